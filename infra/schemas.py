@@ -1,0 +1,141 @@
+"""The Parquet contracts between stages: one pyarrow schema a table, every column described.
+
+A stage writes tables by their name here; readers compare what lies on disk with this page before use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+
+def _field(name: str, kind: pa.DataType, description: str, nullable: bool = False) -> pa.Field:
+    return pa.field(name, kind, nullable=nullable, metadata={"description": description})
+
+
+def _list_of(kind: pa.DataType) -> pa.DataType:
+    return pa.list_(pa.field("element", kind, nullable=False))
+
+
+DOCUMENTS = pa.schema(
+    [
+        _field("doc_id", pa.string(), "32 hex digits: 128 bits of the SHA-256 of source, title and text"),
+        _field("source", pa.string(), "sub-domain: dialogue, article, emr, textbook, encyclopedia, …"),
+        _field("title", pa.string(), "title, or empty"),
+        _field("text", pa.string(), "the document, lines separated by \\n"),
+        _field("meta", pa.string(), "JSON object: file, row and whatever else the input said"),
+    ]
+)
+
+REJECTS = pa.schema(
+    [
+        _field("doc_id", pa.string(), "id of the dropped document, or file#row where it never became one"),
+        _field("source", pa.string(), "sub-domain, as in documents"),
+        _field(
+            "reason", pa.string(), "short name of the rule that dropped it; also a counter of the manifest"
+        ),
+        _field("detail", pa.string(), "what the rule saw, for a person"),
+        _field("excerpt", pa.string(), "the first characters of the dropped text"),
+    ]
+)
+
+DUPLICATES = pa.schema(
+    [
+        _field("doc_id", pa.string(), "the document that was dropped"),
+        _field("kept_id", pa.string(), "the document that stands for it"),
+        _field("kind", pa.string(), "exact or near"),
+        _field("similarity", pa.float32(), "1.0 for exact ones, true Jaccard of the shingles for near ones"),
+    ]
+)
+
+SEGMENTS = pa.schema(
+    [
+        _field("segment_id", pa.string(), "doc_id, a dash, and the position"),
+        _field("doc_id", pa.string(), "the document it was cut from"),
+        _field("source", pa.string(), "sub-domain, as in documents"),
+        _field("position", pa.int32(), "0 for the first segment of its document"),
+        _field("text", pa.string(), "the segment"),
+        _field("words", _list_of(pa.uint16()), "lengths of its words in characters; they sum to len(text)"),
+        _field("tokens", pa.int32(), "its length in tokens, without [CLS] and [SEP]"),
+    ]
+)
+
+VOCABULARY = pa.schema(
+    [
+        _field("id", pa.int32(), "token id"),
+        _field("token", pa.string(), "token; ## marks a piece inside a word"),
+        _field("frequency", pa.int64(), "occurrences in the sample; 0 for special tokens"),
+    ]
+)
+
+EXAMPLES = pa.schema(
+    [
+        _field("input_ids", _list_of(pa.uint32()), "token ids, [CLS] first and [SEP] last"),
+        _field("word_starts", _list_of(pa.uint16()), "positions at which maskable words begin; [CLS] is 0"),
+        _field(
+            "mentions",
+            _list_of(
+                pa.struct(
+                    [
+                        _field("start", pa.uint16(), "first token of the mention"),
+                        _field("end", pa.uint16(), "token after its last"),
+                        _field("entity_id", pa.string(), "id in the entity vocabulary"),
+                    ]
+                )
+            ),
+            "entity mentions; empty where no entity vocabulary was linked",
+        ),
+        _field("doc_id", pa.string(), "the document it comes from"),
+        _field("source", pa.string(), "sub-domain, as in documents"),
+    ]
+)
+
+METRICS = pa.schema(
+    [
+        _field("step", pa.int64(), "training steps taken when the figure was read"),
+        _field("split", pa.string(), "train or held_out"),
+        _field("name", pa.string(), "name of the figure, such as mlm, rtd, mts_accuracy"),
+        _field("value", pa.float64(), "its value"),
+    ]
+)
+
+TABLES: Mapping[str, pa.Schema] = {
+    "documents": DOCUMENTS,
+    "rejects": REJECTS,
+    "duplicates": DUPLICATES,
+    "segments": SEGMENTS,
+    "vocabulary": VOCABULARY,
+    "examples": EXAMPLES,
+    "held_out": EXAMPLES,
+    "metrics": METRICS,
+}
+"""Every table a stage may write, by name."""
+
+
+def describe(schema: pa.Schema) -> list[dict[str, str]]:
+    """The schema as it stands in a manifest: name, type and description of each column."""
+    return [
+        {
+            "name": field.name,
+            "type": str(field.type),
+            "description": (field.metadata or {}).get(b"description", b"").decode(),
+        }
+        for field in schema
+    ]
+
+
+def differences(found: pa.Schema, expected: pa.Schema) -> list[str]:
+    """What sets `found` apart from `expected`, a phrase each; empty when names, order and types agree."""
+    problems = []
+    if found.names != expected.names:
+        missing = [name for name in expected.names if name not in found.names]
+        surplus = [name for name in found.names if name not in expected.names]
+        problems.append(
+            f"columns {found.names} instead of {expected.names} (missing {missing}, surplus {surplus})"
+        )
+    for field in expected:
+        index = found.get_field_index(field.name)
+        if index >= 0 and str(found.field(index).type) != str(field.type):
+            problems.append(f"column {field.name!r} is {found.field(index).type} instead of {field.type}")
+    return problems

@@ -1,0 +1,63 @@
+"""What the environment decides: where artifacts lie, how many workers run, which Ray cluster is used."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from infra.errors import UserError
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+PRIVACY_DEFAULTS = {
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "DO_NOT_TRACK": "1",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "HF_HUB_OFFLINE": "1",
+}
+"""Medical text is sensitive: no library reports usage and no hub is asked, unless the user sets otherwise."""
+
+
+def apply_privacy_defaults() -> None:
+    """Put `PRIVACY_DEFAULTS` into the environment of this process and its children; set values win."""
+    for name, value in PRIVACY_DEFAULTS.items():
+        os.environ.setdefault(name, value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Settings of one process, read from the environment by `Settings.from_environment`."""
+
+    home: str
+    """Root of the artifact store (`YIWEN_HOME`): a local path or any URI that fsspec opens."""
+    workers: int
+    """Processes that map-like stages may use at once (`YIWEN_WORKERS`, default: all cores granted)."""
+    ray_address: str | None
+    """Address of a running Ray cluster (`RAY_ADDRESS`); None starts a local one when one is needed."""
+
+    @classmethod
+    def from_environment(cls) -> Settings:
+        """Read the settings; raises `UserError` when a variable is not usable."""
+        return cls(
+            home=os.environ.get("YIWEN_HOME") or str(REPOSITORY / "artifacts"),
+            workers=_positive_integer("YIWEN_WORKERS", default=available_cores()),
+            ray_address=os.environ.get("RAY_ADDRESS") or None,
+        )
+
+
+def available_cores() -> int:
+    """Cores this process may run on (what the scheduler grants, not what the machine has)."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _positive_integer(name: str, default: int) -> int:
+    text = os.environ.get(name)
+    if not text:
+        return default
+    if not text.isdigit() or int(text) < 1:
+        raise UserError(f"{name}={text!r} is not a positive whole number; unset it or give 1 or more.")
+    return int(text)
