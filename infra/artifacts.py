@@ -98,6 +98,10 @@ class Part:
     record: PartRecord
     location: str
 
+    @property
+    def rows(self) -> int:
+        return self.record.rows
+
     def read(self, columns: list[str] | None = None) -> pa.Table:
         """Read the part after checking its size, hash and schema.
 
@@ -139,9 +143,7 @@ class Artifact:
     def parts(self, table: str | None = None) -> list[Part]:
         """The parts of a table (the stage's first table by default), in order, unread."""
         name = self._table_name(table)
-        return [
-            Part(self.store_root, name, record, self.location) for record in self.manifest.tables[name].parts
-        ]
+        return [Part(self.store_root, name, record, self.location) for record in self.manifest.tables[name].parts]
 
     def rows(self, table: str | None = None) -> int:
         """Number of rows of a table, from the manifest."""
@@ -160,18 +162,14 @@ class Artifact:
         for record in records:
             if record.path not in self._verified:
                 data = _read_checked(filesystem, base, record)
-                _check_schema(
-                    name, pyarrow.parquet.read_schema(io.BytesIO(data)), posixpath.join(base, record.path)
-                )
+                _check_schema(name, pyarrow.parquet.read_schema(io.BytesIO(data)), posixpath.join(base, record.path))
                 self._verified.add(record.path)
         if not records:
             return pl.DataFrame(schemas.TABLES[name].empty_table()).lazy()
         paths = [posixpath.join(base, record.path) for record in records]
         if isinstance(filesystem, LocalFileSystem):
             return pl.scan_parquet(paths)
-        return pl.scan_pyarrow_dataset(
-            pyarrow.dataset.dataset(paths, filesystem=filesystem, format="parquet")
-        )
+        return pl.scan_pyarrow_dataset(pyarrow.dataset.dataset(paths, filesystem=filesystem, format="parquet"))
 
     def to_table(self, table: str | None = None) -> pa.Table:
         """The whole table in memory, checked. For small tables: memory grows with its rows."""

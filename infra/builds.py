@@ -247,9 +247,7 @@ class ArtifactBuild:
             created_at=time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime()) + f".{time.time_ns() % 10**9:09d}Z",
             wall_seconds=round(wall_seconds, 3),
             cpu_seconds=round(usage.cpu_seconds + sum(r.cpu_seconds for r in self.records.values()), 3),
-            peak_memory_bytes=max(
-                [usage.peak_memory_bytes] + [r.peak_memory_bytes for r in self.records.values()]
-            ),
+            peak_memory_bytes=max([usage.peak_memory_bytes] + [r.peak_memory_bytes for r in self.records.values()]),
         )
         self._publish(manifest)
         artifact = self.store.get(self.place.stage, self.place.fingerprint)

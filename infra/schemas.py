@@ -32,9 +32,7 @@ REJECTS = pa.schema(
     [
         _field("doc_id", pa.string(), "id of the dropped document, or file#row where it never became one"),
         _field("source", pa.string(), "sub-domain, as in documents"),
-        _field(
-            "reason", pa.string(), "short name of the rule that dropped it; also a counter of the manifest"
-        ),
+        _field("reason", pa.string(), "short name of the rule that dropped it; also a counter of the manifest"),
         _field("detail", pa.string(), "what the rule saw, for a person"),
         _field("excerpt", pa.string(), "the first characters of the dropped text"),
     ]
@@ -131,9 +129,7 @@ def differences(found: pa.Schema, expected: pa.Schema) -> list[str]:
     if found.names != expected.names:
         missing = [name for name in expected.names if name not in found.names]
         surplus = [name for name in found.names if name not in expected.names]
-        problems.append(
-            f"columns {found.names} instead of {expected.names} (missing {missing}, surplus {surplus})"
-        )
+        problems.append(f"columns {found.names} instead of {expected.names} (missing {missing}, surplus {surplus})")
     for field in expected:
         index = found.get_field_index(field.name)
         if index >= 0 and str(found.field(index).type) != str(field.type):

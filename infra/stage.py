@@ -75,8 +75,14 @@ class SerialExecutor:
             yield builds.run_unit(place, index, function, arguments)
 
 
-ProgressListener = Callable[[str, int, int], None]
-"""Called with the stage's name, the units done and the units in all."""
+class ProgressListener(Protocol):
+    """Told the stage's name, the units done, the units in all, and what else is worth showing."""
+
+    def __call__(self, name: str, done: int, total: int, note: str = "") -> None: ...
+
+
+def _silent(name: str, done: int, total: int, note: str = "") -> None:
+    """Nobody is watching."""
 
 
 @dataclass
@@ -179,7 +185,7 @@ def run(
     inputs: Mapping[str, StageInput],
     *,
     executor: Executor | None = None,
-    on_progress: ProgressListener = lambda name, done, total: None,
+    on_progress: ProgressListener = _silent,
 ) -> StageResult:
     """Do a stage's work, or find it done. Safe to call again after a kill, and from several processes."""
     fingerprint = work.fingerprint(params, inputs)
@@ -200,8 +206,7 @@ def run(
             stage_version=work.version,
             params=params.model_dump(mode="json"),
             inputs={
-                name: InputRecord(stage=given.stage, fingerprint=given.fingerprint)
-                for name, given in inputs.items()
+                name: InputRecord(stage=given.stage, fingerprint=given.fingerprint) for name, given in inputs.items()
             },
             tables=work.tables,
             code_version=code_version(),

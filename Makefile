@@ -1,0 +1,42 @@
+# Two commands: `make demo` runs the main job from raw input to an exported model, `make test` the tests.
+SHELL := /bin/bash
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+export PYTHONPATH := $(CURDIR)
+export DO_NOT_TRACK := 1
+export PREFECT_SERVER_ANALYTICS_ENABLED := false
+
+.PHONY: help setup demo test lint types contracts hygiene check clean
+
+help:  ## Show the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: $(VENV)/.installed  ## Create .venv with the pinned packages
+
+$(VENV)/.installed: pyproject.toml constraints.txt infra/setup.sh
+	@infra/setup.sh $(PYTHON) $(VENV)
+	@touch $@
+
+demo: setup  ## Templated articles of a real knowledge graph in, a pre-trained eHealth model out
+	@$(BIN)/python -m flows run pretrain/ehealth-tiny
+
+test: setup  ## Run the tests
+	@$(BIN)/python -m pytest
+
+lint: setup  ## ruff: rules and format
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+
+types: setup  ## mypy
+	@$(BIN)/mypy
+
+contracts: setup  ## import-linter: who may import whom
+	@$(BIN)/lint-imports
+
+hygiene: setup  ## constraints.txt holds only versions; no tracked file holds a path of a machine
+	@$(BIN)/python infra/hygiene.py
+
+check: lint types contracts hygiene test  ## All of the above, as CI runs it
+
+clean:  ## Remove the environment and caches (artifacts stay)
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

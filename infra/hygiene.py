@@ -1,0 +1,43 @@
+"""Checks of the repository itself: pins without addresses, and no trace of the machine a file was written on."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+PIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9.!+_-]+")
+
+
+def bad_pins(text: str) -> list[str]:
+    """Lines of a constraints file that are not of the form name==version."""
+    return [line for line in text.splitlines() if not PIN.fullmatch(line)]
+
+
+def machine_paths(text: str, home: Path, checkout: Path) -> list[str]:
+    """Lines that hold the home folder or the checkout of the machine this runs on, or anybody's home folder."""
+    homes = re.compile(r"/(?:home|Users)/[a-z][a-z0-9_-]*/|/root/")
+    here = [path for path in (str(home), str(checkout)) if path.count("/") > 1]
+    return [line for line in text.splitlines() if homes.search(line) or any(path in line for path in here)]
+
+
+def main() -> int:
+    """Check all tracked files; returns 1 and names each finding where there is one."""
+    findings = [f"constraints.txt: {line!r} is not name==version" for line in bad_pins(_read("constraints.txt"))]
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    for name in filter(None, tracked.stdout.split("\0")):
+        if name not in ("infra/hygiene.py", "tests/infra/test_hygiene.py"):  # these name the patterns
+            for line in machine_paths(_read(name), Path.home(), REPOSITORY):
+                findings.append(f"{name}: holds a path of a machine: {line.strip()[:120]}")
+    print("\n".join(findings) or "hygiene: pins and paths are clean")
+    return 1 if findings else 0
+
+
+def _read(name: str) -> str:
+    return (REPOSITORY / name).read_text(encoding="utf-8", errors="ignore")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,111 @@
+"""Ray below map-like stages: one task a part, on a local Ray that is started when first needed.
+
+With `RAY_ADDRESS` set the tasks run on that cluster, whose nodes must see the artifact store's root.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from infra import builds
+from infra.settings import REPOSITORY, Settings
+from infra.stage import SerialExecutor, Unit
+
+logger = logging.getLogger(__name__)
+
+OBJECT_STORE_BYTES = 128 * 2**20
+"""Tasks pass paths and records, never data; Ray's default would reserve a third of the memory."""
+
+UNITS_IN_FLIGHT = 2
+"""Units submitted a worker: enough to keep it busy, few enough that a million parts do not flood Ray."""
+
+
+class RayExecutor:
+    """Runs units as Ray tasks; a single unit, or a single worker, is done in this process instead."""
+
+    in_process = False
+
+    def __init__(self, workers: int, address: str | None = None) -> None:
+        self.workers = workers
+        self._address = address
+
+    def run(
+        self, place: builds.BuildPlace, function: Callable[..., None], units: Sequence[Unit]
+    ) -> Iterator[builds.WorkRecord]:
+        self.in_process = len(units) < 2 or self.workers < 2
+        if self.in_process:
+            yield from SerialExecutor().run(place, function, units)
+            return
+        import ray
+
+        start_ray(self.workers, self._address)
+        remote = ray.remote(num_cpus=1, max_retries=3)(builds.run_unit)
+        waiting = list(reversed(units))
+        running: list[Any] = []
+        while waiting or running:
+            while waiting and len(running) < self.workers * UNITS_IN_FLIGHT:
+                index, arguments = waiting.pop()
+                running.append(remote.remote(place, index, function, arguments))
+            finished, running = ray.wait(running, num_returns=1)
+            for reference in finished:
+                yield _result(ray, reference)
+
+
+def _result(ray: Any, reference: Any) -> builds.WorkRecord:
+    try:
+        return ray.get(reference)
+    except ray.exceptions.RayTaskError as error:
+        # Ray's own error prints the worker's traceback; the cause is what our callers handle.
+        raise error.cause from None
+
+
+def start_ray(workers: int, address: str | None) -> None:
+    """Connect this process to Ray: the cluster at `address`, or a private local one with `workers` CPUs."""
+    if address is None:
+        prepare_local_ray()
+    import ray
+
+    if ray.is_initialized():
+        return
+    if address is not None:
+        # The cluster's nodes get the code; they have the packages and see the store.
+        code = {"working_dir": str(REPOSITORY), "excludes": [".venv", ".git", "artifacts"]}
+        ray.init(address=address, logging_level=logging.WARNING, runtime_env=code)
+        return
+    ray.init(
+        address="local",
+        num_cpus=workers,
+        include_dashboard=False,
+        object_store_memory=OBJECT_STORE_BYTES,
+        logging_level=logging.WARNING,
+        runtime_env={"env_vars": {"PYTHONPATH": str(REPOSITORY)}},
+    )
+
+
+def prepare_local_ray() -> None:
+    """Environment of a private local Ray; to be set before Ray is imported."""
+    # Explicit, so that a process of ours and the Ray it starts never disagree (the token is made by Ray).
+    os.environ.setdefault("RAY_AUTH_MODE", "token")
+    # Left to itself the metrics exporter looks for an agent that a Ray without dashboard does not have.
+    os.environ.setdefault("RAY_enable_metrics_collection", "0")
+
+
+@contextlib.contextmanager
+def executor_for(settings: Settings) -> Iterator[RayExecutor]:
+    """An executor for the block; what it started is stopped at its end."""
+    try:
+        yield RayExecutor(settings.workers, settings.ray_address)
+    finally:
+        stop_ray()
+
+
+def stop_ray() -> None:
+    """Stop the local Ray of this process, or disconnect from the cluster."""
+    import sys
+
+    if "ray" in sys.modules and sys.modules["ray"].is_initialized():
+        sys.modules["ray"].shutdown()

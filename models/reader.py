@@ -1,0 +1,135 @@
+"""Reading examples for training: one global order that any number of workers can enter at any step.
+
+The order is a function of (seed, epoch) alone. Parts are shuffled; then the rows of every `WINDOW` parts
+that follow each other are shuffled together. Sample g of the endless stream therefore has an address that
+needs only the parts' row counts: a restart reads nothing but the window it resumes in, and memory holds one
+window, whatever the size of the corpus. The price: two rows of far-apart parts meet in one batch only when
+their parts fall into one window, so parts should hold many documents each (they do: the encoder fills them).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+WINDOW = 8
+"""Parts that are in memory at once."""
+
+
+class ExamplePart(Protocol):
+    """A stored part of a table with the columns of `examples`."""
+
+    @property
+    def rows(self) -> int: ...
+
+    def read(self, columns: list[str] | None = None) -> pa.Table: ...
+
+
+class Example(NamedTuple):
+    """One packed row: token ids with [CLS] first and [SEP] last, and where its maskable words begin."""
+
+    input_ids: np.ndarray
+    word_starts: np.ndarray
+
+
+@dataclass(frozen=True)
+class _Window:
+    """The parts of one window in the order they were read, and the shuffled order of their rows."""
+
+    examples: list[Example]
+    order: np.ndarray
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """The order of the parts in one epoch, and the first sample of each window."""
+
+    order: np.ndarray
+    starts: np.ndarray
+
+
+class ExampleStream:
+    """The endless, shuffled, addressable stream of examples.
+
+    Args:
+        parts: the parts of an `examples` table, in their stored order.
+        seed: seed of the order.
+
+    Raises:
+        ValueError: the parts hold no row.
+    """
+
+    def __init__(self, parts: Sequence[ExamplePart], seed: int) -> None:
+        self._parts = [part for part in parts if part.rows > 0]
+        self._seed = seed
+        self._cached: tuple[tuple[int, int], _Window] | None = None
+        self._planned: tuple[int, _Plan] | None = None
+        self.rows = sum(part.rows for part in self._parts)
+        if self.rows == 0:
+            raise ValueError("there is no example to read: the examples table is empty")
+
+    def batch(self, step: int, batch_size: int, rank: int = 0, world_size: int = 1) -> tuple[list[Example], np.ndarray]:
+        """This worker's share of the global batch of a step (counted from 0).
+
+        Returns:
+            The examples, and their indices within the global batch (int64): rank, rank + world_size, …
+
+        Raises:
+            ValueError: a batch would hold a row twice, or a worker would get no row.
+        """
+        if batch_size > self.rows:
+            raise ValueError(
+                f"batch_size is {batch_size} but there are only {self.rows} examples; a batch must not hold an "
+                "example twice. Give more text or reduce training.batch_size."
+            )
+        if batch_size < world_size:
+            raise ValueError(f"batch_size {batch_size} is under the number of workers, {world_size}")
+        indices = np.arange(rank, batch_size, world_size)
+        return [self._sample(step * batch_size + int(index)) for index in indices], indices
+
+    def _sample(self, position: int) -> Example:
+        epoch, offset = divmod(position, self.rows)
+        plan = self._plan(epoch)
+        number = int(np.searchsorted(plan.starts, offset, side="right")) - 1
+        window = self._window(epoch, number, plan)
+        return window.examples[window.order[offset - plan.starts[number]]]
+
+    def _plan(self, epoch: int) -> _Plan:
+        if self._planned is None or self._planned[0] != epoch:
+            order = _generator(self._seed, epoch, 0).permutation(len(self._parts))
+            rows = np.array([self._parts[part].rows for part in order])
+            starts = np.concatenate([[0], np.cumsum(rows)[:-1]])[::WINDOW]
+            self._planned = (epoch, _Plan(order, starts))
+        return self._planned[1]
+
+    def _window(self, epoch: int, number: int, plan: _Plan) -> _Window:
+        if self._cached is None or self._cached[0] != (epoch, number):
+            self._cached = None  # frees the old window before the new one is read
+            chosen = plan.order[number * WINDOW : (number + 1) * WINDOW]
+            examples = [example for part in chosen for example in read_examples(self._parts[part])]
+            order = _generator(self._seed, epoch, number + 1).permutation(len(examples))
+            self._cached = ((epoch, number), _Window(examples, order))
+        return self._cached[1]
+
+
+def read_examples(part: ExamplePart) -> list[Example]:
+    """All rows of a part as views into its columns (no copy a row)."""
+    table = part.read(columns=["input_ids", "word_starts"])
+    columns = (_rows_of(table.column(name)) for name in ("input_ids", "word_starts"))
+    return [Example(*row) for row in zip(*columns, strict=True)]
+
+
+def _rows_of(column: pa.ChunkedArray) -> list[np.ndarray]:
+    array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    offsets = array.offsets.to_numpy()
+    values = array.values.to_numpy()
+    return [values[start:end] for start, end in pairwise(offsets)]
+
+
+def _generator(seed: int, epoch: int, purpose: int) -> np.random.Generator:
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence((seed, epoch, purpose))))

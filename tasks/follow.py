@@ -1,0 +1,54 @@
+"""Following a training run from outside: its metrics file becomes progress and a note."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+
+import fsspec
+
+from infra.stage import ProgressListener
+from tasks.run_spec import RunSpec
+
+SECONDS_BETWEEN_LOOKS = 1.0
+
+
+class RunFollower:
+    """Reads what a run's metrics file gained since the last look, and reports it."""
+
+    def __init__(self, spec: RunSpec, on_progress: ProgressListener) -> None:
+        self._spec = spec
+        self._on_progress = on_progress
+        self._filesystem, self._path = fsspec.core.url_to_fs(spec.metrics_path)
+        self._offset = 0
+
+    def until(self, finished: Callable[[], bool]) -> None:
+        """Look every second until `finished()`, and once more."""
+        while not finished():
+            self.look()
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+        self.look()
+
+    def look(self) -> None:
+        """Report the last training entry, if there is a new one."""
+        entries = [entry for entry in self._new_entries() if entry["split"] == "train"]
+        if entries:
+            self._on_progress("train", entries[-1]["step"], self._spec.config.steps, _note(entries[-1]["figures"]))
+
+    def _new_entries(self) -> list[dict]:
+        try:
+            size = self._filesystem.size(self._path)
+        except FileNotFoundError:
+            return []
+        if size < self._offset:  # a restarted worker cut the file back to its checkpoint
+            self._offset = 0
+        data = self._filesystem.cat_file(self._path, start=self._offset)
+        complete = data[: data.rfind(b"\n") + 1]
+        self._offset += len(complete)
+        return [json.loads(line) for line in complete.splitlines()]
+
+
+def _note(figures: dict[str, float]) -> str:
+    losses = [f"{name} {figures[name]:.3g}" for name in ("loss", "mlm", "rtd", "mts", "csp") if name in figures]
+    return ", ".join([f"{figures['tokens_per_second']:,.0f} tokens/s", *losses])

@@ -1,0 +1,122 @@
+"""Runs stages inside a flow: one Prefect task a stage, with its progress and its counters shown.
+
+Stage functions know nothing of Prefect; this file is the only place where the two meet. Outside a flow run
+(a test, a notebook) the same call does the same work without Prefect.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from prefect import get_run_logger, task
+from prefect.artifacts import (
+    create_progress_artifact,
+    create_table_artifact,
+    update_progress_artifact,
+)
+from prefect.cache_policies import NO_CACHE
+from prefect.context import FlowRunContext
+
+from infra import stage as stages
+from infra.artifacts import Artifact, ArtifactStore
+from infra.ray_session import RayExecutor, executor_for
+from infra.settings import Settings
+from infra.stage import Stage, StageInput, StageParams, StageResult
+from tasks.progress import StageProgress
+
+SECONDS_BETWEEN_UPDATES = 2.0
+"""A progress artifact is a request to the server; more often than this nobody looks."""
+
+
+class StageRunner:
+    """Runs stages against one store with one executor; made by `stage_runner`."""
+
+    def __init__(self, store: ArtifactStore, executor: RayExecutor) -> None:
+        self.store = store
+        self._executor = executor
+
+    def __call__(self, stage: Stage[Any], params: StageParams, **inputs: StageInput) -> Artifact:
+        """Do a stage's work or find it done; returns its artifact."""
+        if FlowRunContext.get() is None:
+            return self._run(stage, params, inputs, StageProgress(stage.name)).artifact
+        return self._run_as_task(stage, params, inputs)
+
+    def _run_as_task(self, stage: Stage[Any], params: StageParams, inputs: dict[str, StageInput]) -> Artifact:
+        # The artifact store decides what is reused; Prefect's cache would believe in deleted files.
+        @task(name=stage.name, cache_policy=NO_CACHE, persist_result=False)
+        def run_stage() -> Artifact:
+            result = self._run(stage, params, inputs, _ProgressArtifact(stage.name))
+            get_run_logger().info("%s", _sentence(result))
+            create_table_artifact(
+                key=_key(stage.name, "counters"),
+                table=_counter_table(result),
+                description=f"`{result.artifact.path}`",
+            )
+            return result.artifact
+
+        return run_stage()
+
+    def _run(
+        self,
+        stage: Stage[Any],
+        params: StageParams,
+        inputs: dict[str, StageInput],
+        progress: StageProgress,
+    ) -> StageResult:
+        with progress:
+            result = stages.run(stage, self.store, params, inputs, executor=self._executor, on_progress=progress.update)
+            progress.finish(_sentence(result))
+        return result
+
+
+@contextlib.contextmanager
+def stage_runner(settings: Settings | None = None) -> Iterator[StageRunner]:
+    """A runner for the block, on the store and the workers that the environment names."""
+    settings = settings or Settings.from_environment()
+    with executor_for(settings) as executor:
+        yield StageRunner(ArtifactStore(settings.home), executor)
+
+
+class _ProgressArtifact(StageProgress):
+    """Shows progress in the terminal and as a Prefect artifact."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self._artifact: Any = None
+        self._updated = 0.0
+
+    def update(self, name: str, done: int, total: int, note: str = "") -> None:
+        super().update(name, done, total, note)
+        share = 100.0 * done / total if total else 100.0
+        if self._artifact is None:
+            self._artifact = create_progress_artifact(
+                progress=share, key=_key(name, "progress"), description=f"Share of {name} that is done"
+            )
+        elif done == total or time.monotonic() - self._updated > SECONDS_BETWEEN_UPDATES:
+            update_progress_artifact(artifact_id=self._artifact, progress=share)
+            self._updated = time.monotonic()
+
+
+def _key(stage: str, what: str) -> str:
+    return f"{stage}-{what}".replace("_", "-").lower()
+
+
+def _sentence(result: StageResult) -> str:
+    manifest = result.artifact.manifest
+    tables = ", ".join(f"{table.rows:,} {name}" for name, table in manifest.tables.items())
+    if result.reused:
+        return f"{manifest.stage}: reused {manifest.fingerprint[:8]} ({tables or 'files only'})"
+    return (
+        f"{manifest.stage}: {tables or f'{len(manifest.files)} files'} in {manifest.wall_seconds:.1f} s, "
+        f"{manifest.peak_memory_bytes / 2**20:,.0f} MiB at most"
+    )
+
+
+def _counter_table(result: StageResult) -> list[dict[str, Any]]:
+    manifest = result.artifact.manifest
+    rows = [{"what": f"rows in {name}", "count": table.rows} for name, table in manifest.tables.items()]
+    rows += [{"what": name, "count": count} for name, count in manifest.counters.items()]
+    return rows or [{"what": "files", "count": len(manifest.files)}]

@@ -1,0 +1,35 @@
+"""What many tests share: synthetic examples (random ids, called synthetic wherever they appear) and a store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from infra.artifacts import ArtifactStore
+from infra.settings import REPOSITORY
+
+SHARED_DATA = REPOSITORY.parent / "shared" / "data"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ArtifactStore:
+    return ArtifactStore(tmp_path / "store")
+
+
+@pytest.fixture
+def shared_data() -> Path:
+    """Real text that is not part of the repository."""
+    if not SHARED_DATA.is_dir():
+        pytest.skip("the real data of ../shared/data is not on this machine")
+    return SHARED_DATA
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _quiet_libraries(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Prefect and matplotlib keep their state in a folder of this test run, not in the user's home."""
+    os.environ["PREFECT_HOME"] = str(tmp_path_factory.mktemp("prefect"))
+    os.environ["MPLCONFIGDIR"] = str(tmp_path_factory.mktemp("matplotlib"))
+    yield
