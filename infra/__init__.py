@@ -4,6 +4,6 @@ Importing anything below this package switches off the telemetry of the librarie
 entry point can forget to. It happens here because every other package imports this one first.
 """
 
-from infra.settings import apply_privacy_defaults
+from infra.settings import apply_defaults
 
-apply_privacy_defaults()
+apply_defaults()

@@ -12,14 +12,13 @@ any URI that fsspec opens.
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import fsspec
 import polars as pl
@@ -33,7 +32,6 @@ from infra import schemas
 from infra.errors import DamagedArtifactError, UserError
 
 MANIFEST = "manifest.json"
-FORMAT_VERSION = 1
 
 
 class _Record(BaseModel):
@@ -73,7 +71,7 @@ class InputRecord(_Record):
 class Manifest(_Record):
     """What an artifact is, where it came from and what it cost; `manifest.json` holds exactly this."""
 
-    format_version: int = FORMAT_VERSION
+    format_version: Literal[1] = 1
     stage: str
     stage_version: int
     fingerprint: str
@@ -87,6 +85,8 @@ class Manifest(_Record):
     wall_seconds: float
     cpu_seconds: float
     peak_memory_bytes: int
+    resumed_parts: int = 0
+    """Parts that an earlier, killed run had finished: `wall_seconds` does not hold their time."""
 
 
 @dataclass(frozen=True)
@@ -109,11 +109,10 @@ class Part:
             DamagedArtifactError: the part is missing, was changed, or does not have its table's columns.
         """
         filesystem, root = open_root(self.root)
-        data = _read_checked(filesystem, posixpath.join(root, self.location), self.record)
-        table = pyarrow.parquet.read_table(io.BytesIO(data), columns=columns)
-        if columns is None:
-            _check_schema(self.table, table.schema, posixpath.join(root, self.location, self.record.path))
-        return table
+        folder = posixpath.join(root, self.location)
+        data = read_checked(filesystem, folder, self.record)
+        _check_part(filesystem, folder, self.table, self.record, data)
+        return pyarrow.parquet.read_table(pa.BufferReader(data), columns=columns)
 
 
 @dataclass(frozen=True)
@@ -137,8 +136,8 @@ class Artifact:
     def path(self) -> Path | str:
         """The folder of the artifact: a `Path` on a local root, a URI elsewhere."""
         filesystem, root = open_root(self.store_root)
-        full = posixpath.join(root, self.location)
-        return Path(full) if isinstance(filesystem, LocalFileSystem) else filesystem.unstrip_protocol(full)
+        shown = _shown(filesystem, posixpath.join(root, self.location))
+        return Path(shown) if isinstance(filesystem, LocalFileSystem) else shown
 
     def parts(self, table: str | None = None) -> list[Part]:
         """The parts of a table (the stage's first table by default), in order, unread."""
@@ -161,14 +160,14 @@ class Artifact:
         records = self.manifest.tables[name].parts
         for record in records:
             if record.path not in self._verified:
-                data = _read_checked(filesystem, base, record)
-                _check_schema(name, pyarrow.parquet.read_schema(io.BytesIO(data)), posixpath.join(base, record.path))
+                _check_part(filesystem, base, name, record, read_checked(filesystem, base, record))
                 self._verified.add(record.path)
         if not records:
             return pl.DataFrame(schemas.TABLES[name].empty_table()).lazy()
         paths = [posixpath.join(base, record.path) for record in records]
         if isinstance(filesystem, LocalFileSystem):
-            return pl.scan_parquet(paths)
+            # A root may hold characters that polars would take for a pattern or for a hive partition.
+            return pl.scan_parquet(paths, glob=False, hive_partitioning=False)
         return pl.scan_pyarrow_dataset(pyarrow.dataset.dataset(paths, filesystem=filesystem, format="parquet"))
 
     def to_table(self, table: str | None = None) -> pa.Table:
@@ -180,13 +179,14 @@ class Artifact:
     def read_file(self, name: str) -> bytes:
         """The content of a file that lies beside the tables, checked against its hash."""
         filesystem, root = open_root(self.store_root)
-        return _read_checked(filesystem, posixpath.join(root, self.location), self._file_record(name))
+        return read_checked(filesystem, posixpath.join(root, self.location), self._file_record(name))
 
-    def download(self, directory: Path, prefix: str = "") -> Path:
-        """Copy the files below `prefix` that lie beside the tables into a local directory, checked."""
+    def download(self, directory: Path, folder: str = "") -> Path:
+        """Copy the files beside the tables (those below `folder`) into a local directory, checked."""
+        prefix = f"{folder.rstrip('/')}/" if folder else ""
         for record in self.manifest.files:
             if record.path.startswith(prefix):
-                target = directory / record.path.removeprefix(prefix).lstrip("/")
+                target = directory / record.path.removeprefix(prefix)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(self.read_file(record.path))
         return directory
@@ -219,34 +219,37 @@ class ArtifactStore:
     """All artifacts below one root. Reading never writes; builds are made by `infra.builds`."""
 
     def __init__(self, root: str | Path) -> None:
-        self.root = str(root)
-        self.filesystem, self.base = open_root(self.root)
+        self.filesystem, self.base = open_root(str(root))
+        self.is_local = isinstance(self.filesystem, LocalFileSystem)
+        # The root travels to workers that have another working directory and perhaps another home.
+        self.root = self.base if self.is_local else str(root)
 
     def get(self, stage: str, fingerprint: str) -> Artifact | None:
         """The artifact of that address, or None where there is no finished one.
 
         Raises:
-            DamagedArtifactError: its manifest cannot be read.
+            DamagedArtifactError: its manifest cannot be read, or belongs to another address.
         """
         location = posixpath.join(stage, fingerprint)
-        path = posixpath.join(self.base, location, MANIFEST)
         try:
-            text = self.filesystem.cat_file(path)
+            text = self.filesystem.cat_file(posixpath.join(self.base, location, MANIFEST))
         except (FileNotFoundError, NotADirectoryError):
             return None
         try:
             manifest = Manifest.model_validate_json(text)
         except ValidationError as error:
-            raise _damaged(path, f"the manifest is not readable ({error.errors()[0]['msg']})") from error
+            raise self._damaged_manifest(location, f"it is not readable ({_first_problem(error)})") from error
+        if (manifest.stage, manifest.fingerprint) != (stage, fingerprint) or _address(manifest) != fingerprint:
+            raise self._damaged_manifest(location, "it does not describe the work that belongs at this address")
         return Artifact(self.root, location, manifest)
 
     def latest(self, stage: str) -> Artifact | None:
-        """The artifact of a stage that was finished last, or None."""
+        """The artifact of a stage that was finished last, or None. Raises as `get` does."""
         artifacts = list(self._of_stage(stage))
         return max(artifacts, key=lambda a: (a.manifest.created_at, a.fingerprint), default=None)
 
     def list(self) -> Sequence[Artifact]:
-        """Every finished artifact, ordered by stage and time."""
+        """Every finished artifact, ordered by stage and time. Raises as `get` does."""
         found = [artifact for stage in self._children("") for artifact in self._of_stage(stage)]
         return sorted(found, key=lambda a: (a.stage, a.manifest.created_at, a.fingerprint))
 
@@ -258,29 +261,44 @@ class ArtifactStore:
 
     def _children(self, location: str) -> Sequence[str]:
         path = posixpath.join(self.base, location) if location else self.base
+        self.filesystem.invalidate_cache()
         try:
-            entries = self.filesystem.ls(path, detail=True, refresh=True)
+            entries = self.filesystem.ls(path, detail=True)
         except (FileNotFoundError, NotADirectoryError):
             return []
-        names = [posixpath.basename(e["name"].rstrip("/")) for e in entries if e["type"] == "directory"]
+        # Not "is a directory": a stage's folder may be a link to another disk.
+        names = [posixpath.basename(e["name"].rstrip("/")) for e in entries if e["type"] != "file"]
         return sorted(name for name in names if not name.startswith("."))
+
+    def _damaged_manifest(self, location: str, problem: str) -> DamagedArtifactError:
+        return _damaged(self.filesystem, posixpath.join(self.base, location), MANIFEST, problem)
 
 
 def fingerprint_of(stage: str, version: int, params: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
     """The address of a piece of work: 32 hex digits over stage, version, parameters and input fingerprints.
 
     Key order and spacing do not matter: parameters and inputs are hashed as canonical JSON.
+
+    Raises:
+        UserError: a parameter has no canonical JSON: NaN, infinity, half a character.
     """
     work = {"stage": stage, "version": version, "params": params, "inputs": inputs}
-    text = json.dumps(work, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    try:
+        text = json.dumps(work, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+    except ValueError as error:
+        raise UserError(
+            f"The parameters of stage {stage} cannot be written down ({error}): {dict(params)}. "
+            "Give finite numbers and whole text."
+        ) from error
 
 
 def open_root(root: str) -> tuple[fsspec.AbstractFileSystem, str]:
     """The filesystem of a root and the root's path on it.
 
     Raises:
-        UserError: no filesystem is known for the URI's scheme, or its package is not installed.
+        UserError: no filesystem is known for the URI's scheme, or its package is not installed, or the URI
+            holds a character that fsspec takes for a pattern (and would delete by).
     """
     try:
         filesystem, path = fsspec.core.url_to_fs(root)
@@ -289,30 +307,61 @@ def open_root(root: str) -> tuple[fsspec.AbstractFileSystem, str]:
             f"YIWEN_HOME={root!r} cannot be opened: {error}. Give a local path, or install the fsspec "
             "package for that scheme (s3fs, gcsfs, …)."
         ) from error
+    if set("*?[") & set(path) and not isinstance(filesystem, LocalFileSystem):
+        raise UserError(f"YIWEN_HOME={root!r}: a URI must not hold any of * ? [ here. Choose another folder.")
     return filesystem, path.rstrip("/") or "/"
 
 
-def _read_checked(filesystem: fsspec.AbstractFileSystem, base: str, record: FileRecord) -> bytes:
-    path = posixpath.join(base, record.path)
+def read_checked(filesystem: fsspec.AbstractFileSystem, folder: str, record: FileRecord) -> bytes:
+    """The bytes of a recorded file below an artifact's folder.
+
+    Raises:
+        DamagedArtifactError: the file is missing, or its size or hash is not the recorded one.
+    """
     try:
-        data = filesystem.cat_file(path)
-    except FileNotFoundError:
-        raise _damaged(path, "the file is missing") from None
+        data = filesystem.cat_file(posixpath.join(folder, record.path))
+    except (FileNotFoundError, NotADirectoryError):
+        raise _damaged(filesystem, folder, record.path, "the file is missing") from None
     if len(data) != record.bytes:
-        raise _damaged(path, f"it has {len(data):,} bytes, the manifest says {record.bytes:,}")
+        problem = f"it has {len(data):,} bytes, the manifest says {record.bytes:,}"
+        raise _damaged(filesystem, folder, record.path, problem)
     if hashlib.sha256(data).hexdigest() != record.sha256:
-        raise _damaged(path, "its content does not have the hash that the manifest says")
+        problem = "its content does not have the hash that the manifest says"
+        raise _damaged(filesystem, folder, record.path, problem)
     return data
 
 
-def _check_schema(table: str, found: pa.Schema, path: str) -> None:
-    problems = schemas.differences(found, schemas.TABLES[table])
+def _check_part(
+    filesystem: fsspec.AbstractFileSystem, folder: str, table: str, record: PartRecord, data: bytes
+) -> None:
+    try:
+        found = pyarrow.parquet.ParquetFile(pa.BufferReader(data))
+        problems = schemas.differences(found.schema_arrow, schemas.TABLES[table])
+        if found.metadata.num_rows != record.rows:
+            problems.append(f"{found.metadata.num_rows:,} rows instead of {record.rows:,}")
+    except pa.ArrowInvalid as error:
+        problems = [str(error)]
     if problems:
-        raise _damaged(path, f"it does not follow the schema of {table}: {'; '.join(problems)}")
+        problem = f"it is not the part of {table} that the manifest says: {'; '.join(problems)}"
+        raise _damaged(filesystem, folder, record.path, problem)
 
 
-def _damaged(path: str, problem: str) -> DamagedArtifactError:
+def _address(manifest: Manifest) -> str:
+    inputs = {name: given.fingerprint for name, given in manifest.inputs.items()}
+    return fingerprint_of(manifest.stage, manifest.stage_version, manifest.params, inputs)
+
+
+def _first_problem(error: ValidationError) -> str:
+    first = error.errors()[0]
+    return ": ".join([*map(str, first["loc"]), first["msg"]])
+
+
+def _shown(filesystem: fsspec.AbstractFileSystem, path: str) -> str:
+    return path if isinstance(filesystem, LocalFileSystem) else filesystem.unstrip_protocol(path)
+
+
+def _damaged(filesystem: fsspec.AbstractFileSystem, folder: str, file: str, problem: str) -> DamagedArtifactError:
     return DamagedArtifactError(
-        f"Damaged artifact: {path}: {problem}. Delete the artifact's folder and run again: "
-        "the stage is then computed anew."
+        f"Damaged artifact: {_shown(filesystem, posixpath.join(folder, file))}: {problem}. "
+        f"Delete {_shown(filesystem, folder)} and run again: the stage is then computed anew."
     )

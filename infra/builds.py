@@ -12,7 +12,8 @@ A killed build leaves its records, and the next one takes the parts they vouch f
 `content/` becomes the artifact by one rename. Object stores cannot rename folders, so there content is
 written at its final place at once and the manifest, put last, is the commit: readers ignore a folder
 without one. Two builders of one address wait for each other on a local root (the kernel drops the lock
-when its holder dies); elsewhere they write the same bytes to the same places.
+when its holder dies). Elsewhere there is no lock: both write the same bytes to the same places, each file
+put whole or not at all as object stores do, and the last manifest stands.
 """
 
 from __future__ import annotations
@@ -21,22 +22,22 @@ import contextlib
 import errno
 import fcntl
 import hashlib
+import itertools
 import logging
 import os
 import posixpath
 import shutil
 import tempfile
-import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet
-from fsspec.implementations.local import LocalFileSystem
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from infra import schemas
@@ -49,14 +50,24 @@ from infra.artifacts import (
     Manifest,
     PartRecord,
     TableRecord,
+    read_checked,
 )
-from infra.errors import StorageFullError
+from infra.errors import DamagedArtifactError, StorageFullError, UserError
 from infra.usage import Usage, measure_usage
 
 logger = logging.getLogger(__name__)
 
 MAX_EXCERPT = 200
 """Characters of a rejected text that are kept for a person to see."""
+
+PART_BYTES = 64 * 2**20
+"""Size in memory at which a part is full."""
+
+REJECTS_AT_ONCE = 10_000
+
+ROW_GROUP_ROWS = 16_384
+ROW_GROUP_BYTES = 64 * 2**20
+"""A row group is written when it has this many rows or bytes, however few rows a stage writes at once."""
 
 
 class WorkRecord(BaseModel):
@@ -65,7 +76,7 @@ class WorkRecord(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     index: int
-    parts: dict[str, PartRecord]
+    parts: dict[str, list[PartRecord]]
     counters: dict[str, int]
     cpu_seconds: float
     peak_memory_bytes: int
@@ -89,9 +100,10 @@ class BuildPlace:
 
 
 class PartWriter:
-    """Writes one unit of work: at most one part of each table, with counters; finished by `commit`.
+    """Writes one unit of work: its parts of each table, with counters; finished by `commit`.
 
-    Memory is bounded by what the caller passes to `write` at once and one Parquet row group.
+    A table goes on in another part once one holds `PART_BYTES`, so that who reads a part whole is bounded too.
+    Memory is bounded by what the caller passes to `write` at once and one Parquet row group a table.
     """
 
     def __init__(self, place: BuildPlace, index: int) -> None:
@@ -100,17 +112,25 @@ class PartWriter:
         self._place = place
         self._store = ArtifactStore(place.store_root)
         self._writers: dict[str, _TableWriter] = {}
+        self._parts: dict[str, list[PartRecord]] = {}
         self._rejects: list[dict[str, str]] = []
 
     def write(self, table: str, rows: pa.Table | list[dict[str, Any]]) -> None:
-        """Append rows to this unit's part of a table; columns and types must be those of its schema."""
-        schema = schemas.TABLES[table]
-        if not isinstance(rows, pa.Table):
-            rows = pa.Table.from_pylist(rows, schema=schema)
-        if table not in self._writers:
-            self._writers[table] = _TableWriter(table, _staging_folder(self._store, self._place))
-        with _explained(f"{self._place.final}, table {table}, part {self.index}"):
-            self._writers[table].write(rows.cast(schema))
+        """Append rows to this unit's part of a table.
+
+        Raises:
+            ValueError: a column is missing or surplus, or a value does not fit its column (a defect of the stage).
+        """
+        try:
+            rows = schemas.conform(rows, table)
+        except (ValueError, pa.ArrowException) as error:
+            raise ValueError(f"stage {self._place.stage}, part {self.index}, table {table}: {error}") from error
+        with _explained(_absolute(self._store, _content_path(self._store, self._place, table))):
+            if table not in self._writers:
+                self._writers[table] = _TableWriter(table, _staging_folder(self._store, self._place))
+            self._writers[table].write(rows)
+        if self._writers[table].bytes > PART_BYTES:
+            self._finish_part(table)
 
     def count(self, name: str, amount: int = 1) -> None:
         """Add to a counter of the manifest."""
@@ -128,18 +148,17 @@ class PartWriter:
                 "excerpt": text[:MAX_EXCERPT],
             }
         )
-        if len(self._rejects) >= 10_000:
+        if len(self._rejects) >= REJECTS_AT_ONCE:
             self._flush_rejects()
 
     def commit(self, usage: Usage) -> WorkRecord:
         """Move the finished files into the build and write the record that vouches for them."""
         self._flush_rejects()
-        parts = {}
-        for table, writer in self._writers.items():
-            parts[table] = self._publish(table, writer)
+        for table in list(self._writers):
+            self._finish_part(table)
         record = WorkRecord(
             index=self.index,
-            parts=parts,
+            parts=self._parts,
             counters=dict(self.counters),
             cpu_seconds=usage.cpu_seconds,
             peak_memory_bytes=usage.peak_memory_bytes,
@@ -158,13 +177,17 @@ class PartWriter:
         if rows:
             self.write("rejects", rows)
 
-    def _publish(self, table: str, writer: _TableWriter) -> PartRecord:
-        relative = posixpath.join(table, f"part-{self.index:05d}.parquet")
-        with _explained(relative):
+    def _finish_part(self, table: str) -> None:
+        writer = self._writers[table]
+        parts = self._parts.setdefault(table, [])
+        relative = posixpath.join(table, f"part-{self.index:05d}-{len(parts):03d}.parquet")
+        location = _content_path(self._store, self._place, relative)
+        with _explained(_absolute(self._store, location)):
             file, rows = writer.close()
-        size, digest = _publish(self._store, file, content_path(self._store, self._place, relative))
+        size, digest = _publish(self._store, file, location)
         writer.discard()
-        return PartRecord(path=relative, bytes=size, sha256=digest, rows=rows)
+        del self._writers[table]
+        parts.append(PartRecord(path=relative, bytes=size, sha256=digest, rows=rows))
 
 
 class _TableWriter:
@@ -174,18 +197,36 @@ class _TableWriter:
         self._folder = folder
         self._file = folder / f"{table}.parquet"
         self._rows = 0
+        self.bytes = 0
+        """Size in memory of what was written so far."""
+        self._pending: list[pa.Table] = []
+        self._pending_rows = self._pending_bytes = 0
         self._writer = pyarrow.parquet.ParquetWriter(self._file, schemas.TABLES[table], compression="zstd")
 
     def write(self, rows: pa.Table) -> None:
         self._rows += rows.num_rows
-        self._writer.write_table(rows)
+        self.bytes += rows.nbytes
+        self._pending.append(rows)
+        self._pending_rows += rows.num_rows
+        self._pending_bytes += rows.nbytes
+        if self._pending_rows >= ROW_GROUP_ROWS or self._pending_bytes >= ROW_GROUP_BYTES:
+            self._flush()
 
     def close(self) -> tuple[Path, int]:
+        self._flush()
         self._writer.close()
         return self._file, self._rows
 
     def discard(self) -> None:
+        with contextlib.suppress(OSError):  # left open, it would be closed later, where nobody catches
+            self._writer.close()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _flush(self) -> None:
+        rows, self._pending = self._pending, []
+        self._pending_rows = self._pending_bytes = 0
+        if rows:
+            self._writer.write_table(pa.concat_tables(rows).combine_chunks())
 
 
 @dataclass
@@ -194,25 +235,30 @@ class ArtifactBuild:
 
     place: BuildPlace
     store: ArtifactStore
+    finished: Mapping[int, WorkRecord]
+    """What an earlier, killed run finished, by unit; a stage takes over those that it asks for again."""
     records: dict[int, WorkRecord] = field(default_factory=dict)
+    """The units that make up the artifact; what an earlier run left beyond them is dropped."""
     counters: Counter[str] = field(default_factory=Counter)
-    _files: list[FileRecord] = field(default_factory=list)
+    _files: dict[str, FileRecord] = field(default_factory=dict)
 
     @property
     def scratch(self) -> str:
         """Folder or URI for state that outlives a killed run; gone once the artifact is committed."""
         path = _absolute(self.store, posixpath.join(self.place.partial, "scratch"))
-        self.store.filesystem.makedirs(path, exist_ok=True)
-        return path if _is_local(self.store) else self.store.filesystem.unstrip_protocol(path)
+        with _explained(path):
+            self.store.filesystem.makedirs(path, exist_ok=True)
+        return path if self.store.is_local else self.store.filesystem.unstrip_protocol(path)
 
     def add_file(self, name: str, source: Path) -> None:
         """Put a finished local file beside the tables under `name` (which may hold slashes)."""
-        folder = _staging_folder(self.store, self.place)
-        with _explained(name):
-            staged = Path(shutil.copyfile(source, folder / "file"))
-        size, digest = _publish(self.store, staged, content_path(self.store, self.place, name))
-        shutil.rmtree(folder, ignore_errors=True)
-        self._files.append(FileRecord(path=name, bytes=size, sha256=digest))
+        if name == MANIFEST or posixpath.isabs(name) or {"", ".", ".."} & set(name.split("/")):
+            raise ValueError(f"stage {self.place.stage}: {name!r} cannot be the name of a file in an artifact")
+        with _staging(self.store, self.place) as folder:
+            with _explained(str(folder)):
+                staged = Path(shutil.copyfile(source, folder / "file"))
+            size, digest = _publish(self.store, staged, _content_path(self.store, self.place, name))
+        self._files[name] = FileRecord(path=name, bytes=size, sha256=digest)
 
     def add_folder(self, folder: Path) -> None:
         """Put every file below a local folder beside the tables, under its relative name."""
@@ -228,12 +274,10 @@ class ArtifactBuild:
         tables: tuple[str, ...],
         code_version: str,
         wall_seconds: float,
+        resumed_parts: int,
         usage: Usage,
     ) -> Artifact:
-        """Write the manifest and publish the build; another builder that was faster wins."""
-        counters: Counter[str] = Counter(self.counters)
-        for record in self.records.values():
-            counters.update(record.counters)
+        """Write the manifest and publish the build."""
         manifest = Manifest(
             stage=self.place.stage,
             stage_version=stage_version,
@@ -241,21 +285,28 @@ class ArtifactBuild:
             params=dict(params),
             inputs=dict(inputs),
             tables={name: self._table_record(name) for name in tables},
-            files=sorted(self._files, key=lambda file: file.path),
-            counters=dict(sorted(counters.items())),
+            files=[file for _, file in sorted(self._files.items())],
+            counters=dict(sorted(self.total_counters().items())),
             code_version=code_version,
-            created_at=time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime()) + f".{time.time_ns() % 10**9:09d}Z",
+            created_at=datetime.now(UTC).isoformat(timespec="microseconds"),
             wall_seconds=round(wall_seconds, 3),
             cpu_seconds=round(usage.cpu_seconds + sum(r.cpu_seconds for r in self.records.values()), 3),
             peak_memory_bytes=max([usage.peak_memory_bytes] + [r.peak_memory_bytes for r in self.records.values()]),
+            resumed_parts=resumed_parts,
         )
         self._publish(manifest)
-        artifact = self.store.get(self.place.stage, self.place.fingerprint)
-        assert artifact is not None, f"{self.place.final} vanished right after it was committed"
-        return artifact
+        return Artifact(self.store.root, self.place.final, manifest)
+
+    def total_counters(self) -> Counter[str]:
+        """The build's counters and those of its finished units."""
+        total: Counter[str] = Counter(self.counters)
+        for record in self.records.values():
+            total.update(record.counters)
+        return total
 
     def _table_record(self, name: str) -> TableRecord:
-        parts = [record.parts[name] for _, record in sorted(self.records.items()) if name in record.parts]
+        units = [record for _, record in sorted(self.records.items())]
+        parts = [part for record in units for part in record.parts.get(name, [])]
         return TableRecord(
             columns=schemas.describe(schemas.TABLES[name]),
             rows=sum(part.rows for part in parts),
@@ -264,17 +315,32 @@ class ArtifactBuild:
         )
 
     def _publish(self, manifest: Manifest) -> None:
+        if self.store.is_local:
+            self._drop_strays(manifest)
         text = manifest.model_dump_json(indent=1).encode()
-        _put(self.store, self.place, text, content_path(self.store, self.place, MANIFEST))
-        partial = _absolute(self.store, self.place.partial)
-        if _is_local(self.store):
-            final = _absolute(self.store, self.place.final)
-            if not os.path.exists(posixpath.join(final, MANIFEST)):
-                shutil.rmtree(final, ignore_errors=True)
-                os.rename(posixpath.join(partial, "content"), final)
-                _sync_folder(posixpath.dirname(final))
-        with contextlib.suppress(FileNotFoundError):
-            self.store.filesystem.rm(partial, recursive=True)
+        _put(self.store, self.place, text, _content_path(self.store, self.place, MANIFEST))
+        if self.store.is_local:
+            self._move_to_final()
+        _remove(self.store, self.place.partial)
+
+    def _move_to_final(self) -> None:
+        final = _absolute(self.store, self.place.final)
+        if os.path.exists(posixpath.join(final, MANIFEST)):
+            logger.warning("%s was finished by another run meanwhile: this disk does not keep locks", final)
+            return
+        with _explained(final):
+            shutil.rmtree(final, ignore_errors=True)  # a folder that nobody finished
+            os.rename(_absolute(self.store, _content_path(self.store, self.place, "")), final)
+            _sync_folder(posixpath.dirname(final))
+
+    def _drop_strays(self, manifest: Manifest) -> None:
+        """Delete what a killed run put into content/ and this one does not vouch for."""
+        parts = [part.path for table in manifest.tables.values() for part in table.parts]
+        vouched = {*parts, *(file.path for file in manifest.files)}
+        content = Path(_absolute(self.store, _content_path(self.store, self.place, "")))
+        for file in content.rglob("*"):
+            if file.is_file() and file.relative_to(content).as_posix() not in vouched:
+                file.unlink()
 
 
 @contextlib.contextmanager
@@ -283,34 +349,49 @@ def open_build(store: ArtifactStore, stage: str, fingerprint: str) -> Iterator[A
     place = BuildPlace(store.root, stage, fingerprint)
     with _lock(store, place):
         if store.get(stage, fingerprint) is not None:
+            _remove(store, place.partial)
             yield None
             return
-        staging = _absolute(store, posixpath.join(place.partial, "staging"))
-        if store.filesystem.exists(staging):
-            store.filesystem.rm(staging, recursive=True)
-        yield ArtifactBuild(place, store, records=_trusted_records(store, place))
+        _remove(store, posixpath.join(place.partial, "staging"))
+        yield ArtifactBuild(place, store, finished=_trusted_records(store, place))
 
 
-def content_path(store: ArtifactStore, place: BuildPlace, relative: str) -> str:
+def sweep(store: ArtifactStore, stage: str, fingerprint: str) -> None:
+    """Delete what a builder left that was killed between its commit and its tidying up."""
+    place = BuildPlace(store.root, stage, fingerprint)
+    if store.filesystem.exists(_absolute(store, place.partial)):
+        with contextlib.suppress(UserError), _lock(store, place):  # a root that is only read stays as it is
+            _remove(store, place.partial)
+
+
+def _content_path(store: ArtifactStore, place: BuildPlace, relative: str) -> str:
     """Where a file of the build lies, below the store's root, until (or because) it is committed."""
-    if _is_local(store):
+    if store.is_local:
         return posixpath.join(place.partial, "content", relative)
     return posixpath.join(place.final, relative)
 
 
 def _put(store: ArtifactStore, place: BuildPlace, data: bytes, location: str) -> None:
     """Write a small file at once or not at all."""
+    with _staging(store, place) as folder:
+        file = folder / "small"
+        with _explained(_absolute(store, location)):
+            file.write_bytes(data)
+        _publish(store, file, location)
+
+
+@contextlib.contextmanager
+def _staging(store: ArtifactStore, place: BuildPlace) -> Iterator[Path]:
     folder = _staging_folder(store, place)
-    file = folder / "small"
-    with _explained(location):
-        file.write_bytes(data)
-    _publish(store, file, location)
-    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _staging_folder(store: ArtifactStore, place: BuildPlace) -> Path:
     """A private local folder: on the store's own disk for a local root, so that publishing is a rename."""
-    if not _is_local(store):
+    if not store.is_local:
         return Path(tempfile.mkdtemp(prefix="yiwen-"))
     path = Path(_absolute(store, posixpath.join(place.partial, "staging", uuid.uuid4().hex)))
     with _explained(str(path)):
@@ -323,12 +404,30 @@ def _publish(store: ArtifactStore, staged: Path, location: str) -> tuple[int, st
     target = _absolute(store, location)
     with _explained(target):
         size, digest = _hash_and_sync(staged)
-        store.filesystem.makedirs(posixpath.dirname(target), exist_ok=True)
-        if _is_local(store):
+        if store.is_local:
+            os.makedirs(posixpath.dirname(target), exist_ok=True)
             os.replace(staged, target)
         else:
-            store.filesystem.put_file(str(staged), target)
+            _upload(store, staged, target)
     return size, digest
+
+
+def _upload(store: ArtifactStore, staged: Path, target: str) -> None:
+    for attempts_left in reversed(range(3)):
+        store.filesystem.makedirs(posixpath.dirname(target), exist_ok=True)
+        try:
+            store.filesystem.put_file(str(staged), target)
+            return
+        except FileNotFoundError:  # a builder that was faster has just tidied the folder away
+            if not attempts_left:
+                raise
+
+
+def _remove(store: ArtifactStore, location: str) -> None:
+    """Delete a folder of the build; what another builder puts there meanwhile is left for it to delete."""
+    store.filesystem.invalidate_cache()
+    with contextlib.suppress(OSError):
+        store.filesystem.rm(_absolute(store, location), recursive=True)
 
 
 def _hash_and_sync(path: Path) -> tuple[int, str]:
@@ -343,77 +442,114 @@ def _hash_and_sync(path: Path) -> tuple[int, str]:
 
 @contextlib.contextmanager
 def _explained(target: str) -> Iterator[None]:
-    """Turn "no space left" into an error that says what to do; other errors pass."""
+    """Turn "no space left" and "not allowed" into errors that say what to do; other errors pass."""
     try:
         yield
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise
-        raise StorageFullError(
-            f"No room left while writing {target} ({os.strerror(error.errno)}). Free some space or point "
-            "YIWEN_HOME elsewhere, then run again: finished parts are kept and reused."
-        ) from error
+        where = error.filename or target
+        if error.errno in _ROOM:
+            raise StorageFullError(
+                f"No room left while writing {where} ({os.strerror(error.errno)}). {_ROOM[error.errno]}, "
+                "then run again: finished parts are kept and reused."
+            ) from error
+        if error.errno in _CLOSED:
+            raise UserError(
+                f"{where} cannot be written ({os.strerror(error.errno)}). Point YIWEN_HOME at a folder that "
+                "this user may write to."
+            ) from error
+        raise
+
+
+_ROOM = {
+    errno.ENOSPC: "Free some space there or point YIWEN_HOME (for a remote root: TMPDIR) at another disk",
+    errno.EDQUOT: "Free some of your quota or point YIWEN_HOME at another disk",
+    errno.EFBIG: "Raise the limit on the size of files (ulimit -f)",
+}
+_CLOSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST}
 
 
 def _trusted_records(store: ArtifactStore, place: BuildPlace) -> dict[int, WorkRecord]:
-    """Records of an earlier, killed build whose parts are all there with the right size."""
-    folder = _absolute(store, posixpath.join(place.partial, "records"))
-    if not store.filesystem.exists(folder):
-        return {}
+    """Records of an earlier, killed build whose parts are all there, byte for byte."""
+    content = _absolute(store, _content_path(store, place, ""))
     trusted = {}
-    for path in sorted(store.filesystem.ls(folder, detail=False)):
+    for path in _record_files(store, place):
         try:
             record = WorkRecord.model_validate_json(store.filesystem.cat_file(path))
-        except ValidationError:
-            logger.warning("%s is not readable; that part is computed again", path)
+            for part in itertools.chain.from_iterable(record.parts.values()):
+                read_checked(store.filesystem, content, part)
+        except (ValidationError, DamagedArtifactError, FileNotFoundError):
+            logger.warning("%s or what it vouches for is not whole; that part is computed again", path)
             continue
-        if all(_has_size(store, place, part) for part in record.parts.values()):
-            trusted[record.index] = record
+        trusted[record.index] = record
     return trusted
 
 
-def _has_size(store: ArtifactStore, place: BuildPlace, part: PartRecord) -> bool:
-    path = _absolute(store, content_path(store, place, part.path))
+def _record_files(store: ArtifactStore, place: BuildPlace) -> list[str]:
+    store.filesystem.invalidate_cache()
     try:
-        return store.filesystem.size(path) == part.bytes
+        paths = store.filesystem.ls(_absolute(store, posixpath.join(place.partial, "records")), detail=False)
     except FileNotFoundError:
-        return False
+        return []
+    return sorted(path for path in paths if path.endswith(".json"))
 
 
 @contextlib.contextmanager
 def _lock(store: ArtifactStore, place: BuildPlace) -> Iterator[None]:
     """Hold the build's lock on a local root. The file may be deleted under us by a finished build."""
-    if not _is_local(store):
+    if not store.is_local:
         yield
         return
-    path = Path(_absolute(store, posixpath.join(place.partial, "lock")))
+    path = _absolute(store, posixpath.join(place.partial, "lock"))
     while True:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = _open_lock(path)
+        _lock_descriptors.add(descriptor)
         try:
-            handle = open(path, "a+")  # noqa: SIM115 - held by the with below
-        except FileNotFoundError:
-            continue
-        with handle:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                logger.info("%s is being built by another run; waiting for it", place.final)
-                fcntl.flock(handle, fcntl.LOCK_EX)
-            if not _is_same_file(handle.fileno(), path):
-                continue
-            yield
-            return
+            _wait_for(descriptor, place)
+            if _is_same_file(descriptor, path):
+                yield
+                return
+        finally:
+            _lock_descriptors.discard(descriptor)
+            os.close(descriptor)
 
 
-def _is_same_file(descriptor: int, path: Path) -> bool:
+def _open_lock(path: str) -> int:
+    folder = posixpath.dirname(path)
+    with _explained(path):
+        os.makedirs(posixpath.dirname(folder), exist_ok=True)
+        while True:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(folder)
+            with contextlib.suppress(FileNotFoundError):  # a finished build has just deleted the folder
+                return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+
+
+def _wait_for(descriptor: int, place: BuildPlace) -> None:
     try:
-        return os.fstat(descriptor).st_ino == path.stat().st_ino
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        logger.info("%s is being built by another run; waiting for it", place.final)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+
+_lock_descriptors: set[int] = set()
+
+
+def _drop_inherited_locks() -> None:
+    # A forked worker shares its parent's lock and could outlive it: the lock must die with its holder.
+    for descriptor in _lock_descriptors:
+        os.close(descriptor)
+    _lock_descriptors.clear()
+
+
+os.register_at_fork(after_in_child=_drop_inherited_locks)
+
+
+def _is_same_file(descriptor: int, path: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
     except FileNotFoundError:
         return False
-
-
-def _is_local(store: ArtifactStore) -> bool:
-    return isinstance(store.filesystem, LocalFileSystem)
 
 
 def _absolute(store: ArtifactStore, location: str) -> str:
@@ -428,7 +564,7 @@ def _sync_folder(path: str) -> None:
         os.close(descriptor)
 
 
-def run_unit(place: BuildPlace, index: int, function: Any, arguments: tuple[Any, ...]) -> WorkRecord:
+def run_unit(place: BuildPlace, index: int, function: Callable[..., None], arguments: tuple[Any, ...]) -> WorkRecord:
     """Do one unit of work: `function(part, *arguments)`, then commit what it wrote."""
     part = PartWriter(place, index)
     try:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -65,8 +64,6 @@ def _result(ray: Any, reference: Any) -> builds.WorkRecord:
 
 def start_ray(workers: int, address: str | None) -> None:
     """Connect this process to Ray: the cluster at `address`, or a private local one with `workers` CPUs."""
-    if address is None:
-        prepare_local_ray()
     import ray
 
     if ray.is_initialized():
@@ -84,14 +81,6 @@ def start_ray(workers: int, address: str | None) -> None:
         logging_level=logging.WARNING,
         runtime_env={"env_vars": {"PYTHONPATH": str(REPOSITORY)}},
     )
-
-
-def prepare_local_ray() -> None:
-    """Environment of a private local Ray; to be set before Ray is imported."""
-    # Explicit, so that a process of ours and the Ray it starts never disagree (the token is made by Ray).
-    os.environ.setdefault("RAY_AUTH_MODE", "token")
-    # Left to itself the metrics exporter looks for an agent that a Ray without dashboard does not have.
-    os.environ.setdefault("RAY_enable_metrics_collection", "0")
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ A stage writes tables by their name here; readers compare what lies on disk with
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pyarrow as pa
 
@@ -59,6 +60,13 @@ SEGMENTS = pa.schema(
     ]
 )
 
+WORD_COUNTS = pa.schema(
+    [
+        _field("word", pa.string(), "word after normalisation: a run of letters or a single other character"),
+        _field("count", pa.int64(), "occurrences in the part's share of the sample"),
+    ]
+)
+
 VOCABULARY = pa.schema(
     [
         _field("id", pa.int32(), "token id"),
@@ -103,6 +111,7 @@ TABLES: Mapping[str, pa.Schema] = {
     "rejects": REJECTS,
     "duplicates": DUPLICATES,
     "segments": SEGMENTS,
+    "word_counts": WORD_COUNTS,
     "vocabulary": VOCABULARY,
     "examples": EXAMPLES,
     "held_out": EXAMPLES,
@@ -123,6 +132,23 @@ def describe(schema: pa.Schema) -> list[dict[str, str]]:
     ]
 
 
+def conform(rows: pa.Table | list[dict[str, Any]], table: str) -> pa.Table:
+    """The rows with exactly the columns and types of a table.
+
+    Raises:
+        ValueError, pa.ArrowException: a column is missing or surplus, or a value does not fit its column.
+    """
+    if table not in TABLES:
+        raise ValueError(f"infra/schemas.py knows no such table; it knows {', '.join(TABLES)}")
+    schema = TABLES[table]
+    if not isinstance(rows, pa.Table):
+        surplus = set().union(*rows) - set(schema.names)
+        if surplus:
+            raise ValueError(f"surplus columns {sorted(surplus)}")
+        rows = pa.Table.from_pylist(rows, schema=schema)
+    return rows.cast(schema)
+
+
 def differences(found: pa.Schema, expected: pa.Schema) -> list[str]:
     """What sets `found` apart from `expected`, a phrase each; empty when names, order and types agree."""
     problems = []
@@ -132,6 +158,10 @@ def differences(found: pa.Schema, expected: pa.Schema) -> list[str]:
         problems.append(f"columns {found.names} instead of {expected.names} (missing {missing}, surplus {surplus})")
     for field in expected:
         index = found.get_field_index(field.name)
-        if index >= 0 and str(found.field(index).type) != str(field.type):
-            problems.append(f"column {field.name!r} is {found.field(index).type} instead of {field.type}")
+        if index >= 0 and _kind(found.field(index)) != _kind(field):
+            problems.append(f"column {field.name!r} is {_kind(found.field(index))} instead of {_kind(field)}")
     return problems
+
+
+def _kind(field: pa.Field) -> str:
+    return f"{field.type}" if field.nullable else f"{field.type} not null"

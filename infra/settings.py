@@ -20,9 +20,21 @@ PRIVACY_DEFAULTS = {
 """Medical text is sensitive: no library reports usage and no hub is asked, unless the user sets otherwise."""
 
 
-def apply_privacy_defaults() -> None:
-    """Put `PRIVACY_DEFAULTS` into the environment of this process and its children; set values win."""
-    for name, value in PRIVACY_DEFAULTS.items():
+LOCAL_RAY_DEFAULTS = {
+    # Explicit, so that a process of ours and the Ray it starts never disagree; Ray makes the token itself.
+    "RAY_AUTH_MODE": "token",
+    # Left to itself the metrics exporter looks for an agent that a Ray without dashboard does not have.
+    "RAY_enable_metrics_collection": "0",
+}
+"""How a private Ray on this machine is set up. Ray reads it on import, so it is in place before that."""
+
+
+def apply_defaults() -> None:
+    """Put our defaults into the environment of this process and its children; set values win."""
+    defaults = dict(PRIVACY_DEFAULTS)
+    if not os.environ.get("RAY_ADDRESS"):
+        defaults |= LOCAL_RAY_DEFAULTS
+    for name, value in defaults.items():
         os.environ.setdefault(name, value)
 
 
@@ -58,6 +70,6 @@ def _positive_integer(name: str, default: int) -> int:
     text = os.environ.get(name)
     if not text:
         return default
-    if not text.isdigit() or int(text) < 1:
+    if not text.isdecimal() or int(text) < 1:
         raise UserError(f"{name}={text!r} is not a positive whole number; unset it or give 1 or more.")
     return int(text)

@@ -14,15 +14,18 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
+import os
+import re
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, field_serializer
 
-from infra import builds
+from infra import builds, schemas
 from infra.artifacts import Artifact, ArtifactStore, InputRecord, fingerprint_of
 from infra.settings import REPOSITORY
 from infra.usage import measure_usage
@@ -37,6 +40,11 @@ class StageParams(BaseModel):
     """Parameters of a stage: part of its fingerprint. Unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @field_serializer("*", mode="wrap", when_used="json")
+    def _ordered(self, value: Any, write: SerializerFunctionWrapHandler) -> Any:
+        """Sets in sorted order: their own differs from process to process, the fingerprint must not."""
+        return sorted(write(value)) if isinstance(value, set | frozenset) else write(value)
 
 
 class StageInput(Protocol):
@@ -87,34 +95,40 @@ def _silent(name: str, done: int, total: int, note: str = "") -> None:
 
 @dataclass
 class Output:
-    """What a stage writes to. Units (parts) are numbered; what a killed run finished is not done again."""
+    """What a stage writes to. Units (parts) are numbered in the order in which the stage asks for them.
+
+    What a killed run finished by `map` is not done again.
+    """
 
     build: builds.ArtifactBuild
+    tables: tuple[str, ...]
     executor: Executor
     on_progress: ProgressListener
+    units: int = 0
+    resumed_parts: int = 0
     in_process_cpu_seconds: float = 0.0
 
     def map(self, function: Callable[..., None], items: Iterable[Any], *arguments: Any) -> None:
-        """Call `function(part, item, *arguments)` for every item, item i writing part i of each table.
+        """Call `function(part, item, *arguments)` for every item, each item writing a part of its own.
 
         Items may run in other processes: `function` is a module-level function and all arguments pickle.
         """
-        units = [(index, (item, *arguments)) for index, item in enumerate(items)]
-        open_units = [unit for unit in units if unit[0] not in self.build.records]
+        units = [(self._number(), (item, *arguments)) for item in items]
+        open_units = self._take_over(units)
         done = len(units) - len(open_units)
-        if done:
-            logger.info("%s: %d of %d parts were finished by an earlier run", self._name, done, len(units))
-            self.build.counters["resumed_parts"] += done
         self.on_progress(self._name, done, len(units))
         for record in self.executor.run(self.build.place, function, open_units):
             self._keep(record, self.executor.in_process)
             done += 1
             self.on_progress(self._name, done, len(units))
+        lost = [index for index, _ in units if index not in self.build.records]
+        if lost:
+            raise RuntimeError(f"{self._name}: the executor gave no result for parts {lost}")
 
     @contextlib.contextmanager
-    def part(self, index: int = 0) -> Iterator[builds.PartWriter]:
-        """Write part `index` of the tables here and now; for stages that are one unit of work."""
-        writer = builds.PartWriter(self.build.place, index)
+    def part(self) -> Iterator[builds.PartWriter]:
+        """Write the next part of the tables here and now; for stages that are one unit of work."""
+        writer = builds.PartWriter(self.build.place, self._number())
         try:
             with measure_usage() as usage:
                 yield writer
@@ -126,11 +140,39 @@ class Output:
         """Add to a counter of the manifest."""
         self.build.counters[name] += amount
 
+    def rows(self, table: str) -> int:
+        """Rows of a table that are finished so far."""
+        return sum(part.rows for record in self.build.records.values() for part in record.parts.get(table, []))
+
+    def counters(self) -> Counter[str]:
+        """The counters so far."""
+        return self.build.total_counters()
+
     @property
     def _name(self) -> str:
         return self.build.place.stage
 
+    def _number(self) -> int:
+        self.units += 1
+        return self.units - 1
+
+    def _take_over(self, units: Sequence[Unit]) -> list[Unit]:
+        """Keep what an earlier run finished of these units; returns the others."""
+        finished = self.build.finished
+        open_units = [unit for unit in units if unit[0] not in finished]
+        for index, _ in units:
+            if index in finished:
+                self._keep(finished[index], in_process=False)
+        resumed = len(units) - len(open_units)
+        if resumed:
+            logger.info("%s: %d of %d parts were finished by an earlier run", self._name, resumed, len(units))
+        self.resumed_parts += resumed
+        return open_units
+
     def _keep(self, record: builds.WorkRecord, in_process: bool) -> None:
+        undeclared = sorted(record.parts.keys() - set(self.tables))
+        if undeclared:
+            raise ValueError(f"stage {self._name} writes {undeclared}: add them to its tables={self.tables}")
         self.build.records[record.index] = record
         if in_process:
             self.in_process_cpu_seconds += record.cpu_seconds
@@ -162,7 +204,16 @@ class Stage(Generic[P]):
 def stage(
     *, name: str, version: int, params: type[P], tables: tuple[str, ...] = ()
 ) -> Callable[[StageFunction[P]], Stage[P]]:
-    """Declare a stage; `tables` are the names (from `infra.schemas`) it writes, the main one first."""
+    """Declare a stage; `tables` are the names (from `infra.schemas`) it writes, the main one first.
+
+    Raises:
+        ValueError: the name cannot be a folder, or a table has no schema.
+    """
+    if not re.fullmatch(r"\w[\w.-]*", name):
+        raise ValueError(f"{name!r} cannot be the name of a stage: letters, digits, _ - . only")
+    unknown = [table for table in tables if table not in schemas.TABLES]
+    if unknown:
+        raise ValueError(f"stage {name}: infra/schemas.py knows no tables {unknown}")
 
     def declare(function: StageFunction[P]) -> Stage[P]:
         return Stage(name=name, version=version, params=params, tables=tables, function=function)
@@ -187,17 +238,24 @@ def run(
     executor: Executor | None = None,
     on_progress: ProgressListener = _silent,
 ) -> StageResult:
-    """Do a stage's work, or find it done. Safe to call again after a kill, and from several processes."""
+    """Do a stage's work, or find it done. Safe to call again after a kill, and from several processes.
+
+    Raises:
+        DamagedArtifactError: the artifact is there, and its manifest is damaged.
+        StorageFullError: no room is left; what was finished is kept for the next call.
+        UserError: the root cannot be written, or a parameter cannot be written down.
+    """
     fingerprint = work.fingerprint(params, inputs)
     found = store.get(work.name, fingerprint)
     if found is not None:
-        return StageResult(found, reused=True)
+        builds.sweep(store, work.name, fingerprint)
+        return _reused(found)
     with builds.open_build(store, work.name, fingerprint) as build:
         if build is None:
-            artifact = store.get(work.name, fingerprint)
-            assert artifact is not None
-            return StageResult(artifact, reused=True)
-        output = Output(build, executor or SerialExecutor(), on_progress)
+            found = store.get(work.name, fingerprint)
+            assert found is not None, "open_build has just seen it"
+            return _reused(found)
+        output = Output(build, work.tables, executor or SerialExecutor(), on_progress)
         started = time.monotonic()
         with measure_usage() as usage:
             work.function(inputs, params, output)
@@ -211,9 +269,15 @@ def run(
             tables=work.tables,
             code_version=code_version(),
             wall_seconds=time.monotonic() - started,
+            resumed_parts=output.resumed_parts,
             usage=usage,
         )
         return StageResult(artifact, reused=False)
+
+
+def _reused(artifact: Artifact) -> StageResult:
+    logger.info("%s: reused %s", artifact.stage, artifact.path)
+    return StageResult(artifact, reused=True)
 
 
 @functools.cache
@@ -223,6 +287,7 @@ def code_version() -> str:
         commit = subprocess.run(
             ["git", "describe", "--always", "--dirty"],
             cwd=REPOSITORY,
+            env={**os.environ, "GIT_OPTIONAL_LOCKS": "0"},  # asking must not block a commit made meanwhile
             capture_output=True,
             text=True,
             timeout=10,

@@ -19,20 +19,32 @@ class Usage:
     peak_memory_bytes: int = 0
 
 
+_measuring: list[Usage] = []
+
+
 @contextlib.contextmanager
 def measure_usage() -> Iterator[Usage]:
-    """Measure a block. On Linux the peak is the block's own; elsewhere it is the process's so far."""
+    """Measure a block; blocks may nest. On Linux the peak is the block's own; elsewhere it is the process's so far."""
     usage = Usage()
     _reset_peak()
+    _measuring.append(usage)
     started = time.process_time()
     try:
         yield usage
     finally:
         usage.cpu_seconds = time.process_time() - started
-        usage.peak_memory_bytes = _peak_memory()
+        _note_peak()
+        _measuring[:] = [other for other in _measuring if other is not usage]
+
+
+def _note_peak() -> None:
+    peak = _peak_memory()
+    for usage in _measuring:
+        usage.peak_memory_bytes = max(usage.peak_memory_bytes, peak)
 
 
 def _reset_peak() -> None:
+    _note_peak()  # for the blocks around this one, whose mark is about to be lost
     # Writing 5 resets the kernel's high-water mark of resident memory; not every container allows it.
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")

@@ -20,11 +20,11 @@ class SyntheticParams(StageParams):
 
 
 def synthetic_rows(seed: int, rows: int) -> list[dict[str, Any]]:
-    """Rows of 10 to 30 tokens in which every second token is the one before it plus one."""
+    """Rows of 10 to 30 tokens of 21 kinds, in which every second token is the one before it plus one."""
     generator = np.random.default_rng(seed)
     out = []
     for length in generator.integers(5, 15, rows):
-        first = generator.integers(5, VOCABULARY - 1, length)
+        first = generator.integers(5, 25, length)
         body = np.stack([first, first + 1], 1).ravel()
         out.append(
             {

@@ -1,0 +1,108 @@
+"""Command line: `python -m flows list` and `python -m flows run FLOW/DEPLOYMENT [--param key=value]…`.
+
+Both read `prefect.yaml`, so what runs here is what a server would run. Without `PREFECT_API_URL` no server is
+needed: Prefect keeps its records in a local database for the time of the run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from flows.catalogue import Entry, find, load_catalogue
+from infra.errors import UserError
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line; returns the exit status (2 for mistakes of the user)."""
+    options = _parser().parse_args(arguments)
+    try:
+        return options.command(options)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on where this run stopped", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m flows", description="Run Yiwen's flows here and now, without a server."
+    )
+    commands = parser.add_subparsers(required=True, metavar="list | run")
+    listing = commands.add_parser("list", help="show every flow/deployment with its parameters")
+    listing.set_defaults(command=_list)
+    running = commands.add_parser(
+        "run",
+        help="run one flow/deployment",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Run one flow/deployment of prefect.yaml. Finished stages are reused, killed ones resumed.",
+        epilog="examples:\n"
+        "  python -m flows run pretrain/ehealth-tiny\n"
+        "  python -m flows run pretrain/ehealth-tiny --param corpus=my_texts/ --param training.steps=1000\n"
+        "  YIWEN_HOME=/data/yiwen python -m flows run corpus/refresh --param corpus=records.jsonl.gz\n",
+    )
+    running.add_argument("name", metavar="FLOW/DEPLOYMENT", help="as `python -m flows list` shows it")
+    running.add_argument(
+        "--param",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a parameter of the flow, or a dotted preset key (training.steps=100); values are JSON, or text",
+    )
+    running.set_defaults(command=_run)
+    return parser
+
+
+def _list(options: argparse.Namespace) -> int:
+    entries = load_catalogue()
+    width = max(len(entry.name) for entry in entries)
+    for entry in entries:
+        print(f"{entry.name:{width}}  {entry.description}{entry.schedule and f'  [{entry.schedule}]'}")
+        shown = ", ".join(f"{key}={json.dumps(value)}" for key, value in entry.parameters.items())
+        print(f"{'':{width}}  parameters: {shown}")
+    return 0
+
+
+def _run(options: argparse.Namespace) -> int:
+    entry = find(options.name)
+    result = entry.load_flow()(**merge_parameters(entry, options.param))
+    print(result)
+    return 0
+
+
+def merge_parameters(entry: Entry, given: list[str]) -> dict[str, Any]:
+    """The deployment's parameters with the given ones on top; dotted keys go to `overrides`.
+
+    Raises:
+        UserError: a parameter without `=`, or one the flow does not have.
+    """
+    parameters = {**entry.parameters, "overrides": dict(entry.parameters.get("overrides") or {})}
+    for item in given:
+        key, equals, text = item.partition("=")
+        if not equals:
+            raise UserError(f"--param {item!r} is not of the form KEY=VALUE.")
+        if "." in key:
+            parameters["overrides"][key] = _value(text)
+        elif key in entry.parameters:
+            parameters[key] = _value(text)
+        else:
+            raise UserError(
+                f"{entry.name} has no parameter {key!r}; it has {', '.join(entry.parameters)}. "
+                "A key of the preset is given with its section, such as training.steps=100."
+            )
+    return parameters
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+if __name__ == "__main__":
+    sys.exit(main())

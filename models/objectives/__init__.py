@@ -1,0 +1,59 @@
+"""The pre-training objectives, by name.
+
+An objective is an `nn.Module` with `collate(rows, seed=…, step=…, row_indices=…) -> batch`, `forward(batch)
+-> {"loss": …, "<term>": …}`, `metrics(batch) -> sums`, `rates(sums) -> rates`, and, for export,
+`encoder_state_dict()` and `encoder_config()`. Adding one is a file here and a line in `_OBJECTIVES`
+(models/README.md walks through it).
+"""
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from typing import Any, Protocol
+
+from torch import Tensor, nn
+
+from models.objectives.ehealth import EHealth, EHealthConfig
+
+
+class Objective(Protocol):
+    """What the trainer and the export ask of an objective."""
+
+    def collate(self, rows: Any, *, seed: int, step: int, row_indices: Any = None) -> Any:
+        """A batch of these rows, with `.to(device)`."""
+
+    def metrics(self, batch: Any) -> dict[str, Tensor]:
+        """Sums and counts over a held-out batch; they add up over batches."""
+
+    def rates(self, added: Mapping[str, float | Tensor]) -> dict[str, float]:
+        """Added sums, as losses, accuracies and the chance levels they are to be compared with."""
+
+    def encoder_state_dict(self) -> dict[str, Tensor]:
+        """The encoder's weights under transformers' names."""
+
+    def encoder_config(self) -> dict[str, Any]:
+        """The encoder's transformers config."""
+
+
+_OBJECTIVES: dict[str, tuple[type[nn.Module], type]] = {"ehealth": (EHealth, EHealthConfig)}
+
+
+def build(name: str, config: Mapping[str, Any]) -> Any:
+    """The objective `name` with fresh weights: an `nn.Module` that is an `Objective`.
+
+    `config` maps field names of the objective's config class to values; what it leaves out is base size, as
+    the paper has it. `vocab_size` has no default. Raises ValueError for an unknown objective, an unknown or
+    missing key (naming near ones) and impossible sizes.
+    """
+    if name not in _OBJECTIVES:
+        raise ValueError(f"unknown objective {name!r}; known: {', '.join(sorted(_OBJECTIVES))}")
+    module, config_class = _OBJECTIVES[name]
+    known = {field.name: field for field in fields(config_class)}
+    for key in config:
+        if key not in known:
+            near = difflib.get_close_matches(str(key), known) or sorted(known)
+            raise ValueError(f"unknown key {key!r} for objective {name!r}; did you mean {', '.join(near)}?")
+    missing = [key for key, field in known.items() if field.default is MISSING and key not in config]
+    if missing:
+        raise ValueError(f"objective {name!r} needs {', '.join(missing)}")
+    return module(config_class(**config))

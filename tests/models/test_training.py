@@ -1,0 +1,154 @@
+"""The training loop by itself: exact resume, learning, and clear ends when something is wrong."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from infra.artifacts import ArtifactStore
+from infra.settings import REPOSITORY
+from models import objectives
+from models.reader import ExampleStream
+from models.training import TrainingConfig, load_state, save_state, train
+from tests.synthetic import TINY_MODEL, VOCABULARY, make_inputs, training
+
+
+@pytest.fixture(autouse=True)
+def _deterministic() -> Any:
+    torch.use_deterministic_algorithms(True)
+    yield
+    torch.use_deterministic_algorithms(False)
+
+
+def streams(store: ArtifactStore) -> tuple[ExampleStream, ExampleStream]:
+    examples = make_inputs(store)["examples"]
+    return ExampleStream(examples.parts("examples"), 1), ExampleStream(examples.parts("held_out"), 1)
+
+
+def build() -> Any:
+    torch.manual_seed(0)
+    return objectives.build("ehealth", {**TINY_MODEL, "vocab_size": VOCABULARY})
+
+
+def same_weights(left: Any, right: Any) -> bool:
+    states = left.state_dict(), right.state_dict()
+    return states[0].keys() == states[1].keys() and all(torch.equal(states[0][k], states[1][k]) for k in states[0])
+
+
+@pytest.mark.parametrize("stop_at", [4, 8])
+def test_a_resumed_run_ends_with_the_same_bits(store: ArtifactStore, tmp_path: Path, stop_at: int) -> None:
+    examples, held_out = streams(store)
+    config = TrainingConfig(**training())
+    states: dict[int, dict[str, Any]] = {}
+
+    def keep(step: int, state: Any) -> None:
+        folder = tmp_path / str(step)
+        folder.mkdir(exist_ok=True)
+        save_state(state, folder)
+        states[step] = load_state(folder)
+
+    whole = build()
+    train(whole, examples, held_out, config, save=keep)
+    resumed = build()
+    train(resumed, examples, held_out, config, state=states[stop_at])
+    assert same_weights(whole, resumed)
+    assert not same_weights(whole, build())
+
+
+CHILD = """
+import os, signal, sys, torch
+from pathlib import Path
+from infra.artifacts import ArtifactStore
+from models.training import TrainingConfig, load_state, save_state, train
+from tests.models.test_training import build, streams
+from tests.synthetic import training
+torch.use_deterministic_algorithms(True)
+folder, die_after = Path(sys.argv[2]), int(sys.argv[3])
+def save(step, state):
+    temporary = folder / "new"
+    temporary.mkdir(exist_ok=True)
+    save_state(state, temporary)
+    os.replace(temporary / "state.pt", folder / "state.pt")
+def report(step, split, figures):
+    if step == die_after and split == "train":
+        os.kill(os.getpid(), signal.SIGKILL)
+examples, held_out = streams(ArtifactStore(sys.argv[1]))
+objective = build()
+state = load_state(folder) if (folder / "state.pt").exists() else None
+train(objective, examples, held_out, TrainingConfig(**training(checkpoint_every=3)), state=state, report=report, save=save)
+"""
+
+
+def test_a_killed_process_resumes_to_the_same_bits(store: ArtifactStore, tmp_path: Path) -> None:
+    examples, held_out = streams(store)
+    whole = build()
+    train(whole, examples, held_out, TrainingConfig(**training(checkpoint_every=3)))
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for die_after in (2, 8, 99):  # before the first checkpoint, and between later ones
+        child = subprocess.run(
+            [sys.executable, "-c", CHILD, store.root, str(folder), str(die_after)],
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": str(torch.get_num_threads())},
+            check=False,
+        )
+        assert child.returncode == (0 if die_after == 99 else -signal.SIGKILL)
+    ended = build()
+    ended.load_state_dict(load_state(folder)["model"])
+    assert same_weights(whole, ended)
+
+
+def test_the_tiny_model_learns_on_held_out_examples(store: ArtifactStore) -> None:
+    examples, held_out = streams(store)
+    figures: dict[int, dict[str, float]] = {}
+
+    def report(step: int, split: str, values: Any) -> None:
+        if split == "held_out":
+            figures[step] = dict(values)
+
+    config = TrainingConfig(**training(steps=120, warmup_steps=10, learning_rate=5e-3, evaluate_every=5, batch_size=16))
+    train(build(), examples, held_out, config, report=report)
+    first, last = figures[5], figures[120]
+    assert last["mlm_loss"] < first["mlm_loss"] - 0.3
+    assert last["csp_accuracy"] > 10 * last["csp_chance"]
+
+
+def test_loss_that_is_not_finite_stops_the_run(store: ArtifactStore) -> None:
+    examples, held_out = streams(store)
+    objective = build()
+    with torch.no_grad():
+        objective.generator_head.bias.fill_(np.nan)
+    with pytest.raises(FloatingPointError, match=r"step 1: .*mlm nan.*last checkpoint is intact"):
+        train(objective, examples, held_out, TrainingConfig(**training()))
+
+
+def test_damaged_checkpoint_is_named(tmp_path: Path) -> None:
+    (tmp_path / "state.pt").write_bytes(b"\x00" * 100)
+    with pytest.raises(ValueError, match=r"state\.pt is not a readable checkpoint"):
+        load_state(tmp_path)
+
+
+def test_checkpoint_with_code_in_it_is_refused(tmp_path: Path) -> None:
+    torch.save({"step": 1, "model": os.system, "optimizer": {}}, tmp_path / "state.pt")
+    with pytest.raises(ValueError, match="not a readable checkpoint"):
+        load_state(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"steps": 0}, r"training\.steps is 0"),
+        ({"batch_size": 0}, r"training\.batch_size is 0"),
+        ({"warmup_steps": 12}, r"training\.warmup_steps \(12\)"),
+    ],
+)
+def test_impossible_settings_are_told_by_name(changes: dict[str, int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        TrainingConfig(**training(**changes))
