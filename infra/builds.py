@@ -425,9 +425,13 @@ def _upload(store: ArtifactStore, staged: Path, target: str) -> None:
 
 def _remove(store: ArtifactStore, location: str) -> None:
     """Delete a folder of the build; what another builder puts there meanwhile is left for it to delete."""
+    path = _absolute(store, location)
+    if store.is_local:
+        shutil.rmtree(path, ignore_errors=True)
+        return
     store.filesystem.invalidate_cache()
     with contextlib.suppress(OSError):
-        store.filesystem.rm(_absolute(store, location), recursive=True)
+        store.filesystem.rm(path, recursive=True)
 
 
 def _hash_and_sync(path: Path) -> tuple[int, str]:

@@ -25,6 +25,8 @@ LOCAL_RAY_DEFAULTS = {
     "RAY_AUTH_MODE": "token",
     # Left to itself the metrics exporter looks for an agent that a Ray without dashboard does not have.
     "RAY_enable_metrics_collection": "0",
+    # A shared machine may be full for reasons of others; Ray would kill our workers for it.
+    "RAY_memory_monitor_refresh_ms": "0",
 }
 """How a private Ray on this machine is set up. Ray reads it on import, so it is in place before that."""
 

@@ -8,10 +8,11 @@ neither Ray nor Prefect: it is handed a worker's place among the workers and cal
 from __future__ import annotations
 
 import contextlib
+import difflib
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,23 @@ class TrainingConfig:
                 f"training.warmup_steps ({self.warmup_steps}) must be at least 0 and under training.steps "
                 f"({self.steps}); otherwise the learning rate never reaches its peak"
             )
+
+
+def training_config(settings: Mapping[str, Any]) -> TrainingConfig:
+    """The configuration from a mapping, as presets hold it.
+
+    Raises:
+        ValueError: an unknown key (naming near ones), a missing key or an impossible value.
+    """
+    known = {one.name: one for one in fields(TrainingConfig)}
+    for key in settings:
+        if key not in known:
+            near = difflib.get_close_matches(str(key), known) or sorted(known)
+            raise ValueError(f"unknown key {key!r} in training; did you mean {', '.join(near)}?")
+    missing = [name for name, one in known.items() if one.default is MISSING and name not in settings]
+    if missing:
+        raise ValueError(f"training needs {', '.join(missing)}")
+    return TrainingConfig(**settings)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -87,7 +87,9 @@ def run(spec: RunSpec) -> None:
 
 def _stop_with_parent() -> None:
     # The parent holds the other end of our standard input and never writes: end of file means it is gone.
-    sys.stdin.buffer.read()
+    # Read below Python's buffers, whose lock a thread that waits would still hold when the process ends.
+    while os.read(sys.stdin.fileno(), 1024):
+        pass
     os._exit(1)
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-import torch
 from pydantic import Field
 
 from infra.artifacts import Artifact
@@ -50,7 +50,7 @@ def export(inputs: Mapping[str, Artifact], params: ExportParams, out: Output) ->
         out.build.add_folder(folder)
 
 
-def _trained(checkpoint: Artifact, spec: RunSpec, folder: Path) -> torch.nn.Module:
+def _trained(checkpoint: Artifact, spec: RunSpec, folder: Path) -> Any:
     folder.mkdir()
     checkpoint.download(folder)
     objective = objectives.build(spec.objective, spec.model)

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from models.training import TrainingConfig
+from models.training import TrainingConfig, training_config
 
 
 class Cluster(BaseModel):
@@ -46,7 +46,7 @@ class RunSpec(BaseModel):
 
     @property
     def config(self) -> TrainingConfig:
-        return TrainingConfig(**self.training)
+        return training_config(self.training)
 
     @property
     def metrics_path(self) -> str:

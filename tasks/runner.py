@@ -6,13 +6,16 @@ Stage functions know nothing of Prefect; this file is the only place where the t
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from prefect import get_run_logger, task
 from prefect.artifacts import (
+    create_image_artifact,
     create_progress_artifact,
     create_table_artifact,
     update_progress_artifact,
@@ -55,6 +58,7 @@ class StageRunner:
                 table=_counter_table(result),
                 description=f"`{result.artifact.path}`",
             )
+            _show_pictures(result.artifact)
             return result.artifact
 
         return run_stage()
@@ -68,7 +72,8 @@ class StageRunner:
     ) -> StageResult:
         with progress:
             result = stages.run(stage, self.store, params, inputs, executor=self._executor, on_progress=progress.update)
-            progress.finish(_sentence(result))
+            if FlowRunContext.get() is None:  # a flow run logs the same sentence
+                progress.finish(_sentence(result))
         return result
 
 
@@ -98,6 +103,18 @@ class _ProgressArtifact(StageProgress):
         elif done == total or time.monotonic() - self._updated > SECONDS_BETWEEN_UPDATES:
             update_progress_artifact(artifact_id=self._artifact, progress=share)
             self._updated = time.monotonic()
+
+
+def _show_pictures(artifact: Artifact) -> None:
+    """Each picture that a stage made, as a Prefect artifact that holds it (the server need not see the store)."""
+    for file in artifact.manifest.files:
+        if file.path.endswith(".png"):
+            picture = base64.b64encode(artifact.read_file(file.path)).decode()
+            create_image_artifact(
+                image_url=f"data:image/png;base64,{picture}",
+                key=_key(artifact.stage, Path(file.path).stem),
+                description=f"`{file.path}` in `{artifact.path}`",
+            )
 
 
 def _key(stage: str, what: str) -> str:

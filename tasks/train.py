@@ -29,7 +29,7 @@ from infra.errors import UserError
 from infra.settings import REPOSITORY, available_cores
 from infra.stage import Output, StageParams, stage
 from models import objectives
-from models.training import CHECKPOINT_FILE, TrainingConfig
+from models.training import CHECKPOINT_FILE, training_config
 from tasks.curves import draw_curves
 from tasks.follow import RunFollower
 from tasks.metrics_log import read_metrics
@@ -64,10 +64,10 @@ def check_training(params: TrainParams, vocabulary_size: int) -> None:
         UserError: an unknown key or an impossible value; the message names it.
     """
     try:
-        TrainingConfig(**params.training)
+        training_config(params.training)
         with torch.device("meta"):
             objectives.build(params.objective, {**params.model, "vocab_size": vocabulary_size})
-    except (TypeError, ValueError) as error:
+    except ValueError as error:
         raise UserError(f"This model cannot be trained: {error}") from error
 
 

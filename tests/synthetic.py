@@ -87,3 +87,10 @@ def training(**changes: Any) -> dict[str, Any]:
         "checkpoint_every": 4,
     }
     return {**settings, **changes}
+
+
+def write_part_beyond(part: PartWriter, index: int, params: SyntheticParams) -> None:
+    """A part whose ids lie outside the vocabulary, as an artifact of another vocabulary would have."""
+    write_part(part, index, params)
+    row = synthetic_rows(index, 1)[0]
+    part.write("examples", [{**row, "input_ids": [2, *[VOCABULARY + 1] * (len(row["input_ids"]) - 2), 3]}] * 100)

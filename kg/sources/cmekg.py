@@ -1,0 +1,129 @@
+"""CMeKG, the Chinese medical knowledge graph, as the package `PyCMeKG` ships it: one pickle.
+
+The package is found but never imported, and its pickle is read by an unpickler that can build dict, list,
+tuple and str and nothing else: a pickle is a program, and this one came over the network.
+
+Time and memory: the whole graph is read at once (967,409 triples: 1 s, 200 MB).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import pickle
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+from infra.errors import UserError
+
+PACKAGE = "pyCMeKG"
+PICKLE = Path("model", "cmekg.pkl")
+
+Subjects = dict[str, dict[str, list[str]]]
+"""Subject → relation → values, as CMeKG stores it."""
+
+
+def locate() -> Path:
+    """The pickle of the installed package, found without importing the package.
+
+    Raises:
+        UserError: the package is not installed, or holds no such file.
+    """
+    spec = importlib.util.find_spec(PACKAGE)
+    for folder in (spec and spec.submodule_search_locations) or ():
+        if (path := Path(folder, PICKLE)).is_file():
+            return path
+    state = "is not installed" if spec is None else f"holds no {PICKLE.as_posix()}"
+    raise UserError(
+        f"The knowledge graph CMeKG is needed, but the package PyCMeKG {state}. "
+        "Install it with: pip install PyCMeKG (or: pip install -e '.[demo]')."
+    )
+
+
+def load(path: str | Path | None = None) -> Subjects:
+    """Read CMeKG: subject → relation → values. `path` is the pickle; the installed package's by default.
+
+    Raises:
+        UserError: no such file, or a pickle that is damaged, wants to build anything but containers and
+            strings, or is not shaped like CMeKG. The message names the file and what was refused.
+    """
+    file = Path(path) if path is not None else locate()
+    try:
+        with file.open("rb") as stream:
+            content = _PlainUnpickler(stream).load()
+    except OSError as error:
+        raise UserError(f"{file} cannot be read: {error.strerror}. Give the path of cmekg.pkl.") from error
+    except _RefusedError as error:
+        raise UserError(
+            f"{file} is not a plain knowledge graph: it asks for {error}. It was refused and nothing in it was "
+            "run; get the file from PyPI again: pip install --force-reinstall PyCMeKG."
+        ) from error
+    except _UNREADABLE as error:
+        raise UserError(f"{file} is not a readable pickle ({error}). {_REINSTALL}") from error
+    _check_structure(file, content)
+    return content
+
+
+def triples(subjects: Mapping[str, Mapping[str, list[str]]]) -> Iterator[tuple[str, str, str]]:
+    """(head, relation, tail) for every value, in the order of the graph."""
+    for head, attributes in subjects.items():
+        for relation, values in attributes.items():
+            for tail in values:
+                yield head, relation, tail
+
+
+_REINSTALL = "Install it anew with: pip install --force-reinstall PyCMeKG."
+
+# What damaged bytes make the unpickler raise; Memory and Overflow when they announce an absurd length.
+_UNREADABLE = (
+    pickle.UnpicklingError,
+    EOFError,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    MemoryError,
+    OverflowError,
+)
+
+
+class _RefusedError(Exception):
+    """The pickle asked for something that a graph of strings never needs."""
+
+
+class _PlainUnpickler(pickle.Unpickler):
+    """Builds containers and strings only. They have opcodes of their own, so every named global is refused:
+    without one a pickle can call nothing.
+    """
+
+    def find_class(self, module: str, name: str) -> NoReturn:
+        raise _RefusedError(f"the global {module}.{name}")
+
+    def persistent_load(self, pid: Any) -> NoReturn:
+        raise _RefusedError(f"the persistent object {pid!r}")
+
+
+def _check_structure(file: Path, content: object) -> None:
+    # Exact types: a set or a bytes object has opcodes too and would pass the unpickler.
+    if type(content) is not dict:
+        raise _misshapen(file, "the whole", "a dict of subjects", content)
+    for subject, attributes in content.items():
+        if type(subject) is not str:
+            raise _misshapen(file, f"subject {subject!r}", "a string", subject)
+        if type(attributes) is not dict:
+            raise _misshapen(file, f"subject {subject!r}", "a dict of relations", attributes)
+        for relation, values in attributes.items():
+            place = f"relation {relation!r} of {subject!r}"
+            if type(relation) is not str:
+                raise _misshapen(file, place, "named by a string", relation)
+            if type(values) is not list:
+                raise _misshapen(file, place, "a list of strings", values)
+            for value in values:
+                if type(value) is not str:
+                    raise _misshapen(file, place, "a list of strings", value)
+
+
+def _misshapen(file: Path, place: str, expected: str, found: object) -> UserError:
+    return UserError(
+        f"{file} is not CMeKG: {place} should be {expected}, a {type(found).__name__} was found. {_REINSTALL}"
+    )

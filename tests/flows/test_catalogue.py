@@ -1,0 +1,90 @@
+"""`prefect.yaml`: only keys that Prefect knows (it ignores others in silence), and the deployments we promise."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from typing import Any
+
+import pytest
+import yaml
+from prefect.cli.deploy._models import (
+    ConcurrencyLimitSpec,
+    DeploymentConfig,
+    PrefectYamlModel,
+    RawScheduleConfig,
+    WorkPoolConfig,
+)
+from pydantic import BaseModel
+
+from flows.__main__ import main, merge_parameters
+from flows.catalogue import PREFECT_YAML, find, load_catalogue
+from infra.errors import UserError
+
+EXPECTED = {"corpus/refresh", "vocabulary/build", "pretrain/ehealth", "pretrain/ehealth-tiny"}
+
+
+@pytest.fixture(scope="module")
+def content() -> dict[str, Any]:
+    return yaml.safe_load(PREFECT_YAML.read_text(encoding="utf-8"))
+
+
+def keys_of(model: type[BaseModel]) -> set[str]:
+    return {field.alias or name for name, field in model.model_fields.items()}
+
+
+def test_only_keys_that_prefect_knows(content: dict[str, Any]) -> None:
+    assert content.keys() <= keys_of(PrefectYamlModel) | {"definitions"}  # anchors for the rest of the file
+    for deployment in content["deployments"]:
+        assert deployment.keys() <= keys_of(DeploymentConfig), deployment["name"]
+        assert deployment["work_pool"].keys() <= keys_of(WorkPoolConfig)
+        assert deployment.get("concurrency_limit", {}).keys() <= keys_of(ConcurrencyLimitSpec)
+        for schedule in deployment.get("schedules", []):
+            assert schedule.keys() <= keys_of(RawScheduleConfig)
+    PrefectYamlModel.model_validate(content)
+
+
+def test_promised_deployments_exist_and_their_flows_have_the_names_and_parameters() -> None:
+    entries = load_catalogue()
+    assert {entry.name for entry in entries} >= EXPECTED
+    assert len({entry.name for entry in entries}) == len(entries)
+    for entry in entries:
+        flow = entry.load_flow()
+        assert entry.name.split("/")[0] == flow.name
+        assert entry.parameters.keys() == inspect.signature(flow.fn).parameters.keys()
+        assert importlib.import_module(entry.module).__doc__
+
+
+def test_refresh_is_weekly_in_shanghai_and_one_at_a_time(content: dict[str, Any]) -> None:
+    refresh = next(d for d in content["deployments"] if d["name"] == "refresh")
+    assert [s["timezone"] for s in refresh["schedules"]] == ["Asia/Shanghai"]
+    assert [len(s["cron"].split()) for s in refresh["schedules"]] == [5]
+    assert refresh["concurrency_limit"]["limit"] == 1
+
+
+def test_list_shows_every_deployment(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list"]) == 0
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in EXPECTED)
+    assert "Asia/Shanghai" in shown
+
+
+def test_parameters_are_merged_and_dotted_ones_become_overrides() -> None:
+    entry = find("pretrain/ehealth-tiny")
+    merged = merge_parameters(entry, ["corpus=a b.txt", "training.steps=100", "model.hidden_dropout=0.0"])
+    assert merged["corpus"] == "a b.txt"
+    assert merged["preset"] == "ehealth-tiny"
+    assert merged["overrides"] == {"training.steps": 100, "model.hidden_dropout": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"), [("corpus", "KEY=VALUE"), ("korpus=x", "no parameter 'korpus'; it has preset, corpus")]
+)
+def test_wrong_parameters_are_told(given: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        merge_parameters(find("pretrain/ehealth-tiny"), [given])
+
+
+def test_unknown_deployment_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "pretrain/ehealth-tyni"]) == 2
+    assert "Did you mean pretrain/ehealth-tiny?" in capsys.readouterr().err

@@ -1,0 +1,98 @@
+"""Presets: the paper's values, and errors that name the key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows.preset import load_preset, preset_names
+from infra.errors import UserError
+from models import objectives
+
+TABLE_7: dict[str, Any] = {
+    "model.num_layers": 12,
+    "model.hidden_size": 768,
+    "model.intermediate_size": 3072,
+    "model.num_heads": 12,
+    "model.embedding_size": 768,
+    "model.generator_divisor": 3,
+    "model.mask_probability": 0.15,
+    "training.warmup_steps": 10_000,
+    "training.learning_rate": 2e-4,
+    "training.adam_epsilon": 1e-6,
+    "training.adam_beta1": 0.9,
+    "training.adam_beta2": 0.999,
+    "model.attention_dropout": 0.1,
+    "model.hidden_dropout": 0.1,
+    "training.weight_decay": 0.01,
+    "training.batch_size": 256,
+    "training.steps": 1_000_000,
+    "model.rtd_weight": 50,
+    "model.mts_weight": 20,
+    "model.csp_weight": 1,
+    "model.mts_negatives": 5,
+    "model.csp_temperature": 0.07,
+}
+
+
+def test_ehealth_holds_table_7() -> None:
+    preset = load_preset("ehealth")
+    for key, value in TABLE_7.items():
+        section, name = key.split(".")
+        assert getattr(preset, section)[name] == value, key
+    assert preset.model["hidden_size"] // preset.model["num_heads"] == 64
+    assert (preset.segment.min_tokens, preset.segment.max_tokens, preset.encode.max_length) == (32, 510, 512)
+    assert preset.vocabulary.min_frequency == 5
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_every_shipped_preset_loads_and_its_lengths_fit(name: str) -> None:
+    preset = load_preset(name)
+    assert preset.segment.max_tokens + 2 <= preset.encode.max_length <= preset.model["max_positions"]
+    assert preset.description
+
+
+def test_tiny_has_the_same_objective_and_is_small() -> None:
+    tiny, full = load_preset("ehealth-tiny"), load_preset("ehealth")
+    assert tiny.objective == full.objective
+    for key in ("rtd_weight", "mts_weight", "csp_weight", "mts_negatives", "csp_temperature", "mask_probability"):
+        assert tiny.model[key] == full.model[key]
+    model = objectives.build(tiny.objective, {**tiny.model, "vocab_size": tiny.vocabulary.size})
+    assert sum(parameter.numel() for parameter in model.parameters()) < 10_000_000
+
+
+def test_overrides_reach_every_section() -> None:
+    preset = load_preset("ehealth-tiny", {"training.steps": 60, "segment.min_tokens": 8, "cluster.workers": 2})
+    assert preset.train.training["steps"] == 60
+    assert preset.segment.min_tokens == 8
+    assert preset.cluster.workers == 2
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"segment.max_token": 5}, r"unknown key 'segment\.max_token'; did you mean 'max_tokens'"),
+        ({"segmnt.max_tokens": 5}, r"unknown key 'segmnt'; did you mean 'segment'"),
+        ({"segment.max_tokens": "many"}, r"segment\.max_tokens.*'many'"),
+        ({"segment.max_tokens": 8}, r"max_tokens.*min_tokens"),
+        ({"model.num_heads": 5}, "num_heads"),
+        ({"model.hiden_size": 5}, "hiden_size.*hidden_size"),
+        ({"training.step": 5}, "unknown key 'step' in training; did you mean steps"),
+        ({"objective": "bert"}, "unknown objective 'bert'"),
+        ({"description.x": 1}, "is a value, not a section"),
+    ],
+)
+def test_mistakes_are_told_by_key(overrides: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        load_preset("ehealth-tiny", overrides)
+
+
+def test_unknown_and_broken_presets_are_told(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"no preset 'ehealt'.*ehealth-tiny"):
+        load_preset("ehealt")
+    broken = tmp_path / "mine.toml"
+    broken.write_text("steps = = 3")
+    with pytest.raises(UserError, match=r"mine\.toml is not valid TOML"):
+        load_preset(str(broken))
