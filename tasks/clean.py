@@ -19,6 +19,9 @@ from infra.builds import PartWriter
 from infra.stage import Output, StageParams, stage
 from tasks.documents import document_id
 
+MAX_PASSES = 8
+"""After so many uncovered layers a text is no document but an attack: its markup characters all go."""
+
 
 class CleanProfile(BaseModel):
     """Rules of one kind of source."""
@@ -42,12 +45,28 @@ PROFILES: Mapping[str, CleanProfile] = {
 than characters, digits and punctuation go, documents under 256 are dropped.
 """
 
-_TAG = regex.compile(r"</?[a-zA-Z][^<>\n]{0,500}>|<!--.{0,2000}?-->", regex.DOTALL)
-_ADDRESS = regex.compile(r"(?:https?://|www\.)[\w\-./?%&=#:~+,;@!]+|[\w.+\-]+@[\w\-]+(?:\.[\w\-]+)+", regex.ASCII)
+# Every pattern is linear in the text: it stops at what may begin another match, or at a bound.
+# Tags are known by their names and attributes: "收缩压<a 且 b>c" is none.
+_ATTRIBUTES = r"(?:\s[^<>\n=]{0,100}=[^<>\n]{0,500})?\s*/?>"
+_BLOCK = regex.compile(
+    r"</?(?:p|br|div|li|ul|ol|tr|table|h[1-6]|hr|section|article|blockquote|pre|dd|dt|dl|title)" + _ATTRIBUTES,
+    regex.IGNORECASE,
+)
+_TAG = regex.compile(
+    r"</?(?:a|b|i|u|s|em|strong|span|font|img|sup|sub|small|big|td|th|tbody|thead|html|head|body|meta|link|script|style|"
+    r"input|form|label|center|code|iframe|video|audio|source|button|option|select|textarea|del|ins|mark|nav|header|"
+    r"footer|main|o:p)" + _ATTRIBUTES + r"|<!--[^<>]{0,500}-->",
+    regex.IGNORECASE,
+)
+_AMPERSANDS = regex.compile(r"&(?:(?:amp|#38|#x26);)+", regex.IGNORECASE)
+_ADDRESS = regex.compile(
+    r"(?:https?://|www\.)[\w\-./?%&=#:~+,;@!]+|(?<![\w.+\-])[\w.+\-]{1,64}@[\w\-]{1,64}(?:\.[\w\-]{1,64})+", regex.ASCII
+)
 _NO_TEXT = regex.compile(r"[^\p{L}\p{M}\p{N}\p{P}\p{Sm}\p{Zs}\n°℃℉Ωµ%‰]")
 _INVISIBLE = regex.compile(r"[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Cs}--[\n]]", regex.VERSION1)
 _BLANKS = regex.compile(r"[^\S\n]+")
 _LINE_ENDS = regex.compile(r" ?\n[ \n]*")
+_NO_MARKUP = str.maketrans("", "", "<>&")
 _HAN = regex.compile(r"\p{Han}")
 
 
@@ -58,8 +77,13 @@ def clean_text(text: str, profile: str | CleanProfile = "ehealth") -> str:
         KeyError: there is no profile of that name.
     """
     rules = PROFILES[profile] if isinstance(profile, str) else profile
-    while (cleaned := _clean_once(text, rules)) != text:
-        text = cleaned  # unescaping "&amp;lt;" uncovers "&lt;"; each pass shortens, so this ends
+    for _ in range(MAX_PASSES):
+        cleaned = _clean_once(text, rules)
+        if cleaned == text:
+            return text
+        text = cleaned  # taking something away may uncover more: "&amp;lt;b>", "<<b>b>"
+    while (cleaned := _clean_once(text.translate(_NO_MARKUP), rules)) != text:
+        text = cleaned
     return text
 
 
@@ -68,7 +92,7 @@ def _clean_once(text: str, rules: CleanProfile) -> str:
     text = _BLANKS.sub(" ", text)
     text = _INVISIBLE.sub("", text)
     if rules.strip_markup:
-        text = html.unescape(_TAG.sub("", text))
+        text = html.unescape(_AMPERSANDS.sub("&", _TAG.sub("", _BLOCK.sub("\n", text))))
     if rules.strip_addresses:
         text = _ADDRESS.sub("", text)
     if rules.only_text:

@@ -83,7 +83,8 @@ def report(step, split, figures):
 examples, held_out = streams(ArtifactStore(sys.argv[1]))
 objective = build()
 state = load_state(folder) if (folder / "state.pt").exists() else None
-train(objective, examples, held_out, TrainingConfig(**training(checkpoint_every=3)), state=state, report=report, save=save)
+config = TrainingConfig(**training(checkpoint_every=3))
+train(objective, examples, held_out, config, state=state, report=report, save=save)
 """
 
 

@@ -1,0 +1,85 @@
+"""The metrics file: grows by whole lines, is cut back on resume, and can be followed while it grows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tasks.curves import draw_curves
+from tasks.follow import RunFollower
+from tasks.metrics_log import MetricsLog, read_metrics
+from tasks.run_spec import RunSpec
+from tests.synthetic import training
+
+
+def figures(step: int) -> dict[str, float]:
+    return {"loss": 80.0 - step, "mlm": 5.0, "tokens_per_second": 1234.5}
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> RunSpec:
+    return RunSpec(
+        name="run",
+        store="",
+        examples="",
+        storage=str(tmp_path / "run"),
+        objective="ehealth",
+        model={},
+        training=training(),
+        workers=1,
+        cpus_per_worker=1,
+        gpu=False,
+        max_failures=0,
+    )
+
+
+@pytest.mark.parametrize("root", ["local", "memory"])
+def test_resume_drops_the_steps_that_are_taken_again(root: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "metrics.jsonl") if root == "local" else "memory://metrics-test/metrics.jsonl"
+    log = MetricsLog(path, 0)
+    for step in (1, 2, 3):
+        log(step, "train", figures(step))
+    log(3, "held_out", {"mts_accuracy": 0.5})
+    resumed = MetricsLog(path, 2)
+    resumed(3, "train", figures(30))
+    entries = read_metrics(path)
+    assert [(entry["step"], entry["split"]) for entry in entries] == [(1, "train"), (2, "train"), (3, "train")]
+    assert entries[-1]["figures"] == figures(30)
+
+
+def test_a_line_that_is_being_written_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    MetricsLog(str(path), 0)(1, "train", figures(1))
+    with path.open("ab") as file:
+        file.write(b'{"step": 2, "spl')
+    assert [entry["step"] for entry in read_metrics(str(path))] == [1]
+
+
+def test_nothing_yet_is_no_error(tmp_path: Path, spec: RunSpec) -> None:
+    assert read_metrics(str(tmp_path / "none.jsonl")) == []
+    RunFollower(spec, lambda *arguments: pytest.fail("nothing to tell")).look()
+
+
+def test_a_follower_tells_each_new_step_once_and_survives_a_resume(spec: RunSpec) -> None:
+    told: list[tuple[str, int, int, str]] = []
+    follower = RunFollower(spec, lambda name, done, total, note="": told.append((name, done, total, note)))
+    log = MetricsLog(spec.metrics_path, 0)
+    for step in (1, 2):
+        log(step, "train", figures(step))
+    follower.look()
+    follower.look()
+    log(3, "train", figures(3))
+    follower.look()
+    assert [done for _, done, _, _ in told] == [2, 3]
+    assert told[0] == ("train", 2, 12, "1,234 tokens/s, loss 78, mlm 5")
+    MetricsLog(spec.metrics_path, 1)(2, "train", figures(20))
+    follower.look()
+    assert told[-1][1] == 2
+
+
+def test_curves_are_drawn_from_what_there_is(tmp_path: Path) -> None:
+    entries = [{"step": step, "split": "train", "figures": {"mlm": 5.0 / step, "rtd": 0.5}} for step in (1, 2, 3)]
+    entries.append({"step": 3, "split": "held_out", "figures": {"mts_accuracy": 0.4, "mts_chance": 1 / 6}})
+    draw_curves(entries, tmp_path / "curves.png")
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
