@@ -39,7 +39,8 @@ VERSION = "0.1.0"
 class StageParams(BaseModel):
     """Parameters of a stage: part of its fingerprint. Unknown keys are errors."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # Left alone, pydantic writes NaN and infinity as null: three values, one fingerprint.
+    model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="constants")
 
     @field_serializer("*", mode="wrap", when_used="json")
     def _ordered(self, value: Any, write: SerializerFunctionWrapHandler) -> Any:

@@ -178,9 +178,7 @@ def _row_groups(file: RawFile, bytes_per_part: int) -> list[tuple[Slice, float]]
         filled += group.total_byte_size
         rows += group.num_rows
         if filled >= bytes_per_part or index == metadata.num_row_groups - 1:
-            piece = Slice(
-                file.path, file.name, "parquet", start=start, end=index + 1, first_row=first_row
-            )
+            piece = Slice(file.path, file.name, "parquet", start=start, end=index + 1, first_row=first_row)
             pieces.append((piece, filled))
             start, first_row, rows, filled = index + 1, first_row + rows, 0, 0
     return pieces
@@ -195,9 +193,7 @@ def _byte_ranges(whole: Slice, size: int, bytes_per_part: int) -> Iterator[tuple
         while start < size:
             end, lines = _next_cut(file, re.compile(cut), bytes_per_part)
             yield (
-                Slice(
-                    whole.path, whole.name, whole.kind, whole.encoding, whole.splitting, start, end, first_row
-                ),
+                Slice(whole.path, whole.name, whole.kind, whole.encoding, whole.splitting, start, end, first_row),
                 end - start,
             )
             start, first_row = end, first_row + lines
@@ -230,9 +226,7 @@ def _documents(piece: Slice, params: IngestParams) -> Iterator[tuple[int, dict[s
         yield 0, Problem("empty_file", "the file holds no row")
 
 
-def _document(
-    piece: Slice, number: int, row: Mapping[str, Any], params: IngestParams
-) -> dict[str, str] | Problem:
+def _document(piece: Slice, number: int, row: Mapping[str, Any], params: IngestParams) -> dict[str, str] | Problem:
     name = _field(row, params.text_field, TEXT_FIELDS)
     if name is None:
         return _without_text(piece, row, params)

@@ -42,9 +42,7 @@ class RawInput:
             UserError: nothing is there, or something cannot be read; the message names it.
         """
         if not self.path.exists():
-            raise UserError(
-                f"There is no {self.path}. Give an existing file or folder, as in --param corpus=PATH."
-            )
+            raise UserError(f"There is no {self.path}. Give an existing file or folder, as in --param corpus=PATH.")
         root = self.path if self.path.is_dir() else self.path.parent
         paths = sorted(self._walk(), key=lambda path: path.relative_to(root).as_posix())
         if not paths:

@@ -177,9 +177,7 @@ _DOCUMENT_ENDS: Mapping[Splitting, Callable[[str, int], bool]] = {
     "lines": lambda line, size: True,
     "blank_lines": lambda line, size: not line.strip(),
     # Where a long text has no blank lines, any line end has to do.
-    "packed": lambda line, size: (
-        size >= PACKED_CHARACTERS and (not line.strip() or size >= 2 * PACKED_CHARACTERS)
-    ),
+    "packed": lambda line, size: size >= PACKED_CHARACTERS and (not line.strip() or size >= 2 * PACKED_CHARACTERS),
 }
 
 _READERS: Mapping[str, Callable[[Slice], Iterator[Row]]] = {

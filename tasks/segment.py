@@ -30,7 +30,7 @@ SENTENCE = regex.compile(r"[^。！？!?；;\n]*[。！？!?；;\n]+[”’」�
 """A sentence with its end and the closing quotes and brackets behind it."""
 
 CLAUSE = regex.compile(r"[^，,、：:]*[，,、：:]+|[^，,、：:]+")
-WHOLE = regex.compile(r"[\p{L}--\p{Han}\p{N}.%‰℃°µμ/+\-±~～×^]+|\s+|.", regex.VERSION1 | regex.DOTALL)
+WHOLE = regex.compile(r"[[\p{L}--\p{Han}]\p{N}.%‰℃°µμ/+\-±~～×^]+|\s+|.", regex.VERSION1 | regex.DOTALL)
 """What a cut never goes through: a number with its unit, a word, or a single character."""
 
 OPENING, CLOSING = "（(【[「『《“", "）)】]」』》”"
@@ -78,9 +78,9 @@ Group = list[tuple[str, int]]
 
 def _pack(pieces: Sequence[tuple[str, int]], max_tokens: int) -> list[Group]:
     groups: list[Group] = []
-    filled = max_tokens
+    filled = 0
     for piece, tokens in pieces:
-        if filled + tokens > max_tokens:
+        if not groups or filled + tokens > max_tokens:
             groups.append([])
             filled = 0
         groups[-1].append((piece, tokens))
@@ -206,8 +206,14 @@ def segment_part(part: PartWriter, documents: Part, params: SegmentParams, token
 
 
 def _token_counter(tokenizer: str) -> Count:
+    """Exact lengths: a single character is one token, a run of letters what the tokeniser makes of it."""
     loaded = Tokenizer.from_str(tokenizer)
-    return lambda text: len(loaded.encode(text, add_special_tokens=False))
+
+    @functools.lru_cache(maxsize=1 << 18)
+    def pieces(word: str) -> int:
+        return len(loaded.encode(word, add_special_tokens=False))
+
+    return lambda text: sum(1 if len(word) == 1 else pieces(word) for word in split_words(text))
 
 
 def _row(document: Mapping[str, Any], position: int, text: str, tokens: int, engine: Engine) -> dict[str, Any]:

@@ -128,9 +128,7 @@ def _decodes(head: bytes, encoding: str) -> bool:
     return True
 
 
-def read_lines(
-    path: Path, name: str, encoding: str, start: int = 0, end: int | None = None
-) -> Iterator[str]:
+def read_lines(path: Path, name: str, encoding: str, start: int = 0, end: int | None = None) -> Iterator[str]:
     """The lines of a file or of a range of it, without their ends (\\n or \\r\\n).
 
     Raises:

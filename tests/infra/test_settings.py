@@ -1,0 +1,74 @@
+"""What the environment decides."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from infra.errors import UserError
+from infra.settings import PRIVACY_DEFAULTS, REPOSITORY, Settings, available_cores
+
+VARIABLES = ("YIWEN_HOME", "YIWEN_WORKERS", "RAY_ADDRESS")
+
+
+@pytest.fixture(autouse=True)
+def _bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_defaults() -> None:
+    settings = Settings.from_environment()
+    assert settings.home == str(REPOSITORY / "artifacts")
+    assert settings.workers == available_cores() >= 1
+    assert settings.ray_address is None
+
+
+def test_the_environment_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("YIWEN_HOME", "s3://病历/artifacts")
+    monkeypatch.setenv("YIWEN_WORKERS", "3")
+    monkeypatch.setenv("RAY_ADDRESS", "ray://head:10001")
+    assert Settings.from_environment() == Settings(
+        home="s3://病历/artifacts", workers=3, ray_address="ray://head:10001"
+    )
+
+
+def test_empty_variables_count_as_unset(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = Settings.from_environment()
+    for name in VARIABLES:
+        monkeypatch.setenv(name, "")
+    assert Settings.from_environment() == expected
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "two", "1.5", "²", " "])
+def test_impossible_workers_are_told(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("YIWEN_WORKERS", text)
+    with pytest.raises(UserError, match=r"YIWEN_WORKERS=.*unset it or give 1 or more"):
+        Settings.from_environment()
+
+
+def test_cores_are_those_granted() -> None:
+    code = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); import infra.settings as s; "
+    assert _python(code + "print(s.available_cores())") == "1"
+
+
+def test_telemetry_is_off_below_every_import_of_ours() -> None:
+    names = list(PRIVACY_DEFAULTS)
+    found = _python(f"import os, infra.errors; print([os.environ[name] for name in {names}])")
+    assert found == str(list(PRIVACY_DEFAULTS.values()))
+
+
+def test_a_set_value_is_left_alone() -> None:
+    code = "import os, infra.errors; print(os.environ['HF_HUB_OFFLINE'])"
+    assert _python(code, HF_HUB_OFFLINE="0") == "0"
+
+
+def _python(code: str, **environment: str) -> str:
+    """What a fresh interpreter without our variables prints."""
+    bare = {name: value for name, value in os.environ.items() if name not in PRIVACY_DEFAULTS}
+    command = [sys.executable, "-c", code]
+    given = bare | {"PYTHONPATH": str(REPOSITORY)} | environment
+    return subprocess.run(command, env=given, capture_output=True, text=True, check=True).stdout.strip()
