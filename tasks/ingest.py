@@ -53,7 +53,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 class IngestParams(StageParams):
     """How files are read."""
 
-    source: str = Field("article", min_length=1)
+    source: str = Field(default="article", min_length=1)
     """Sub-domain of all documents: dialogue, article, emr, textbook, encyclopedia, …"""
     source_field: str | None = None
     """Field that holds the sub-domain of each row; `source` stands in where it is empty."""
@@ -66,7 +66,7 @@ class IngestParams(StageParams):
     txt_documents: Literal["auto", "file", "blank_lines", "lines"] = "auto"
     """What one document of a .txt is: the file, a block between blank lines, or a line. `auto` takes the file
     up to 1 MiB, and above that paragraphs packed to about 20,000 characters."""
-    bytes_per_part: int = Field(16 << 20, ge=1)
+    bytes_per_part: int = Field(default=16 << 20, ge=1)
     """Bytes of input that one part is made from, where the format can be cut."""
 
     @field_validator("encoding")
