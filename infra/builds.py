@@ -331,7 +331,7 @@ class ArtifactBuild:
         with _explained(final):
             shutil.rmtree(final, ignore_errors=True)  # a folder that nobody finished
             os.rename(_absolute(self.store, _content_path(self.store, self.place, "")), final)
-            _sync_folder(posixpath.dirname(final))
+            _sync(posixpath.dirname(final))
 
     def _drop_strays(self, manifest: Manifest) -> None:
         """Delete what a killed run put into content/ and this one does not vouch for."""
@@ -403,24 +403,15 @@ def _publish(store: ArtifactStore, staged: Path, location: str) -> tuple[int, st
     """Move a staged file to its place in the store; returns its bytes and SHA-256."""
     target = _absolute(store, location)
     with _explained(target):
-        size, digest = _hash_and_sync(staged)
+        size, digest = _measure(staged)
         if store.is_local:
+            _sync(staged)
             os.makedirs(posixpath.dirname(target), exist_ok=True)
             os.replace(staged, target)
         else:
-            _upload(store, staged, target)
-    return size, digest
-
-
-def _upload(store: ArtifactStore, staged: Path, target: str) -> None:
-    for attempts_left in reversed(range(3)):
-        store.filesystem.makedirs(posixpath.dirname(target), exist_ok=True)
-        try:
+            store.filesystem.makedirs(posixpath.dirname(target), exist_ok=True)
             store.filesystem.put_file(str(staged), target)
-            return
-        except FileNotFoundError:  # a builder that was faster has just tidied the folder away
-            if not attempts_left:
-                raise
+    return size, digest
 
 
 def _remove(store: ArtifactStore, location: str) -> None:
@@ -434,14 +425,10 @@ def _remove(store: ArtifactStore, location: str) -> None:
         store.filesystem.rm(path, recursive=True)
 
 
-def _hash_and_sync(path: Path) -> tuple[int, str]:
-    digest, size = hashlib.sha256(), 0
-    with open(path, "rb+") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-            size += len(block)
-        os.fsync(file.fileno())
-    return size, digest.hexdigest()
+def _measure(path: Path) -> tuple[int, str]:
+    with open(path, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return file.tell(), digest
 
 
 @contextlib.contextmanager
@@ -560,7 +547,8 @@ def _absolute(store: ArtifactStore, location: str) -> str:
     return posixpath.join(store.base, location)
 
 
-def _sync_folder(path: str) -> None:
+def _sync(path: str | Path) -> None:
+    """Wait until a file or folder is on the disk, so that a power cut cannot undo what is renamed after it."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

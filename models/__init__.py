@@ -1,3 +1,3 @@
-"""The networks and objectives of Yiwen. Needs torch, numpy and transformers only; knows nothing of Prefect,
-Ray or Parquet.
+"""The networks and objectives of Yiwen. Needs torch, numpy and transformers only; knows nothing of Prefect, Ray or
+Parquet.
 """

@@ -10,11 +10,12 @@ _M_MMAP_MAX = -4
 
 
 def keep_freed_memory() -> bool:
-    """Tell glibc's malloc to keep freed memory, whatever its size. True where it did; False, and nothing done, elsewhere.
+    """Tell glibc's malloc to keep freed memory, whatever its size. True where it did; False, and nothing done,
+    elsewhere.
 
     A step on the CPU frees and asks again for the same gigabytes; by default glibc maps each large tensor afresh
-    and the kernel fills it with zeros page by page, which costs more than many of the operations themselves. Call it
-    once, before the first large tensor. The process then keeps the most it ever held.
+    and the kernel fills it with zeros page by page, which costs more than many of the operations themselves. Call
+    it once, before the first large tensor. The process then keeps the most it ever held.
     """
     return _set(((_M_MMAP_MAX, 0), (_M_TRIM_THRESHOLD, 2**31 - 1), (_M_TOP_PAD, 64 << 20)))
 

@@ -12,13 +12,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from models.layout import Layout
+from models.layout import Layout, Run
 from models.randomness import SequenceNoise, keep_probability
 
 
 def attend(qkv_T3HC: Tensor, layout: Layout, rate: float, noise: SequenceNoise | None) -> Tensor:
-    """softmax(q k^T / sqrt(C)) v within each sequence, shape (T, H * C); `rate` is the dropout of the
-    attention weights.
+    """softmax(q k^T / sqrt(C)) v within each sequence, shape (T, H * C); `rate` is the dropout of the attention
+    weights.
 
     (Vaswani et al., 2017, Eq. 1.) On the CPU `noise` may be None only where `rate` is 0.
     """
@@ -34,8 +34,8 @@ def attend(qkv_T3HC: Tensor, layout: Layout, rate: float, noise: SequenceNoise |
 
 
 def _attend_cuda(qkv_T3HC: Tensor, layout: Layout, rate: float) -> Tensor:
-    """Variable-length kernels. `varlen_attn` is the lightest but knows neither dropout nor float32; jagged
-    tensors know both.
+    """Variable-length kernels. `varlen_attn` is the lightest but knows neither dropout nor float32; jagged tensors
+    know both.
     """
     longest = max(layout.lengths)
     q, k, v = qkv_T3HC.unbind(1)
@@ -67,65 +67,69 @@ def _attend_runs(qkv_T3HC: Tensor, layout: Layout) -> Tensor:
     """Without dropout: torch's fused CPU attention, run by run."""
     outputs = []
     for run in layout.runs:
-        q, k, v = _by_head(qkv_T3HC[run.tokens], run.sequences, run.length).unbind(0)
+        q, k, v = _by_head(qkv_T3HC[run.tokens], run).unbind(0)
         out_nHLC = F.scaled_dot_product_attention(q, k, v)
         outputs.append(out_nHLC.transpose(1, 2).reshape(run.sequences * run.length, -1))
     return torch.cat(outputs)
 
 
-def _by_head(qkv_T3HC: Tensor, count: int, length: int) -> Tensor:
-    """View (3, n, H, L, C) of a run's (n * L, 3, H, C)."""
-    return qkv_T3HC.unflatten(0, (count, length)).permute(2, 0, 3, 1, 4)
-
-
 class _AttentionWithDropout(torch.autograd.Function):
     """Attention with a given mask on its weights, all runs in one node of the graph.
 
-    Weights P = softmax(q k^T / sqrt(C)); output (P * mask) v / keep. Kept for the derivative: q, k, v, P and
-    the mask (a byte each).
+    Weights P = softmax(q k^T / sqrt(C)); output (P * mask) v / keep. Kept for the derivative: q, k, v, P and the
+    mask (a byte each). Few and large operations, as each one costs a rendezvous of all threads.
     """
 
     @staticmethod
     def forward(ctx: Any, qkv_T3HC: Tensor, layout: Layout, keep_mask: Tensor, keep: float) -> Tensor:
         _, _, heads, channels = qkv_T3HC.shape
         ctx.layout, ctx.keep, ctx.shape = layout, keep, qkv_T3HC.shape
-        out = qkv_T3HC.new_empty(layout.total, heads * channels)
-        saved, used = [], 0
-        for run in layout.runs:
+        out = qkv_T3HC.new_empty(layout.total, heads, channels)
+        saved = []
+        for run, mask in zip(layout.runs, _by_run(keep_mask.to(out.dtype), layout, heads), strict=True):
             batch = run.sequences * heads
-            qkv = _by_head(qkv_T3HC[run.tokens], run.sequences, run.length).reshape(3, batch, run.length, channels)
-            q, k, v = qkv
-            scores = torch.baddbmm(q.new_empty(()), q, k.transpose(1, 2), beta=0, alpha=channels**-0.5)
-            weights = torch.softmax(scores, -1)
-            mask = keep_mask[used : used + weights.numel()].view(weights.shape)
-            used += weights.numel()
-            mixed = torch.baddbmm(q.new_empty(()), weights * mask, v, beta=0, alpha=1.0 / keep)
-            _scatter_heads(out[run.tokens], mixed, run.sequences)
-            saved += [qkv, weights, mask]
-        ctx.save_for_backward(*saved)
-        return out
+            qkv = _by_head(qkv_T3HC[run.tokens], run).reshape(3, batch, run.length, channels)
+            weights = torch.softmax(_product(qkv[0], qkv[1].transpose(1, 2), channels**-0.5), -1)
+            mixed = _product(weights * mask, qkv[2], 1.0 / keep)
+            _by_head(out[run.tokens], run).copy_(mixed.view(run.sequences, heads, run.length, channels))
+            saved += [qkv, weights]
+        ctx.save_for_backward(keep_mask, *saved)
+        return out.flatten(1)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         _, _, heads, channels = ctx.shape
         grad_qkv = grads[0].new_empty(ctx.shape)
         grad_out = grads[0].unflatten(1, (heads, channels))
-        for index, run in enumerate(ctx.layout.runs):
-            (q, k, v), weights, mask = ctx.saved_tensors[3 * index : 3 * index + 3]
-            g = grad_out[run.tokens].unflatten(0, (run.sequences, run.length)).transpose(1, 2).reshape(q.shape)
-            grad_v = torch.baddbmm(q.new_empty(()), (weights * mask).transpose(1, 2), g, beta=0, alpha=1.0 / ctx.keep)
-            grad_w = torch.baddbmm(q.new_empty(()), g, v.transpose(1, 2), beta=0, alpha=1.0 / ctx.keep).mul_(mask)
-            grad_scores = torch._softmax_backward_data(grad_w, weights, -1, weights.dtype)
-            grad_q = torch.baddbmm(q.new_empty(()), grad_scores, k, beta=0, alpha=channels**-0.5)
-            grad_k = torch.baddbmm(q.new_empty(()), grad_scores.transpose(1, 2), q, beta=0, alpha=channels**-0.5)
-            target = _by_head(grad_qkv[run.tokens], run.sequences, run.length)
-            for part, grad in enumerate((grad_q, grad_k, grad_v)):
-                target[part].copy_(grad.view(target[part].shape))
+        keep_mask, *saved = ctx.saved_tensors
+        masks = _by_run(keep_mask.to(grad_out.dtype), ctx.layout, heads)
+        for run, mask, qkv, weights in zip(ctx.layout.runs, masks, saved[::2], saved[1::2], strict=True):
+            q, k, v = qkv
+            g = _by_head(grad_out[run.tokens], run).reshape(q.shape)
+            grad_run = torch.empty_like(qkv)
+            _product((weights * mask).transpose(1, 2), g, 1.0 / ctx.keep, out=grad_run[2])
+            grad_weights = _product(g, v.transpose(1, 2), 1.0 / ctx.keep).mul_(mask)
+            grad_scores = torch._softmax_backward_data(grad_weights, weights, -1, weights.dtype)
+            _product(grad_scores, k, channels**-0.5, out=grad_run[0])
+            _product(grad_scores.transpose(1, 2), q, channels**-0.5, out=grad_run[1])
+            target = _by_head(grad_qkv[run.tokens], run)
+            target.copy_(grad_run.view(target.shape))
         return grad_qkv, None, None, None
 
 
-def _scatter_heads(out_TD: Tensor, mixed: Tensor, count: int) -> None:
-    """Write (n * H, L, C) into the run's (n * L, H * C) rows."""
-    _, length, channels = mixed.shape
-    mixed_nHLC = mixed.view(count, -1, length, channels)
-    out_TD.view(count, length, -1, channels).transpose(1, 2).copy_(mixed_nHLC)
+def _by_head(x: Tensor, run: Run) -> Tensor:
+    """View of a run's tokens by head: (n * L, H, C) as (n, H, L, C), (n * L, 3, H, C) as (3, n, H, L, C)."""
+    by_sequence = x.unflatten(0, (run.sequences, run.length))
+    return by_sequence.transpose(1, 2) if x.ndim == 3 else by_sequence.permute(2, 0, 3, 1, 4)
+
+
+def _by_run(flat: Tensor, layout: Layout, heads: int) -> list[Tensor]:
+    """Each run's (n * H, L, L) of a flat tensor that holds H * L * L numbers a sequence."""
+    sizes = [run.sequences * heads * run.length**2 for run in layout.runs]
+    parts = zip(flat.split(sizes), layout.runs, strict=True)
+    return [part.view(-1, run.length, run.length) for part, run in parts]
+
+
+def _product(a: Tensor, b: Tensor, scale: float, out: Tensor | None = None) -> Tensor:
+    """scale * a b, batched, in one operation."""
+    return torch.baddbmm(a.new_empty(()), a, b, beta=0, alpha=scale, out=out)

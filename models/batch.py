@@ -1,8 +1,8 @@
 """From rows of token ids to a packed, masked batch.
 
 Rows are sorted by length, and a row's views stand next to each other, so that equal lengths form long runs
-(models/layout.py). Rows keep their global numbers, which all randomness is keyed by: the order of rows in a
-batch and their worker change nothing.
+(models/layout.py). Rows keep their global numbers, which all randomness is keyed by: the order of rows in a batch
+and their worker change nothing.
 
 Shape legend: B rows, S sequences (B times the number of views), T tokens laid end to end, M selected tokens.
 """
@@ -21,8 +21,8 @@ from models.masking import CLS, SEP, Masked, mask_words
 
 @dataclass(frozen=True)
 class MaskedBatch:
-    """A batch of masked sequences. Tensors are int64; (S,) arrays name the sequences for seeding and stay on
-    the CPU.
+    """A batch of masked sequences. Tensors are int64; (S,) arrays name the sequences for seeding and stay on the
+    CPU.
     """
 
     layout: Layout
@@ -70,10 +70,9 @@ def collate_masked(
 ) -> MaskedBatch:
     """Pack and mask `rows`, each `views` times over.
 
-    A row is a mapping, or an object, with `input_ids` (integers, [CLS] first and [SEP] last) and
-    `word_starts` (see `mask_words`). `row_indices` are the rows' global numbers, their places in the batch
-    where absent. Raises ValueError naming the row for ids outside the vocabulary, a missing [CLS] or [SEP],
-    or a row too long.
+    A row is a mapping, or an object, with `input_ids` (integers, [CLS] first and [SEP] last) and `word_starts` (see
+    `mask_words`). `row_indices` are the rows' global numbers, their places in the batch where absent. Raises
+    ValueError naming the row for ids outside the vocabulary, a missing [CLS] or [SEP], or a row too long.
     """
     indices = np.arange(len(rows)) if row_indices is None else np.asarray(row_indices, dtype=np.int64)
     if not rows or len(indices) != len(rows):

@@ -1,8 +1,8 @@
 """Weight mapping between our encoder and transformers' layouts, both ways.
 
-ELECTRA and BERT name their encoder layers alike; they differ in that ELECTRA may hold `embeddings_project`
-and BERT a pooler. Ours fuses query, key and value into one matrix. Names below carry no model prefix
-("electra.", "bert."): they are those of `ElectraModel` and `BertModel` themselves.
+ELECTRA and BERT name their encoder layers alike; they differ in that ELECTRA may hold `embeddings_project` and BERT
+a pooler. Ours fuses query, key and value into one matrix. Names below carry no model prefix ("electra.", "bert."):
+they are those of `ElectraModel` and `BertModel` themselves.
 """
 
 from collections.abc import Mapping
@@ -32,8 +32,8 @@ _IGNORED = ("pooler.", "embeddings.position_ids", "embeddings.token_type_ids")
 
 
 def to_transformers(encoder: Encoder) -> dict[str, Tensor]:
-    """The encoder's weights under the names of `ElectraModel` (and of `BertModel`, where there is no
-    projection). Detached.
+    """The encoder's weights under the names of `ElectraModel` (and of `BertModel`, where there is no projection).
+    Detached.
     """
     out = {theirs: encoder.embeddings.state_dict()[ours] for ours, theirs in _EMBEDDINGS.items()}
     if encoder.projection is not None:

@@ -1,8 +1,7 @@
-"""The few collective operations that objectives need; all of them work without a process group, as a world of
-one.
+"""The few collective operations that objectives need; all of them work without a process group, as a world of one.
 
-Losses are means over the *global* batch: each rank returns its own sum / global count * world size, so that
-DDP's averaging over ranks gives the gradient that one process with the joint batch would have.
+Losses are means over the *global* batch: each rank returns its own sum / global count * world size, so that DDP's
+averaging over ranks gives the gradient that one process with the joint batch would have.
 
 Shape legend: N rows here, G rows on all ranks, D width.
 """
@@ -39,8 +38,8 @@ def global_sum(values: Tensor) -> Tensor:
 
 
 def gather_with_gradient(rows_ND: Tensor) -> tuple[Tensor, int]:
-    """All ranks' rows in order of rank, (G, D), and where this rank's begin. Ranks may hold different numbers
-    of rows.
+    """All ranks' rows in order of rank, (G, D), and where this rank's begin. Ranks may hold different numbers of
+    rows.
 
     The gradient is exact: each rank receives what all ranks' losses say about its rows.
     """

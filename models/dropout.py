@@ -1,7 +1,7 @@
 """Dropout whose mask belongs to the sequence, not to the batch.
 
-On the CPU each sequence's mask comes from its own stream (models/randomness.py), so a row is dropped alike
-whatever rows share its worker. On an accelerator torch's own dropout is used, from the device's generator.
+On the CPU each sequence's mask comes from its own stream (models/randomness.py), so a row is dropped alike whatever
+rows share its worker. On an accelerator torch's own dropout is used, from the device's generator.
 
 Shape legend: T tokens laid end to end, D width, S sequences.
 """
@@ -17,8 +17,8 @@ from models.randomness import SequenceNoise, keep_probability
 
 
 def dropout(x_TD: Tensor, rate: float, layout: Layout, noise: SequenceNoise | None) -> Tensor:
-    """x with each element zeroed with probability `rate` and the others scaled up; `noise` None means torch's
-    own generator.
+    """x with each element zeroed with probability `rate` and the others scaled up; `noise` None means torch's own
+    generator.
     """
     if rate == 0.0:
         return x_TD

@@ -1,18 +1,17 @@
 """A BERT/ELECTRA encoder that runs unpadded: sequences lie end to end (models/layout.py) and attention never
 crosses them.
 
-Same weights and numbers as transformers' `ElectraModel` and `BertModel` (models/convert.py maps them; parity
-is tested in float32). Post-layer-norm Transformer (Vaswani et al., 2017), exact GELU, learned positions
-(Devlin et al., 2019); an embedding narrower or wider than the hidden size is projected once (ELECTRA: Clark
-et al., 2020, section 3.2).
+Same weights and numbers as transformers' `ElectraModel` and `BertModel` (models/convert.py maps them; parity is
+tested in float32). Post-layer-norm Transformer (Vaswani et al., 2017), exact GELU, learned positions (Devlin et
+al., 2019); an embedding narrower or wider than the hidden size is projected once (ELECTRA: Clark et al., 2020,
+section 3.2).
 
-Shape legend: S sequences, T tokens laid end to end, D hidden size, E embedding size, H heads, C = D / H
-channels, F FFN size.
+Shape legend: S sequences, T tokens laid end to end, D hidden size, E embedding size, H heads, C = D / H channels, F
+FFN size.
 """
 
 from dataclasses import dataclass, fields
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -25,8 +24,8 @@ from models.randomness import SequenceNoise
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderConfig:
-    """Sizes of one encoder; the defaults are BERT-base's, as in eHealth's Table 7. Raises ValueError naming
-    field and remedy.
+    """Sizes of one encoder; the defaults are BERT-base's, as in eHealth's Table 7. Raises ValueError naming field
+    and remedy.
     """
 
     vocab_size: int
@@ -91,9 +90,7 @@ class Embeddings(nn.Module):
         type_ids_T: Tensor | None = None,
         noise: SequenceNoise | None = None,
     ) -> Tensor:
-        """Embeddings (T, E) of token ids int64 (T,); `type_ids_T` int64 (T,), None meaning type 0
-        throughout.
-        """
+        """Embeddings (T, E) of token ids int64 (T,); `type_ids_T` int64 (T,), None meaning type 0 throughout."""
         types = self.token_type.weight[0] if type_ids_T is None else self.token_type(type_ids_T)
         x_TE = self.norm(self.word(input_ids_T) + self.position(layout.positions) + types)
         return dropout(x_TE, self.dropout, layout, noise) if self.training else x_TE
@@ -128,8 +125,8 @@ class Encoder(nn.Module):
     """The whole encoder: `Encoder(config)(input_ids_T, layout)` gives hidden states (T, D)."""
 
     def __init__(self, config: EncoderConfig, embeddings: Embeddings | None = None) -> None:
-        """`embeddings`: a module to share instead of an own one. It stays registered with its owner alone, so
-        that parameters and checkpoints hold it once.
+        """`embeddings`: a module to share instead of an own one. It stays registered with its owner alone, so that
+        parameters and checkpoints hold it once.
         """
         super().__init__()
         self.config = config
@@ -160,9 +157,9 @@ class Encoder(nn.Module):
     ) -> Tensor:
         """Hidden states (T, D) of the last layer for token ids int64 (T,).
 
-        `noise` gives each sequence its own dropout on the CPU; None there means streams drawn from torch's
-        default generator. On CUDA dropout always draws from the device's generator. Raises ValueError for a
-        sequence longer than `max_positions` or ids that do not fill the layout.
+        `noise` gives each sequence its own dropout on the CPU; None there means streams drawn from torch's default
+        generator. On CUDA dropout always draws from the device's generator. Raises ValueError for a sequence longer
+        than `max_positions` or ids that do not fill the layout.
         """
         self._check(input_ids_T, layout)
         if noise is None and self.training and not input_ids_T.is_cuda:
@@ -188,9 +185,7 @@ class Encoder(nn.Module):
 
 
 def initialise(module: nn.Module, std: float) -> None:
-    """BERT's initialisation of one module: weights N(0, std), biases 0, LayerNorm 1 and 0. For
-    `nn.Module.apply`.
-    """
+    """BERT's initialisation of one module: weights N(0, std), biases 0, LayerNorm 1 and 0. For `nn.Module.apply`."""
     if isinstance(module, nn.Linear | nn.Embedding):
         nn.init.normal_(module.weight, std=std)
     if isinstance(module, nn.Linear) and module.bias is not None:
@@ -224,8 +219,3 @@ def parameters_without_decay(module: nn.Module) -> set[str]:
         for name, _ in child.named_parameters(recurse=False)
     }
     return norms | {name for name, _ in module.named_parameters() if name.rpartition(".")[2] == "bias"}
-
-
-def device_of(module: nn.Module) -> torch.device:
-    """The device that holds the module's parameters."""
-    return next(module.parameters()).device

@@ -13,8 +13,8 @@ def save_pretrained(objective: Objective, directory: str | Path) -> None:
     """Write config.json and model.safetensors, which `AutoModel.from_pretrained(directory)` loads as an
     `ElectraModel`.
 
-    The generator and the heads stay behind; nothing is missing or left over on loading. Tokeniser files and
-    model card are other stages'.
+    The generator and the heads stay behind; nothing is missing or left over on loading. Tokeniser files and model
+    card are other stages'.
     """
     target = Path(directory)
     target.mkdir(parents=True, exist_ok=True)

@@ -1,9 +1,9 @@
 """Packed layout of a batch: sequences laid end to end, without padding.
 
-Shape legend: S sequences, T tokens in all, D width. Sequence i covers tokens offsets[i] to offsets[i+1] of a
-(T, D) tensor. Equal lengths that stand next to each other form a *run*: n sequences of L tokens are a view
-(n, L, D) of n*L rows, so attention on a CPU is one batched product a run, with no gather and no padding. Sort
-by length before packing and there is one run a distinct length.
+Shape legend: S sequences, T tokens in all, D width. Sequence i covers tokens offsets[i] to offsets[i+1] of a (T, D)
+tensor. Equal lengths that stand next to each other form a *run*: n sequences of L tokens are a view (n, L, D) of
+n*L rows, so attention on a CPU is one batched product a run, with no gather and no padding. Sort by length before
+packing and there is one run a distinct length.
 """
 
 from collections.abc import Iterator, Sequence
@@ -43,8 +43,8 @@ class Layout:
 
     @classmethod
     def from_lengths(cls, lengths: Sequence[int]) -> "Layout":
-        """Layout of sequences with these lengths, on the CPU. Raises ValueError where a length is not
-        positive or there is none.
+        """Layout of sequences with these lengths, on the CPU. Raises ValueError where a length is not positive or
+        there is none.
         """
         lengths = tuple(int(length) for length in lengths)
         if not lengths or min(lengths) < 1:

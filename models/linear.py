@@ -1,9 +1,9 @@
 """Dense layers that reach the CPU's full speed in float32.
 
-torch's own `F.linear` goes through MKL, which leaves AVX-512 unused on AMD processors: 190 GFLOP/s measured
-on two cores of an EPYC where oneDNN, which also ships inside torch, does 400 to 450 on the same shapes.
-oneDNN's dense layer has no derivative in torch, so it is given one here. Where oneDNN is missing, and for any
-other device or dtype, `linear` is `F.linear`.
+torch's own `F.linear` goes through MKL, which leaves AVX-512 unused on AMD processors: 190 GFLOP/s measured on two
+cores of an EPYC where oneDNN, which also ships inside torch, does 400 to 450 on the same shapes. oneDNN's dense
+layer has no derivative in torch, so it is given one here. Where oneDNN is missing, and for any other device or
+dtype, `linear` is `F.linear`.
 
 Shape legend: N tokens or positions, I inputs, O outputs.
 """
@@ -19,9 +19,7 @@ HAS_ONEDNN = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, 
 
 
 def linear(x_NI: Tensor, weight_OI: Tensor, bias_O: Tensor | None = None) -> Tensor:
-    """x W^T + b, shape (N, O). Same values as `F.linear` to rounding, with gradients, on any device and
-    dtype.
-    """
+    """x W^T + b, shape (N, O). Same values as `F.linear` to rounding, with gradients, on any device and dtype."""
     if _onednn_applies(x_NI, weight_OI):
         return _OneDnnLinear.apply(x_NI, weight_OI, bias_O)
     return F.linear(x_NI, weight_OI, bias_O)
@@ -80,8 +78,8 @@ class _OneDnnLinear(torch.autograd.Function):
 
 
 def weight_gradient(grad_NO: Tensor, x_NI: Tensor) -> Tensor:
-    """grad^T x, shape (O, I). oneDNN is up to 1.4 times as fast with the narrower factor on the left, so it
-    chooses the side.
+    """grad^T x, shape (O, I). oneDNN is up to 1.4 times as fast with the narrower factor on the left, so it chooses
+    the side.
     """
     if grad_NO.shape[1] <= x_NI.shape[1]:
         return matmul_transposed(grad_NO.t(), x_NI.t())

@@ -1,10 +1,10 @@
-"""The generator's output layer: loss and samples from one pass over the vocabulary's logits, which are never
-all in memory.
+"""The generator's output layer: loss and samples from one pass over the vocabulary's logits, which are never all in
+memory.
 
-The positions go through in chunks. A chunk's logits become softmax weights in place, give the loss, the
-samples and, being at hand, the gradient, and are gone: memory is (chunk, V) where autograd would keep (M, V)
-twice. The backward pass only scales what the forward pass found (the idea of Liger's and Apple's fused cross
-entropies: Hsu et al., 2024; Wijmans et al., 2024).
+The positions go through in chunks. A chunk's logits become softmax weights in place, give the loss, the samples
+and, being at hand, the gradient, and are gone: memory is (chunk, V) where autograd would keep (M, V) twice. The
+backward pass only scales what the forward pass found (the idea of Liger's and Apple's fused cross entropies: Hsu et
+al., 2024; Wijmans et al., 2024).
 
 Shape legend: M selected positions, D generator width, E embedding width, V vocabulary, K negatives.
 """
@@ -37,8 +37,8 @@ class HeadOutput(NamedTuple):
 
 
 class LanguageModelHead(nn.Module):
-    """Dense, GELU, LayerNorm from generator to embedding width, then the tied table and a bias (ELECTRA's
-    generator head).
+    """Dense, GELU, LayerNorm from generator to embedding width, then the tied table and a bias (ELECTRA's generator
+    head).
     """
 
     def __init__(self, config: EncoderConfig) -> None:

@@ -1,8 +1,7 @@
 """Dynamic whole-word masking of a packed batch, on the CPU, vectorised over its tokens.
 
-Every draw is a function of (seed, step, global row, view, place in the row): see models/randomness.py. So a
-row is masked alike whatever rows share its batch, its two views are masked independently, and each epoch
-masks anew.
+Every draw is a function of (seed, step, global row, view, place in the row): see models/randomness.py. So a row is
+masked alike whatever rows share its batch, its two views are masked independently, and each epoch masks anew.
 
 Shape legend: S sequences (a row's two views are two sequences), T tokens laid end to end, M selected tokens.
 """
@@ -20,8 +19,8 @@ NUM_SPECIAL = 5
 
 MASKED_SHARE = 0.8
 RANDOM_SHARE = 0.1
-"""Of the selected tokens, 80 % become [MASK], 10 % a random token, and the rest stay as they are (Devlin et
-al., 2019, section 3.1).
+"""Of the selected tokens, 80 % become [MASK], 10 % a random token, and the rest stay as they are (Devlin et al.,
+2019, section 3.1).
 """
 
 
@@ -53,19 +52,19 @@ def mask_words(
     """Select whole words, each independently with `probability`, and replace their tokens: 80 % [MASK], 10 %
     random, 10 % kept.
 
-    `input_ids` is an integer array (T,) of S sequences laid end to end, `lengths` their S lengths, each with
-    [CLS] first and [SEP] last. `word_starts[i]` holds the increasing token indices, within sequence i, at
-    which its words begin ([CLS] is 0); a word reaches to the next start or to the token before [SEP]. `rows`
-    (S,) are global row numbers and `views` (S,) the views, 0 where absent.
+    `input_ids` is an integer array (T,) of S sequences laid end to end, `lengths` their S lengths, each with [CLS]
+    first and [SEP] last. `word_starts[i]` holds the increasing token indices, within sequence i, at which its words
+    begin ([CLS] is 0); a word reaches to the next start or to the token before [SEP]. `rows` (S,) are global row
+    numbers and `views` (S,) the views, 0 where absent.
 
-    As in the original whole-word masking of BERT, the 80/10/10 choice is made for each token, not for each
-    word. A random replacement is any ordinary token, also the original by chance. Special tokens inside a
-    word stay, and a word of nothing else cannot be selected. A sequence whose draws select nothing gets one
-    of its words, chosen uniformly: without it a short row would give MLM nothing to learn and CSP two equal
-    views. A sequence with no ordinary token in any word stays as it is.
+    As in the original whole-word masking of BERT, the 80/10/10 choice is made for each token, not for each word. A
+    random replacement is any ordinary token, also the original by chance. Special tokens inside a word stay, and a
+    word of nothing else cannot be selected. A sequence whose draws select nothing gets one of its words, chosen
+    uniformly: without it a short row would give MLM nothing to learn and CSP two equal views. A sequence with no
+    ordinary token in any word stays as it is.
 
-    Raises ValueError where `vocab_size` leaves no ordinary token, `probability` is outside [0, 1] or
-    `word_starts` points outside its sequence.
+    Raises ValueError where `vocab_size` leaves no ordinary token, `probability` is outside [0, 1] or `word_starts`
+    points outside its sequence.
     """
     if vocab_size <= num_special:
         raise ValueError(f"vocab_size={vocab_size} leaves no token besides the {num_special} special ones")
@@ -91,8 +90,8 @@ def mask_words(
 
 
 class _Words(NamedTuple):
-    """The words of a packed batch as flat arrays: W words that hold at least one ordinary token, N ordinary
-    tokens in them.
+    """The words of a packed batch as flat arrays: W words that hold at least one ordinary token, N ordinary tokens
+    in them.
     """
 
     offsets: np.ndarray

@@ -32,11 +32,11 @@ def make_optimizer(
 
 
 def learning_rate_at(step: int, *, peak: float, warmup_steps: int, total_steps: int) -> float:
-    """Learning rate of step `step`, counted from 0: linear from peak / warmup_steps up to `peak`, then linear
-    to 0 at `total_steps`.
+    """Learning rate of step `step`, counted from 0: linear from peak / warmup_steps up to `peak`, then linear to 0
+    at `total_steps`.
 
-    A function of the step alone, so that a resumed run needs no scheduler state. Raises ValueError where
-    warm-up does not end before the run does.
+    A function of the step alone, so that a resumed run needs no scheduler state. Raises ValueError where warm-up is
+    longer than the run.
     """
     if not 0 <= warmup_steps <= total_steps or total_steps < 1:
         raise ValueError(f"warmup_steps={warmup_steps} must lie between 0 and total_steps={total_steps}")
@@ -52,7 +52,5 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:
 
 
 def clip_gradients(module: nn.Module, max_norm: float = 1.0) -> Tensor:
-    """Scale all gradients so that their joint norm is at most `max_norm`; returns the norm before, for the
-    record.
-    """
+    """Scale all gradients so that their joint norm is at most `max_norm`; returns the norm before, for the record."""
     return nn.utils.clip_grad_norm_(module.parameters(), max_norm)

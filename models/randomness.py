@@ -1,15 +1,15 @@
 """All randomness of a training step, as functions of (run seed, step, global row, view, purpose).
 
-Nothing here depends on which worker holds a row, on how many workers there are, or on what was drawn before:
-a batch is the same on one worker, on eight, and after a resume.
+Nothing here depends on which worker holds a row, on how many workers there are, or on what was drawn before: a
+batch is the same on one worker, on eight, and after a resume.
 
-- `uniforms` is counter-based (SplitMix64: Steele, Lea, Flood, "Fast splittable pseudorandom number
-  generators", OOPSLA 2014): draws that belong to one token, such as its masking.
-- `SequenceNoise` holds one generator a sequence, for draws by the million, such as dropout on the CPU.
-  NumPy's SFC64 costs 0.4 ns for 16 bits where torch's own CPU dropout costs 5.6 ns an element (measured on
-  two cores of an AMD EPYC).
-- On CUDA a step has one generator a rank (`seed_device`): a worker's draws are reproducible, but another
-  number of workers draws other numbers from the same distribution.
+- `uniforms` is counter-based (SplitMix64: Steele, Lea, Flood, "Fast splittable pseudorandom number generators",
+  OOPSLA 2014): draws that belong to one token, such as its masking.
+- `SequenceNoise` holds one generator a sequence, for draws by the million, such as dropout on the CPU. NumPy's
+  SFC64 costs 0.4 ns for 16 bits where torch's own CPU dropout costs 5.6 ns an element (measured on two cores of an
+  AMD EPYC).
+- On CUDA a step has one generator a rank (`seed_device`): a worker's draws are reproducible, but another number of
+  workers draws other numbers from the same distribution.
 
 Shape legend: S sequences (a row's two views are two sequences), T tokens laid end to end.
 """
@@ -27,8 +27,8 @@ _LEVELS = 1 << 16  # dropout compares 16 random bits with a threshold
 
 
 class Stream(IntEnum):
-    """What a draw is for. Two purposes never share numbers. The values are part of a run's identity: append,
-    never renumber.
+    """What a draw is for. Two purposes never share numbers. The values are part of a run's identity: append, never
+    renumber.
     """
 
     SELECT_WORD = 1
@@ -42,9 +42,7 @@ class Stream(IntEnum):
 
 
 def _splitmix64(state: np.ndarray) -> np.ndarray:
-    """SplitMix64's output function: a bijection of uint64 whose outputs pass BigCrush for consecutive
-    inputs.
-    """
+    """SplitMix64's output function: a bijection of uint64 whose outputs pass BigCrush for consecutive inputs."""
     z = state + _GOLDEN
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -61,8 +59,8 @@ def _as_uint64(values: np.ndarray | Sequence[int] | int) -> np.ndarray:
 
 
 def keys(seed: int, step: int, *parts: np.ndarray | Sequence[int] | int) -> np.ndarray:
-    """Hash of (seed, step, parts...) as uint64; integer parts broadcast against each other, e.g. rows (S,),
-    views (S,), a stream.
+    """Hash of (seed, step, parts...) as uint64; integer parts broadcast against each other, e.g. rows (S,), views
+    (S,), a stream.
 
     Order matters: `keys(s, t, 1, 2)` and `keys(s, t, 2, 1)` are unrelated.
     """
@@ -82,17 +80,14 @@ def uniforms(
 ) -> np.ndarray:
     """Uniform float64 in [0, 1), one for each (row, view, counter), whatever else is asked for beside it.
 
-    `rows`, `views` and `counters` are integers that broadcast against each other; the result has their joint
-    shape.
+    `rows`, `views` and `counters` are integers that broadcast against each other; the result has their joint shape.
     """
     bits = _splitmix64(keys(seed, step, stream, rows, views) + _as_uint64(counters) * _GOLDEN)
     return (bits >> np.uint64(11)) * 2.0**-53
 
 
 def keep_probability(rate: float) -> float:
-    """The share that dropout at `rate` really keeps: the rate is rounded to 1/65,536 (0.1 becomes
-    0.100006).
-    """
+    """The share that dropout at `rate` really keeps: the rate is rounded to 1/65,536 (0.1 becomes 0.100006)."""
     return 1.0 - _threshold(rate) / _LEVELS
 
 
@@ -103,8 +98,8 @@ def _threshold(rate: float) -> int:
 class SequenceNoise:
     """Independent random streams, one a sequence, for draws on the CPU.
 
-    `fork(site)` gives the streams of one place in the network (a layer, say), so that a layer computed again
-    for activation checkpointing draws its numbers again.
+    `fork(site)` gives the streams of one place in the network (a layer, say), so that a layer computed again for
+    activation checkpointing draws its numbers again.
     """
 
     def __init__(self, sequence_keys: np.ndarray) -> None:
@@ -119,9 +114,7 @@ class SequenceNoise:
 
     @classmethod
     def from_default_generator(cls, sequences: int) -> "SequenceNoise":
-        """Streams that `torch.manual_seed` governs, for callers without a notion of step and row
-        (fine-tuning).
-        """
+        """Streams that `torch.manual_seed` governs, for callers without a notion of step and row (fine-tuning)."""
         seed = int(torch.randint(2**62, ()))
         return cls(keys(seed, 0, np.arange(sequences)))
 
@@ -155,8 +148,8 @@ class SequenceNoise:
 
 
 def seed_device(device: torch.device, seed: int, step: int, rank: int) -> torch.Generator:
-    """Seed an accelerator's default generator (dropout draws from it) with (seed, step, rank); returns a
-    second one for sampling.
+    """Seed an accelerator's default generator (dropout draws from it) with (seed, step, rank); returns a second one
+    for sampling.
 
     Exact on the same number of workers; with another number the draws differ, their distribution does not.
     """

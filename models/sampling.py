@@ -1,13 +1,14 @@
 """Exact sampling from a softmax: one token, and k distinct others without replacement.
 
-Instead of Gumbel noise for every entry of the vocabulary (Gumbel top-k: Kool et al., "Stochastic beams and
-where to find them", ICML 2019), each draw inverts the cumulative distribution, and draws without replacement
-are made one after the other with what was drawn removed. Both have the same law, that of Plackett and Luce:
-the i-th token is drawn in proportion to its weight among those that remain. Noise is 2 (1 + k) numbers a
-position in place of V for each of the two, and the softmax weights serve the loss as well.
+Instead of Gumbel noise for every entry of the vocabulary (Gumbel top-k: Kool et al., "Stochastic beams and where to
+find them", ICML 2019), each draw inverts the cumulative distribution, and draws without replacement are made one
+after the other with what was drawn removed. Both have the same law, that of Plackett and Luce: the i-th token is
+drawn in proportion to its weight among those that remain. Noise is 2 (1 + k) numbers a position in place of V for
+each of the two, and the softmax weights serve the loss as well.
 
-A draw has two levels: a block of the vocabulary by the blocks' sums, then a token within the block. Sums run
-in float64 over float32 weights, so a rare token is not lost in the rounding of a long float32 sum.
+A draw has two levels: a block of the vocabulary by the blocks' sums, then a token within the block. A block's 128
+weights are added in float32, the running sums that the draw inverts in float64: a rare token is not lost in the
+rounding of a long sum.
 
 Shape legend: M positions, V vocabulary, K negatives, N blocks of W tokens (N * W >= V).
 """
@@ -18,9 +19,8 @@ from torch import Tensor
 BLOCK = 128
 """W: tokens in a block; near the square root of a vocabulary of 21,128, where both levels cost alike."""
 LOWEST_EXPONENT = -60.0
-"""Weights are exp(logit - largest logit), and no smaller than e^-60 = 9e-27: then any k tokens can be drawn
-without replacement, also from a generator that is certain. The probability that this adds is below V *
-9e-27.
+"""Weights are exp(logit - largest logit), and no smaller than e^-60 = 9e-27: then any k tokens can be drawn without
+replacement, also from a generator that is certain. The probability that this adds is below V * 9e-27.
 """
 _BELOW_ONE = 1.0 - 2.0**-50
 
@@ -34,8 +34,8 @@ def softmax_weights_(logits_MV: Tensor) -> Tensor:
 def sample(weights_MV: Tensor, sums_MN: Tensor, uniforms_M2: Tensor) -> Tensor:
     """One token a position, int64 (M,), with probability in proportion to its weight.
 
-    `weights_MV` float32 and positive, `sums_MN` from `block_sums`, `uniforms_M2` float64 in [0, 1): two
-    numbers a draw.
+    `weights_MV` float32 and positive, `sums_MN` from `block_sums`, `uniforms_M2` float64 in [0, 1): two numbers a
+    draw.
     """
     nothing_M0 = torch.empty(len(weights_MV), 0, dtype=torch.int64, device=weights_MV.device)
     return _draw(weights_MV, sums_MN, nothing_M0, uniforms_M2)[0]
@@ -74,8 +74,8 @@ def _draw(weights_MV: Tensor, sums_MN: Tensor, taken_MJ: Tensor, uniforms_M2: Te
 
 
 def _invert(weights_MN: Tensor, uniforms_M: Tensor) -> Tensor:
-    """The first index at which the running sum of float64 weights passes u times their total; never one of
-    weight 0.
+    """The first index at which the running sum of float64 weights passes u times their total; never one of weight
+    0.
     """
     running_MN = weights_MN.cumsum(1)
     target_M1 = uniforms_M[:, None].clamp(max=_BELOW_ONE) * running_MN[:, -1:]
@@ -83,16 +83,16 @@ def _invert(weights_MN: Tensor, uniforms_M: Tensor) -> Tensor:
 
 
 def _without(weights_MV: Tensor, sums_MN: Tensor, taken_MJ: Tensor, block_M: Tensor) -> Tensor:
-    """Block sums after tokens of `block_M` were taken; summed again, as a difference would leave rounding in
-    place of 0.
+    """Block sums after tokens of `block_M` were taken; summed again, as a difference would leave rounding in place
+    of 0.
     """
     _, inside_MW = _block_weights(weights_MV, taken_MJ, block_M)
     return sums_MN.scatter(1, block_M[:, None], inside_MW.sum(1, keepdim=True))
 
 
 def _block_weights(weights_MV: Tensor, taken_MJ: Tensor, block_M: Tensor) -> tuple[Tensor, Tensor]:
-    """Ids (M, W) of each position's block and their weights, float64: 0 for what is taken and past the
-    vocabulary's end.
+    """Ids (M, W) of each position's block and their weights, float64: 0 for what is taken and past the vocabulary's
+    end.
     """
     vocabulary = weights_MV.shape[1]
     ids_MW = block_M[:, None] * BLOCK + torch.arange(BLOCK, device=block_M.device)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import logging
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +26,7 @@ from prefect.context import FlowRunContext
 
 from infra import stage as stages
 from infra.artifacts import Artifact, ArtifactStore
+from infra.errors import UserError
 from infra.ray_session import RayExecutor, executor_for
 from infra.settings import Settings
 from infra.stage import Stage, StageInput, StageParams, StageResult
@@ -32,6 +34,17 @@ from tasks.progress import StageProgress
 
 SECONDS_BETWEEN_UPDATES = 2.0
 """A progress artifact is a request to the server; more often than this nobody looks."""
+
+
+def _spare_the_traceback(record: logging.LogRecord) -> bool:
+    """A mistake of the user is told in one line; where in our code it was noticed helps nobody."""
+    if record.exc_info and isinstance(record.exc_info[1], UserError):
+        record.msg, record.args, record.exc_info = "%s", (record.exc_info[1],), None
+    return True
+
+
+for _name in ("prefect.flow_runs", "prefect.task_runs"):
+    logging.getLogger(_name).addFilter(_spare_the_traceback)
 
 
 class StageRunner:

@@ -1,9 +1,8 @@
 """The pre-training objectives, by name.
 
-An objective is an `nn.Module` with `collate(rows, seed=…, step=…, row_indices=…) -> batch`, `forward(batch)
--> {"loss": …, "<term>": …}`, `metrics(batch) -> sums`, `rates(sums) -> rates`, and, for export,
-`encoder_state_dict()` and `encoder_config()`. Adding one is a file here and a line in `_OBJECTIVES`
-(models/README.md walks through it).
+An objective is an `nn.Module` with `collate(rows, seed=…, step=…, row_indices=…) -> batch`, `forward(batch) ->
+{"loss": …, "<term>": …}`, `metrics(batch) -> sums`, `rates(sums) -> rates`, and, for export, `encoder_state_dict()`
+and `encoder_config()`. Adding one is a file here and a line in `_OBJECTIVES` (models/README.md walks through it).
 """
 
 import difflib
@@ -13,7 +12,8 @@ from typing import Any, Protocol
 
 from torch import Tensor, nn
 
-from models.objectives.ehealth import EHealth, EHealthConfig
+from models.objectives.ehealth import EHealth
+from models.objectives.ehealth_config import EHealthConfig
 
 
 class Objective(Protocol):
@@ -41,9 +41,9 @@ _OBJECTIVES: dict[str, tuple[type[nn.Module], type]] = {"ehealth": (EHealth, EHe
 def build(name: str, config: Mapping[str, Any]) -> Any:
     """The objective `name` with fresh weights: an `nn.Module` that is an `Objective`.
 
-    `config` maps field names of the objective's config class to values; what it leaves out is base size, as
-    the paper has it. `vocab_size` has no default. Raises ValueError for an unknown objective, an unknown or
-    missing key (naming near ones) and impossible sizes.
+    `config` maps field names of the objective's config class to values; what it leaves out is base size, as the
+    paper has it. `vocab_size` has no default. Raises ValueError for an unknown objective, an unknown or missing key
+    (naming near ones) and impossible sizes.
     """
     if name not in _OBJECTIVES:
         raise ValueError(f"unknown objective {name!r}; known: {', '.join(sorted(_OBJECTIVES))}")

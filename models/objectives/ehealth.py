@@ -1,18 +1,18 @@
-"""eHealth: a generator proposes tokens, a discriminator tells, corrects and compares (Wang et al., 2021,
-section 3).
+"""eHealth: a generator proposes tokens, a discriminator tells, corrects and compares (Wang et al., 2021, sec. 3).
 
     loss = MLM + 50 RTD + 20 MTS + 1 CSP                                                              (Eq. 8)
 
-MLM (Eq. 1-2): the generator restores the selected tokens. RTD (Eq. 3-4): the discriminator says of every
-token, [CLS] and [SEP] included as in ELECTRA, whether it was replaced. MTS (Eq. 5-6): where a token was
-replaced, it picks the original out of 1 + k candidates. CSP (Eq. 7): a view's [CLS] finds the other view of
-its row among all views of the batch. Both views run through both networks as one batch of 2B sequences. Where
-the paper is silent we follow section 6 of the design.
+MLM (Eq. 1-2): the generator restores the selected tokens. RTD (Eq. 3-4): the discriminator says of every token,
+[CLS] and [SEP] included as in ELECTRA, whether it was replaced. MTS (Eq. 5-6): where a token was replaced, it picks
+the original out of 1 + k candidates. CSP (Eq. 7): a view's [CLS] finds the other view of its row among all views of
+the batch. The generator may propose any token, special ones too, as p_G has it. Both views run through both
+networks as one batch of 2B sequences. Where the paper is silent we follow section 6 of the design.
 
-Shape legend: B rows, S = 2B sequences, T tokens laid end to end, M selected tokens, R replaced ones among
-them, D hidden size, E embedding size, K = 1 + k candidates, G sequences on all ranks.
+Shape legend: B rows, S = 2B sequences, T tokens laid end to end, M selected tokens, R replaced ones among them, D
+hidden size, E embedding size, K = 1 + k candidates, G sequences on all ranks.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,112 +28,10 @@ from models.distributed import gather_with_gradient, global_sum, world
 from models.encoder import Encoder, EncoderConfig, initialise
 from models.linear import Linear
 from models.lm_head import HeadOutput, LanguageModelHead
-from models.masking import NUM_SPECIAL
+from models.objectives.ehealth_config import EHealthConfig
 from models.randomness import SequenceNoise, Stream, seed_device
 
 VIEWS = 2
-
-
-@dataclass(frozen=True, kw_only=True)
-class EHealthConfig:
-    """Sizes and weights; the defaults are the paper's Table 7. Raises ValueError naming field and remedy."""
-
-    vocab_size: int
-    hidden_size: int = 768
-    num_layers: int = 12
-    num_heads: int = 12
-    intermediate_size: int = 3072
-    embedding_size: int | None = None
-    max_positions: int = 512
-    type_vocab_size: int = 2
-    hidden_dropout: float = 0.1
-    attention_dropout: float = 0.1
-    layer_norm_eps: float = 1e-12
-    initializer_range: float = 0.02
-    generator_divisor: int = 3
-    """The generator's hidden size, FFN size and heads are the discriminator's divided by this; it must divide
-    all three.
-    """
-    mask_probability: float = 0.15
-    """Probability of each word to be selected."""
-    rtd_weight: float = 50.0
-    """Weight of RTD in the loss; 0: not computed. So too for the next two."""
-    mts_weight: float = 20.0
-    csp_weight: float = 1.0
-    mts_negatives: int = 5
-    """k of Eq. 5."""
-    mts_projection: bool | None = None
-    """A dense layer from hidden to embedding size before Eq. 5's product. None: only where the two sizes
-    differ, which Eq. 5 leaves open.
-    """
-    csp_temperature: float = 0.07
-    csp_projection: bool = False
-    """A dense layer on [CLS] before Eq. 7."""
-
-    def __post_init__(self) -> None:
-        self._check_generator()
-        if not 0.0 < self.mask_probability <= 1.0:
-            raise ValueError(f"mask_probability must lie in (0, 1], got {self.mask_probability!r}")
-        for name in ("rtd_weight", "mts_weight", "csp_weight"):
-            if not getattr(self, name) >= 0.0:
-                raise ValueError(f"{name} must be 0 (off) or positive, got {getattr(self, name)!r}")
-        if not self.csp_temperature > 0.0:
-            raise ValueError(f"csp_temperature must be positive, got {self.csp_temperature!r}")
-        if self.mts_negatives < 1 or self.vocab_size - 1 < self.mts_negatives:
-            raise ValueError(
-                f"mts_negatives must lie between 1 and vocab_size - 1, got {self.mts_negatives} "
-                f"with vocab_size={self.vocab_size}"
-            )
-        if self.vocab_size <= NUM_SPECIAL:
-            raise ValueError(f"vocab_size={self.vocab_size} leaves no token besides the {NUM_SPECIAL} special ones")
-        if self.mts_projection is False and self.discriminator.embedding_width != self.hidden_size:
-            raise ValueError("mts_projection=False needs embedding_size equal to hidden_size; leave it unset")
-
-    def _check_generator(self) -> None:
-        sizes = {name: getattr(self, name) for name in ("hidden_size", "intermediate_size", "num_heads")}
-        _ = self.discriminator  # its own checks speak first
-        bad = [
-            f"{name}={size}"
-            for name, size in sizes.items()
-            if self.generator_divisor < 1 or size % self.generator_divisor
-        ]
-        if bad:
-            possible = [d for d in range(1, self.num_heads + 1) if not any(size % d for size in sizes.values())]
-            raise ValueError(
-                f"generator_divisor={self.generator_divisor} must divide {', '.join(bad)}; possible here: {possible}"
-            )
-
-    @property
-    def discriminator(self) -> EncoderConfig:
-        """The discriminator's sizes."""
-        return self._encoder(1)
-
-    @property
-    def generator(self) -> EncoderConfig:
-        """The generator's sizes: narrower, equally deep, on the same embeddings."""
-        return self._encoder(self.generator_divisor)
-
-    @property
-    def projects_mts(self) -> bool:
-        """Whether MTS has its dense layer."""
-        different = self.discriminator.embedding_width != self.hidden_size
-        return different if self.mts_projection is None else self.mts_projection
-
-    def _encoder(self, divisor: int) -> EncoderConfig:
-        return EncoderConfig(
-            vocab_size=self.vocab_size,
-            hidden_size=self.hidden_size // divisor,
-            num_layers=self.num_layers,
-            num_heads=self.num_heads // divisor,
-            intermediate_size=self.intermediate_size // divisor,
-            embedding_size=self.embedding_size or self.hidden_size,
-            max_positions=self.max_positions,
-            type_vocab_size=self.type_vocab_size,
-            hidden_dropout=self.hidden_dropout,
-            attention_dropout=self.attention_dropout,
-            layer_norm_eps=self.layer_norm_eps,
-            initializer_range=self.initializer_range,
-        )
 
 
 class ReplacedTokenHead(nn.Module):
@@ -194,9 +92,8 @@ class EHealth(nn.Module):
         step: int,
         row_indices: Sequence[int] | np.ndarray | None = None,
     ) -> MaskedBatch:
-        """Two independently masked views of each row, packed; see `collate_masked`. `row_indices` are the
-        rows' places in the *global* batch or data set: the same row, step and seed give the same views on any
-        worker.
+        """Two independently masked views of each row, packed; see `collate_masked`. `row_indices` are the rows'
+        places in the *global* batch or data set: the same row, step and seed give the same views on any worker.
         """
         return collate_masked(
             rows,
@@ -210,11 +107,10 @@ class EHealth(nn.Module):
         )
 
     def forward(self, batch: MaskedBatch) -> dict[str, Tensor]:
-        """{"loss", "mlm", "rtd", "mts", "csp"}: scalars, each term before its weight; only "loss" has a
-        gradient.
+        """{"loss", "mlm", "rtd", "mts", "csp"}: scalars, each term before its weight; only "loss" has a gradient.
 
-        Terms are means over the global batch, scaled so that their mean over ranks is the value for the joint
-        batch (models/distributed.py).
+        Terms are means over the global batch, scaled so that their mean over ranks is the value for the joint batch
+        (models/distributed.py).
         """
         result = self._run(batch)
         sums = _loss_sums(result)
@@ -237,11 +133,11 @@ class EHealth(nn.Module):
 
     @torch.no_grad()
     def metrics(self, batch: MaskedBatch) -> dict[str, Tensor]:
-        """Sums and counts (float64 scalars) over this rank's rows of a held-out batch, to be added over
-        batches and ranks and read by `rates`.
+        """Sums and counts (float64 scalars) over this rank's rows of a held-out batch, to be added over batches and
+        ranks and read by `rates`.
 
-        Call it in eval mode, on every rank alike (CSP compares across ranks). The samples depend on (seed,
-        step, row) only.
+        Call it in eval mode, on every rank alike (CSP compares across ranks). The samples depend on (seed, step,
+        row) only.
         """
         result = self._run(batch, count_correct=True)
         sums: dict[str, Any] = {f"{name}_loss_sum": value for name, value in _loss_sums(result).items()}
@@ -255,6 +151,12 @@ class EHealth(nn.Module):
             found_T = result.rtd_logits_T > 0
             sums["rtd_true_positives"] = (found_T & result.rtd_labels_T).sum()
             sums["rtd_false_positives"] = (found_T & ~result.rtd_labels_T).sum()
+            # Where both classes weigh the same, a token counts as found above the prior, not above one half.
+            suspected_T = result.rtd_logits_T > math.log(
+                self.config.mask_probability / (1 - self.config.mask_probability)
+            )
+            sums["rtd_suspected_replaced"] = (suspected_T & result.rtd_labels_T).sum()
+            sums["rtd_suspected_untouched"] = (suspected_T & ~result.rtd_labels_T).sum()
         if result.mts_scores_RK is not None:
             scores = result.mts_scores_RK
             sums["mts_correct"] = (scores[:, :1] > scores[:, 1:]).all(1).sum()  # a tie is no answer
@@ -265,11 +167,13 @@ class EHealth(nn.Module):
         return {name: torch.as_tensor(value, dtype=torch.float64) for name, value in sums.items()}
 
     def rates(self, added: Mapping[str, float | Tensor]) -> dict[str, float]:
-        """Losses and accuracies from added `metrics`, and the levels that chance would reach; terms with
-        weight 0 are absent.
+        """Losses and accuracies from added `metrics`, and the levels that chance would reach; terms with weight 0
+        are absent.
 
-        `rtd_balanced_accuracy` is the mean of the recalls on replaced and on untouched tokens (chance 0.5);
-        NaN where there are none.
+        `rtd_balanced_accuracy` is the mean of the recalls on replaced and on untouched tokens (chance 0.5) where
+        a token is called replaced if its probability is over the share that is masked: at one half, a young
+        model calls nothing replaced. `rtd_recall` and `rtd_precision` are those at one half. NaN where there
+        are none.
         """
         sums = {name: float(value) for name, value in added.items()}
         tokens, selected, replaced = sums["tokens"], sums["selected"], sums["replaced"]
@@ -281,13 +185,15 @@ class EHealth(nn.Module):
         }
         if "rtd_loss_sum" in sums:
             hits, false = sums["rtd_true_positives"], sums["rtd_false_positives"]
-            recall, specificity = _ratio(hits, replaced), 1.0 - _ratio(false, tokens - replaced)
+            sensitivity = _ratio(sums["rtd_suspected_replaced"], replaced)
+            specificity = 1.0 - _ratio(sums["rtd_suspected_untouched"], tokens - replaced)
             out |= {
                 "rtd_loss": _ratio(sums["rtd_loss_sum"], tokens),
-                "rtd_recall": recall,
+                "rtd_recall": _ratio(hits, replaced),
                 "rtd_precision": _ratio(hits, hits + false),
+                "rtd_balanced_accuracy": (sensitivity + specificity) / 2.0,
+                "rtd_chance": 0.5,
             }
-            out |= {"rtd_balanced_accuracy": (recall + specificity) / 2.0, "rtd_chance": 0.5}
         if "mts_loss_sum" in sums:
             out |= {
                 "mts_loss": _ratio(sums["mts_loss_sum"], replaced),
@@ -304,9 +210,7 @@ class EHealth(nn.Module):
         return out
 
     def encoder_state_dict(self) -> dict[str, Tensor]:
-        """The discriminator's encoder under the names of transformers' `ElectraModel`: what pre-training is
-        for.
-        """
+        """The discriminator's encoder under the names of transformers' `ElectraModel`: what pre-training is for."""
         return to_transformers(self.discriminator)
 
     def encoder_config(self) -> dict[str, Any]:
@@ -346,17 +250,16 @@ class EHealth(nn.Module):
 
     def _score(self, hidden_TD: Tensor, batch: MaskedBatch, negatives_Mk: Tensor, replaced_M: Tensor) -> Tensor:
         """Scores (R, K) of the candidates at replaced positions, the original first: e(x) . h (Eq. 5)."""
-        candidates_RK = torch.cat([batch.original[:, None], negatives_Mk], 1)[replaced_M]
-        hidden_RE = hidden_TD.index_select(0, batch.selected[replaced_M])
+        places_R = replaced_M.nonzero()[:, 0]
+        candidates_RK = torch.cat([batch.original[:, None], negatives_Mk], 1)[places_R]
+        hidden_RE = hidden_TD.index_select(0, batch.selected[places_R])
         if self.mts_dense is not None:
             hidden_RE = self.mts_dense(hidden_RE)
         table = self.discriminator.embeddings.word
         return torch.bmm(table(candidates_RK).float(), hidden_RE.float()[:, :, None])[:, :, 0]
 
     def _compare(self, hidden_TD: Tensor, batch: MaskedBatch) -> tuple[Tensor | None, Tensor | None]:
-        """Each view here against all views on all ranks: logits (S, G) and the partner's index (S,) (Eq.
-        7).
-        """
+        """Each view here against all views on all ranks: logits (S, G) and the partner's index (S,) (Eq. 7)."""
         if not self.config.csp_weight:
             return None, None
         first_SD = hidden_TD.index_select(0, batch.layout.firsts)
@@ -366,9 +269,8 @@ class EHealth(nn.Module):
         unit_GD, start = gather_with_gradient(unit_SD)
         own_S = start + torch.arange(len(unit_SD), device=unit_SD.device)
         logits_SG = (unit_SD @ unit_GD.t()) / self.config.csp_temperature
-        partners_S = (
-            own_S ^ 1
-        )  # a row's views stand next to each other, and every rank holds an even number of sequences
+        # A row's views stand next to each other, and every rank holds an even number: 0 with 1, 2 with 3, ...
+        partners_S = own_S ^ 1
         return logits_SG.scatter(1, own_S[:, None], -torch.inf), partners_S
 
 

@@ -167,6 +167,7 @@ def processes() -> Any:
 
 def build(job: Job, started: Any = None, waiting: Any = None) -> None:
     """Build the sample; `started` is a barrier or an event, `waiting` is set when another build has the lock."""
+    tempfile.tempdir = str(Path(job.result).parent)  # what a killed process leaves there goes with the test
     if waiting is not None:
         _tell_when_waiting(waiting)
     if started is not None:

@@ -5,6 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+
+# Tensors here are tiny: a second thread only adds waiting, and a great deal of it where the machine is busy.
+torch.set_num_threads(1)
 
 Rows = list[dict[str, np.ndarray]]
 
