@@ -27,6 +27,8 @@ LOCAL_RAY_DEFAULTS = {
     "RAY_enable_metrics_collection": "0",
     # A shared machine may be full for reasons of others; Ray would kill our workers for it.
     "RAY_memory_monitor_refresh_ms": "0",
+    # Ray would let everything else on the machine go before its workers.
+    "RAY_worker_niceness": "0",
 }
 """How a private Ray on this machine is set up. Ray reads it on import, so it is in place before that."""
 

@@ -191,6 +191,8 @@ class Stage(Generic[P]):
     params: type[P]
     tables: tuple[str, ...]
     function: StageFunction[P] = field(repr=False)
+    unit: str = "part"
+    """What its progress counts."""
 
     def fingerprint(self, params: P, inputs: Mapping[str, StageInput]) -> str:
         """The address of this work below `<root>/<name>/`."""
@@ -203,9 +205,10 @@ class Stage(Generic[P]):
 
 
 def stage(
-    *, name: str, version: int, params: type[P], tables: tuple[str, ...] = ()
+    *, name: str, version: int, params: type[P], tables: tuple[str, ...] = (), unit: str = "part"
 ) -> Callable[[StageFunction[P]], Stage[P]]:
-    """Declare a stage; `tables` are the names (from `infra.schemas`) it writes, the main one first.
+    """Declare a stage; `tables` are the names (from `infra.schemas`) it writes, the main one first;
+    `unit` is what its progress counts.
 
     Raises:
         ValueError: the name cannot be a folder, or a table has no schema.
@@ -217,7 +220,7 @@ def stage(
         raise ValueError(f"stage {name}: infra/schemas.py knows no tables {unknown}")
 
     def declare(function: StageFunction[P]) -> Stage[P]:
-        return Stage(name=name, version=version, params=params, tables=tables, function=function)
+        return Stage(name=name, version=version, params=params, tables=tables, unit=unit, function=function)
 
     return declare
 

@@ -57,14 +57,14 @@ class StageRunner:
     def __call__(self, stage: Stage[Any], params: StageParams, **inputs: StageInput) -> Artifact:
         """Do a stage's work or find it done; returns its artifact."""
         if FlowRunContext.get() is None:
-            return self._run(stage, params, inputs, StageProgress(stage.name)).artifact
+            return self._run(stage, params, inputs, StageProgress(stage.name, stage.unit)).artifact
         return self._run_as_task(stage, params, inputs)
 
     def _run_as_task(self, stage: Stage[Any], params: StageParams, inputs: dict[str, StageInput]) -> Artifact:
         # The artifact store decides what is reused; Prefect's cache would believe in deleted files.
         @task(name=stage.name, cache_policy=NO_CACHE, persist_result=False)
         def run_stage() -> Artifact:
-            result = self._run(stage, params, inputs, _ProgressArtifact(stage.name))
+            result = self._run(stage, params, inputs, _ProgressArtifact(stage.name, stage.unit))
             get_run_logger().info("%s", _sentence(result))
             create_table_artifact(
                 key=_key(stage.name, "counters"),
@@ -101,8 +101,8 @@ def stage_runner(settings: Settings | None = None) -> Iterator[StageRunner]:
 class _ProgressArtifact(StageProgress):
     """Shows progress in the terminal and as a Prefect artifact."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
+    def __init__(self, name: str, unit: str) -> None:
+        super().__init__(name, unit)
         self._artifact: Any = None
         self._updated = 0.0
 

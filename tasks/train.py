@@ -47,7 +47,7 @@ class TrainParams(StageParams):
     cluster: Cluster = Field(default_factory=Cluster, exclude=True)
 
 
-@stage(name="train", version=1, params=TrainParams, tables=("metrics",))
+@stage(name="train", version=1, params=TrainParams, tables=("metrics",), unit="step")
 def train(inputs: Mapping[str, Artifact], params: TrainParams, out: Output) -> None:
     """Train `params.objective` on `inputs["examples"]`; `inputs["vocabulary"]` sets the vocabulary size."""
     spec = resolve_run(inputs, params, out)
