@@ -28,7 +28,7 @@ def draw_curves(entries: Sequence[Mapping[str, Any]], path: Path) -> None:
     for number, (name, series) in enumerate(sorted(accuracies.items())):
         color = f"C{number}"
         axes[-1].plot(*zip(*series, strict=True), marker=".", color=color, label=name.replace("_", " "))
-        chance = chances.get(name.removesuffix("_accuracy") + CHANCE)
+        chance = chances.get(name.split("_")[0] + CHANCE)
         if chance is not None:
             axes[-1].axhline(chance, color=color, linestyle=":", linewidth=1)
     axes[-1].set(title="Held-out text (dotted: chance)", xlabel="step", ylim=(0, 1))
