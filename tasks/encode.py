@@ -58,6 +58,7 @@ def encode(inputs: Mapping[str, Artifact], params: EncodeParams, out: Output) ->
 def encode_part(part: PartWriter, segments: Part, params: EncodeParams, tokenizer: str) -> None:
     """Encode one part; `tokenizer` is the content of a `tokenizer.json`."""
     loaded = Tokenizer.from_str(tokenizer)
+    loaded.encode_special_tokens = True  # a "[MASK]" in the text is text
     rows = segments.read(columns=["doc_id", "source", "text", "words"]).to_pylist()
     for first in range(0, len(rows), BATCH):
         batch = rows[first : first + BATCH]

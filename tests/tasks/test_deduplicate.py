@@ -25,6 +25,10 @@ from tests.tables import documents_artifact
         ("年龄18-75岁", "年龄18-65岁", False),
         ("血小板≥100", "血小板≤100", False),
         ("剂量1.5mg", "剂量15mg", False),
+        ("血小板10⁹/L", "血小板109/L", False),
+        ("血压120 80", "血压12080", False),
+        ("服药1½片", "服药11/2片", False),
+        ("ＨＩＶ　阴性", "hiv 阴性", True),
     ],
 )
 def test_what_is_the_same(left: str, right: str, same: bool) -> None:

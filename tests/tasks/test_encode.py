@@ -66,6 +66,17 @@ def test_parts_change_neither_examples_nor_what_is_put_aside(tmp_path: Path) -> 
     assert not aside & kept
 
 
+def test_a_special_token_in_the_text_is_text(store: ArtifactStore) -> None:
+    given_inputs = inputs(store, 1)
+    marked = documents_artifact(store, [f"[MASK]{text}[SEP]" for text in TEXTS])
+    cut = run(segment, store, SegmentParams(max_tokens=60, min_tokens=8), {"documents": marked}).artifact
+    artifact = run(
+        encode, store, EncodeParams(max_length=64, held_out_share=0.3), {**given_inputs, "segments": cut}
+    ).artifact
+    for row in artifact.to_table().to_pylist():
+        assert not {0, 2, 3, 4} & set(row["input_ids"][1:-1])
+
+
 def test_what_is_cut_off_is_counted(store: ArtifactStore) -> None:
     given_inputs = inputs(store, 1)
     short = run(encode, store, EncodeParams(max_length=20, held_out_share=0.3), given_inputs).artifact
