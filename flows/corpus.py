@@ -1,4 +1,4 @@
-"""Flow `corpus`: raw text to clean, deduplicated segments."""
+"""Flow `corpus`: raw text to clean, de-identified, deduplicated segments, and a page about them."""
 
 from __future__ import annotations
 
@@ -8,37 +8,96 @@ from prefect import flow
 
 from flows.preset import Preset, load_preset
 from infra.artifacts import Artifact
+from infra.errors import UserError
 from kg.sources import cmekg
 from tasks.clean import clean
+from tasks.decontaminate import decontaminate
 from tasks.deduplicate import deduplicate
+from tasks.deidentify import deidentify_documents
 from tasks.ingest import ingest
 from tasks.raw_input import RawInput
 from tasks.render_articles import render_articles
+from tasks.repeated_lines import repeated_lines
+from tasks.report_corpus import report_corpus
 from tasks.runner import StageRunner, stage_runner
 from tasks.segment import segment
 
 
 @flow(name="corpus")
-def corpus(corpus: str | None = None, preset: str = "ehealth", overrides: dict[str, Any] | None = None) -> str:
-    """Raw text to segments; work that was done before is reused.
+def corpus(
+    corpus: str | list[str] | None = None,
+    preset: str = "ehealth",
+    benchmarks: str | None = None,
+    dictionary: str | None = None,
+    overrides: dict[str, Any] | None = None,
+) -> str:
+    """Raw text to segments; work that was done before is reused, part by part.
 
     Args:
-        corpus: file or folder of text; without one, articles templated from the facts of CMeKG.
+        corpus: files or folders of text; without one, articles templated from the facts of CMeKG.
         preset: name of a shipped preset, or a path to a TOML file.
+        benchmarks: dev and test sets of downstream tasks; what overlaps with them is cut out of the corpus.
+        dictionary: UTF-8 file with a term a line; its terms are words.
         overrides: dotted preset keys to values.
     """
     recipe = load_preset(preset, overrides)
+    check_inputs(corpus, benchmarks, dictionary)
     with stage_runner() as run:
-        documents = collect_documents(run, recipe, corpus)
-        segments = run(segment, recipe.segment, documents=documents)
+        stages = collect_documents(run, recipe, corpus, benchmarks)
+        segments = cut_segments(run, recipe, last(stages), dictionary)
+        run(report_corpus, recipe.report, **stages, segment=segments)
     return str(segments.path)
 
 
-def collect_documents(run: StageRunner, recipe: Preset, corpus: str | None) -> Artifact:
-    """Ingest or render, clean, deduplicate: the part that every flow over text begins with."""
+def check_inputs(*given: str | list[str] | None) -> None:
+    """Look for what the user named before any work is done; raises `UserError` where it is not there."""
+    for place in given:
+        if place is not None:
+            RawInput(place).places()
+
+
+def collect_documents(
+    run: StageRunner, recipe: Preset, corpus: str | list[str] | None, benchmarks: str | None = None
+) -> dict[str, Artifact]:
+    """The part that every flow over text begins with; the artifact of each stage by its name, in order."""
+    stages: dict[str, Artifact] = {}
     if corpus is None:
-        documents = run(render_articles, recipe.render, kg=RawInput(cmekg.locate()))
+        stages["render_articles"] = run(render_articles, recipe.render, kg=RawInput(cmekg.locate()))
     else:
-        documents = run(ingest, recipe.ingest, corpus=RawInput(corpus))
-    documents = run(clean, recipe.clean, documents=documents)
-    return run(deduplicate, recipe.deduplicate, documents=documents)
+        stages["ingest"] = run(ingest, recipe.ingest, corpus=RawInput(corpus))
+    stages["clean"] = run(clean, recipe.clean, documents=last(stages))
+    stages["deidentify"] = run(deidentify_documents, recipe.deidentify, documents=last(stages))
+    stages["deduplicate"] = run(deduplicate, recipe.deduplicate, documents=last(stages))
+    if recipe.repeated_lines is not None:
+        stages["repeated_lines"] = run(repeated_lines, recipe.repeated_lines, documents=last(stages))
+    if benchmarks is not None:
+        stages["decontaminate"] = run(
+            decontaminate, recipe.decontaminate, documents=last(stages), benchmarks=RawInput(benchmarks)
+        )
+    refuse_emptiness(stages)
+    return stages
+
+
+def refuse_emptiness(stages: dict[str, Artifact]) -> None:
+    """Raise `UserError` where some stage has dropped all documents."""
+    for stage, artifact in stages.items():
+        if not artifact.rows("documents"):
+            dropped = [item for item in artifact.manifest.counters.items() if item[0].startswith("rejected_")]
+            why = ", ".join(f"{name.removeprefix('rejected_')} {count:,}" for name, count in dropped)
+            raise UserError(
+                f"Empty corpus: {stage} left no document ({why}). The table rejects in {artifact.path} holds each "
+                f"with its reason; look at the text, or change the parameters {stage}.*."
+            )
+
+
+def last(stages: dict[str, Artifact]) -> Artifact:
+    """The artifact that was made last: the documents to go on with."""
+    return next(reversed(stages.values()))
+
+
+def cut_segments(
+    run: StageRunner, recipe: Preset, documents: Artifact, dictionary: str | None, **inputs: Artifact
+) -> Artifact:
+    """Segments of documents, counted with the vocabulary where there is one."""
+    terms = {} if dictionary is None else {"dictionary": RawInput(dictionary)}
+    return run(segment, recipe.segment, documents=documents, **inputs, **terms)

@@ -12,11 +12,16 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from infra.errors import UserError
 from tasks.clean import CleanParams
+from tasks.decontaminate import DecontaminateParams
 from tasks.deduplicate import DeduplicateParams
+from tasks.deidentify import DeidentifyParams
 from tasks.encode import EncodeParams
 from tasks.export import ExportParams
 from tasks.ingest import IngestParams
 from tasks.render_articles import RenderParams
+from tasks.repeated_lines import RepeatedLinesParams
+from tasks.report_corpus import ReportParams
+from tasks.report_vocabulary import ReportVocabularyParams
 from tasks.run_spec import Cluster
 from tasks.segment import SegmentParams
 from tasks.train import TrainParams, check_training
@@ -34,9 +39,14 @@ class Preset(BaseModel):
     ingest: IngestParams = Field(default_factory=IngestParams)
     render: RenderParams = Field(default_factory=RenderParams)
     clean: CleanParams = Field(default_factory=CleanParams)
+    deidentify: DeidentifyParams = Field(default_factory=DeidentifyParams)
     deduplicate: DeduplicateParams = Field(default_factory=DeduplicateParams)
+    repeated_lines: RepeatedLinesParams | None = None
+    decontaminate: DecontaminateParams = Field(default_factory=DecontaminateParams)
+    report: ReportParams = Field(default_factory=ReportParams)
     count_words: CountWordsParams = Field(default_factory=CountWordsParams)
     vocabulary: VocabularyParams = Field(default_factory=VocabularyParams)
+    report_vocabulary: ReportVocabularyParams = Field(default_factory=ReportVocabularyParams)
     segment: SegmentParams = Field(default_factory=SegmentParams)
     encode: EncodeParams = Field(default_factory=EncodeParams)
     objective: str

@@ -6,33 +6,45 @@ from typing import Any
 
 from prefect import flow
 
-from flows.corpus import collect_documents
+from flows.corpus import check_inputs, collect_documents, cut_segments, last
 from flows.preset import load_preset
 from flows.vocabulary import build as build_vocabulary
+from flows.vocabulary import check_vocabularies
 from tasks.encode import encode
 from tasks.export import export
 from tasks.runner import stage_runner
-from tasks.segment import segment
 from tasks.train import train
 
 
 @flow(name="pretrain")
-def pretrain(preset: str = "ehealth-tiny", corpus: str | None = None, overrides: dict[str, Any] | None = None) -> str:
+def pretrain(
+    preset: str = "ehealth-tiny",
+    corpus: str | list[str] | None = None,
+    benchmarks: str | None = None,
+    dictionary: str | None = None,
+    vocabulary_file: str | None = None,
+    overrides: dict[str, Any] | None = None,
+) -> str:
     """Raw text in, a pre-trained model out; every stage that was done before is reused.
 
     Args:
         preset: name of a shipped preset, or a path to a TOML file.
-        corpus: file or folder of text; without one, articles templated from the facts of CMeKG.
+        corpus: files or folders of text; without one, articles templated from the facts of CMeKG.
+        benchmarks: dev and test sets of downstream tasks; what overlaps with them is cut out of the corpus.
+        dictionary: UTF-8 file with a term a line; its terms are words.
+        vocabulary_file: a `vocab.txt` to train with; without one, a vocabulary is built from the text.
         overrides: dotted preset keys to values, such as `{"training.steps": 100}`.
 
     Returns:
         The folder of the model, for `AutoModel.from_pretrained` and `AutoTokenizer.from_pretrained`.
     """
     recipe = load_preset(preset, overrides)
+    check_inputs(corpus, benchmarks, dictionary)
+    check_vocabularies(vocabulary_file)
     with stage_runner() as run:
-        documents = collect_documents(run, recipe, corpus)
-        vocabulary = build_vocabulary(run, recipe, documents)
-        segments = run(segment, recipe.segment, documents=documents, vocabulary=vocabulary)
+        documents = last(collect_documents(run, recipe, corpus, benchmarks))
+        vocabulary = build_vocabulary(run, recipe, documents, vocabulary_file)
+        segments = cut_segments(run, recipe, documents, dictionary, vocabulary=vocabulary)
         examples = run(encode, recipe.encode, segments=segments, vocabulary=vocabulary)
         checkpoint = run(train, recipe.train, examples=examples, vocabulary=vocabulary)
         model = run(export, recipe.export, checkpoint=checkpoint, vocabulary=vocabulary, examples=examples)

@@ -6,30 +6,57 @@ from typing import Any
 
 from prefect import flow
 
-from flows.corpus import collect_documents
+from flows.corpus import check_inputs, collect_documents, last
 from flows.preset import Preset, load_preset
 from infra.artifacts import Artifact
+from tasks.raw_input import RawInput
+from tasks.report_vocabulary import report_vocabulary
 from tasks.runner import StageRunner, stage_runner
-from tasks.vocabulary import count_words
+from tasks.vocabulary import AdoptParams, adopt, count_words
 from tasks.vocabulary import vocabulary as vocabulary_stage
+from tasks.vocabulary_file import read_vocabularies
 
 
 @flow(name="vocabulary")
-def vocabulary(corpus: str | None = None, preset: str = "ehealth", overrides: dict[str, Any] | None = None) -> str:
-    """Raw text to `vocab.txt` and `tokenizer.json`.
+def vocabulary(
+    corpus: str | list[str] | None = None,
+    preset: str = "ehealth",
+    benchmarks: str | None = None,
+    compare: str | list[str] | None = None,
+    dictionary: str | None = None,
+    overrides: dict[str, Any] | None = None,
+) -> str:
+    """Raw text to `vocab.txt` and `tokenizer.json`, and a page about how they cut the text.
 
     Args:
-        corpus: file or folder of text; without one, articles templated from the facts of CMeKG.
+        corpus: files or folders of text; without one, articles templated from the facts of CMeKG.
         preset: name of a shipped preset, or a path to a TOML file.
+        benchmarks: dev and test sets of downstream tasks; what overlaps with them is cut out of the corpus.
+        compare: `vocab.txt` files of other BERTs, or folders with such, to be shown beside the new one.
+        dictionary: UTF-8 file with a term a line; the page tells how well the vocabulary covers its terms.
         overrides: dotted preset keys to values.
     """
     recipe = load_preset(preset, overrides)
+    check_inputs(corpus, benchmarks, dictionary)
+    check_vocabularies(compare)
     with stage_runner() as run:
-        built = build(run, recipe, collect_documents(run, recipe, corpus))
+        documents = last(collect_documents(run, recipe, corpus, benchmarks))
+        built = build(run, recipe, documents)
+        others = {} if compare is None else {"others": RawInput(compare)}
+        terms = {} if dictionary is None else {"terms": RawInput(dictionary)}
+        run(report_vocabulary, recipe.report_vocabulary, vocabulary=built, documents=documents, **others, **terms)
     return str(built.path)
 
 
-def build(run: StageRunner, recipe: Preset, documents: Artifact) -> Artifact:
-    """Count the words of a sample of documents, then build the vocabulary from the counts."""
+def check_vocabularies(given: str | list[str] | None) -> None:
+    """Read the vocabularies that the user named before any work is done; raises `UserError` where one is none."""
+    if given is not None:
+        read_vocabularies(RawInput(given))
+
+
+def build(run: StageRunner, recipe: Preset, documents: Artifact, vocabulary_file: str | None = None) -> Artifact:
+    """Count the words of a sample of documents and build the vocabulary from the counts, or take one that is there."""
+    if vocabulary_file is not None:
+        return run(adopt, AdoptParams(max_length=recipe.vocabulary.max_length), file=RawInput(vocabulary_file))
     words = run(count_words, recipe.count_words, documents=documents)
     return run(vocabulary_stage, recipe.vocabulary, words=words)

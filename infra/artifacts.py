@@ -87,6 +87,8 @@ class Manifest(_Record):
     peak_memory_bytes: int
     resumed_parts: int = 0
     """Parts that an earlier, killed run had finished: `wall_seconds` does not hold their time."""
+    taken_over_parts: int = 0
+    """Units whose parts an earlier artifact had made from the same work."""
 
 
 @dataclass(frozen=True)
@@ -248,9 +250,10 @@ class ArtifactStore:
         artifacts = list(self._of_stage(stage))
         return max(artifacts, key=lambda a: (a.manifest.created_at, a.fingerprint), default=None)
 
-    def list(self) -> Sequence[Artifact]:
-        """Every finished artifact, ordered by stage and time. Raises as `get` does."""
-        found = [artifact for stage in self._children("") for artifact in self._of_stage(stage)]
+    def list(self, stage: str | None = None) -> Sequence[Artifact]:
+        """Every finished artifact (of one stage), ordered by stage and time. Raises as `get` does."""
+        stages = self._children("") if stage is None else [stage]
+        found = [artifact for name in stages for artifact in self._of_stage(name)]
         return sorted(found, key=lambda a: (a.stage, a.manifest.created_at, a.fingerprint))
 
     def _of_stage(self, stage: str) -> Iterator[Artifact]:

@@ -53,6 +53,7 @@ from infra.artifacts import (
     read_checked,
 )
 from infra.errors import DamagedArtifactError, StorageFullError, UserError
+from infra.memo import UNITS, UnitRecord, units_json
 from infra.usage import Usage, measure_usage
 
 logger = logging.getLogger(__name__)
@@ -80,6 +81,8 @@ class WorkRecord(BaseModel):
     counters: dict[str, int]
     cpu_seconds: float
     peak_memory_bytes: int
+    key: str = ""
+    """`infra.memo.work_key` of the unit; empty where there is none."""
 
 
 @dataclass(frozen=True)
@@ -163,8 +166,7 @@ class PartWriter:
             cpu_seconds=usage.cpu_seconds,
             peak_memory_bytes=usage.peak_memory_bytes,
         )
-        location = posixpath.join(self._place.partial, "records", f"{self.index:05d}.json")
-        _put(self._store, self._place, record.model_dump_json().encode(), location)
+        _put_record(self._store, self._place, record)
         return record
 
     def discard(self) -> None:
@@ -180,7 +182,7 @@ class PartWriter:
     def _finish_part(self, table: str) -> None:
         writer = self._writers[table]
         parts = self._parts.setdefault(table, [])
-        relative = posixpath.join(table, f"part-{self.index:05d}-{len(parts):03d}.parquet")
+        relative = _part_path(table, self.index, len(parts))
         location = _content_path(self._store, self._place, relative)
         with _explained(_absolute(self._store, location)):
             file, rows = writer.close()
@@ -201,7 +203,11 @@ class _TableWriter:
         """Size in memory of what was written so far."""
         self._pending: list[pa.Table] = []
         self._pending_rows = self._pending_bytes = 0
-        self._writer = pyarrow.parquet.ParquetWriter(self._file, schemas.TABLES[table], compression="zstd")
+        schema = schemas.TABLES[table]
+        few_values = [name for name in schema.names if name in schemas.FEW_VALUES]
+        self._writer = pyarrow.parquet.ParquetWriter(
+            self._file, schema, compression="zstd", use_dictionary=few_values or False
+        )
 
     def write(self, rows: pa.Table) -> None:
         self._rows += rows.num_rows
@@ -260,6 +266,31 @@ class ArtifactBuild:
             size, digest = _publish(self.store, staged, _content_path(self.store, self.place, name))
         self._files[name] = FileRecord(path=name, bytes=size, sha256=digest)
 
+    def take_over(self, index: int, source: Artifact, unit: UnitRecord) -> WorkRecord | None:
+        """Link the parts of an earlier artifact's unit into this build; None where they are not whole any more."""
+        folder = _absolute(self.store, source.location)
+        parts: dict[str, list[PartRecord]] = {}
+        try:
+            for table, records in unit.parts.items():
+                parts[table] = []
+                for number, record in enumerate(records):
+                    read_checked(self.store.filesystem, folder, record)
+                    moved = record.model_copy(update={"path": _part_path(table, index, number)})
+                    _link(
+                        self.store,
+                        posixpath.join(folder, record.path),
+                        _content_path(self.store, self.place, moved.path),
+                    )
+                    parts[table].append(moved)
+        except DamagedArtifactError as error:
+            logger.warning("%s That part is computed again.", error)
+            return None
+        taken = WorkRecord(
+            index=index, parts=parts, counters=unit.counters, cpu_seconds=0, peak_memory_bytes=0, key=unit.key
+        )
+        _put_record(self.store, self.place, taken)
+        return taken
+
     def add_folder(self, folder: Path) -> None:
         """Put every file below a local folder beside the tables, under its relative name."""
         for file in sorted(path for path in folder.rglob("*") if path.is_file()):
@@ -275,9 +306,11 @@ class ArtifactBuild:
         code_version: str,
         wall_seconds: float,
         resumed_parts: int,
+        taken_over_parts: int,
         usage: Usage,
     ) -> Artifact:
         """Write the manifest and publish the build."""
+        self._write_units()
         manifest = Manifest(
             stage=self.place.stage,
             stage_version=stage_version,
@@ -293,6 +326,7 @@ class ArtifactBuild:
             cpu_seconds=round(usage.cpu_seconds + sum(r.cpu_seconds for r in self.records.values()), 3),
             peak_memory_bytes=max([usage.peak_memory_bytes] + [r.peak_memory_bytes for r in self.records.values()]),
             resumed_parts=resumed_parts,
+            taken_over_parts=taken_over_parts,
         )
         self._publish(manifest)
         return Artifact(self.store.root, self.place.final, manifest)
@@ -303,6 +337,18 @@ class ArtifactBuild:
         for record in self.records.values():
             total.update(record.counters)
         return total
+
+    def _write_units(self) -> None:
+        """What later builds of the stage may take over."""
+        units = [
+            UnitRecord(key=record.key, parts=record.parts, counters=record.counters)
+            for _, record in sorted(self.records.items())
+            if record.key
+        ]
+        if units:
+            data = units_json(units)
+            _put(self.store, self.place, data, _content_path(self.store, self.place, UNITS))
+            self._files[UNITS] = FileRecord(path=UNITS, bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
 
     def _table_record(self, name: str) -> TableRecord:
         units = [record for _, record in sorted(self.records.items())]
@@ -362,6 +408,33 @@ def sweep(store: ArtifactStore, stage: str, fingerprint: str) -> None:
     if store.filesystem.exists(_absolute(store, place.partial)):
         with contextlib.suppress(UserError), _lock(store, place):  # a root that is only read stays as it is
             _remove(store, place.partial)
+
+
+def _part_path(table: str, index: int, number: int) -> str:
+    """Where a part lies in its artifact: the number of the unit, and of the part within it."""
+    return posixpath.join(table, f"part-{index:05d}-{number:03d}.parquet")
+
+
+def _put_record(store: ArtifactStore, place: BuildPlace, record: WorkRecord) -> None:
+    location = posixpath.join(place.partial, "records", f"{record.index:05d}.json")
+    _put(store, place, record.model_dump_json().encode(), location)
+
+
+def _link(store: ArtifactStore, source: str, location: str) -> None:
+    """Let a finished file stand in this build too: by a hard link where the disk has them, by a copy elsewhere."""
+    target = _absolute(store, location)
+    with _explained(target):
+        store.filesystem.makedirs(posixpath.dirname(target), exist_ok=True)
+        if not store.is_local:
+            store.filesystem.cp_file(source, target)
+            return
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(target)  # left by a build that was killed before its record was written
+        try:
+            os.link(source, target)
+        except OSError:
+            shutil.copyfile(source, target)
+            _sync(target)
 
 
 def _content_path(store: ArtifactStore, place: BuildPlace, relative: str) -> str:

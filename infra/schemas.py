@@ -39,12 +39,71 @@ REJECTS = pa.schema(
     ]
 )
 
+MAX_BANDS = 32
+"""Bands that the table `sketches` has room for."""
+
+_KEY = [
+    _field("key_high", pa.uint64(), "first half of the 128-bit hash that equal texts share"),
+    _field("key_low", pa.uint64(), "its second half"),
+]
+
+SKETCHES = pa.schema(
+    [
+        *_KEY,
+        _field("doc_id", pa.string(), "the document; rows stand in the order of the documents' part"),
+        _field("characters", pa.uint32(), "length of the form in which texts are compared"),
+        _field("fingerprint", pa.binary(), "one byte a bin of the similarity sketch; empty for a short text"),
+        *(
+            _field(f"band_{band:02d}", pa.uint64(), "hash of a band of the sketch; null if unused", nullable=True)
+            for band in range(MAX_BANDS)
+        ),
+    ]
+)
+
+CANDIDATES = pa.schema(
+    [
+        _field("one_high", pa.uint64(), "key of a text"),
+        _field("one_low", pa.uint64(), "its second half"),
+        _field("other_high", pa.uint64(), "key of another text that shares a band with it; the larger of the two"),
+        _field("other_low", pa.uint64(), "its second half"),
+    ]
+)
+
+NEAR = pa.schema(
+    [
+        *_KEY,
+        _field("kept_high", pa.uint64(), "key of the text that stays in its place"),
+        _field("kept_low", pa.uint64(), "its second half"),
+        _field("similarity", pa.float64(), "Jaccard similarity of the two texts' shingles"),
+    ]
+)
+
 DUPLICATES = pa.schema(
     [
         _field("doc_id", pa.string(), "the document that was dropped"),
+        _field("source", pa.string(), "its sub-domain"),
         _field("kept_id", pa.string(), "the document that stands for it"),
         _field("kind", pa.string(), "exact or near"),
         _field("similarity", pa.float32(), "1.0 for exact ones, true Jaccard of the shingles for near ones"),
+    ]
+)
+
+CONTAMINATION = pa.schema(
+    [
+        _field("doc_id", pa.string(), "the document, by its id before anything was cut out"),
+        _field("source", pa.string(), "sub-domain, as in documents"),
+        _field("benchmark", pa.string(), "file of the downstream set"),
+        _field("row", pa.int64(), "the first row of the file that holds the text, from 1"),
+        _field("characters", pa.int64(), "letters and digits of the document that overlap with the text"),
+        _field("excerpt", pa.string(), "the first characters of the longest stretch, as the document has it"),
+    ]
+)
+
+LINE_COUNTS = pa.schema(
+    [
+        _field("key", pa.uint64(), "hash that lines share which are the same but for width, case and white space"),
+        _field("documents", pa.int64(), "documents of the part that hold the line"),
+        _field("first_id", pa.string(), "the smallest doc_id among them"),
     ]
 )
 
@@ -71,7 +130,9 @@ VOCABULARY = pa.schema(
     [
         _field("id", pa.int32(), "token id"),
         _field("token", pa.string(), "token; ## marks a piece inside a word"),
-        _field("frequency", pa.int64(), "occurrences in the sample; 0 for special tokens"),
+        _field(
+            "frequency", pa.int64(), "occurrences in the sample; 0 for special tokens and where a vocabulary was given"
+        ),
     ]
 )
 
@@ -106,10 +167,18 @@ METRICS = pa.schema(
     ]
 )
 
+FEW_VALUES = frozenset({"source", "reason", "kind", "benchmark", "split", "name"})
+"""Columns with few values, which Parquet's dictionaries make small; in others looking for repeats costs time alone."""
+
 TABLES: Mapping[str, pa.Schema] = {
     "documents": DOCUMENTS,
     "rejects": REJECTS,
+    "sketches": SKETCHES,
+    "candidates": CANDIDATES,
+    "near": NEAR,
     "duplicates": DUPLICATES,
+    "contamination": CONTAMINATION,
+    "line_counts": LINE_COUNTS,
     "segments": SEGMENTS,
     "word_counts": WORD_COUNTS,
     "vocabulary": VOCABULARY,

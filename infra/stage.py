@@ -12,6 +12,7 @@ its inputs' fingerprints. Raise the version whenever the output of the same inpu
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import functools
 import logging
 import os
@@ -27,6 +28,7 @@ from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, field
 
 from infra import builds, schemas
 from infra.artifacts import Artifact, ArtifactStore, InputRecord, fingerprint_of
+from infra.memo import Memo, WorkKeys
 from infra.settings import REPOSITORY
 from infra.usage import measure_usage
 
@@ -98,15 +100,18 @@ def _silent(name: str, done: int, total: int, note: str = "") -> None:
 class Output:
     """What a stage writes to. Units (parts) are numbered in the order in which the stage asks for them.
 
-    What a killed run finished by `map` is not done again.
+    What a killed run finished by `map` is not done again, nor what an earlier artifact made from the same work.
     """
 
     build: builds.ArtifactBuild
     tables: tuple[str, ...]
     executor: Executor
     on_progress: ProgressListener
+    work: Stage[Any]
+    params: StageParams
     units: int = 0
     resumed_parts: int = 0
+    taken_over_parts: int = 0
     in_process_cpu_seconds: float = 0.0
 
     def map(self, function: Callable[..., None], items: Iterable[Any], *arguments: Any) -> None:
@@ -115,11 +120,13 @@ class Output:
         Items may run in other processes: `function` is a module-level function and all arguments pickle.
         """
         units = [(self._number(), (item, *arguments)) for item in items]
-        open_units = self._take_over(units)
+        names = WorkKeys(self.work.name, self.work.version, self.params, function, arguments)
+        keys = {index: names.of(item) for index, (item, *_) in units}
+        open_units = self._known_to_memo(self._resumed(units, keys), keys)
         done = len(units) - len(open_units)
         self.on_progress(self._name, done, len(units))
         for record in self.executor.run(self.build.place, function, open_units):
-            self._keep(record, self.executor.in_process)
+            self._keep(record, self.executor.in_process, keys[record.index])
             done += 1
             self.on_progress(self._name, done, len(units))
         lost = [index for index, _ in units if index not in self.build.records]
@@ -157,24 +164,44 @@ class Output:
         self.units += 1
         return self.units - 1
 
-    def _take_over(self, units: Sequence[Unit]) -> list[Unit]:
-        """Keep what an earlier run finished of these units; returns the others."""
+    def _resumed(self, units: Sequence[Unit], keys: Mapping[int, str]) -> list[Unit]:
+        """Keep what a killed run finished of these units; returns the others."""
         finished = self.build.finished
         open_units = [unit for unit in units if unit[0] not in finished]
         for index, _ in units:
             if index in finished:
-                self._keep(finished[index], in_process=False)
+                self._keep(finished[index], in_process=False, key=keys[index])
         resumed = len(units) - len(open_units)
         if resumed:
             logger.info("%s: %d of %d parts were finished by an earlier run", self._name, resumed, len(units))
         self.resumed_parts += resumed
         return open_units
 
-    def _keep(self, record: builds.WorkRecord, in_process: bool) -> None:
+    def _known_to_memo(self, units: Sequence[Unit], keys: Mapping[int, str]) -> list[Unit]:
+        """Take over what earlier artifacts made of these units; returns the others."""
+        open_units = []
+        for unit in units:
+            known = self._memo.find(keys[unit[0]])
+            record = self.build.take_over(unit[0], *known) if known is not None else None
+            if record is None:
+                open_units.append(unit)
+            else:
+                self._keep(record, in_process=False, key=keys[unit[0]])
+        taken = len(units) - len(open_units)
+        if taken:
+            logger.info("%s: %d of %d parts are those of an earlier artifact", self._name, taken, len(units))
+        self.taken_over_parts += taken
+        return open_units
+
+    @functools.cached_property
+    def _memo(self) -> Memo:
+        return Memo(self.build.store, self._name)
+
+    def _keep(self, record: builds.WorkRecord, in_process: bool, key: str = "") -> None:
         undeclared = sorted(record.parts.keys() - set(self.tables))
         if undeclared:
             raise ValueError(f"stage {self._name} writes {undeclared}: add them to its tables={self.tables}")
-        self.build.records[record.index] = record
+        self.build.records[record.index] = record.model_copy(update={"key": key})
         if in_process:
             self.in_process_cpu_seconds += record.cpu_seconds
 
@@ -259,11 +286,13 @@ def run(
             found = store.get(work.name, fingerprint)
             assert found is not None, "open_build has just seen it"
             return _reused(found)
-        output = Output(build, work.tables, executor or SerialExecutor(), on_progress)
+        output = Output(build, work.tables, executor or SerialExecutor(), on_progress, work, params)
         started = time.monotonic()
-        with measure_usage() as usage:
-            work.function(inputs, params, output)
-        usage.cpu_seconds = max(0.0, usage.cpu_seconds - output.in_process_cpu_seconds)
+        with _apart_from_inner_stages() as cost:
+            with measure_usage() as usage:
+                work.function(inputs, params, output)
+            cost.seconds = usage.cpu_seconds
+        usage.cpu_seconds = max(0.0, cost.seconds - output.in_process_cpu_seconds - cost.of_inner_stages)
         artifact = build.commit(
             stage_version=work.version,
             params=params.model_dump(mode="json"),
@@ -274,9 +303,33 @@ def run(
             code_version=code_version(),
             wall_seconds=time.monotonic() - started,
             resumed_parts=output.resumed_parts,
+            taken_over_parts=output.taken_over_parts,
             usage=usage,
         )
         return StageResult(artifact, reused=False)
+
+
+@dataclass
+class _InnerCost:
+    """CPU seconds of this process in a stage, and those in stages that it runs, whose manifests tell them."""
+
+    seconds: float = 0.0
+    of_inner_stages: float = 0.0
+
+
+_running: contextvars.ContextVar[_InnerCost | None] = contextvars.ContextVar("running", default=None)
+
+
+@contextlib.contextmanager
+def _apart_from_inner_stages() -> Iterator[_InnerCost]:
+    cost, outer = _InnerCost(), _running.get()
+    token = _running.set(cost)
+    try:
+        yield cost
+    finally:
+        _running.reset(token)
+        if outer is not None:
+            outer.of_inner_stages += cost.seconds
 
 
 def _reused(artifact: Artifact) -> StageResult:

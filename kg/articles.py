@@ -82,7 +82,8 @@ def _gather(attributes: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
             gathered[relation] = readable
     ranks = [gathered.pop(rank) for rank in TAXONOMY if rank in gathered]
     if ranks:
-        gathered[TAXONOMY_RELATION] = [NAMES.join("或".join(rank) for rank in ranks)]
+        ranked = NAMES.join("或".join(rank) for rank in ranks)
+        gathered[TAXONOMY_RELATION] = [ranked, *gathered.get(TAXONOMY_RELATION, ())]
     return gathered
 
 

@@ -1,104 +1,127 @@
-"""Stage `deduplicate`: of documents with the same text one stays.
+"""Stage `deduplicate`: of documents with the same or nearly the same text one stays.
 
-"The same" is judged with full-width forms as plain ones, in lower case, and without white space that parts no
-numbers or words. Nothing else is taken away, for digits and signs carry meaning in medicine: 年龄18-75岁 and
-年龄18~65岁, 10⁹ and 109, 120 80 and 12080 stay apart. Of equal documents the one with the smallest id stays, then the
-first, whatever the order of the parts.
+What "the same" means is told in `tasks/comparable.py`, what "nearly" in `tasks/near.py`, whose artifacts are made
+first. Of a cluster of near duplicates the longest text stays, of documents with one text the one with the
+smallest id (of identical rows the first), whatever the order of the parts.
 
-Documents are compared in buckets of their hash, so memory is bounded by a bucket (about 100 bytes a document)
-and by one part; time grows with the text.
+Memory: one bucket of keys (about 150 bytes a document), the near duplicates (60 bytes each), or one part of documents.
+Time grows with the text; the keys (48 bytes a document) are read once a bucket.
 """
 
 from __future__ import annotations
 
-import hashlib
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 from pydantic import Field
 
 from infra.artifacts import Artifact, Part
 from infra.builds import PartWriter
-from infra.stage import Output, StageParams, stage
+from infra.stage import Output, run, stage
+from tasks.candidates import candidates
+from tasks.near import near
+from tasks.packed import packed, unpacked
+from tasks.sketches import KEY, NearParams, sketches
 
 
-class DeduplicateParams(StageParams):
-    """Bounds of memory."""
+class DeduplicateParams(NearParams):
+    """What a duplicate is, and bounds of memory."""
 
-    documents_per_bucket: int = Field(default=2_000_000, ge=1)
+    documents_per_bucket: int = Field(default=4_000_000, ge=1)
 
-
-_WIDTH = {0x3000: " ", **{0xFEE0 + code: chr(code) for code in range(0x21, 0x7F)}}
-_IDLE_BLANKS = re.compile(r"(?<![0-9a-z])\s+|\s+(?![0-9a-z])")
-
-
-def text_key(text: str) -> bytes:
-    """16 bytes that equal texts share: a hash without width, case and white space between other than words."""
-    plain = " ".join(_IDLE_BLANKS.sub("", text.translate(_WIDTH).lower()).split())
-    return hashlib.blake2b(plain.encode(), digest_size=16).digest()
+    @property
+    def near(self) -> NearParams:
+        """The part that is about near duplicates."""
+        return NearParams(**self.model_dump(include=set(NearParams.model_fields)))
 
 
-@stage(name="deduplicate", version=1, params=DeduplicateParams, tables=("documents", "duplicates"))
+@stage(name="deduplicate", version=3, params=DeduplicateParams, tables=("documents", "duplicates"))
 def deduplicate(inputs: Mapping[str, Artifact], params: DeduplicateParams, out: Output) -> None:
     """Drop repeated documents of `inputs["documents"]`; each drop is a row of `duplicates`."""
     documents = inputs["documents"]
-    parts = documents.parts("documents")
-    buckets = -(-documents.rows("documents") // params.documents_per_bucket)
-    dropped = _find_duplicates(parts, max(1, buckets))
-    out.map(drop_part, [(part, dropped.get(number, {})) for number, part in enumerate(parts)])
+    found: dict[str, Artifact] = {"documents": documents}
+    for step in (sketches, candidates, near):
+        found[step.name] = run(
+            step, out.build.store, params.near, found, executor=out.executor, on_progress=out.on_progress
+        ).artifact
+    leaders = pl.DataFrame(found["near"].to_table("near"))
+    buckets = max(1, -(-documents.rows("documents") // params.documents_per_bucket))
+    keys = found["sketches"].parts("sketches")
+    drops = pl.concat([find_drops(_bucket_of(keys, leaders, bucket, buckets)) for bucket in range(buckets)])
+    out.map(drop_part, _by_part(drops.sort("row"), documents.parts("documents")))
 
 
-def drop_part(writer: PartWriter, work: tuple[Part, Mapping[int, str]]) -> None:
-    """Copy a part without the rows that are dropped; `work` maps their numbers to the kept documents' ids."""
-    part, dropped = work
+def drop_part(writer: PartWriter, work: tuple[Part, bytes]) -> None:
+    """Copy a part without its drops: row, the document that stays, similarity (null where the text is the same)."""
+    part, found = work
     table = part.read()
-    ids = table.column("doc_id")
+    drops = unpacked(found)
+    rows = drops["row"].to_numpy()
     keep = np.ones(table.num_rows, dtype=bool)
-    keep[list(dropped)] = False
+    keep[rows] = False
     writer.write("documents", table.filter(pa.array(keep)))
-    writer.write(
-        "duplicates",
-        [
-            {"doc_id": ids[row].as_py(), "kept_id": kept, "kind": "exact", "similarity": 1.0}
-            for row, kept in sorted(dropped.items())
-        ],
-    )
+    if len(rows):
+        gone = table.select(["doc_id", "source"]).take(pa.array(rows))
+        similarity = drops["similarity"]
+        columns = {
+            "doc_id": gone["doc_id"],
+            "source": gone["source"],
+            "kept_id": drops["kept_id"].to_arrow().cast(pa.string()),
+            "kind": ["exact" if share is None else "near" for share in similarity],
+            "similarity": similarity.fill_null(1.0).to_arrow(),
+        }
+        writer.write("duplicates", pa.table(columns))
     writer.count("documents_in", table.num_rows)
-    writer.count("dropped_exact", len(dropped))
+    near_drops = int(drops["similarity"].is_not_null().sum())
+    writer.count("dropped_exact", len(rows) - near_drops)
+    writer.count("dropped_near", near_drops)
 
 
-def _find_duplicates(parts: list[Part], buckets: int) -> dict[int, dict[int, str]]:
-    """Part number → row number → id of the document that is kept instead."""
-    dropped: dict[int, dict[int, str]] = {}
-    for bucket in range(buckets):
-        kept, repeats = _compare_bucket(parts, bucket, buckets)
-        for key, number, row in repeats:
-            dropped.setdefault(number, {})[row] = kept[key][0]
-    return dropped
+def find_drops(keyed: pl.DataFrame) -> pl.DataFrame:
+    """Which rows go, and for which document.
+
+    Args:
+        keyed: columns key_high and key_low (of the text that stays for this one), similarity (to it; null where it is
+            the same text), doc_id and row, in any order of rows.
+
+    Returns:
+        Columns row, kept_id and similarity, ordered by row; the order of the input changes nothing.
+    """
+    repeated = keyed.filter(pl.struct(KEY).is_duplicated())
+    # What stays stands first: a document with the very text that stays, the smallest of them.
+    ordered = repeated.sort(*KEY, pl.col("similarity").is_not_null(), "doc_id", "row")
+    named = ordered.with_columns(kept_id=pl.col("doc_id").first().over(KEY), stays=pl.struct(KEY).is_first_distinct())
+    return named.filter(~pl.col("stays")).select("row", "kept_id", "similarity").sort("row")
 
 
-Place = tuple[str, int, int]
-"""doc_id, part number, row number; the smallest of equal documents is kept."""
+def _bucket_of(parts: Sequence[Part], leaders: pl.DataFrame, bucket: int, buckets: int) -> pl.DataFrame:
+    """The rows of one bucket, each under the key of the text that stays for it; row counts through all parts."""
+    frames = [pl.DataFrame(schema=_KEYED)]
+    first = 0
+    for part in parts:
+        frame = (
+            pl.DataFrame(part.read(columns=[*KEY, "doc_id"]))
+            .with_row_index("row", first)
+            .join(leaders, on=KEY, how="left", maintain_order="left")
+            .with_columns(key_high=pl.coalesce("kept_high", "key_high"), key_low=pl.coalesce("kept_low", "key_low"))
+        )
+        frames.append(frame.filter(pl.col("key_high") % buckets == bucket).select(*_KEYED.names()).cast(_KEYED))
+        first += part.rows
+    return pl.concat(frames)
 
 
-def _compare_bucket(
-    parts: list[Part], bucket: int, buckets: int
-) -> tuple[dict[bytes, Place], list[tuple[bytes, int, int]]]:
-    """The kept document of each key in a bucket, and the places of the others."""
-    kept: dict[bytes, Place] = {}
-    repeats = []
-    for number, part in enumerate(parts):
-        table = part.read(columns=["doc_id", "text"])
-        ids, texts = (table.column(name).to_pylist() for name in ("doc_id", "text"))
-        for row, (doc_id, text) in enumerate(zip(ids, texts, strict=True)):
-            key = text_key(text)
-            if int.from_bytes(key[:4], "big") % buckets != bucket:
-                continue
-            place = (doc_id, number, row)
-            best = kept.setdefault(key, place)
-            if best is not place:
-                kept[key] = min(best, place)
-                repeats.append((key, *max(best, place)[1:]))
-    return kept, repeats
+_KEYED = pl.Schema(
+    {"key_high": pl.UInt64, "key_low": pl.UInt64, "similarity": pl.Float64, "doc_id": pl.String, "row": pl.UInt64}
+)
+
+
+def _by_part(drops: pl.DataFrame, parts: Sequence[Part]) -> list[tuple[Part, bytes]]:
+    """Each part of documents with its drops, whose rows then count from the part's first."""
+    borders = np.cumsum([0] + [part.rows for part in parts])
+    cuts = np.searchsorted(drops["row"].to_numpy(), borders)
+    return [
+        (part, packed(drops[first:last].with_columns(pl.col("row") - int(border))))
+        for part, first, last, border in zip(parts, cuts, cuts[1:], borders, strict=False)
+    ]

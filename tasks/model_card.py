@@ -115,7 +115,8 @@ def held_out_figures(checkpoint: Artifact) -> dict[str, float]:
 def _limits(templated: bool) -> list[str]:
     limits = [
         "- Not a medical device: nothing it says is advice, and no output was checked by a clinician.",
-        "- It carries the biases and errors of its sources; de-identification of the input is the user's duty.",
+        "- It carries the biases and errors of its sources. In records and dialogues most identifiers of persons were "
+        "replaced, not all.",
     ]
     if templated:
         limits.append("- Trained on templated text only: expect little on natural text.")

@@ -1,38 +1,73 @@
-"""Raw input of a stage: a file or a folder that names itself by its content.
+"""Raw input of a stage: files and folders, local or behind URIs, that name themselves by their content.
 
 The fingerprint is a hash over relative names and content, so the same files give the same artifact wherever
 they lie. Names that begin with a dot are left out: they belong to tools, not to the corpus.
 
-Time grows with the bytes (SHA-256, about 1 GB/s), memory is one block.
+Time grows with the bytes (SHA-256, about 1 GB/s a core, several files at once), memory with the number of files.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from infra.errors import UserError
+from tasks.file_access import changed_file, filesystem_of, hash_file, is_local, open_file, size_and_stamp
+
+HASHED_AT_ONCE = 8
+"""Files that are hashed at the same time: hashing leaves Python's lock, and remote files are waited for."""
 
 
 @dataclass(frozen=True)
 class RawFile:
     """One file of a raw input."""
 
-    path: Path
+    path: str
+    """Local path, or URI."""
     name: str
     """Its place below the folder, with slashes; the file's own name where the input is a single file."""
     sha256: str
+    size: int
+    stamp: str
+    """What its storage knew its state by when it was hashed."""
+
+    def read(self) -> bytes:
+        """All its bytes, for files that are small by nature.
+
+        Raises:
+            ChangedFileError: they are no longer those that were hashed.
+        """
+        try:
+            with open_file(self.path) as file:
+                data = file.read()
+        except OSError as error:
+            raise changed_file(self.name) from error
+        if hashlib.sha256(data).hexdigest() != self.sha256:
+            raise changed_file(self.name)
+        return data
 
 
 class RawInput:
-    """A file or folder given to a stage, read-only; satisfies `infra.stage.StageInput`."""
+    """Files and folders given to a stage, read-only; satisfies `infra.stage.StageInput`.
+
+    Several are given as a list or with commas between them; the names of each one's files then begin with its
+    own last name (`emr/a.txt`), so that equal names below them stay apart.
+    """
 
     stage = "raw"
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path).expanduser().resolve()
+    def __init__(self, path: str | Path | Iterable[str | Path]) -> None:
+        self._roots = [_absolute(root) for root in _listed(path)]
+
+    @property
+    def path(self) -> str:
+        """What was given, for messages; the one path or URI where it was one."""
+        return ", ".join(self._roots)
 
     @cached_property
     def files(self) -> tuple[RawFile, ...]:
@@ -41,13 +76,23 @@ class RawInput:
         Raises:
             UserError: nothing is there, or something cannot be read; the message names it.
         """
-        if not self.path.exists():
-            raise UserError(f"There is no {self.path}. Give an existing file or folder, as in --param corpus=PATH.")
-        root = self.path if self.path.is_dir() else self.path.parent
-        paths = sorted(self._walk(), key=lambda path: path.relative_to(root).as_posix())
-        if not paths:
+        found = self.places()
+        names = sorted(found)
+        with ThreadPoolExecutor(HASHED_AT_ONCE) as pool:
+            return tuple(pool.map(lambda name: _hashed(found[name], name), names))
+
+    def places(self) -> dict[str, str]:
+        """Path or URI of every file by its name, unread.
+
+        Raises:
+            UserError: nothing is there; the message names it.
+        """
+        found: dict[str, str] = {}
+        for root, prefix in zip(self._roots, self._prefixes(), strict=True):
+            found.update((prefix + name, path) for name, path in _walk(root))
+        if not found:
             raise UserError(f"The folder {self.path} holds no file. Put the corpus there, or give another.")
-        return tuple(RawFile(path, path.relative_to(root).as_posix(), _hash(path)) for path in paths)
+        return found
 
     @cached_property
     def fingerprint(self) -> str:
@@ -57,21 +102,77 @@ class RawInput:
             digest.update(f"{file.name}\0{file.sha256}\n".encode("utf-8", "surrogateescape"))
         return digest.hexdigest()[:32]
 
-    def _walk(self) -> list[Path]:
-        if self.path.is_file():
-            return [self.path]
-        return [
-            path
-            for path in self.path.rglob("*")
-            if path.is_file() and not any(p.startswith(".") for p in path.relative_to(self.path).parts)
-        ]
+    def _prefixes(self) -> Iterator[str]:
+        if len(self._roots) == 1:
+            yield ""
+            return
+        lasts = [root.rstrip("/").rpartition("/")[2] for root in self._roots]
+        seen: Counter[str] = Counter()
+        for root, last in zip(self._roots, lasts, strict=True):
+            number = f"{seen[last] + 1}/" if lasts.count(last) > 1 else ""
+            seen[last] += 1
+            yield number if _is_file(root) else f"{number}{last}/"
 
 
-def _hash(path: Path) -> str:
+def _listed(given: str | Path | Iterable[str | Path]) -> list[str]:
+    if isinstance(given, Path):
+        return [str(given)]
+    if isinstance(given, str):
+        is_one = is_local(given) and given.strip() and Path(given).expanduser().exists()
+        given = [given] if is_one else [part.strip() for part in given.split(",")]
+    roots = list(dict.fromkeys(str(part) for part in given if str(part)))
+    if not roots:
+        raise UserError("No corpus was given. Give a file, a folder or a URI, as in --param corpus=PATH.")
+    return roots
+
+
+def _absolute(root: str) -> str:
+    if root.startswith("file://"):
+        root = filesystem_of(root)[1]
+    if is_local(root):
+        return str(Path(root).expanduser().resolve())
+    return root.rstrip("/") if root.split("://")[1].strip("/") else root
+
+
+def _is_file(root: str) -> bool:
+    if is_local(root):
+        return Path(root).is_file()
+    filesystem, place = filesystem_of(root)
+    return bool(filesystem.isfile(place))
+
+
+def _walk(root: str) -> Iterator[tuple[str, str]]:
+    """The files of a root: relative name, and path or URI."""
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        if _is_file(root):
+            yield root.rpartition("/")[2], root
+            return
+        if is_local(root):
+            found = [path for path in Path(root).rglob("*") if path.is_file()] if Path(root).exists() else None
+            pairs = [(path.relative_to(root).as_posix(), str(path)) for path in found or ()]
+        else:
+            filesystem, place = filesystem_of(root)
+            found = filesystem.find(place) if filesystem.exists(place) else None
+            base = place.rstrip("/") + "/"
+            pairs = [(path.removeprefix(base), filesystem.unstrip_protocol(path)) for path in found or ()]
+    except OSError as error:
+        raise UserError(f"{root} cannot be listed: {error}. Give read permission, or another path.") from error
+    if found is None:
+        raise UserError(f"There is no {root}. Give an existing file or folder, as in --param corpus=PATH.")
+    # Object stores may list a folder as an empty file of its name.
+    yield from (pair for pair in pairs if not any(not part or part.startswith(".") for part in pair[0].split("/")))
+
+
+def _hashed(path: str, name: str) -> RawFile:
+    try:
+        size, stamp = size_and_stamp(path)
+        digest = hash_file(path)
+        if size_and_stamp(path) != (size, stamp):
+            raise changed_file(name)
+    except FileNotFoundError as error:
+        raise changed_file(name) from error
     except OSError as error:
         raise UserError(
-            f"{path} cannot be read: {error.strerror}. Give it read permission or take it out of the corpus."
+            f"{path} cannot be read: {error.strerror or error}. Give it read permission or take it out of the corpus."
         ) from error
+    return RawFile(path, name, digest, size, stamp)

@@ -1,28 +1,33 @@
-"""Rows of corpus files: .txt, .jsonl, .csv, .tsv and .parquet, each also .gz or .zst.
+"""Rows of corpus files: .txt, .jsonl, .json, .csv, .tsv, .parquet and .html, each also .gz, .bz2 or .zst, or in a .zip.
 
 A row is a mapping with the fields of the file, or a `Problem` that says why it is none; the caller rejects
 those and goes on. Rows are numbered from 1: by line for text files (a document of a .txt by its first line),
-by row for Parquet.
+by element for .json, by row for Parquet.
 
-Memory: one line, one record or one batch of a Parquet row group.
+Memory: one line, one record, one page or one batch of a Parquet row group.
 """
 
 from __future__ import annotations
 
 import csv
-import json
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet
 
-from tasks.text_files import COMPRESSIONS, DamagedArchiveError, read_blocks, read_lines
-
-KINDS = ("txt", "jsonl", "csv", "tsv", "parquet")
+from tasks.archives import member_blocks
+from tasks.compression import DamagedArchiveError, unfold
+from tasks.encodings import SAMPLE, encoding_of, sample_windows
+from tasks.file_access import WatchedFile, is_local, watched
+from tasks.html_files import page_text
+from tasks.json_files import json_object, read_json
+from tasks.slices import Problem, Slice, Splitting, compression_of
+from tasks.text_files import Lines
 
 ROWS_PER_BATCH = 512
 """Rows of a Parquet row group that are Python objects at once."""
@@ -30,115 +35,164 @@ ROWS_PER_BATCH = 512
 PACKED_CHARACTERS = 20_000
 """A long .txt is cut into documents of about this many characters, between paragraphs."""
 
+MAX_PAGE = 1 << 26
+"""Characters of the longest HTML page that is read."""
+
 # Documents may be longer than the 128 KiB that the module allows a field by default.
 csv.field_size_limit(2**31 - 1)
-
-Splitting = Literal["file", "packed", "blank_lines", "lines"]
-
-
-@dataclass(frozen=True)
-class Slice:
-    """A file or a range of one: bytes of a text file, row groups of a Parquet file."""
-
-    path: Path
-    name: str
-    kind: str
-    """One of `KINDS`, or empty for a file that nothing here reads."""
-    encoding: str = "utf-8"
-    splitting: Splitting = "file"
-    """How a .txt becomes documents."""
-    start: int = 0
-    end: int | None = None
-    """None reads to the end of the file."""
-    first_row: int = 1
-    """Number of the first line, or of the first Parquet row."""
-
-
-@dataclass(frozen=True)
-class Problem:
-    """Why there is no document here."""
-
-    reason: str
-    detail: str
-    text: str = ""
-
 
 Row = tuple[int, Mapping[str, Any] | Problem]
 
 
-def kind_of(path: Path) -> str:
-    """The kind of a file by its name, one of `KINDS`; empty for a kind that is not read."""
-    name = path.name.lower()
-    for compression in COMPRESSIONS:
-        name = name.removesuffix(compression)
-    suffix = name.rpartition(".")[2]
-    return suffix if suffix in KINDS else ""
-
-
-def read_rows(piece: Slice) -> Iterator[Row]:
-    """The rows of a slice, in order; a damaged archive ends with a `Problem`.
+def read_rows(piece: Slice, counts: Counter[str] | None = None) -> Iterator[Row]:
+    """The rows of a slice, in order; a damaged archive ends with a `Problem`. What was put right is counted.
 
     Raises:
+        ChangedFileError: the file is not what was planned.
         UserError: the file cannot be decoded.
     """
+    member = piece.member
+    if member is not None and member.refusal:
+        yield 0, Problem(member.refusal, member.detail)
+        return
     number = piece.first_row - 1
+    problem = None
+    with watched(piece) as file:
+        try:
+            if piece.kind == "parquet":
+                for number, row in _read_parquet(piece, file):
+                    yield number, row
+            else:
+                lines = _lines(piece, file, counts)
+                for number, row in _READERS[piece.kind](piece, lines):
+                    yield number, row
+                if piece.end is None:  # of a file in ranges the plan has looked at samples: no cut may matter
+                    lines.check_encoding()
+        except DamagedArchiveError as error:
+            problem = Problem(error.reason, str(error))
+        except pa.ArrowException as error:
+            problem = Problem("unreadable_file", str(error))
+        except OSError as error:
+            if piece.kind != "parquet":  # so pyarrow calls damaged pages; elsewhere the storage failed
+                raise
+            problem = Problem("unreadable_file", str(error))
+    if problem is not None:
+        yield number + 1, problem
+
+
+def _blocks(piece: Slice, file: WatchedFile) -> Iterator[bytes]:
+    """The bytes of a slice as they were before they were compressed."""
+    member = piece.member
+    blocks = file.blocks(piece.start, piece.end) if member is None else member_blocks(file.file, member)
+    compression = compression_of(piece.name)
+    return unfold(blocks, compression) if compression else blocks
+
+
+def sample_of(piece: Slice, file: WatchedFile) -> bytes:
+    """Bytes of a slice's file that its encoding is told from."""
+    if piece.member is None and not compression_of(piece.name):
+
+        def read_at(start: int, size: int) -> bytes:
+            file.file.seek(start)
+            return file.file.read(size)
+
+        return sample_windows(read_at, piece.size)
+    sample = b""
     try:
-        for number, row in _READERS[piece.kind](piece):
-            yield number, row
-    except DamagedArchiveError as error:
-        yield number + 1, Problem("damaged_archive", str(error))
-    except (pa.ArrowException, csv.Error) as error:
-        yield number + 1, Problem("unreadable_file", str(error))
+        for block in _blocks(piece, file):
+            sample += block
+            if len(sample) >= SAMPLE:
+                break
+    except DamagedArchiveError:
+        pass  # the reading itself reports it
+    return sample
 
 
-def _lines(piece: Slice) -> Iterator[str]:
-    return read_lines(piece.path, piece.name, piece.encoding, piece.start, piece.end)
+def _lines(piece: Slice, file: WatchedFile, counts: Counter[str] | None) -> Lines:
+    encoding = encoding_of(piece, lambda: sample_of(piece, file))
+    separator = "," if piece.kind == "json" else "\n"
+    return Lines(_blocks(piece, file), piece.name, encoding, counts, piece.start, separator)
 
 
-def _read_jsonl(piece: Slice) -> Iterator[Row]:
-    for number, line in enumerate(_lines(piece), piece.first_row):
+def _read_jsonl(piece: Slice, lines: Lines) -> Iterator[Row]:
+    for number, line in enumerate(lines, piece.first_row):
+        problem = lines.take_problem()
         if line.strip():
-            yield number, _json_object(line)
+            row = _with_text(problem, line) if problem else json_object(line)
+            if not (lines.cut_short and isinstance(row, Problem)):  # the damage is told of anyway
+                yield number, row
 
 
-def _json_object(line: str) -> Mapping[str, Any] | Problem:
-    try:
-        row = json.loads(line)
-    except RecursionError:
-        return Problem("invalid_json", "nested too deeply", line)
-    except ValueError as error:
-        return Problem("invalid_json", str(error), line)
-    return row if isinstance(row, dict) else Problem("not_an_object", f"a JSON {type(row).__name__}", line)
+def _with_text(problem: Problem, text: str) -> Problem:
+    return Problem(problem.reason, problem.detail, text)
 
 
-def _read_csv(piece: Slice) -> Iterator[Row]:
+def _read_csv(piece: Slice, lines: Lines) -> Iterator[Row]:
     delimiter = "\t" if piece.kind == "tsv" else ","
-    reader = csv.reader((line + "\n" for line in _lines(piece)), delimiter=delimiter)
+    reader = csv.reader((line + "\n" for line in lines), delimiter=delimiter)
     header = next(reader, [])
+    if problem := lines.take_problem():
+        yield 1, _with_text(problem, delimiter.join(header))
     number = reader.line_num + 1
-    for fields in reader:
-        if len(fields) > len(header):
+    while True:
+        fields: list[str] = []
+        try:
+            fields = next(reader)
+            problem = lines.take_problem()
+        except StopIteration:
+            return
+        except csv.Error as error:
+            lines.take_problem()
+            problem = Problem("invalid_row", str(error))
+        if lines.cut_short:
+            continue  # the damage is told of anyway
+        if problem is not None:
+            yield number, _with_text(problem, delimiter.join(fields))
+        elif len(fields) > len(header):
             detail = f"{len(fields)} fields under a header of {len(header)}; is a quote missing?"
             yield number, Problem("surplus_fields", detail, delimiter.join(fields))
         elif fields:
-            yield number, dict(zip(header, fields, strict=False))
+            yield number, dict(zip_longest(header, fields))
         number = reader.line_num + 1
 
 
-def _read_parquet(piece: Slice) -> Iterator[Row]:
-    if piece.path.suffix.lower() not in COMPRESSIONS:
-        yield from _parquet_rows(piece, piece.path)
+def _read_html(piece: Slice, lines: Lines) -> Iterator[Row]:
+    page: list[str] = []
+    size = 0
+    damage = None
+    try:
+        for line in lines:
+            page.append(line)
+            size += len(line) + 1
+            if size > MAX_PAGE:
+                yield 1, Problem("page_too_long", f"a page of HTML has at most {MAX_PAGE:,} characters")
+                return
+    except DamagedArchiveError as error:
+        damage = error
+    source = "\n".join(page)
+    if problem := lines.take_problem():
+        yield 1, _with_text(problem, source)
+    elif source.strip():
+        title, text = page_text(source)
+        yield 1, {"title": title, "text": text}
+    if damage is not None:
+        raise damage
+
+
+def _read_parquet(piece: Slice, file: WatchedFile) -> Iterator[Row]:
+    if piece.member is None and not compression_of(piece.name):
+        yield from _parquet_rows(piece, piece.path if is_local(piece.path) else file.file)
         return
     # Parquet is read from its end: it has to be whole first.
     with tempfile.NamedTemporaryFile(prefix="yiwen-", suffix=".parquet") as whole:
-        for block in read_blocks(piece.path):
+        for block in _blocks(piece, file):
             whole.write(block)
         whole.flush()
         yield from _parquet_rows(piece, Path(whole.name))
 
 
-def _parquet_rows(piece: Slice, path: Path) -> Iterator[Row]:
-    with pyarrow.parquet.ParquetFile(path) as file:
+def _parquet_rows(piece: Slice, source: Any) -> Iterator[Row]:
+    with pyarrow.parquet.ParquetFile(source) as file:
         groups = range(file.num_row_groups)[piece.start : piece.end]
         number = piece.first_row
         for batch in file.iter_batches(batch_size=ROWS_PER_BATCH, row_groups=list(groups)):
@@ -147,14 +201,20 @@ def _parquet_rows(piece: Slice, path: Path) -> Iterator[Row]:
                 number += 1
 
 
-def _read_txt(piece: Slice) -> Iterator[Row]:
+def _read_txt(piece: Slice, lines: Lines) -> Iterator[Row]:
     """One field, `text`; see `Slice.splitting`."""
     held: list[str] = []
     first, size = piece.first_row, 0
     is_end = _DOCUMENT_ENDS[piece.splitting]
     damage = None
+
+    def document() -> Row:
+        text = "\n".join(held)
+        problem = lines.take_problem()
+        return first, _with_text(problem, text) if problem else {"text": text}
+
     try:
-        for number, line in enumerate(_lines(piece), piece.first_row):
+        for number, line in enumerate(lines, piece.first_row):
             if not held:
                 if not line.strip():
                     continue
@@ -162,12 +222,12 @@ def _read_txt(piece: Slice) -> Iterator[Row]:
             held.append(line)
             size += len(line)
             if is_end(line, size):
-                yield first, {"text": "\n".join(held)}
-                held = []
+                yield document()
+                held.clear()
     except DamagedArchiveError as error:
         damage = error
     if held:
-        yield first, {"text": "\n".join(held)}
+        yield document()
     if damage is not None:
         raise damage
 
@@ -180,10 +240,11 @@ _DOCUMENT_ENDS: Mapping[Splitting, Callable[[str, int], bool]] = {
     "packed": lambda line, size: size >= PACKED_CHARACTERS and (not line.strip() or size >= 2 * PACKED_CHARACTERS),
 }
 
-_READERS: Mapping[str, Callable[[Slice], Iterator[Row]]] = {
+_READERS: Mapping[str, Callable[[Slice, Lines], Iterator[Row]]] = {
     "txt": _read_txt,
     "jsonl": _read_jsonl,
+    "json": lambda piece, lines: read_json(lines),
     "csv": _read_csv,
     "tsv": _read_csv,
-    "parquet": _read_parquet,
+    "html": _read_html,
 }

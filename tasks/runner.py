@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import json
 import logging
 import time
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from typing import Any
 from prefect import get_run_logger, task
 from prefect.artifacts import (
     create_image_artifact,
+    create_link_artifact,
     create_progress_artifact,
     create_table_artifact,
     update_progress_artifact,
@@ -72,6 +74,7 @@ class StageRunner:
                 description=f"`{result.artifact.path}`",
             )
             _show_pictures(result.artifact)
+            _show_tables(result.artifact)
             return result.artifact
 
         return run_stage()
@@ -128,6 +131,18 @@ def _show_pictures(artifact: Artifact) -> None:
                 key=_key(artifact.stage, Path(file.path).stem),
                 description=f"`{file.path}` in `{artifact.path}`",
             )
+
+
+def _show_tables(artifact: Artifact) -> None:
+    """A stage's `table.json` as a Prefect table, with a link to the page that it made."""
+    names = {file.path for file in artifact.manifest.files}
+    if "table.json" in names:
+        table = json.loads(artifact.read_file("table.json"))
+        create_table_artifact(key=_key(artifact.stage, "table"), table=table, description=f"`{artifact.path}`")
+    if "report.html" in names:
+        page = f"{artifact.path}/report.html"
+        link = Path(page).as_uri() if isinstance(artifact.path, Path) else page
+        create_link_artifact(key=_key(artifact.stage, "page"), link=link, link_text=page)
 
 
 def _key(stage: str, what: str) -> str:

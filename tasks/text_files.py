@@ -1,169 +1,212 @@
-"""Text files as lines: decompressed and decoded as a stream, whatever their size.
+"""Text files as lines: decoded as a stream, whatever their size, and each line checked.
 
-The encoding is told from the first bytes, then held to: a byte that does not fit stops the run and is named
-by its offset, because text decoded wrongly spoils a corpus without a sound. A compressed file that ends too
-early gives all it holds before it is reported.
+Files are often pasted together from others: a line that is not in its file's encoding is taken if it is in the
+other one of UTF-8 and GB18030, and else is told of by its place, so that the row it belongs to can be rejected.
+Where most lines fail the encoding is wrong, and that stops the run: text decoded wrongly spoils a corpus without a
+sound.
 
-Memory: one block and the longest line.
+Memory: one block and the longest line, its bytes and its characters up to twice each.
 """
 
 from __future__ import annotations
 
 import codecs
-import zlib
+from collections import Counter, deque
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Protocol
-
-import zstandard
 
 from infra.errors import UserError
+from tasks.compression import DamagedArchiveError
+from tasks.encodings import WIDE, line_encoding
+from tasks.slices import Problem
 
-BLOCK = 1 << 16
-"""Bytes read at once; a compressed block may unfold to a thousand times its size."""
+MAX_LINE = 1 << 29
+"""Bytes of the longest line that is read; a longer one has no place in memory and is rejected."""
 
-HEAD = 1 << 18
-"""Bytes that the encoding is told from."""
+UNREADABLE = "\udcff"
+"""Stands for what could not be decoded; no text that was decoded holds it."""
 
-COMPRESSIONS = (".gz", ".zst")
-
-
-class DamagedArchiveError(Exception):
-    """A compressed file is cut short or is not of its kind; what could be read was given before."""
-
-
-class _Decompressor(Protocol):
-    @property
-    def eof(self) -> bool: ...
-
-    @property
-    def unused_data(self) -> bytes: ...
-
-    def decompress(self, data: bytes, /) -> bytes: ...
+_MARK = "\ufeff"
 
 
-def read_blocks(path: Path, start: int = 0, end: int | None = None) -> Iterator[bytes]:
-    """The bytes of a file, decompressed where its name ends in .gz or .zst.
+class Lines:
+    """Iterates over the lines of some blocks of bytes, without their ends (\\n or \\r\\n).
 
-    `start` and `end` cut out a range of an uncompressed file.
-
-    Raises:
-        DamagedArchiveError: at the end of what could be decompressed.
+    With another `separator` it iterates over what stands between those, byte for byte. Iterating raises
+    DamagedArchiveError as the blocks do, after the last readable line.
     """
-    with path.open("rb") as file:
-        if path.suffix.lower() in COMPRESSIONS:
-            yield from _decompressed(path, iter(lambda: file.read(BLOCK), b""))
-            return
-        file.seek(start)
-        left = path.stat().st_size - start if end is None else end - start
-        while left > 0 and (block := file.read(min(BLOCK, left))):
-            left -= len(block)
-            yield block
 
+    def __init__(
+        self,
+        blocks: Iterator[bytes],
+        name: str,
+        encoding: str,
+        counts: Counter[str] | None = None,
+        start: int = 0,
+        separator: str = "\n",
+    ) -> None:
+        self.cut_short = False
+        """Whether the line given last ends where its archive is damaged."""
+        self.problems: deque[Problem] = deque()
+        """Of the lines given so far, those that could not be read; who takes care of them takes them out."""
+        self._blocks, self._name, self._encoding = blocks, name, encoding
+        self._counts = Counter[str]() if counts is None else counts
+        self._offset, self._separator = start, separator
+        self._end = separator.encode(encoding if encoding in WIDE else "ascii")
+        self._held: list[bytes] = []
+        self._bad: dict[int, Problem] = {}
+        self._foreign = self._failed = 0
+        self._first_failure = ""
 
-def _decompressed(path: Path, blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """Files may be several compressed streams one after the other; each must be whole."""
-    open_stream: _Decompressor | None = None
-    for block in blocks:
-        while block := block if open_stream else block.lstrip(b"\0"):  # tape tools pad with zeros
-            open_stream = open_stream or _decompressor(path)
+    def __iter__(self) -> Iterator[str]:
+        chunks, damage, is_first = self._chunks(), None, self._offset == 0
+        while damage is None:
             try:
-                data = open_stream.decompress(block)
-            except (zlib.error, zstandard.ZstdError) as error:
-                raise DamagedArchiveError(f"not readable as {path.suffix}: {error}") from error
-            if data:
-                yield data
-            if not open_stream.eof:
-                break
-            block, open_stream = open_stream.unused_data, None
-    if open_stream is not None:
-        raise DamagedArchiveError("the compressed file ends too early")
-
-
-def _decompressor(path: Path) -> _Decompressor:
-    if path.suffix.lower() == ".gz":
-        return zlib.decompressobj(wbits=31)
-    return zstandard.ZstdDecompressor().decompressobj()
-
-
-def read_head(path: Path) -> bytes:
-    """The first bytes after decompression, `HEAD` or a little more; fewer where there are no more."""
-    head = b""
-    try:
-        for block in read_blocks(path):
-            head += block
-            if len(head) >= HEAD:
-                break
-    except DamagedArchiveError:
-        pass  # the reading itself reports it
-    return head
-
-
-def detect_encoding(head: bytes) -> str:
-    """UTF-8, UTF-16 (by its mark, or by zero bytes at every other place) or GB18030.
-
-    UTF-8 is given up only where most of what is not ASCII fails: a UTF-8 file with a few broken bytes would
-    pass for GB18030, and every character of it would be wrong.
-    """
-    if head.startswith(codecs.BOM_UTF8):
-        return "utf-8-sig"
-    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16"
-    even, odd = head[::2].count(0), head[1::2].count(0)
-    if even + odd > len(head) // 50 and max(even, odd) > 9 * min(even, odd):
-        return "utf-16-be" if even > odd else "utf-16-le"
-    text = codecs.getincrementaldecoder("utf-8")("replace").decode(head)
-    broken = text.count("\ufffd")
-    foreign = sum(not character.isascii() for character in text)
-    if broken * 4 > foreign and _decodes(head, "gb18030"):
-        return "gb18030"
-    return "utf-8"
-
-
-def _decodes(head: bytes, encoding: str) -> bool:
-    try:
-        codecs.getincrementaldecoder(encoding)().decode(head)
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def read_lines(path: Path, name: str, encoding: str, start: int = 0, end: int | None = None) -> Iterator[str]:
-    """The lines of a file or of a range of it, without their ends (\\n or \\r\\n).
-
-    Raises:
-        UserError: a byte does not fit the encoding; the message names file, offset and remedy.
-        DamagedArchiveError: after the last readable line.
-    """
-    pending: list[str] = []
-    damage = None
-    try:
-        for text in _decoded(path, name, encoding, start, end):
-            first, *lines = text.split("\n")
-            pending.append(first)
-            for line in lines:
-                yield "".join(pending).removesuffix("\r")
-                pending = [line]
-    except DamagedArchiveError as error:
-        damage = error
-    if last := "".join(pending):
-        yield last.removesuffix("\r")
-    if damage is not None:
+                chunk = next(chunks, None)
+            except DamagedArchiveError as error:
+                damage, chunk = error, self._whole_characters(self._rest())
+                self.cut_short = True
+            if chunk is None:
+                return
+            lines = self._decoded(chunk) if chunk else []
+            if is_first and lines:
+                lines[0], is_first = lines[0].removeprefix(_MARK), False
+            for index, line in enumerate(lines):
+                if index in self._bad:
+                    self.problems.append(self._bad.pop(index))
+                    line = line if UNREADABLE in line else line + UNREADABLE
+                # The mark of a file that was pasted in is no text.
+                yield line.removesuffix("\r").removeprefix(_MARK) if self._separator == "\n" else line
         raise damage
 
+    def take_problem(self) -> Problem | None:
+        """Why the lines given since the last call cannot be read, or None where they can."""
+        problem = self.problems[0] if self.problems else None
+        self.problems.clear()
+        return problem
 
-def _decoded(path: Path, name: str, encoding: str, start: int, end: int | None) -> Iterator[str]:
-    decoder = codecs.getincrementaldecoder(encoding)()
-    fed = start
-    try:
-        for block in read_blocks(path, start, end):
-            fed += len(block)
-            yield decoder.decode(block)
-        yield decoder.decode(b"", final=True)
-    except UnicodeDecodeError as error:
-        offset = fed - len(error.object) + error.start
-        other = "gb18030" if encoding.startswith("utf-8") else "utf-8"
-        raise UserError(
-            f"{name} is not {encoding} throughout: byte {offset:,} ({error.reason}). Say its encoding with "
-            f"ingest.encoding, such as {other}, or convert the file to UTF-8."
-        ) from error
+    def check_encoding(self, is_sample: bool = False) -> None:
+        """Look back at the lines given so far; of a sample, the places of its bytes mean nothing.
+
+        Raises:
+            UserError: most of those that are not ASCII fit no encoding; the message names the first and a remedy.
+        """
+        if self._failed * 2 > self._foreign:
+            other = "gb18030" if self._encoding.startswith("utf-8") else "utf-8"
+            where = "in a sample of it" if is_sample else self._first_failure
+            raise UserError(
+                f"{self._name} is not {self._encoding} throughout: {where}, and most other lines. Say its encoding "
+                f"with ingest.encoding, such as {other}, or convert the file to UTF-8."
+            )
+
+    def _chunks(self) -> Iterator[bytes]:
+        """The bytes up to a line end, again and again; the last ones need not have one."""
+        held = 0
+        for block in self._aligned():
+            cut = self._after_last_end(block)
+            if cut:
+                self._held.append(block[:cut])
+                yield self._rest()
+                held = 0
+            self._held.append(block[cut:])
+            held += len(block) - cut
+            if held > MAX_LINE:
+                # What is left of the line goes; its beginning stands for it, and is no text.
+                detail = f"the line at byte {self._offset:,} is longer than {MAX_LINE:,} bytes"
+                self._bad[0] = Problem("line_too_long", detail)
+                self._offset += held - len(self._held[0])
+                self._held, held = [self._held[0]], len(self._held[0])
+        if chunk := self._rest():
+            yield self._whole_characters(chunk)
+
+    def _rest(self) -> bytes:
+        held, self._held = self._held, []
+        return b"".join(held)
+
+    def _whole_characters(self, chunk: bytes) -> bytes:
+        """Without a character that the file's end, or its damage, cuts in two."""
+        decoder = codecs.getincrementaldecoder(self._encoding)()
+        start = chunk.rfind(self._end) + len(self._end) if len(self._end) == 1 else 0
+        try:
+            decoder.decode(chunk[start:])
+        except UnicodeDecodeError:
+            return chunk
+        cut = len(decoder.getstate()[0])
+        if cut:
+            self._counts["cut_characters"] += 1
+        return chunk[: len(chunk) - cut]
+
+    def _aligned(self) -> Iterator[bytes]:
+        """The blocks; those of UTF-16 in whole pairs of bytes."""
+        if len(self._end) == 1:
+            yield from self._blocks
+            return
+        odd = b""
+        for block in self._blocks:
+            block = odd + block
+            whole = len(block) & ~1
+            odd = block[whole:]
+            yield block[:whole]
+        yield odd
+
+    def _after_last_end(self, block: bytes) -> int:
+        """The place after the last line end of a block; 0 where it has none."""
+        width = len(self._end)
+        found = block.rfind(self._end)
+        while found >= 0 and found % width:
+            found = block.rfind(self._end, 0, found + width - 1)
+        return found + width if found >= 0 else 0
+
+    def _decoded(self, chunk: bytes) -> list[str]:
+        text = None
+        # GB18030 takes most of UTF-8 for its own: there every line is looked at.
+        if self._encoding != "gb18030" or chunk.isascii():
+            try:
+                text = chunk.decode(self._encoding)
+            except UnicodeDecodeError:
+                text = None
+        if text is None:
+            lines = [self._decoded_line(index, data) for index, data in enumerate(self._split(chunk))]
+        else:
+            self._offset += len(chunk)
+            lines = text.removesuffix(self._separator).split(self._separator)
+            if not text.isascii():
+                self._foreign += sum(not line.isascii() for line in lines)
+        if b"\0" in chunk:
+            zeros = sum(line.count("\0") for line in lines)
+            if zeros:
+                self._counts["nul_characters"] += zeros
+                lines = [line.replace("\0", "") for line in lines]
+        return lines
+
+    def _split(self, chunk: bytes) -> Iterator[bytes]:
+        """The lines of a chunk, each with its end."""
+        start = found = 0
+        while (found := chunk.find(self._end, found)) >= 0:
+            found += 1
+            if (found - 1) % len(self._end) == 0:
+                found += len(self._end) - 1
+                yield chunk[start:found]
+                start = found
+        if start < len(chunk):
+            yield chunk[start:]
+
+    def _decoded_line(self, index: int, data: bytes) -> str:
+        line, place = data.removesuffix(self._end), self._offset
+        self._offset += len(data)
+        if len(self._end) == 1 and line.isascii():
+            return line.decode("ascii")
+        self._foreign += 1
+        encoding = line_encoding(line, self._encoding)
+        if encoding is not None:
+            if encoding != self._encoding:
+                self._counts["lines_in_other_encoding"] += 1
+            return line.decode(encoding)
+        self._failed += 1
+        try:
+            line.decode(self._encoding)
+            detail = f"byte {place:,} (the line is UTF-8 with broken characters)"
+        except UnicodeDecodeError as error:
+            detail = f"byte {place + error.start:,} ({error.reason})"
+        self._first_failure = self._first_failure or detail
+        self._bad.setdefault(index, Problem("undecodable", detail))
+        return line.decode(self._encoding, "replace").replace("\ufffd", UNREADABLE)

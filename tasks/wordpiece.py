@@ -72,7 +72,8 @@ def _merge(
         for new in pairwise(pieces):
             pairs[new] += count
             places[new].add(number)
-            grown.add(new)
+            if merged in new:  # the others are no more frequent than before
+                grown.add(new)
     return grown
 
 
@@ -99,18 +100,3 @@ def piece_frequencies(counts: Mapping[str, int], tokens: set[str]) -> Counter[st
         for piece in longest_match(word, tokens):
             frequencies[piece] += count
     return frequencies
-
-
-def live_tokens(counts: Mapping[str, int], letters: set[str], merges: Sequence[str], min_frequency: int) -> list[str]:
-    """The merged tokens that are really used `min_frequency` times, in their order.
-
-    Merging leaves half-words behind (`eco` on the way to `ecog`); dropping one can feed others, so it is done
-    until nothing changes.
-    """
-    live = list(merges)
-    while True:
-        used = piece_frequencies(counts, letters | set(live))
-        kept = [token for token in live if used[token] >= min_frequency]
-        if len(kept) == len(live):
-            return live
-        live = kept

@@ -164,7 +164,7 @@ def test_columns_can_be_picked_and_unknown_names_are_told(artifact: Artifact) ->
     assert part.read(columns=["text"]).column_names == ["text"]
     with pytest.raises(UserError, match=r"no table 'segments'; it has documents, rejects, metrics"):
         artifact.scan("segments")
-    with pytest.raises(UserError, match=r"no file 'nope'; its files are: weights.bin, 目录/说明.txt"):
+    with pytest.raises(UserError, match=r"no file 'nope'; its files are: units.json, weights.bin, 目录/说明.txt"):
         artifact.read_file("nope")
 
 

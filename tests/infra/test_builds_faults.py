@@ -293,6 +293,7 @@ def test_files_that_cannot_grow(builder: Builder, undisturbed: dict[str, bytes])
     )
     near = {size - less for size in sizes for less in (1, 4, 8, 9, 100)}
     manifest = len((run_sample(builder.folder / "other", SampleParams()).artifact.path / "manifest.json").read_bytes())
+    manifest -= 16  # seconds and memory are written with a digit more or less from run to run
     limits = sorted({0, 3, 4, 100, 500, 1000, *near, manifest - 1})
     params = builder.params("limited")
     process = processes().Process(

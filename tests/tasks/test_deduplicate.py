@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from infra.artifacts import ArtifactStore
 from infra.stage import run
-from tasks.deduplicate import DeduplicateParams, deduplicate, text_key
+from tasks.comparable import text_key
+from tasks.deduplicate import DeduplicateParams, deduplicate
 from tests.tables import documents_artifact
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from itertools import accumulate, pairwise
 from pathlib import Path
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from infra.artifacts import Artifact, ArtifactStore
 from infra.stage import run
 from models.tokenizer import build_tokenizer
-from tasks.encode import EncodeParams, encode, word_starts
+from tasks.encode import EncodeParams, encode, word_begins
 from tasks.segment import SegmentParams, segment, segment_words
 from tasks.vocabulary import CountWordsParams, VocabularyParams, build_vocabulary, count_words, vocabulary
 from tests.corpus import synthetic_documents
@@ -38,7 +39,8 @@ def plainly(offsets: list[tuple[int, int]], words: list[int]) -> list[int]:
 def test_words_begin_where_the_definition_says(text: str) -> None:
     encoding = TOKENIZER.encode(text)
     words = [len(word) for word in segment_words(text)]
-    assert word_starts(encoding.offsets, words) == plainly(encoding.offsets, words)
+    begins = word_begins(np.array([start for start, _ in encoding.offsets[1:-1]], dtype=np.int64), np.array(words))
+    assert (np.flatnonzero(begins) + 1).tolist() == plainly(encoding.offsets, words)
 
 
 def inputs(store: ArtifactStore, parts: int) -> dict[str, Artifact]:

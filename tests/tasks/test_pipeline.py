@@ -47,7 +47,7 @@ def environment(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def model(environment: None, corpus: Path) -> Path:
     # Without Prefect's engine: the flow's own function, the stages in this process.
-    return Path(pretrain.fn("ehealth-tiny", str(corpus), OVERRIDES))
+    return Path(pretrain.fn("ehealth-tiny", str(corpus), overrides=OVERRIDES))
 
 
 def test_exported_folder_loads_without_remote_code(model: Path) -> None:
@@ -81,7 +81,7 @@ def test_model_card_is_written_from_the_run(model: Path, home: Path) -> None:
 
 def test_a_second_run_finds_everything_done(model: Path, home: Path, corpus: Path, environment: None) -> None:
     before = {(a.stage, a.fingerprint, a.manifest.created_at) for a in ArtifactStore(home).list()}
-    assert Path(pretrain.fn("ehealth-tiny", str(corpus), OVERRIDES)) == model
+    assert Path(pretrain.fn("ehealth-tiny", str(corpus), overrides=OVERRIDES)) == model
     assert {(a.stage, a.fingerprint, a.manifest.created_at) for a in ArtifactStore(home).list()} == before
 
 
@@ -106,9 +106,9 @@ def test_examples_say_what_the_text_says(model: Path, home: Path) -> None:
 def test_too_little_text_is_told(environment: None, tmp_path: Path) -> None:
     (tmp_path / "one.txt").write_text("糖尿病患者应控制血糖。" * 8, encoding="utf-8")
     with pytest.raises(UserError, match="Give more text"):
-        pretrain.fn("ehealth-tiny", str(tmp_path / "one.txt"), OVERRIDES)
+        pretrain.fn("ehealth-tiny", str(tmp_path / "one.txt"), overrides=OVERRIDES)
 
 
 def test_missing_corpus_is_told(environment: None, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"nowhere.*(Give|give)"):
-        pretrain.fn("ehealth-tiny", str(tmp_path / "nowhere"), OVERRIDES)
+        pretrain.fn("ehealth-tiny", str(tmp_path / "nowhere"), overrides=OVERRIDES)

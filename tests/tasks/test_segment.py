@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import jieba
 import polars as pl
 import pytest
+import rjieba
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from infra.artifacts import ArtifactStore
-from infra.stage import run
-from tasks.segment import SegmentParams, count_units, cut_document, segment, segment_words, split_document
+from infra.errors import UserError
+from infra.stage import Output, StageParams, run, stage
+from tasks.documents import make_document
+from tasks.raw_input import RawInput
+from tasks.segment import SegmentParams, cut_document, segment, split_document
+from tasks.units import count_units, unit_costs
+from tasks.words import Engine, segment_words
 from tests.tables import documents_artifact
 
 pieces = st.sampled_from(
@@ -105,3 +114,77 @@ def test_stage_keeps_what_is_too_short_in_rejects(store: ArtifactStore) -> None:
     assert all(sum(row["words"]) == len(row["text"]) and 10 <= row["tokens"] <= 30 for row in rows)
     assert [row["excerpt"] for row in artifact.to_table("rejects").to_pylist()] == ["短。"]
     assert artifact.manifest.counters["rejected_short_segment"] == 1
+
+
+TURNS = "\n".join(
+    f"{who}：{text}" for who, text in [("患者", "头痛三天了。很痛。"), ("医生", "发热吗？"), ("患者", "不发热。")] * 6
+)
+
+
+def test_turns_of_a_dialogue_stay_whole_where_they_fit(store: ArtifactStore) -> None:
+    documents = run(given_rows, store, RowsParams(rows=(("dialogue", TURNS), ("article", TURNS))), {}).artifact
+    artifact = run(segment, store, SegmentParams(max_tokens=24, min_tokens=5), {"documents": documents}).artifact
+    rows = artifact.to_table().to_pylist()
+    spoken = [row["text"] for row in rows if row["source"] == "dialogue"]
+    assert all(line in TURNS.split("\n") for text in spoken for line in text.split("\n"))
+    assert "\n".join(spoken) == TURNS
+    written = [row["text"] for row in rows if row["source"] == "article"]
+    assert any(line not in TURNS.split("\n") for text in written for line in text.split("\n"))
+
+
+def test_a_turn_that_is_too_long_is_cut_at_its_sentences(store: ArtifactStore) -> None:
+    documents = run(given_rows, store, RowsParams(rows=(("dialogue", "患者：" + "头痛三天。" * 20),)), {}).artifact
+    artifact = run(segment, store, SegmentParams(max_tokens=30, min_tokens=5), {"documents": documents}).artifact
+    assert all(text.endswith("。") for text in artifact.to_table()["text"].to_pylist())
+
+
+class RowsParams(StageParams):
+    rows: tuple[tuple[str, str], ...]
+
+
+@stage(name="rows", version=1, params=RowsParams, tables=("documents",))
+def given_rows(inputs: Mapping[str, Any], params: RowsParams, out: Output) -> None:
+    with out.part() as part:
+        part.write("documents", [make_document(source, "", text, {}) for source, text in params.rows])
+
+
+@pytest.mark.parametrize("engine", ["rjieba", "jieba"])
+def test_terms_of_a_dictionary_stay_whole(store: ArtifactStore, tmp_path: Path, engine: Engine) -> None:
+    text = "患者干燥综合征合并张力性气胸，需要长期随访和规范的药物治疗，定期复查胸部影像。"
+    assert "张力性气胸" not in segment_words(text, engine)
+    (tmp_path / "terms.txt").write_text("张力性气胸\n\n干燥综合征\n张力性气胸\n", encoding="utf-8")
+    given = {"documents": documents_artifact(store, [text]), "dictionary": RawInput(tmp_path / "terms.txt")}
+    row = run(segment, store, SegmentParams(min_tokens=5, engine=engine), given).artifact.to_table().to_pylist()[0]
+    ends = list(itertools.accumulate(row["words"]))
+    words = [text[end - length : end] for end, length in zip(ends, row["words"], strict=True)]
+    assert words[1:4] == ["干燥综合征", "合并", "张力性气胸"]
+
+
+def test_a_dictionary_in_another_encoding_is_refused(store: ArtifactStore, tmp_path: Path) -> None:
+    (tmp_path / "terms.txt").write_bytes("张力性气胸".encode("gb18030"))
+    given = {"documents": documents_artifact(store, ["病" * 40]), "dictionary": RawInput(tmp_path / "terms.txt")}
+    with pytest.raises(UserError, match=r"terms\.txt is not UTF-8"):
+        run(segment, store, SegmentParams(), given)
+
+
+TERMS = st.lists(st.text(st.sampled_from("心肌梗死糖尿病性视网膜变a1"), min_size=2, max_size=5), max_size=5)
+
+
+@settings(max_examples=40, deadline=None)
+@given(terms=TERMS, text=st.text(st.sampled_from("心肌梗死糖尿病性视网膜变a1，"), max_size=30))
+def test_both_engines_cut_alike_with_a_dictionary_too(terms: list[str], text: str) -> None:
+    own, jiebas = rjieba.Jieba(), jieba.Tokenizer()
+    jiebas.FREQ, jiebas.total, jiebas.initialized = dict(jieba.dt.FREQ), jieba.dt.total, True
+    for term in terms:
+        own.add_word(term, None, None)
+        jiebas.add_word(term)
+    assert own.cut(text, False) == list(jiebas.cut(text, HMM=False))
+
+
+@settings(max_examples=300, deadline=None)
+@given(texts=st.lists(st.text(st.sampled_from("病aβЖ1，\n 　\x1c𠮷é"), max_size=14), max_size=4), data=st.data())
+def test_estimated_lengths_of_pieces_are_those_of_their_text(texts: list[str], data: st.DataObject) -> None:
+    for text, cost in zip(texts, unit_costs(texts), strict=True):
+        start = data.draw(st.integers(0, len(text)))
+        end = data.draw(st.integers(start, len(text)))
+        assert cost(start, end) == count_units(text[start:end])

@@ -10,20 +10,25 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers import Tokenizer
 from transformers import AutoTokenizer
 
 from infra.artifacts import ArtifactStore
 from infra.errors import UserError
 from infra.stage import run
 from models.tokenizer import SPECIAL_TOKENS, build_tokenizer, normalise, save_tokenizer, split_words
+from tasks.raw_input import RawInput
 from tasks.vocabulary import (
+    AdoptParams,
     CountWordsParams,
     VocabularyParams,
+    adopt,
     build_vocabulary,
     count_words,
     vocabulary,
     vocabulary_from_counts,
 )
+from tasks.vocabulary_file import parse_vocabulary, read_vocabularies
 from tasks.wordpiece import letter_pieces, longest_match
 from tests.tables import documents_artifact
 
@@ -69,13 +74,18 @@ def test_every_token_is_used_often_enough_and_order_does_not_matter(
     for word, count in words.items():
         for piece in letter_pieces(word):
             characters[piece] += count
-    size = 5 + sum(count >= least for count in characters.values()) + spare
+    alphabet = sum(count >= least for count in characters.values())
+    size = 5 + alphabet + spare
     if size == 5 + spare:
         with pytest.raises(UserError, match="too little text"):
             vocabulary_from_counts(words, size, least)
         return
     found = vocabulary_from_counts(words, size, least)
     assert len(found) <= size
+    everything = vocabulary_from_counts(words, 10_000, least)
+    assert found.keys() <= everything.keys()
+    if size >= len(everything):
+        assert found == everything
     shuffled = dict(random.Random(seed).sample(list(words.items()), len(words)))
     assert list(vocabulary_from_counts(shuffled, size, least)) == list(found)
     used: Counter[str] = Counter()
@@ -101,6 +111,33 @@ def test_our_words_are_the_tokenisers_words(text: str) -> None:
     normalised = tokenizer.normalizer.normalize_str(text)
     assert normalised == normalise(text)
     assert [word for word, _ in tokenizer.pre_tokenizer.pre_tokenize_str(normalised)] == split_words(text)
+
+
+@pytest.mark.parametrize("size", range(60, 160, 7))
+def test_the_size_is_met_exactly_where_the_text_holds_enough(size: int) -> None:
+    drawn = random.Random(3)
+    roots = ["".join(drawn.choices("abcdefghij", k=drawn.randint(2, 4))) for _ in range(40)]
+    counts = Counter("".join(drawn.choices(roots, k=drawn.randint(1, 2))) for _ in range(3_000))
+    everything = vocabulary_from_counts(counts, 10_000, 3)
+    assert len(everything) > 160
+    found = vocabulary_from_counts(counts, size, 3)
+    assert len(found) == size
+    used: Counter[str] = Counter()
+    for word, count in counts.items():
+        for piece in longest_match(word, found):
+            used[piece] += count
+    merged = [token for token in list(found)[5:] if len(token.removeprefix("##")) > 1]
+    assert merged and all(used[token] == found[token] >= 3 for token in merged)
+
+
+def test_unused_places_stand_after_the_special_tokens() -> None:
+    counts = {"tshr": 9, "mri": 30, "患": 7}
+    found = list(vocabulary_from_counts(counts, 200, 5, unused=3))
+    assert found[:8] == [*SPECIAL_TOKENS, "[unused1]", "[unused2]", "[unused3]"]
+    assert found[8:] == list(vocabulary_from_counts(counts, 200, 5))[5:]
+    assert "unused" not in "".join(build_tokenizer(found).encode("[unused1]", add_special_tokens=False).tokens)
+    with pytest.raises(UserError, match="15 special and unused tokens"):
+        vocabulary_from_counts(counts, 16, 5, unused=10)
 
 
 def test_normalisation_of_numerals_and_widths() -> None:
@@ -159,3 +196,75 @@ def test_sample_is_drawn_by_document_and_repeatable(tmp_path: Path) -> None:
     _, second = built(tmp_path / "b", [texts[::-1][:700], texts[::-1][700:]], 500)
     assert first == second
     assert 400 < first < 600
+
+
+def test_an_empty_sample_is_told(store: ArtifactStore) -> None:
+    documents = documents_artifact(store, ["患者"] * 3)
+    with pytest.raises(UserError, match=r"sample.*is empty: 3 documents.*count_words\.sample_documents"):
+        run(count_words, store, CountWordsParams(sample_documents=1, seed=1), {"documents": documents})
+    with pytest.raises(UserError, match="0 documents are left"):
+        run(count_words, store, CountWordsParams(), {"documents": documents_artifact(store, [])})
+
+
+def test_text_of_rare_characters_only_makes_no_vocabulary(store: ArtifactStore) -> None:
+    documents = documents_artifact(store, ["甲乙丙丁", "\U0002a700\u0378"])
+    words = run(count_words, store, CountWordsParams(), {"documents": documents}).artifact
+    with pytest.raises(UserError, match="too little text"):
+        run(vocabulary, store, VocabularyParams(), {"words": words})
+
+
+def test_endless_words_are_left_out_and_counted(store: ArtifactStore) -> None:
+    documents = documents_artifact(store, ["acgt" * 26, "gene"])
+    words = run(count_words, store, CountWordsParams(), {"documents": documents}).artifact
+    assert words.manifest.counters["words_too_long"] == 1
+    assert words.to_table()["word"].to_pylist() == ["gene"]
+
+
+# ---- a vocabulary that is brought along
+
+BERT = ["[PAD]", "[unused1]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "患", "者", "ct", "##s", "\u2028"]
+
+
+def test_a_vocabulary_can_be_brought_along(store: ArtifactStore, tmp_path: Path) -> None:
+    file = tmp_path / "vocab.txt"
+    file.write_text("".join(f"{token}\n" for token in BERT), encoding="utf-8")
+    artifact = run(adopt, store, AdoptParams(max_length=64), {"file": RawInput(file)}).artifact
+    tokens = artifact.to_table()["token"].to_pylist()
+    assert tokens == [*SPECIAL_TOKENS, "[unused1]", *BERT[6:]]
+    tokenizer = Tokenizer.from_str(artifact.read_file("tokenizer.json").decode())
+    assert tokenizer.encode("患者CTs", add_special_tokens=False).tokens == ["患", "者", "ct", "##s"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("\n".join([*BERT, "患"]).encode(), r"vocab\.txt, line 12: '患' stands on line 7 already"),
+        ("\n".join(BERT[2:]).encode(), r"no \[PAD\]: it is no vocabulary"),
+        (b"{}", r"1 lines, but no \[PAD\], \[UNK\], \[CLS\], \[SEP\], \[MASK\]"),
+        ("\n".join([*BERT, "", "中"]).encode(), "line 12 is empty"),
+        ("\n".join([*BERT, "中"]).encode("gb18030"), "line 7.*is not UTF-8"),
+        (b"", "line 1 is empty"),
+    ],
+)
+def test_files_that_are_no_vocabulary_are_told(
+    store: ArtifactStore, tmp_path: Path, content: bytes, message: str
+) -> None:
+    file = tmp_path / "vocab.txt"
+    file.write_bytes(content)
+    with pytest.raises(UserError, match=message):
+        run(adopt, store, AdoptParams(), {"file": RawInput(file)})
+
+
+def test_line_ends_and_a_byte_order_mark_are_no_part_of_tokens(tmp_path: Path) -> None:
+    assert parse_vocabulary(b"\xef\xbb\xbf" + "\r\n".join(BERT).encode() + b"\r\n", "vocab.txt") == BERT
+
+
+def test_one_vocabulary_at_a_time(store: ArtifactStore, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / "in" / name).mkdir(parents=True)
+        (tmp_path / "in" / name / "vocab.txt").write_text("\n".join(BERT), encoding="utf-8")
+    (tmp_path / "in" / "notes.txt").write_text("none")
+    given = RawInput(tmp_path / "in")
+    assert list(read_vocabularies(given)) == ["a/vocab.txt", "b/vocab.txt"]
+    with pytest.raises(UserError, match=r"one vocab\.txt.*not 2"):
+        run(adopt, store, AdoptParams(), {"file": given})

@@ -1,0 +1,213 @@
+"""What kind of character each one is: two tables over all of Unicode, looked up for a whole text at once.
+
+`needs_of` says which repairs a text needs, so that those it does not need cost nothing; `counts_of` counts its
+characters by kind. Both are linear and hold one block of the text as an array at a time.
+"""
+
+from __future__ import annotations
+
+import functools
+import unicodedata
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import regex
+
+BLOCK = 2**16
+"""Characters that are looked up at once: so many stay in the cache of a core."""
+
+END = 0x34000
+"""From here on there is nothing but private use, tags, variation selectors and unassigned codes."""
+
+LINE_END = "\r\x0b\x0c\x85\u2028\u2029"
+BLANK = "\t\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
+"""Blanks other than U+0020, as a character class."""
+
+_INVISIBLE = (
+    r"\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Cs}"
+    r"\u034f\u115f\u1160\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U00034000-\U0010ffff"
+)
+INVISIBLE = regex.compile(rf"[{_INVISIBLE}--[\n{LINE_END}{BLANK}]]", regex.VERSION1)
+"""Control, format (zero-width), private-use and unassigned codes, half surrogates, fillers, variation selectors."""
+
+NO_TEXT = regex.compile(r"[^\p{L}\p{M}\p{N}\p{P}\p{Sm}\p{Zs}\n°℃℉Ωµ%‰]")
+"""What is no letter, digit, punctuation mark or sign of a measurement."""
+
+SIMPLIFIED = (
+    "个们来时国会对发说学医药疗诊脏肿疡疯疮疱经动见现问应进这为体点过还没从样开关无间东车门长马鸟鱼龙"
+    "风飞电话语请让认识讲论证该详谢谁读课调谈记设许热爱儿岁妈爷孙亲员报场块坏处备复头实宝审将尔岛师带帮广庆库"
+    "张弹强归当录忆态总恶惊愿战户护损换据摄败断术权条极构标树检欢残毁毕气汉汤沟泪泽洁浆测济浓涛涩润涨渐湿滞满"
+    "灭灯灵炼烂烧烦焕营环疟痈瘫瘾盐监盖矿码确碍种积稳窍笔筛纤红级纪纯纳纸线组细终绍给络绝统继续绿缓缩罗肃肠肤"
+    "肾胀胁胆胜脉脑脓脸腊腻艺节苏荣莲获虑虽蚀补装订训议讯评词译试诱误诸诺谓谨谱负贫质购贵费资赖赶趋跃踪转轮软轻载"
+    "较辅输辩达迁运远违连迟适选递遗邓邻释针钙钟钠钢钾铁铅银锌镜闭闻阳阴阵阶际陆陈险难静韧页顶项顺须顾预领频题颜额颗"
+    "饭饮饱饲饿馆驱验"
+)
+TRADITIONAL = (
+    "個們來時國會對發說學醫藥療診臟腫瘍瘋瘡皰經動見現問應進這為體點過還沒從樣開關無間東車門長馬鳥魚龍"
+    "風飛電話語請讓認識講論證該詳謝誰讀課調談記設許熱愛兒歲媽爺孫親員報場塊壞處備復頭實寶審將爾島師帶幫廣慶庫"
+    "張彈強歸當錄憶態總惡驚願戰戶護損換據攝敗斷術權條極構標樹檢歡殘毀畢氣漢湯溝淚澤潔漿測濟濃濤澀潤漲漸濕滯滿"
+    "滅燈靈煉爛燒煩煥營環瘧癰癱癮鹽監蓋礦碼確礙種積穩竅筆篩纖紅級紀純納紙線組細終紹給絡絕統繼續綠緩縮羅肅腸膚"
+    "腎脹脅膽勝脈腦膿臉臘膩藝節蘇榮蓮獲慮雖蝕補裝訂訓議訊評詞譯試誘誤諸諾謂謹譜負貧質購貴費資賴趕趨躍蹤轉輪軟輕載"
+    "較輔輸辯達遷運遠違連遲適選遞遺鄧鄰釋針鈣鐘鈉鋼鉀鐵鉛銀鋅鏡閉聞陽陰陣階際陸陳險難靜韌頁頂項順須顧預領頻題顏額顆"
+    "飯飲飽飼餓館驅驗"
+)
+"""Characters that only one of the two scripts uses, from those that are frequent."""
+
+CANTONESE = "嘅咗喺嚟哋冇啲嗰佢咁噉嘢攞瞓搵諗谂嘥嗌嘞喎啱"
+"""Characters that hardly anything but written Cantonese uses."""
+
+
+class Need:
+    """What a text needs because it holds a character of that sort: bits of one number (enums are ten times slower)."""
+
+    LINE_ENDS = 1
+    BLANKS = 2
+    INVISIBLE = 4
+    COMPOSITION = 8
+    RADICALS = 16
+    NO_TEXT = 32
+
+
+class Kind:
+    """What a character counts as: places in the list of counts."""
+
+    BLANK = 0
+    SYMBOL = 1
+    DIGIT = 2
+    LETTER = 3
+    HAN = 4
+    SIMPLIFIED = 5
+    TRADITIONAL = 6
+    CANTONESE = 7
+    KANA = 8
+    HANGUL = 9
+
+
+KINDS = 10
+
+
+def needs_of(text: str) -> int:
+    """The repairs that a text needs, as bits of `Need`."""
+    return all_needs([text])[0]
+
+
+def all_needs(texts: Sequence[str]) -> list[int]:
+    """The repairs that each text needs, as bits of `Need`."""
+    needs = np.zeros(len(texts), dtype=np.uint8)
+    for codes, first, borders in _blocks(texts):
+        found = np.bitwise_or.reduceat(_need_table()[codes], borders)
+        needs[first : first + len(borders)] |= found
+    return needs.tolist()
+
+
+def counts_of(text: str) -> list[int]:
+    """How many characters of each `Kind` a text has. Han characters are counted under one of four kinds."""
+    return all_counts([text])[0]
+
+
+def all_counts(texts: Sequence[str]) -> list[list[int]]:
+    """`counts_of` each text."""
+    counts = np.zeros((len(texts), KINDS), dtype=np.int64)
+    for codes, first, borders in _blocks(texts):
+        owner = np.repeat(np.arange(len(borders)), np.diff(borders, append=len(codes)))
+        found = np.bincount(owner * KINDS + _kind_table()[codes], minlength=len(borders) * KINDS)
+        counts[first : first + len(borders)] += found.reshape(-1, KINDS)
+    return counts.tolist()
+
+
+def _blocks(texts: Sequence[str]) -> Iterator[tuple[npt.NDArray[np.uint32], int, npt.NDArray[np.int64]]]:
+    """Codes of texts end to end, about `BLOCK` at once: the codes, the number of the first text among them, and where
+    each text begins. A long text comes in several blocks; one without characters ends a block and has no place in it.
+    """
+    held: list[str] = []
+    size = first = 0
+    for number, text in enumerate(texts):
+        if held and (not text or size + len(text) > BLOCK):
+            yield _laid_out(held, first)
+            held, size = [], 0
+        if not held:
+            first = number
+        if 0 < len(text) <= BLOCK:
+            held.append(text)
+            size += len(text)
+            continue
+        for start in range(0, len(text), BLOCK):
+            yield _laid_out([text[start : start + BLOCK]], number)
+    if held:
+        yield _laid_out(held, first)
+
+
+def _laid_out(texts: Sequence[str], first: int) -> tuple[npt.NDArray[np.uint32], int, npt.NDArray[np.int64]]:
+    codes = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    return codes, first, np.cumsum([0, *map(len, texts[:-1])])
+
+
+def han_of(counts: Sequence[int]) -> int:
+    """The Chinese characters among those counted."""
+    return sum(counts[Kind.HAN : Kind.CANTONESE + 1])
+
+
+def codes_of(text: str, overlap: int = 0) -> Iterator[npt.NDArray[np.uint32]]:
+    """The codes of a text in blocks, each with the first `overlap` characters of the one after it."""
+    for start in range(0, len(text), BLOCK):
+        piece = text if len(text) <= BLOCK else text[start : start + BLOCK + overlap]
+        yield np.frombuffer(piece.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+
+
+@functools.cache
+def radicals() -> dict[int, str]:
+    """Radicals that fonts of PDF files put in the place of whole characters, to those characters."""
+    kangxi = {code: unicodedata.normalize("NFKC", chr(code)) for code in range(0x2F00, 0x2FD6)}
+    # Unicode's EquivalentUnifiedIdeograph, for those of the supplement that stand for a character of today.
+    supplement = zip(
+        "⺟⺠⻁⻄⻅⻆⻉⻋⻑⻓⻔⻗⻘⻙⻚⻛⻜⻝⻢⻣⻤⻥⻦⻧⻨⻩⻬⻮⻰⻳",
+        "母民虎西见角贝车長长门雨青韦页风飞食马骨鬼鱼鸟卤麦黄齐齿龙龟",
+        strict=True,
+    )
+    return kangxi | {ord(radical): character for radical, character in supplement}
+
+
+@functools.cache
+def _need_table() -> npt.NDArray[np.uint8]:
+    table = np.zeros(0x110000, dtype=np.uint8)
+    table[END:] = Need.INVISIBLE | Need.NO_TEXT
+    _mark(table, INVISIBLE, Need.INVISIBLE)
+    _mark(table, NO_TEXT, Need.NO_TEXT)
+    _mark(table, regex.compile(f"[{LINE_END}]"), Need.LINE_ENDS)
+    _mark(table, regex.compile(f"[{BLANK}]"), Need.BLANKS)
+    # Marks and vowels of jamo may combine with what stands before them.
+    _mark(table, regex.compile(r"[\p{M}\u1160-\u11ff]"), Need.COMPOSITION)
+    changed = [code for code in range(END) if not unicodedata.is_normalized("NFC", chr(code))]
+    table[changed] |= np.uint8(Need.COMPOSITION)
+    table[list(radicals())] |= np.uint8(Need.RADICALS)
+    return table
+
+
+@functools.cache
+def _kind_table() -> npt.NDArray[np.uint8]:
+    table = np.full(0x110000, Kind.SYMBOL, dtype=np.uint8)
+    for pattern, kind in (
+        (r"[\s\u2500-\u257f]", Kind.BLANK),  # the rules of a table are as good as blanks
+        (r"\p{N}", Kind.DIGIT),
+        (r"[\p{L}\p{M}]", Kind.LETTER),
+        (r"\p{Han}", Kind.HAN),
+        (f"[{SIMPLIFIED}]", Kind.SIMPLIFIED),
+        (f"[{TRADITIONAL}]", Kind.TRADITIONAL),
+        (f"[{CANTONESE}]", Kind.CANTONESE),
+        (r"[\p{Hiragana}\p{Katakana}]", Kind.KANA),
+        (r"\p{Hangul}", Kind.HANGUL),
+    ):
+        for match in regex.finditer(f"(?:{pattern})+", _all_characters()):
+            table[match.start() : match.end()] = kind
+    return table
+
+
+def _mark(table: npt.NDArray[np.uint8], pattern: regex.Pattern[str], need: int) -> None:
+    for match in pattern.finditer(_all_characters()):
+        table[match.start() : match.end()] |= np.uint8(need)
+
+
+@functools.cache
+def _all_characters() -> str:
+    return "".join(map(chr, range(END)))

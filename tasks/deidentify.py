@@ -1,0 +1,108 @@
+"""Stage `deidentify`: identifiers of persons in clinical text give way to typed placeholders.
+
+What counts as one, and how it is found, is in tasks/identifiers.py and tasks/person_names.py. Rules miss some: measured
+figures are in benchmarks/results, and text that must not leak goes past a person too. Time grows with the characters,
+memory with one part.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from infra.artifacts import Artifact, Part
+from infra.builds import PartWriter
+from infra.stage import Output, StageParams, stage
+from tasks.documents import document_id
+from tasks.identifiers import find_identifiers, names_of, replace
+
+
+def deidentify(text: str) -> tuple[str, dict[str, int]]:
+    """The text with a placeholder such as 〔手机号〕 for each identifier, and how many of each type there were.
+
+    The types are the keys of `tasks.identifiers.PLACEHOLDERS`; those that do not occur are not counted. Doing it again
+    changes nothing.
+    """
+    treatment = Treatment()
+    return treatment.of(text), dict(treatment.counts)
+
+
+@dataclass
+class Treatment:
+    """Replaces identifiers in the texts of one document; a name found in one of them is known in the others."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    names: set[str] = field(default_factory=set)
+
+    def of(self, text: str) -> str:
+        """The text with placeholders."""
+        while found := find_identifiers(text, self.names):  # what stands beside one may become one: each round
+            self.counts.update(identifier.type for identifier in found)  # leaves less text
+            self.names |= names_of(text, found)
+            text = replace(text, found)
+        return text
+
+    def of_value(self, key: str, value: Any) -> Any:
+        """A value of `meta`. Keys stay, and are read as cues: {"姓名": …}, {"住院号": …}."""
+        if isinstance(value, dict):
+            return {name: self.of_value(name, inner) for name, inner in value.items()}
+        if isinstance(value, list):
+            return [self.of_value(key, inner) for inner in value]
+        if isinstance(value, bool) or not isinstance(value, str | int):
+            return value
+        clear, cue = str(value), f"{key}："
+        found = [i for i in find_identifiers(cue + clear, self.names) if i.start >= len(cue)]
+        self.counts.update(identifier.type for identifier in found)
+        self.names |= names_of(cue + clear, found)
+        treated = self.of(replace(cue + clear, found)[len(cue) :])
+        return value if treated == clear else treated
+
+
+class DeidentifyParams(StageParams):
+    """Which documents are treated."""
+
+    sources: tuple[str, ...] = ("emr", "dialogue")
+    """Sources whose documents are treated; those of others pass as they are."""
+
+
+@stage(name="deidentify", version=1, params=DeidentifyParams, tables=("documents",))
+def deidentify_documents(inputs: Mapping[str, Artifact], params: DeidentifyParams, out: Output) -> None:
+    """Treat title, text and the values of `meta` in `inputs["documents"]`, part by part."""
+    out.map(deidentify_part, inputs["documents"].parts("documents"), params)
+
+
+def deidentify_part(part: PartWriter, documents: Part, params: DeidentifyParams) -> None:
+    """Treat one part. The counters tell types and numbers; nothing that was replaced is written anywhere."""
+    table = documents.read()
+    part.count("documents_in", table.num_rows)
+    if not set(table["source"].unique().to_pylist()) & set(params.sources):
+        part.write("documents", table)
+        return
+    rows = []
+    for row in table.to_pylist():
+        if row["source"] in params.sources:
+            row, counts = _treat(row)
+            for kind, number in counts.items():
+                part.count(f"replaced_{kind}", number)
+            part.count("documents_treated")
+            part.count("documents_changed", int(bool(counts)))
+        rows.append(row)
+    part.write("documents", rows)
+
+
+def _treat(row: dict[str, Any]) -> tuple[dict[str, Any], Counter[str]]:
+    treatment = Treatment()
+    title, text, meta = row["title"], row["text"], json.loads(row["meta"])
+    known = -1
+    while known < len(treatment.names):  # again where the text named somebody whom the title names too
+        known = len(treatment.names)
+        meta = treatment.of_value("", meta)
+        title, text = treatment.of(title), treatment.of(text)
+    if not treatment.counts:
+        return row, treatment.counts
+    written = json.dumps(meta, ensure_ascii=False, sort_keys=True)
+    doc_id = document_id(row["source"], title, text)
+    return {**row, "doc_id": doc_id, "title": title, "text": text, "meta": written}, treatment.counts

@@ -1,0 +1,164 @@
+"""Which encoding a file is in: UTF-8, UTF-16 or GB18030, told from samples of its bytes."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections import Counter
+from collections.abc import Callable
+
+from tasks.slices import Slice
+
+SAMPLE = 1 << 18
+"""Bytes that an encoding is told from."""
+
+WINDOWS = 16
+"""Places of a big file that the sample is taken from."""
+
+LINE_SAFE = (
+    "utf-8",
+    "utf-8-sig",
+    "gb18030",
+    "gbk",
+    "gb2312",
+    "big5",
+    "big5hkscs",
+    "cp950",
+    "ascii",
+    "latin-1",
+    "cp1252",
+)
+"""Encodings in which the bytes of a line end and of a comma occur in no other character."""
+
+WIDE = ("utf-16", "utf-16-le", "utf-16-be")
+
+KNOWN = {codecs.lookup(name).name: name for name in (*LINE_SAFE, *WIDE)}
+"""The encodings that are read, by the name that Python gives them."""
+
+_WIDER = {"utf-8-sig": "utf-8", "gb2312": "gb18030", "gbk": "gb18030"}
+"""Who says the one often means the other, which holds it whole."""
+
+_USUAL = re.compile("[\t\n\r -~\u00a0-\u04ff\u2000-\u27ff\u3000-\u9fff\uff00-\uffef]")
+
+_UTF_8_HAN = re.compile(rb"[\xe0-\xf4][\x80-\xbf]{2}")
+
+_CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}["']?\s{0,9}([A-Za-z0-9_:.-]{1,40})""", re.IGNORECASE)
+
+
+def detect_encoding(sample: bytes) -> str:
+    """UTF-8, UTF-16 (by its mark, or by zero bytes at every other place) or GB18030, by what most lines are.
+
+    A line of GB18030 is hardly ever valid UTF-8, while most of UTF-8 passes for GB18030: UTF-8 is asked first.
+    """
+    if sample.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16-le" if sample.startswith(codecs.BOM_UTF16_LE) else "utf-16-be"
+    even, odd = sample[::2].count(0), sample[1::2].count(0)
+    if even + odd > len(sample) // 50 and max(even, odd) > 9 * min(even, odd):
+        wide = "utf-16-be" if even > odd else "utf-16-le"
+        text = sample.decode(wide, "replace")
+        if len(_USUAL.findall(text)) > 0.9 * len(text):  # else they are stray zeros
+            return wide
+    lines = without_cut_character(sample).split(b"\n")
+    votes = Counter(line_encoding(line, "utf-8") for line in lines if not line.isascii())
+    return "gb18030" if votes["gb18030"] > votes["utf-8"] else "utf-8"
+
+
+def line_encoding(line: bytes, of_file: str) -> str | None:
+    """What a line is in: UTF-8 or GB18030 whatever of the two its file is in; None where it is in neither.
+
+    A line of UTF-8 with a broken byte may pass for GB18030, and every character of it would be wrong; so GB18030
+    is believed only where most of the line is no UTF-8. Two letters of GB18030 may pass for one Greek or Arabic
+    letter of UTF-8, but hardly for a character of three bytes; so in a file of GB18030 those letters do not count.
+    """
+    if of_file not in ("utf-8", "gb18030"):
+        return next((name for name in (of_file, "utf-8") if _is(line, name)), None)
+    if of_file == "gb18030" and not _UTF_8_HAN.search(line) and _is(line, "gb18030"):
+        return "gb18030"  # the usual case, found fast
+    if _is(line, "utf-8") and (of_file == "utf-8" or max(line.decode()) >= "\u0800" or not _is(line, "gb18030")):
+        return "utf-8"
+    text = line.decode("utf-8", "replace")
+    foreign = len(text) - len(text.encode("ascii", "ignore"))
+    return "gb18030" if text.count("\ufffd") * 4 >= foreign and _is(line, "gb18030") else None
+
+
+def _is(data: bytes, encoding: str) -> bool:
+    try:
+        data.decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def decodes(data: bytes, encoding: str) -> bool:
+    """Whether bytes, which may end within a character, are text of an encoding."""
+    try:
+        codecs.getincrementaldecoder(encoding)().decode(data)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def encoding_of(piece: Slice, sample: Callable[[], bytes]) -> str:
+    """The encoding of a slice: the one it names, else that of the sample, of HTML what its head says if that fits.
+
+    UTF-16 is given with its byte order, as only a file's beginning tells it.
+    """
+    said = _WIDER.get(piece.encoding, piece.encoding)
+    if said and said != "utf-16":
+        return said
+    data = sample()
+    if said == "utf-16":
+        return "utf-16-be" if data.startswith(codecs.BOM_UTF16_BE) else "utf-16-le"
+    told = _CHARSET.search(data[:4096]) if piece.kind == "html" else None
+    if told and not data.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        try:
+            name = KNOWN[codecs.lookup(told[1].decode()).name]
+        except LookupError:
+            return detect_encoding(data)
+        name = _WIDER.get(name, name)
+        if name not in (*WIDE, "latin-1", "cp1252", "ascii") and decodes(data, name):
+            return name
+    return detect_encoding(data)
+
+
+def sample_windows(read_at: Callable[[int, int], bytes], size: int) -> bytes:
+    """Whole lines from the beginning of a file and from places all over it: the same for any cut of the file."""
+    if size <= SAMPLE:
+        return read_at(0, size)
+    width = SAMPLE // WINDOWS
+    head = read_at(0, width)
+    if b"\0" in head:  # cutting at line ends would tear the byte pairs of UTF-16 apart
+        return read_at(0, SAMPLE)
+    starts = (size * window // WINDOWS for window in range(1, WINDOWS))
+    return b"\n".join([_to_last_end(head), *(_whole_characters(read_at(start, width)) for start in starts)])
+
+
+def _whole_characters(window: bytes) -> bytes:
+    """What of a window begins and ends with a line; with long lines, between bytes that are characters of their own in
+    every encoding; else what of it is UTF-8, which alone tells where its characters begin."""
+    if window.count(b"\n") > 1:
+        return _to_last_end(window.partition(b"\n")[2])
+    borders = [found.start() for found in _BORDER.finditer(window)]
+    if len(borders) > 1:
+        return window[borders[0] : borders[-1]]
+    inner = without_cut_character(window.lstrip(bytes(range(0x80, 0xC0))))
+    return inner if _is(inner, "utf-8") else b""
+
+
+def _to_last_end(window: bytes) -> bytes:
+    return window.rpartition(b"\n")[0] or without_cut_character(window)
+
+
+def without_cut_character(data: bytes) -> bytes:
+    """Bytes that end with a whole character, if they are UTF-8 or GB18030."""
+    for encoding in ("utf-8", "gb18030"):
+        decoder = codecs.getincrementaldecoder(encoding)()
+        try:
+            decoder.decode(data)
+        except UnicodeDecodeError:
+            continue
+        return data[: len(data) - len(decoder.getstate()[0])]
+    return data
+
+
+_BORDER = re.compile(rb"[\t\n\r -/]")

@@ -1,0 +1,115 @@
+"""Joins lines that were broken at the width of a page, as scanned books have them.
+
+A text has such lines when many of its widest ones end about the same width and without a mark. There the break after
+such a line goes if the sentence plainly runs on: the line ends no sentence, the next begins no heading, list or
+label. What would not be told apart from verse, tables and lists stays as it is.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+import regex
+
+MIN_WIDTH, MAX_WIDTH = 28, 240
+"""Widths of a page in halves of a Chinese character: the narrow columns of a textbook have 14 characters."""
+
+WIDER = 50
+"""One line in so many may be wider than the page."""
+
+_ENDS_SENTENCE = "。！？!?；;…：:∶.．"
+_CLOSERS = "”’」』）)]】》〉\"'"
+_PAUSE = regex.compile(r"[，。、；：！？∶,;:!?…（）《》“”]")
+_BLANK_BETWEEN_CELLS = regex.compile(r"(?<=[^\s\p{P}]) (?=\S)")
+_BLANK_BETWEEN_WORDS = regex.compile(r"(?<=[\p{Latin}\p{Greek}]) (?=[\p{Latin}\p{Greek}(])")
+_RULE = regex.compile(r"[|│┃\u2500-\u257f]")
+_COUNT = "[一二三四五六七八九十百千零〇]"
+_BEGINS_ANEW = regex.compile(
+    rf"[\p{{M}}\\★☆●○■◆◇▲△▪※•·*\-—–~#<>|│┃\u2500-\u257f【〔〖\[]"
+    rf"|第(?:{_COUNT}|\d){{1,6}}[章节篇条卷回部课讲]"
+    rf"|[（(〈]{_COUNT}{{1,3}}[)）〉]|{_COUNT}{{1,3}}[、.．)）]"
+    r"|[（(]?\d{1,3}[、)）]|\d{1,2}(?:[.．]\d{1,2})*[.．](?!\d)|\d{1,2}(?:\.\d{1,2}){1,3} "
+    r"|[\u2460-\u24ff\u2776-\u2793\u3220-\u3229\u3280-\u3289]|[A-Za-z][.、)）]|[\u2160-\u217f][.、 ]"
+    r"|\p{Han}{1,6}[：:∶]"
+)
+_LATIN_WORD = regex.compile(r"[\p{Latin}\p{Greek}\d\-]{1,20}")
+_BROKEN_WORD = regex.compile(r"\p{Ll}{2}-\Z")
+_NO_BLANK_AFTER, _NO_BLANK_BEFORE = "([{<-/", ")]}>.,;:!?%-/"
+
+
+def join_lines(text: str) -> str:
+    """The text with the lines of its sentences joined; all its characters but white space and hyphens stay."""
+    lines = text.split("\n")
+    if len(lines) < 3:
+        return text
+    is_full = _full_lines(lines)
+    if not is_full:
+        return text
+    pieces = [lines[0]]
+    for last, full, line in zip(lines, is_full, lines[1:], strict=False):
+        if full and _runs_on(last, line):
+            if last[-1] == "-" and _BROKEN_WORD.search(last) and line[0].islower():
+                pieces[-1] = pieces[-1][:-1]
+            pieces.append(_between(last[-1], line[0]))
+        else:
+            pieces.append("\n")
+        pieces.append(line)
+    return "".join(pieces)
+
+
+def _full_lines(lines: list[str]) -> list[bool]:
+    """Which lines were broken at the width of the page; none where no such width can be seen."""
+    widths = [_width(line) for line in lines]
+    page = sorted(widths, reverse=True)[len(lines) // WIDER]
+    slack = max(4, page // 10)
+    if not MIN_WIDTH <= page <= MAX_WIDTH:
+        return []
+    is_full = [abs(width - page) <= slack for width in widths]
+    for place in range(len(lines) - 1):  # a Latin word that does not fit goes to the next line whole
+        word = None if is_full[place] else _LATIN_WORD.match(lines[place + 1])
+        if word and widths[place] < page <= widths[place] + word.end() + slack:
+            is_full[place] = True
+    running = [line for line, full in zip(lines, is_full, strict=True) if full and not _ends_sentence(line)]
+    count = sum(is_full)
+    # Verse and items end in a mark, line by line; a page breaks its lines wherever they are full.
+    unmarked = sum(unicodedata.category(line[-1])[0] != "P" for line in running)
+    is_broken = count >= max(2, len(lines) // 5) and len(running) * 3 >= count and unmarked * 2 >= len(running)
+    return is_full if is_broken else []
+
+
+def _runs_on(last: str, line: str) -> bool:
+    return (
+        not _ends_sentence(last)
+        and not _BEGINS_ANEW.match(line)
+        and _is_prose(last, line)
+        and not (_is_row(last) and _is_row(line))
+    )
+
+
+def _ends_sentence(line: str) -> bool:
+    return (line.rstrip(_CLOSERS) or line)[-1] in _ENDS_SENTENCE
+
+
+def _is_prose(last: str, line: str) -> bool:
+    """Whether one of them holds a pause, as verse without marks does not, or they run on in small letters."""
+    return bool(_PAUSE.search(last) or _PAUSE.search(line)) or (last[-1].isalpha() and line[0].islower())
+
+
+def _is_row(line: str) -> bool:
+    """Whether a line looks like a row of a table: cells with blanks between them, or rules."""
+    if _RULE.search(line):
+        return True
+    if line.count(" ") < 2:
+        return False
+    return len(_BLANK_BETWEEN_CELLS.findall(line)) - len(_BLANK_BETWEEN_WORDS.findall(line)) >= 2
+
+
+def _width(line: str) -> int:
+    return 2 * len(line) - len(line.encode("ascii", "ignore"))
+
+
+def _between(last: str, first: str) -> str:
+    """What takes the place of a line break: a blank between words, nothing beside Chinese."""
+    if last in _NO_BLANK_AFTER or first in _NO_BLANK_BEFORE:
+        return ""
+    return "" if any(unicodedata.east_asian_width(c) in "WF" for c in (last, first)) else " "

@@ -1,0 +1,139 @@
+"""Stage `near`: near duplicates among the texts of a corpus, and the text of each cluster that stays.
+
+    documents → sketches (a part each) → candidates (a band each) → near (a bucket of clusters each)
+
+Candidates whose fingerprints differ too much are put aside. The rest is verified by true Jaccard similarity and
+clustered (`tasks/clusters.py`), in buckets of whole clusters whose texts are gathered first, part by part.
+
+Time grows with the candidates and their texts. Memory: the candidate pairs (40 bytes each), a part of documents, or a
+bucket of clusters (`CHARACTERS_A_BUCKET`, but at least the largest cluster).
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping, Sequence
+
+import fsspec
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from infra import schemas
+from infra.artifacts import Artifact, Part
+from infra.builds import PartWriter
+from infra.stage import Output, stage
+from tasks.candidates import ONE, OTHER, ends, promising_pairs
+from tasks.clusters import components, verified_clusters
+from tasks.comparable import key_of
+from tasks.comparable_batch import comparables
+from tasks.packed import packed, unpacked
+from tasks.sketches import KEY, NearParams
+
+CHARACTERS_A_BUCKET = 1 << 25
+
+
+@stage(name="near", version=1, params=NearParams, tables=("near",), unit="unit")
+def near(inputs: Mapping[str, Artifact], params: NearParams, out: Output) -> None:
+    """Texts to drop for others: `inputs` are documents, their sketches and the candidates among them."""
+    documents, found = inputs["documents"], inputs["sketches"]
+    pairs = inputs["candidates"].scan().unique().collect()
+    if params.threshold is None or pairs.is_empty():
+        return
+    texts = _texts_in(pairs, found)
+    pairs = promising_pairs(pairs, texts, params.threshold)
+    if pairs.is_empty():
+        return
+    texts = _with_buckets(texts, pairs)
+    buckets = int(texts["bucket"].max()) + 1  # type: ignore[arg-type]
+    out.count("candidate_pairs", len(pairs))
+    scratch = out.build.scratch
+    out.map(gather_texts, _wanted_by_part(texts, documents.parts("documents")), scratch)
+    sides = pairs.join(texts.select("place", "bucket"), left_on="one", right_on="place")
+    work = [
+        (bucket, packed(sides.filter(pl.col("bucket") == bucket).select("one", "other"))) for bucket in range(buckets)
+    ]
+    out.map(cluster_bucket, work, len(documents.parts("documents")), scratch, params)
+
+
+def _texts_in(pairs: pl.DataFrame, found: Artifact) -> pl.DataFrame:
+    """The texts of the pairs, by key: a row of the corpus that holds each, its length and its fingerprint."""
+    sides = pl.concat([pairs.select(ONE).rename(_back(ONE)), pairs.select(OTHER).rename(_back(OTHER))]).unique()
+    rows = found.scan().select(*KEY, "characters", "fingerprint").with_row_index("row")
+    known = rows.join(sides.lazy(), on=KEY, how="semi").collect()
+    return known.sort(*KEY, "row").unique(KEY, keep="first", maintain_order=True).with_row_index("place")
+
+
+def _back(names: Sequence[str]) -> dict[str, str]:
+    return dict(zip(names, KEY, strict=True))
+
+
+def _with_buckets(texts: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
+    """The texts that are still in a pair, each in the bucket of its component, with the components in order of their
+    smallest key."""
+    component = components(len(texts), *ends(pairs))
+    paired = pl.concat([pairs["one"], pairs["other"]]).unique()
+    kept = texts.with_columns(component=pl.Series(component)).filter(pl.col("place").is_in(paired.implode()))
+    sizes = kept.group_by("component").agg(pl.col("characters").cast(pl.UInt64).sum()).sort("component")
+    filled = sizes["characters"].cum_sum() - sizes["characters"]
+    sizes = sizes.select("component", bucket=filled // CHARACTERS_A_BUCKET)
+    # Empty numbers would be empty units of work.
+    sizes = sizes.with_columns(bucket=pl.col("bucket").rank("dense") - 1)
+    return kept.join(sizes, on="component").sort("place")
+
+
+def _wanted_by_part(texts: pl.DataFrame, parts: Sequence[Part]) -> list[tuple[int, Part, bytes]]:
+    """For each part of documents its number, the part, and which rows go to which bucket."""
+    borders = np.cumsum([part.rows for part in parts])
+    rows = texts["row"].to_numpy().astype(np.int64)
+    part_of = np.searchsorted(borders, rows, side="right")
+    placed = texts.select("place", "bucket").with_columns(
+        part=pl.Series(part_of), row=pl.Series(rows - np.concatenate([[0], borders])[part_of])
+    )
+    wanted = {key[0]: frame for key, frame in placed.partition_by("part", as_dict=True).items()}
+    return [
+        (number, part, packed(wanted[number].select("row", "place", "bucket").sort("bucket", "row")))
+        for number, part in enumerate(parts)
+        if number in wanted
+    ]
+
+
+def gather_texts(writer: PartWriter, work: tuple[int, Part, bytes], scratch: str) -> None:
+    """Put the wanted texts of one part into a file for each bucket."""
+    number, part, wanted = work
+    texts = part.read(columns=["text"])["text"]
+    for (bucket,), frame in unpacked(wanted).partition_by("bucket", as_dict=True).items():
+        forms = comparables(texts.take(pa.array(frame["row"])).to_pylist())
+        with fsspec.open(_bucket_file(scratch, int(bucket), number), "wb") as file:
+            frame.select("place").with_columns(form=pl.Series(forms, dtype=pl.String)).write_parquet(file)
+    writer.count("texts_compared", len(unpacked(wanted)))
+
+
+def cluster_bucket(writer: PartWriter, work: tuple[int, bytes], parts: int, scratch: str, params: NearParams) -> None:
+    """Verify and cluster the pairs of one bucket."""
+    assert params.threshold is not None, "without a threshold there are no pairs"
+    bucket, packed = work
+    pairs = unpacked(packed)
+    frames = []
+    for number in range(parts):
+        path = _bucket_file(scratch, bucket, number)
+        filesystem, location = fsspec.core.url_to_fs(path)
+        if filesystem.exists(location):
+            with fsspec.open(path, "rb") as file:
+                frames.append(pl.read_parquet(file))
+    texts = pl.concat(frames).sort("place")
+    forms = texts["form"].to_list()
+    place = texts["place"].to_numpy()
+    one, other = (np.searchsorted(place, side) for side in ends(pairs))
+    keys = np.frombuffer(b"".join(map(key_of, forms)), dtype=">u8").astype(np.uint64).reshape(-1, 2)
+    drops = verified_clusters(forms, one, other, params.threshold, params.shingle)
+    gone = np.array([drop[0] for drop in drops], dtype=np.int64)
+    stays = np.array([drop[1] for drop in drops], dtype=np.int64)
+    columns = [keys[gone, 0], keys[gone, 1], keys[stays, 0], keys[stays, 1], np.array([drop[2] for drop in drops])]
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schemas.NEAR, strict=True)]
+    writer.write("near", pa.Table.from_arrays(arrays, names=schemas.NEAR.names))
+    writer.count("near_duplicate_texts", len(drops))
+
+
+def _bucket_file(scratch: str, bucket: int, number: int) -> str:
+    return posixpath.join(scratch, f"bucket-{bucket:05d}-{number:06d}.parquet")

@@ -1,0 +1,39 @@
+"""Pages about artifacts: one HTML file each, which needs nothing from elsewhere."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from infra.builds import ArtifactBuild
+
+
+def render(template: Path, **values: Any) -> str:
+    """The page of a template; everything that is put in is escaped, and a value that is missing is an error."""
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["number"] = lambda value: f"{value:,}"
+    environment.filters["megabytes"] = lambda value: f"{value / 1e6:,.2f}"
+    environment.filters["percent"] = lambda value: f"{100 * value:.2f} %"
+    return environment.from_string(template.read_text(encoding="utf-8")).render(**values)
+
+
+def add_report(build: ArtifactBuild, page: str, summary: Mapping[str, Any], table: Sequence[Mapping[str, Any]]) -> None:
+    """Put a page, all its figures and its main table beside the tables of an artifact: `report.html`, `summary.json`
+    and `table.json`, which the runner shows."""
+    files = {
+        "report.html": page,
+        "summary.json": json.dumps(summary, ensure_ascii=False, indent=1),
+        "table.json": json.dumps(table, ensure_ascii=False, indent=1),
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in files.items():
+            file = Path(folder, name)
+            file.write_text(text, encoding="utf-8")
+            build.add_file(name, file)

@@ -1,0 +1,126 @@
+"""Which documents are dropped, and why: every rule has its bound in the profile."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from tasks.characters import Kind, codes_of, han_of
+from tasks.clean_profile import CleanProfile
+from tasks.language import is_kept, tell_language
+
+PHRASE = 10
+"""Characters of the phrases whose repetition is measured."""
+
+MIN_FOR_REPETITION = 200
+"""Characters; in shorter documents any repetition makes a large share."""
+
+MIN_LINE = 6
+"""Characters of the lines whose repetition is measured: turns such as 好的 and 谢谢 may come as often as they like."""
+
+_RULED = re.compile(r"([^\w\s])\1{4,}")
+
+Problem = tuple[str, str]
+"""Reason and detail."""
+
+
+def problem_of(text: str, raw: str, rules: CleanProfile, counts: Sequence[int]) -> Problem | None:
+    """Why a cleaned document is dropped, or None.
+
+    Args:
+        text: what cleaning left.
+        raw: what it was before, where characters lost in decoding can still be counted.
+        rules: the profile.
+        counts: its characters by `Kind`.
+    """
+    if not text:
+        return "empty", "nothing is left after cleaning"
+    if len(text) < rules.min_characters:
+        return "too_short", f"{len(text)} characters, at least {rules.min_characters} are asked for"
+    replaced = raw.count("\ufffd") / len(raw)
+    if replaced > rules.max_replaced:
+        return "garbled", f"{replaced:.1%} replacement characters, at most {rules.max_replaced:.1%} are allowed"
+    return _problem_of_characters(text, rules, counts) or _problem_of_repetition(text, rules)
+
+
+def repeated_lines(text: str) -> float:
+    """Share of the characters that stand in lines which stood there before."""
+    seen: set[str] = set()
+    repeated = 0
+    for line in text.split("\n"):
+        if len(line) < MIN_LINE:
+            continue
+        if line in seen:
+            repeated += len(line)
+        seen.add(line)
+    return repeated / len(text)
+
+
+def repeated_phrase(text: str, bound: float = 0.0) -> tuple[float, str]:
+    """The most frequent phrase of `PHRASE` characters: the share of the text that it makes up, and itself.
+
+    Phrases are counted by a hash in buckets, in linear time. Only where the fullest one is beyond the bound it is
+    looked into; otherwise the answer is 0.
+    """
+    bits = min(16, max(12, len(text).bit_length()))
+    counts = np.zeros(2**bits, dtype=np.int64)
+    for hashes in _phrase_hashes(text):
+        counts += np.bincount(hashes >> np.uint32(32 - bits), minlength=len(counts))
+    fullest = int(counts.argmax())
+    if int(counts[fullest]) * PHRASE <= bound * len(text):
+        return 0.0, ""
+    kept = [hashes[hashes >> np.uint32(32 - bits) == fullest] for hashes in _phrase_hashes(text)]
+    values, amounts = np.unique(np.concatenate(kept), return_counts=True)
+    best = int(amounts.argmax())
+    return min(1.0, int(amounts[best]) * PHRASE / len(text)), _phrase_of(text, values[best])
+
+
+def _problem_of_characters(text: str, rules: CleanProfile, counts: Sequence[int]) -> Problem | None:
+    language = tell_language(counts)
+    if not is_kept(language, rules.languages):
+        return "language", f"the script is that of {language}, {', '.join(rules.languages)} are asked for"
+    visible = max(1, len(text) - counts[Kind.BLANK])
+    han = han_of(counts) / visible
+    if han < rules.min_han_share:
+        return "little_chinese", f"{han:.0%} Chinese characters, at least {rules.min_han_share:.0%} are asked for"
+    symbols = (counts[Kind.SYMBOL] + counts[Kind.DIGIT]) / visible
+    if symbols > rules.max_symbol_share:
+        return "symbols", f"{symbols:.0%} digits and symbols, at most {rules.max_symbol_share:.0%} are allowed"
+    return None
+
+
+def _problem_of_repetition(text: str, rules: CleanProfile) -> Problem | None:
+    if len(text) < MIN_FOR_REPETITION:
+        return None
+    if rules.max_repeated_lines < 1 and (share := repeated_lines(text)) > rules.max_repeated_lines:
+        return "repeated_lines", f"{share:.0%} stood there before, at most {rules.max_repeated_lines:.0%} are allowed"
+    if rules.max_repeated_phrase < 1:
+        share, phrase = repeated_phrase(text, rules.max_repeated_phrase)
+        if len(set(phrase)) == 1 and _RULED.search(phrase):  # a table with its rules, a line of dots to a page number
+            share, phrase = repeated_phrase(_RULED.sub("", text), rules.max_repeated_phrase)
+        if share > rules.max_repeated_phrase:
+            return "repeated_phrase", f"{phrase!r} makes {share:.0%}, {rules.max_repeated_phrase:.0%} are allowed"
+    return None
+
+
+def _phrase_hashes(text: str) -> Iterator[npt.NDArray[np.uint32]]:
+    """A hash of the phrase at each place, block by block: characters joined to twos, fours, eights and tens."""
+    for codes in codes_of(text, overlap=PHRASE - 1):
+        two = codes[:-1] * np.uint32(0x9E3779B1) + codes[1:]
+        four = two[:-2] * np.uint32(0x85EBCA6B) + two[2:]
+        eight = four[:-4] * np.uint32(0xC2B2AE35) + four[4:]
+        yield (eight[:-2] * np.uint32(0x27D4EB2F) + two[8:]) * np.uint32(0x165667B1)
+
+
+def _phrase_of(text: str, value: np.uint32) -> str:
+    start = 0
+    for hashes in _phrase_hashes(text):
+        found = np.flatnonzero(hashes == value)
+        if found.size:
+            place = start + int(found[0])
+            return text[place : place + PHRASE]
+        start += len(hashes)
+    return ""

@@ -1,0 +1,168 @@
+"""The rules that take something out of a text, one after the other, until nothing is left to take.
+
+A rule runs only where the text holds what it looks for, and a text that no rule changed is read once. Every pattern
+is linear in the text: it stops at what may begin another match, or at a bound.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from collections import Counter
+
+from tasks.boilerplate import without_boilerplate
+from tasks.characters import BLANK, INVISIBLE, LINE_END, NO_TEXT, Need, needs_of, radicals
+from tasks.clean_profile import PROFILES, CleanProfile
+from tasks.line_joining import join_lines
+from tasks.simplify import simplify
+
+MAX_PASSES = 8
+"""After so many uncovered layers a text is no document but an attack: its markup characters all go.
+
+What does not settle after as many more is given up: nothing is left of it, and the document is dropped as empty.
+"""
+
+MAX_JOINS = 4
+"""Joins, each after what the one before brought together; a text that asks for more is no prose with broken lines."""
+
+# Tags are known by their names and attributes: "收缩压<a 且 b>c" is none.
+_ATTRIBUTES = r"(?:\s[^<>\n=]{0,100}=[^<>\n]{0,500})?\s*/?>"
+_BLOCK = re.compile(
+    r"</?(?:p|br|div|li|ul|ol|tr|table|h[1-6]|hr|section|article|blockquote|pre|dd|dt|dl|title)" + _ATTRIBUTES,
+    re.IGNORECASE,
+)
+_TAG = re.compile(
+    r"</?(?:a|b|i|u|s|em|strong|span|font|img|sup|sub|small|big|td|th|tbody|thead|html|head|body|meta|link|script|style|"
+    r"input|form|label|center|code|iframe|video|audio|source|button|option|select|textarea|del|ins|mark|nav|header|"
+    r"footer|main|o:p)" + _ATTRIBUTES + r"|<!--[^<>]{0,500}-->",
+    re.IGNORECASE,
+)
+_SCRIPT_BORDER = re.compile(r"<(/?)(script|style)" + _ATTRIBUTES, re.IGNORECASE)
+_AMPERSANDS = re.compile(r"&(?:(?:amp|#38|#x26);)+", re.IGNORECASE)
+# Without a semicolon only what pages leave unfinished often: "a=1&para=2" is no paragraph sign.
+_ENTITY = re.compile(
+    r"&(?:#\d{1,7};|#[xX][0-9a-fA-F]{1,6};|[A-Za-z]\w{1,31};|(?:nbsp|lt|gt|quot)(?![A-Za-z=;]))", re.ASCII
+)
+_ADDRESS = re.compile(
+    r"(?:https?://|www\.)[\w\-./?%&=#:~+,;@!]+|(?<![\w.+\-])[\w.+\-]{1,64}@[\w\-]{1,64}(?:\.[\w\-]{1,64})+",
+    re.ASCII | re.IGNORECASE,
+)
+_LINE_END = re.compile(f"\r\n|[{LINE_END}]")
+_BLANK = re.compile(f"[{BLANK}]")
+_NO_MARKUP = str.maketrans("", "", "<>&@")
+
+
+def clean_text(text: str, profile: str | CleanProfile = "ehealth") -> str:
+    """The text after the rules of a profile; cleaning it again changes nothing.
+
+    Raises:
+        KeyError: there is no profile of that name.
+    """
+    return clean_counted(text, PROFILES[profile] if isinstance(profile, str) else profile, Counter())
+
+
+def clean_counted(text: str, rules: CleanProfile, removed: Counter[str], needs: int | None = None) -> str:
+    """`clean_text`, which adds to `removed` what each rule took away; `needs` are those of the text, if known.
+
+    Taking something away may uncover more ("&amp;lt;b>", "<<b>b>"): the rules run until none finds anything.
+    """
+    tidy = None  # the text after the rules for lines, which have nothing more to do in it
+    for _ in range(2):
+        for _ in range(MAX_PASSES):
+            text = _tidy_characters(text, rules, removed, needs_of(text) if needs is None else needs)
+            needs = None
+            bare = _strip(text, rules, removed)
+            if bare != text:
+                text = bare
+                continue
+            text = simplify(text) if rules.simplify else text
+            if text == tidy:
+                return text
+            tidy = _tidy_lines(text, rules, removed)
+            if tidy == text:
+                return text
+            text = tidy
+        text = _counted("markup", text, text.translate(_NO_MARKUP), removed)
+    return ""
+
+
+def _tidy_characters(text: str, rules: CleanProfile, removed: Counter[str], needs: int) -> str:
+    """Characters that are text, composed, with one blank or line end between them. Doing it again changes nothing."""
+    if needs & Need.LINE_ENDS:
+        text = _LINE_END.sub("\n", text)
+    if needs & Need.RADICALS:
+        text = text.translate(radicals())
+    if needs & Need.INVISIBLE:
+        text = _counted("invisible", text, INVISIBLE.sub("", text), removed)
+    if rules.only_text and needs & Need.NO_TEXT:
+        text = _counted("symbols", text, NO_TEXT.sub("", text), removed)
+    if needs & Need.COMPOSITION:
+        text = unicodedata.normalize("NFC", text)
+    if needs & Need.BLANKS:
+        text = _BLANK.sub(" ", text)
+    while "  " in text:
+        text = text.replace("  ", " ")
+    text = text.replace(" \n", "\n").replace("\n ", "\n")
+    while "\n\n" in text:
+        text = text.replace("\n\n", "\n")
+    return text.strip()
+
+
+def _strip(text: str, rules: CleanProfile, removed: Counter[str]) -> str:
+    if rules.strip_markup:
+        before = text
+        if "<" in text:
+            text = _TAG.sub("", _BLOCK.sub("\n", _without_scripts(text)))
+        if "&" in text:
+            text = _ENTITY.sub(lambda entity: html.unescape(entity[0]), _AMPERSANDS.sub("&", text))
+        _counted("markup", before, text, removed)
+    if rules.strip_addresses and ("://" in text or "@" in text or "www." in text or "WWW." in text):
+        text = _counted("addresses", text, _ADDRESS.sub("", text), removed)
+    return text
+
+
+def _without_scripts(text: str) -> str:
+    """The text without what stands between <script> and </script>, or between <style> and </style>."""
+    kept, start, opened = [], 0, None
+    for border in _SCRIPT_BORDER.finditer(text):
+        name = border[2].lower()
+        if not border[1] and opened is None:
+            opened = (name, border.start())
+        elif border[1] and opened is not None and opened[0] == name:
+            kept.append(text[start : opened[1]])
+            start, opened = border.end(), None
+    return "\n".join([*kept, text[start:]])
+
+
+def _tidy_lines(text: str, rules: CleanProfile, removed: Counter[str]) -> str:
+    filtered = _filter_lines(text, rules, removed)
+    if not rules.join_lines:
+        return filtered
+    text = filtered
+    for _ in range(MAX_JOINS):
+        joined = join_lines(text)
+        if joined == text:
+            removed["lines_joined"] += max(0, filtered.count("\n") - text.count("\n"))
+            return text
+        text = _filter_lines(joined, rules, Counter())
+    return filtered
+
+
+def _filter_lines(text: str, rules: CleanProfile, removed: Counter[str]) -> str:
+    if rules.drop_boilerplate:
+        text = _counted("boilerplate", text, without_boilerplate(text, rules.boilerplate), removed, lines=True)
+    if rules.collapse_repeats:
+        lines = text.split("\n")
+        kept = [line for place, line in enumerate(lines) if not place or line != lines[place - 1]]
+        if len(kept) < len(lines):
+            text = _counted("repeats", text, "\n".join(kept), removed, lines=True)
+    return text
+
+
+def _counted(what: str, before: str, after: str, removed: Counter[str], lines: bool = False) -> str:
+    if before != after:
+        removed[f"characters_{what}"] += len(before) - len(after)
+        if lines:
+            removed[f"lines_{what}"] += before.count("\n") - after.count("\n") + (before != "" and after == "")
+    return after

@@ -1,0 +1,178 @@
+"""The corpus flow, run again as files come, change and go: work in proportion to what is new, and the result of a
+rebuild.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows.corpus import corpus as corpus_flow
+from infra.artifacts import Artifact, ArtifactStore
+from infra.errors import UserError
+from infra.settings import REPOSITORY
+from tests.tasks.edited import document, edited
+
+FILES = 40
+OVERRIDES = {"ingest.bytes_per_part": 8192, "segment.min_tokens": 10, "deduplicate.threshold": 0.7}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """40 files of synthetic dialogues and articles, some of them nearly repeated in other files."""
+    drawn = random.Random(5)
+    texts = [f"{document(drawn, 5)}电话13{drawn.randrange(10**9):09d}。" for _ in range(FILES * 5)]
+    texts += [edited(text, 0.01, drawn) for text in texts[:30]]
+    drawn.shuffle(texts)
+    root = tmp_path / "corpus"
+    for number in range(FILES):
+        write_file(root, number, texts[number::FILES])
+    return root
+
+
+def write_file(root: Path, number: int, texts: list[str]) -> None:
+    place = root / ("dialogue", "article")[number % 2] / f"{number:03d}.jsonl"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text("".join(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in texts), encoding="utf-8")
+
+
+def refresh(root: Path, home: Path, monkeypatch: pytest.MonkeyPatch, **given: Any) -> Artifact:
+    monkeypatch.setenv("YIWEN_HOME", str(home))
+    monkeypatch.setenv("YIWEN_WORKERS", "1")
+    corpus_flow.fn(str(root), overrides=OVERRIDES, **given)
+    found = ArtifactStore(home).latest("segment")
+    assert found is not None
+    return found
+
+
+def content(home: Path, stage: str) -> list[Any]:
+    """Rows of the youngest artifact of a stage, in order."""
+    artifact = ArtifactStore(home).latest(stage)
+    assert artifact is not None
+    return artifact.to_table().to_pylist()
+
+
+def test_new_changed_and_deleted_files_give_what_a_rebuild_gives(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = random.Random(6)
+    refresh(folder, tmp_path / "home", monkeypatch)
+    write_file(folder, 100, [document(drawn, 5) for _ in range(3)])
+    write_file(folder, 7, [document(drawn, 5) for _ in range(3)])
+    (folder / "dialogue" / "010.jsonl").unlink()
+    refreshed = refresh(folder, tmp_path / "home", monkeypatch)
+    rebuilt = refresh(folder, tmp_path / "rebuilt", monkeypatch)
+    for stage in ("deduplicate", "segment"):
+        assert content(tmp_path / "home", stage) == content(tmp_path / "rebuilt", stage)
+    assert refreshed.manifest.counters == rebuilt.manifest.counters
+    assert refreshed.fingerprint == rebuilt.fingerprint
+    assert rebuilt.manifest.taken_over_parts == 0
+    store = ArtifactStore(tmp_path / "home")
+    for stage in ("ingest", "clean", "deidentify", "sketches", "segment"):
+        artifact = store.latest(stage)
+        assert artifact is not None
+        parts = len(artifact.parts())
+        assert parts > 10
+        assert artifact.manifest.taken_over_parts >= parts - 6, stage
+
+
+def test_a_repeated_run_adds_nothing(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = refresh(folder, tmp_path / "home", monkeypatch)
+    before = [(one.stage, one.fingerprint) for one in ArtifactStore(tmp_path / "home").list()]
+    again = refresh(folder, tmp_path / "home", monkeypatch)
+    assert again.fingerprint == first.fingerprint
+    assert [(one.stage, one.fingerprint) for one in ArtifactStore(tmp_path / "home").list()] == before
+
+
+def test_the_same_files_elsewhere_are_the_same_corpus(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = refresh(folder, tmp_path / "home", monkeypatch)
+    assert refresh(folder.rename(tmp_path / "moved"), tmp_path / "home", monkeypatch).fingerprint == first.fingerprint
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_killed_refresh_loses_and_doubles_nothing(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    drawn = random.Random(seed)
+    script = (
+        "import sys; from tests.flows.test_refresh import OVERRIDES; from flows.corpus import corpus; "
+        "corpus.fn(sys.argv[1], overrides=OVERRIDES)"
+    )
+    environment = {
+        **os.environ,
+        "YIWEN_HOME": str(tmp_path / "home"),
+        "YIWEN_WORKERS": "1",
+        "PYTHONPATH": str(REPOSITORY),
+    }
+    for _ in range(2):
+        process = subprocess.Popen([sys.executable, "-c", script, str(folder)], env=environment)
+        wait_for_work(tmp_path / "home", drawn.randrange(1, 60), process)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        write_file(folder, 200 + drawn.randrange(1000), [document(drawn, 5)])
+    refresh(folder, tmp_path / "home", monkeypatch)
+    refresh(folder, tmp_path / "rebuilt", monkeypatch)
+    for stage in ("ingest", "deduplicate", "segment"):
+        assert content(tmp_path / "home", stage) == content(tmp_path / "rebuilt", stage)
+
+
+def wait_for_work(home: Path, parts: int, process: subprocess.Popen[bytes]) -> None:
+    """Until that many parts are there, or the run has ended."""
+    while process.poll() is None:
+        files = [file for _, _, found in os.walk(home) for file in found if file.endswith(".parquet")]
+        if len(files) >= parts:
+            return
+        time.sleep(0.01)
+
+
+def test_benchmarks_and_a_dictionary_go_into_the_flow(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = random.Random(9)
+    secret = document(drawn, 4)
+    write_file(folder, 300, [document(drawn, 3) + secret + document(drawn, 3)])
+    (tmp_path / "test.jsonl").write_text(json.dumps({"question": secret}, ensure_ascii=False), encoding="utf-8")
+    (tmp_path / "terms.txt").write_text("前列腺可能有\n", encoding="utf-8")
+    found = refresh(
+        folder,
+        tmp_path / "home",
+        monkeypatch,
+        benchmarks=str(tmp_path / "test.jsonl"),
+        dictionary=str(tmp_path / "terms.txt"),
+    )
+    rows = found.to_table().to_pylist()
+    assert not any(secret[:13] in row["text"] for row in rows)
+    row = next(row for row in rows if "前列腺可能有" in row["text"])
+    assert len("前列腺可能有") in row["words"]
+    report = ArtifactStore(tmp_path / "home").latest("report_corpus")
+    assert report is not None
+    summary = json.loads(report.read_file("summary.json"))
+    assert [row["benchmark"] for row in summary["contamination"]] == ["test.jsonl"] * len(summary["contamination"])
+    assert summary["contamination"] and summary["replaced"]["mobile"] > 50
+
+
+def test_a_corpus_of_which_nothing_is_left_is_refused(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UserError, match=r"decontaminate left no document \(contaminated \d+\)"):
+        refresh(folder, tmp_path / "home", monkeypatch, benchmarks=str(folder))
+
+
+@pytest.mark.parametrize("name", ["benchmarks", "dictionary"])
+def test_what_is_not_there_is_told_before_any_work(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    with pytest.raises(UserError, match="nowhere"):
+        refresh(folder, tmp_path / "home", monkeypatch, **{name: str(tmp_path / "nowhere")})
+    assert ArtifactStore(tmp_path / "home").list() == []

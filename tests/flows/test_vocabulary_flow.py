@@ -1,0 +1,40 @@
+"""Where the vocabulary of a flow comes from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows.preset import load_preset
+from flows.pretrain import pretrain
+from flows.vocabulary import build, vocabulary
+from infra.artifacts import Artifact, ArtifactStore
+from infra.errors import UserError
+from infra.stage import Stage, StageParams, run
+from models.tokenizer import SPECIAL_TOKENS
+from tests.tables import documents_artifact
+
+
+def test_a_vocabulary_is_built_from_the_text_or_brought_along(store: ArtifactStore, tmp_path: Path) -> None:
+    def runner(work: Stage[Any], params: StageParams, **inputs: Any) -> Artifact:
+        return run(work, store, params, inputs).artifact
+
+    file = tmp_path / "vocab.txt"
+    file.write_text("\n".join(["甲", *SPECIAL_TOKENS]), encoding="utf-8")
+    recipe = load_preset("ehealth-tiny", {"vocabulary.unused": 2})
+    documents = documents_artifact(store, ["患者CT"] * 5)
+    own = build(runner, recipe, documents)
+    assert own.to_table()["token"].to_pylist()[5:] == ["[unused1]", "[unused2]", "##t", "c", "患", "者", "ct"]
+    brought = build(runner, recipe, documents, str(file))
+    assert brought.to_table()["token"].to_pylist() == [*SPECIAL_TOKENS, "甲"]
+    assert b'"model_max_length": 128' in brought.read_file("tokenizer_config.json")
+
+
+def test_a_faulty_vocabulary_is_told_before_the_work(tmp_path: Path) -> None:
+    file = tmp_path / "vocab.txt"
+    file.write_text("\n".join([*SPECIAL_TOKENS, "甲", "甲"]), encoding="utf-8")
+    for flow, name in ((vocabulary, "compare"), (pretrain, "vocabulary_file")):
+        with pytest.raises(UserError, match=r"vocab\.txt, line 7: '甲' stands on line 6 already"):
+            flow.fn(**{name: str(file)})

@@ -1,0 +1,144 @@
+"""Work that an earlier artifact holds is taken over, checked, and gives what doing it again would give."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from infra.artifacts import Artifact, ArtifactStore
+from infra.builds import PartWriter
+from infra.memo import WorkKeys
+from infra.stage import Output, StageParams, run, stage
+from tests.tables import documents_artifact
+
+done: list[str] = []
+"""Texts that were really worked on."""
+
+
+class Shout(StageParams):
+    mark: str = "!"
+
+
+def write_text(part: PartWriter, text: str) -> None:
+    done.append(text)
+    part.count("characters", len(text))
+    part.write("vocabulary", [{"id": len(text), "token": text, "frequency": 1}])
+
+
+@stage(name="given", version=1, params=Shout, tables=("vocabulary",))
+def shout(inputs: Mapping[str, Any], params: Shout, out: Output) -> None:
+    out.map(shout_part, inputs["documents"].parts("documents"), params)
+
+
+def shout_part(part: PartWriter, documents: Any, params: Shout) -> None:
+    for text in documents.read()["text"].to_pylist():
+        write_text(part, text + params.mark)
+
+
+def shouted(store: ArtifactStore, texts: list[str], mark: str = "!") -> Artifact:
+    documents = documents_artifact(store, *[[text] for text in texts])
+    done.clear()
+    return run(shout, store, Shout(mark=mark), {"documents": documents}).artifact
+
+
+def content(artifact: Artifact) -> dict[str, bytes]:
+    folder = Path(artifact.path)
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != "manifest.json"
+    }
+
+
+def test_only_new_parts_are_worked_on_and_the_result_is_that_of_a_rebuild(tmp_path: Path) -> None:
+    store = ArtifactStore(tmp_path / "refreshed")
+    shouted(store, ["甲", "乙", "丙"])
+    assert done == ["甲!", "乙!", "丙!"]
+    refreshed = shouted(store, ["丁", "甲", "丙", "戊"])
+    assert done == ["丁!", "戊!"]
+    assert refreshed.manifest.taken_over_parts == 2
+    refreshed.verify()
+    rebuilt = shouted(ArtifactStore(tmp_path / "rebuilt"), ["丁", "甲", "丙", "戊"])
+    assert content(refreshed) == content(rebuilt)
+    assert refreshed.manifest.counters == rebuilt.manifest.counters == {"characters": 8}
+
+
+def test_other_parameters_are_other_work(store: ArtifactStore) -> None:
+    shouted(store, ["甲"])
+    assert shouted(store, ["甲", "乙"], mark="?").to_table()["token"].to_pylist() == ["甲?", "乙?"]
+    assert done == ["甲?", "乙?"]
+
+
+def test_a_damaged_part_is_not_taken_over(store: ArtifactStore, caplog: pytest.LogCaptureFixture) -> None:
+    first = shouted(store, ["甲", "乙"])
+    damaged = Path(first.path) / "vocabulary" / "part-00000-000.parquet"
+    damaged.chmod(0o644)
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
+    second = shouted(store, ["甲", "乙", "丙"])
+    assert done == ["甲!", "丙!"]
+    second.verify()
+    assert str(damaged) in caplog.text
+
+
+def test_a_damaged_list_of_units_costs_time_alone(store: ArtifactStore) -> None:
+    first = shouted(store, ["甲"])
+    (Path(first.path) / "units.json").write_text("[]")
+    assert shouted(store, ["甲", "乙"]).rows() == 2
+    assert done == ["甲!", "乙!"]
+
+
+def test_what_is_taken_over_outlives_its_source(store: ArtifactStore) -> None:
+    first = shouted(store, ["甲"])
+    second = shouted(store, ["甲", "乙"])
+    shutil.rmtree(first.path)
+    second.verify()
+
+
+@dataclass(frozen=True)
+class Place:
+    content: str
+    lies: str = field(compare=False, default="")
+
+
+class Model(BaseModel):
+    value: float
+
+
+def key(item: Any, shared: tuple[Any, ...] = ()) -> str:
+    return WorkKeys("given", 1, Shout(), write_text, shared).of(item)
+
+
+def test_a_value_is_named_by_its_content() -> None:
+    assert key(Place("a", "here")) == key(Place("a", "there")) != key(Place("b"))
+    assert key(Model(value=1)) == key(Model(value=1)) != key(Model(value=2))
+    assert key({"a": 1, "b": 2}) == key({"b": 2, "a": 1}) != key({"a": 2, "b": 1})
+    assert len({key("a"), key(b"a"), key(["a"]), key({"a": "a"}), key(None), key("x" * 500), key("y" * 500)}) == 7
+    assert key("a", ("b",)) != key("a", ("c",))
+
+
+@pytest.mark.parametrize("value", [Path("file"), object(), {"a": Path("file")}, [object()]])
+def test_what_does_not_name_itself_has_no_key(value: Any) -> None:
+    assert key(value) == "" == key("a", (value,))
+
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text() | st.binary(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(PLAIN, PLAIN)
+def test_different_values_have_different_keys(one: Any, other: Any) -> None:
+    same = repr(one) == repr(other) or (one == other and isinstance(one, dict))
+    assert (key(one) == key(other)) >= same
+    if one != other:
+        assert key(one) != key(other)

@@ -1,0 +1,132 @@
+"""Dialogues keep their turns, and sources follow the rows, the parameters and the folders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from tasks.dialogues import dialogue_text
+from tasks.ingest import IngestParams
+from tests.tasks.corpora import texts_of
+from tests.tasks.reading import ingested, jsonl, metas, parquet, rejects, table
+
+TURNS = [
+    {"role": "user", "content": "头痛\r\n三天"},
+    {"role": "assistant", "content": "发热吗？"},
+    {"role": "user", "content": " "},
+]
+TEXT = "患者：头痛 三天\n医生：发热吗？"
+
+
+@pytest.mark.parametrize("field", ["turns", "dialogue", "messages", "conversations", "conversation", "对话"])
+def test_a_list_of_turns_becomes_one_document(tmp_path: Path, field: str) -> None:
+    artifact = ingested(tmp_path, {"a.jsonl": jsonl([{field: TURNS, "title": "问诊", "科室": "内科"}])})
+    (document,) = artifact.to_table("documents").to_pylist()
+    assert (document["text"], document["title"], document["source"]) == (TEXT, "问诊", "dialogue")
+    assert metas(artifact) == [{"file": "a.jsonl", "row": 1, "turns": 2, "科室": "内科"}]
+
+
+@pytest.mark.parametrize("make", [parquet, lambda rows: table([{"turns": __import__("json").dumps(rows[0]["turns"])}])])
+def test_tables_hold_turns_too(tmp_path: Path, make: Any) -> None:
+    name = "a.parquet" if make is parquet else "a.csv"
+    assert texts_of(ingested(tmp_path, {name: make([{"turns": TURNS}])})) == [TEXT]
+
+
+@pytest.mark.parametrize(
+    ("turns", "text"),
+    [
+        (["医生：你好", " ", "患者：您好"], "医生：你好\n患者：您好"),
+        ([{"from": "human", "value": "甲"}, {"from": "gpt", "value": "乙"}], "患者：甲\n医生：乙"),
+        ([{"说话人": "病人", "内容": "甲"}, {"角色": "护士", "内容": "乙"}], "患者：甲\n护士：乙"),
+        ([{"speaker": "Doctor ", "utterance": "甲"}, {"sentence": "乙"}], "医生：甲\n乙"),
+        ([{"role": "client", "text": None}, {"role": "counselor", "text": "乙"}], "医生：乙"),
+    ],
+)
+def test_speakers_and_texts_have_many_names(turns: list[Any], text: str) -> None:
+    assert dialogue_text(turns, {}) == (text, text.count("\n") + 1)
+
+
+def test_roles_can_be_said(tmp_path: Path) -> None:
+    rows = [{"log": TURNS, "text": "别的"}]
+    artifact = ingested(tmp_path, {"a.jsonl": jsonl(rows)}, turns_field="log", roles={"User": "来访者"})
+    assert texts_of(artifact) == ["来访者：头痛 三天\n医生：发热吗？"]
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ({"turns": [5]}, "malformed_turns"),
+        ({"turns": [{"role": "user"}]}, "malformed_turns"),
+        ({"turns": [{"role": "user", "content": ["甲"]}]}, "malformed_turns"),
+        ({"turns": [["user", "甲"]]}, "malformed_turns"),
+        ({"turns": []}, "empty_text"),
+        ({"turns": ["", {"content": " \n"}]}, "empty_text"),
+        ({"turns": "一句话"}, "missing_text"),
+    ],
+)
+def test_malformed_turns_are_rejected(tmp_path: Path, row: dict[str, Any], reason: str) -> None:
+    artifact = ingested(tmp_path, {"a.jsonl": jsonl([row, {"text": "好"}])})
+    assert texts_of(artifact) == ["好"]
+    assert rejects(artifact) == {"a.jsonl#1": reason}
+
+
+def test_a_named_field_of_turns_has_to_hold_a_list(tmp_path: Path) -> None:
+    rows = [{"log": "一句话"}, {"log": None, "text": "甲"}, {"log": ["乙"]}]
+    artifact = ingested(tmp_path, {"a.jsonl": jsonl(rows)}, turns_field="log")
+    assert texts_of(artifact) == ["甲", "乙"]
+    assert rejects(artifact) == {"a.jsonl#1": "malformed_turns"}
+
+
+def test_a_text_that_is_named_goes_before_turns_that_are_not(tmp_path: Path) -> None:
+    rows = [{"text": "文", "messages": ["甲"]}, {"text": "文", "messages": []}]
+    assert texts_of(ingested(tmp_path / "1", {"a.jsonl": jsonl(rows)})) == ["甲", "文"]
+    assert texts_of(ingested(tmp_path / "2", {"a.jsonl": jsonl(rows)}, text_field="text")) == ["文", "文"]
+
+
+@given(st.lists(st.tuples(st.sampled_from(["user", "doctor", "护士"]), st.text(max_size=20))))
+def test_every_turn_with_text_is_one_line(turns: list[tuple[str, str]]) -> None:
+    result = dialogue_text([{"role": role, "content": text} for role, text in turns], {})
+    assert isinstance(result, tuple)
+    text, count = result
+    names = [
+        {"user": "患者", "doctor": "医生"}.get(role, role)
+        for role, said in turns
+        if said.strip("\x1c\x1d\x1e\x1f").strip()
+    ]
+    lines = text.split("\n") if text else []
+    assert [line.partition("：")[0] for line in lines] == names and count == len(names)
+
+
+SOURCES = {f"{folder}/a.txt": folder.encode() for folder in ("emr", "dialogue", "other/emr", "notes", "notes/old")}
+
+
+@pytest.mark.parametrize(
+    ("params", "sources"),
+    [
+        ({}, ["dialogue", "emr", "article", "article", "article"]),
+        ({"source": "textbook"}, ["textbook"] * 5),
+        ({"source_of": {"notes": "emr", "notes/old/": "textbook"}}, ["dialogue", "emr", "emr", "textbook", "article"]),
+        ({"source_of": {"*/emr/*": "x", "*": "y"}, "source": "z"}, ["y", "y", "y", "y", "x"]),
+    ],
+)
+def test_sources_follow_folders_and_patterns(tmp_path: Path, params: dict[str, Any], sources: list[str]) -> None:
+    documents = ingested(tmp_path, SOURCES, **params).to_table("documents").to_pylist()
+    assert [row["text"] for row in documents] == ["dialogue", "emr", "notes", "notes/old", "other/emr"]
+    assert [row["source"] for row in documents] == sources
+
+
+def test_rows_and_turns_have_their_own_source(tmp_path: Path) -> None:
+    rows = [{"turns": ["甲"]}, {"turns": ["乙"], "kind": "emr"}, {"text": "丙"}]
+    artifact = ingested(tmp_path, {"a.jsonl": jsonl(rows), "textbook/b.jsonl": jsonl(rows)}, source_field="kind")
+    sources = artifact.to_table("documents")["source"].to_pylist()
+    assert sources == ["dialogue", "emr", "article", "textbook", "emr", "textbook"]
+
+
+def test_blank_sources_are_no_parameters() -> None:
+    with pytest.raises(ValidationError, match="blank"):
+        IngestParams(source_of={"a": " "})

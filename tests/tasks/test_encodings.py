@@ -1,0 +1,193 @@
+"""Encodings: each line is read in what it is in, and what is in none is told by its byte."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from infra.errors import UserError
+from tasks import text_files
+from tasks.encodings import detect_encoding
+from tasks.text_files import Lines
+from tests.tasks.corpora import reasons_of, texts_of
+from tests.tasks.reading import FORMATS, SENTENCES, ingested, jsonl, rejects, table
+
+ROWS = [{"title": f"标题{n}", "text": f"第{n}篇：患者年龄{n}岁。"} for n in range(50)]
+
+
+def test_lines_in_another_encoding_are_taken_and_counted(tmp_path: Path) -> None:
+    lines = [f"{n}{SENTENCES[n % 4]}".encode("utf-8" if n % 3 else "gb18030") for n in range(60)]
+    artifact = ingested(tmp_path, {"a.txt": b"\n".join(lines)}, txt_documents="lines")
+    assert texts_of(artifact) == [f"{n}{SENTENCES[n % 4]}" for n in range(60)]
+    assert artifact.manifest.counters["lines_in_other_encoding"] == 20
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "json", "csv", "tsv"])
+@pytest.mark.parametrize("first", ["utf-8", "gb18030"])
+def test_rows_in_another_encoding_are_taken(tmp_path: Path, kind: str, first: str) -> None:
+    content = FORMATS[kind](ROWS).decode()
+    other = {"utf-8": "gb18030", "gb18030": "utf-8"}[first]
+    cut = content.index("第30篇") if kind == "json" else content.index("\n", len(content) * 2 // 3) + 1
+    mixed = content[:cut].encode(first) + content[cut:].encode(other)
+    artifact = ingested(tmp_path, {f"a.{kind}": mixed})
+    assert texts_of(artifact) == [row["text"] for row in ROWS]
+    assert artifact.manifest.counters["lines_in_other_encoding"] > 5
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "gb18030", "utf-16", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("kind", ["jsonl", "json", "csv", "tsv"])
+def test_every_kind_of_text_is_read_in_every_encoding(tmp_path: Path, kind: str, encoding: str) -> None:
+    files = {f"a.{kind}": FORMATS[kind](ROWS).decode().encode(encoding)}
+    for said in (None, encoding):
+        artifact = ingested(tmp_path, files, encoding=said)
+        assert texts_of(artifact) == [row["text"] for row in ROWS]
+        assert artifact.rows("rejects") == 0
+
+
+@pytest.mark.parametrize("first", ["utf-8", "gb18030"])
+def test_a_text_half_in_either_encoding_loses_nothing(tmp_path: Path, first: str) -> None:
+    half = "\n".join(SENTENCES * 10)
+    other = {"utf-8": "gb18030", "gb18030": "utf-8"}[first]
+    artifact = ingested(tmp_path, {"a.txt": half.encode(first) + b"\n" + half.encode(other)})
+    assert texts_of(artifact) == [f"{half}\n{half}"]
+
+
+def test_an_undecodable_row_is_rejected_with_its_byte(tmp_path: Path) -> None:
+    good = jsonl(ROWS[:5])
+    bad = '{"text": "头'.encode() + b"\xff\xfe" + '痛三天"}\n'.encode()
+    files = {
+        "a.jsonl": good + bad + good,
+        "a.csv": table(ROWS[:5]) + "x,头痛".encode() + b"\xff\n" + table(ROWS[:2])[12:],
+    }
+    artifact = ingested(tmp_path, files)
+    assert texts_of(artifact) == [row["text"] for row in ROWS[:5] + ROWS[:2] + ROWS[:5] + ROWS[:5]]
+    assert rejects(artifact) == {"a.jsonl#6": "undecodable", "a.csv#7": "undecodable"}
+    details = {row["doc_id"]: row["detail"] for row in artifact.to_table("rejects").to_pylist()}
+    assert f"byte {len(good) + bad.index(0xFF):,} " in details["a.jsonl#6"]
+
+
+def test_an_undecodable_element_of_an_array_is_rejected_alone(tmp_path: Path) -> None:
+    content = FORMATS["json"](ROWS).replace("第20篇".encode(), b"\xff\xfe").replace("第31篇".encode(), b"\xff")
+    artifact = ingested(tmp_path, {"a.json": content})
+    assert texts_of(artifact) == [row["text"] for row in ROWS if row["title"] not in ("标题20", "标题31")]
+    assert rejects(artifact) == {"a.json#21": "undecodable", "a.json#32": "undecodable"}
+    details = [row["detail"] for row in artifact.to_table("rejects").to_pylist()]
+    assert f"byte {content.index(0xFF):,} " in details[0] and f"byte {content.rindex(0xFF):,} " in details[1]
+
+
+@pytest.mark.parametrize(("way", "kept"), [("lines", 119), ("blank_lines", 39)])
+def test_an_undecodable_line_takes_its_document_along(tmp_path: Path, way: str, kept: int) -> None:
+    lines = [line.encode() for n in range(40) for line in (f"{n}甲", f"{n}乙", f"{n}丙", "")]
+    lines[21] += b"\xff"
+    artifact = ingested(tmp_path, {"a.txt": b"\n".join(lines)}, txt_documents=way)
+    assert artifact.rows("documents") == kept
+    assert rejects(artifact) == {f"a.txt#{22 if way == 'lines' else 21}": "undecodable"}
+
+
+def test_a_file_in_the_wrong_encoding_stops_the_run(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"a\.txt is not utf-8 throughout: byte \d.*ingest\.encoding"):
+        ingested(tmp_path, {"a.txt": b"\n".join(b"\xff\xfd" + line.encode() for line in SENTENCES)})
+
+
+def test_a_broken_character_of_utf8_is_not_read_as_gb18030(tmp_path: Path) -> None:
+    lines = [sentence.encode() * 3 for sentence in SENTENCES * 5]
+    lines[7] = lines[7][:-4] + lines[7][-3:]
+    artifact = ingested(tmp_path, {"a.txt": b"\n".join(lines)}, txt_documents="lines")
+    assert set(texts_of(artifact)) == {sentence * 3 for sentence in SENTENCES}
+    assert reasons_of(artifact) == ["undecodable"]
+
+
+def test_a_character_cut_by_the_end_of_a_file_costs_no_document(tmp_path: Path) -> None:
+    artifact = ingested(tmp_path, {"a.txt": "糖尿病患者".encode()[:-1]})
+    assert texts_of(artifact) == ["糖尿病患"]
+    assert artifact.manifest.counters["cut_characters"] == 1
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_a_lone_surrogate_of_utf16_costs_one_line(tmp_path: Path, encoding: str) -> None:
+    text = "\n".join(f"{n} {SENTENCES[n % 4]} ok" for n in range(30))
+    order = "big" if encoding.endswith("be") else "little"
+    data = text.encode(encoding).replace("7 口".encode(f"utf-16-{order[0]}e"), b"7\0" + (0xD800).to_bytes(2, order), 1)
+    if order == "big":
+        data = text.encode(encoding).replace("7 口".encode("utf-16-be"), b"\x007" + (0xD800).to_bytes(2, order), 1)
+    artifact = ingested(tmp_path, {"a.txt": data}, txt_documents="lines")
+    assert artifact.rows("documents") == 29
+    assert rejects(artifact) == {"a.txt#8": "undecodable"}
+
+
+def test_a_mark_in_the_middle_of_a_file_is_no_text(tmp_path: Path) -> None:
+    mark = b"\xef\xbb\xbf"
+    files = {
+        "a.jsonl": mark + jsonl(ROWS[:2]) + mark + jsonl(ROWS[2:4]),
+        "b.csv": mark + table(ROWS[:2]) + mark + table(ROWS[2:4])[12:],
+        "c.txt": mark + "甲\n".encode() + mark + "乙".encode(),
+        "d.json": mark + b"[" + mark + b"]" + mark + b'{"text": "\xe4\xb8\x99"}',
+    }
+    artifact = ingested(tmp_path, files)
+    assert texts_of(artifact) == [*[row["text"] for row in ROWS[:4]] * 2, "甲\n乙", "丙"]
+    assert artifact.rows("rejects") == 0
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "gb18030"])
+@pytest.mark.parametrize("piece", ["患者主诉头痛。", "患者 主诉, 头痛。", "患者主诉头痛。\n", "患者a"])
+@pytest.mark.parametrize("shift", range(4))
+def test_the_encoding_of_a_long_file_is_told_wherever_its_samples_begin(
+    tmp_path: Path, encoding: str, piece: str, shift: int
+) -> None:
+    text = "x" * shift + piece * 60_000
+    artifact = ingested(tmp_path, {"a.txt": text.encode(encoding)}, txt_documents="lines", bytes_per_part=100_000)
+    assert "\n".join(texts_of(artifact)) == text.rstrip("\n")
+    assert artifact.rows("rejects") == 0
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\ufeff"))
+
+
+@settings(max_examples=150, deadline=None)
+@given(TEXT, st.sampled_from(["utf-8", "utf-16-le", "utf-16-be"]), st.integers(1, 9), st.sampled_from("\n,"))
+def test_lines_are_those_of_the_text_however_its_bytes_come(
+    text: str, encoding: str, size: int, separator: str
+) -> None:
+    data = text.encode(encoding)
+    blocks = iter([data[start : start + size] for start in range(0, len(data), size)])
+    lines = text.split(separator)
+    if not lines[-1]:
+        lines.pop()
+    if separator == "\n":
+        lines = [line.removesuffix("\r") for line in lines]
+    assert list(Lines(blocks, "lines.txt", encoding, separator=separator)) == lines
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from(SENTENCES), st.sampled_from(["utf-8", "gb18030"])), min_size=1),
+    st.integers(1, 30),
+    st.sampled_from(["utf-8", "gb18030"]),
+)
+def test_mixed_lines_are_all_read(lines: list[tuple[str, str]], size: int, encoding: str) -> None:
+    data = b"\n".join(text.encode(encoding) for text, encoding in lines)
+    counts: Counter[str] = Counter()
+    read = Lines(iter([data[start : start + size] for start in range(0, len(data), size)]), "a", encoding, counts)
+    assert list(read) == [text for text, _ in lines]
+    assert counts["lines_in_other_encoding"] == sum(own != encoding for _, own in lines)
+    assert not read.problems
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.binary(max_size=300), st.integers(1, 40), st.sampled_from(["utf-8", "gb18030", "utf-16-le", "big5"]))
+def test_any_bytes_are_read_or_told(data: bytes, size: int, encoding: str) -> None:
+    blocks = iter([data[start : start + size] for start in range(0, len(data), size)])
+    lines = Lines(blocks, "a", encoding)
+    read = [(line, lines.take_problem()) for line in lines]
+    for line, problem in read:
+        assert (problem is None) == (text_files.UNREADABLE not in line)
+
+
+@given(st.lists(st.sampled_from(SENTENCES), min_size=1), st.sampled_from(["utf-8", "gb18030", "utf-16"]))
+def test_the_encoding_is_told_from_any_sentences(sentences: list[str], encoding: str) -> None:
+    told = detect_encoding("\n".join(sentences).encode(encoding))
+    assert told == {"utf-16": "utf-16-le"}.get(encoding, encoding)

@@ -1,0 +1,133 @@
+"""The page about a corpus: its figures are those of the artifacts, and no text can break it or leak through it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+from infra.artifacts import Artifact, ArtifactStore
+from infra.stage import Output, StageParams, run, stage
+from tasks.clean import CleanParams, clean
+from tasks.deduplicate import DeduplicateParams, deduplicate
+from tasks.deidentify import DeidentifyParams, deidentify_documents
+from tasks.documents import make_document
+from tasks.report_corpus import ReportParams, report_corpus, table_1
+from tasks.segment import SegmentParams, segment
+
+DIALOGUE = "患者：我的电话是13812345678，头痛三天，伴有恶心和发热，请问要做哪些检查？\n医生：建议先查血常规。"
+ARTICLE = "高血压患者应当长期控制血压，低盐饮食，规律运动，按时服药，定期复查，避免情绪激动和过度劳累。"
+ROWS = (
+    ("dialogue", DIALOGUE),
+    ("dialogue", DIALOGUE),
+    ("article", ARTICLE),
+    ("article", ARTICLE + "<script>alert(1)</script>祝您健康。"),
+    ("article", ARTICLE + "<script>alert(1)</script>祝您早日康复。"),
+    ("encyclopedia", "only English & 13912345678, nothing else to be read in here at all, whoever may look at it"),
+)
+
+
+class RowsParams(StageParams):
+    pass
+
+
+@stage(name="ingest", version=1, params=RowsParams, tables=("documents",))
+def given_rows(inputs: Mapping[str, Any], params: RowsParams, out: Output) -> None:
+    with out.part() as part:
+        part.write("documents", [make_document(source, "", text, {"row": i}) for i, (source, text) in enumerate(ROWS)])
+
+
+@pytest.fixture(scope="module")
+def stages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Artifact]:
+    store = ArtifactStore(tmp_path_factory.mktemp("store"))
+    made = {"ingest": run(given_rows, store, RowsParams(), {}).artifact}
+    made["clean"] = run(clean, store, CleanParams(), {"documents": made["ingest"]}).artifact
+    made["deidentify"] = run(deidentify_documents, store, DeidentifyParams(), {"documents": made["clean"]}).artifact
+    made["deduplicate"] = run(deduplicate, store, DeduplicateParams(), {"documents": made["deidentify"]}).artifact
+    made["segment"] = run(segment, store, SegmentParams(min_tokens=20), {"documents": made["deduplicate"]}).artifact
+    return made
+
+
+@pytest.fixture(scope="module")
+def report(stages: dict[str, Artifact]) -> Artifact:
+    store = ArtifactStore(stages["ingest"].store_root)
+    return run(report_corpus, store, ReportParams(title="病 <b>&"), stages).artifact
+
+
+def test_the_figures_are_those_of_the_artifacts(report: Artifact, stages: dict[str, Artifact]) -> None:
+    summary = json.loads(report.read_file("summary.json"))
+    documents = stages["deduplicate"].to_table("documents").to_pylist()
+    segments = stages["segment"].to_table("segments").to_pylist()
+    for row in summary["sources"]:
+        own = [d for d in documents if row["source"] in (d["source"], "all")]
+        cut = [s for s in segments if row["source"] in (s["source"], "all")]
+        assert row["documents"] == len(own)
+        assert row["bytes"] == sum(len(d["text"].encode()) for d in own)
+        assert row["characters"] == sum(len(d["text"]) for d in own)
+        assert row["segments"] == len(cut)
+        assert row["tokens"] == sum(s["tokens"] for s in cut)
+    assert [row["source"] for row in summary["sources"]] == ["article", "dialogue", "all"]
+    assert [step["documents"] for step in summary["steps"]] == [6, 5, 5, 2]
+    assert {row["source"]: sum(summary["document_lengths"][row["source"]]) for row in summary["sources"][:-1]} == {
+        "article": 1,
+        "dialogue": 1,
+    }
+    assert {(row["source"], row["kind"], row["count"]) for row in summary["duplicates"]} == {
+        ("dialogue", "exact", 1),
+        ("article", "near", 2),
+    }
+    assert [(row["stage"], row["reason"], row["source"], row["count"]) for row in summary["dropped"]] == [
+        ("clean", "little_chinese", "encyclopedia", 1)
+    ]
+    assert summary["replaced"] == {"mobile": 2}
+
+
+def test_table_1_has_the_columns_of_the_paper(report: Artifact) -> None:
+    rows = json.loads(report.read_file("table.json"))
+    assert rows == table_1(json.loads(report.read_file("summary.json")))
+    assert {"sub-domain", "size, MB", "tokens"} <= rows[0].keys()
+
+
+class Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.add(tag)
+        for name, value in attrs:
+            assert name not in ("src", "onclick", "onerror") and not (value or "").startswith("http")
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_page_is_whole_and_nothing_of_a_text_is_markup(report: Artifact) -> None:
+    page = report.read_file("report.html").decode()
+    tags = Tags()
+    tags.feed(page)
+    assert tags.open == []
+    assert "script" not in tags.seen and "b" not in tags.seen
+    assert "病 &lt;b&gt;&amp;" in page
+    assert "祝您" in page
+
+
+def test_the_page_shows_no_identifier_whatever_the_source(report: Artifact) -> None:
+    for name in ("report.html", "summary.json"):
+        text = report.read_file(name).decode()
+        assert not re.search(r"1[3-9]\d{9}", text)
+        assert "〔手机号〕" in text
+
+
+def test_the_same_corpus_gives_the_same_page(
+    report: Artifact, stages: dict[str, Artifact], store: ArtifactStore
+) -> None:
+    again = run(report_corpus, store, ReportParams(title="病 <b>&"), stages).artifact
+    assert again.manifest.files == report.manifest.files
