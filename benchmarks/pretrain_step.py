@@ -36,6 +36,7 @@ from torch import Tensor, nn
 from transformers import ElectraConfig, ElectraModel
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from benchmarks.pages import cpu_name, publish
 from models.allocator import keep_freed_memory, return_freed_memory
 from models.batch import MaskedBatch
 from models.convert import electra_config
@@ -264,11 +265,11 @@ def memory_in_own_process(side: str) -> float:
     return float(json.loads(done.stdout)["peak_memory"])
 
 
-def report(found: dict[str, list[Measured]], memory: dict[str, float], args: argparse.Namespace) -> str:
+def report(found: dict[str, list[Measured]], memory: dict[str, float], args: argparse.Namespace) -> list[str]:
     """The result as a Markdown page. Rates are medians over steps, which a busy machine disturbs less than means."""
     peak, source = peak_flops(args.device, args.dtype)
     threads = torch.get_num_threads()
-    device = torch.cuda.get_device_name() if args.device == "cuda" else f"{_cpu_name()}, {threads} threads"
+    device = torch.cuda.get_device_name() if args.device == "cuda" else f"{cpu_name()}, {threads} threads"
     lines = [
         f"# eHealth training step, preset {args.preset}, {args.device}, {args.dtype}",
         "",
@@ -293,17 +294,7 @@ def report(found: dict[str, list[Measured]], memory: dict[str, float], args: arg
         share = memory["ours"] / memory["plain"]
         ratio = speeds["ours"] / speeds["plain"]
         lines += ["", f"Ours is {ratio:.1f} times as fast, with {share:.2f} of the memory."]
-    return "\n".join(lines) + "\n"
-
-
-def _cpu_name() -> str:
-    path = Path("/proc/cpuinfo")
-    names = (
-        [line.split(":")[1].strip() for line in path.read_text().splitlines() if line.startswith("model name")]
-        if path.exists()
-        else []
-    )
-    return names[0] if names else platform.processor()
+    return [*lines, ""]
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -335,10 +326,7 @@ def main() -> None:
     sides = ["ours", "plain"] if args.compare == "transformers" else ["ours"]
     memory = {side: memory_in_own_process(side) for side in sides}
     page = report(measure_time(sides, config, lengths, args), memory, args)
-    print(page)
-    if args.output:
-        args.output.parent.mkdir(parents=True, exist_ok=True)
-        args.output.write_text(page)
+    publish(page, args.output)
 
 
 if __name__ == "__main__":

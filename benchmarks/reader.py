@@ -1,0 +1,115 @@
+"""The reader of training examples: tokens a second that it gives to one training process.
+
+    python benchmarks/reader.py [--rows 200000] [--batch 256] [--output FILE.md]
+
+Rows have the lengths of real text (those of benchmarks/pretrain_step.py) and random ids; they are written as the
+encode stage writes them, in parts of `--rows-per-part`. A batch is `--batch` rows of the shuffled order; reading,
+checking hashes, unpacking and shuffling are all counted. Sequences count once (training sees each in two views).
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(REPOSITORY))
+
+from benchmarks.pages import cpu_name, publish, table  # noqa: E402
+from benchmarks.pretrain_step import LENGTHS  # noqa: E402
+from infra.artifacts import ArtifactStore  # noqa: E402
+from infra.builds import PartWriter  # noqa: E402
+from infra.stage import Output, StageParams, run, stage  # noqa: E402
+from models.reader import ExampleStream  # noqa: E402
+
+
+class RowsParams(StageParams):
+    """How many rows there are."""
+
+    rows: int
+    rows_per_part: int
+
+
+@stage(name="benchmark_rows", version=1, params=RowsParams, tables=("examples",))
+def benchmark_rows(inputs: Mapping[str, Any], params: RowsParams, out: Output) -> None:
+    """Write the rows."""
+    out.map(write_rows, range(0, params.rows, params.rows_per_part), params)
+
+
+def write_rows(part: PartWriter, first: int, params: RowsParams) -> None:
+    """Write one part."""
+    drawn = np.random.default_rng(first)
+    lengths = drawn.choice(np.array(LENGTHS), min(params.rows_per_part, params.rows - first))
+    words = (lengths - 2) // 2
+    part.write(
+        "examples",
+        pa.table(
+            {
+                "input_ids": lists(drawn.integers(5, 20_000, lengths.sum()).astype(np.uint32), lengths),
+                "word_starts": lists(np.concatenate([1 + 2 * np.arange(n) for n in words]).astype(np.uint16), words),
+                "mentions": [[]] * len(lengths),
+                "doc_id": [f"{first + number:032x}" for number in range(len(lengths))],
+                "source": ["article"] * len(lengths),
+            }
+        ),
+    )
+
+
+def lists(values: np.ndarray, lengths: np.ndarray) -> pa.ListArray:
+    """A list column from its values laid end to end."""
+    return pa.ListArray.from_arrays(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32), values)
+
+
+def main() -> None:
+    """Measure, print, save."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=200_000)
+    parser.add_argument("--rows-per-part", type=int, default=20_000)
+    parser.add_argument("--batch", type=int, default=256)
+    parser.add_argument("--output", type=Path)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="yiwen-reader-") as folder:
+        params = RowsParams(rows=options.rows, rows_per_part=options.rows_per_part)
+        artifact = run(benchmark_rows, ArtifactStore(folder), params, {}).artifact
+        stream = ExampleStream(artifact.parts("examples"), seed=1)
+        tokens, started, cpu = 0, time.perf_counter(), time.process_time()
+        steps = options.rows // options.batch
+        for step in range(steps):
+            examples, _ = stream.batch(step, options.batch)
+            tokens += sum(len(example.input_ids) for example in examples)
+        wall, cpu = time.perf_counter() - started, time.process_time() - cpu
+        started = time.perf_counter()
+        ExampleStream(artifact.parts("examples"), seed=1).batch(steps // 2, options.batch)
+        entered = time.perf_counter() - started
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+    head = ["rows", "tokens", "M tokens / s", "M tokens / CPU s", "s to enter in the middle", "peak MiB of the process"]
+    row = [
+        f"{options.rows:,}",
+        f"{tokens:,}",
+        f"{tokens / wall / 1e6:.1f}",
+        f"{tokens / cpu / 1e6:.1f}",
+        f"{entered:.2f}",
+        f"{peak:,.0f}",
+    ]
+    page = [
+        f"# Reading examples, {date.today()}",
+        "",
+        f"{cpu_name()}; batches of {options.batch}.",
+        "",
+        *table(head, [row]),
+    ]
+    publish([*page, ""], options.output)
+
+
+if __name__ == "__main__":
+    main()
