@@ -12,22 +12,24 @@ Time grows with the characters, memory with one part.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import Field, model_validator
 
+from infra import schemas
 from infra.artifacts import Part
 from infra.builds import PartWriter
 from infra.errors import UserError
 from infra.stage import Output, StageParams, stage
 from models.corpus_tokenizer import CorpusTokenizer, corpus_tokenizer
 from tasks.batching import batches_of
-from tasks.sentences import Cost, Span, cut
+from tasks.sentences import Cost, CountedCost, Span, cut
 from tasks.units import count_units, unit_costs
-from tasks.words import Engine, read_terms, segment_words
+from tasks.words import Engine, read_terms, segment_words, word_lengths
 
 __all__ = ["segment", "segment_words", "split_document"]
 
@@ -59,7 +61,7 @@ def cut_document(
     Raises:
         ValueError: max_tokens is under 1 or under min_tokens.
     """
-    return _cut(text, lambda start, end: count(text[start:end]), max_tokens, min_tokens)
+    return _cut(text, CountedCost(text, count), max_tokens, min_tokens)
 
 
 def _cut(text: str, cost: Cost, max_tokens: int, min_tokens: int, keep_lines: bool = False) -> list[tuple[str, int]]:
@@ -78,7 +80,7 @@ class SegmentParams(StageParams):
 
     max_tokens: int = Field(default=510, ge=1)
     min_tokens: int = Field(default=32, ge=1)
-    engine: Engine = Field(default="rjieba", description="what cuts words; both cut alike")
+    engine: Engine = Field(default="lattice", description="what cuts words; all cut alike")
     hmm: bool = Field(default=False, description="guess unknown words by jieba's hidden Markov model")
     turn_sources: tuple[str, ...] = Field(
         default=("dialogue",), description="sources whose lines are turns, which stay whole where they fit"
@@ -117,27 +119,59 @@ def segment_part(
 ) -> None:
     """Cut one part; `tokenizer_json` is the content of a `tokenizer.json`, or None to estimate lengths."""
     tokenizer = corpus_tokenizer(tokenizer_json) if tokenizer_json is not None else None
-    rows_read = documents.read(columns=["doc_id", "source", "text"]).to_pylist()
-    for batch in batches_of(rows_read, length=lambda row: len(row["text"])):
-        rows: list[dict[str, Any]] = []
-        for document, cost in zip(batch, _costs([row["text"] for row in batch], tokenizer), strict=True):
-            position = 0
-            keep_lines = document["source"] in params.turn_sources
-            for text, tokens in _cut(document["text"], cost, params.max_tokens, params.min_tokens, keep_lines):
-                if tokens >= params.min_tokens:
-                    rows.append(_row(document, position, text, tokens, params, terms))
-                    position += 1
-                    continue
-                part.reject(
-                    doc_id=document["doc_id"],
-                    source=document["source"],
-                    reason="short_segment",
-                    detail=f"{tokens} tokens, at least {params.min_tokens} are asked for",
-                    text=text,
-                )
-        part.count("documents_in", len(batch))
-        part.count("tokens", sum(row["tokens"] for row in rows))
-        part.write("segments", rows)
+    table = documents.read(columns=["doc_id", "source", "text"]).combine_chunks()
+    first = 0
+    for texts in batches_of(table["text"].to_pylist()):
+        batch = table.slice(first, len(texts))
+        first += len(texts)
+        _segment_batch(part, batch, texts, params, tokenizer, terms)
+
+
+def _segment_batch(
+    part: PartWriter,
+    batch: pa.Table,
+    texts: list[str],
+    params: SegmentParams,
+    tokenizer: CorpusTokenizer | None,
+    terms: str,
+) -> None:
+    sources = batch["source"].to_pylist()
+    owners: list[int] = []
+    positions: list[int] = []
+    segments: list[str] = []
+    lengths: list[int] = []
+    for owner, (text, cost) in enumerate(zip(texts, _costs(texts, tokenizer), strict=True)):
+        position = 0
+        for piece, tokens in _cut(
+            text, cost, params.max_tokens, params.min_tokens, keep_lines=sources[owner] in params.turn_sources
+        ):
+            if tokens >= params.min_tokens:
+                owners.append(owner)
+                positions.append(position)
+                segments.append(piece)
+                lengths.append(tokens)
+                position += 1
+                continue
+            part.reject(
+                doc_id=batch["doc_id"][owner].as_py(),
+                source=sources[owner],
+                reason="short_segment",
+                detail=f"{tokens} tokens, at least {params.min_tokens} are asked for",
+                text=piece,
+            )
+    part.count("documents_in", len(texts))
+    part.count("tokens", sum(lengths))
+    of_owners = batch.take(pa.array(owners, pa.int64()))
+    columns = {
+        "segment_id": pc.binary_join_element_wise(of_owners["doc_id"], pa.array(map(str, positions), pa.string()), "-"),
+        "doc_id": of_owners["doc_id"],
+        "source": of_owners["source"],
+        "position": pa.array(positions, pa.int32()),
+        "text": pa.array(segments, pa.string()),
+        "words": _words(segments, params, terms),
+        "tokens": pa.array(lengths, pa.int32()),
+    }
+    part.write("segments", pa.table(columns))
 
 
 def _costs(texts: list[str], tokenizer: CorpusTokenizer | None) -> Iterator[Cost]:
@@ -147,30 +181,32 @@ def _costs(texts: list[str], tokenizer: CorpusTokenizer | None) -> Iterator[Cost
     encoded = tokenizer.encode(texts)
     for text, first, end in zip(texts, encoded.borders, encoded.borders[1:], strict=False):
         begins = np.bincount(encoded.starts[first:end] + 1, minlength=len(text) + 1)
-        yield functools.partial(_tokens_between, np.cumsum(begins).data)
+        yield _TokenCost(np.cumsum(begins))
 
 
-def _tokens_between(before: Sequence[int], start: int, end: int) -> int:
-    return before[end] - before[start]
+class _TokenCost:
+    """Tokens of the pieces of one text."""
+
+    def __init__(self, before: np.ndarray) -> None:
+        self._before = before
+
+    def __call__(self, start: int, end: int) -> int:
+        return int(self._before[end] - self._before[start])
+
+    def up_to(self, places: Sequence[int]) -> Sequence[int]:
+        sums: list[int] = self._before[places].tolist()
+        return sums
 
 
-def _row(
-    document: Mapping[str, Any], position: int, text: str, tokens: int, params: SegmentParams, terms: str
-) -> dict[str, Any]:
-    return {
-        "segment_id": f"{document['doc_id']}-{position}",
-        "doc_id": document["doc_id"],
-        "source": document["source"],
-        "position": position,
-        "text": text,
-        "words": _lengths(segment_words(text, params.engine, params.hmm, terms), len(text)),
-        "tokens": tokens,
-    }
-
-
-def _lengths(words: list[str], characters: int) -> list[int]:
-    lengths = list(map(len, words))
-    if characters > MAX_WORD_LENGTH and max(lengths) > MAX_WORD_LENGTH:
-        cut_up = [[MAX_WORD_LENGTH] * (n // MAX_WORD_LENGTH) + [n % MAX_WORD_LENGTH] for n in lengths]
-        return [length for group in cut_up for length in group if length]
-    return lengths
+def _words(texts: Sequence[str], params: SegmentParams, terms: str) -> pa.ListArray:
+    """For each text the lengths of its words."""
+    lengths, borders = word_lengths(texts, params.engine, params.hmm, terms)
+    if lengths.max(initial=0) > MAX_WORD_LENGTH:
+        pieces = -(-lengths // MAX_WORD_LENGTH)
+        borders = np.concatenate([[0], np.cumsum(pieces)])[borders]
+        last = np.cumsum(pieces) - 1
+        rests = lengths - (pieces - 1) * MAX_WORD_LENGTH
+        lengths = np.full(int(pieces.sum()), MAX_WORD_LENGTH)
+        lengths[last] = rests
+    values = pa.array(lengths.astype(np.uint16))
+    return pa.ListArray.from_arrays(pa.array(borders, pa.int32()), values, type=schemas.SEGMENTS.field("words").type)

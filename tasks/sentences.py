@@ -1,21 +1,44 @@
 """Cutting a document at its seams: sentence ends, then commas, then between words and numbers.
 
 All cuts are places in one text, so that the pieces always join to it, and lengths in tokens come from one
-function of (start, end): exact where a tokeniser has gone over the whole text, estimated where there is none.
+object: exact where a tokeniser has gone over the whole text, estimated where there is none.
 
 Time and memory grow with the characters.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
+import itertools
+import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import regex
 
-Cost = Callable[[int, int], int]
-"""Length in tokens of text[start:end]."""
+
+class Cost(Protocol):
+    """Lengths in tokens of the pieces of one text."""
+
+    def __call__(self, start: int, end: int) -> int:
+        """Length of text[start:end]."""
+
+    def up_to(self, places: Sequence[int]) -> Sequence[int]:
+        """Length of the text up to each of some ascending places that lie in no word."""
+
+
+class CountedCost:
+    """Lengths as a function counts them in a piece for itself."""
+
+    def __init__(self, text: str, count: Callable[[str], int]) -> None:
+        self._text, self._count = text, count
+
+    def __call__(self, start: int, end: int) -> int:
+        return self._count(self._text[start:end])
+
+    def up_to(self, places: Sequence[int]) -> Sequence[int]:
+        return list(itertools.accumulate(map(self, [0, *places], places)))
+
 
 MAX_BRACKET = 200
 """Characters between two brackets above which they no longer hold together what is inside."""
@@ -51,7 +74,7 @@ _ATOM = regex.compile(
 )
 """What is cut only where nothing else helps: a number with its unit, a word, a single character."""
 
-_BRACKETS = regex.compile(r"[（(【\[「『《“〈{）)】\]」』》”〉}\n]")
+_BRACKETS = re.compile(r"[（(【\[「『《“〈{）)】\]」』》”〉}]")
 _CLOSING = dict(zip("）)】]」』》”〉}", "（(【[「『《“〈{", strict=True))
 
 
@@ -67,16 +90,46 @@ def cut(text: str, cost: Cost, max_tokens: int, min_tokens: int, keep_lines: boo
         return [Span(0, len(text), tokens)] if text else []
     seams = _Seams(text)
     best = _LINES if keep_lines else _SENTENCES
-    units = [unit for unit in _units(seams, cost, 0, len(text), max_tokens, best) if unit.end > unit.start]
+    borders = _packed(seams, cost, max_tokens, best)
     # Units are not always as long together as each for itself: a run of letters cut in two has more tokens.
-    pieces = [Span(start, end, cost(start, end)) for start, end, _ in _pack(units, max_tokens)]
+    pieces = [Span(start, end, cost(start, end)) for start, end in itertools.pairwise(borders)]
     for index in range(len(pieces)):
         if pieces[index].tokens < min_tokens:
             _lengthen(pieces, index, seams, cost, max_tokens, min_tokens, best)
     return pieces
 
 
+def _packed(seams: _Seams, cost: Cost, max_tokens: int, best: int) -> list[int]:
+    """Where pieces begin, and the last ends: whole units of the best level, as many as fit into each piece."""
+    places = seams.all(best)
+    sums = cost.up_to(places)
+    borders = [0]
+    done, spent = 0, 0  # the text up to here is in pieces, the last one still open: so many tokens are before it
+    index = 0  # the first place after `done`
+    while index < len(places):
+        fitting = seams.last_outside_brackets(places, index, bisect_right(sums, spent + max_tokens, lo=index) - 1)
+        if fitting >= index:
+            done, index = places[fitting], fitting + 1
+            if index == len(places):
+                break
+        following = seams.first_outside_brackets(places, index)
+        before = sums[index - 1] if index else 0
+        if sums[following] - before <= max_tokens:
+            borders.append(done)
+            spent = before
+            continue
+        for unit in _units(seams, cost, done, places[following], max_tokens, best + 1):
+            if before + unit.tokens - spent > max_tokens and unit.start > borders[-1]:
+                borders.append(unit.start)
+                spent = before
+            before += unit.tokens
+        spent += sums[following] - before  # what the units count more or less than the whole
+        done, index = places[following], following + 1
+    return [*borders, done]
+
+
 _LINES, _SENTENCES, _CLAUSES, _ATOMS, _IN_BRACKETS, _ANYWHERE = range(6)
+_PATTERNS = (_LINE, _SENTENCE, _CLAUSE, _ATOM, _ATOM)
 
 
 class _Seams:
@@ -84,7 +137,14 @@ class _Seams:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._opened, self._closed = _bracket_pairs(text)
+        self._pairs: dict[int, tuple[list[int], list[int]]] = {}  # of the lines that were asked for
+
+    def all(self, level: int) -> list[int]:
+        """The places of a level in order, those in brackets included, and the end of the text."""
+        places = [match.end() for match in _PATTERNS[level].finditer(self._text)]
+        if not places or places[-1] < len(self._text):
+            places.append(len(self._text))
+        return places
 
     def between(self, start: int, end: int, level: int) -> Iterator[int]:
         """Places of a level in (start, end), in order: line ends, sentence ends, clause ends, ends of words and
@@ -92,27 +152,39 @@ class _Seams:
         if level == _ANYWHERE:
             yield from range(start + 1, end)
             return
-        pattern = (_LINE, _SENTENCE, _CLAUSE, _ATOM, _ATOM)[level]
-        for match in pattern.finditer(self._text, start, end):
+        for match in _PATTERNS[level].finditer(self._text, start, end):
             place = match.end()
             if start < place < end and (level == _IN_BRACKETS or not self._inside_brackets(place)):
                 yield place
 
+    def last_outside_brackets(self, places: Sequence[int], first: int, last: int) -> int:
+        """Index of the last of `places[first : last + 1]` that no brackets enclose; first - 1 if there is none."""
+        return next(
+            (index for index in range(last, first - 1, -1) if not self._inside_brackets(places[index])), first - 1
+        )
+
+    def first_outside_brackets(self, places: Sequence[int], first: int) -> int:
+        """Index of the first place from `first` on that no brackets enclose; the end of the text is one."""
+        return next(index for index in range(first, len(places)) if not self._inside_brackets(places[index]))
+
     def _inside_brackets(self, place: int) -> bool:
-        index = bisect_left(self._opened, place) - 1
-        return index >= 0 and place <= self._closed[index]
+        line = self._text.rfind("\n", 0, place) + 1
+        if line not in self._pairs:
+            end = self._text.find("\n", line)
+            self._pairs[line] = _bracket_pairs(self._text, line, end if end >= 0 else len(self._text))
+        opened, closed = self._pairs[line]
+        index = bisect_left(opened, place) - 1
+        return index >= 0 and place <= closed[index]
 
 
-def _bracket_pairs(text: str) -> tuple[list[int], list[int]]:
-    """Places of the outermost brackets that close within `MAX_BRACKET` characters and on their line."""
+def _bracket_pairs(text: str, start: int, end: int) -> tuple[list[int], list[int]]:
+    """Places of a line's outermost brackets that close within `MAX_BRACKET` characters."""
     opened: list[int] = []
     closed: list[int] = []
     waiting: list[tuple[str, int]] = []
-    for match in _BRACKETS.finditer(text):
+    for match in _BRACKETS.finditer(text, start, end):
         mark, place = match[0], match.start()
-        if mark == "\n":
-            waiting.clear()
-        elif mark not in _CLOSING:
+        if mark not in _CLOSING:
             waiting.append((mark, place))
         elif waiting and waiting[-1][0] == _CLOSING[mark]:
             start = waiting.pop()[1]
@@ -134,17 +206,6 @@ def _units(seams: _Seams, cost: Cost, start: int, end: int, max_tokens: int, lev
         else:
             yield from _units(seams, cost, start, place, max_tokens, level + 1)
         start = place
-
-
-def _pack(units: Sequence[Span], max_tokens: int) -> list[Span]:
-    """Neighbours joined as long as they fit."""
-    pieces: list[Span] = []
-    for unit in units:
-        if pieces and pieces[-1].tokens + unit.tokens <= max_tokens:
-            pieces[-1] = Span(pieces[-1].start, unit.end, pieces[-1].tokens + unit.tokens)
-        else:
-            pieces.append(unit)
-    return pieces
 
 
 def _lengthen(

@@ -28,7 +28,7 @@ def count_units(text: str) -> int:
 
 
 def unit_costs(texts: Sequence[str]) -> Iterator[Cost]:
-    """For each text a function of (start, end) that gives `count_units` of what is between, without counting anew."""
+    """For each text the lengths of its pieces."""
     points = np.frombuffer("\n".join(texts).encode("utf-32-le", "surrogatepass"), dtype="<u4")
     kinds = _kinds()[points]
     place = np.arange(len(points))
@@ -40,14 +40,24 @@ def unit_costs(texts: Sequence[str]) -> Iterator[Cost]:
     first = 0
     for text in texts:
         own = slice(first, first + len(text) + 1)
-        yield functools.partial(_cost, text, before[own], inside[own])
+        yield UnitCost(text, before[own], inside[own])
         first += len(text) + 1
 
 
-def _cost(text: str, before: np.ndarray, inside: np.ndarray, start: int, end: int) -> int:
-    if start < end and inside[start]:  # cut within a word, whose letters then count from here
-        return count_units(text[start:end])
-    return int(before[end] - before[start])
+class UnitCost:
+    """`count_units` of the pieces of one text, without counting anew."""
+
+    def __init__(self, text: str, before: np.ndarray, inside: np.ndarray) -> None:
+        self._text, self._before, self._inside = text, before, inside
+
+    def __call__(self, start: int, end: int) -> int:
+        if start < end and self._inside[start]:  # cut within a word, whose letters then count from here
+            return count_units(self._text[start:end])
+        return int(self._before[end] - self._before[start])
+
+    def up_to(self, places: Sequence[int]) -> Sequence[int]:
+        sums: list[int] = (self._before[places] - self._before[0]).tolist()
+        return sums
 
 
 @functools.cache

@@ -18,8 +18,9 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 from infra.artifacts import Artifact
 from models.tokenizer import MAX_WORD, SPECIAL_TOKENS, normalise
+from tasks.batching import batches_of
 from tasks.vocabulary_examples import draw_examples
-from tasks.words import cutter
+from tasks.words import words_of
 
 CHARACTERS = 10_000
 """Characters of a document that are tokenised."""
@@ -163,9 +164,8 @@ def _measure(tokenizer: Tokenizer, texts: Sequence[str]) -> list[Counter[str]]:
 
 
 def _read(texts: Sequence[str]) -> _Text:
-    cut_words = cutter()
     return _Text(
-        words=sum(not word.isspace() for text in texts for word in cut_words(text)),
+        words=sum(not word.isspace() for batch in batches_of(texts) for words in words_of(batch) for word in words),
         characters=sum(len(_BLANK.sub("", text)) for text in texts),
         runs=Counter(run for text in texts for run in _LETTERS.findall(text)),
     )

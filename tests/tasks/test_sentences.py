@@ -17,7 +17,7 @@ from infra.artifacts import ArtifactStore
 from infra.errors import UserError
 from models.corpus_tokenizer import CorpusTokenizer
 from tasks.segment import SegmentParams, segment, segment_words, split_document
-from tasks.sentences import cut
+from tasks.sentences import CountedCost, cut
 from tasks.units import count_units
 from tasks.vocabulary import CountWordsParams, VocabularyParams, count_words, vocabulary
 from tests.tables import documents_artifact
@@ -52,7 +52,7 @@ def squeezed(text: str) -> str:
 @example("（" + "甲" * 90 + "）", 10, 2)
 def test_segments_have_their_length_and_join_to_the_text(text: str, longest: int, shortest: int) -> None:
     shortest = min(shortest, longest)
-    spans = cut(text, lambda start, end: count_units(text[start:end]), longest, shortest)
+    spans = cut(text, CountedCost(text, count_units), longest, shortest)
     assert "".join(text[span.start : span.end] for span in spans) == text
     kept = split_document(text, longest, shortest)
     assert all(shortest <= count_units(piece) <= longest for piece in kept)
