@@ -13,11 +13,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
+
 from infra.artifacts import Artifact, Part
 from infra.builds import PartWriter
 from infra.stage import Output, StageParams, stage
 from tasks.documents import document_id
-from tasks.identifiers import find_identifiers, names_of, replace
+from tasks.identifiers import find_identifiers, may_hold, names_of, replace
 
 
 def deidentify(text: str) -> tuple[str, dict[str, int]]:
@@ -39,6 +41,8 @@ class Treatment:
 
     def of(self, text: str) -> str:
         """The text with placeholders."""
+        if not text:
+            return text
         while found := find_identifiers(text, self.names):  # what stands beside one may become one: each round
             self.counts.update(identifier.type for identifier in found)  # leaves less text
             self.names |= names_of(text, found)
@@ -78,31 +82,40 @@ def deidentify_part(part: PartWriter, documents: Part, params: DeidentifyParams)
     """Treat one part. The counters tell types and numbers; nothing that was replaced is written anywhere."""
     table = documents.read()
     part.count("documents_in", table.num_rows)
-    if not set(table["source"].unique().to_pylist()) & set(params.sources):
-        part.write("documents", table)
-        return
-    rows = []
-    for row in table.to_pylist():
-        if row["source"] in params.sources:
-            row, counts = _treat(row)
+    columns = {name: table[name].to_pylist() for name in table.column_names}
+    changed = False
+    for place, source in enumerate(columns["source"]):
+        if source not in params.sources:
+            continue
+        row = {name: values[place] for name, values in columns.items()}
+        counts = _treat(row)
+        part.count("documents_treated")
+        part.count("documents_changed", int(bool(counts)))
+        if counts:
+            changed = True
             for kind, number in counts.items():
                 part.count(f"replaced_{kind}", number)
-            part.count("documents_treated")
-            part.count("documents_changed", int(bool(counts)))
-        rows.append(row)
-    part.write("documents", rows)
+            for name, value in row.items():
+                columns[name][place] = value
+    part.write("documents", pa.table(columns, schema=table.schema) if changed else table)
 
 
-def _treat(row: dict[str, Any]) -> tuple[dict[str, Any], Counter[str]]:
+def _treat(row: dict[str, Any]) -> Counter[str]:
+    """Change a row where it holds an identifier; returns how many of each type it held."""
     treatment = Treatment()
-    title, text, meta = row["title"], row["text"], json.loads(row["meta"])
+    # What stands before a value in JSON is its key: a cue, as if it were written 姓名：
+    meta = json.loads(row["meta"]) if may_hold(row["meta"].replace('": ', "：")) else None
+    title, text = row["title"], row["text"]
     known = -1
     while known < len(treatment.names):  # again where the text named somebody whom the title names too
         known = len(treatment.names)
-        meta = treatment.of_value("", meta)
+        if meta is None and known:
+            meta = json.loads(row["meta"])
+        if meta is not None:
+            meta = treatment.of_value("", meta)
         title, text = treatment.of(title), treatment.of(text)
-    if not treatment.counts:
-        return row, treatment.counts
-    written = json.dumps(meta, ensure_ascii=False, sort_keys=True)
-    doc_id = document_id(row["source"], title, text)
-    return {**row, "doc_id": doc_id, "title": title, "text": text, "meta": written}, treatment.counts
+    if treatment.counts:
+        row |= {"doc_id": document_id(row["source"], title, text), "title": title, "text": text}
+        if meta is not None:
+            row["meta"] = json.dumps(meta, ensure_ascii=False, sort_keys=True)
+    return treatment.counts

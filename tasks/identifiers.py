@@ -151,6 +151,11 @@ _NUMBERS: tuple[tuple[str, re.Pattern[str], Check], ...] = (
 )
 
 
+def may_hold(text: str) -> bool:
+    """Whether a quick look finds anything that an identifier could hang on; without it there is none."""
+    return bool(_CUE.search(text) or _LIKELY.search(text) or _HAS_NET.search(text) or _HAS_ODD_FORMS.search(text))
+
+
 def find_identifiers(text: str, names: Collection[str] = ()) -> list[Identifier]:
     """The identifiers of a text, in order, none over another; `names` are looked for besides those found by cues."""
     plain = text.translate(_PLAIN_FORMS) if _HAS_ODD_FORMS.search(text) else text
