@@ -58,13 +58,13 @@ _HINT = re.compile(
 """Every phrase holds one of these. Looking for them is quick because each begins with a character, not with a class."""
 
 _BEGINNING = "|".join(AT_THE_BEGINNING)
-_PATTERN = re.compile("|".join((*ANYWHERE, f"^(?:{_BEGINNING})")))
+_PATTERN = re.compile("|".join((*ANYWHERE, f"^(?:{_BEGINNING})")), re.MULTILINE)
 
 
 def without_boilerplate(text: str, phrases: Sequence[str] = ()) -> str:
     """The text without its short lines that hold a phrase of the lists or one of those given."""
     given = [phrase for phrase in phrases if phrase in text]
-    if not given and not _HINT.search(text):
+    if not given and not (_HINT.search(text) and _PATTERN.search(text)):
         return text
     return "\n".join(line for line in text.split("\n") if len(line) > MAX_LINE or not _is_boilerplate(line, given))
 

@@ -67,6 +67,7 @@ class Need:
     COMPOSITION = 8
     RADICALS = 16
     NO_TEXT = 32
+    SPACING = 64  # two blanks or line ends in a row, or one at the edge
 
 
 class Kind:
@@ -96,24 +97,30 @@ def all_needs(texts: Sequence[str]) -> list[int]:
     """The repairs that each text needs, as bits of `Need`."""
     needs = np.zeros(len(texts), dtype=np.uint8)
     for codes, first, borders in _blocks(texts):
-        found = np.bitwise_or.reduceat(_need_table()[codes], borders)
+        each = _need_table()[codes]
+        spaces = each & Need.SPACING
+        each[1:] &= spaces[:-1] | ~np.uint8(Need.SPACING)  # a blank is a need only behind another
+        edges = np.concatenate([borders, borders[1:] - 1, [len(codes) - 1]])
+        each[edges] = (each[edges] & ~np.uint8(Need.SPACING)) | spaces[edges]
+        found = np.bitwise_or.reduceat(each, borders)
         needs[first : first + len(borders)] |= found
     return needs.tolist()
 
 
 def counts_of(text: str) -> list[int]:
     """How many characters of each `Kind` a text has. Han characters are counted under one of four kinds."""
-    return all_counts([text])[0]
+    counts: list[int] = all_counts([text])[0].tolist()
+    return counts
 
 
-def all_counts(texts: Sequence[str]) -> list[list[int]]:
-    """`counts_of` each text."""
+def all_counts(texts: Sequence[str]) -> npt.NDArray[np.int64]:
+    """`counts_of` each text: int64 (T, KINDS)."""
     counts = np.zeros((len(texts), KINDS), dtype=np.int64)
     for codes, first, borders in _blocks(texts):
         owner = np.repeat(np.arange(len(borders)), np.diff(borders, append=len(codes)))
         found = np.bincount(owner * KINDS + _kind_table()[codes], minlength=len(borders) * KINDS)
         counts[first : first + len(borders)] += found.reshape(-1, KINDS)
-    return counts.tolist()
+    return counts
 
 
 def _blocks(texts: Sequence[str]) -> Iterator[tuple[npt.NDArray[np.uint32], int, npt.NDArray[np.int64]]]:
@@ -181,6 +188,7 @@ def _need_table() -> npt.NDArray[np.uint8]:
     changed = [code for code in range(END) if not unicodedata.is_normalized("NFC", chr(code))]
     table[changed] |= np.uint8(Need.COMPOSITION)
     table[list(radicals())] |= np.uint8(Need.RADICALS)
+    table[[ord(" "), ord("\n")]] |= np.uint8(Need.SPACING)
     return table
 
 
@@ -204,7 +212,8 @@ def _kind_table() -> npt.NDArray[np.uint8]:
 
 
 def _mark(table: npt.NDArray[np.uint8], pattern: regex.Pattern[str], need: int) -> None:
-    for match in pattern.finditer(_all_characters()):
+    runs = regex.compile(f"(?:{pattern.pattern})++", pattern.flags & regex.VERSION1)
+    for match in runs.finditer(_all_characters()):
         table[match.start() : match.end()] |= np.uint8(need)
 
 

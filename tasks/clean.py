@@ -11,15 +11,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
 from pydantic import Field, field_validator
 
 from infra.artifacts import Artifact, Part
 from infra.builds import PartWriter
 from infra.stage import Output, StageParams, stage
-from tasks.characters import all_counts, all_needs
+from tasks.characters import all_needs
 from tasks.clean_profile import PROFILES, SOURCES, CleanProfile, adapted, read_profile
 from tasks.documents import document_id
-from tasks.text_filters import problem_of
+from tasks.text_filters import problems_of
 from tasks.text_rules import clean_counted, clean_text
 
 __all__ = ["PROFILES", "SOURCES", "CleanParams", "CleanProfile", "clean", "clean_part", "clean_text"]
@@ -63,43 +64,41 @@ def clean_part(part: PartWriter, documents: Part, params: CleanParams) -> None:
     """Clean one part."""
     rules: dict[str, CleanProfile] = {}
     for batch in documents.read().to_batches(max_chunksize=ROWS_AT_ONCE):
-        rows = batch.to_pylist()
-        for source in {row["source"] for row in rows} - rules.keys():
+        columns = {name: batch.column(name).to_pylist() for name in batch.schema.names}
+        for source in set(columns["source"]) - rules.keys():
             rules[source] = params.rules(source)
-        removed: list[Counter[str]] = [Counter() for _ in rows]
-        texts = [
-            clean_counted(row["text"], rules[row["source"]], counter, needs)
-            for row, counter, needs in zip(rows, removed, all_needs([row["text"] for row in rows]), strict=True)
-        ]
-        cleaned = [
-            _clean_row(part, row, text, rules[row["source"]], counter, counts)
-            for row, text, counter, counts in zip(rows, texts, removed, all_counts(texts), strict=True)
-        ]
-        part.count("documents_in", len(rows))
-        part.write("documents", [row for row in cleaned if row is not None])
+        part.count("documents_in", batch.num_rows)
+        part.write("documents", _clean_batch(part, columns, [rules[source] for source in columns["source"]]))
 
 
-def _clean_row(
-    part: PartWriter,
-    row: dict[str, Any],
-    text: str,
-    rules: CleanProfile,
-    removed: Counter[str],
-    counts: Sequence[int],
-) -> dict[str, Any] | None:
-    """The row with its cleaned text, or None where it was rejected."""
-    problem = problem_of(text, row["text"], rules, counts)
-    if problem:
-        reason, detail = problem
-        part.reject(doc_id=row["doc_id"], source=row["source"], reason=reason, detail=detail, text=text)
-        return None
-    removed["characters_removed"] = len(row["text"]) - len(text)
-    removed["replacement_characters"] = row["text"].count("\ufffd")
-    for name, amount in removed.items():
+def _clean_batch(part: PartWriter, columns: dict[str, list[str]], rules: Sequence[CleanProfile]) -> pa.Table:
+    """The documents that stay, cleaned."""
+    raws = columns["text"]
+    removed: list[Counter[str]] = [Counter() for _ in raws]
+    texts = list(map(clean_counted, raws, rules, removed, all_needs(raws)))
+    kept = []
+    for number, problem in enumerate(problems_of(texts, raws, rules)):
+        if problem is None:
+            kept.append(number)
+            continue
+        doc_id, source = columns["doc_id"][number], columns["source"][number]
+        part.reject(doc_id=doc_id, source=source, reason=problem[0], detail=problem[1], text=texts[number])
+    counters: Counter[str] = Counter()
+    for number in kept:
+        raw, text, title, source = raws[number], texts[number], columns["title"][number], columns["source"][number]
+        cleaned_title = _clean_title(title, rules[number])
+        if text == raw and cleaned_title == title:
+            continue
+        counters.update(removed[number])
+        counters["characters_removed"] += len(raw) - len(text)
+        columns["title"][number] = cleaned_title
+        columns["doc_id"][number] = document_id(source, cleaned_title, text)
+    counters["replacement_characters"] = sum(raws[number].count("\ufffd") for number in kept)
+    for name, amount in counters.items():
         if amount:
             part.count(name, amount)
-    title = _clean_title(row["title"], rules)
-    return {**row, "doc_id": document_id(row["source"], title, text), "title": title, "text": text}
+    columns["text"] = texts
+    return pa.table({name: [values[number] for number in kept] for name, values in columns.items()})
 
 
 def _clean_title(title: str, rules: CleanProfile) -> str:

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tasks.characters import Kind, codes_of, han_of
+from tasks.batching import batches_of
+from tasks.characters import BLOCK, Kind, all_counts, codes_of, han_of
 from tasks.clean_profile import CleanProfile
 from tasks.language import is_kept, tell_language
 
@@ -17,6 +18,9 @@ PHRASE = 10
 
 MIN_FOR_REPETITION = 200
 """Characters; in shorter documents any repetition makes a large share."""
+
+LONG_FOR_A_GLANCE = 4_096
+"""Characters."""
 
 MIN_LINE = 6
 """Characters of the lines whose repetition is measured: turns such as 好的 and 谢谢 may come as often as they like."""
@@ -27,15 +31,29 @@ Problem = tuple[str, str]
 """Reason and detail."""
 
 
-def problem_of(text: str, raw: str, rules: CleanProfile, counts: Sequence[int]) -> Problem | None:
-    """Why a cleaned document is dropped, or None.
+def problems_of(texts: Sequence[str], raws: Sequence[str], rules: Sequence[CleanProfile]) -> list[Problem | None]:
+    """Why each cleaned document is dropped, or None.
 
     Args:
-        text: what cleaning left.
-        raw: what it was before, where characters lost in decoding can still be counted.
-        rules: the profile.
-        counts: its characters by `Kind`.
+        texts: what cleaning left.
+        raws: what it was before, where characters lost in decoding can still be counted.
+        rules: the profile of each.
     """
+    counts = all_counts(texts)
+    lengths = np.array([len(text) for text in texts], dtype=np.int64)
+    plain = _are_plainly_chinese(counts, lengths, rules)
+    varied = _are_varied(texts, lengths, np.array([rule.max_repeated_phrase for rule in rules]))
+    return [
+        _problem_of_size(text, raw, rule)
+        or (None if is_plain else _problem_of_characters(text, rule, counts[number].tolist()))
+        or _problem_of_repetition(text, rule, is_varied)
+        for number, (text, raw, rule, is_plain, is_varied) in enumerate(
+            zip(texts, raws, rules, plain.tolist(), varied.tolist(), strict=True)
+        )
+    ]
+
+
+def _problem_of_size(text: str, raw: str, rules: CleanProfile) -> Problem | None:
     if not text:
         return "empty", "nothing is left after cleaning"
     if len(text) < rules.min_characters:
@@ -43,20 +61,58 @@ def problem_of(text: str, raw: str, rules: CleanProfile, counts: Sequence[int]) 
     replaced = raw.count("\ufffd") / len(raw)
     if replaced > rules.max_replaced:
         return "garbled", f"{replaced:.1%} replacement characters, at most {rules.max_replaced:.1%} are allowed"
-    return _problem_of_characters(text, rules, counts) or _problem_of_repetition(text, rules)
+    return None
+
+
+def _are_plainly_chinese(
+    counts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], rules: Sequence[CleanProfile]
+) -> npt.NDArray[np.bool_]:
+    """Texts in which `_problem_of_characters` would find nothing, at a glance."""
+    wanted = np.array([not {"zh", "zh-Hans"}.isdisjoint(rule.languages) for rule in rules], dtype=bool)
+    other = counts[:, [Kind.KANA, Kind.HANGUL, Kind.CANTONESE]].any(axis=1)
+    simplified = counts[:, Kind.SIMPLIFIED] >= counts[:, Kind.TRADITIONAL]
+    visible = np.maximum(1, lengths - counts[:, Kind.BLANK])
+    han = counts[:, Kind.HAN : Kind.CANTONESE + 1].sum(axis=1) / visible
+    symbols = (counts[:, Kind.SYMBOL] + counts[:, Kind.DIGIT]) / visible
+    enough = han >= np.array([rule.min_han_share for rule in rules])
+    few = symbols <= np.array([rule.max_symbol_share for rule in rules])
+    found: npt.NDArray[np.bool_] = wanted & ~other & simplified & enough & few
+    return found
+
+
+_BUCKETS = 256
+
+
+def _are_varied(
+    texts: Sequence[str], lengths: npt.NDArray[np.int64], bounds: npt.NDArray[np.float64]
+) -> npt.NDArray[np.bool_]:
+    """Texts in which no phrase makes up more than the bound, at a glance: no bucket of phrases is full enough.
+
+    Long texts, with many phrases to a bucket, are left to `repeated_phrase`.
+    """
+    varied = np.zeros(len(texts), dtype=bool)
+    looked_at = np.flatnonzero((lengths >= MIN_FOR_REPETITION) & (lengths <= LONG_FOR_A_GLANCE))
+    for batch in batches_of(looked_at.tolist(), BLOCK, length=lambda number: int(lengths[number])):
+        sizes = lengths[batch]
+        codes = np.frombuffer(
+            "".join([texts[number] for number in batch]).encode("utf-32-le", "surrogatepass"), dtype=np.uint32
+        )
+        ends = np.cumsum(sizes)
+        inside = np.arange(len(codes) - PHRASE + 1) + PHRASE <= np.repeat(ends, sizes)[: len(codes) - PHRASE + 1]
+        buckets = _hashes(codes) >> np.uint32(24)
+        buckets += np.repeat(np.arange(len(batch), dtype=np.uint32) * np.uint32(_BUCKETS), sizes)[: len(buckets)]
+        filled = np.bincount(buckets[np.flatnonzero(inside)], minlength=len(batch) * _BUCKETS)
+        varied[batch] = filled.reshape(-1, _BUCKETS).max(axis=1) * PHRASE <= bounds[batch] * sizes
+    return varied
 
 
 def repeated_lines(text: str) -> float:
     """Share of the characters that stand in lines which stood there before."""
-    seen: set[str] = set()
-    repeated = 0
-    for line in text.split("\n"):
-        if len(line) < MIN_LINE:
-            continue
-        if line in seen:
-            repeated += len(line)
-        seen.add(line)
-    return repeated / len(text)
+    lines = [line for line in text.split("\n") if len(line) >= MIN_LINE]
+    different = set(lines)
+    if len(different) == len(lines):
+        return 0.0
+    return (sum(map(len, lines)) - sum(map(len, different))) / len(text)
 
 
 def repeated_phrase(text: str, bound: float = 0.0) -> tuple[float, str]:
@@ -92,12 +148,12 @@ def _problem_of_characters(text: str, rules: CleanProfile, counts: Sequence[int]
     return None
 
 
-def _problem_of_repetition(text: str, rules: CleanProfile) -> Problem | None:
+def _problem_of_repetition(text: str, rules: CleanProfile, is_varied: bool) -> Problem | None:
     if len(text) < MIN_FOR_REPETITION:
         return None
     if rules.max_repeated_lines < 1 and (share := repeated_lines(text)) > rules.max_repeated_lines:
         return "repeated_lines", f"{share:.0%} stood there before, at most {rules.max_repeated_lines:.0%} are allowed"
-    if rules.max_repeated_phrase < 1:
+    if rules.max_repeated_phrase < 1 and not is_varied:
         share, phrase = repeated_phrase(text, rules.max_repeated_phrase)
         if len(set(phrase)) == 1 and _RULED.search(phrase):  # a table with its rules, a line of dots to a page number
             share, phrase = repeated_phrase(_RULED.sub("", text), rules.max_repeated_phrase)
@@ -109,10 +165,15 @@ def _problem_of_repetition(text: str, rules: CleanProfile) -> Problem | None:
 def _phrase_hashes(text: str) -> Iterator[npt.NDArray[np.uint32]]:
     """A hash of the phrase at each place, block by block: characters joined to twos, fours, eights and tens."""
     for codes in codes_of(text, overlap=PHRASE - 1):
-        two = codes[:-1] * np.uint32(0x9E3779B1) + codes[1:]
-        four = two[:-2] * np.uint32(0x85EBCA6B) + two[2:]
-        eight = four[:-4] * np.uint32(0xC2B2AE35) + four[4:]
-        yield (eight[:-2] * np.uint32(0x27D4EB2F) + two[8:]) * np.uint32(0x165667B1)
+        yield _hashes(codes)
+
+
+def _hashes(codes: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+    two = codes[:-1] * np.uint32(0x9E3779B1) + codes[1:]
+    four = two[:-2] * np.uint32(0x85EBCA6B) + two[2:]
+    eight = four[:-4] * np.uint32(0xC2B2AE35) + four[4:]
+    hashes: npt.NDArray[np.uint32] = (eight[:-2] * np.uint32(0x27D4EB2F) + two[8:]) * np.uint32(0x165667B1)
+    return hashes
 
 
 def _phrase_of(text: str, value: np.uint32) -> str:

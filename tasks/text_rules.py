@@ -89,6 +89,8 @@ def clean_counted(text: str, rules: CleanProfile, removed: Counter[str], needs: 
 
 def _tidy_characters(text: str, rules: CleanProfile, removed: Counter[str], needs: int) -> str:
     """Characters that are text, composed, with one blank or line end between them. Doing it again changes nothing."""
+    if not needs:
+        return text
     if needs & Need.LINE_ENDS:
         text = _LINE_END.sub("\n", text)
     if needs & Need.RADICALS:

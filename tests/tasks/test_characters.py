@@ -29,7 +29,10 @@ from tasks.text_filters import PHRASE, repeated_lines, repeated_phrase
 @pytest.mark.parametrize(
     ("text", "need"),
     [
-        ("普通的文本，OK 1/2。\n", 0),
+        ("普通的文本，OK 1/2。\n甲 乙", 0),
+        ("普通的文本\n", Need.SPACING),
+        ("甲  乙", Need.SPACING),
+        ("甲 \n乙", Need.SPACING),
         ("\r", Need.LINE_ENDS | Need.NO_TEXT),
         ("\u3000", Need.BLANKS),
         ("\u200b", Need.INVISIBLE | Need.NO_TEXT),
@@ -127,6 +130,6 @@ def test_lines_that_stood_there_before_are_weighed_by_their_characters() -> None
 def test_many_texts_at_once_are_judged_like_each(texts: list[str], at: int) -> None:
     texts.insert(at, "")
     assert all_needs(texts) == [needs_of(text) for text in texts]
-    assert all_counts(texts) == [counts_of(text) for text in texts]
+    assert all_counts(texts).tolist() == [counts_of(text) for text in texts]
     for text, counts in zip(texts, all_counts(texts), strict=True):
         assert sum(counts) == len(text)
