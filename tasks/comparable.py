@@ -1,4 +1,4 @@
-"""The form of a text in which equal texts are equal, and the numbers it holds.
+"""The form of a text in which equal texts are equal.
 
 Equal are texts after NFKC, in lower case and but for white space. Nothing that carries meaning is taken away:
 digits, signs and decimal points stay (年龄18-75岁 and 年龄18~65岁 are two texts), a blank between two numbers or two
@@ -44,19 +44,6 @@ def text_key(text: str) -> bytes:
 def key_of(form: str) -> bytes:
     """`text_key` of a text whose comparable form is at hand."""
     return hashlib.blake2b(form.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-
-
-def numbers_of(form: str) -> list[str]:
-    """The numbers of a comparable form in their order, each with the sign before it: >=100, ~75, -5, 0.5, 三 of 三次.
-
-    Chinese numerals count where a unit follows; 一般 holds no number.
-    """
-    return _NUMBER.findall(form)
-
-
-_SIGNS = r"[<>≤≥≦≧=≈~±+\-\u2010-\u2015−/]*"
-_UNITS = "次天日周月年岁片粒丸支袋瓶滴例倍度级期型个枚剂类分秒时小克毫厘米升单"
-_NUMBER = re.compile(rf"{_SIGNS}\d+(?:[.,:]\d+)*|[零一二三四五六七八九十百千万两半]+(?=[{_UNITS}])")
 
 
 @functools.cache

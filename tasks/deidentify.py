@@ -18,7 +18,7 @@ import pyarrow as pa
 from infra.artifacts import Artifact, Part
 from infra.builds import PartWriter
 from infra.stage import Output, StageParams, stage
-from tasks.documents import document_id
+from tasks.documents import document_id, meta_json
 from tasks.identifiers import find_identifiers, may_hold, names_of, replace
 
 
@@ -117,5 +117,5 @@ def _treat(row: dict[str, Any]) -> Counter[str]:
     if treatment.counts:
         row |= {"doc_id": document_id(row["source"], title, text), "title": title, "text": text}
         if meta is not None:
-            row["meta"] = json.dumps(meta, ensure_ascii=False, sort_keys=True)
+            row["meta"] = meta_json(meta)
     return treatment.counts

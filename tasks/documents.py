@@ -17,8 +17,12 @@ def make_document(source: str, title: str, text: str, meta: Mapping[str, Any]) -
         "source": source,
         "title": title,
         "text": text,
-        "meta": json.dumps(meta, ensure_ascii=False, sort_keys=True),
+        "meta": meta_json(meta),
     }
+
+
+meta_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
+"""The `meta` of a document as it is stored."""
 
 
 def document_id(source: str, title: str, text: str) -> str:

@@ -100,7 +100,11 @@ def readable(text: str) -> str:
     """Line ends as \\n; half of a surrogate pair, which no encoding can store, as the replacement character."""
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+    try:
+        text.encode()  # many times faster than looking for what hardly any text holds
+    except UnicodeEncodeError:
+        return _SURROGATE.sub("\ufffd", text)
+    return text
 
 
 def _matches(name: str, pattern: str) -> bool:

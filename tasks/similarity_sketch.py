@@ -44,14 +44,14 @@ def sketch(shingles: Shingles, seed: int) -> np.ndarray:
     for turn in range(ROUNDS):
         if turn:
             unfilled = (bins == _ALL_ONES).any(axis=1)
-            keep = unfilled[owner]
+            keep = np.flatnonzero(unfilled[owner])
             hashes, owner = hashes[keep], owner[keep]
         if not len(hashes):
             return bins
         values = mix(hashes ^ _key(seed, turn))
         place = owner * BINS + (values & np.uint64(BINS - 1)).view(np.int64)
         if turn:
-            empty = flat[place] == _ALL_ONES
+            empty = np.flatnonzero(flat[place] == _ALL_ONES)
             values, place = values[empty], place[empty]
         np.minimum.at(flat, place, values)
     _fill(bins, shingles, seed)

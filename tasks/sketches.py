@@ -21,8 +21,9 @@ from infra.artifacts import Artifact, Part
 from infra.builds import PartWriter
 from infra.stage import Output, StageParams, stage
 from tasks.batching import batches_of
-from tasks.comparable import key_of, numbers_of
+from tasks.comparable import key_of
 from tasks.comparable_batch import comparables
+from tasks.number_keys import number_keys
 from tasks.shingles import shingle
 from tasks.similarity_sketch import bands, fingerprints, rows_for, sketch
 
@@ -63,14 +64,13 @@ def sketched(forms: Sequence[str], params: NearParams) -> Sketched:
         nothing = np.zeros((len(forms), 0))
         return Sketched(keys, characters, groups > 0, nothing.astype(np.uint8), nothing.astype(np.uint64))
     if params.numbers_apart:
-        told = b"".join(key_of("\n".join(numbers_of(form)))[:8] for form in forms)
-        groups = np.frombuffer(told, dtype=np.uint64)
+        groups = number_keys(forms)
     bins = sketch(shingle(forms, params.shingle), params.seed)
     shares = bands(bins, rows_for(params.threshold), groups)
     return Sketched(keys, characters, characters >= params.shingle, fingerprints(bins), shares)
 
 
-@stage(name="sketches", version=1, params=NearParams, tables=("sketches",))
+@stage(name="sketches", version=2, params=NearParams, tables=("sketches",))
 def sketches(inputs: Mapping[str, Artifact], params: NearParams, out: Output) -> None:
     """Keys, sketches and bands of `inputs["documents"]`: a part for each of its parts."""
     out.map(sketch_part, inputs["documents"].parts("documents"), params)
