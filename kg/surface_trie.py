@@ -159,7 +159,8 @@ class _PairFilter:
 
     def _place(self, firsts: np.ndarray, seconds: np.ndarray) -> np.ndarray:
         one, other = _PAIR_STEPS
-        return (firsts * one + seconds * other) >> self._shift
+        places: np.ndarray = firsts * one + seconds * other
+        return places >> self._shift
 
 
 def _edge(nodes: np.ndarray, characters: np.ndarray) -> np.ndarray:
