@@ -4,7 +4,7 @@ A part of segments (or of documents) becomes a part of mentions and a part of co
 up, so that the result does not depend on the number of workers. `entity_linker` gives other stages the same linker.
 
 Time grows with the characters (about 30 MB of text a second and core, benchmarks/linking.py), memory with one part and
-the names, about 500 bytes each. A worker builds the linker once, 10 µs a name.
+the names, about 700 bytes each. A worker builds the linker once, 10 µs a name.
 """
 
 from __future__ import annotations
