@@ -64,7 +64,7 @@ class SurfaceTrie:
             long = lengths[left] > depth
             left, nodes = left[long], nodes[long]
             edges = _edge(nodes, points[firsts[left] + depth])
-            table = _Edges(np.unique(edges))
+            table = _Edges(_distinct(edges))
             nodes = table.follow(edges)
             whole = lengths[left] == depth + 1
             table.names[nodes[whole]] = left[whole]
@@ -148,7 +148,7 @@ class _PairFilter:
     """Whether two characters may begin a name: never wrong where they do."""
 
     def __init__(self, firsts: np.ndarray, seconds: np.ndarray) -> None:
-        pairs = len(np.unique(_edge(firsts, seconds)))
+        pairs = len(_distinct(_edge(firsts, seconds)))
         bits = max(4, (_PAIR_ROOM * pairs - 1).bit_length())
         self._shift = np.uint32(32 - bits)
         self._table = np.zeros(1 << bits, dtype=bool)
@@ -165,3 +165,11 @@ class _PairFilter:
 
 def _edge(nodes: np.ndarray, characters: np.ndarray) -> np.ndarray:
     return (nodes.astype(np.uint64) << _CHARACTER) | characters
+
+
+def _distinct(values: np.ndarray) -> np.ndarray:
+    """Values without repeats, sorted: np.unique, which hashes, takes far longer."""
+    ordered = np.sort(values)
+    first = np.ones(len(ordered), dtype=bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    return ordered[first]

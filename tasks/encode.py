@@ -35,7 +35,7 @@ from models.corpus_tokenizer import CorpusTokenizer, EncodedTexts, corpus_tokeni
 from models.tokenizer import SPECIAL_TOKENS
 from tasks.batching import CHARACTERS_AT_ONCE
 from tasks.documents import share_of
-from tasks.link import TypePriors, entity_linker
+from tasks.link import TypePriors, entity_linker, id_array
 
 UNKNOWN, CLS, SEP = (SPECIAL_TOKENS.index(token) for token in ("[UNK]", "[CLS]", "[SEP]"))
 
@@ -203,7 +203,7 @@ def _mentions(
         if left_out.any():
             part.count(counter, int(left_out.sum()))
     spans = (spans[kept] + 1).astype(np.uint16)  # [CLS] comes first
-    ids = pa.array(linker.entity_ids, pa.string()).take(pa.array(found.entities[kept]))
+    ids = id_array(linker).take(pa.array(found.entities[kept]))
     rows = pa.StructArray.from_arrays([pa.array(spans[:, 0]), pa.array(spans[:, 1]), ids], fields=list(kind.value_type))
     borders = np.searchsorted(found.texts[kept], np.arange(len(texts) + 1))
     return pa.ListArray.from_arrays(pa.array(borders.astype(np.int32)), rows, type=kind)

@@ -69,7 +69,7 @@ def link_part(
 ) -> None:
     """Link one part of segments or documents."""
     linker = entity_linker(entities, params.type_priors, frequencies)
-    ids = pa.array(linker.entity_ids, pa.string())
+    ids = id_array(linker)
     names = ["segment_id", "doc_id", "text"] if texts.table == "segments" else ["doc_id", "doc_id", "text"]
     rows = texts.read(columns=sorted(set(names))).select(names).rename_columns(["segment_id", "doc_id", "text"])
     documents = rows["doc_id"].combine_chunks().dictionary_encode().indices.to_numpy()
@@ -81,9 +81,10 @@ def link_part(
         found = found._replace(texts=found.texts + batch[0])
         part.write("mentions", _mention_rows(found, rows["segment_id"], ids))
         counts += np.bincount(found.entities, minlength=len(ids))
-        pairs.append(np.unique(documents[found.texts].astype(np.int64) * len(ids) + found.entities))
+        pairs.append(documents[found.texts].astype(np.int64) * len(ids) + found.entities)
         part.count("linked_characters", int((found.ends - found.starts).sum()))
-    of_documents = np.bincount(np.unique(np.concatenate(pairs)) % len(ids), minlength=len(ids))
+    ordered = np.sort(np.concatenate(pairs))
+    of_documents = np.bincount(ordered[np.diff(ordered, prepend=-1) != 0] % len(ids), minlength=len(ids))
     part.write("mention_counts", _count_rows(ids, counts, of_documents))
     part.count(texts.table, len(sizes))
     part.count("characters", sum(sizes))
@@ -135,6 +136,12 @@ def entity_linker(
         if artifact is not None
     )
     return _linker(addresses, tuple(sorted(type_priors.items())))
+
+
+@functools.lru_cache(maxsize=1)
+def id_array(linker: EntityLinker) -> pa.Array:
+    """The ids of a linker's entities as a column to take from."""
+    return pa.array(linker.entity_ids, pa.string())
 
 
 @functools.lru_cache(maxsize=1)
