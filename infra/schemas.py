@@ -167,6 +167,23 @@ METRICS = pa.schema(
     ]
 )
 
+MENTIONS = pa.schema(
+    [
+        _field("segment_id", pa.string(), "the segment, or the document where documents were linked"),
+        _field("start", pa.uint32(), "first character of the mention"),
+        _field("end", pa.uint32(), "character behind its last"),
+        _field("entity_id", pa.string(), "the entity"),
+    ]
+)
+
+ENTITY_FREQUENCIES = pa.schema(
+    [
+        _field("entity_id", pa.string(), "an entity that occurs"),
+        _field("count", pa.int64(), "its mentions, whatever the name"),
+        _field("documents", pa.int64(), "documents that mention it"),
+    ]
+)
+
 FEW_VALUES = frozenset({"source", "reason", "kind", "benchmark", "split", "name"})
 """Columns with few values, which Parquet's dictionaries make small; in others looking for repeats costs time alone."""
 
@@ -185,6 +202,9 @@ TABLES: Mapping[str, pa.Schema] = {
     "examples": EXAMPLES,
     "held_out": EXAMPLES,
     "metrics": METRICS,
+    "mentions": MENTIONS,
+    "mention_counts": ENTITY_FREQUENCIES,
+    "entity_frequencies": ENTITY_FREQUENCIES,
 }
 """Every table a stage may write, by name."""
 

@@ -8,12 +8,16 @@ A part of segments becomes a part of examples. Parts are cut by bytes of text, w
 character is 3 bytes and a token, and a token of letters is about as long (2.6 to 3.3 bytes a token over ten kinds of
 real text). Ids are uint32: uint16 would be no smaller in Parquet, which has no 16-bit values and packs them.
 
+Where entities are given, their mentions (kg/linking.py) are written as spans of tokens; a mention that begins or ends
+inside a token, or that is cut off, is left out and counted.
+
 Time grows with the characters, memory with one part and about 100 bytes for each of the characters
 encoded at once.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -26,10 +30,12 @@ from infra.artifacts import Artifact, Part
 from infra.builds import PartWriter
 from infra.errors import UserError
 from infra.stage import Output, StageParams, stage
-from models.corpus_tokenizer import CorpusTokenizer, corpus_tokenizer
+from kg.linking import EntityLinker
+from models.corpus_tokenizer import CorpusTokenizer, EncodedTexts, corpus_tokenizer
 from models.tokenizer import SPECIAL_TOKENS
 from tasks.batching import CHARACTERS_AT_ONCE
 from tasks.documents import share_of
+from tasks.link import TypePriors, entity_linker, id_array
 
 UNKNOWN, CLS, SEP = (SPECIAL_TOKENS.index(token) for token in ("[UNK]", "[CLS]", "[SEP]"))
 
@@ -43,14 +49,18 @@ class EncodeParams(StageParams):
     max_length: int = Field(default=512, ge=3, le=2**16 - 1, description="tokens, [CLS] and [SEP] included")
     held_out_share: float = Field(default=0.02, gt=0, lt=1, description="share of documents put aside")
     seed: int = 42
+    # Left out where empty, so that examples without entities keep their address.
+    type_priors: TypePriors = Field(default={}, exclude_if=operator.not_, description="as those of the stage link")
 
 
 @stage(name="encode", version=2, params=EncodeParams, tables=("examples", "held_out"))
 def encode(inputs: Mapping[str, Artifact], params: EncodeParams, out: Output) -> None:
     """Encode `inputs["segments"]` with the tokeniser of `inputs["vocabulary"]`.
 
+    With `inputs["entities"]`, and `inputs["entity_frequencies"]` if wished, mentions are linked as by the stage `link`.
+
     Raises:
-        UserError: there is no segment to train on, or none to put aside.
+        UserError: there is no segment to train on, or none to put aside; or no name can be linked.
     """
     tokenizer = inputs["vocabulary"].read_file("tokenizer.json").decode()
     segments = inputs["segments"]
@@ -58,7 +68,8 @@ def encode(inputs: Mapping[str, Artifact], params: EncodeParams, out: Output) ->
     limit = params.held_out_share
     if segments.rows("segments") <= FEW_SEGMENTS:
         limit = _limit_for_few(parts, params)
-    out.map(encode_part, parts, params, limit, tokenizer)
+    linked = [inputs[name] for name in ("entities", "entity_frequencies") if name in inputs and "entities" in inputs]
+    out.map(encode_part, parts, params, limit, tokenizer, *linked)
     for table, what in (("examples", "to train on"), ("held_out", "to put aside for evaluation")):
         if not out.rows(table):
             raise UserError(
@@ -68,11 +79,20 @@ def encode(inputs: Mapping[str, Artifact], params: EncodeParams, out: Output) ->
             )
 
 
-def encode_part(part: PartWriter, segments: Part, params: EncodeParams, limit: float, tokenizer_json: str) -> None:
-    """Encode one part; documents drawn at or under `limit` are held out."""
+def encode_part(
+    part: PartWriter,
+    segments: Part,
+    params: EncodeParams,
+    limit: float,
+    tokenizer_json: str,
+    entities: Artifact | None = None,
+    frequencies: Artifact | None = None,
+) -> None:
+    """Encode one part; documents drawn at or under `limit` are held out, `entities` are linked if given."""
     tokenizer = corpus_tokenizer(tokenizer_json)
+    linker = entity_linker(entities, params.type_priors, frequencies) if entities is not None else None
     for batch in _batches(segments.read(columns=["doc_id", "source", "text", "words"])):
-        examples = _examples(part, batch, tokenizer, params)
+        examples = _examples(part, batch, tokenizer, linker, params)
         held_out = np.array([_draw(doc_id, params) <= limit for doc_id in batch["doc_id"].to_pylist()])
         for table, chosen in (("examples", ~held_out), ("held_out", held_out)):
             if chosen.any():
@@ -105,7 +125,9 @@ def _batches(segments: pa.Table) -> Iterator[pa.Table]:
         first = end
 
 
-def _examples(part: PartWriter, rows: pa.Table, tokenizer: CorpusTokenizer, params: EncodeParams) -> pa.Table:
+def _examples(
+    part: PartWriter, rows: pa.Table, tokenizer: CorpusTokenizer, linker: EntityLinker | None, params: EncodeParams
+) -> pa.Table:
     """The rows of the table examples for some segments, in order."""
     texts = rows["text"].to_pylist()
     encoded = tokenizer.encode(texts)
@@ -133,11 +155,58 @@ def _examples(part: PartWriter, rows: pa.Table, tokenizer: CorpusTokenizer, para
     columns = {
         "input_ids": _lists(ids, borders),
         "word_starts": _lists((place[firsts] + 1).astype(np.uint16), word_borders),
-        "mentions": pa.array([[]] * len(texts), schema.field("mentions").type),
+        "mentions": _mentions(part, texts, encoded, linker, room),
         "doc_id": rows["doc_id"],
         "source": rows["source"],
     }
     return pa.Table.from_pydict(columns, schema=schema)
+
+
+def token_spans(encoded: EncodedTexts, texts: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """The tokens that cover stretches of characters exactly.
+
+    Args:
+        encoded: the tokens of some texts.
+        texts, starts, ends: int (M,) the text of each stretch, its first character there and the one behind its last.
+
+    Returns:
+        int64 (M, 2): first token in its text and the one behind the last, both -1 where a border falls inside a token
+        or on white space.
+    """
+    lengths = np.diff(encoded.borders)
+    # Texts far enough apart that places of all of them are sorted and none is two texts'.
+    width = max(encoded.ends.max(initial=0), ends.max(initial=0)) + 1
+    of_token = np.repeat(np.arange(len(lengths)), lengths) * width
+    token_starts, token_ends = encoded.starts + of_token, encoded.ends + of_token
+    starts, ends = starts + texts * width, ends + texts * width
+    firsts = np.searchsorted(token_starts, starts)
+    behind = np.searchsorted(token_ends, ends, side="right")
+    exact = np.take(token_starts, firsts, mode="clip") == starts if len(token_starts) else np.zeros(len(starts), bool)
+    exact[exact] = token_ends[behind[exact] - 1] == ends[exact]
+    spans = np.stack([firsts, behind], axis=1) - encoded.borders[texts, np.newaxis]
+    return np.where(exact[:, np.newaxis], spans, -1)
+
+
+def _mentions(
+    part: PartWriter, texts: list[str], encoded: EncodedTexts, linker: EntityLinker | None, room: int
+) -> pa.ListArray:
+    """The column `mentions` of some texts, of whose tokens the first `room` are kept."""
+    kind = schemas.EXAMPLES.field("mentions").type
+    if linker is None:
+        return pa.array([[]] * len(texts), kind)
+    found = linker.link_many(texts)
+    spans = token_spans(encoded, found.texts, found.starts, found.ends)
+    whole, inside = spans[:, 0] >= 0, spans[:, 1] <= room
+    kept = whole & inside
+    part.count("mentions", int(kept.sum()))
+    for counter, left_out in (("mentions_inside_tokens", ~whole), ("truncated_mentions", whole & ~inside)):
+        if left_out.any():
+            part.count(counter, int(left_out.sum()))
+    spans = (spans[kept] + 1).astype(np.uint16)  # [CLS] comes first
+    ids = id_array(linker).take(pa.array(found.entities[kept]))
+    rows = pa.StructArray.from_arrays([pa.array(spans[:, 0]), pa.array(spans[:, 1]), ids], fields=list(kind.value_type))
+    borders = np.searchsorted(found.texts[kept], np.arange(len(texts) + 1))
+    return pa.ListArray.from_arrays(pa.array(borders.astype(np.int32)), rows, type=kind)
 
 
 def _text_starts(rows: pa.Table) -> np.ndarray:

@@ -1,0 +1,126 @@
+"""Surface forms: how names and texts are written when they are compared, and where in a text a name may begin or end.
+
+Every character is normalised by itself, as the models' tokeniser does it: numerals such as Ⅱ and ❶ become digits,
+full-width, enclosed and squared characters their plain ones, all in lower case; invisible characters go. Letters with
+marks are taken apart (NFKD), so that it does not matter how they were typed, and what a character becomes does not
+depend on its neighbours: each character of a form has one place in the text.
+
+A name neither begins nor ends inside a run of letters (Latin, Greek, Cyrillic), digits and marks, nor inside what a
+single character became (㈠ is compared as (一)).
+
+Time and memory grow with the characters: about 16 ns and 32 bytes each. The tables take 8 MB, filled once in 0.35 s.
+"""
+
+from __future__ import annotations
+
+import functools
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import regex
+
+LAST = 0x10FFFF
+"""The highest code point; a larger number in the table stands for several characters or none."""
+
+SEVERAL = LAST + 1
+
+NUMERALS = ((0x2160, 0x2180), (0x2776, 0x2794), (0x24EB, 0x2500), (0x1F10B, 0x1F10D))
+"""Code points of Roman numerals and filled or doubly circled numbers: NFKD spells them with letters or not at all."""
+
+SURROGATES = range(0xD800, 0xE000)
+
+LINE_ENDS = "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+
+STAY = range(0x30000, 0xE0000)
+"""Han characters without another form, and what is not assigned."""
+
+PRIVATE = range(0xF0000, LAST + 1)
+"""The private planes; like all private characters they go."""
+
+_RUN = regex.compile(r"[\p{Latin}\p{Greek}\p{Cyrillic}\p{Nd}\p{M}]")
+
+
+class SurfaceForms(NamedTuple):
+    """The forms of some texts, laid end to end with a line end after each."""
+
+    points: np.ndarray
+    """uint32 (n,): the characters of the forms."""
+    borders: np.ndarray
+    """bool (n + 1,): whether a name may begin before a character, or end there."""
+    sources: np.ndarray | None
+    """int64 (n,): the place each comes from in the texts, laid end to end likewise; None where each has its own."""
+
+
+def surface_forms(texts: Sequence[str]) -> SurfaceForms:
+    """The forms of texts. A lone surrogate is read as U+FFFD."""
+    single, several = _table()
+    points = np.frombuffer("\n".join([*texts, ""]).encode("utf-32-le", "surrogatepass"), dtype="<u4")
+    forms = single[points]
+    places = np.flatnonzero(forms == SEVERAL)
+    sources = None
+    if len(places):
+        forms, sources = _expanded(forms, places, [several.get(code, "") for code in points[places].tolist()])
+    inside = np.zeros(len(forms) + 1, dtype=bool)
+    in_run = _in_run()[forms]
+    np.logical_and(in_run[1:], in_run[:-1], out=inside[1:-1])
+    if sources is not None:
+        inside[1:-1] |= sources[1:] == sources[:-1]
+    return SurfaceForms(forms, ~inside, sources)
+
+
+def forms_of_names(names: Iterable[str]) -> list[str]:
+    """The form of each name, without blanks around it; a line end inside becomes a blank, so that no name goes on in
+    another line."""
+    lines = [" ".join(name.splitlines()) for name in names]
+    text = surface_forms(lines).points.tobytes().decode("utf-32-le")
+    return [form.strip(" ") for form in text.split("\n")[:-1]]
+
+
+def _expanded(forms: np.ndarray, places: np.ndarray, becomes: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Put in the characters that some places become, none or several; with the place each comes from."""
+    counts = np.ones(len(forms), dtype=np.int64)
+    counts[places] = list(map(len, becomes))
+    sources = np.repeat(np.arange(len(forms)), counts)
+    grown = forms[sources]
+    grown[grown == SEVERAL] = np.frombuffer("".join(becomes).encode("utf-32-le"), dtype="<u4")
+    return grown, sources
+
+
+@functools.cache
+def _table() -> tuple[np.ndarray, dict[int, str]]:
+    """What each code point becomes: uint32 (0x110000,), and the forms of those marked `SEVERAL`, the empty one where
+    none is given."""
+    single = np.arange(LAST + 1, dtype=np.uint32)
+    single[SURROGATES.start : SURROGATES.stop] = 0xFFFD
+    single[PRIVATE.start :] = SEVERAL
+    several: dict[int, str] = {}
+    for code in (*range(SURROGATES.start), *range(SURROGATES.stop, STAY.start), *range(STAY.stop, PRIVATE.start)):
+        form = _form(chr(code))
+        single[code] = ord(form) if len(form) == 1 else SEVERAL
+        if len(form) != 1:
+            several[code] = form
+    return single, several
+
+
+def _form(character: str) -> str:
+    code = ord(character)
+    if any(begin <= code < end for begin, end in NUMERALS):
+        return str(int(unicodedata.numeric(character)))
+    if character.isspace():
+        return "\n" if character in "\n" + LINE_ENDS else " "
+    if unicodedata.category(character) in ("Cc", "Cf", "Co") or 0xFE00 <= code <= 0xFE0F or 0xE0100 <= code <= 0xE01EF:
+        return ""
+    return unicodedata.normalize("NFKD", character).lower()
+
+
+@functools.cache
+def _in_run() -> np.ndarray:
+    """Whether a character belongs to a run in which no name begins or ends: bool (0x110000,)."""
+    codes = np.arange(STAY.start, dtype="<u4")  # beyond there are none
+    codes[SURROGATES.start : SURROGATES.stop] = 0
+    characters = codes.tobytes().decode("utf-32-le")
+    found = np.zeros(LAST + 1, dtype=bool)
+    found[list(map(ord, _RUN.findall(characters)))] = True
+    return found
