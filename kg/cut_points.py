@@ -4,7 +4,8 @@ How often each character stands at the start and at the end of AutoPhrase's segm
 are written to a CSV file. A person says yes or no in its column `keep` and feeds the file back. A character that ends
 words (性 in 急性胰腺炎) is a cut point after itself, one that begins words a cut point before itself.
 
-`cut_points_medicine.csv` was made so: counted on the names of CMeKG, reviewed by us.
+`cut_points_medicine.csv` was made so: counted on the names of CMeKG, with the phrases that AutoPhrase found in 4.5
+million characters of real dialogues and articles, and reviewed by us.
 """
 
 from __future__ import annotations
@@ -84,7 +85,8 @@ class CutPoints:
 def count_cut_points(
     segmentations: Iterable[Sequence[str]], decided: Iterable[CutPoint] = (), top: int = 100
 ) -> list[CutPoint]:
-    """The `top` most frequent characters with what a person needs to judge them, the frequent first.
+    """The `top` most frequent characters with what a person needs to judge them, the frequent first; after them those
+    that were kept before and are less frequent here.
 
     Time grows with the characters, memory with the entities that were cut, whose order does not matter.
 
@@ -104,9 +106,10 @@ def count_cut_points(
             if len(examples[place]) < EXAMPLES:
                 examples[place].append("".join(BORDER.join(segments).split()))
     frequent = sorted(counts, key=lambda place: (-counts[place], place))[:top]
+    rare = sorted(place for place, keep in answers.items() if keep and place not in frequent)
     return [
         CutPoint(*place, counts[place], occurrences[place[0]], tuple(examples[place]), answers.get(place, False))
-        for place in frequent
+        for place in frequent + rare
     ]
 
 
