@@ -5,7 +5,8 @@ are written to a CSV file. A person says yes or no in its column `keep` and feed
 words (性 in 急性胰腺炎) is a cut point after itself, one that begins words a cut point before itself.
 
 `cut_points_medicine.csv` was made so: counted on the names of CMeKG, with the phrases that AutoPhrase found in 4.5
-million characters of real dialogues and articles, and reviewed by us.
+million characters of real dialogues and articles, and reviewed by us. Characters that stand inside words as well were
+not kept: 症 ends words (贫血症) no more often than it begins them (症状).
 """
 
 from __future__ import annotations
