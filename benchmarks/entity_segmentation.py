@@ -29,6 +29,7 @@ from kg.cut_points import CutPoints, medicine_cut_points
 from kg.entity_segmentation import segment_entities
 from tests.kg.labelled_entities import accuracy, read_names
 
+ROUNDS = 3
 MIN_QUALITY = 0.5
 MAX_LENGTH = 32
 NO_NAMES = ["Literal", "Category", "Department", "ICDCode", "AliasEN"]
@@ -76,8 +77,11 @@ def ways(phrases: Mapping[str, float]) -> dict[str, Callable[[Sequence[str]], Pi
         return lambda names: {s: cut.pieces for s, cut in segment_entities(names, chosen, known, share).items()}
 
     def plain(hmm: bool) -> Callable[[Sequence[str]], Pieces]:
-        tokenizer = jieba.Tokenizer()
-        return lambda names: {name: tokenizer.lcut(name, HMM=hmm) for name in names}
+        def cut(names: Sequence[str]) -> Pieces:
+            tokenizer = jieba.Tokenizer()
+            return {name: tokenizer.lcut(name, HMM=hmm) for name in names}
+
+        return cut
 
     found = {"jieba": plain(True), "jieba without its hidden Markov model": plain(False)}
     if phrases:
@@ -94,9 +98,12 @@ def render(names: Sequence[str], phrases: Mapping[str, float]) -> list[str]:
     jieba.setLogLevel("WARNING")
     rows, golden, jiebas = [], [], 0.0
     for way, cut in ways(phrases).items():
-        started = time.process_time()
-        found = cut(names)
-        seconds = time.process_time() - started
+        timed = []
+        for _ in range(ROUNDS):
+            started = time.process_time()
+            found = cut(names)
+            timed.append(time.process_time() - started)
+        seconds = min(timed)
         jiebas = jiebas or seconds
         speed = [f"{len(names) / seconds:,.0f}", f"{jiebas / seconds:.2f}"]
         rows.append([way, *_accuracy("held_out", found), *_accuracy("tuning", found), *speed])
@@ -111,7 +118,8 @@ def render(names: Sequence[str], phrases: Mapping[str, float]) -> list[str]:
         "",
         f"{len(names):,} names of CMeKG of at most {MAX_LENGTH} characters, {given}. Exact: names cut exactly as",
         "labelled; precision, recall and F1 of the borders. 100 names each; labelled by who wrote the segmentation,",
-        "before anything had cut them. Labels were not changed afterwards. The machine was shared: CPU seconds.",
+        "before anything had cut them. Labels were not changed afterwards. The machine was shared: CPU seconds, the",
+        f"best of {ROUNDS} rounds.",
         "",
         *table(head, rows),
         "",
