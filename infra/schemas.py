@@ -184,6 +184,38 @@ ENTITY_FREQUENCIES = pa.schema(
     ]
 )
 
+ENTITY_COUNTS = pa.schema(
+    [
+        _field("surface", pa.string(), "a surface of the entity vocabulary"),
+        _field("count", pa.int64(), "its occurrences in one part of the segments, overlapping ones too"),
+    ]
+)
+
+ENTITIES = pa.schema(
+    [
+        _field("entity_id", pa.string(), "id in kg_entities; phrase: and the surface where it is only a phrase"),
+        _field("surface", pa.string(), "name, alias or phrase; an entity has a row for each, as has each homonym"),
+        _field("type", pa.string(), "type in the knowledge graph, or empty"),
+        _field("origin", pa.string(), "kg, phrase or both"),
+        _field("quality", pa.float64(), "AutoPhrase's quality of the surface; null if it is no phrase", nullable=True),
+        _field("frequency", pa.int64(), "occurrences of the surface in the corpus, those inside others too"),
+        _field("is_long", pa.bool_(), "whether it has parts"),
+        _field("pieces", _list_of(pa.string()), "its parts, which join to the surface; the surface itself if short"),
+        _field("atomic", pa.string(), "the term at its core: the last piece"),
+        _field("adjective", pa.string(), "the pieces before it, merged; empty if short"),
+    ]
+)
+
+SYNONYMS = pa.schema(
+    [
+        _field("group_id", pa.string(), "the smallest entity_id of the group"),
+        _field("entity_id", pa.string(), "the entity that goes by the surface, the smallest if several do"),
+        _field("surface", pa.string(), "name or alias; surfaces of one group mean the same"),
+        _field("type", pa.string(), "type of all entities of the group"),
+        _field("ambiguous", pa.bool_(), "whether it may mean something else as well"),
+    ]
+)
+
 FEW_VALUES = frozenset({"source", "reason", "kind", "benchmark", "split", "name"})
 """Columns with few values, which Parquet's dictionaries make small; in others looking for repeats costs time alone."""
 
@@ -205,6 +237,9 @@ TABLES: Mapping[str, pa.Schema] = {
     "mentions": MENTIONS,
     "mention_counts": ENTITY_FREQUENCIES,
     "entity_frequencies": ENTITY_FREQUENCIES,
+    "entity_counts": ENTITY_COUNTS,
+    "entities": ENTITIES,
+    "synonyms": SYNONYMS,
 }
 """Every table a stage may write, by name."""
 
