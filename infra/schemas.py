@@ -167,6 +167,25 @@ METRICS = pa.schema(
     ]
 )
 
+KG_ENTITIES = pa.schema(
+    [
+        _field("entity_id", pa.string(), "its id; the name itself in a graph that was not fused"),
+        _field("name", pa.string(), "the name it goes by"),
+        _field("aliases", _list_of(pa.string()), "its other names, sorted"),
+        _field("type", pa.string(), "its type, empty where unknown"),
+        _field("sources", _list_of(pa.string()), "the sources that know it, sorted"),
+    ]
+)
+
+KG_TRIPLES = pa.schema(
+    [
+        _field("head", pa.string(), "entity_id of the head"),
+        _field("relation", pa.string(), "name of the relation"),
+        _field("tail", pa.string(), "entity_id of the tail"),
+        _field("sources", _list_of(pa.string()), "the sources that state it, sorted"),
+    ]
+)
+
 FEW_VALUES = frozenset({"source", "reason", "kind", "benchmark", "split", "name"})
 """Columns with few values, which Parquet's dictionaries make small; in others looking for repeats costs time alone."""
 
@@ -185,6 +204,8 @@ TABLES: Mapping[str, pa.Schema] = {
     "examples": EXAMPLES,
     "held_out": EXAMPLES,
     "metrics": METRICS,
+    "kg_entities": KG_ENTITIES,
+    "kg_triples": KG_TRIPLES,
 }
 """Every table a stage may write, by name."""
 
