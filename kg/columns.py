@@ -8,7 +8,6 @@ import numpy.typing as npt
 import polars as pl
 from polars._typing import PolarsDataType
 
-
 Schema = Mapping[str, PolarsDataType]
 
 
@@ -20,7 +19,9 @@ def at(values: pl.Series | npt.NDArray | Sequence[str], places: str) -> pl.Expr:
 
 def stacked(frames: Sequence[pl.DataFrame], schema: Schema) -> pl.DataFrame:
     """Frames one below the other, with exactly these columns; empty where there are none."""
-    return pl.concat([pl.DataFrame(schema=schema), *(frame.select(schema.keys()).cast(pl.Schema(schema)) for frame in frames)])
+    return pl.concat(
+        [pl.DataFrame(schema=schema), *(frame.select(schema.keys()).cast(pl.Schema(schema)) for frame in frames)]
+    )
 
 
 def _dtype(values: npt.NDArray | Sequence[str]) -> type[pl.DataType] | None:

@@ -47,7 +47,9 @@ def read_neo4j(paths: Sequence[str | Path], name: str = "name") -> SourceTriples
     triples, rejects = [], [pl.DataFrame(schema=REJECT_SCHEMA)]
     for path, frame in edges:
         for end in ("head", "tail"):
-            known = by_key.select(pl.col("key").alias(f"{end}_key"), pl.col("name").alias(end), pl.col("type").alias(f"{end}_type"))
+            known = by_key.select(
+                pl.col("key").alias(f"{end}_key"), pl.col("name").alias(end), pl.col("type").alias(f"{end}_type")
+            )
             frame = frame.join(known, on=f"{end}_key", how="left", maintain_order="left")
         found = checked(frame, path.name)
         triples.append(found.triples)
@@ -82,9 +84,11 @@ def _nodes(path: Path, frame: pl.DataFrame, columns: dict[str, str], name: str) 
     named = next((column for column in frame.columns if column.partition(":")[0] == name), None)
     if named is None:
         raise UserError(f"{path} has no property {name!r}; it has {', '.join(frame.columns)}. Name the one to use.")
-    label = pl.col(columns["label"]).str.strip_chars(":; ").str.extract(r"^([^:;]+)") if "label" in columns else pl.lit("")
+    label = (
+        pl.col(columns["label"]).str.strip_chars(":; ").str.extract(r"^([^:;]+)") if "label" in columns else pl.lit("")
+    )
     rows = frame.filter(pl.col(columns["id"]).is_not_null())
-    return rows.select(_keys(columns["id"]).alias("key"), pl.col(named).alias("name"), label.alias("type")).cast(_NODE_SCHEMA)
+    return rows.select(_keys(columns["id"]).alias("key"), pl.col(named).alias("name"), label.alias("type"))
 
 
 def _edges(frame: pl.DataFrame, columns: dict[str, str]) -> pl.DataFrame:

@@ -14,7 +14,11 @@ TABLE = Columns(head="title", relation="attribute", tail="value")
 
 
 def read_products(
-    path: str | Path, columns: Columns = TABLE, separators: str = "", title_type: str = "Drug", types: Path | None = None
+    path: str | Path,
+    columns: Columns = TABLE,
+    separators: str = "",
+    title_type: str = "Drug",
+    types: Path | None = None,
 ) -> SourceTriples:
     """Triples (title, attribute, value); titles have the type `title_type`.
 

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 import polars as pl
 
 from infra.errors import UserError
-from kg.sources.source_triples import REJECT_SCHEMA, SourceTriples, checked
+from kg.sources.source_triples import SourceTriples, checked
 
 RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 LABELS = ("http://www.w3.org/2000/01/rdf-schema#label", "http://www.w3.org/2004/02/skos/core#prefLabel")
@@ -62,9 +62,11 @@ def read_ntriples(path: str | Path) -> SourceTriples:
     )
     found = checked(rows, file.name)
     typed = triples.filter((pl.col("relation") == RDF_TYPE) & pl.col("tail").is_not_null()).sort("head", "tail")
-    types = {names.get(head, _local(head)): names.get(tail, _local(tail)) for head, tail in typed.select(
-        "head", "tail").unique("head", keep="first", maintain_order=True).iter_rows()}
-    return SourceTriples(found.triples, pl.concat([rejects.cast(REJECT_SCHEMA), found.rejects]), types)
+    types = {
+        names.get(head, _local(head)): names.get(tail, _local(tail))
+        for head, tail in typed.select("head", "tail").unique("head", keep="first", maintain_order=True).iter_rows()
+    }
+    return SourceTriples(found.triples, pl.concat([rejects, found.rejects]), types)
 
 
 def _names(triples: pl.DataFrame) -> dict[str, str]:

@@ -50,8 +50,13 @@ def checked(rows: pl.DataFrame, file: str, first_row: int = 1) -> SourceTriples:
     lacking = pl.concat_str([pl.when(pl.col(end) == "").then(pl.lit(f" {end}")).otherwise(pl.lit("")) for end in ends])
     length = pl.col("relation").str.len_chars()
     judged = rows.with_row_index("row", first_row).with_columns(
-        reason=pl.when(lacking != "").then(pl.lit(MISSING_END)).when(length > MAX_RELATION_NAME).then(pl.lit(LONG_RELATION)),
-        detail=pl.when(lacking != "").then(pl.format("without{}", lacking)).otherwise(pl.format("{} characters", length)),
+        reason=pl.when(lacking != "")
+        .then(pl.lit(MISSING_END))
+        .when(length > MAX_RELATION_NAME)
+        .then(pl.lit(LONG_RELATION)),
+        detail=pl.when(lacking != "")
+        .then(pl.format("without{}", lacking))
+        .otherwise(pl.format("{} characters", length)),
     )
     rejects = judged.filter(pl.col("reason").is_not_null()).select(
         pl.format("{}#{}", pl.lit(file), pl.col("row")).alias("place"),
@@ -68,8 +73,10 @@ def with_types(rows: pl.DataFrame, table: Path) -> pl.DataFrame:
     Raises:
         UserError: the table cannot be read, or a relation stands twice in it.
     """
-    lines = pl.DataFrame(read_table(table, ("relation", "head_type", "tail_type")), schema=dict.fromkeys(
-        ("relation", "head_type", "tail_type"), pl.String))
+    lines = pl.DataFrame(
+        read_table(table, ("relation", "head_type", "tail_type")),
+        schema=dict.fromkeys(("relation", "head_type", "tail_type"), pl.String),
+    )
     twice = lines.filter(pl.col("relation").is_duplicated())["relation"]
     if len(twice):
         raise UserError(f"{table}: the relation {twice[0]} stands twice. Delete one of the rows.")
