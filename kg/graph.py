@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from infra.errors import UserError
@@ -110,20 +111,12 @@ class KnowledgeGraph:
         """A graph of named triples (head, relation, tail), where an entity's id is its name.
 
         Triples that are equal count once. `types` and `aliases` are by name; names without triples become
-        entities too. Time grows with n log n.
-
-        Raises:
-            UserError: a triple lacks its head, relation or tail (readers in kg/sources reject such rows instead).
+        entities too. Names stay as they are: an end that is missing (None) is the empty name, which fusion rejects.
+        Time grows with n log n.
         """
         columns = list(zip(*triples, strict=True)) or [(), (), ()]
         frame = pl.DataFrame(dict(zip(("head", "relation", "tail"), columns, strict=True)), schema=_NAMED)
-        lacking = frame.select(pl.any_horizontal(pl.all().fill_null("") == "")).to_series().arg_true()
-        if len(lacking):
-            row = lacking[0]
-            raise UserError(
-                f"Triple {row + 1} lacks its head, relation or tail: {frame.row(row)}. Complete it or leave it out."
-            )
-        return cls.from_frame(frame, source=source, types=types, aliases=aliases)
+        return cls.from_frame(frame.fill_null(""), source=source, types=types, aliases=aliases)
 
     @classmethod
     def from_frame(
@@ -178,27 +171,22 @@ class KnowledgeGraph:
         ids = pl.Series(entities["entity_id"])
         if ids.n_unique() != len(ids):
             raise UserError(f"Entity {ids.filter(ids.is_duplicated())[0]!r} stands twice in kg_entities.")
-        frame = pl.DataFrame({name: pl.Series(triples[name]) for name in ("head", "relation", "tail", "sources")})
-        relation_names = frame["relation"].cast(pl.String).unique().sort()
-        for column in ("head", "tail"):
-            distinct = frame[column].cast(pl.String).unique()
-            unknown = distinct.filter(~distinct.is_in(ids.implode()))
+        relation_names = pl.Series(triples["relation"].unique().cast(pa.string())).sort()
+        coded = {"head": ids, "relation": relation_names, "tail": ids}
+        columns = [_places(triples[name], known) for name, known in coded.items()]
+        for name, column in zip(coded, columns, strict=True):
+            unknown = np.flatnonzero(column < 0)
             if len(unknown):
-                raise UserError(f"kg_triples has the {column} {unknown.sort()[0]!r}, which kg_entities lacks.")
-        sets, set_codes = _encode_sets(frame["sources"])
-        coded = frame.select(
-            _code("head", ids), _code("relation", relation_names), _code("tail", ids), pl.Series("set", set_codes)
-        ).sort("head", "relation", "tail")
+                value = triples[name][int(unknown[0])].as_py()
+                raise UserError(f"kg_triples has the {name} {value!r}, which kg_entities lacks.")
+        sets, set_codes = _encode_sets(triples["sources"])
+        columns.append(set_codes)
+        if not _increasing(*columns[:3]):
+            order = np.lexsort(columns[2::-1])
+            columns = [column[order] for column in columns]
+        heads, relations, tails, triple_sets = columns
         try:
-            return cls(
-                entities,
-                relation_names.to_list(),
-                coded["head"],
-                coded["relation"],
-                coded["tail"],
-                sets,
-                coded["set"],
-            )
+            return cls(entities, relation_names.to_list(), heads, relations, tails, sets, triple_sets)
         except ValueError as error:
             raise UserError(f"kg_entities and kg_triples do not make a graph: {error}.") from error
 
@@ -357,16 +345,37 @@ def _types_of(frame: pl.DataFrame) -> dict[str, str]:
     return dict(chosen.select("name", "type").iter_rows())
 
 
-def _encode_sets(column: pl.Series) -> tuple[list[tuple[str, ...]], IntArray]:
+def _places(column: pa.ChunkedArray, categories: pl.Series) -> IntArray:
+    """The place of every value among sorted, distinct categories, -1 for others; strings are touched once a value."""
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    if not len(column):
+        return np.zeros(0, np.int32)
+    encoded = pa.chunked_array(column.unify_dictionaries().chunks).combine_chunks()
+    values = pl.Series(encoded.dictionary, dtype=pl.String)
+    places = values.cast(pl.Enum(categories), strict=False).to_physical().cast(pl.Int32).fill_null(-1).to_numpy()
+    return np.asarray(places[encoded.indices.to_numpy()])
+
+
+def _encode_sets(column: pa.ChunkedArray) -> tuple[list[tuple[str, ...]], IntArray]:
     """The distinct lists of a column as sorted tuples, in sorted order, and each row's place among them."""
-    keys = column.list.join("\0")
-    distinct = keys.unique().sort()
-    sets = sorted({_set_of(key) for key in distinct})
-    places = pl.Series([sets.index(_set_of(key)) for key in distinct], dtype=pl.Int32)
-    if distinct.is_empty():
+    if not len(column):
         return [()], np.zeros(0, np.int32)
-    codes = keys.cast(pl.Enum(distinct)).to_physical()
-    return sets, places.gather(codes).to_numpy()
+    lists = column.combine_chunks()
+    lengths = lists.value_lengths()
+    if pc.max(lengths).as_py() <= 1:
+        # One source a row, as before fusion: no keys need to be made.
+        names = pl.Series(lists.flatten().unique()).sort()
+        has_one = lengths.to_numpy() == 1
+        codes = np.zeros(len(lists), np.int32)
+        codes[has_one] = _places(pa.chunked_array([lists.flatten()]), names) + (0 if has_one.all() else 1)
+        return [*([] if has_one.all() else [()]), *((name,) for name in names)], codes
+    keys = pl.Series(lists).list.sort().list.join("\0")
+    distinct = keys.unique()
+    sets = sorted({_set_of(key) for key in distinct})
+    place = {names: number for number, names in enumerate(sets)}
+    codes = keys.replace_strict(distinct, [place[_set_of(key)] for key in distinct], return_dtype=pl.Int32)
+    return sets, codes.to_numpy()
 
 
 def _set_of(key: str) -> tuple[str, ...]:

@@ -123,7 +123,8 @@ class _Reading:
         named = (self.forms != "").to_numpy()
         long = np.array([len(name) > MAX_RELATION_NAME for name in graph.relation_names], bool)
         self.too_long = long[graph.relations]
-        self.nameless = ~(named[graph.heads] & named[graph.tails]) & ~self.too_long
+        has_name = np.array([bool(name.strip()) for name in graph.relation_names], bool)
+        self.nameless = ~(named[graph.heads] & named[graph.tails] & has_name[graph.relations]) & ~self.too_long
         self.is_kept = ~(self.too_long | self.nameless)
         self.is_node = named & self._says_something()
 

@@ -193,11 +193,12 @@ def test_similar_names_join_where_asked_and_neighbours_help() -> None:
 
 def test_what_cannot_be_kept_is_rejected_with_the_reason() -> None:
     frame = pl.DataFrame(
-        {"head": ["甲", " ", "乙", "丙"], "relation": ["r", "r", "长" * 201, "长" * 200], "tail": ["乙"] * 4}
+        {"head": ["甲", " ", "乙", "丙", "丁"], "relation": ["r", "r", "长" * 201, "长" * 200, ""], "tail": ["乙"] * 5}
     )
     fused = fuse_with_evidence([KnowledgeGraph.from_frame(frame, source="own")])
     assert fused.graph.num_triples == 2 and "" not in fused.graph.names
     assert [(row["source"], row["reason"], row["tail"]) for row in fused.rejects.to_dicts()] == [
+        ("own", "empty_name", "乙"),
         ("own", "empty_name", "乙"),
         ("own", "long_relation", "乙"),
     ]
