@@ -211,7 +211,7 @@ def alignment(folder: Path, with_similarity: bool) -> list[str]:
         f"from CMeKG's codes: those of the {given:,} whose name and code are both in the graphs that are shared "
         f"({cmekg.num_entities:,} and {plain.num_entities:,} entities). Right: the pair is among them. "
         "Category: the first three characters of the codes agree, since CMeKG often has the code of a category where "
-        "ICD-10 has the name at the subcategory, or the other way round. Most pairs are no synonyms but a special case "
+        "ICD-10 has the name at the subcategory, or the other way round. Many pairs are no synonyms but a special case "
         "and the residual code it is filed under, which no name can show: recall is bounded by that.",
         "",
         *table(head, rows),

@@ -7,7 +7,8 @@ relations stands in the tables of kg/vocabularies.py; contradictions are listed 
 hash of its name in comparable form, so neither ids nor anything else depend on the order of the graphs. Fusing a
 graph with itself, or a fused graph again, changes nothing.
 
-Time grows with n log n of the triples, memory with the triples (about 100 bytes each at the peak) and the names.
+Time grows with n log n of the triples, memory with the triples and the names: two graphs of 1 and 3.8 million triples
+take 11 CPU seconds and, with reading them, 1.8 GB at the peak (benchmarks/fusion.py).
 """
 
 from __future__ import annotations

@@ -374,8 +374,8 @@ def _encode_sets(column: pa.ChunkedArray) -> tuple[list[tuple[str, ...]], IntArr
     distinct = keys.unique()
     sets = sorted({_set_of(key) for key in distinct})
     place = {names: number for number, names in enumerate(sets)}
-    codes = keys.replace_strict(distinct, [place[_set_of(key)] for key in distinct], return_dtype=pl.Int32)
-    return sets, codes.to_numpy()
+    coded = keys.replace_strict(distinct, [place[_set_of(key)] for key in distinct], return_dtype=pl.Int32)
+    return sets, coded.to_numpy()
 
 
 def _set_of(key: str) -> tuple[str, ...]:

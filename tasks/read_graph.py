@@ -1,7 +1,7 @@
 """Stage `read_graph`: one knowledge graph of a source becomes the tables kg_entities and kg_triples.
 
 The formats are the readers of kg/sources/; what they cannot use goes to `rejects`. The graph is read whole: time and
-memory grow with its triples (4.4 million: about 2 GB).
+memory grow with its triples.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Triples in TSV, CSV, Parquet or JSONL files, whatever their columns are called.
 
-Time and memory grow with the file: the columns asked for are read at once (4.4 million triples: below 1 GB).
+Time and memory grow with the file: it is read at once.
 """
 
 from __future__ import annotations
