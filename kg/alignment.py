@@ -19,8 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from kg.columns import at
 from kg.components import Indices, connected_components
+from kg.nodes import Nodes, with_cluster
+from kg.similarity import similar_clusters
 
 ALIAS, CODE, SIMILARITY, NAME = "alias", "code", "similarity", "name"
 """Kinds of evidence."""
@@ -40,28 +41,6 @@ class AlignmentOptions:
     """Score from which similar names of different graphs are one entity; None: never."""
     overlap_weight: float = 0.5
     """What a full overlap of neighbourhoods makes up of what the names lack in similarity."""
-
-
-@dataclass(frozen=True)
-class Nodes:
-    """Names to align; a node is a place in `forms`."""
-
-    forms: pl.Series
-    """Comparable names, sorted and distinct."""
-    presence: pl.DataFrame
-    """(node, graph): the graphs in which it is a name, distinct."""
-    types: pl.DataFrame
-    """(node, type, source): who calls it what, distinct, known types only."""
-    surfaces: pl.DataFrame
-    """(node, value, is_name): every comparable name and alias of a node, distinct."""
-    codes: pl.DataFrame
-    """(node, value): its codes, distinct."""
-    edges: pl.DataFrame
-    """(head, tail): its neighbours."""
-
-    @property
-    def count(self) -> int:
-        return len(self.forms)
 
 
 def align(nodes: Nodes, options: AlignmentOptions) -> tuple[Indices, pl.DataFrame]:
@@ -90,11 +69,6 @@ def voted_types(nodes: Nodes, labels: Indices) -> pl.DataFrame:
     )
 
 
-def with_cluster(frame: pl.DataFrame, labels: Indices) -> pl.DataFrame:
-    """The frame with the column `cluster` of its column `node`."""
-    return frame.with_columns(cluster=at(labels, "node"))
-
-
 def _links(nodes: Nodes, labels: Indices, options: AlignmentOptions) -> pl.DataFrame:
     """The links between clusters that the evidence of this round gives."""
     types = voted_types(nodes, labels)
@@ -106,8 +80,6 @@ def _links(nodes: Nodes, labels: Indices, options: AlignmentOptions) -> pl.DataF
         found.append(_shared(nodes.codes.with_columns(is_name=False), labels, types, graphs, CODE, None))
     links = pl.concat(found) if found else pl.DataFrame(schema=LINK_SCHEMA)
     if links.is_empty() and options.similarity is not None:
-        from kg.similarity import similar_clusters
-
         pairs = similar_clusters(nodes, labels, types, graphs, options.similarity, options.overlap_weight)
         return pairs.with_columns(evidence=pl.lit(SIMILARITY), value=pl.lit("")).select(*LINK_SCHEMA)
     return links

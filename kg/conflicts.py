@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from kg.alignment import Nodes, with_cluster
 from kg.components import Indices
+from kg.nodes import Nodes, with_cluster
 
 TYPE, VALUE = "type", "value"
 

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from kg.alignment import Nodes, with_cluster
 from kg.columns import at
 from kg.components import Indices
+from kg.nodes import Nodes, with_cluster
 
 MAX_BEARERS = 500
 """A bigram that more clusters bear finds no candidates (it still counts in their similarity)."""

@@ -6,18 +6,18 @@ tail is a node of its own only where the graph says something else of it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from kg.alignment import Nodes
 from kg.codes import codes_in
 from kg.columns import Schema, at, stacked
 from kg.graph import KnowledgeGraph
 from kg.names import normalise_names
+from kg.nodes import Nodes
 from kg.provenance import SourceSet, common_sets
 from kg.vocabularies import Relation, Role, Vocabulary
 
@@ -61,17 +61,19 @@ def unite(graphs: Sequence[KnowledgeGraph], vocabulary: Vocabulary) -> Union:
     source_sets, set_places = common_sets(graph.source_sets for graph in graphs)
     places = [reading.node_places(forms) for reading in readings]
 
-    def gathered(what: str, schema: Schema) -> pl.DataFrame:
+    def gathered(what: Callable[[_Reading], pl.DataFrame], schema: Schema) -> pl.DataFrame:
         frames = [
-            getattr(reading, what)().with_columns(node=at(place, "entity")).filter(pl.col("node") >= 0)
+            what(reading).with_columns(node=at(place, "entity")).filter(pl.col("node") >= 0)
             for reading, place in zip(readings, places, strict=True)
         ]
         return stacked(frames, schema).unique()
 
-    spellings = gathered("spellings", {"node": pl.Int64, "value": pl.String, "is_name": pl.Boolean, "raw": pl.String})
+    spellings = gathered(
+        _Reading.spellings, {"node": pl.Int64, "value": pl.String, "is_name": pl.Boolean, "raw": pl.String}
+    )
     spellings = spellings.with_columns(pl.col("value").cast(pl.Enum(spellings["value"].unique().sort())))
     names = spellings.filter("is_name").sort("node", pl.col("raw").str.len_chars(), "raw")
-    known_by = gathered("known_by", {"node": pl.Int64, "source": pl.String})
+    known_by = gathered(_Reading.known_by, {"node": pl.Int64, "source": pl.String})
     triples = stacked(
         [
             reading.triples(place, relation_names, sets)
@@ -88,9 +90,9 @@ def unite(graphs: Sequence[KnowledgeGraph], vocabulary: Vocabulary) -> Union:
             ],
             {"node": pl.Int64, "graph": pl.Int32},
         ),
-        types=gathered("types", {"node": pl.Int64, "type": pl.String, "source": pl.String}),
+        types=gathered(_Reading.types, {"node": pl.Int64, "type": pl.String, "source": pl.String}),
         surfaces=spellings.group_by("node", "value").agg(pl.col("is_name").any()),
-        codes=gathered("codes", {"node": pl.Int64, "value": pl.String}),
+        codes=gathered(_Reading.codes, {"node": pl.Int64, "value": pl.String}),
         edges=triples.select("head", "tail").unique(),
     )
     return Union(

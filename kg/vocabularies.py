@@ -17,6 +17,9 @@ import polars as pl
 
 from infra.errors import UserError
 
+TYPES, RELATIONS = (Path(__file__).with_name(name) for name in ("types.csv", "relations.csv"))
+"""The default tables."""
+
 UNKNOWN = "-"
 """In the column `name` of types.csv: the type says nothing about the entity."""
 
@@ -59,8 +62,7 @@ class Vocabulary:
             UserError: a file cannot be read, lacks a column, names a role that there is not, or maps a name to one
                 that is itself mapped to another; the message names file and row.
         """
-        here = Path(__file__).parent
-        return cls(_read_types(types or here / "types.csv"), _read_relations(relations or here / "relations.csv"))
+        return cls(_read_types(types or TYPES), _read_relations(relations or RELATIONS))
 
     def type_of(self, source: str, name: str) -> str:
         """The type that a source's type becomes; empty for unknown."""

@@ -47,6 +47,8 @@ class FuseGraphsParams(StageParams):
 def fuse_graphs(inputs: Mapping[str, Any], params: FuseGraphsParams, out: Output) -> None:
     """Fuse all inputs but `types` and `relations`: raw CSV files that stand in for the default vocabulary.
 
+    A caller that gives the default files (kg/vocabularies.py) as raw input gets a new artifact once they are edited.
+
     Raises:
         UserError: no graph is given, or a table of the vocabulary has a fault.
     """

@@ -44,6 +44,8 @@ class ReadGraphParams(StageParams):
 def read_graph(inputs: Mapping[str, RawInput], params: ReadGraphParams, out: Output) -> None:
     """Read `inputs["graph"]`, and `inputs["types"]` where it is given: a CSV (relation, head_type, tail_type).
 
+    A caller that gives CMeKG's own table (`cmekg.TYPES`) as raw input gets a new artifact once it is edited.
+
     Raises:
         UserError: a file cannot be read as the format says, lies behind a URI, or no row makes a triple.
     """
