@@ -370,7 +370,7 @@ def _encode_sets(column: pa.ChunkedArray) -> tuple[list[tuple[str, ...]], IntArr
         codes = np.zeros(len(lists), np.int32)
         codes[has_one] = _places(pa.chunked_array([lists.flatten()]), names) + (0 if has_one.all() else 1)
         return [*([] if has_one.all() else [()]), *((name,) for name in names)], codes
-    keys = pl.Series(lists).list.sort().list.join("\0")
+    keys = pl.Series(lists).list.join("\0")
     distinct = keys.unique()
     sets = sorted({_set_of(key) for key in distinct})
     place = {names: number for number, names in enumerate(sets)}

@@ -52,7 +52,8 @@ def normalise_names(names: pl.Series) -> pl.Series:
         .str.to_lowercase()
         .str.normalize("NFKC")
     )
-    unified = _tight(plain.str.replace_many(_UNIFIED))
+    # What stood between a letter and its accent may be gone now.
+    unified = _tight(plain.str.replace_many(_UNIFIED)).str.normalize("NFKC")
     stripped = _numerals_to_digits(unified).str.strip_chars(_EDGES)
     return pl.select(
         pl.when(stripped != "").then(stripped).otherwise(unified.str.strip_chars()).alias(names.name)
