@@ -216,6 +216,46 @@ SYNONYMS = pa.schema(
     ]
 )
 
+KG_ENTITIES = pa.schema(
+    [
+        _field("entity_id", pa.string(), "its id; the name itself in a graph that was not fused"),
+        _field("name", pa.string(), "the name it goes by"),
+        _field("aliases", _list_of(pa.string()), "its other names, sorted"),
+        _field("type", pa.string(), "its type, empty where unknown"),
+        _field("sources", _list_of(pa.string()), "the sources that know it, sorted"),
+    ]
+)
+
+KG_TRIPLES = pa.schema(
+    [
+        _field("head", pa.string(), "entity_id of the head"),
+        _field("relation", pa.string(), "name of the relation"),
+        _field("tail", pa.string(), "entity_id of the tail"),
+        _field("sources", _list_of(pa.string()), "the sources that state it, sorted"),
+    ]
+)
+
+KG_ALIGNMENTS = pa.schema(
+    [
+        _field("entity_id", pa.string(), "the fused entity"),
+        _field("name", pa.string(), "one of the names that are this entity"),
+        _field("other_name", pa.string(), "the other; the same where several graphs have an entity of this name"),
+        _field("evidence", pa.string(), "name, alias, code or similarity"),
+        _field("value", pa.string(), "the name, alias or code that both share, in comparable form; empty otherwise"),
+        _field("score", pa.float64(), "1.0, or the score of the similarity"),
+    ]
+)
+
+KG_CONFLICTS = pa.schema(
+    [
+        _field("entity_id", pa.string(), "the fused entity"),
+        _field("kind", pa.string(), "type, or value of a relation that should have one tail"),
+        _field("relation", pa.string(), "the relation; empty for a type"),
+        _field("value", pa.string(), "the type, or the name of the tail; one row for each that is stated"),
+        _field("sources", _list_of(pa.string()), "the sources that state it, sorted"),
+    ]
+)
+
 FEW_VALUES = frozenset({"source", "reason", "kind", "benchmark", "split", "name"})
 """Columns with few values, which Parquet's dictionaries make small; in others looking for repeats costs time alone."""
 
@@ -240,6 +280,10 @@ TABLES: Mapping[str, pa.Schema] = {
     "entity_counts": ENTITY_COUNTS,
     "entities": ENTITIES,
     "synonyms": SYNONYMS,
+    "kg_entities": KG_ENTITIES,
+    "kg_triples": KG_TRIPLES,
+    "kg_alignments": KG_ALIGNMENTS,
+    "kg_conflicts": KG_CONFLICTS,
 }
 """Every table a stage may write, by name."""
 

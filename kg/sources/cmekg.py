@@ -14,10 +14,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
+import polars as pl
+
 from infra.errors import UserError
+from kg.sources.source_triples import SourceTriples, checked, with_types
 
 PACKAGE = "pyCMeKG"
 PICKLE = Path("model", "cmekg.pkl")
+
+TYPES = Path(__file__).with_name("cmekg_types.csv")
+"""Types of heads and tails by relation, for the user to edit; ours, CMeKG has none."""
 
 Subjects = dict[str, dict[str, list[str]]]
 """Subject → relation → values, as CMeKG stores it."""
@@ -70,6 +76,17 @@ def triples(subjects: Mapping[str, Mapping[str, list[str]]]) -> Iterator[tuple[s
         for relation, values in attributes.items():
             for tail in values:
                 yield head, relation, tail
+
+
+def read_cmekg(path: str | Path | None = None, types: Path = TYPES) -> SourceTriples:
+    """Triples with the types that the table gives the ends of their relations; `path` as in `load`.
+
+    Raises:
+        UserError: as `load`, or the table cannot be read.
+    """
+    columns = dict.fromkeys(("head", "relation", "tail"), pl.String)
+    rows = pl.DataFrame(list(triples(load(path))), schema=columns, orient="row")
+    return checked(with_types(rows, types), PICKLE.name)
 
 
 _REINSTALL = "Install it anew with: pip install --force-reinstall PyCMeKG."

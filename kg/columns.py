@@ -1,0 +1,28 @@
+"""Small steps on frames that several rooms share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy.typing as npt
+import polars as pl
+from polars._typing import PolarsDataType
+
+Schema = Mapping[str, PolarsDataType]
+
+
+def at(values: pl.Series | npt.NDArray | Sequence[str], places: str) -> pl.Expr:
+    """The value at each place that a column of integers names."""
+    series = values if isinstance(values, pl.Series) else pl.Series(values, dtype=_dtype(values))
+    return pl.lit(series).gather(pl.col(places))
+
+
+def stacked(frames: Sequence[pl.DataFrame], schema: Schema) -> pl.DataFrame:
+    """Frames one below the other, with exactly these columns; empty where there are none."""
+    return pl.concat(
+        [pl.DataFrame(schema=schema), *(frame.select(schema.keys()).cast(pl.Schema(schema)) for frame in frames)]
+    )
+
+
+def _dtype(values: npt.NDArray | Sequence[str]) -> type[pl.DataType] | None:
+    return None if hasattr(values, "dtype") else pl.String

@@ -1,0 +1,393 @@
+"""A knowledge graph as compact arrays: entities, relations, and the triples that tie them, walkable both ways.
+
+An entity is its place in the sorted ids, so order by index is order by id. Triples are distinct and sorted by head,
+relation and tail. On disk a graph is the two tables `kg_entities` and `kg_triples` of infra/schemas.py.
+
+Memory: 12 bytes a triple, 18 more once neighbours were asked for, and the strings of the entities.
+"""
+
+from __future__ import annotations
+
+import functools
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from infra.errors import UserError
+from infra.schemas import TABLES, conform
+
+IntArray = npt.NDArray[np.int32]
+
+ENTITIES_FILE, TRIPLES_FILE = "entities.parquet", "triples.parquet"
+OUT, IN = 1, -1
+"""Directions: the entity is the head of the triple, or its tail."""
+
+
+class Adjacency(NamedTuple):
+    """The triples around every entity: those of entity i stand at [offsets[i], offsets[i + 1]).
+
+    Triples with i as head come first, up to middles[i], those with i as tail after; a self-loop stands in both.
+    """
+
+    offsets: npt.NDArray[np.int64]
+    middles: npt.NDArray[np.int64]
+    neighbours: IntArray
+    relations: IntArray
+    directions: npt.NDArray[np.int8]
+
+
+class KnowledgeGraph:
+    """Entities with names, aliases, types and sources, and distinct triples with their sources.
+
+    Attributes:
+        entities: Arrow table as `kg_entities` of infra/schemas.py, sorted by entity_id.
+        relation_names: the relations' names, sorted.
+        heads, relations, tails: int32, one element a triple; indices of entities and relations.
+        source_sets: the distinct sets of sources, each sorted.
+        triple_source_sets: int32, one element a triple; its place in `source_sets`.
+    """
+
+    def __init__(
+        self,
+        entities: pa.Table,
+        relation_names: Sequence[str],
+        heads: npt.ArrayLike,
+        relations: npt.ArrayLike,
+        tails: npt.ArrayLike,
+        source_sets: Sequence[tuple[str, ...]] = ((),),
+        triple_source_sets: npt.ArrayLike | None = None,
+    ) -> None:
+        """Take arrays that are distinct and sorted already; `from_triples` and `from_tables` take anything.
+
+        Raises:
+            ValueError: the ids or relation names are not sorted and distinct, or an index is out of range.
+        """
+        self.entities = conform(entities, "kg_entities")
+        self.relation_names = list(relation_names)
+        self.heads, self.relations, self.tails = (np.asarray(column, np.int32) for column in (heads, relations, tails))
+        self.source_sets = list(source_sets)
+        if triple_source_sets is None:
+            triple_source_sets = np.zeros(len(self.heads))
+        self.triple_source_sets = np.asarray(triple_source_sets, np.int32)
+        self._check()
+
+    def _check(self) -> None:
+        ids = pl.Series(self.entities["entity_id"])
+        if not (ids[1:] > ids[:-1]).all():
+            raise ValueError("entity ids must be distinct and sorted")
+        if self.relation_names != sorted(set(self.relation_names)):
+            raise ValueError("relation names must be distinct and sorted")
+        columns = {
+            "heads": (self.heads, self.num_entities),
+            "relations": (self.relations, self.num_relations),
+            "tails": (self.tails, self.num_entities),
+            "triple_source_sets": (self.triple_source_sets, len(self.source_sets)),
+        }
+        for name, (column, end) in columns.items():
+            if len(column) != self.num_triples:
+                raise ValueError(f"{name} has {len(column)} elements, heads {self.num_triples}")
+            if len(column) and not 0 <= column.min() <= column.max() < end:
+                raise ValueError(f"{name} must lie from 0 to {end - 1}")
+        if not _increasing(self.heads, self.relations, self.tails):
+            raise ValueError("triples must be distinct and sorted by head, relation, tail")
+
+    @classmethod
+    def from_triples(
+        cls,
+        triples: Iterable[tuple[str, str, str]],
+        *,
+        source: str = "",
+        types: Mapping[str, str] | None = None,
+        aliases: Mapping[str, Sequence[str]] | None = None,
+    ) -> KnowledgeGraph:
+        """A graph of named triples (head, relation, tail), where an entity's id is its name.
+
+        Triples that are equal count once. `types` and `aliases` are by name; names without triples become
+        entities too. Names stay as they are: an end that is missing (None) is the empty name, which fusion rejects.
+        Time grows with n log n.
+        """
+        columns = list(zip(*triples, strict=True)) or [(), (), ()]
+        frame = pl.DataFrame(dict(zip(("head", "relation", "tail"), columns, strict=True)), schema=_NAMED)
+        return cls.from_frame(frame.fill_null(""), source=source, types=types, aliases=aliases)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: pl.DataFrame,
+        *,
+        source: str = "",
+        types: Mapping[str, str] | None = None,
+        aliases: Mapping[str, Sequence[str]] | None = None,
+    ) -> KnowledgeGraph:
+        """As `from_triples`, of a frame with complete columns head, relation, tail and perhaps head_type, tail_type.
+
+        A name that the columns give several types has the most frequent one, the first by name among equals;
+        `types` goes before them.
+        """
+        types, aliases = types or {}, aliases or {}
+        extra = pl.Series("name", [*types, *aliases], pl.String)
+        names = pl.concat([frame["head"], frame["tail"], extra]).rename("name").unique().sort()
+        relation_names = frame["relation"].unique().sort()
+        coded = (
+            frame.select(_code("head", names), _code("relation", relation_names), _code("tail", names))
+            .unique()
+            .sort("head", "relation", "tail")
+        )
+        known = _types_of(frame)
+        name_list = names.to_list()
+        sources = [source] if source else []
+        entities = {
+            "entity_id": name_list,
+            "name": name_list,
+            "aliases": [sorted(set(aliases.get(name, ()))) for name in name_list] if aliases else [[]] * len(names),
+            "type": [types.get(name) or known.get(name, "") for name in name_list],
+            "sources": [sources] * len(names),
+        }
+        return cls(
+            pa.table(entities, TABLES["kg_entities"]),
+            relation_names.to_list(),
+            coded["head"],
+            coded["relation"],
+            coded["tail"],
+            [tuple(sources)],
+        )
+
+    @classmethod
+    def from_tables(cls, entities: pa.Table, triples: pa.Table) -> KnowledgeGraph:
+        """A graph of the tables `kg_entities` and `kg_triples`, rows in any order, each triple once.
+
+        Raises:
+            UserError: an id stands twice, or a triple names an entity that is not there or stands twice.
+        """
+        entities = entities.sort_by("entity_id")
+        ids = pl.Series(entities["entity_id"])
+        if ids.n_unique() != len(ids):
+            raise UserError(f"Entity {ids.filter(ids.is_duplicated())[0]!r} stands twice in kg_entities.")
+        relation_names = pl.Series(triples["relation"].unique().cast(pa.string())).sort()
+        coded = {"head": ids, "relation": relation_names, "tail": ids}
+        columns = [_places(triples[name], known) for name, known in coded.items()]
+        for name, column in zip(coded, columns, strict=True):
+            unknown = np.flatnonzero(column < 0)
+            if len(unknown):
+                value = triples[name][int(unknown[0])].as_py()
+                raise UserError(f"kg_triples has the {name} {value!r}, which kg_entities lacks.")
+        sets, set_codes = _encode_sets(triples["sources"])
+        columns.append(set_codes)
+        if not _increasing(*columns[:3]):
+            order = np.lexsort(columns[2::-1])
+            columns = [column[order] for column in columns]
+        heads, relations, tails, triple_sets = columns
+        try:
+            return cls(entities, relation_names.to_list(), heads, relations, tails, sets, triple_sets)
+        except ValueError as error:
+            raise UserError(f"kg_entities and kg_triples do not make a graph: {error}.") from error
+
+    @classmethod
+    def load(cls, folder: str | Path) -> KnowledgeGraph:
+        """Read what `save` wrote, through memory maps.
+
+        Raises:
+            UserError: a file is missing or is not such a table.
+        """
+        read = []
+        for file, table in ((ENTITIES_FILE, "kg_entities"), (TRIPLES_FILE, "kg_triples")):
+            path = Path(folder, file)
+            try:
+                dictionaries = ["head", "relation", "tail"] if table == "kg_triples" else []
+                read.append(pq.read_table(path, memory_map=True, read_dictionary=dictionaries))
+                missing = set(TABLES[table].names) - set(read[-1].column_names)
+            except (OSError, pa.ArrowException) as error:
+                raise UserError(f"{path} cannot be read as a table {table} ({error}). Save the graph again.") from error
+            if missing:
+                raise UserError(f"{path} lacks the columns {sorted(missing)} of the table {table}.")
+        return cls.from_tables(*read)
+
+    def save(self, folder: str | Path) -> None:
+        """Write entities.parquet and triples.parquet into a folder, which is made where it lacks."""
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        pq.write_table(self.entities, Path(folder, ENTITIES_FILE), compression="zstd")
+        pq.write_table(self.id_triples(), Path(folder, TRIPLES_FILE), compression="zstd")
+
+    @property
+    def num_entities(self) -> int:
+        return int(self.entities.num_rows)
+
+    @property
+    def num_relations(self) -> int:
+        return len(self.relation_names)
+
+    @property
+    def num_triples(self) -> int:
+        return len(self.heads)
+
+    @functools.cached_property
+    def entity_ids(self) -> list[str]:
+        """Ids, sorted; an entity's index is its place here."""
+        return list(self.entities["entity_id"].to_pylist())
+
+    @functools.cached_property
+    def names(self) -> list[str]:
+        """Names by index."""
+        return list(self.entities["name"].to_pylist())
+
+    @functools.cached_property
+    def aliases(self) -> list[list[str]]:
+        """Other names by index, sorted."""
+        return list(self.entities["aliases"].to_pylist())
+
+    @functools.cached_property
+    def types(self) -> list[str]:
+        """Types by index, empty where unknown."""
+        return list(self.entities["type"].to_pylist())
+
+    def index_of(self, entity_id: str) -> int:
+        """The index of an entity, in O(log n).
+
+        Raises:
+            KeyError: no entity has this id.
+        """
+        index = bisect_left(self.entity_ids, entity_id)
+        if index == self.num_entities or self.entity_ids[index] != entity_id:
+            raise KeyError(entity_id)
+        return index
+
+    @functools.cached_property
+    def adjacency(self) -> Adjacency:
+        """The triples around every entity, both ways; built on first use in n log n."""
+        around = np.concatenate([self.heads, self.tails])
+        order = np.argsort(around, kind="stable")
+        out_degrees = np.bincount(self.heads, minlength=self.num_entities)
+        degrees = out_degrees + np.bincount(self.tails, minlength=self.num_entities)
+        offsets = np.concatenate([[0], np.cumsum(degrees)])
+        return Adjacency(
+            offsets=offsets,
+            middles=offsets[:-1] + out_degrees,
+            neighbours=np.concatenate([self.tails, self.heads])[order],
+            relations=np.concatenate([self.relations, self.relations])[order],
+            directions=np.where(order < self.num_triples, OUT, IN).astype(np.int8),
+        )
+
+    def neighbours(self, index: int) -> tuple[IntArray, IntArray, npt.NDArray[np.int8]]:
+        """(neighbours, relations, directions) of the triples around an entity: views, in constant time.
+
+        Outgoing triples (+1) by relation and tail, then incoming ones (-1) by head and relation. Parallel edges
+        and both ends of a self-loop stand one after the other.
+
+        Raises:
+            IndexError: no entity has this index.
+        """
+        if not 0 <= index < self.num_entities:
+            raise IndexError(f"entity {index} of {self.num_entities}")
+        around = self.adjacency
+        place = slice(around.offsets[index], around.offsets[index + 1])
+        return around.neighbours[place], around.relations[place], around.directions[place]
+
+    def triples(self) -> pa.Table:
+        """Table (head, relation, tail, sources) with the names of both ends, in the order of the arrays."""
+        return self._triples("name")
+
+    def id_triples(self) -> pa.Table:
+        """As `triples`, with the ids of both ends: the table `kg_triples`."""
+        return conform(self._triples("entity_id"), "kg_triples")
+
+    def _triples(self, column: str) -> pa.Table:
+        ends = self.entities[column].combine_chunks()
+        sets = pa.array([list(names) for names in self.source_sets], TABLES["kg_triples"].field("sources").type)
+        return pa.table(
+            {
+                "head": ends.take(pa.array(self.heads)),
+                "relation": pa.array(self.relation_names, pa.string()).take(pa.array(self.relations)),
+                "tail": ends.take(pa.array(self.tails)),
+                "sources": sets.take(pa.array(self.triple_source_sets)),
+            }
+        )
+
+    def __eq__(self, other: object) -> bool:
+        """Same entities and same triples with all that is said of them."""
+        if not isinstance(other, KnowledgeGraph):
+            return NotImplemented
+        return self.entities.equals(other.entities) and self.id_triples().equals(other.id_triples())
+
+    __hash__ = None  # type: ignore[assignment]  # holds arrays that a caller could change
+
+    def __repr__(self) -> str:
+        return (
+            f"KnowledgeGraph({self.num_entities:,} entities, {self.num_relations:,} relations, "
+            f"{self.num_triples:,} triples)"
+        )
+
+
+_NAMED = {"head": pl.String, "relation": pl.String, "tail": pl.String}
+
+
+def _code(column: str, categories: pl.Series) -> pl.Expr:
+    """The place of every value among sorted, distinct categories."""
+    if categories.is_empty():
+        return pl.col(column).cast(pl.String).str.len_bytes().cast(pl.Int32)
+    return pl.col(column).cast(pl.String).cast(pl.Enum(categories)).to_physical().cast(pl.Int32)
+
+
+def _types_of(frame: pl.DataFrame) -> dict[str, str]:
+    """The most frequent type of each name in the columns head_type and tail_type."""
+    ends = [frame.select(name=end, type=f"{end}_type") for end in ("head", "tail") if f"{end}_type" in frame.columns]
+    if not ends:
+        return {}
+    votes = pl.concat(ends).filter(pl.col("type").fill_null("") != "").group_by("name", "type").len()
+    chosen = votes.sort("name", "len", "type", descending=[False, True, False]).unique("name", keep="first")
+    return dict(chosen.select("name", "type").iter_rows())
+
+
+def _places(column: pa.ChunkedArray, categories: pl.Series) -> IntArray:
+    """The place of every value among sorted, distinct categories, -1 for others; strings are touched once a value."""
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    if not len(column):
+        return np.zeros(0, np.int32)
+    encoded = pa.chunked_array(column.unify_dictionaries().chunks).combine_chunks()
+    values = pl.Series(encoded.dictionary, dtype=pl.String)
+    places = values.cast(pl.Enum(categories), strict=False).to_physical().cast(pl.Int32).fill_null(-1).to_numpy()
+    return np.asarray(places[encoded.indices.to_numpy()])
+
+
+def _encode_sets(column: pa.ChunkedArray) -> tuple[list[tuple[str, ...]], IntArray]:
+    """The distinct lists of a column as sorted tuples, in sorted order, and each row's place among them."""
+    if not len(column):
+        return [()], np.zeros(0, np.int32)
+    lists = column.combine_chunks()
+    lengths = lists.value_lengths()
+    if pc.max(lengths).as_py() <= 1:
+        # One source a row, as before fusion: no keys need to be made.
+        names = pl.Series(lists.flatten().unique()).sort()
+        has_one = lengths.to_numpy() == 1
+        codes = np.zeros(len(lists), np.int32)
+        codes[has_one] = _places(pa.chunked_array([lists.flatten()]), names) + (0 if has_one.all() else 1)
+        return [*([] if has_one.all() else [()]), *((name,) for name in names)], codes
+    keys = pl.Series(lists).list.join("\0")
+    distinct = keys.unique()
+    sets = sorted({_set_of(key) for key in distinct})
+    place = {names: number for number, names in enumerate(sets)}
+    coded = keys.replace_strict(distinct, [place[_set_of(key)] for key in distinct], return_dtype=pl.Int32)
+    return sets, coded.to_numpy()
+
+
+def _set_of(key: str) -> tuple[str, ...]:
+    return tuple(sorted(set(filter(None, key.split("\0")))))
+
+
+def _increasing(*columns: IntArray) -> bool:
+    """Whether the rows are strictly increasing, compared column by column."""
+    undecided = np.ones(max(len(columns[0]) - 1, 0), bool)
+    for column in columns:
+        before, after = column[:-1], column[1:]
+        if (undecided & (before > after)).any():
+            return False
+        undecided &= before == after
+    return not undecided.any()

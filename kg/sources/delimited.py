@@ -1,0 +1,127 @@
+"""Triples in TSV, CSV, Parquet or JSONL files, whatever their columns are called.
+
+Time and memory grow with the file: it is read at once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from infra.errors import UserError
+from kg.sources.source_triples import REJECT_SCHEMA, SourceTriples, checked, with_types
+
+SUFFIXES = (".tsv", ".csv", ".parquet", ".jsonl")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Names of the columns; in a file without a header their numbers from 1, as in head="1"."""
+
+    head: str = "head"
+    relation: str = "relation"
+    tail: str = "tail"
+    head_type: str | None = None
+    tail_type: str | None = None
+    header: bool = True
+
+    def wanted(self) -> dict[str, str]:
+        """Column of the file by what it holds."""
+        held = {
+            "head": self.head,
+            "relation": self.relation,
+            "tail": self.tail,
+            "head_type": self.head_type,
+            "tail_type": self.tail_type,
+        }
+        return {what: column for what, column in held.items() if column is not None}
+
+
+def read(path: str | Path, columns: Columns | None = None, types: Path | None = None) -> SourceTriples:
+    """Read one file; `types` is a table of types by relation (`with_types`).
+
+    A row without head, relation or tail, and a line of JSONL that is no object, are rejected with their number.
+
+    Raises:
+        UserError: the file cannot be read as what its name says, or lacks a column; both are named.
+    """
+    file, columns = Path(path), columns or Columns()
+    wanted = columns.wanted()
+    try:
+        rows, rejects = _READERS[file.suffix.lower()](file, columns)
+    except KeyError:
+        raise UserError(f"{file}: triples come as {', '.join(SUFFIXES)}. Convert the file or rename it.") from None
+    except (OSError, UnicodeDecodeError, pl.exceptions.PolarsError) as error:
+        raise UserError(f"{file} cannot be read as {file.suffix[1:]}: {error}.") from error
+    missing = sorted(set(wanted.values()) - set(rows.columns))
+    if missing:
+        raise UserError(
+            f"{file} has no column {', '.join(missing)}; it has {', '.join(rows.columns)}. Name the columns of "
+            "head, relation and tail."
+        )
+    # By expression: the same column may serve twice.
+    frame = rows.select(pl.col(column).cast(pl.String).alias(what) for what, column in wanted.items())
+    if types is not None:
+        frame = with_types(frame, types)
+    found = checked(frame, file.name, first_row=1)
+    return SourceTriples(found.triples, pl.concat([rejects, found.rejects]))
+
+
+_Read = tuple[pl.DataFrame, pl.DataFrame]
+
+
+def _no_rejects() -> pl.DataFrame:
+    return pl.DataFrame(schema=REJECT_SCHEMA)
+
+
+def _read_separated(file: Path, columns: Columns) -> _Read:
+    is_tsv = file.suffix.lower() == ".tsv"
+    frame = pl.read_csv(
+        file,
+        separator="\t" if is_tsv else ",",
+        quote_char=None if is_tsv else '"',
+        has_header=columns.header,
+        infer_schema=False,
+        truncate_ragged_lines=True,
+    )
+    if not columns.header:
+        frame.columns = [str(number) for number in range(1, frame.width + 1)]
+    return frame, _no_rejects()
+
+
+def _read_parquet(file: Path, columns: Columns) -> _Read:
+    lazy = pl.scan_parquet(file)
+    held = set(lazy.collect_schema().names())
+    return lazy.select(sorted(held & set(columns.wanted().values())) or sorted(held)).collect(), _no_rejects()
+
+
+def _read_jsonl(file: Path, columns: Columns) -> _Read:
+    rows: list[Mapping[str, Any]] = []
+    rejects = []
+    wanted = list(columns.wanted().values())
+    with file.open(encoding="utf-8-sig") as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                row = json.loads(line)
+                if not isinstance(row, dict):
+                    raise ValueError("no object")
+            except (ValueError, RecursionError) as error:
+                rejects.append((f"{file.name}#{number}", "unreadable_row", str(error), line.strip()[:80]))
+                continue
+            rows.append({column: _cell(row.get(column)) for column in wanted})
+    return (
+        pl.DataFrame(rows, schema=dict.fromkeys(wanted, pl.String)),
+        pl.DataFrame(rejects, schema=REJECT_SCHEMA, orient="row"),
+    )
+
+
+def _cell(value: Any) -> str | None:
+    return None if value is None or isinstance(value, dict | list) else str(value)
+
+
+_READERS = {".tsv": _read_separated, ".csv": _read_separated, ".parquet": _read_parquet, ".jsonl": _read_jsonl}

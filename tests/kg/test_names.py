@@ -1,0 +1,81 @@
+"""Names that mean the same compare equal; what tells entities apart stays."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import polars as pl
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from kg.names import normalise_name, normalise_names
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        ("２型糖尿病（成人）", "2型糖尿病(成人)"),
+        ("Ⅱ型糖尿病(成人)", "2型糖尿病(成人)"),
+        ("II型 糖尿病【成人】", "2型糖尿病(成人)"),
+        ("ⅱ型糖尿病〔成人〕。", "2型糖尿病(成人)"),
+        ("凝血因子VIII", "凝血因子8"),
+        ("凝血因子Ⅷ", "凝血因子8"),
+        ("I型糖尿病", "1型糖尿病"),
+        ("宫颈癌IIIb期", "宫颈癌3b期"),
+        ("II/III型", "2/3型"),
+        ("霍乱，由于O1群霍乱弧菌、未特指", "霍乱,由于o1群霍乱弧菌,未特指"),
+        ("Diabetes  Mellitus", "diabetes mellitus"),
+        ("\u3000糖尿\u00a0病\u200b ", "糖尿病"),
+        ("帕金森“病”", "帕金森病"),
+        ("II—型", "2-型"),
+    ],
+)
+def test_one_form_for_all_spellings(name: str, form: str) -> None:
+    assert normalise_name(name) == form
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("注射用头孢唑林钠", "头孢唑林钠"),
+        ("阿司匹林肠溶片(25mg)", "阿司匹林肠溶片"),
+        ("X线", "10线"),
+        ("维生素C", "维生素100"),
+        ("1-2级", "12级"),
+        ("type 12", "type 1 2"),
+        ("HIV感染", "H4感染"),
+        ("0.5%利多卡因", "5%利多卡因"),
+    ],
+)
+def test_different_things_keep_different_forms(one: str, other: str) -> None:
+    assert normalise_name(one) != normalise_name(other)
+
+
+@pytest.mark.parametrize(("name", "form"), [("", ""), (" \u3000", ""), ("--", "--"), ("。", "。"), ("\u200b", "")])
+def test_names_without_letters(name: str, form: str) -> None:
+    assert normalise_name(name) == form
+
+
+def test_a_missing_name_is_empty() -> None:
+    assert normalise_names(pl.Series("x", ["甲", None])).to_list() == ["甲", ""]
+
+
+names = st.text(max_size=12) | st.text("IiVvXxⅡⅣaAbC型期 　-—（）()[]【】，、,.1２糖尿病·“\u200b", max_size=10)
+
+
+@settings(max_examples=300, deadline=None)
+@example(["İ", "ǅ i I型", "K¸"])
+@given(st.lists(names, min_size=1, max_size=8))
+def test_the_form_of_a_form_is_itself(given_names: list[str]) -> None:
+    forms = normalise_names(pl.Series(given_names))
+    assert normalise_names(forms).to_list() == forms.to_list()
+    wide = [unicodedata.normalize("NFKC", form) for form in forms]
+    assert normalise_names(pl.Series(wide)).to_list() == forms.to_list()
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text("IiVvXxaAbC型期()[],.1-糖尿病 ", max_size=10))
+def test_width_and_case_do_not_matter(name: str) -> None:
+    wide = "".join(chr(ord(letter) + 0xFEE0) if "!" <= letter <= "~" else letter for letter in name)
+    assert len(set(normalise_names(pl.Series([name, name.upper(), name.lower(), wide])))) == 1
