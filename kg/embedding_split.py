@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import fsspec
 import numpy as np
 
 from kg.embedding_batches import Draw, Triples, generator_for
+
+
+@dataclass(frozen=True)
+class SplitGraph:
+    """A graph as numbers, split."""
+
+    training: Triples
+    held_out: Triples
+    """May be empty: then nothing is judged and training never stops early."""
+    num_entities: int
+    num_relations: int
 
 
 def hold_out(triples: Triples, count: int, seed: int) -> np.ndarray:
@@ -22,3 +36,26 @@ def hold_out(triples: Triples, count: int, seed: int) -> np.ndarray:
     held = np.zeros(len(triples), bool)
     held[order[~needed][: max(0, count)]] = True
     return held
+
+
+_COLUMNS = ("heads", "relations", "tails")
+
+
+def save_split(graph: SplitGraph, path: str) -> None:
+    """Write a split graph to a path or URI, as arrays of NumPy."""
+    arrays = {
+        f"{name}_{column}": getattr(triples, column)
+        for name, triples in (("training", graph.training), ("held_out", graph.held_out))
+        for column in _COLUMNS
+    }
+    with fsspec.open(path, "wb") as file:
+        np.savez(file, sizes=np.array([graph.num_entities, graph.num_relations]), **arrays)
+
+
+def load_split(path: str) -> SplitGraph:
+    """Read what `save_split` wrote; raises FileNotFoundError where there is none."""
+    with fsspec.open(path, "rb") as file, np.load(file) as arrays:
+        training, held_out = (
+            Triples(*(arrays[f"{name}_{column}"] for column in _COLUMNS)) for name in ("training", "held_out")
+        )
+        return SplitGraph(training, held_out, *arrays["sizes"].tolist())

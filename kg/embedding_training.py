@@ -22,12 +22,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from kg.embedding_batches import TrainingBatch, TrainingBatches, Triples
+from kg.embedding_batches import TrainingBatch, TrainingBatches
 from kg.embedding_gradients import RowGradient, add_over_workers
 from kg.embedding_known import KnownTriples
 from kg.embedding_limits import Limit
 from kg.embedding_loss import MarginLoss
 from kg.embedding_optimiser import RowAdagrad
+from kg.embedding_split import SplitGraph
 from kg.embedding_workers import Workers
 from kg.link_prediction import filtered_ranks, means_of, rank_sums
 from kg.negatives import BernoulliNegatives
@@ -89,17 +90,6 @@ class EmbeddingModel(Protocol):
     def points(self, relation: int) -> Tensor: ...
 
     def translation(self, relation: int) -> Tensor: ...
-
-
-@dataclass(frozen=True)
-class SplitGraph:
-    """A graph as numbers, split."""
-
-    training: Triples
-    held_out: Triples
-    """May be empty: then nothing is judged and training never stops early."""
-    num_entities: int
-    num_relations: int
 
 
 @dataclass

@@ -7,10 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from kg.embedding_batches import TrainingBatch, Triples
-from kg.embedding_split import hold_out
-from kg.embedding_training import SplitGraph
+from kg.embedding_split import SplitGraph, hold_out
 from kg.transr import TransR
-
 
 ENTITIES, RELATIONS = 40, 3
 

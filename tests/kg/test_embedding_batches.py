@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kg.embedding_batches import TrainingBatch, TrainingBatches, Triples
-from kg.embedding_split import hold_out
+from kg.embedding_split import SplitGraph, hold_out, load_split, save_split
 from kg.negatives import BernoulliNegatives
 
 
@@ -97,3 +99,12 @@ def test_as_many_are_held_out_as_asked() -> None:
 @pytest.mark.parametrize("count", [0, -3])
 def test_nothing_is_held_out_where_nothing_is_asked(count: int) -> None:
     assert not hold_out(graph(), count, seed=0).any()
+
+
+def test_a_split_graph_comes_back(tmp_path: Path) -> None:
+    given_graph = SplitGraph(graph(), graph(4), 11, 3)
+    path = str(tmp_path / "split.npz")
+    save_split(given_graph, path)
+    found = load_split(path)
+    assert (found.num_entities, found.num_relations) == (11, 3)
+    assert (rows(found.training), rows(found.held_out)) == (rows(graph()), rows(graph(4)))

@@ -16,7 +16,8 @@ from torch import Tensor
 from infra.errors import DamagedArtifactError
 from kg.embedding_batches import Triples
 from kg.embedding_checkpoint import load_state, save_state
-from kg.embedding_training import EmbeddingConfig, SplitGraph, train_embedding
+from kg.embedding_split import SplitGraph
+from kg.embedding_training import EmbeddingConfig, train_embedding
 from kg.embedding_workers import Workers
 from kg.transe import TransE
 from kg.transr import TransR
