@@ -340,7 +340,7 @@ def main() -> None:
         "",
         "Greatest absolute differences between ours and PyKEEN, from the same weights, on the same batch of 4,096 "
         "positives and negatives, float32: scores, loss, and the weights after one step of Adagrad and the "
-        "normalisation; in brackets the share of weights that are more than 1e-5 apart. (Adagrad's first step moves every "
+        "normalisation; in brackets the share of weights more than 1e-5 apart. (Adagrad's first step moves every "
         "weight by the learning rate, however small its gradient: where that is little more than rounding, the steps "
         "differ.)",
         "",
@@ -349,7 +349,8 @@ def main() -> None:
         "## Speed",
         "",
         f"CMeKG whole: {sizes['entities']:,} entities, {sizes['relations']} relations, {len(triples):,} triples; "
-        f"widths 200/200, batch {BATCH:,}. Ours: its first epoch but two steps; PyKEEN: {options.steps} steps after two.",
+        f"widths 200/200, batch {BATCH:,}. Ours: its first epoch but two steps; PyKEEN: "
+        f"{options.steps} steps after two.",
         "",
         *table(
             ["tool", "triples", "triples / CPU s", "ours to it", "triples / s", "ours to it", "peak memory, GB"], speed

@@ -27,6 +27,8 @@ def sum_rows(values: Tensor, places: Tensor, targets: Tensor, signs: Tensor) -> 
     The order of a sum is that of i, so equal input gives equal bits, on a GPU too, where scattered additions would
     not. values (V, D); places, targets int64 (n,); signs (n,).
     """
+    if not len(targets):
+        return RowGradient(targets, values[:0])
     order = torch.argsort(targets, stable=True)
     rows, counts = torch.unique_consecutive(targets[order], return_counts=True)
     starts = torch.cumsum(counts, 0) - counts

@@ -1,6 +1,6 @@
 """Which triples are known to be true, asked by the million: for filtered negatives and filtered ranks.
 
-Two sorted arrays of 64-bit keys answer all questions by binary search. Memory is 32 bytes a triple; a question
+Two sorted arrays of 64-bit keys answer all questions by binary search. Memory is 16 bytes a triple; a question
 takes time with the logarithm of the triples.
 """
 

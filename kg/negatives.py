@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from infra.errors import UserError
 from kg.embedding_known import KnownTriples
 
 REDRAWS = 8
@@ -52,7 +53,7 @@ class BernoulliNegatives:
     Args:
         heads, relations, tails: the graph's triples, integers (T,).
         filtered: no negative is a triple of the graph. Without it a few are (as in the paper); it costs a look-up a
-            negative, and 32 bytes a triple.
+            negative, and 16 bytes a triple.
 
     Raises:
         ValueError: fewer than two entities, or triples that are none (see `KnownTriples`).
@@ -80,7 +81,7 @@ class BernoulliNegatives:
         """`count` (K) negatives of each of B triples, a function of the arguments and the generator's state.
 
         Raises:
-            ValueError: `filtered`, and a triple for which every replacement of either end is true.
+            UserError: `filtered`, and a triple for which every replacement of either end is true.
         """
         shape = (len(heads), count)
         of_head = generator.random(shape) < self.head_probability[relations][:, None]
@@ -128,7 +129,10 @@ class BernoulliNegatives:
             false = np.setdiff1d(np.arange(self._entities), [*true, head if of_head else tail])
             if len(false):
                 return int(false[generator.integers(len(false))]), of_head
-        raise ValueError(f"every replacement of either end of the triple {triple} is true; train it unfiltered")
+        raise UserError(
+            f"Every replacement of either end of the triple {triple} (head, relation, tail by number) is true, so "
+            "it has no filtered negatives. Leave its relation out of the graph, or set filtered_negatives = false."
+        )
 
 
 def _other_than(replaced: np.ndarray, size: int, generator: np.random.Generator) -> np.ndarray:

@@ -6,7 +6,8 @@ ends with the same bits. With several workers Ray Train starts one process each,
 is the same but for rounding.
 
 Time grows with epochs × triples × entity width × relation width; memory, on every worker, with the vectors (four
-copies: weights, squares, best so far, one for the checkpoint), 64 bytes a triple, and the entities × 128 in judging.
+copies: weights, squares, best so far, one for the checkpoint), about 100 bytes a triple, and the entities × 128 in
+judging.
 """
 
 from __future__ import annotations
@@ -160,7 +161,6 @@ def train_graph(run: EmbeddingRun, workers: Workers) -> None:
         return lambda state: save_state(state, run.path(name))
 
     sizes = graph.num_entities, graph.num_relations, run.entity_dim
-    model = TransR(*sizes, run.relation_dim, seed=transr.seed)
     if transe and state is None:
         first = TransE(*sizes, seed=transe.seed)
         train_embedding(
@@ -173,6 +173,8 @@ def train_graph(run: EmbeddingRun, workers: Workers) -> None:
             save=save("transe.pt"),
         )
         model = TransR.from_transe(first, run.relation_dim)
+    else:
+        model = TransR(*sizes, run.relation_dim, seed=transr.seed)
     train_embedding(
         model,
         graph,

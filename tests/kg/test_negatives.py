@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from infra.errors import UserError
 from kg.negatives import BernoulliNegatives, head_probabilities
 
 ENTITIES, RELATIONS = 7, 3
@@ -91,7 +92,7 @@ def test_where_almost_all_is_true_the_rest_is_found() -> None:
 def test_where_all_is_true_it_is_told() -> None:
     heads, relations, tails = columns({(h, 0, t) for h in range(3) for t in range(3)})
     sampler = BernoulliNegatives(heads, relations, tails, 3, 1, filtered=True)
-    with pytest.raises(ValueError, match=r"every replacement.*\(0, 0, 0\).*unfiltered"):
+    with pytest.raises(UserError, match=r"Every replacement.*\(0, 0, 0\).*filtered_negatives = false"):
         sampler.sample(heads, relations, tails, 1, np.random.default_rng(0))
 
 
