@@ -84,6 +84,8 @@ class TransR(nn.Module):
         """
         device = self.entities.device
         heads, relations, tails = torch.broadcast_tensors(*(torch.as_tensor(one, device=device) for one in (h, r, t)))
+        if min(int(one.min()) if one.numel() else 0 for one in (heads, relations, tails)) < 0:
+            raise IndexError("entities and relations are numbered from 0; a number is negative")
         order = torch.argsort(relations.ravel(), stable=True)
         heads_N, relations_N, tails_N = (one.ravel()[order] for one in (heads, relations, tails))
         ends_N2D = self.entities[torch.stack([heads_N, tails_N], 1)]

@@ -122,8 +122,7 @@ def test_impossible_sizes_are_told(name: str) -> None:
         TransR(**given_sizes)
 
 
-def test_unknown_numbers_are_told() -> None:
+@pytest.mark.parametrize("triple", [(3, 0, 0), (0, 2, 0), (0, 0, 3), (-1, 0, 0), (0, -1, 0)])
+def test_unknown_numbers_are_told(triple: tuple[int, int, int]) -> None:
     with pytest.raises(IndexError):
-        TransR(3, 2, 4, 4).score(3, 0, 0)
-    with pytest.raises(IndexError):
-        TransR(3, 2, 4, 4).score(0, 2, 0)
+        TransR(3, 2, 4, 4).score(*triple)
