@@ -138,6 +138,7 @@ def run_ours(given: dict[str, Any]) -> dict[str, Any]:
     else:
         graph = SplitGraph(training, triples_of(given["held_out"]), *sizes)
         settings = {"batch_size": job["batch"], "learning_rate": job["learning_rate"], "patience": 0}
+        settings["projection_rate"] = 1.0  # as PyKEEN's
         cpu, wall = time.process_time(), time.perf_counter()
         if job["transe_epochs"]:
             first = TransE(*sizes, job["dim"], seed=job["seed"])

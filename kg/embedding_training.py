@@ -55,6 +55,9 @@ class EmbeddingConfig:
     """Squared distances in the loss (Lin et al. 2015, Eq. 8), or plain ones (SMedBERT, Eq. 14)."""
     learning_rate: float = 0.05
     """Adagrad's."""
+    projection_rate: float = 0.1
+    """The matrices' share of it. Adagrad's first step is the rate in every entry: whole, it would drown the identity
+    that TransR begins with, and with it what TransE has learned."""
     seed: int = 42
     evaluate_every: int = 5
     """Epochs between two looks at the held-out triples; the last epoch is always judged."""
@@ -67,7 +70,7 @@ class EmbeddingConfig:
         for name, least in _LEAST.items():
             if getattr(self, name) < least:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least {least}")
-        for name in ("margin", "learning_rate"):
+        for name in ("margin", "learning_rate", "projection_rate"):
             if not (getattr(self, name) > 0 and math.isfinite(getattr(self, name))):
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be a number above 0")
 
@@ -152,7 +155,7 @@ class _Training:
     ) -> None:
         self.model, self.config, self.workers = model, config, workers
         self.loss = MarginLoss(margin=config.margin, squared=config.squared)
-        self.optimiser = RowAdagrad(model, model.limits, config.learning_rate)
+        self.optimiser = RowAdagrad(model, model.limits, config.learning_rate, {"projections": config.projection_rate})
         self.batches = _batches(graph, config)
         self.judge = _Judge(graph, workers)
         self.progress = Progress()

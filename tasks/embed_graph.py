@@ -57,6 +57,7 @@ class EmbedParams(StageParams):
     margin: float = Field(default=1.0, gt=0)
     squared: bool = Field(default=True, description="squared distances in the loss, or plain ones")
     learning_rate: float = Field(default=0.05, gt=0)
+    projection_rate: float = Field(default=0.1, gt=0, description="the matrices' share of the learning rate")
     held_out: int = Field(default=1000, ge=0, description="triples held out at most; 0: judge nothing, stop at the end")
     evaluate_every: int = Field(default=5, ge=1, description="epochs between two looks at the held-out triples")
     patience: int = Field(default=3, ge=0, description="looks without a better MRR after which it stops; 0: never")

@@ -12,8 +12,10 @@ from kg.transr import TransR
 
 def test_adagrad_is_torchs() -> None:
     model, reference = TransR(9, 4, 5, 3, seed=1), TransR(9, 4, 5, 3, seed=1)
-    ours = RowAdagrad(model, {}, learning_rate=0.1)
-    dense = torch.optim.Adagrad(reference.parameters(), lr=0.1)
+    ours = RowAdagrad(model, {}, learning_rate=0.1, shares={"projections": 0.5})
+    dense = torch.optim.Adagrad(
+        [{"params": [reference.entities, reference.relations]}, {"params": [reference.projections], "lr": 0.05}], lr=0.1
+    )
     generator = torch.Generator().manual_seed(0)
     for _ in range(4):
         gradients = {}
