@@ -158,6 +158,21 @@ EXAMPLES = pa.schema(
     ]
 )
 
+KG_ENTITY_VECTORS = pa.schema(
+    [
+        _field("entity_id", pa.string(), "as in kg_entities, in ascending order"),
+        _field("vector", _list_of(pa.float32()), "its TransR vector, of equal length for all"),
+    ]
+)
+
+KG_RELATION_VECTORS = pa.schema(
+    [
+        _field("relation", pa.string(), "name of the relation, in ascending order"),
+        _field("vector", _list_of(pa.float32()), "its vector in the relation's space"),
+        _field("projection", _list_of(pa.float32()), "M_r row by row: entity width × relation width"),
+    ]
+)
+
 METRICS = pa.schema(
     [
         _field("step", pa.int64(), "training steps taken when the figure was read"),
@@ -271,6 +286,8 @@ TABLES: Mapping[str, pa.Schema] = {
     "segments": SEGMENTS,
     "word_counts": WORD_COUNTS,
     "vocabulary": VOCABULARY,
+    "kg_entity_vectors": KG_ENTITY_VECTORS,
+    "kg_relation_vectors": KG_RELATION_VECTORS,
     "examples": EXAMPLES,
     "held_out": EXAMPLES,
     "metrics": METRICS,

@@ -1,0 +1,39 @@
+"""Checkpoints of an embedding under training: one file, whole or not there, on any filesystem."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import fsspec
+import torch
+
+from infra.errors import DamagedArtifactError
+
+
+def save_state(state: Mapping[str, Any], path: str) -> None:
+    """Write a state (tensors and plain values) to a path or URI; an older one there stays until it is replaced."""
+    filesystem, place = fsspec.core.url_to_fs(path)
+    filesystem.makedirs(filesystem._parent(place), exist_ok=True)
+    with filesystem.open(f"{place}.new", "wb") as file:
+        torch.save(dict(state), file)
+    filesystem.mv(f"{place}.new", place)
+
+
+def load_state(path: str) -> dict[str, Any] | None:
+    """The state at a path or URI, on the CPU; None where there is none. Only tensors and plain values are admitted.
+
+    Raises:
+        DamagedArtifactError: the file is no checkpoint.
+    """
+    filesystem, place = fsspec.core.url_to_fs(path)
+    if not filesystem.exists(place):
+        return None
+    try:
+        with filesystem.open(place, "rb") as file:
+            return torch.load(file, map_location="cpu", weights_only=True)
+    except Exception as error:
+        # torch's own message advises to load it without care.
+        raise DamagedArtifactError(
+            f"{path} is not a readable checkpoint. Delete it to start this training over."
+        ) from error

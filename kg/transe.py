@@ -1,0 +1,79 @@
+"""TransE (Bordes et al. 2013, "Translating Embeddings for Modeling Multi-relational Data"): h + r ≈ t.
+
+Here it gives TransR its first vectors, as Lin et al. 2015 (section 4.3) do.
+
+Shape legend: E entities, R relations, D width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from kg.embedding_batches import TrainingBatch
+from kg.embedding_gradients import RowGradient
+from kg.embedding_limits import Limit, random_unit_rows, unit_rows
+from kg.embedding_loss import MarginLoss, PlacedBatch
+
+
+class TransE(nn.Module):
+    """Entities (E, D) and relations (R, D), random unit vectors at first, a function of the seed."""
+
+    limits: Mapping[str, Limit] = {"entities": unit_rows}
+    """What holds after each step: entities have length 1 (Bordes et al., Algorithm 1)."""
+
+    def __init__(self, num_entities: int, num_relations: int, dim: int, *, seed: int = 0) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(seed)
+        self.entities = nn.Parameter(random_unit_rows(num_entities, dim, generator))
+        self.relations = nn.Parameter(random_unit_rows(num_relations, dim, generator))
+
+    def distance(self, h: Tensor, r: Tensor, t: Tensor) -> Tensor:
+        """‖h + r − t‖₂ for int64 numbers of equal shape; differentiable."""
+        return torch.linalg.vector_norm(self.entities[h] + self.relations[r] - self.entities[t], dim=-1)
+
+    def score(self, h: Tensor, r: Tensor, t: Tensor) -> Tensor:
+        """−`distance`: the higher, the likelier."""
+        return -self.distance(h, r, t)
+
+    def points(self, relation: int) -> Tensor:
+        """(E, D): all entities as triples of this relation see them."""
+        return self.entities.detach()
+
+    def translation(self, relation: int) -> Tensor:
+        """(D,): the vector from a head's point to its tail's."""
+        return self.relations.detach()[relation]
+
+    @torch.no_grad()
+    def gradients(
+        self, batch: TrainingBatch, loss: MarginLoss, *, scale: float
+    ) -> tuple[Tensor, dict[str, RowGradient]]:
+        """`scale` × the summed loss of a batch and its gradient by parameter. Time grows with B·K·D."""
+        placed = PlacedBatch.of(batch, lambda entities, relations: entities)
+        entities, relations, triples = (
+            torch.from_numpy(numbers).to(self.entities.device)
+            for numbers in (placed.points, placed.relations, placed.triples)
+        )
+        table = torch.cat([self.entities[entities], self.relations[relations]])
+        value, gradient = loss.gradient(table, triples, len(batch), scale=scale)
+        split = int((gradient.rows < len(entities)).sum())
+        return value, {
+            "entities": RowGradient(entities[gradient.rows[:split]], gradient.values[:split]),
+            "relations": RowGradient(relations[gradient.rows[split:] - len(entities)], gradient.values[split:]),
+        }
+
+    def touched(self, batch: TrainingBatch) -> dict[str, np.ndarray]:
+        """For each parameter the rows, ascending, that `gradients` of this batch or of a share of it may name."""
+        return touched_rows(batch)
+
+
+def touched_rows(batch: TrainingBatch) -> dict[str, np.ndarray]:
+    """The entities and the relations that a batch names, ascending."""
+    given = batch.positives
+    return {
+        "entities": np.unique(np.concatenate([given.heads, given.tails, batch.entities.ravel()])),
+        "relations": np.unique(given.relations),
+    }

@@ -1,0 +1,32 @@
+"""TransE: its formula, its first weights, its limits."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from kg.transe import TransE
+from tests.kg.embedding_graphs import plain_distance, randomised
+
+
+def test_score_is_the_formula() -> None:
+    model = randomised(TransE(6, 3, 5), 2)
+    h, r, t = (torch.tensor(column) for column in ([0, 5, 2], [2, 0, 2], [4, 5, 1]))
+    expected = [-plain_distance(model, *ends).item() for ends in zip(h, r, t, strict=True)]
+    assert model.score(h, r, t).tolist() == pytest.approx(expected, abs=1e-12)
+    by_points = (model.points(2)[0] + model.translation(2) - model.points(2)[4]).norm()
+    assert by_points.item() == pytest.approx(-expected[0])
+
+
+def test_first_weights_are_unit_vectors_and_a_function_of_the_seed() -> None:
+    one, same, other = TransE(6, 3, 5, seed=1), TransE(6, 3, 5, seed=1), TransE(6, 3, 5, seed=2)
+    for name, table in one.named_parameters():
+        torch.testing.assert_close(table.norm(dim=1), torch.ones(len(table)))
+        assert torch.equal(table, same.get_parameter(name))
+        assert not torch.equal(table, other.get_parameter(name))
+
+
+def test_limits_hold_entities_at_length_one() -> None:
+    limited = TransE(2, 1, 3).limits["entities"](torch.tensor([[3.0, 0, 4], [0, 0, 0.5], [0, 0, 0]]))
+    assert limited.tolist() == [pytest.approx([0.6, 0, 0.8]), pytest.approx([0, 0, 1]), [0, 0, 0]]
+    assert "relations" not in TransE.limits
