@@ -53,7 +53,7 @@ def inverse_entries(core: sparse.csr_array, block: range) -> np.ndarray:
 def _dense_entries(core: sparse.csr_array) -> np.ndarray:
     rows = np.repeat(np.arange(core.shape[0]), np.diff(core.indptr))
     with _one_thread():
-        dense = torch.from_numpy(core.toarray(order="F")).T  # in place only in Fortran's order; symmetric, so the same
+        dense = torch.from_numpy(core.toarray()).T  # column by column, or LAPACK would work on a copy
         try:
             torch.linalg.cholesky(dense, out=dense)
         except torch.linalg.LinAlgError as error:

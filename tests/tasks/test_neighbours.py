@@ -33,8 +33,8 @@ def given_graph(inputs: Mapping[str, Any], params: GivenGraph, out: Output) -> N
     entities, triples = graph.entities.filter(pa.array(keep, pa.bool_())), graph.id_triples()
     for half in (slice(None, None, 2), slice(1, None, 2)):
         with out.part() as part:
-            part.write("kg_entities", entities.take(list(range(entities.num_rows))[half]))
-            part.write("kg_triples", triples.take(list(range(triples.num_rows))[half]))
+            part.write("kg_entities", entities.take(np.arange(entities.num_rows)[half]))
+            part.write("kg_triples", triples.take(np.arange(triples.num_rows)[half]))
 
 
 def random_triples(seed: int) -> tuple[tuple[str, str, str], ...]:
