@@ -22,6 +22,8 @@ MAX_CLIQUE = 256
 """No entity with more neighbours is eliminated: undoing it costs the square of their number."""
 LEAST_SHARE = 1 / 64
 """Rounds end when they would eliminate less of what is left: the cliques have grown together."""
+MAX_FILL = 8
+"""Rounds end when the cliques hold so many times the entries of the first system: memory grows with the triples."""
 PAIRS_AT_ONCE = 1 << 22
 
 
@@ -41,7 +43,8 @@ def eliminate(matrix: sparse.csr_array) -> tuple[list[Round], sparse.csr_array]:
     Time and memory grow with the stored entries of all rounds (5 s and 300 MB for CMeKG).
     """
     rounds: list[Round] = []
-    while matrix.shape[0]:
+    most = MAX_FILL * matrix.nnz
+    while matrix.shape[0] and matrix.nnz <= most:
         eliminated = _independent(matrix)
         if eliminated.sum() < LEAST_SHARE * matrix.shape[0]:
             break

@@ -29,7 +29,6 @@ from infra.stage import Output, StageParams, stage
 from kg.core_inverse import MAX_DENSE, inverse_entries
 from kg.graph import KnowledgeGraph
 from kg.pepr import Candidates, prepare, score_candidates, top
-from tasks.packed import packed, unpacked
 
 CANDIDATES_A_UNIT = 1 << 18
 """Rows that one unit ranks, but at least one entity."""
@@ -61,7 +60,13 @@ def neighbours(inputs: Mapping[str, Artifact], params: NeighbourParams, out: Out
     out.map(invert_block, blocks, scratch)
     entries = [_load(_block_file(scratch, first))["entries"] for first, _ in blocks]
     found = score_candidates(graph, system, entries, params.alpha)
-    out.map(rank_range, list(_ranges(graph, found)), params.k)
+    # Workers are told where their work lies, not given it: Ray's memory for data is small.
+    ranges = []
+    for first, frame in _ranges(graph, found):
+        with fsspec.open(_range_file(scratch, first), "wb") as file:
+            frame.write_parquet(file)
+        ranges.append(first)
+    out.map(rank_range, ranges, scratch, params.k)
 
 
 def invert_block(writer: PartWriter, block: tuple[int, int], scratch: str) -> None:
@@ -72,9 +77,10 @@ def invert_block(writer: PartWriter, block: tuple[int, int], scratch: str) -> No
     writer.count("core_entities", block[1] - block[0])
 
 
-def rank_range(writer: PartWriter, candidates: bytes, k: int) -> None:
-    """Write the best of each entity of a range; `candidates` are all their neighbours by id, with scores."""
-    frame = unpacked(candidates)
+def rank_range(writer: PartWriter, first: int, scratch: str, k: int) -> None:
+    """Write the best of each entity of a range, whose file has all their neighbours by id, with scores."""
+    with fsspec.open(_range_file(scratch, first), "rb") as file:
+        frame = pl.read_parquet(file)
     sizes = frame["entity_id"].rle().struct.field("len").to_numpy()
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     places, ranks, scores = top(offsets, frame["score"].to_numpy(), k)
@@ -84,8 +90,8 @@ def rank_range(writer: PartWriter, candidates: bytes, k: int) -> None:
     writer.count("candidates", len(frame))
 
 
-def _ranges(graph: KnowledgeGraph, found: Candidates) -> Iterator[bytes]:
-    """All candidates, entity by entity, in units of whole entities."""
+def _ranges(graph: KnowledgeGraph, found: Candidates) -> Iterator[tuple[int, pl.DataFrame]]:
+    """All candidates, entity by entity, in units of whole entities: the number of the first, and their rows."""
     ids = pl.Series(graph.entity_ids, dtype=pl.String)
     names = pl.Series(graph.relation_names, dtype=pl.String)
     owners = found.owners
@@ -93,16 +99,18 @@ def _ranges(graph: KnowledgeGraph, found: Candidates) -> Iterator[bytes]:
     while first < len(owners):
         full = int(np.searchsorted(found.offsets, first + CANDIDATES_A_UNIT, side="right")) - 1
         last = int(found.offsets[max(full, owners[first] + 1)])
-        frame = pl.DataFrame(
-            {
-                "entity_id": ids.gather(owners[first:last]),
-                "neighbour_id": ids.gather(found.neighbours[first:last]),
-                "relation": names.gather(found.relations[first:last]),
-                "direction": found.directions[first:last],
-                "score": found.scores[first:last],
-            }
+        yield (
+            first,
+            pl.DataFrame(
+                {
+                    "entity_id": ids.gather(owners[first:last]),
+                    "neighbour_id": ids.gather(found.neighbours[first:last]),
+                    "relation": names.gather(found.relations[first:last]),
+                    "direction": found.directions[first:last],
+                    "score": found.scores[first:last],
+                }
+            ),
         )
-        yield packed(frame)
         first = last
 
 
@@ -112,6 +120,10 @@ def _core_file(scratch: str) -> str:
 
 def _block_file(scratch: str, first: int) -> str:
     return posixpath.join(scratch, f"inverse-{first:08d}.npz")
+
+
+def _range_file(scratch: str, first: int) -> str:
+    return posixpath.join(scratch, f"candidates-{first:012d}.parquet")
 
 
 def _save(path: str, **arrays: np.ndarray) -> None:

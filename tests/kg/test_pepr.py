@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 from kg import core_inverse, elimination
 from kg.core_inverse import inverse_entries
@@ -158,6 +159,25 @@ def test_core_and_blocks_change_nothing(
     assert other.scores == pytest.approx(usual.scores, rel=1e-12)
     for mine, theirs in zip(other[:4], usual[:4], strict=True):
         assert np.array_equal(mine, theirs)
+
+
+def test_elimination_ends_when_the_cliques_grow(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = hubs(4)
+    usual = scored(graph, 0.15)
+    assert prepare(graph, 0.15).core.shape[0] == 0
+    monkeypatch.setattr(elimination, "MAX_FILL", 1)
+    system = prepare(graph, 0.15)
+    assert system.core.shape[0] > 10
+    first = system.rounds[0].matrix.nnz
+    assert all(done.matrix.nnz <= first for done in system.rounds) and system.core.nnz > first
+    assert scored(graph, 0.15).scores == pytest.approx(usual.scores, rel=1e-12)
+
+
+@pytest.mark.parametrize("block", [range(2), range(1)])
+def test_a_system_that_is_not_positive_definite_is_told(block: range) -> None:
+    matrix = sparse.csr_array(np.array([[1.0, -2.0], [-2.0, 1.0]]))
+    with pytest.raises(ArithmeticError, match="positive definite"):
+        inverse_entries(matrix, block)
 
 
 def test_blocks_may_come_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
+from infra.ray_session import RayExecutor, stop_ray
 from infra.stage import Output, StageParams, run, stage
 from kg import core_inverse, elimination
 from kg.graph import KnowledgeGraph
@@ -85,6 +86,23 @@ def test_ranges_alone_change_no_bit(store: ArtifactStore, monkeypatch: pytest.Mo
     again = do(elsewhere, neighbours, NeighbourParams(), graph=graph_artifact(elsewhere, random_triples(3)))
     assert len(again.parts()) > 10
     assert rows(again) == usual
+
+
+@pytest.mark.ray
+def test_workers_change_no_bit(store: ArtifactStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "CANDIDATES_A_UNIT", 13)
+    monkeypatch.setattr(elimination, "MAX_CLIQUE", 4)
+    monkeypatch.setattr(core_inverse, "ROWS_A_BLOCK", 7)
+    params = NeighbourParams(max_dense=0)
+    usual = do(store, neighbours, params, graph=graph_artifact(store, random_triples(4)))
+    elsewhere = ArtifactStore(f"{store.root}-again")
+    graph = graph_artifact(elsewhere, random_triples(4))
+    try:
+        again = run(neighbours, elsewhere, params, {"graph": graph}, executor=RayExecutor(workers=2)).artifact
+    finally:
+        stop_ray()
+    assert rows(again) == rows(usual)
+    assert again.manifest.counters == usual.manifest.counters
 
 
 def test_a_graph_without_triples_has_no_neighbours(store: ArtifactStore) -> None:
