@@ -31,8 +31,8 @@ def row_blocks(core: sparse.csr_array, max_dense: int = MAX_DENSE) -> list[range
 def inverse_entries(core: sparse.csr_array, block: range) -> np.ndarray:
     """Entries of the inverse where `core` has stored entries in these rows, in their order: float64.
 
-    `core`: symmetric, positive definite, rows sorted. Time n³ for all rows at once (1 to 2 minutes of one core
-    for 14,000); otherwise stored entries · iterations for each row.
+    `core`: symmetric, positive definite, rows sorted. Time n³ for all rows at once (about 70 s of one core for
+    14,000); otherwise stored entries · iterations for each row.
 
     Raises:
         ArithmeticError: the core is not positive definite.
