@@ -271,6 +271,19 @@ KG_CONFLICTS = pa.schema(
     ]
 )
 
+NEIGHBOURS = pa.schema(
+    [
+        _field("entity_id", pa.string(), "the mention's entity"),
+        _field("rank", pa.int32(), "1 for the neighbour with the highest score; equal scores by neighbour_id"),
+        _field("neighbour_id", pa.string(), "entity_id of the neighbour"),
+        _field(
+            "relation", pa.string(), "relation of the triple that joins them; outgoing before incoming, then by name"
+        ),
+        _field("direction", pa.int8(), "1 where the entity is the head of that triple, -1 where it is its tail"),
+        _field("score", pa.float64(), "converged PEPR score of the neighbour, for this entity's jump vector"),
+    ]
+)
+
 FEW_VALUES = frozenset({"source", "reason", "kind", "benchmark", "split", "name"})
 """Columns with few values, which Parquet's dictionaries make small; in others looking for repeats costs time alone."""
 
@@ -301,6 +314,7 @@ TABLES: Mapping[str, pa.Schema] = {
     "kg_triples": KG_TRIPLES,
     "kg_alignments": KG_ALIGNMENTS,
     "kg_conflicts": KG_CONFLICTS,
+    "neighbours": NEIGHBOURS,
 }
 """Every table a stage may write, by name."""
 
