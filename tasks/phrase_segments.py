@@ -1,0 +1,193 @@
+"""Stage `phrase_segments`: where good phrases stand in the segments, in characters.
+
+With phrases of the AutoPhrase program its `segphrase_segment` marks them and what it writes is aligned with our text;
+with those of the embedded engine tasks/phrase_segmenter.py does. Phrases of the highest quality are those of the table
+and, as the program has it, all names that were known to be good.
+
+Each part is done by itself, on any worker: memory is one part and the phrases.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from pydantic import Field
+
+from infra.artifacts import Artifact, Part
+from infra.builds import PartWriter
+from infra.errors import UserError
+from infra.stage import Output, StageParams, stage
+from tasks import autophrase_files as files
+from tasks.autophrase_program import SEGMENT, clear_working_folders, locate, run_program, working_folder
+from tasks.phrase_alignment import AlignmentError, Span, marked_words, to_characters
+from tasks.phrase_segmenter import Segmenter, phrase_scores
+from tasks.phrase_words import BLANK, Unit, Vocabulary, cut_units
+from tasks.phrases import PENALTY, POSITIVES, WORDS
+
+
+class PhraseSegmentsParams(StageParams):
+    """Quality from which a phrase counts; the program's defaults."""
+
+    threshold: float = Field(default=0.5, ge=0, le=1, description="quality of phrases of two words and more")
+    single_threshold: float = Field(default=0.8, ge=0, le=1, description="quality of single words")
+    timeout: float | None = Field(default=None, gt=0, description="seconds after which the program is stopped, a part")
+
+
+@stage(name="phrase_segments", version=1, params=PhraseSegmentsParams, tables=("phrase_segments",))
+def phrase_segments(inputs: Mapping[str, Artifact], params: PhraseSegmentsParams, out: Output) -> None:
+    """Mark the phrases of `inputs["phrases"]` in `inputs["segments"]`, which need not be those they were mined from.
+
+    Raises:
+        UserError: the phrases are the program's, and it cannot do its work.
+    """
+    if inputs["phrases"].manifest.params["engine"] == "autophrase":
+        locate(SEGMENT)  # told before workers start
+    scratch = out.build.scratch
+    clear_working_folders(scratch)
+    out.map(segment_part, inputs["segments"].parts("segments"), inputs["phrases"], params, scratch)
+
+
+def segment_part(writer: PartWriter, part: Part, phrases: Artifact, params: PhraseSegmentsParams, scratch: str) -> None:
+    """Mark phrases in one part of segments."""
+    table = part.read(columns=["segment_id", "text", "words"])
+    ids, texts, lengths = (table[name].to_pylist() for name in ("segment_id", "text", "words"))
+    found = mark_phrases(list(zip(texts, lengths, strict=True)), phrases, params, scratch)
+    writer.write(
+        "phrase_segments",
+        [
+            {"segment_id": segment_id, "phrases": [{"start": start, "end": end} for start, end in spans]}
+            for segment_id, spans in zip(ids, found, strict=True)
+        ],
+    )
+    writer.count("phrases_marked", sum(map(len, found)))
+
+
+def mark_phrases(
+    texts: Sequence[tuple[str, Sequence[int]]], phrases: Artifact, params: PhraseSegmentsParams, scratch: str
+) -> list[list[Span]]:
+    """The phrases of some texts, given with the lengths of their words: spans of characters, for each text.
+
+    Args:
+        scratch: folder below which the program gets a working folder.
+
+    Raises:
+        UserError: the program fails, or its output does not fit the text.
+    """
+    unit: Unit = phrases.manifest.params["unit"]
+    vocabulary = Vocabulary(phrases.read_file(WORDS).decode().split("\n"), closed=True)
+    laid_out = _laid_out(texts, unit, vocabulary)
+    if phrases.manifest.params["engine"] == "autophrase":
+        spans = _by_program(laid_out, phrases, vocabulary, params, scratch)
+    else:
+        spans = _embedded(laid_out, segmenter_of(phrases, vocabulary, params))
+    return to_characters(spans, laid_out.starts, laid_out.ends, laid_out.borders)
+
+
+@dataclass(frozen=True)
+class _LaidOut:
+    """Texts as codes, with the places of their words."""
+
+    codes: list[list[int]]
+    """Of each text: words and marks."""
+    words: list[int]
+    """All words of all texts, one after the other."""
+    starts: np.ndarray
+    ends: np.ndarray
+    borders: np.ndarray
+
+
+def _laid_out(texts: Sequence[tuple[str, Sequence[int]]], unit: Unit, vocabulary: Vocabulary) -> _LaidOut:
+    codes: list[list[int]] = []
+    words: list[int] = []
+    starts: list[int] = []
+    ends: list[int] = []
+    borders = [0]
+    for text, lengths in texts:
+        pieces = cut_units(text, lengths, unit)
+        coded = vocabulary.codes(pieces)
+        stops = itertools.accumulate(map(len, pieces))
+        for code, piece, stop in zip(coded, pieces, stops, strict=True):
+            if code >= 0 or code == Vocabulary.unknown:
+                words.append(code)
+                starts.append(stop - len(piece))
+                ends.append(stop)
+        codes.append([code for code in coded if code != BLANK])
+        borders.append(len(words))
+    return _LaidOut(codes, words, *(np.array(column, dtype=np.int64) for column in (starts, ends, borders)))
+
+
+def _by_program(
+    texts: _LaidOut, phrases: Artifact, vocabulary: Vocabulary, params: PhraseSegmentsParams, scratch: str
+) -> list[Span]:
+    with working_folder(scratch) as folder:
+        (folder / files.MODEL).write_bytes(phrases.read_file(files.MODEL))
+        with (folder / files.TEXT).open("w", encoding="ascii") as text:
+            writer = files.TextWriter(text, None, vocabulary)
+            for codes in texts.codes:
+                writer.write(codes)
+        run_program(locate(SEGMENT), _arguments(params), folder, outputs=(files.MARKED,), timeout=params.timeout)
+        return _aligned(folder / files.MARKED, texts.words)
+
+
+def _arguments(params: PhraseSegmentsParams) -> list[str]:
+    flags = {
+        "--thread": 1,
+        "--model": files.MODEL,
+        "--highlight-multi": params.threshold,
+        "--highlight-single": params.single_threshold,
+        "--text_to_seg_file": files.TEXT,
+        "--output_tokenized_degmented_sentences": files.MARKED,  # the program's own spelling
+    }
+    return [str(piece) for flag in flags.items() for piece in flag]
+
+
+def _aligned(marked: Path, words: Sequence[int]) -> list[Span]:
+    try:
+        with marked.open(encoding="ascii") as lines:
+            return marked_words(lines, words)
+    except (AlignmentError, UnicodeDecodeError) as error:
+        raise UserError(
+            f"The output of {SEGMENT} is not the text that it was given: {error}. Use the program that the phrases "
+            "were mined with, or the engine embedded."
+        ) from error
+
+
+def segmenter_of(phrases: Artifact, vocabulary: Vocabulary, params: PhraseSegmentsParams) -> Segmenter:
+    """The segmenter of phrases that the embedded engine mined."""
+    table = phrases.to_table("phrases")
+    columns = (table[name].to_pylist() for name in ("words", "frequency", "quality"))
+    judged = {
+        tuple(vocabulary[word] for word in words): (float(frequency), float(quality))
+        for words, frequency, quality in zip(*columns, strict=True)
+    }
+    scores, unjudged = phrase_scores(judged, json.loads(phrases.read_file(PENALTY)))
+    good = {
+        words: score
+        for words, score in scores.items()
+        if judged[words][1] >= (params.threshold if len(words) > 1 else params.single_threshold)
+    }
+    lines = phrases.read_file(POSITIVES).decode().split("\n")
+    positives = [tuple(map(int, line.split())) for line in lines if line]
+    return Segmenter({**good, **dict.fromkeys(positives, unjudged)})
+
+
+def _embedded(texts: _LaidOut, segmenter: Segmenter) -> list[Span]:
+    spans: list[Span] = []
+    first = 0
+    for sentence in _sentences(texts.codes):
+        spans += [(first + start, first + end) for start, end in segmenter.spans(sentence)]
+        first += len(sentence)
+    return spans
+
+
+def _sentences(codes: Sequence[Sequence[int]]) -> Iterator[list[int]]:
+    """Runs of words between marks."""
+    for text in codes:
+        for is_word, run in itertools.groupby(text, lambda code: code >= 0 or code == Vocabulary.unknown):
+            if is_word:
+                yield list(run)
