@@ -35,7 +35,7 @@ def marked_words(lines: Iterable[str], expected: Sequence[int]) -> list[Span]:
     written: list[str] = []
     for line in lines:
         pieces = line.split()
-        if "<phrase>" not in pieces:
+        if "phrase>" not in line:
             written += pieces
             continue
         start = -1

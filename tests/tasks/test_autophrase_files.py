@@ -1,0 +1,92 @@
+"""The program's files: ids, marks, case and labels as it reads them; samples and limits."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from infra.artifacts import ArtifactStore
+from infra.errors import UserError
+from tasks import autophrase_files as files
+from tasks.phrase_labels import Labels
+from tasks.phrase_words import Vocabulary
+from tests.tasks.phrase_texts import segments_of
+
+
+def written(vocabulary: Vocabulary, *segments: list[str]) -> tuple[list[str], list[str]]:
+    text, case = io.StringIO(), io.StringIO()
+    writer = files.TextWriter(text, case, vocabulary)
+    for pieces in segments:
+        writer.write([code for code in vocabulary.codes(pieces) if code != -1])
+    return text.getvalue().splitlines(), case.getvalue().splitlines()
+
+
+def test_text_and_case() -> None:
+    text, case = written(Vocabulary(), ["糖尿病", " ", "HIV", "，", "Vitamin", "（", "18", "）"], ["HIV", "。"])
+    assert text == ["0 1 , 2 ( 3 )", "1 ."]
+    assert case == ["0301040"[:7], "30"]
+
+
+def test_segments_without_words_are_left_out() -> None:
+    text, case = written(Vocabulary(), ["。", "，"], [], ["患者"])
+    assert (text, case) == (["0"], ["0"])
+
+
+def test_unknown_words_keep_their_place() -> None:
+    text, _ = written(Vocabulary(["患者"], closed=True), ["患者", "糖尿病", "。"], ["糖尿病"])
+    assert text == ["0 -1 .", "-1"]
+
+
+def test_labels_in_words_of_the_text(tmp_path: Path) -> None:
+    labels = Labels(
+        kg=frozenset({"糖尿病肾病", "糖尿病", "肺炎"}),
+        wiki=frozenset({"肾病 糖尿病", "糖尿病，肾病"}),
+        known=frozenset({"肾病"}),
+        stop_words=frozenset({"的", "了"}),
+    )
+
+    def cut(name: str) -> list[str]:
+        return [piece for piece in name.replace("糖尿病", "|糖尿病|").split("|") if piece]
+
+    ids = files.label_ids(labels, cut, Vocabulary(["糖尿病", "肾病", "的"], closed=True))
+    assert sorted(ids.kg) == [(0,), (0, 1)]
+    assert ids.wiki == []  # "肾病 " is no word of the text, and marks part phrases
+    assert (ids.known, ids.stop_words) == ([(1,)], [(2,)])
+    files.write_labels(tmp_path, ids)
+    assert (tmp_path / files.QUALITY).read_text().splitlines() == [" ".join(map(str, words)) for words in ids.positives]
+    assert (tmp_path / files.KNOWN).read_text().splitlines()[-1] == "1"
+    assert (tmp_path / files.STOP_WORDS).read_text() == "2\n"
+
+
+def test_words_are_counted_before_they_are_read(store: ArtifactStore) -> None:
+    segments = segments_of(store, ["患者发热。", "HIV阴性"], ["头痛"])
+    assert files.words_in(segments, "characters") == 11
+    assert files.words_in(segments, "words") == sum(map(sum, [[3], [2], [1]])) == 6
+
+
+def test_too_much_text_is_sampled_or_refused() -> None:
+    assert files.chosen_share(100, 100, sample=False) == 1
+    share = files.chosen_share(1000, 100, sample=True)
+    chosen = {number for number in range(20_000) if files.is_chosen(f"{number}-0", share, seed=1)}
+    assert 0.09 < len(chosen) / 20_000 < 0.1
+    assert chosen == {number for number in reversed(range(20_000)) if files.is_chosen(f"{number}-0", share, seed=1)}
+    assert chosen != {number for number in range(20_000) if files.is_chosen(f"{number}-0", share, seed=2)}
+    with pytest.raises(UserError, match=r"up to 1,000 words.*32 bits.*phrases\.max_words=100.*phrases\.sample=true"):
+        files.chosen_share(1000, 100, sample=False)
+
+
+def test_a_sentence_that_is_too_long_is_refused(store: ArtifactStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MAX_SENTENCE", 20)
+    part = segments_of(store, ["患者。" * 30, "患者" * 30 + "。"]).parts()[0]
+    rows = files.segment_codes(part, "words", Vocabulary())
+    assert next(rows)[0] == "0-0"  # long, but of short sentences
+    with pytest.raises(UserError, match=r"Segment 0-1 has a sentence of about 30 words.*segment\.max_tokens"):
+        next(rows)
+
+
+def test_qualities_are_read(tmp_path: Path) -> None:
+    (tmp_path / files.MULTI_WORD).write_text("0.9000000000\t3 4\n0.5000000000\t3 4 5\n")
+    (tmp_path / files.SINGLE_WORD).write_text("0.2500000000\t7\n")
+    assert list(files.read_qualities(tmp_path)) == [((3, 4), 0.9), ((3, 4, 5), 0.5), ((7,), 0.25)]
