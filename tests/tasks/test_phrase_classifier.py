@@ -38,6 +38,17 @@ def test_more_negatives_make_it_stricter() -> None:
     assert strict[~POSITIVE].mean() < fair[~POSITIVE].mean()
 
 
+def test_a_phrase_is_not_judged_by_trees_that_know_it() -> None:
+    """In a pool as small as a tree's share every tree would call a hidden good one bad."""
+    few = np.r_[:180, 200:210]
+    quality = qualities(FEATURES[few], POSITIVE[few], ~POSITIVE[few], Bagging(trees=200))
+    assert quality[160:180].mean() > 0.4
+    noise = np.random.default_rng(1).normal(size=(60, 3))
+    label = np.arange(60) < 30
+    quality = qualities(noise, label, ~label, Bagging(trees=200, positives=30))
+    assert abs(quality[label].mean() - quality[~label].mean()) < 0.2  # nothing can be learned
+
+
 def test_both_kinds_of_examples_are_needed() -> None:
     nothing = np.zeros(600, dtype=bool)
     with pytest.raises(ValueError, match="0 positives and 600 unlabelled"):
