@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -86,15 +86,20 @@ def segment_codes(
     columns = (table[name].to_pylist() for name in ("segment_id", "text", "words"))
     for segment_id, text, lengths in zip(*columns, strict=True):
         if chosen(segment_id):
-            codes = [code for code in vocabulary.codes(cut_units(text, lengths, unit)) if code != BLANK]
+            codes = without_blanks(vocabulary.codes(cut_units(text, lengths, unit)))
             if len(codes) > MAX_SENTENCE:
                 _check_sentences(segment_id, codes)
             yield segment_id, codes
 
 
+def without_blanks(codes: list[int]) -> list[int]:
+    """The codes of words and marks."""
+    return [code for code in codes if code != BLANK] if BLANK in codes else codes
+
+
 def _check_sentences(segment_id: str, codes: Sequence[int]) -> None:
     ends = [place for place, code in enumerate(codes) if code < 0 and code != Vocabulary.unknown]
-    longest = max(end - start for start, end in zip([-1, *ends], [*ends, len(codes)], strict=True))
+    longest = max(end - start - 1 for start, end in zip([-1, *ends], [*ends, len(codes)], strict=True))
     if longest > MAX_SENTENCE:
         raise UserError(
             f"Segment {segment_id} has a sentence of about {longest:,} words; AutoPhrase takes {MAX_SENTENCE:,} at "
@@ -105,46 +110,44 @@ def _check_sentences(segment_id: str, codes: Sequence[int]) -> None:
 class TextWriter:
     """Writes segments as lines of the text file and, where one is given, of the case file."""
 
-    def __init__(self, text: TextIO, case: TextIO | None, vocabulary: Vocabulary) -> None:
+    def __init__(self, text: BinaryIO, case: BinaryIO | None, vocabulary: Vocabulary) -> None:
         self._text, self._case = text, case
-        self._ids = _Memo(_id_of)
-        self._cases = _Memo(lambda code: _case_of(vocabulary.words[code]) if code >= 0 else "0")
+        self._words = vocabulary.words
+        self._cases = bytearray()
 
-    def write(self, codes: Sequence[int]) -> None:
-        """One segment; without a word it is left out, for the program would misread an empty first line."""
-        if max(codes, default=BLANK) < 0 and Vocabulary.unknown not in codes:
-            return
-        self._text.write(" ".join(map(self._ids.__getitem__, codes)) + "\n")
+    def write(self, codes: np.ndarray, borders: np.ndarray) -> None:
+        """Some segments; one without a word is left out, for the program would misread an empty first line.
+
+        Args:
+            codes: int (C,) of all of them, without white space.
+            borders: code at which each begins, and their number, int (S + 1,).
+        """
+        is_word = (codes >= 0) | (codes == Vocabulary.unknown)
+        words_before = np.concatenate([[0], np.cumsum(is_word)])[borders]
+        kept = np.flatnonzero(np.diff(words_before))
+        lines = pa.ListArray.from_arrays(borders.astype(np.int32), _ids_as_text(codes))
+        for line in pa.compute.binary_join(lines.take(kept), " "):
+            self._text.write(line.as_buffer())
+            self._text.write(b"\n")
         if self._case is not None:
-            self._case.write("".join(map(self._cases.__getitem__, codes)) + "\n")
+            self._cases += bytes(map(_case_of, self._words[len(self._cases) :]))
+            cases = np.frombuffer(bytes(self._cases) or b"0", dtype=np.uint8)[np.maximum(codes, 0)]
+            cases[codes < 0] = ord("0")
+            for segment in kept.tolist():
+                self._case.write(cases[borders[segment] : borders[segment + 1]].tobytes() + b"\n")
 
 
-class _Memo(dict[int, str]):
-    """Remembers what a function gave."""
-
-    def __init__(self, function: Callable[[int], str]) -> None:
-        super().__init__()
-        self._function = function
-
-    def __missing__(self, code: int) -> str:
-        self[code] = self._function(code)
-        return self[code]
+def _ids_as_text(codes: np.ndarray) -> pa.Array:
+    """What stands in the text file for each code."""
+    names = pa.array([UNKNOWN, *reversed(MARKS)])
+    words = pa.array(np.maximum(codes, 0)).cast(pa.string())
+    marks = names.take(pa.array(np.clip(codes - Vocabulary.unknown, 0, len(MARKS))))
+    return pa.compute.if_else(pa.array(codes >= 0), words, marks)
 
 
-def _id_of(code: int) -> str:
-    if code >= 0:
-        return str(code)
-    return UNKNOWN if code == Vocabulary.unknown else MARKS[SEPARATOR - code]
-
-
-def _case_of(word: str) -> str:
+def _case_of(word: str) -> int:
     first, all_of_it = "A" <= word[0] <= "Z", all("A" <= letter <= "Z" for letter in word)
-    return str(first + 2 * all_of_it + 4 * word.isnumeric())
-
-
-def stream_of(codes: Sequence[int]) -> np.ndarray:
-    """A segment as int32 codes, closed by `SEGMENT_END`."""
-    return np.array([*codes, SEGMENT_END], dtype=np.int32)
+    return ord("0") + first + 2 * all_of_it + 4 * word.isnumeric()
 
 
 Cut = Callable[[str], list[str]]

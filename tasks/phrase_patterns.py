@@ -83,22 +83,29 @@ class Sequences:
             nodes = {prefix: number for number, (_, prefix) in enumerate(keyed)}
             self._keys.append(np.array([key for key, _ in keyed], dtype=np.int64))
         self._counts = [np.zeros(len(keys), dtype=np.int64) for keys in self._keys]
+        self._first_words = np.full(words, -1, dtype=np.int64)
+        if self._keys:
+            self._first_words[self._keys[0]] = np.arange(len(self._keys[0]))
 
     def add(self, stream: np.ndarray) -> None:
         """Count the sequences in a piece of a stream that ends between two sentences."""
-        nodes = np.zeros(len(stream), dtype=np.int64)
-        places = np.arange(len(stream))
-        for length, keys in enumerate(self._keys, 1):
-            places = places[places + length <= len(stream)]
-            last = stream[places + length - 1]
-            places, last = places[last >= 0], last[last >= 0]
-            wanted = nodes[places] * self._words + last
-            found = np.searchsorted(keys, wanted)
-            found[found == len(keys)] = 0
-            hits = keys[found] == wanted
-            places, found = places[hits], found[hits]
-            nodes[places] = found
-            self._counts[length - 1] += np.bincount(found, minlength=len(keys))
+        places = np.flatnonzero(stream >= 0)
+        nodes = self._first_words[stream[places]] if self._keys else np.zeros(0, dtype=np.int64)
+        for length, counts in enumerate(self._counts, 1):
+            places, nodes = places[nodes >= 0], nodes[nodes >= 0]
+            counts += np.bincount(nodes, minlength=len(counts))
+            if length < len(self._keys):
+                inside = places + length < len(stream)
+                places, nodes = places[inside], nodes[inside]
+                nodes = self._longer(nodes, stream[places + length], length)
+
+    def _longer(self, nodes: np.ndarray, words: np.ndarray, level: int) -> np.ndarray:
+        """Nodes of sequences with one word more, -1 where there is none."""
+        keys = self._keys[level]
+        wanted = nodes * self._words + words
+        found = np.searchsorted(keys, wanted)
+        found[found == len(keys)] = 0
+        return np.where((words >= 0) & (keys[found] == wanted), found, -1)
 
     def counts(self) -> list[int]:
         """Occurrences of each sequence, in the order in which they were given."""

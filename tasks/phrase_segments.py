@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,40 +86,46 @@ def mark_phrases(
         spans = _by_program(laid_out, phrases, vocabulary, params, scratch)
     else:
         spans = _embedded(laid_out, segmenter_of(phrases, vocabulary, params))
-    return to_characters(spans, laid_out.starts, laid_out.ends, laid_out.borders)
+    return to_characters(spans, laid_out.starts, laid_out.ends, laid_out.words_before)
 
 
 @dataclass(frozen=True)
 class _LaidOut:
     """Texts as codes, with the places of their words."""
 
-    codes: list[list[int]]
-    """Of each text: words and marks."""
-    words: list[int]
-    """All words of all texts, one after the other."""
-    starts: np.ndarray
-    ends: np.ndarray
+    codes: np.ndarray
+    """Words and marks of all texts, int (C,)."""
     borders: np.ndarray
+    """Code at which each text begins, and their number, int (T + 1,)."""
+    words: np.ndarray
+    """The words among the codes, int (W,)."""
+    words_before: np.ndarray
+    """Word at which each text begins, and their number, int (T + 1,)."""
+    starts: np.ndarray
+    """First character of each word in its text, int (W,)."""
+    ends: np.ndarray
+    """Character after its last, int (W,)."""
 
 
 def _laid_out(texts: Sequence[tuple[str, Sequence[int]]], unit: Unit, vocabulary: Vocabulary) -> _LaidOut:
-    codes: list[list[int]] = []
-    words: list[int] = []
-    starts: list[int] = []
-    ends: list[int] = []
-    borders = [0]
-    for text, lengths in texts:
-        pieces = cut_units(text, lengths, unit)
-        coded = vocabulary.codes(pieces)
-        stops = itertools.accumulate(map(len, pieces))
-        for code, piece, stop in zip(coded, pieces, stops, strict=True):
-            if code >= 0 or code == Vocabulary.unknown:
-                words.append(code)
-                starts.append(stop - len(piece))
-                ends.append(stop)
-        codes.append([code for code in coded if code != BLANK])
-        borders.append(len(words))
-    return _LaidOut(codes, words, *(np.array(column, dtype=np.int64) for column in (starts, ends, borders)))
+    flat, lengths, pieces_before = array("i"), array("i"), [0]
+    for text, words in texts:
+        pieces = cut_units(text, words, unit)
+        flat.extend(vocabulary.codes(pieces))
+        lengths.extend(map(len, pieces))
+        pieces_before.append(len(lengths))
+    codes = np.frombuffer(flat, dtype=np.int32) if flat else np.zeros(0, dtype=np.int32)
+    is_word, is_solid = (codes >= 0) | (codes == Vocabulary.unknown), codes != BLANK
+    stops = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    begins = np.repeat(stops[pieces_before[:-1]], np.diff(pieces_before))  # of the text, at each of its pieces
+    return _LaidOut(
+        codes=codes[is_solid],
+        borders=np.concatenate([[0], np.cumsum(is_solid)])[pieces_before],
+        words=codes[is_word],
+        words_before=np.concatenate([[0], np.cumsum(is_word)])[pieces_before],
+        starts=(stops[:-1] - begins)[is_word],
+        ends=(stops[1:] - begins)[is_word],
+    )
 
 
 def _by_program(
@@ -126,12 +133,10 @@ def _by_program(
 ) -> list[Span]:
     with working_folder(scratch) as folder:
         (folder / files.MODEL).write_bytes(phrases.read_file(files.MODEL))
-        with (folder / files.TEXT).open("w", encoding="ascii") as text:
-            writer = files.TextWriter(text, None, vocabulary)
-            for codes in texts.codes:
-                writer.write(codes)
+        with (folder / files.TEXT).open("wb") as text:
+            files.TextWriter(text, None, vocabulary).write(texts.codes, texts.borders)
         run_program(locate(SEGMENT), _arguments(params), folder, outputs=(files.MARKED,), timeout=params.timeout)
-        return _aligned(folder / files.MARKED, texts.words)
+        return _aligned(folder / files.MARKED, texts.words.tolist())
 
 
 def _arguments(params: PhraseSegmentsParams) -> list[str]:
@@ -179,15 +184,18 @@ def segmenter_of(phrases: Artifact, vocabulary: Vocabulary, params: PhraseSegmen
 def _embedded(texts: _LaidOut, segmenter: Segmenter) -> list[Span]:
     spans: list[Span] = []
     first = 0
-    for sentence in _sentences(texts.codes):
+    for sentence in _sentences(texts):
         spans += [(first + start, first + end) for start, end in segmenter.spans(sentence)]
         first += len(sentence)
     return spans
 
 
-def _sentences(codes: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """Runs of words between marks."""
-    for text in codes:
-        for is_word, run in itertools.groupby(text, lambda code: code >= 0 or code == Vocabulary.unknown):
-            if is_word:
-                yield list(run)
+def _sentences(texts: _LaidOut) -> Iterator[list[int]]:
+    """Runs of words between marks and ends of texts."""
+    is_mark = (texts.codes < 0) & (texts.codes != Vocabulary.unknown)
+    cuts = np.union1d(np.flatnonzero(is_mark), texts.borders)
+    codes = texts.codes.tolist()
+    for start, end in itertools.pairwise(cuts.tolist()):
+        begin = start + int(is_mark[start])
+        if begin < end:
+            yield codes[begin:end]

@@ -7,6 +7,7 @@ own, so that a phrase's words join to exactly what the text says; white space be
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import Literal
 
 Unit = Literal["words", "characters"]
@@ -47,11 +48,8 @@ STOP_WORDS = frozenset(_STOP_WORDS.split()) | _CONNECTORS
 
 def cut_units(text: str, lengths: Sequence[int], unit: Unit) -> list[str]:
     """The pieces of a text, which join to it: its words (`lengths` in characters), or their characters."""
-    pieces = []
-    start = 0
-    for length in lengths:
-        pieces.append(text[start : start + length])
-        start += length
+    ends = list(accumulate(lengths))
+    pieces = [text[start:end] for start, end in zip([0, *ends], ends, strict=False)]
     if unit == "words":
         return pieces
     return [one for piece in pieces for one in ([piece] if piece.isascii() else piece)]

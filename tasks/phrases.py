@@ -14,6 +14,7 @@ with the text, as does the embedded engine (about 100 bytes a word).
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -120,17 +121,21 @@ def write_corpus(
     vocabulary, words = Vocabulary(), 0
     with (
         (folder / STREAM).open("wb") as stream,
-        (folder / files.TEXT).open("w", encoding="ascii") as text,
-        (folder / files.CASE).open("w", encoding="ascii") as case,
+        (folder / files.TEXT).open("wb") as text,
+        (folder / files.CASE).open("wb") as case,
     ):
         writer = files.TextWriter(text, case, vocabulary) if params.engine == "autophrase" else None
         for part in segments.parts("segments"):
+            of_part = array("i")
             for _, codes in files.segment_codes(part, params.unit, vocabulary, chosen):
-                coded = files.stream_of(codes)
-                words += int((coded >= 0).sum())
-                coded.tofile(stream)
-                if writer is not None:
-                    writer.write(codes)
+                of_part.extend(codes)
+                of_part.append(files.SEGMENT_END)
+            of_part.tofile(stream)
+            coded = np.frombuffer(of_part, dtype=np.int32)
+            words += int((coded >= 0).sum())
+            if writer is not None:
+                ends = coded == files.SEGMENT_END
+                writer.write(coded[~ends], np.concatenate([[0], np.flatnonzero(ends) - np.arange(ends.sum())]))
             on_part()
     if not words:
         raise UserError("Empty corpus: the segments hold no word, so no phrase can be mined. Give more text.")

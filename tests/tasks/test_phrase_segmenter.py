@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from infra.artifacts import Artifact, ArtifactStore
 from infra.stage import run
-from tasks.autophrase_files import MODEL, SEGMENT_END, stream_of
+from tasks.autophrase_files import MODEL
 from tasks.phrase_segmenter import Segmenter, Words, length_penalty, phrase_scores
 from tasks.phrase_segments import PhraseSegmentsParams, phrase_segments
 from tasks.phrase_words import Vocabulary, cut_units
@@ -144,7 +144,3 @@ def test_ours_cuts_as_the_program_does(mined: tuple[ArtifactStore, Artifact, Art
         assert [(span["start"], span["end"]) for span in row["phrases"]] == wanted
         marked += len(wanted)
     assert marked > 500
-
-
-def test_streams_close_every_segment() -> None:
-    assert stream_of([3, -2, 4]).tolist() == [3, -2, 4, SEGMENT_END]
