@@ -84,14 +84,16 @@ def write_segments(home: Path, texts: list[str]) -> None:
 
 @contextlib.contextmanager
 def memory_of_children() -> Iterator[list[int]]:
-    """The largest resident memory of this process's children, looked at ten times a second."""
+    """The largest resident memory of this process's children, looked at twice a second."""
     import psutil
 
-    peak, over = [0], threading.Event()
+    peak, over, me = [0], threading.Event(), psutil.Process()
+    known: list[psutil.Process] = []
 
     def look() -> None:
-        while not over.wait(0.1):
-            for child in psutil.Process().children():
+        while not over.wait(0.5):
+            known[:] = [child for child in known if child.is_running()] or me.children()
+            for child in known:
                 with contextlib.suppress(psutil.Error):
                     peak[0] = max(peak[0], child.memory_info().rss)
 

@@ -8,72 +8,83 @@ Time and memory grow with the words of what is aligned.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from tasks.phrase_words import Vocabulary
 
-Span = tuple[int, int]
+_OPEN, _CLOSE = -2, -3
 
 
 class AlignmentError(ValueError):
     """The program's output is not the text that it was given."""
 
 
-def marked_words(lines: Iterable[str], expected: Sequence[int]) -> list[Span]:
+def marked_words(output: bytes, expected: np.ndarray) -> np.ndarray:
     """The phrases in the program's output: first word and the word after the last, counted through all lines.
 
     Args:
-        lines: of its output.
-        expected: ids of the words that it was given; `Vocabulary.unknown` is written as -1.
+        output: all that it wrote.
+        expected: ids of the words that it was given, int (W,); `Vocabulary.unknown` is written as -1.
+
+    Returns:
+        int64 (P, 2), in order.
 
     Raises:
         AlignmentError: it wrote other words, or a mark without its partner.
     """
-    spans: list[Span] = []
-    written: list[str] = []
-    for line in lines:
-        pieces = line.split()
-        if "phrase>" not in line:
-            written += pieces
-            continue
-        start = -1
-        for piece in pieces:
-            if piece == "<phrase>":
-                start = len(written)
-            elif piece == "</phrase>":
-                if not 0 <= start < len(written):
-                    raise AlignmentError(f"a phrase ends at word {len(written):,} that did not begin")
-                spans.append((start, len(written)))
-                start = -1
-            else:
-                written.append(piece)
-    given = [str(code) if code != Vocabulary.unknown else "-1" for code in expected]
-    if written != given:
-        pairs = zip(written, given, strict=False)
-        place = next((n for n, (one, other) in enumerate(pairs) if one != other), min(len(written), len(given)))
-        raise AlignmentError(f"{len(written):,} words came back of {len(given):,}; they differ from word {place:,} on")
+    numbers = output.replace(b"</phrase>", str(_CLOSE).encode()).replace(b"<phrase>", str(_OPEN).encode())
+    try:
+        pieces = np.array(numbers.split(), dtype=np.int64)
+    except ValueError as error:
+        raise AlignmentError(f"it holds what is no word: {error}") from error
+    is_word = pieces > _OPEN
+    _check_words(pieces[is_word], np.where(expected == Vocabulary.unknown, -1, expected))
+    words_before = np.cumsum(is_word)[~is_word]
+    marks = pieces[~is_word]
+    if len(marks) % 2 or (marks[::2] != _OPEN).any() or (marks[1::2] != _CLOSE).any():
+        raise AlignmentError("a phrase begins or ends without its partner")
+    spans = words_before.reshape(-1, 2)
+    if (spans[:, 0] >= spans[:, 1]).any():
+        raise AlignmentError("a phrase has no word")
     return spans
 
 
-def to_characters(spans: Sequence[Span], starts: np.ndarray, ends: np.ndarray, borders: np.ndarray) -> list[list[Span]]:
-    """Spans of words as spans of characters, by segment.
+def _check_words(written: np.ndarray, given: np.ndarray) -> None:
+    if not np.array_equal(written, given):
+        shared = min(len(written), len(given))
+        differ = np.flatnonzero(written[:shared] != given[:shared])
+        place = int(differ[0]) if len(differ) else shared
+        raise AlignmentError(f"{len(written):,} words came back of {len(given):,}; they differ from word {place:,} on")
+
+
+@dataclass(frozen=True)
+class CharacterSpans:
+    """Phrases of some texts, in order."""
+
+    starts: np.ndarray
+    """First character of each phrase in its text, int (P,)."""
+    ends: np.ndarray
+    """Character after its last, int (P,)."""
+    borders: np.ndarray
+    """Phrase at which each text begins, and the number of phrases, int (T + 1,)."""
+
+    def by_text(self) -> list[list[tuple[int, int]]]:
+        """The phrases of each text."""
+        pairs = list(zip(self.starts.tolist(), self.ends.tolist(), strict=True))
+        borders = self.borders.tolist()
+        return [pairs[start:end] for start, end in pairwise(borders)]
+
+
+def to_characters(spans: np.ndarray, starts: np.ndarray, ends: np.ndarray, borders: np.ndarray) -> CharacterSpans:
+    """Spans of words as spans of characters.
 
     Args:
-        spans: first word and the word after the last, in order, none across a border.
-        starts, ends: characters of each word in its segment, int (W,).
-        borders: word at which each segment begins, and the number of words, int (S + 1,).
-
-    Returns:
-        For each segment its spans in characters.
+        spans: first word and the word after the last, int (P, 2), in order, none across a border.
+        starts, ends: characters of each word in its text, int (W,).
+        borders: word at which each text begins, and the number of words, int (T + 1,).
     """
-    found: list[list[Span]] = [[] for _ in range(len(borders) - 1)]
-    if not spans:
-        return found
-    words = np.array(spans)
-    segments = np.searchsorted(borders, words[:, 0], side="right") - 1
-    first, last = starts[words[:, 0]], ends[words[:, 1] - 1]
-    for segment, start, end in zip(segments.tolist(), first.tolist(), last.tolist(), strict=True):
-        found[segment].append((start, end))
-    return found
+    first, last = spans[:, 0], spans[:, 1] - 1
+    return CharacterSpans(starts[first], ends[last], np.searchsorted(first, borders))

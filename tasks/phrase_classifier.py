@@ -24,7 +24,7 @@ class Bagging:
 
     trees: int = 1000
     positives: int = 100
-    """Positives of a tree, K."""
+    """Positives of a tree, K; where there are fewer positives or fewer in the pool, so many."""
     negatives: int = 1
     """Negatives of a tree for each of its positives."""
     seed: int = 42
@@ -49,13 +49,12 @@ def qualities(features: np.ndarray, positive: np.ndarray, unlabelled: np.ndarray
     if not len(good) or not len(pool):
         raise ValueError(f"{len(good):,} positives and {len(pool):,} unlabelled candidates: both are needed")
     rows = np.ascontiguousarray(features, dtype=np.float32)
+    size = min(bagging.positives, len(good), len(pool))
 
     def votes(number: int) -> tuple[np.ndarray, np.ndarray]:
         drawn = np.random.default_rng([bagging.seed, number])
-        chosen = np.concatenate(
-            [drawn.choice(good, bagging.positives), drawn.choice(pool, bagging.positives * bagging.negatives)]
-        )
-        labels = np.arange(len(chosen)) < bagging.positives
+        chosen = np.concatenate([drawn.choice(good, size), drawn.choice(pool, size * bagging.negatives)])
+        labels = np.arange(len(chosen)) < size
         tree = DecisionTreeClassifier(max_features="sqrt", random_state=int(drawn.integers(2**31)))
         return tree.fit(rows[chosen], labels).predict(rows), np.unique(chosen)
 

@@ -9,16 +9,14 @@ Lists are read in UTF-8, UTF-16 or GB18030, whichever each of them is in. Memory
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from infra.errors import UserError
 from tasks.encodings import SAMPLE, detect_encoding, line_encoding
-from tasks.phrase_words import STOP_WORDS
+from tasks.phrase_words import STOP_WORDS, Vocabulary
 from tasks.raw_input import RawFile
-
-LabelSource = Literal["kg", "wiki", "none"]
 
 
 @dataclass(frozen=True)
@@ -33,16 +31,45 @@ class Labels:
     """Other names of Wikipedia articles: neither good nor bad."""
     stop_words: frozenset[str]
 
-    @property
-    def positives(self) -> list[str]:
-        """All names that are taken for good phrases, sorted."""
-        return sorted(self.kg | self.wiki)
 
-    def source_of(self, surface: str) -> LabelSource:
-        """Who knows a name as a good phrase."""
-        if surface in self.kg:
-            return "kg"
-        return "wiki" if surface in self.wiki else "none"
+Cut = Callable[[str], list[str]]
+"""From a name to its pieces, as the segments are cut."""
+
+
+def word_ids(name: str, cut: Cut, vocabulary: Vocabulary) -> tuple[int, ...] | None:
+    """A name as ids of words; None where it holds a word that the text does not, or a mark."""
+    codes = [vocabulary.get(piece, vocabulary.unknown) for piece in cut(name) if not piece.isspace()]
+    return tuple(codes) if codes and min(codes) >= 0 else None
+
+
+@dataclass(frozen=True)
+class LabelIds:
+    """Labels as ids of words, each once; without names that hold a word which the text does not have."""
+
+    kg: list[tuple[int, ...]]
+    wiki: list[tuple[int, ...]]
+    known: list[tuple[int, ...]]
+    stop_words: list[tuple[int, ...]]
+
+    @property
+    def positives(self) -> list[tuple[int, ...]]:
+        """What is taken for good phrases."""
+        return list(dict.fromkeys(self.kg + self.wiki))
+
+
+def label_ids(labels: Labels, cut: Cut, vocabulary: Vocabulary) -> LabelIds:
+    """Labels as ids; names are cut into words as the text is."""
+    return LabelIds(
+        kg=_ids_of(labels.kg, cut, vocabulary),
+        wiki=_ids_of(labels.wiki, cut, vocabulary),
+        known=_ids_of(labels.known, cut, vocabulary),
+        stop_words=_ids_of(labels.stop_words, lambda word: [word], vocabulary),
+    )
+
+
+def _ids_of(names: Iterable[str], cut: Cut, vocabulary: Vocabulary) -> list[tuple[int, ...]]:
+    found = (word_ids(name, cut, vocabulary) for name in sorted(names))
+    return list(dict.fromkeys(ids for ids in found if ids is not None))
 
 
 def read_labels(inputs: Mapping[str, Any]) -> Labels:

@@ -14,18 +14,19 @@ import json
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 from pydantic import Field
 
+from infra import schemas
 from infra.artifacts import Artifact, Part
 from infra.builds import PartWriter
 from infra.errors import UserError
 from infra.stage import Output, StageParams, stage
 from tasks import autophrase_files as files
 from tasks.autophrase_program import SEGMENT, clear_working_folders, locate, run_program, working_folder
-from tasks.phrase_alignment import AlignmentError, Span, marked_words, to_characters
+from tasks.phrase_alignment import AlignmentError, CharacterSpans, marked_words, to_characters
 from tasks.phrase_segmenter import Segmenter, phrase_scores
 from tasks.phrase_words import BLANK, Unit, Vocabulary, cut_units
 from tasks.phrases import PENALTY, POSITIVES, WORDS
@@ -58,20 +59,21 @@ def segment_part(writer: PartWriter, part: Part, phrases: Artifact, params: Phra
     table = part.read(columns=["segment_id", "text", "words"])
     ids, texts, lengths = (table[name].to_pylist() for name in ("segment_id", "text", "words"))
     found = mark_phrases(list(zip(texts, lengths, strict=True)), phrases, params, scratch)
-    writer.write(
-        "phrase_segments",
-        [
-            {"segment_id": segment_id, "phrases": [{"start": start, "end": end} for start, end in spans]}
-            for segment_id, spans in zip(ids, found, strict=True)
-        ],
+    spans = pa.StructArray.from_arrays(
+        [found.starts.astype(np.uint32), found.ends.astype(np.uint32)], fields=list(_SPANS.value_type)
     )
-    writer.count("phrases_marked", sum(map(len, found)))
+    lists = pa.ListArray.from_arrays(found.borders.astype(np.int32), spans, type=_SPANS)
+    writer.write("phrase_segments", pa.table([ids, lists], schema=schemas.PHRASE_SEGMENTS))
+    writer.count("phrases_marked", len(found.starts))
+
+
+_SPANS = schemas.PHRASE_SEGMENTS.field("phrases").type
 
 
 def mark_phrases(
     texts: Sequence[tuple[str, Sequence[int]]], phrases: Artifact, params: PhraseSegmentsParams, scratch: str
-) -> list[list[Span]]:
-    """The phrases of some texts, given with the lengths of their words: spans of characters, for each text.
+) -> CharacterSpans:
+    """The phrases of some texts, given with the lengths of their words.
 
     Args:
         scratch: folder below which the program gets a working folder.
@@ -130,13 +132,19 @@ def _laid_out(texts: Sequence[tuple[str, Sequence[int]]], unit: Unit, vocabulary
 
 def _by_program(
     texts: _LaidOut, phrases: Artifact, vocabulary: Vocabulary, params: PhraseSegmentsParams, scratch: str
-) -> list[Span]:
+) -> np.ndarray:
     with working_folder(scratch) as folder:
         (folder / files.MODEL).write_bytes(phrases.read_file(files.MODEL))
         with (folder / files.TEXT).open("wb") as text:
             files.TextWriter(text, None, vocabulary).write(texts.codes, texts.borders)
         run_program(locate(SEGMENT), _arguments(params), folder, outputs=(files.MARKED,), timeout=params.timeout)
-        return _aligned(folder / files.MARKED, texts.words.tolist())
+        try:
+            return marked_words((folder / files.MARKED).read_bytes(), texts.words)
+        except AlignmentError as error:
+            raise UserError(
+                f"The output of {SEGMENT} is not the text that it was given: {error}. Use the program that the "
+                "phrases were mined with, or the engine embedded."
+            ) from error
 
 
 def _arguments(params: PhraseSegmentsParams) -> list[str]:
@@ -149,17 +157,6 @@ def _arguments(params: PhraseSegmentsParams) -> list[str]:
         "--output_tokenized_degmented_sentences": files.MARKED,  # the program's own spelling
     }
     return [str(piece) for flag in flags.items() for piece in flag]
-
-
-def _aligned(marked: Path, words: Sequence[int]) -> list[Span]:
-    try:
-        with marked.open(encoding="ascii") as lines:
-            return marked_words(lines, words)
-    except (AlignmentError, UnicodeDecodeError) as error:
-        raise UserError(
-            f"The output of {SEGMENT} is not the text that it was given: {error}. Use the program that the phrases "
-            "were mined with, or the engine embedded."
-        ) from error
 
 
 def segmenter_of(phrases: Artifact, vocabulary: Vocabulary, params: PhraseSegmentsParams) -> Segmenter:
@@ -181,13 +178,13 @@ def segmenter_of(phrases: Artifact, vocabulary: Vocabulary, params: PhraseSegmen
     return Segmenter({**good, **dict.fromkeys(positives, unjudged)})
 
 
-def _embedded(texts: _LaidOut, segmenter: Segmenter) -> list[Span]:
-    spans: list[Span] = []
+def _embedded(texts: _LaidOut, segmenter: Segmenter) -> np.ndarray:
+    spans: list[tuple[int, int]] = []
     first = 0
     for sentence in _sentences(texts):
         spans += [(first + start, first + end) for start, end in segmenter.spans(sentence)]
         first += len(sentence)
-    return spans
+    return np.array(spans, dtype=np.int64).reshape(-1, 2)
 
 
 def _sentences(texts: _LaidOut) -> Iterator[list[int]]:

@@ -14,7 +14,7 @@ with the text, as does the embedded engine (about 100 bytes a word).
 from __future__ import annotations
 
 import json
-from array import array
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -30,12 +30,15 @@ from infra.stage import Output, StageParams, stage
 from tasks import autophrase_files as files
 from tasks.autophrase_program import TRAIN, clear_working_folders, locate, run_program, working_folder
 from tasks.phrase_classifier import Bagging, qualities
+from tasks.phrase_corpus import MAX_WORDS, SEGMENT_END, chosen_share, is_chosen, stream_of, words_in
 from tasks.phrase_features import features_of, word_facts
-from tasks.phrase_labels import Labels, read_labels
+from tasks.phrase_labels import Cut, LabelIds, Labels, label_ids, read_labels
 from tasks.phrase_patterns import Level, Sequences, mine, pieces_of
 from tasks.phrase_segmenter import Words, length_penalty
 from tasks.phrase_words import Unit, Vocabulary, cut_units, join_words
 from tasks.words import cutter
+
+logger = logging.getLogger(__name__)
 
 WORDS, POSITIVES, PENALTY = "words.txt", "positives.txt", "penalty.json"
 """Files beside the table: the vocabulary; for the embedded engine names that are known to be good, and its penalty."""
@@ -56,13 +59,13 @@ class PhrasesParams(StageParams):
     discard: float = Field(default=0.05, ge=0, lt=1, description="share of good phrases that segmentation may cut up")
     max_positives: int = Field(default=-1, ge=-1, description="names used of those given, drawn by the clock; -1: all")
     negatives: int = Field(
-        default=1, ge=1, description="negatives of a tree for each positive; autophrase 1.7 takes it and draws 1"
+        default=1, ge=1, description="negatives of a tree for each positive; autophrase 1.7 reads it and draws one"
     )
     threads: int = Field(default=1, ge=1, description="autophrase gives the same result again with 1 only")
     timeout: float | None = Field(default=None, gt=0, description="seconds after which autophrase is stopped")
     trees: int = Field(default=1000, ge=1, description="embedded")
     seed: int = Field(default=42, description="of the sample, and of the embedded engine's trees")
-    max_words: int = Field(default=files.MAX_WORDS, ge=1, le=files.MAX_WORDS, description="words of text at most")
+    max_words: int = Field(default=MAX_WORDS, ge=1, le=MAX_WORDS, description="words of text at most")
     sample: bool = Field(default=True, description="draw segments where there are more words; else it is an error")
 
 
@@ -94,8 +97,8 @@ def phrases(inputs: Mapping[str, Any], params: PhrasesParams, out: Output) -> No
     with working_folder(out.build.scratch) as folder:
         steps = _Steps(out, len(segments.parts("segments")) + (3 * params.iterations + 5 if program else 4))
         corpus = write_corpus(segments, params, folder, steps.advance)
-        ids = files.label_ids(labels, name_cutter(segments, params.unit), corpus.vocabulary)
-        _count_labels(out, labels, ids)
+        ids = label_ids(labels, name_cutter(segments, params.unit), corpus.vocabulary)
+        _tell_labels(out, labels, ids)
         if program is not None:
             found = _by_program(program, corpus, ids, params, steps)
             out.build.add_file(files.MODEL, folder / files.MODEL)
@@ -116,8 +119,8 @@ def write_corpus(
     Raises:
         UserError: they hold no word, too many of them, or a sentence is too long.
     """
-    share = files.chosen_share(files.words_in(segments, params.unit), params.max_words, params.sample)
-    chosen = partial(files.is_chosen, share=share, seed=params.seed)
+    share = chosen_share(words_in(segments, params.unit), params.max_words, params.sample)
+    chosen = partial(is_chosen, share=share, seed=params.seed)
     vocabulary, words = Vocabulary(), 0
     with (
         (folder / STREAM).open("wb") as stream,
@@ -126,23 +129,19 @@ def write_corpus(
     ):
         writer = files.TextWriter(text, case, vocabulary) if params.engine == "autophrase" else None
         for part in segments.parts("segments"):
-            of_part = array("i")
-            for _, codes in files.segment_codes(part, params.unit, vocabulary, chosen):
-                of_part.extend(codes)
-                of_part.append(files.SEGMENT_END)
-            of_part.tofile(stream)
-            coded = np.frombuffer(of_part, dtype=np.int32)
-            words += int((coded >= 0).sum())
+            codes = stream_of(part, params.unit, vocabulary, chosen)
+            codes.tofile(stream)
+            words += int((codes >= 0).sum())
             if writer is not None:
-                ends = coded == files.SEGMENT_END
-                writer.write(coded[~ends], np.concatenate([[0], np.flatnonzero(ends) - np.arange(ends.sum())]))
+                ends = np.flatnonzero(codes == SEGMENT_END)
+                writer.write(np.delete(codes, ends), np.concatenate([[0], ends - np.arange(len(ends))]))
             on_part()
     if not words:
         raise UserError("Empty corpus: the segments hold no word, so no phrase can be mined. Give more text.")
     return Corpus(folder, vocabulary, words)
 
 
-def name_cutter(segments: Artifact, unit: Unit) -> files.Cut:
+def name_cutter(segments: Artifact, unit: Unit) -> Cut:
     """Cuts names as the segments were cut (a user dictionary that they were given is not known here)."""
     how = segments.manifest.params
     cut = cutter(how.get("engine", "rjieba"), how.get("hmm", False))
@@ -161,7 +160,9 @@ class _Steps:
         self._out.on_progress("phrases", min(self._done, self._total), self._total, note)
 
 
-def _count_labels(out: Output, labels: Labels, ids: files.LabelIds) -> None:
+def _tell_labels(out: Output, labels: Labels, ids: LabelIds) -> None:
+    if not labels.kg:
+        logger.warning("phrases: no knowledge graph and no list of names was given; names from Wikipedia stand alone")
     out.count("kg_names", len(labels.kg))
     out.count("kg_names_in_words_of_text", len(ids.kg))
     out.count("wiki_names", len(labels.wiki))
@@ -180,9 +181,7 @@ class _Judged:
 _STEP_LINES = ("...", "Done.")
 
 
-def _by_program(
-    program: Path, corpus: Corpus, ids: files.LabelIds, params: PhrasesParams, steps: _Steps
-) -> list[_Judged]:
+def _by_program(program: Path, corpus: Corpus, ids: LabelIds, params: PhrasesParams, steps: _Steps) -> list[_Judged]:
     files.write_labels(corpus.folder, ids)
 
     def listen(line: str) -> None:
@@ -195,7 +194,7 @@ def _by_program(
     run_program(program, _arguments(params), corpus.folder, outputs=outputs, timeout=params.timeout, on_line=listen)
     found = list(files.read_qualities(corpus.folder))
     sequences = Sequences([words for words, _ in found], len(corpus.vocabulary.words))
-    for piece in pieces_of(corpus.stream, files.SEGMENT_END):
+    for piece in pieces_of(corpus.stream, SEGMENT_END):
         sequences.add(piece)
     return [_Judged(*each, count) for each, count in zip(found, sequences.counts(), strict=True)]
 
@@ -220,7 +219,7 @@ def _arguments(params: PhrasesParams) -> list[str]:
     return [str(piece) for flag in flags.items() for piece in flag]
 
 
-def _too_few_labels(ids: files.LabelIds, params: PhrasesParams) -> UserError:
+def _too_few_labels(ids: LabelIds, params: PhrasesParams) -> UserError:
     return UserError(
         f"Of {len(ids.positives):,} names that are made of words of the text none is a phrase of 2 to "
         f"{params.max_length} words that occurs {params.min_support} times, so there is nothing to learn from. Give "
@@ -228,14 +227,14 @@ def _too_few_labels(ids: files.LabelIds, params: PhrasesParams) -> UserError:
     )
 
 
-def _embedded(corpus: Corpus, ids: files.LabelIds, params: PhrasesParams, steps: _Steps) -> list[_Judged]:
+def _embedded(corpus: Corpus, ids: LabelIds, params: PhrasesParams, steps: _Steps) -> list[_Judged]:
     stream, names = corpus.stream, corpus.vocabulary.words
     steps.advance("Mining frequent phrases")
     levels = mine(stream, len(names), params.min_support, params.max_length)
     steps.advance("Extracting features")
     stop_words = frozenset(names[word] for (word,) in ids.stop_words)
-    facts = word_facts(stream, names, stop_words, files.SEGMENT_END)
-    rows = [features_of(levels, number, stream, facts, files.SEGMENT_END) for number in range(len(levels))]
+    facts = word_facts(stream, names, stop_words, SEGMENT_END)
+    rows = [features_of(levels, number, stream, facts, SEGMENT_END) for number in range(len(levels))]
     steps.advance("Estimating phrase quality")
     if len(levels) < 2:
         raise _too_few_labels(ids, params)
@@ -247,7 +246,7 @@ def _embedded(corpus: Corpus, ids: files.LabelIds, params: PhrasesParams, steps:
 
 
 def _judged(
-    levels: list[Level], features: np.ndarray, stream: np.ndarray, ids: files.LabelIds, params: PhrasesParams
+    levels: list[Level], features: np.ndarray, stream: np.ndarray, ids: LabelIds, params: PhrasesParams
 ) -> Iterator[_Judged]:
     """Judge phrases of several lengths together."""
     sequences = [
@@ -268,7 +267,7 @@ def _judged(
     return map(_Judged, sequences, quality.tolist(), counts.tolist())
 
 
-def _add_segmenter(out: Output, folder: Path, found: list[_Judged], ids: files.LabelIds, params: PhrasesParams) -> None:
+def _add_segmenter(out: Output, folder: Path, found: list[_Judged], ids: LabelIds, params: PhrasesParams) -> None:
     """What segmentation needs beyond the table."""
     judged = {phrase.words: (float(phrase.frequency), phrase.quality) for phrase in found}
     penalty = length_penalty(judged, ids.positives, params.discard)
@@ -279,7 +278,7 @@ def _add_segmenter(out: Output, folder: Path, found: list[_Judged], ids: files.L
         out.build.add_file(name, folder / name)
 
 
-def _write_table(out: Output, found: list[_Judged], ids: files.LabelIds, vocabulary: Vocabulary) -> None:
+def _write_table(out: Output, found: list[_Judged], ids: LabelIds, vocabulary: Vocabulary) -> None:
     """The table, best phrases first."""
     kg, wiki = set(ids.kg), set(ids.wiki)
 

@@ -1,4 +1,4 @@
-"""The program's files: ids, marks, case and labels as it reads them; samples and limits."""
+"""The program's files: ids, marks, case and labels as it reads them, qualities as it writes them."""
 
 from __future__ import annotations
 
@@ -6,21 +6,17 @@ import io
 from pathlib import Path
 
 import numpy as np
-import pytest
 
-from infra.artifacts import ArtifactStore
-from infra.errors import UserError
 from tasks import autophrase_files as files
-from tasks.phrase_labels import Labels
-from tasks.phrase_words import Vocabulary
-from tests.tasks.phrase_texts import segments_of
+from tasks.phrase_labels import Labels, label_ids
+from tasks.phrase_words import BLANK, Vocabulary
 
 
 def written(vocabulary: Vocabulary, *segments: list[str]) -> tuple[list[str], list[str]]:
     text, case = io.BytesIO(), io.BytesIO()
     writer = files.TextWriter(text, case, vocabulary)
     for pair in (segments[:1], segments[1:]):
-        coded = [files.without_blanks(vocabulary.codes(pieces)) for pieces in pair]
+        coded = [[code for code in vocabulary.codes(pieces) if code != BLANK] for pieces in pair]
         codes = np.array([code for codes in coded for code in codes], dtype=np.int32)
         writer.write(codes, np.cumsum([0, *map(len, coded)]))
     return text.getvalue().decode().splitlines(), case.getvalue().decode().splitlines()
@@ -53,7 +49,7 @@ def test_labels_in_words_of_the_text(tmp_path: Path) -> None:
     def cut(name: str) -> list[str]:
         return [piece for piece in name.replace("糖尿病", "|糖尿病|").split("|") if piece]
 
-    ids = files.label_ids(labels, cut, Vocabulary(["糖尿病", "肾病", "的"], closed=True))
+    ids = label_ids(labels, cut, Vocabulary(["糖尿病", "肾病", "的"], closed=True))
     assert sorted(ids.kg) == [(0,), (0, 1)]
     assert ids.wiki == []  # "肾病 " is no word of the text, and marks part phrases
     assert (ids.known, ids.stop_words) == ([(1,)], [(2,)])
@@ -61,32 +57,6 @@ def test_labels_in_words_of_the_text(tmp_path: Path) -> None:
     assert (tmp_path / files.QUALITY).read_text().splitlines() == [" ".join(map(str, words)) for words in ids.positives]
     assert (tmp_path / files.KNOWN).read_text().splitlines()[-1] == "1"
     assert (tmp_path / files.STOP_WORDS).read_text() == "2\n"
-
-
-def test_words_are_counted_before_they_are_read(store: ArtifactStore) -> None:
-    segments = segments_of(store, ["患者发热。", "HIV阴性"], ["头痛"])
-    assert files.words_in(segments, "characters") == 12
-    assert files.words_in(segments, "words") == sum(map(sum, [[3], [2], [1]])) == 6
-
-
-def test_too_much_text_is_sampled_or_refused() -> None:
-    assert files.chosen_share(100, 100, sample=False) == 1
-    share = files.chosen_share(1000, 100, sample=True)
-    chosen = {number for number in range(20_000) if files.is_chosen(f"{number}-0", share, seed=1)}
-    assert abs(len(chosen) / 20_000 - 0.099) < 0.0064  # three standard deviations
-    assert chosen == {number for number in reversed(range(20_000)) if files.is_chosen(f"{number}-0", share, seed=1)}
-    assert chosen != {number for number in range(20_000) if files.is_chosen(f"{number}-0", share, seed=2)}
-    with pytest.raises(UserError, match=r"up to 1,000 words.*32 bits.*phrases\.max_words=100.*phrases\.sample=true"):
-        files.chosen_share(1000, 100, sample=False)
-
-
-def test_a_sentence_that_is_too_long_is_refused(store: ArtifactStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "MAX_SENTENCE", 20)
-    part = segments_of(store, ["患者。" * 30, "患者" * 30 + "。"]).parts()[0]
-    rows = files.segment_codes(part, "words", Vocabulary())
-    assert next(rows)[0] == "0-0"  # long, but of short sentences
-    with pytest.raises(UserError, match=r"Segment 0-1 has a sentence of about 30 words.*segment\.max_tokens"):
-        next(rows)
 
 
 def test_qualities_are_read(tmp_path: Path) -> None:

@@ -43,20 +43,31 @@ def test_marks_come_back_to_their_characters(seed: int) -> None:
         texts.append(text)
         wanted.append(spans)
         borders.append(len(words))
-    found = marked_words([line for line in lines if line], words)
-    assert to_characters(found, np.array(starts), np.array(ends), np.array(borders)) == wanted
+    output = "".join(f"{line}\n" for line in lines if line).encode()
+    found = marked_words(output, np.array(words, dtype=np.int64))
+    places = (np.array(column, dtype=np.int64) for column in (starts, ends, borders))
+    assert to_characters(found, *places).by_text() == wanted
 
 
 @pytest.mark.parametrize(
-    ("lines", "problem"),
+    ("output", "problem"),
     [
-        (["1 2"], "2 words came back of 3; they differ from word 2 on"),
-        (["1 <phrase> 2 </phrase>", "4"], "differ from word 2 on"),
-        (["1 2 </phrase> 3"], "a phrase ends at word 2 that did not begin"),
-        (["<phrase> </phrase> 1 2 3"], "a phrase ends at word 0 that did not begin"),
-        (["1 2 3 4"], "4 words came back of 3"),
+        ("1 2", "2 words came back of 3; they differ from word 2 on"),
+        ("1 <phrase> 2 </phrase>\n4", "differ from word 2 on"),
+        ("1 2 3 4", "4 words came back of 3"),
+        ("1 2 </phrase> 3", "without its partner"),
+        ("1 <phrase> 2 3", "without its partner"),
+        ("</phrase> 1 2 3 <phrase>", "without its partner"),
+        ("<phrase> </phrase> 1 2 3", "a phrase has no word"),
+        ("1 2 x3", "it holds what is no word"),
     ],
 )
-def test_other_output_is_told(lines: list[str], problem: str) -> None:
+def test_other_output_is_told(output: str, problem: str) -> None:
     with pytest.raises(AlignmentError, match=problem):
-        marked_words(lines, [1, 2, 3])
+        marked_words(output.encode(), np.array([1, 2, 3]))
+
+
+def test_nothing_comes_of_nothing() -> None:
+    nothing = np.zeros(0, dtype=np.int64)
+    spans = marked_words(b"", nothing)
+    assert to_characters(spans, nothing, nothing, np.array([0, 0, 0])).by_text() == [[], []]

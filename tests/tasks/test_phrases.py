@@ -22,6 +22,7 @@ from tasks.autophrase_files import SINGLE_WORD
 from tasks.autophrase_program import SEGMENT, SETTING
 from tasks.phrase_segments import PhraseSegmentsParams, phrase_segments
 from tasks.phrases import PhrasesParams, phrases
+from tasks.raw_input import RawInput
 from tests.tasks.phrase_texts import NAMES, list_of, need_program, segments_of, texts
 from tests.tasks.test_autophrase_program import fake
 
@@ -130,6 +131,21 @@ def test_an_empty_corpus_is_told(store: ArtifactStore, tmp_path: Path, engine: E
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_wikipedia_alone_serves_and_is_told(
+    store: ArtifactStore, tmp_path: Path, engine: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    lists = {"wiki_quality.txt": NAMES[::2], "wiki_all.txt": NAMES[1:5:2], "stopwords.txt": ["已经"]}
+    wiki = RawInput([list_of(tmp_path, names, "gb18030", name).path for name, names in lists.items()])
+    inputs = {"segments": segments_of(store, texts(1, 500)), "wiki": wiki}
+    found = run(phrases, store, params_of(engine), inputs).artifact
+    assert "no knowledge graph" in caplog.text and "Wikipedia" in caplog.text
+    assert found.manifest.counters["kg_names"] == 0 and found.manifest.counters["wiki_names"] == len(NAMES[::2])
+    sources = {row["surface"]: row["labelled_by"] for row in rows_of(found)}
+    assert set(sources.values()) == {"wiki", "none"}
+    assert {sources[name] for name in NAMES[::2] if name in sources} == {"wiki"}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_names_that_the_text_does_not_have_are_told(store: ArtifactStore, tmp_path: Path, engine: Engine) -> None:
     inputs = {"segments": segments_of(store, texts(1, 300)), "labels": list_of(tmp_path, ["银河系", "黄帝内经素问"])}
     with pytest.raises(UserError, match=r"names.*nothing to learn from.*phrases\.min_support"):
@@ -183,6 +199,7 @@ from pathlib import Path
 from infra.artifacts import ArtifactStore
 from infra.stage import run
 from tasks.phrases import PhrasesParams, phrases
+from tasks.raw_input import RawInput
 from tests.tasks.phrase_texts import NAMES, list_of, segments_of, texts
 logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(message)s")
 folder = Path(sys.argv[1])
