@@ -4,8 +4,8 @@ A stream holds word ids and, between sentences, negative codes. Sequences form a
 words is the pair (its first n - 1 words, its last), so that no hash can mix up two of them. `nodes` of a level say
 which sequence begins at each place of the stream, -1 for none.
 
-Mining is Apriori, as in AutoPhrase: time grows with the words (a sort a level of what is still frequent), memory with
-the words too, about 8 bytes a word and level.
+Mining is Apriori, as in AutoPhrase: time grows with the words (a sort a level of what is still frequent), and so does
+memory: 4 bytes a word and level that stay, and some arrays of the stream's length meanwhile.
 """
 
 from __future__ import annotations

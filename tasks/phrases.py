@@ -7,8 +7,8 @@ its own segmentation, `iterations` times.
 
 The program is run in its length penalty mode: it is given no parts of speech.
 
-Memory: the vocabulary, the phrases, and a part of segments; the program itself takes more than all of these and grows
-with the text, as does the embedded engine (about 100 bytes a word).
+Memory: the vocabulary, the phrases, and a part of segments. The program itself keeps the whole text, and so does the
+embedded engine. Both take time that grows with the text and with its frequent phrases.
 """
 
 from __future__ import annotations
