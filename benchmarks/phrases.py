@@ -118,7 +118,7 @@ def run_stage(home: Path, labels: Path, what: str, engine: str) -> dict[str, Any
     store = ArtifactStore(home)
     segments, wiki = store.latest("segment"), wiki_lists()
     assert segments is not None and wiki is not None
-    name_cutter(segments, "words")("糖尿病肾病")  # the dictionary is loaded once a process
+    list(name_cutter(segments, "words")(["糖尿病肾病"]))  # the dictionary is loaded once a process
     inputs: dict[str, Any] = {"segments": segments, "labels": RawInput(labels), "wiki": wiki}
     before = resource.getrusage(resource.RUSAGE_SELF)
     started = time.monotonic()

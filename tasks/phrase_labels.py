@@ -9,7 +9,7 @@ Lists are read in UTF-8, UTF-16 or GB18030, whichever each of them is in. Memory
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,13 +32,13 @@ class Labels:
     stop_words: frozenset[str]
 
 
-Cut = Callable[[str], list[str]]
-"""From a name to its pieces, as the segments are cut."""
+Cut = Callable[[Sequence[str]], Iterable[list[str]]]
+"""From names to the pieces of each, as the segments are cut."""
 
 
-def word_ids(name: str, cut: Cut, vocabulary: Vocabulary) -> tuple[int, ...] | None:
+def word_ids(pieces: Sequence[str], vocabulary: Vocabulary) -> tuple[int, ...] | None:
     """A name as ids of words; None where it holds a word that the text does not, or a mark."""
-    codes = [vocabulary.get(piece, vocabulary.unknown) for piece in cut(name) if not piece.isspace()]
+    codes = [vocabulary.get(piece, vocabulary.unknown) for piece in pieces if not piece.isspace()]
     return tuple(codes) if codes and min(codes) >= 0 else None
 
 
@@ -63,12 +63,12 @@ def label_ids(labels: Labels, cut: Cut, vocabulary: Vocabulary) -> LabelIds:
         kg=_ids_of(labels.kg, cut, vocabulary),
         wiki=_ids_of(labels.wiki, cut, vocabulary),
         known=_ids_of(labels.known, cut, vocabulary),
-        stop_words=_ids_of(labels.stop_words, lambda word: [word], vocabulary),
+        stop_words=_ids_of(labels.stop_words, lambda words: ([word] for word in words), vocabulary),
     )
 
 
 def _ids_of(names: Iterable[str], cut: Cut, vocabulary: Vocabulary) -> list[tuple[int, ...]]:
-    found = (word_ids(name, cut, vocabulary) for name in sorted(names))
+    found = (word_ids(pieces, vocabulary) for pieces in cut(sorted(names)))
     return list(dict.fromkeys(ids for ids in found if ids is not None))
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -29,6 +29,7 @@ from infra.errors import UserError
 from infra.stage import Output, StageParams, stage
 from tasks import autophrase_files as files
 from tasks.autophrase_program import TRAIN, clear_working_folders, locate, run_program, working_folder
+from tasks.batching import batches_of
 from tasks.phrase_classifier import Bagging, qualities
 from tasks.phrase_corpus import MAX_WORDS, SEGMENT_END, chosen_share, is_chosen, stream_of, words_in
 from tasks.phrase_features import features_of, word_facts
@@ -36,7 +37,7 @@ from tasks.phrase_labels import Cut, LabelIds, Labels, label_ids, read_labels
 from tasks.phrase_patterns import Level, Sequences, mine, pieces_of
 from tasks.phrase_segmenter import Words, length_penalty
 from tasks.phrase_words import Unit, Vocabulary, cut_units, join_words
-from tasks.words import cutter
+from tasks.words import words_of
 
 logger = logging.getLogger(__name__)
 
@@ -143,9 +144,14 @@ def write_corpus(
 
 def name_cutter(segments: Artifact, unit: Unit) -> Cut:
     """Cuts names as the segments were cut (a user dictionary that they were given is not known here)."""
-    how = segments.manifest.params
-    cut = cutter(how.get("engine", "rjieba"), how.get("hmm", False))
-    return lambda name: cut_units(name, [len(word) for word in cut(name)], unit)
+    how = {name: value for name, value in segments.manifest.params.items() if name in ("engine", "hmm")}
+
+    def cut(names: Sequence[str]) -> Iterator[list[str]]:
+        for batch in batches_of(names):
+            for name, words in zip(batch, words_of(batch, **how), strict=True):
+                yield cut_units(name, list(map(len, words)), unit)
+
+    return cut
 
 
 class _Steps:

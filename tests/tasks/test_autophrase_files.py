@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -46,8 +47,8 @@ def test_labels_in_words_of_the_text(tmp_path: Path) -> None:
         stop_words=frozenset({"的", "了"}),
     )
 
-    def cut(name: str) -> list[str]:
-        return [piece for piece in name.replace("糖尿病", "|糖尿病|").split("|") if piece]
+    def cut(names: Sequence[str]) -> list[list[str]]:
+        return [[piece for piece in name.replace("糖尿病", "|糖尿病|").split("|") if piece] for name in names]
 
     ids = label_ids(labels, cut, Vocabulary(["糖尿病", "肾病", "的"], closed=True))
     assert sorted(ids.kg) == [(0,), (0, 1)]
