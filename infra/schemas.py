@@ -284,6 +284,34 @@ NEIGHBOURS = pa.schema(
     ]
 )
 
+PHRASES = pa.schema(
+    [
+        _field("surface", pa.string(), "the phrase: its words side by side, a blank between two of Latin letters"),
+        _field("words", _list_of(pa.string()), "its words, as the text was cut"),
+        _field("quality", pa.float64(), "how likely it is a good phrase, 0 to 1"),
+        _field("frequency", pa.int64(), "occurrences in the text it was mined from, as a run of whole words"),
+        _field("labelled_by", pa.string(), "who knows it as a good phrase: kg, wiki or none"),
+    ]
+)
+
+PHRASE_SEGMENTS = pa.schema(
+    [
+        _field("segment_id", pa.string(), "the segment; rows stand in the order of the segments' part"),
+        _field(
+            "phrases",
+            _list_of(
+                pa.struct(
+                    [
+                        _field("start", pa.uint32(), "first character of the phrase in the segment's text"),
+                        _field("end", pa.uint32(), "character after its last"),
+                    ]
+                )
+            ),
+            "good phrases of the segment in order, none overlapping",
+        ),
+    ]
+)
+
 FEW_VALUES = frozenset({"source", "reason", "kind", "benchmark", "split", "name"})
 """Columns with few values, which Parquet's dictionaries make small; in others looking for repeats costs time alone."""
 
@@ -315,6 +343,8 @@ TABLES: Mapping[str, pa.Schema] = {
     "kg_alignments": KG_ALIGNMENTS,
     "kg_conflicts": KG_CONFLICTS,
     "neighbours": NEIGHBOURS,
+    "phrases": PHRASES,
+    "phrase_segments": PHRASE_SEGMENTS,
 }
 """Every table a stage may write, by name."""
 
