@@ -15,15 +15,24 @@ from tasks.clean import CleanParams
 from tasks.decontaminate import DecontaminateParams
 from tasks.deduplicate import DeduplicateParams
 from tasks.deidentify import DeidentifyParams
+from tasks.embed_graph import EmbedParams
 from tasks.encode import EncodeParams
+from tasks.entities import EntitiesParams
 from tasks.export import ExportParams
+from tasks.fuse_graphs import FuseGraphsParams
 from tasks.ingest import IngestParams
+from tasks.link import LinkParams
+from tasks.neighbours import NeighbourParams
+from tasks.phrase_segments import PhraseSegmentsParams
+from tasks.phrases import PhrasesParams
 from tasks.render_articles import RenderParams
 from tasks.repeated_lines import RepeatedLinesParams
 from tasks.report_corpus import ReportParams
+from tasks.report_entities import ReportEntitiesParams
 from tasks.report_vocabulary import ReportVocabularyParams
 from tasks.run_spec import Cluster
 from tasks.segment import SegmentParams
+from tasks.thesaurus import ThesaurusParams
 from tasks.train import TrainParams, check_training
 from tasks.vocabulary import CountWordsParams, VocabularyParams
 
@@ -49,6 +58,15 @@ class Preset(BaseModel):
     report_vocabulary: ReportVocabularyParams = Field(default_factory=ReportVocabularyParams)
     segment: SegmentParams = Field(default_factory=SegmentParams)
     encode: EncodeParams = Field(default_factory=EncodeParams)
+    fuse: FuseGraphsParams = Field(default_factory=FuseGraphsParams)
+    neighbours: NeighbourParams = Field(default_factory=NeighbourParams)
+    embed: EmbedParams = Field(default_factory=EmbedParams)
+    link: LinkParams = Field(default_factory=LinkParams)
+    phrases: PhrasesParams = Field(default_factory=PhrasesParams)
+    phrase_segments: PhraseSegmentsParams = Field(default_factory=PhraseSegmentsParams)
+    entities: EntitiesParams = Field(default_factory=EntitiesParams)
+    thesaurus: ThesaurusParams = Field(default_factory=ThesaurusParams)
+    report_entities: ReportEntitiesParams = Field(default_factory=ReportEntitiesParams)
     objective: str
     model: dict[str, Any] = Field(default_factory=dict)
     training: dict[str, Any]

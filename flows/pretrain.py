@@ -7,6 +7,7 @@ from typing import Any
 from prefect import flow
 
 from flows.corpus import check_inputs, collect_documents, cut_segments, last
+from flows.graphs import Graphs, fused, read_request
 from flows.preset import load_preset
 from flows.vocabulary import build as build_vocabulary
 from flows.vocabulary import check_vocabularies
@@ -23,6 +24,8 @@ def pretrain(
     benchmarks: str | None = None,
     dictionary: str | None = None,
     vocabulary_file: str | None = None,
+    graphs: Graphs | None = None,
+    mentions: bool = False,
     overrides: dict[str, Any] | None = None,
 ) -> str:
     """Raw text in, a pre-trained model out; every stage that was done before is reused.
@@ -33,6 +36,8 @@ def pretrain(
         benchmarks: dev and test sets of downstream tasks; what overlaps with them is cut out of the corpus.
         dictionary: UTF-8 file with a term a line; its terms are words.
         vocabulary_file: a `vocab.txt` to train with; without one, a vocabulary is built from the text.
+        graphs: knowledge graphs, as in knowledge/fuse.
+        mentions: the examples tell which entities of the fused graph they mention, and where.
         overrides: dotted preset keys to values, such as `{"training.steps": 100}`.
 
     Returns:
@@ -41,11 +46,13 @@ def pretrain(
     recipe = load_preset(preset, overrides)
     check_inputs(corpus, benchmarks, dictionary)
     check_vocabularies(vocabulary_file)
+    requested = read_request(graphs) if mentions else {}
     with stage_runner() as run:
         documents = last(collect_documents(run, recipe, corpus, benchmarks))
         vocabulary = build_vocabulary(run, recipe, documents, vocabulary_file)
         segments = cut_segments(run, recipe, documents, dictionary, vocabulary=vocabulary)
-        examples = run(encode, recipe.encode, segments=segments, vocabulary=vocabulary)
+        linked = {"entities": fused(run, recipe, requested)} if requested else {}
+        examples = run(encode, recipe.encode, segments=segments, vocabulary=vocabulary, **linked)
         checkpoint = run(train, recipe.train, examples=examples, vocabulary=vocabulary)
         model = run(export, recipe.export, checkpoint=checkpoint, vocabulary=vocabulary, examples=examples)
     return str(model.path)

@@ -7,6 +7,7 @@ from typing import Any
 from prefect import flow
 
 from flows.corpus import check_inputs, collect_documents, last
+from flows.graphs import Graphs, fused, read_request
 from flows.preset import Preset, load_preset
 from infra.artifacts import Artifact
 from tasks.raw_input import RawInput
@@ -24,6 +25,8 @@ def vocabulary(
     benchmarks: str | None = None,
     compare: str | list[str] | None = None,
     dictionary: str | None = None,
+    graphs: Graphs | None = None,
+    entities: bool = False,
     overrides: dict[str, Any] | None = None,
 ) -> str:
     """Raw text to `vocab.txt` and `tokenizer.json`, and a page about how they cut the text.
@@ -34,17 +37,22 @@ def vocabulary(
         benchmarks: dev and test sets of downstream tasks; what overlaps with them is cut out of the corpus.
         compare: `vocab.txt` files of other BERTs, or folders with such, to be shown beside the new one.
         dictionary: UTF-8 file with a term a line; the page tells how well the vocabulary covers its terms.
+        graphs: knowledge graphs, as in knowledge/fuse.
+        entities: the page tells how well the vocabulary covers the names of the fused graph.
         overrides: dotted preset keys to values.
     """
     recipe = load_preset(preset, overrides)
     check_inputs(corpus, benchmarks, dictionary)
     check_vocabularies(compare)
+    requested = read_request(graphs) if entities else {}
     with stage_runner() as run:
         documents = last(collect_documents(run, recipe, corpus, benchmarks))
         built = build(run, recipe, documents)
         others = {} if compare is None else {"others": RawInput(compare)}
         terms = {} if dictionary is None else {"terms": RawInput(dictionary)}
-        run(report_vocabulary, recipe.report_vocabulary, vocabulary=built, documents=documents, **others, **terms)
+        names = {"entities": fused(run, recipe, requested)} if requested else {}
+        given = {"vocabulary": built, "documents": documents}
+        run(report_vocabulary, recipe.report_vocabulary, **given, **others, **terms, **names)
     return str(built.path)
 
 

@@ -6,12 +6,13 @@ sentences are de-identified, whatever their source.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
+from infra.artifacts import Artifact
 from infra.stage import Output, StageParams, stage
 from tasks.pages import add_report, render
 from tasks.vocabulary_file import read_vocabularies
@@ -46,7 +47,8 @@ class ReportVocabularyParams(StageParams):
 @stage(name="report_vocabulary", version=2, params=ReportVocabularyParams)
 def report_vocabulary(inputs: Mapping[str, Any], params: ReportVocabularyParams, out: Output) -> None:
     """`inputs` are the artifacts `vocabulary` and `documents` and, where there is something to compare with, the raw
-    input `others` with a `vocab.txt` or several, and `terms` with words and names that ought to be covered.
+    input `others` with a `vocab.txt` or several, and `terms` with words and names that ought to be covered. So ought
+    the names and aliases of `inputs["entities"]`, an artifact with the table kg_entities.
 
     Raises:
         UserError: a file of `others` is no vocabulary, or one of `terms` is not UTF-8.
@@ -54,6 +56,8 @@ def report_vocabulary(inputs: Mapping[str, Any], params: ReportVocabularyParams,
     others = read_vocabularies(inputs["others"]) if "others" in inputs else {}
     sizes = Sizes(**params.model_dump(include=set(Sizes._fields)))
     terms = read_terms(inputs["terms"]) if "terms" in inputs else []
+    if "entities" in inputs:
+        terms = sorted({*terms, *_names_of(inputs["entities"])})
     summary = summarise(inputs["vocabulary"], inputs["documents"], others, sizes, terms)
     page = render(TEMPLATE, title=params.title, **summary)
     add_report(out.build, page, summary, table(summary))
@@ -62,3 +66,10 @@ def report_vocabulary(inputs: Mapping[str, Any], params: ReportVocabularyParams,
 def table(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
     """A row a vocabulary."""
     return [{title: row[key] for key, title in COLUMNS.items()} for row in summary["vocabularies"]]
+
+
+def _names_of(entities: Artifact) -> Iterator[str]:
+    """Names and aliases of a fused graph."""
+    for row in entities.scan("kg_entities").select("name", "aliases").collect().iter_rows():
+        yield row[0]
+        yield from row[1]

@@ -155,7 +155,7 @@ def test_the_coverage_of_a_dictionary(store: ArtifactStore, bert: Path, tmp_path
             {"vocabulary": "bert.txt", "covered": 0.6667, "pieces_per_term": round((4 + 2 + 2) / 3, 4)},
         ],
     }
-    assert "3 terms of the dictionary" in artifact.read_file("report.html").decode()
+    assert "3 names and terms" in artifact.read_file("report.html").decode()
 
 
 def test_a_file_that_is_no_vocabulary_is_told(store: ArtifactStore, tmp_path: Path) -> None:

@@ -1,0 +1,59 @@
+"""Flow `knowledge`: knowledge graphs to one, linked to the corpus, with its best neighbours and vectors (SMedBERT)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from prefect import flow
+
+from flows.corpus import check_inputs, collect_documents, cut_segments, last
+from flows.graphs import Graphs, fused, read_request
+from flows.preset import load_preset
+from tasks.embed_graph import embed_graph
+from tasks.link import EntityFrequenciesParams, entity_frequencies, link
+from tasks.neighbours import neighbours
+from tasks.runner import stage_runner
+
+
+@flow(name="knowledge")
+def knowledge(
+    graphs: Graphs | None = None,
+    corpus: str | list[str] | None = None,
+    preset: str = "ehealth",
+    types: str | None = None,
+    relations: str | None = None,
+    benchmarks: str | None = None,
+    dictionary: str | None = None,
+    vectors: bool = True,
+    overrides: dict[str, Any] | None = None,
+) -> str:
+    """Fuse knowledge graphs, rank the neighbours of every entity, embed the graph and link it to the corpus.
+
+    Args:
+        graphs: by the name of the source, `path` and how it is read, such as
+            `{"dxy": {"path": "dxy.tsv", "format": "triples"}}`; without, CMeKG and, where installed, ICD-10.
+        corpus: files or folders of text; without one, articles templated from the facts of CMeKG.
+        preset: name of a shipped preset, or a path to a TOML file.
+        types: CSV that maps the sources' types to those of the fused graph; kg/types.csv by default.
+        relations: the same for relations; kg/relations.csv by default.
+        benchmarks: dev and test sets of downstream tasks; what overlaps with them is cut out of the corpus.
+        dictionary: UTF-8 file with a term a line; its terms are words.
+        vectors: train TransR, which takes longest.
+        overrides: dotted preset keys to values.
+
+    Returns:
+        The folder of the fused graph.
+    """
+    recipe = load_preset(preset, overrides)
+    check_inputs(corpus, benchmarks, dictionary, types, relations)
+    requested = read_request(graphs)
+    with stage_runner() as run:
+        graph = fused(run, recipe, requested, types, relations)
+        run(neighbours, recipe.neighbours, graph=graph)
+        documents = last(collect_documents(run, recipe, corpus, benchmarks))
+        segments = cut_segments(run, recipe, documents, dictionary)
+        mentions = run(link, recipe.link, segments=segments, entities=graph)
+        run(entity_frequencies, EntityFrequenciesParams(), links=mentions)
+        if vectors:
+            run(embed_graph, recipe.embed, graph=graph)
+    return str(graph.path)

@@ -1,0 +1,144 @@
+"""The flows over knowledge: from graphs and text to a fused graph, its vectors and an entity vocabulary."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows.entities import entities
+from flows.graphs import read_request
+from flows.knowledge import knowledge
+from flows.vocabulary import vocabulary
+from infra.artifacts import Artifact, ArtifactStore
+from infra.errors import UserError
+from kg.sources import cmekg
+
+DISEASES = ["再生障碍性贫血", "新型冠状病毒肺炎", "糖尿病酮酸中毒", "急性阑尾炎", "慢性肾小球肾炎"]
+SIGNS = ["面色苍白", "发热", "恶心", "腹痛", "水肿"]
+DRUGS = ["环孢素", "阿比多尔", "胰岛素", "头孢曲松", "泼尼松"]
+
+SMALL: dict[str, Any] = {
+    "segment.min_tokens": 10,
+    "phrases.engine": "embedded",
+    "phrases.min_support": 3,
+    "phrases.trees": 20,
+    "embed.entity_dim": 8,
+    "embed.relation_dim": 8,
+    "embed.transe_epochs": 2,
+    "embed.epochs": 2,
+    "embed.held_out": 2,
+    "vocabulary.size": 200,
+    "vocabulary.min_frequency": 1,
+}
+
+
+@pytest.fixture
+def graphs(tmp_path: Path) -> dict[str, dict[str, Any]]:
+    """Two small graphs that know the same diseases by other facts."""
+    signs = [f"{disease}\t临床表现\t{sign}" for disease, sign in zip(DISEASES, SIGNS, strict=True)]
+    drugs = [f"{disease}\t药物治疗\t{drug}" for disease, drug in zip(DISEASES, DRUGS, strict=True)]
+    (tmp_path / "signs.tsv").write_text("\n".join(["head\trelation\ttail", *signs]), encoding="utf-8")
+    (tmp_path / "drugs.tsv").write_text("\n".join(drugs), encoding="utf-8")
+    return {
+        "signs": {"path": str(tmp_path / "signs.tsv")},
+        "drugs": {"path": str(tmp_path / "drugs.tsv"), "header": False, "columns": ["1", "2", "3"]},
+    }
+
+
+@pytest.fixture
+def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Synthetic articles about the diseases, and a store of their own."""
+    monkeypatch.setenv("YIWEN_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("YIWEN_WORKERS", "1")
+    drawn = random.Random(3)
+    words = ["患者", "出现", "之后", "应当", "及时", "使用", "并且", "复查", "血常规", "，", "。"]
+    lines = []
+    for number in range(120):
+        disease = DISEASES[number % 5]
+        said = [disease, SIGNS[drawn.randrange(5)], DRUGS[drawn.randrange(5)], *drawn.choices(words, k=25)]
+        drawn.shuffle(said)
+        lines.append("".join(said) + f"第{number}例。")
+    path = tmp_path / "articles.jsonl"
+    path.write_text("\n".join(json.dumps({"text": line}) for line in lines), encoding="utf-8")
+    return str(path)
+
+
+def latest(tmp_path: Path, stage: str) -> Artifact:
+    artifact = ArtifactStore(tmp_path / "home").latest(stage)
+    assert artifact is not None, stage
+    return artifact
+
+
+def test_graphs_are_fused_ranked_embedded_and_linked(
+    graphs: dict[str, dict[str, Any]], text: str, tmp_path: Path
+) -> None:
+    path = knowledge.fn(graphs=graphs, corpus=text, overrides=SMALL)
+    fused = latest(tmp_path, "fuse_graphs")
+    assert path == str(fused.path)
+    found = {row["name"]: row for row in fused.to_table("kg_entities").to_pylist()}
+    assert {*DISEASES, *SIGNS, *DRUGS} == found.keys()
+    assert found["急性阑尾炎"]["sources"] == ["drugs", "signs"]
+    ids = {row["entity_id"]: name for name, row in found.items()}
+    best: dict[str, set[str]] = {}
+    for row in latest(tmp_path, "neighbours").to_table().to_pylist():
+        best.setdefault(ids[row["entity_id"]], set()).add(ids[row["neighbour_id"]])
+    assert best["急性阑尾炎"] == {"腹痛", "头孢曲松"}
+    assert latest(tmp_path, "kg_embeddings").rows("kg_entity_vectors") == 15
+    counts = {ids[row["entity_id"]]: row for row in latest(tmp_path, "entity_frequencies").to_table().to_pylist()}
+    assert all(counts[disease]["documents"] == 24 for disease in DISEASES)
+
+
+def test_the_vectors_may_be_left_out(graphs: dict[str, dict[str, Any]], text: str, tmp_path: Path) -> None:
+    knowledge.fn(graphs=graphs, corpus=text, vectors=False, overrides=SMALL)
+    assert ArtifactStore(tmp_path / "home").latest("kg_embeddings") is None
+
+
+def test_phrases_and_names_make_the_entity_vocabulary(
+    graphs: dict[str, dict[str, Any]], text: str, tmp_path: Path
+) -> None:
+    path = Path(entities.fn(corpus=text, graphs=graphs, overrides=SMALL))
+    rows = {row["surface"]: row for row in latest(tmp_path, "entities").to_table().to_pylist()}
+    assert rows["再生障碍性贫血"]["atomic"] == "贫血"
+    assert all(rows[disease]["frequency"] == 24 for disease in DISEASES)
+    assert "发热" in (path / "dictionary.txt").read_text(encoding="utf-8").splitlines()
+    assert latest(tmp_path, "phrase_segments").rows("phrase_segments")
+    assert {file.path for file in latest(tmp_path, "report_entities").manifest.files} >= {"report.html", "table.json"}
+    again = entities.fn(corpus=text, graphs=graphs, cut_points=str(path / "cut_points.csv"), overrides=SMALL)
+    assert latest(tmp_path, "entities").to_table().num_rows == len(rows)
+    assert Path(again) != path  # another review file is another input, be its answers the same
+
+
+def test_the_vocabulary_is_held_against_the_names_of_the_graph(
+    graphs: dict[str, dict[str, Any]], text: str, tmp_path: Path
+) -> None:
+    vocabulary.fn(corpus=text, graphs=graphs, entities=True, overrides=SMALL)
+    assert "15 names and terms" in latest(tmp_path, "report_vocabulary").read_file("report.html").decode()
+
+
+@pytest.mark.parametrize(
+    ("graphs", "said"),
+    [
+        ({"a": {}}, r"graphs\.a names no path"),
+        ({"a": {"path": "x.tsv", "colums": ["1", "2", "3"]}}, r"graphs\.a\.colums: .*Known keys: path, types, "),
+        ({"a": {"path": "x.tsv", "format": "xml"}}, r"graphs\.a\.format: "),
+        ({"a": {"path": "nowhere.tsv"}}, "There is no .*nowhere.tsv"),
+    ],
+)
+def test_faulty_requests_are_told_before_the_work(graphs: dict[str, dict[str, Any]], said: str) -> None:
+    for flow in (knowledge, entities):
+        with pytest.raises(UserError, match=said):
+            flow.fn(graphs=graphs)
+
+
+def test_without_a_request_the_installed_graphs_are_read() -> None:
+    if importlib.util.find_spec(cmekg.PACKAGE) is None:
+        pytest.skip("PyCMeKG is not installed")
+    requested = read_request(None)
+    params, inputs = requested["cmekg"]
+    assert (params.format, sorted(inputs)) == ("cmekg", ["graph", "types"])
+    assert read_request({}) == {}
