@@ -442,9 +442,9 @@ def test_seconds_are_counted_once(store: ArtifactStore) -> None:
 
 
 def _burn(seconds: float) -> None:
-    """Work for `seconds` by both clocks: other threads of this process may be at work, and the CPU clock is coarse."""
-    start, begun = os.times(), time.monotonic()
-    while min(sum(os.times()[:2]) - sum(start[:2]), time.monotonic() - begun) < seconds:
+    """Work for `seconds` by both clocks: other threads of this process may be at work at the same time."""
+    cpu, wall = time.process_time(), time.monotonic()
+    while min(time.process_time() - cpu, time.monotonic() - wall) < seconds:
         sum(range(1000))
 
 
