@@ -33,9 +33,15 @@ LOCAL_RAY_DEFAULTS = {
 """How a private Ray on this machine is set up. Ray reads it on import, so it is in place before that."""
 
 
+PREFECT_DEFAULTS = {
+    # A flow without a server starts one of its own, which a busy machine does not have up in Prefect's 20 seconds.
+    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "180",
+}
+
+
 def apply_defaults() -> None:
     """Put our defaults into the environment of this process and its children; set values win."""
-    defaults = dict(PRIVACY_DEFAULTS)
+    defaults = PRIVACY_DEFAULTS | PREFECT_DEFAULTS
     if not os.environ.get("RAY_ADDRESS"):
         defaults |= LOCAL_RAY_DEFAULTS
     for name, value in defaults.items():
