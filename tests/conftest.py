@@ -7,9 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from infra.artifacts import ArtifactStore
 from infra.settings import REPOSITORY
+
+# Time is no matter of the tests: on a busy machine any example may be slow. CI draws the same examples every time, so
+# that a change is judged by what it changes; every other run draws new ones.
+settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
+settings.load_profile("default")
 
 SHARED_DATA = REPOSITORY.parent / "shared" / "data"
 
