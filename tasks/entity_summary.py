@@ -93,10 +93,13 @@ def _bands(
         in_graph=pl.col("surface").is_in(pl.Series(sorted(in_graph), dtype=pl.String).implode()),
         right=pl.col("unlabelled") & pl.col("surface").is_in(pl.Series(sorted(wanted), dtype=pl.String).implode()),
     )
+    # Where the mining knew every name there is nothing to find, and no share of it.
+    is_told = held_out is not None or bool(rows["right"].any())
     found = []
     for upper, lower in zip((2.0, *BANDS), BANDS, strict=False):
         band = rows.filter(pl.col("quality") >= lower, pl.col("quality") < upper)
         better = rows.filter(pl.col("quality") >= lower)
+        shares = [_share(int(part["right"].sum()), int(part["unlabelled"].sum())) for part in (band, better)]
         found.append(
             {
                 "from": lower,
@@ -104,8 +107,8 @@ def _bands(
                 "in_graph": int(band["in_graph"].sum()),
                 "unlabelled": int(band["unlabelled"].sum()),
                 "held_out": int(band["right"].sum()),
-                "precision": _share(int(band["right"].sum()), int(band["unlabelled"].sum())),
-                "cumulated_precision": _share(int(better["right"].sum()), int(better["unlabelled"].sum())),
+                "precision": shares[0] if is_told else None,
+                "cumulated_precision": shares[1] if is_told else None,
                 "samples": _sample(band["surface"].to_list(), drawn),
             }
         )
