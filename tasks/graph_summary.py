@@ -171,17 +171,18 @@ def _conflicts(graph: Artifact, entities: pl.DataFrame, samples: int, seed: int)
 def _degrees(entities: pl.DataFrame) -> dict[str, Any]:
     """How many entities have 0, 1, 2 to 3, 4 to 7 … triples, and the degrees at some shares of the entities."""
     degree = entities["degree"]
-    bins = int(degree.max() or 0).bit_length() + 1  # type: ignore[arg-type]
+    most = int(degree.max() or 0)  # type: ignore[arg-type]
+    bins = most.bit_length() + 1
     counts = {
         name: np.bincount([int(value).bit_length() for value in entities[name].to_list()], minlength=bins).tolist()
         for name in ("degree", "head_of", "tail_of")
     }
-    quantiles = {f"{share:.0%}": int(degree.quantile(share, "lower") or 0) for share in QUANTILES}
     return {
         "bins": [0, *(1 << power for power in range(bins - 1))],
         **counts,
         "mean": round(float(degree.mean() or 0), 3),  # type: ignore[arg-type]
-        "quantiles": {**quantiles, "100%": int(degree.max() or 0)},  # type: ignore[arg-type]
+        "quantiles": {f"{share:.0%}": int(degree.quantile(share, "lower") or 0) for share in QUANTILES},
+        "most": most,
     }
 
 
@@ -189,23 +190,21 @@ def _hubs(graph: Artifact, entities: pl.DataFrame, top: int) -> list[dict[str, A
     """The most connected entities, with the relation that each has most and the end that it is of."""
     hubs = entities.sort(pl.col("degree"), pl.col("entity_id"), descending=[True, False]).head(top)
     hubs = hubs.filter(pl.col("degree") > 0)
-    ids = hubs.lazy().select("entity_id")
-    around = [
-        graph.scan("kg_triples")
-        .join(ids, left_on=end, right_on="entity_id", how="semi")
-        .group_by(pl.col(end).alias("entity_id"), "relation")
-        .agg(triples=pl.len())
-        .with_columns(direction=pl.lit(direction))
-        for end, direction in (("head", 1), ("tail", -1))
-    ]
-    main = (
-        pl.concat(around)
-        .collect(engine="streaming")
-        .sort("entity_id", "triples", "relation", "direction", descending=[False, True, False, True])
-        .unique("entity_id", keep="first", maintain_order=True)
+    main = pl.concat(
+        [_around(graph, hubs["entity_id"], end, direction) for end, direction in (("head", 1), ("tail", -1))]
+    )
+    main = main.sort("entity_id", "triples", "relation", "direction", descending=[False, True, False, True]).unique(
+        "entity_id", keep="first", maintain_order=True
     )
     shown = hubs.join(main, on="entity_id", maintain_order="left")
     return shown.select("name", "type", "degree", "head_of", "tail_of", "relation", "direction", "triples").to_dicts()
+
+
+def _around(graph: Artifact, ids: pl.Series, end: str, direction: int) -> pl.DataFrame:
+    """(entity_id, relation, triples, direction): triples that have one of the entities at this end."""
+    own = graph.scan("kg_triples").filter(pl.col(end).is_in(ids.implode())).group_by(end, "relation")
+    counted = own.agg(triples=pl.len()).collect(engine="streaming").rename({end: "entity_id"})
+    return counted.with_columns(direction=pl.lit(direction))
 
 
 def _neighbours(artifact: Artifact, entities: pl.DataFrame, samples: int, seed: int) -> dict[str, Any]:
@@ -276,7 +275,7 @@ def batches(artifact: Artifact, table: str, columns: Sequence[str]) -> Iterator[
     """Rows of a table in order, some at a time, none first; one part of these columns is in memory."""
     yield pl.DataFrame(TABLES[table].empty_table()).select(columns)
     for part in artifact.parts(table):
-        yield from pl.DataFrame(part.read(list(columns))).iter_slices(ROWS_AT_ONCE)
+        yield from map(pl.DataFrame, part.read(list(columns)).to_batches(ROWS_AT_ONCE))
 
 
 def draw(frames: Iterable[pl.DataFrame], by: Sequence[str], count: int, seed: int) -> pl.DataFrame:

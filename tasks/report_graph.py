@@ -21,6 +21,9 @@ from tasks.pages import add_report, render
 
 TEMPLATE = Path(__file__).with_name("report_graph.html.j2")
 
+SHOWN_RELATIONS = 30
+"""The most frequent relations; the others, often hundreds, are folded away."""
+
 
 class ReportGraphParams(StageParams):
     """What stands at the head of the page, and how much is shown."""
@@ -46,7 +49,8 @@ def report_graph(inputs: Mapping[str, Artifact], params: ReportGraphParams, out:
         UserError: an artifact lacks a table, or `segments` is not what was linked.
     """
     summary = summarise(inputs, params.samples, params.top, params.seed)
-    page = render(TEMPLATE, title=params.title, charts=_charts(summary["degrees"]), **summary)
+    charts = _charts(summary["degrees"])
+    page = render(TEMPLATE, title=params.title, charts=charts, shown_relations=SHOWN_RELATIONS, **summary)
     add_report(out.build, page, summary, type_table(summary))
 
 
