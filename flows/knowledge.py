@@ -12,6 +12,7 @@ from flows.preset import load_preset
 from tasks.embed_graph import embed_graph
 from tasks.link import EntityFrequenciesParams, entity_frequencies, link
 from tasks.neighbours import neighbours
+from tasks.report_graph import report_graph
 from tasks.runner import stage_runner
 
 
@@ -49,11 +50,13 @@ def knowledge(
     requested = read_request(graphs)
     with stage_runner() as run:
         graph = fused(run, recipe, requested, types, relations)
-        run(neighbours, recipe.neighbours, graph=graph)
+        found = {"graph": graph, "neighbours": run(neighbours, recipe.neighbours, graph=graph)}
         documents = last(collect_documents(run, recipe, corpus, benchmarks))
-        segments = cut_segments(run, recipe, documents, dictionary)
-        mentions = run(link, recipe.link, segments=segments, entities=graph)
-        run(entity_frequencies, EntityFrequenciesParams(), links=mentions)
+        found["segments"] = cut_segments(run, recipe, documents, dictionary)
+        found["mentions"] = run(link, recipe.link, segments=found["segments"], entities=graph)
+        frequencies = EntityFrequenciesParams()
+        found["entity_frequencies"] = run(entity_frequencies, frequencies, links=found["mentions"])
         if vectors:
-            run(embed_graph, recipe.embed, graph=graph)
+            found["embeddings"] = run(embed_graph, recipe.embed, graph=graph)
+        run(report_graph, recipe.report_graph, **found)
     return str(graph.path)

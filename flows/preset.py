@@ -29,6 +29,7 @@ from tasks.render_articles import RenderParams
 from tasks.repeated_lines import RepeatedLinesParams
 from tasks.report_corpus import ReportParams
 from tasks.report_entities import ReportEntitiesParams
+from tasks.report_graph import ReportGraphParams
 from tasks.report_vocabulary import ReportVocabularyParams
 from tasks.run_spec import Cluster
 from tasks.segment import SegmentParams
@@ -62,6 +63,7 @@ class Preset(BaseModel):
     neighbours: NeighbourParams = Field(default_factory=NeighbourParams)
     embed: EmbedParams = Field(default_factory=EmbedParams)
     link: LinkParams = Field(default_factory=LinkParams)
+    report_graph: ReportGraphParams = Field(default_factory=ReportGraphParams)
     phrases: PhrasesParams = Field(default_factory=PhrasesParams)
     phrase_segments: PhraseSegmentsParams = Field(default_factory=PhraseSegmentsParams)
     entities: EntitiesParams = Field(default_factory=EntitiesParams)

@@ -89,6 +89,7 @@ def test_graphs_are_fused_ranked_embedded_and_linked(
         best.setdefault(ids[row["entity_id"]], set()).add(ids[row["neighbour_id"]])
     assert best["急性阑尾炎"] == {"腹痛", "头孢曲松"}
     assert latest(tmp_path, "kg_embeddings").rows("kg_entity_vectors") == 15
+    assert "急性阑尾炎" in latest(tmp_path, "report_graph").read_file("report.html").decode()
     counts = {ids[row["entity_id"]]: row for row in latest(tmp_path, "entity_frequencies").to_table().to_pylist()}
     assert all(counts[disease]["documents"] == 24 for disease in DISEASES)
 
