@@ -215,9 +215,30 @@ def test_alignments_and_conflicts_are_counted_and_shown(store: ArtifactStore) ->
         {
             "entity": "糖尿病",
             "claims": [{"value": "<i>", "sources": ["丙"]}, {"value": "disease", "sources": ["甲", "乙"]}],
+            "more": 0,
         }
     ]
     assert {sample["entity"] for sample in summary["conflicts"][1]["samples"]} == {"高血压", HOSTILE}
+
+
+def test_of_many_values_the_first_are_shown(store: ArtifactStore) -> None:
+    claims = [("d1", "value", "传染性", f"值{number:02}", ["甲"]) for number in range(20)]
+    graph = tables_of(store, kg_entities=ENTITIES, kg_triples=TRIPLES, kg_conflicts=claims)
+    artifact = report(store, {"graph": graph})
+    (sample,) = summary_of(artifact)["conflicts"][0]["samples"]
+    assert [claim["value"] for claim in sample["claims"]] == [f"值{number:02}" for number in range(8)]
+    assert sample["more"] == 12 and "and 12 more" in page_of(artifact)
+
+
+def test_a_mention_inside_an_identifier_is_not_shown(store: ArtifactStore) -> None:
+    graph = tables_of(store, kg_entities=[("m", "zhangsan", (), ""), ("s", "头痛", (), "")], kg_triples=[])
+    texts = documents_artifact(store, ["联系zhangsan@example.com，头痛。"])
+    mentions = do(store, link, LinkParams(), documents=texts, entities=graph)
+    assert mentions.rows("mentions") == 2
+    artifact = report(store, {"graph": graph, "mentions": mentions, "segments": texts})
+    samples = summary_of(artifact)["linking"]["corpus"]["samples"]
+    assert [row["surface"] for row in samples] == ["头痛"]
+    assert "zhangsan@" not in page_of(artifact)
 
 
 @pytest.mark.parametrize("given_frequencies", [False, True])
