@@ -189,6 +189,8 @@ def test_the_figures_of_the_graph_can_be_counted_by_hand(store: ArtifactStore) -
         "direction": 1,
         "triples": 3,
     }
+    headache = next(row for row in summary["hubs"] if row["name"] == "头痛")
+    assert (headache["head_of"], headache["tail_of"], headache["relation"], headache["direction"]) == (0, 2, "症状", -1)
     assert json.loads(artifact.read_file("table.json"))[0] == {
         "type": "disease",
         "entities": 2,
@@ -305,6 +307,17 @@ def test_neighbours_are_shown_with_their_triples(store: ArtifactStore) -> None:
             ends = (sample["name"], one["neighbour"])
             head, tail = ends if one["direction"] == 1 else ends[::-1]
             assert (head, one["relation"], tail) in triples
+
+
+def test_neighbours_are_those_of_entities_that_occur_where_any_does(store: ArtifactStore) -> None:
+    graph = graph_of(store)
+    inputs = {"graph": graph, "neighbours": do(store, neighbours, NeighbourParams(k=3), graph=graph)}
+    shown = summary_of(report(store, inputs))["neighbours"]
+    assert (shown["in_corpus"], {row["name"] for row in shown["samples"]}) == (False, {"糖尿病", "高血压"})
+    texts = documents_artifact(store, ["高血压，头痛。"])
+    inputs["mentions"] = do(store, link, LinkParams(), documents=texts, entities=graph)
+    shown = summary_of(report(store, inputs))["neighbours"]
+    assert (shown["in_corpus"], {row["name"] for row in shown["samples"]}) == (True, {"高血压"})
 
 
 def test_the_vectors_are_those_of_the_best_look(store: ArtifactStore) -> None:
