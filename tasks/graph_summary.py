@@ -21,6 +21,9 @@ from tasks.linking_summary import entity_counts, linking
 NAME = 60
 """Characters of a name; a graph's longest are whole sentences."""
 
+CLAIMS = 8
+"""Values that are shown of one conflict."""
+
 ROWS_AT_ONCE = 1 << 18
 """Rows among which samples are drawn at a time."""
 
@@ -163,7 +166,7 @@ def _conflicts(graph: Artifact, entities: pl.DataFrame, samples: int, seed: int)
         .collect(engine="streaming")
         .sort(*key, pl.col("claim").struct.field("value"))
         .group_by(key, maintain_order=True)
-        .agg(claims="claim")
+        .agg(claims=pl.col("claim").head(CLAIMS), more=(pl.len().cast(pl.Int64) - CLAIMS).clip(lower_bound=0))
     )
     return _with_samples(counted, with_names(stated, entities, "entity"), ["kind", "relation"])
 

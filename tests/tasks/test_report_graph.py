@@ -189,6 +189,8 @@ def test_the_figures_of_the_graph_can_be_counted_by_hand(store: ArtifactStore) -
         "direction": 1,
         "triples": 3,
     }
+    headache = next(row for row in summary["hubs"] if row["name"] == "头痛")
+    assert (headache["head_of"], headache["tail_of"], headache["relation"], headache["direction"]) == (0, 2, "症状", -1)
     assert json.loads(artifact.read_file("table.json"))[0] == {
         "type": "disease",
         "entities": 2,
@@ -215,9 +217,30 @@ def test_alignments_and_conflicts_are_counted_and_shown(store: ArtifactStore) ->
         {
             "entity": "糖尿病",
             "claims": [{"value": "<i>", "sources": ["丙"]}, {"value": "disease", "sources": ["甲", "乙"]}],
+            "more": 0,
         }
     ]
     assert {sample["entity"] for sample in summary["conflicts"][1]["samples"]} == {"高血压", HOSTILE}
+
+
+def test_of_many_values_the_first_are_shown(store: ArtifactStore) -> None:
+    claims = [("d1", "value", "传染性", f"值{number:02}", ["甲"]) for number in range(20)]
+    graph = tables_of(store, kg_entities=ENTITIES, kg_triples=TRIPLES, kg_conflicts=claims)
+    artifact = report(store, {"graph": graph})
+    (sample,) = summary_of(artifact)["conflicts"][0]["samples"]
+    assert [claim["value"] for claim in sample["claims"]] == [f"值{number:02}" for number in range(8)]
+    assert sample["more"] == 12 and "and 12 more" in page_of(artifact)
+
+
+def test_a_mention_inside_an_identifier_is_not_shown(store: ArtifactStore) -> None:
+    graph = tables_of(store, kg_entities=[("m", "zhangsan", (), ""), ("s", "头痛", (), "")], kg_triples=[])
+    texts = documents_artifact(store, ["联系zhangsan@example.com，头痛。"])
+    mentions = do(store, link, LinkParams(), documents=texts, entities=graph)
+    assert mentions.rows("mentions") == 2
+    artifact = report(store, {"graph": graph, "mentions": mentions, "segments": texts})
+    samples = summary_of(artifact)["linking"]["corpus"]["samples"]
+    assert [row["surface"] for row in samples] == ["头痛"]
+    assert "zhangsan@" not in page_of(artifact)
 
 
 @pytest.mark.parametrize("given_frequencies", [False, True])
@@ -284,6 +307,17 @@ def test_neighbours_are_shown_with_their_triples(store: ArtifactStore) -> None:
             ends = (sample["name"], one["neighbour"])
             head, tail = ends if one["direction"] == 1 else ends[::-1]
             assert (head, one["relation"], tail) in triples
+
+
+def test_neighbours_are_those_of_entities_that_occur_where_any_does(store: ArtifactStore) -> None:
+    graph = graph_of(store)
+    inputs = {"graph": graph, "neighbours": do(store, neighbours, NeighbourParams(k=3), graph=graph)}
+    shown = summary_of(report(store, inputs))["neighbours"]
+    assert (shown["in_corpus"], {row["name"] for row in shown["samples"]}) == (False, {"糖尿病", "高血压"})
+    texts = documents_artifact(store, ["高血压，头痛。"])
+    inputs["mentions"] = do(store, link, LinkParams(), documents=texts, entities=graph)
+    shown = summary_of(report(store, inputs))["neighbours"]
+    assert (shown["in_corpus"], {row["name"] for row in shown["samples"]}) == (True, {"高血压"})
 
 
 def test_the_vectors_are_those_of_the_best_look(store: ArtifactStore) -> None:
