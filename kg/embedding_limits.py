@@ -19,8 +19,3 @@ def unit_rows(rows: Tensor) -> Tensor:
 def short_rows(rows: Tensor) -> Tensor:
     """Rows longer than 1 shortened to 1; the others as they are."""
     return rows / torch.linalg.vector_norm(rows, dim=-1, keepdim=True).clamp(min=1)
-
-
-def random_unit_rows(count: int, dim: int, generator: torch.Generator) -> Tensor:
-    """(count, dim) float32 directions, each as likely as any other."""
-    return unit_rows(torch.randn(count, dim, generator=generator))

@@ -1,6 +1,8 @@
 """TransE (Bordes et al. 2013, "Translating Embeddings for Modeling Multi-relational Data"): h + r ≈ t.
 
-Here it gives TransR its first vectors, as Lin et al. 2015 (section 4.3) do.
+Here it gives TransR its first vectors, as Lin et al. 2015 (section 4.3) do. So its vectors obey the limits of TransR,
+‖h‖, ‖r‖, ‖t‖ ≤ 1, from the start: Bordes et al. hold entities at length 1 and let relations grow, and a relation that
+has grown beyond 1 would lose, where TransR begins, what TransE has learned.
 
 Shape legend: E entities, R relations, D width.
 """
@@ -15,21 +17,22 @@ from torch import Tensor, nn
 
 from kg.embedding_batches import TrainingBatch
 from kg.embedding_gradients import RowGradient
-from kg.embedding_limits import Limit, random_unit_rows, unit_rows
+from kg.embedding_limits import Limit, short_rows
 from kg.embedding_loss import MarginLoss, PlacedBatch
+from kg.embedding_start import first_entities, first_relations
 
 
 class TransE(nn.Module):
-    """Entities (E, D) and relations (R, D), random unit vectors at first, a function of the seed."""
+    """Entities (E, D) and relations (R, D), float32; at first those of kg/embedding_start.py, by the seed."""
 
-    limits: Mapping[str, Limit] = {"entities": unit_rows}
-    """What holds after each step: entities have length 1 (Bordes et al., Algorithm 1)."""
+    limits: Mapping[str, Limit] = {"entities": short_rows, "relations": short_rows}
+    """What holds after each step: neither entities nor relations are longer than 1."""
 
     def __init__(self, num_entities: int, num_relations: int, dim: int, *, seed: int = 0) -> None:
         super().__init__()
         generator = torch.Generator().manual_seed(seed)
-        self.entities = nn.Parameter(random_unit_rows(num_entities, dim, generator))
-        self.relations = nn.Parameter(random_unit_rows(num_relations, dim, generator))
+        self.entities = nn.Parameter(first_entities(num_entities, dim, generator))
+        self.relations = nn.Parameter(first_relations(num_relations, dim, generator))
 
     def distance(self, h: Tensor, r: Tensor, t: Tensor) -> Tensor:
         """‖h + r − t‖₂ for int64 numbers of equal shape; differentiable."""

@@ -23,16 +23,17 @@ from torch import Tensor, nn
 
 from kg.embedding_batches import TrainingBatch
 from kg.embedding_gradients import RowGradient, sum_rows
-from kg.embedding_limits import Limit, random_unit_rows, short_rows
+from kg.embedding_limits import Limit, short_rows
 from kg.embedding_loss import MarginLoss, PlacedBatch
+from kg.embedding_start import first_entities, first_relations
 from kg.transe import TransE, touched_rows
 
 
 class TransR(nn.Module):
     """Entities (E, D), relations (R, K) and projections (R, D, K), float32.
 
-    At first entities and relations are random unit vectors, a function of the seed, and projections the identity
-    (cut, or filled up with zeros, where the widths differ), with which TransR is TransE.
+    At first entities and relations are those of kg/embedding_start.py, a function of the seed, and projections the
+    identity (cut, or filled up with zeros, where the widths differ), with which TransR is TransE.
 
     Memory: 4 bytes × (E·D + R·K + R·D·K).
 
@@ -58,14 +59,17 @@ class TransR(nn.Module):
                 raise ValueError(f"{name} is {size}; it must be at least 1")
         generator = torch.Generator().manual_seed(seed)
         identity = torch.eye(entity_dim, relation_dim)
-        self.entities = nn.Parameter(random_unit_rows(num_entities, entity_dim, generator))
-        self.relations = nn.Parameter(random_unit_rows(num_relations, relation_dim, generator))
+        self.entities = nn.Parameter(first_entities(num_entities, entity_dim, generator))
+        self.relations = nn.Parameter(first_relations(num_relations, relation_dim, generator))
         self.projections = nn.Parameter(identity.repeat(num_relations, 1, 1))
 
     @classmethod
     @torch.no_grad()
     def from_transe(cls, transe: TransE, relation_dim: int) -> TransR:
-        """Begins where a TransE ended (section 4.3 of the paper); its relations are cut, or filled up with zeros."""
+        """Begins where a TransE ended (section 4.3 of the paper); its relations are cut, or filled up with zeros.
+
+        Where they are not cut and the TransE keeps to its limits, every distance is the TransE's own.
+        """
         (num_entities, dim), num_relations = transe.entities.shape, len(transe.relations)
         model = cls(num_entities, num_relations, dim, relation_dim).to(transe.entities.device)
         model.entities.copy_(short_rows(transe.entities))

@@ -88,7 +88,7 @@ class EmbeddingRun(BaseModel):
 
 @stage(
     name="kg_embeddings",
-    version=1,
+    version=2,
     params=EmbedParams,
     tables=("kg_entity_vectors", "kg_relation_vectors", "metrics"),
     unit="epoch",

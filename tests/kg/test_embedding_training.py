@@ -64,6 +64,16 @@ def test_a_rule_is_learned() -> None:
     assert model.relations.norm(dim=1).max() <= 1 + 1e-6
 
 
+def test_transr_begins_with_all_that_transe_has_learned() -> None:
+    """At a rate that would make relations longer than 1, were they free."""
+    transe = TransE(40, 3, 16)
+    train_embedding(transe, GRAPH, config(epochs=40, learning_rate=0.3, patience=0))
+    assert transe.relations.norm(dim=1).max().item() == pytest.approx(1)
+    model = TransR.from_transe(transe, 20)
+    h, r, t = (torch.from_numpy(column) for column in vars(GRAPH.held_out).values())
+    torch.testing.assert_close(model.distance(h, r, t), transe.distance(h, r, t))
+
+
 def test_real_triples_are_learned(shared_data: Path) -> None:
     """CMeKG among its 300 most named entities: held-out facts come far nearer to the top than with random vectors."""
     table = pyarrow.parquet.read_table(shared_data / "kg_cmekg" / "triples.parquet")

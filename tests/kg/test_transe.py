@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from kg.embedding_start import ENTITY_LENGTH
 from kg.transe import TransE
 from tests.kg.embedding_graphs import plain_distance, randomised
 
@@ -18,15 +19,16 @@ def test_score_is_the_formula() -> None:
     assert by_points.item() == pytest.approx(-expected[0])
 
 
-def test_first_weights_are_unit_vectors_and_a_function_of_the_seed() -> None:
+def test_first_weights_have_their_lengths_and_are_a_function_of_the_seed() -> None:
     one, same, other = TransE(6, 3, 5, seed=1), TransE(6, 3, 5, seed=1), TransE(6, 3, 5, seed=2)
+    lengths = {"entities": ENTITY_LENGTH, "relations": 1.0}
     for name, table in one.named_parameters():
-        torch.testing.assert_close(table.norm(dim=1), torch.ones(len(table)))
+        assert table.norm(dim=1).tolist() == pytest.approx([lengths[name]] * len(table))
         assert torch.equal(table, same.get_parameter(name))
         assert not torch.equal(table, other.get_parameter(name))
 
 
-def test_limits_hold_entities_at_length_one() -> None:
-    limited = TransE(2, 1, 3).limits["entities"](torch.tensor([[3.0, 0, 4], [0, 0, 0.5], [0, 0, 0]]))
-    assert limited.tolist() == [pytest.approx([0.6, 0, 0.8]), pytest.approx([0, 0, 1]), [0, 0, 0]]
-    assert "relations" not in TransE.limits
+@pytest.mark.parametrize("table", ["entities", "relations"])
+def test_limits_shorten_what_is_longer_than_one(table: str) -> None:
+    limited = TransE.limits[table](torch.tensor([[3.0, 0, 4], [0, 0, 0.5], [0, 0, 0]]))
+    assert limited.tolist() == [pytest.approx([0.6, 0, 0.8]), [0, 0, 0.5], [0, 0, 0]]

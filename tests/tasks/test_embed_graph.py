@@ -15,14 +15,18 @@ from pydantic import ValidationError
 from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
 from infra.stage import run
+from kg.graph import KnowledgeGraph
 from tasks import embed_graph as stage_module
 from tasks.embed_graph import EmbedParams, embed_graph, number_graph
+from tasks.fuse_graphs import FuseGraphsParams, fuse_graphs
+from tasks.raw_input import RawInput
+from tasks.read_graph import ReadGraphParams, read_graph
 from tasks.run_spec import Cluster
 
 
 @dataclass(frozen=True)
 class GivenGraph:
-    """Stands for the artifact of a fused graph."""
+    """Stands for the artifact of a graph that our stages would not write: rows in disorder, repeated or astray."""
 
     entities: tuple[str, ...]
     triples: tuple[tuple[str, str, str], ...]
@@ -36,12 +40,19 @@ class GivenGraph:
         return pa.table(dict(zip(("head", "relation", "tail"), map(list, columns), strict=True)))
 
 
-def drugs() -> GivenGraph:
-    """30 drugs of 3 classes; a class has its own indication, side effect and route. One entity stands alone."""
+@pytest.fixture(scope="module")
+def drugs(tmp_path_factory: pytest.TempPathFactory) -> Artifact:
+    """30 drugs of 3 classes, read and fused by the real stages; a class has its own indication, side effect and route.
+    One entity has another name and nothing else.
+    """
+    folder = tmp_path_factory.mktemp("drugs")
     relations = ("适应症", "不良反应", "给药途径")
-    triples = [(f"药{n:02}", relation, f"{relation}{n % 3}") for n in range(30) for relation in relations]
-    entities = {end for head, _, tail in triples for end in (head, tail)} | {"孤"}
-    return GivenGraph(tuple(sorted(entities, reverse=True)), tuple(triples))
+    triples = [f"药{n:02},{relation},{relation}{n % 3}" for n in range(30) for relation in relations]
+    (folder / "drugs.csv").write_text("\n".join(["head,relation,tail", *triples, "孤,别称,独"]), encoding="utf-8")
+    store = ArtifactStore(folder / "store")
+    given = {"graph": RawInput(folder / "drugs.csv")}
+    read = run(read_graph, store, ReadGraphParams(source="drugs"), given).artifact
+    return run(fuse_graphs, store, FuseGraphsParams(), {"drugs": read}).artifact
 
 
 def params(workers: int = 1, **changes: Any) -> EmbedParams:
@@ -60,8 +71,8 @@ def params(workers: int = 1, **changes: Any) -> EmbedParams:
     return EmbedParams(**{**settings, **changes})
 
 
-def embedded(store: ArtifactStore, given: Any = None, **changes: Any) -> Artifact:
-    return run(embed_graph, store, params(**changes), {"graph": given or drugs()}).artifact
+def embedded(store: ArtifactStore, given: Any, **changes: Any) -> Artifact:
+    return run(embed_graph, store, params(**changes), {"graph": given}).artifact
 
 
 def vectors(artifact: Artifact) -> dict[str, np.ndarray]:
@@ -81,14 +92,15 @@ def same(one: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray]) -> bool
     return one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in one)
 
 
-def test_every_id_has_its_vector(store: ArtifactStore) -> None:
-    artifact = embedded(store)
+def test_every_id_has_its_vector(store: ArtifactStore, drugs: Artifact) -> None:
+    artifact = embedded(store, drugs)
+    graph = KnowledgeGraph.from_tables(drugs.to_table("kg_entities"), drugs.to_table("kg_triples"))
     ids = artifact.to_table("kg_entity_vectors")["entity_id"].to_pylist()
-    assert ids == sorted(drugs().entities)
+    assert ids == graph.entity_ids
     relations = artifact.to_table("kg_relation_vectors")["relation"].to_pylist()
-    assert relations == sorted({relation for _, relation, _ in drugs().triples})
+    assert relations == graph.relation_names
     found = vectors(artifact)
-    assert found["药07"].shape == (8,)
+    assert found[graph.entity_ids[graph.names.index("药07")]].shape == (8,)
     assert found["r:适应症"].shape == (6,)
     assert found["M:适应症"].shape == (48,)
     assert max(np.linalg.norm(found[entity]) for entity in ids) <= 1 + 1e-6
@@ -100,15 +112,15 @@ def test_every_id_has_its_vector(store: ArtifactStore) -> None:
     assert list(figures(artifact, "transr_mrr")) == [36, 48, 60]
 
 
-def test_the_vectors_are_those_that_were_best(store: ArtifactStore) -> None:
+def test_the_vectors_are_those_that_were_best(store: ArtifactStore, drugs: Artifact) -> None:
     """Ranking the held-out triples by the exported vectors gives the best MRR of the curve."""
     from kg.embedding_known import KnownTriples
     from kg.embedding_split import hold_out
     from kg.link_prediction import filtered_ranks, rank_figures
     from kg.transr import TransR
 
-    artifact = embedded(store, epochs=12, learning_rate=0.3)
-    entity_ids, relations, triples = number_graph(drugs())  # type: ignore[arg-type]
+    artifact = embedded(store, drugs, epochs=12, learning_rate=0.3)
+    entity_ids, relations, triples = number_graph(drugs)
     held = triples.take(hold_out(triples, 8, seed=42))
     found = vectors(artifact)
     model = TransR(len(entity_ids), len(relations), 8, 6)
@@ -125,10 +137,10 @@ def test_the_vectors_are_those_that_were_best(store: ArtifactStore) -> None:
 
 @pytest.mark.parametrize("saves", [2, 7])
 def test_a_killed_stage_resumes_to_the_same_bits(
-    store: ArtifactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, saves: int
+    store: ArtifactStore, drugs: Artifact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, saves: int
 ) -> None:
     """Killed in TransE, and in TransR."""
-    whole = embedded(store)
+    whole = embedded(store, drugs)
     other = ArtifactStore(tmp_path / "other")
     real, done = stage_module.save_state, []
 
@@ -140,18 +152,18 @@ def test_a_killed_stage_resumes_to_the_same_bits(
 
     monkeypatch.setattr(stage_module, "save_state", save_and_die)
     with pytest.raises(KeyboardInterrupt):
-        embedded(other)
+        embedded(other, drugs)
     monkeypatch.setattr(stage_module, "save_state", real)
-    resumed = embedded(other)
+    resumed = embedded(other, drugs)
     assert same(vectors(whole), vectors(resumed))
     for name in ("transe_loss", "transr_loss", "transr_mrr"):
         assert figures(whole, name) == figures(resumed, name)
 
 
 @pytest.mark.ray
-def test_two_workers_are_one(store: ArtifactStore, tmp_path: Path) -> None:
-    one = embedded(store)
-    two = embedded(ArtifactStore(tmp_path / "other"), workers=2)
+def test_two_workers_are_one(store: ArtifactStore, drugs: Artifact, tmp_path: Path) -> None:
+    one = embedded(store, drugs)
+    two = embedded(ArtifactStore(tmp_path / "other"), drugs, workers=2)
     assert one.fingerprint == two.fingerprint
     left, right = vectors(one), vectors(two)
     assert left.keys() == right.keys()
@@ -160,14 +172,16 @@ def test_two_workers_are_one(store: ArtifactStore, tmp_path: Path) -> None:
     assert figures(one, "transr_loss") == pytest.approx(figures(two, "transr_loss"), abs=1e-5)
 
 
-def test_the_order_and_repeats_of_rows_do_not_matter(store: ArtifactStore, tmp_path: Path) -> None:
-    given = drugs()
-    shuffled = GivenGraph(given.entities[::-1], given.triples[::-1] + given.triples[:5])
-    assert same(vectors(embedded(store)), vectors(embedded(ArtifactStore(tmp_path / "other"), shuffled)))
+def test_the_order_and_repeats_of_rows_do_not_matter(store: ArtifactStore, drugs: Artifact, tmp_path: Path) -> None:
+    entities = tuple(drugs.to_table("kg_entities")["entity_id"].to_pylist())
+    rows = drugs.to_table("kg_triples").select(["head", "relation", "tail"]).to_pylist()
+    triples = tuple(tuple(row.values()) for row in rows)
+    shuffled = GivenGraph(entities[::-1], triples[::-1] + triples[:5])
+    assert same(vectors(embedded(store, drugs)), vectors(embedded(ArtifactStore(tmp_path / "other"), shuffled)))
 
 
-def test_without_transe_and_held_out_triples(store: ArtifactStore) -> None:
-    artifact = embedded(store, transe_epochs=0, held_out=0)
+def test_without_transe_and_held_out_triples(store: ArtifactStore, drugs: Artifact) -> None:
+    artifact = embedded(store, drugs, transe_epochs=0, held_out=0)
     assert list(figures(artifact, "transr_loss")) == [6 * epoch for epoch in range(1, 7)]
     assert not figures(artifact, "transr_mrr")
     assert artifact.manifest.counters["held_out"] == 0
@@ -194,8 +208,8 @@ def test_impossible_settings_are_told() -> None:
         params(entity_dimm=5)
 
 
-def test_speed_settings_do_not_change_the_fingerprint() -> None:
-    given = {"graph": drugs()}
+def test_speed_settings_do_not_change_the_fingerprint(drugs: Artifact) -> None:
+    given = {"graph": drugs}
     one = embed_graph.fingerprint(params(), given)
     assert one == embed_graph.fingerprint(params(workers=2, checkpoint_every=7), given)
     assert one != embed_graph.fingerprint(params(margin=2.0), given)
