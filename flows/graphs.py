@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -37,6 +38,11 @@ def read_request(graphs: Graphs | None) -> dict[str, tuple[ReadGraphParams, dict
         UserError: a graph has an unknown key or a value that cannot be, names no path, or is not there.
     """
     return {name: _request(name, dict(given)) for name, given in (_installed() if graphs is None else graphs).items()}
+
+
+def check_tables(types: str | None, relations: str | None) -> None:
+    """Read the tables of types and relations before any work is done; raises `UserError` where one has a fault."""
+    vocabularies.Vocabulary.read(*(None if table is None else Path(table) for table in (types, relations)))
 
 
 def fused(

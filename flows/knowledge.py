@@ -7,7 +7,7 @@ from typing import Any
 from prefect import flow
 
 from flows.corpus import check_inputs, collect_documents, cut_segments, last
-from flows.graphs import Graphs, fused, read_request
+from flows.graphs import Graphs, check_tables, fused, read_request
 from flows.preset import load_preset
 from tasks.embed_graph import embed_graph
 from tasks.link import EntityFrequenciesParams, entity_frequencies, link
@@ -48,6 +48,7 @@ def knowledge(
     recipe = load_preset(preset, overrides)
     check_inputs(corpus, benchmarks, dictionary, types, relations)
     requested = read_request(graphs)
+    check_tables(types, relations)
     with stage_runner() as run:
         graph = fused(run, recipe, requested, types, relations)
         found = {"graph": graph, "neighbours": run(neighbours, recipe.neighbours, graph=graph)}

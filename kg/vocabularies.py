@@ -82,7 +82,7 @@ def read_table(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:
     try:
         frame = pl.read_csv(path, infer_schema=False)
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise UserError(f"{path} cannot be read as CSV in UTF-8: {error}.") from error
+        raise UserError(f"{path} cannot be read as CSV in UTF-8: {str(error).splitlines()[0]}.") from error
     missing = [column for column in columns if column not in frame.columns]
     if missing:
         raise UserError(f"{path} lacks the columns {missing}. Its first line must name {', '.join(columns)}.")

@@ -136,6 +136,16 @@ def test_faulty_requests_are_told_before_the_work(graphs: dict[str, dict[str, An
             flow.fn(graphs=graphs)
 
 
+def test_a_faulty_table_is_told_before_the_work(graphs: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+    table = tmp_path / "types.csv"
+    table.write_text("source,type,name\n,disease,Disease\n,disease,Illness\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"types\.csv, row 3: disease of source '' stands twice"):
+        knowledge.fn(graphs=graphs, types=str(table))
+    table.write_text("a\n1,2,3\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"types\.csv cannot be read as CSV"):
+        knowledge.fn(graphs=graphs, types=str(table))
+
+
 def test_without_a_request_the_installed_graphs_are_read() -> None:
     if importlib.util.find_spec(cmekg.PACKAGE) is None:
         pytest.skip("PyCMeKG is not installed")
