@@ -11,13 +11,6 @@ from infra import schemas
 from infra.artifacts import Artifact, ArtifactStore
 from infra.stage import Output, StageParams, run, stage
 
-COLUMNS = {"entity_id": pa.string(), "type": pa.string()}
-TABLES = {
-    "kg_entities": {**COLUMNS, "name": pa.string(), "aliases": pa.list_(pa.field("element", pa.string(), False))},
-    "entities": {**COLUMNS, "surface": pa.string(), "frequency": pa.int64()},
-}
-"""The columns that linking reads, which stand in for a table that infra/schemas.py does not know yet."""
-
 
 class RowsParams(StageParams):
     table: str
@@ -26,9 +19,6 @@ class RowsParams(StageParams):
 
 def entities_artifact(store: ArtifactStore, rows: Sequence[Mapping[str, Any]], table: str = "kg_entities") -> Artifact:
     """An artifact of entities; what a row does not say is empty."""
-    if table not in schemas.TABLES:
-        fields = [pa.field(name, kind, nullable=False) for name, kind in TABLES[table].items()]
-        schemas.TABLES[table] = pa.schema(fields)  # type: ignore[index]
     schema = schemas.TABLES[table]
     empty = {field.name: _empty(field.type) for field in schema}
 
