@@ -35,13 +35,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks.near_duplicates import real_texts
 from benchmarks.pages import cpu_name, publish
 from infra.artifacts import Artifact, ArtifactStore
+from infra.batching import CHARACTERS_AT_ONCE
 from infra.builds import BuildPlace, PartWriter
 from infra.stage import Output, StageParams, run, stage
 from infra.usage import measure_usage
 from models import character_table
 from models.corpus_tokenizer import CorpusTokenizer, corpus_tokenizer
 from models.tokenizer import build_tokenizer
-from tasks.batching import CHARACTERS_AT_ONCE
 from tasks.documents import make_document
 from tasks.encode import EncodeParams, encode_part
 from tasks.segment import SegmentParams, segment_part

@@ -39,11 +39,11 @@ import pyarrow.parquet as pq
 from benchmarks.encode import sample
 from benchmarks.near_duplicates import real_texts
 from benchmarks.pages import cpu_name, publish, table
+from infra.batching import CHARACTERS_AT_ONCE as SMALL_BATCH
+from infra.batching import batches_of
 from kg import surface_forms
 from kg.linking import EntityLinker
 from kg.surface_trie import SurfaceTrie
-from tasks.batching import CHARACTERS_AT_ONCE as SMALL_BATCH
-from tasks.batching import batches_of
 from tasks.link import CHARACTERS_AT_ONCE
 
 ROUNDS = 5

@@ -25,7 +25,7 @@ sys.path.insert(0, str(REPOSITORY))
 
 from benchmarks.near_duplicates import corpus  # noqa: E402
 from benchmarks.pages import cpu_name, publish, table  # noqa: E402
-from tasks.batching import batches_of  # noqa: E402
+from infra.batching import batches_of  # noqa: E402
 from tasks.words import Engine, word_lengths  # noqa: E402
 
 ROUNDS = 3

@@ -11,11 +11,13 @@ from __future__ import annotations
 import functools
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import polars as pl
+
+from infra.batching import batches_of
 
 STOP_WORDS_FILE = Path(__file__).with_name("stop_words.txt")
 
@@ -144,21 +146,8 @@ def count_occurrences(texts: Iterable[str], surfaces: Iterable[str]) -> Counter[
     patterns = sorted(set(surfaces) - {""})
     if not patterns:
         return counts
-    for batch in _batches(texts):
+    for batch in batches_of(texts, CHARACTERS_AT_ONCE):
         found = pl.Series(batch, dtype=pl.String).str.extract_many(patterns, overlapping=True)
         tallied = found.explode().drop_nulls().value_counts()
         counts.update(dict(tallied.iter_rows()))
     return counts
-
-
-def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
-    batch: list[str] = []
-    size = 0
-    for text in texts:
-        batch.append(text)
-        size += len(text)
-        if size >= CHARACTERS_AT_ONCE:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch

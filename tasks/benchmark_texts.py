@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from infra.batching import batches_of
 from infra.errors import UserError
-from tasks.batching import batches_of
 from tasks.corpus_plan import whole_files
 from tasks.plain_form import plain_forms
 from tasks.raw_input import RawInput

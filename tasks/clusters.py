@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from tasks.batching import batches_of
+from infra.batching import batches_of
 from tasks.shingles import jaccard, shingle
 
 ANCHORS = 8

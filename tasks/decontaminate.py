@@ -31,9 +31,9 @@ import pyarrow as pa
 from pydantic import Field
 
 from infra.artifacts import Artifact, Part
+from infra.batching import batches_of
 from infra.builds import PartWriter
 from infra.stage import Output, StageParams, stage
-from tasks.batching import batches_of
 from tasks.benchmark_texts import read_benchmarks
 from tasks.documents import document_id
 from tasks.ngrams import NgramIndex

@@ -27,13 +27,13 @@ from pydantic import Field
 
 from infra import schemas
 from infra.artifacts import Artifact, Part
+from infra.batching import CHARACTERS_AT_ONCE
 from infra.builds import PartWriter
 from infra.errors import UserError
 from infra.stage import Output, StageParams, stage
 from kg.linking import EntityLinker
 from models.corpus_tokenizer import CorpusTokenizer, EncodedTexts, corpus_tokenizer
 from models.tokenizer import SPECIAL_TOKENS
-from tasks.batching import CHARACTERS_AT_ONCE
 from tasks.documents import share_of
 from tasks.link import TypePriors, entity_linker, id_array
 

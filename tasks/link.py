@@ -22,11 +22,11 @@ from pydantic import Field
 
 from infra import schemas
 from infra.artifacts import Artifact, ArtifactStore, Part
+from infra.batching import batches_of
 from infra.builds import PartWriter
 from infra.errors import UserError
 from infra.stage import Output, StageParams, stage
 from kg.linking import EntityLinker, Mentions
-from tasks.batching import batches_of
 
 CHARACTERS_AT_ONCE = 1 << 20
 """Linking has a cost for each batch that fewer characters would feel."""

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from tasks.batching import batches_of
+from infra.batching import batches_of
 from tasks.candidates import ends, pairs_of_keys, promising_pairs
 from tasks.clusters import verified_clusters
 from tasks.comparable_batch import comparables

@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.tree import DecisionTreeClassifier
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +44,8 @@ def qualities(features: np.ndarray, positive: np.ndarray, unlabelled: np.ndarray
     Raises:
         ValueError: there are no positives, or none that may stand for negatives.
     """
+    from sklearn.tree import DecisionTreeClassifier  # a second that only runs of this engine should wait for
+
     good, pool = np.flatnonzero(positive), np.flatnonzero(unlabelled)
     if not len(good) or not len(pool):
         raise ValueError(f"{len(good):,} positives and {len(pool):,} unlabelled candidates: both are needed")

@@ -25,11 +25,11 @@ import numpy as np
 from pydantic import Field
 
 from infra.artifacts import Artifact
+from infra.batching import batches_of
 from infra.errors import UserError
 from infra.stage import Output, StageParams, stage
 from tasks import autophrase_files as files
 from tasks.autophrase_program import TRAIN, clear_working_folders, locate, run_program, working_folder
-from tasks.batching import batches_of
 from tasks.phrase_classifier import Bagging, qualities
 from tasks.phrase_corpus import MAX_WORDS, SEGMENT_END, chosen_share, is_chosen, stream_of, words_in
 from tasks.phrase_features import features_of, word_facts

@@ -22,9 +22,9 @@ import polars as pl
 from pydantic import Field
 
 from infra.artifacts import Artifact, Part
+from infra.batching import batches_of
 from infra.builds import PartWriter
 from infra.stage import Output, StageParams, run, stage
-from tasks.batching import batches_of
 from tasks.comparable import key_of
 from tasks.comparable_batch import comparables
 from tasks.documents import document_id

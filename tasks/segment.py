@@ -22,11 +22,11 @@ from pydantic import Field, model_validator
 
 from infra import schemas
 from infra.artifacts import Part
+from infra.batching import batches_of
 from infra.builds import PartWriter
 from infra.errors import UserError
 from infra.stage import Output, StageParams, stage
 from models.corpus_tokenizer import CorpusTokenizer, corpus_tokenizer
-from tasks.batching import batches_of
 from tasks.sentences import Cost, CountedCost, Span, cut
 from tasks.units import count_units, unit_costs
 from tasks.words import Engine, read_terms, segment_words, word_lengths

@@ -18,9 +18,9 @@ from pydantic import Field
 
 from infra import schemas
 from infra.artifacts import Artifact, Part
+from infra.batching import batches_of
 from infra.builds import PartWriter
 from infra.stage import Output, StageParams, stage
-from tasks.batching import batches_of
 from tasks.comparable import key_of
 from tasks.comparable_batch import comparables
 from tasks.number_keys import number_keys

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tasks.batching import batches_of
+from infra.batching import batches_of
 from tasks.characters import BLOCK, Kind, all_counts, codes_of, han_of
 from tasks.clean_profile import CleanProfile
 from tasks.language import is_kept, tell_language

@@ -17,8 +17,8 @@ import regex
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 from infra.artifacts import Artifact
+from infra.batching import batches_of
 from models.tokenizer import MAX_WORD, SPECIAL_TOKENS, normalise
-from tasks.batching import batches_of
 from tasks.vocabulary_examples import draw_examples
 from tasks.words import words_of
 

@@ -18,8 +18,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import regex
 
+from infra.batching import batches_of
 from models.tokenizer import WORD, normalise, split_words
-from tasks.batching import batches_of
 
 CHARACTERS_AT_ONCE = 1 << 20
 """Characters of a batch; a longer text is a batch of its own."""
