@@ -40,7 +40,7 @@ class _Text(NamedTuple):
     """What the figures of every vocabulary are divided by."""
 
     words: int
-    """rjieba's, blanks left out."""
+    """jieba's, blanks left out."""
     characters: int
     """Those that are no blanks."""
     runs: Counter[str]
