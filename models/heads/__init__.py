@@ -1,0 +1,1 @@
+"""The heads of the downstream tasks."""
