@@ -50,12 +50,12 @@ def read_split(spec: TaskSpec, folder: str | Path, split: Split) -> SplitRecords
             records = [record for record in records if _drawn(record, DEV_OF_DEV)]
             origin += ", without the four fifths that serve as train"
     elif split == "dev" and "train" in given:
-        records, rejects = _load(spec, given["train"], "train")
-        records = [record for record in records if _drawn(record, DEV_OF_TRAIN)]
+        records = [record for record in _load(spec, given["train"], "train")[0] if _drawn(record, DEV_OF_TRAIN)]
+        rejects = []  # they are told with the split whose file it is
         origin = f"{given['train'].name}, a tenth of its train: there is no dev"
     elif split == "train" and "dev" in given:
-        records, rejects = _load(spec, given["dev"], "dev")
-        records = [record for record in records if not _drawn(record, DEV_OF_DEV)]
+        records = [record for record in _load(spec, given["dev"], "dev")[0] if not _drawn(record, DEV_OF_DEV)]
+        rejects = []
         origin = f"{given['dev'].name}, four fifths of its dev: there is no train"
     else:
         raise _missing(spec, Path(folder), split)
