@@ -6,8 +6,9 @@
 
 `speed`: BERT with 4 layers of 256, random weights, batches of 32. The Trainer in random order and grouped by length,
 each batch padded to its longest row, and ours in random order, unpadded, averaged weights included. For inference the
-text-classification pipeline (batches of 32; longest texts first, which spares it padding, and in the file's order)
-and ours; both begin with text. Sides take turns in one process. CPU seconds are all threads' together.
+text-classification pipeline (a text at a time, which is its default; batches of 32; the same with the longest texts
+first, which spares it padding) and ours; all begin with text. Sides take turns in one process. CPU seconds are all
+threads' together.
 
 `parity`: the same initial weights, data, recipe and seeds trained by both; the scores should differ by no more than
 seeds do.
@@ -182,23 +183,25 @@ def train_theirs(data: Data, rows: Sequence[int], strategy: str) -> Spent:
     return timed(len(rows), loop.train)
 
 
-def infer_ours(data: Data, rows: Sequence[int]) -> Spent:
+def infer_ours(data: Data, rows: Sequence[int], precision: str = "fp32") -> Spent:
     """From text to probabilities by models/inference.py."""
     model = our_model(data, 0)
-    return timed(len(rows), lambda: predict(model, as_examples(data, rows)))
+    return timed(len(rows), lambda: predict(model, as_examples(data, rows), precision=precision))
 
 
-def infer_theirs(data: Data, rows: Sequence[int], sort: bool) -> Spent:
+def infer_theirs(
+    data: Data, rows: Sequence[int], batch: int = BATCH, sort: bool = False, dtype: torch.dtype = torch.float32
+) -> Spent:
     """From text to probabilities by the pipeline."""
     sizes = electra_config(our_model(data, 0).encoder.config)
     del sizes["embedding_size"]
     config = transformers.BertConfig(**sizes, num_labels=data.num_labels)
-    model = transformers.BertForSequenceClassification(config).eval()
+    model = transformers.BertForSequenceClassification(config).eval().to(dtype)
     pipe = transformers.pipeline("text-classification", model=model, tokenizer=data.tokenizer, device="cpu")
     inputs = [dict(zip(("text", "text_pair"), data.texts[row], strict=False)) for row in rows]
     if sort:
         inputs.sort(key=lambda texts: -sum(map(len, texts.values())))
-    return timed(len(rows), lambda: list(pipe(inputs, batch_size=BATCH, truncation=True, max_length=MAX_TOKENS)))
+    return timed(len(rows), lambda: list(pipe(inputs, batch_size=batch, truncation=True, max_length=MAX_TOKENS)))
 
 
 def speed(options: argparse.Namespace) -> list[str]:
@@ -212,38 +215,43 @@ def speed(options: argparse.Namespace) -> list[str]:
         "ours, random order": lambda: train_ours(data, rows),
     }
     inference: dict[str, Callable[[], Spent]] = {
-        "pipeline, in order": lambda: infer_theirs(data, rows, sort=False),
-        "pipeline, sorted by length": lambda: infer_theirs(data, rows, sort=True),
+        "pipeline, a text at a time": lambda: infer_theirs(data, rows, batch=1),
+        "pipeline, batches": lambda: infer_theirs(data, rows),
+        "pipeline, batches, sorted": lambda: infer_theirs(data, rows, sort=True),
+        "pipeline, batches, sorted, bf16": lambda: infer_theirs(data, rows, sort=True, dtype=torch.bfloat16),
         "ours": lambda: infer_ours(data, rows),
+        "ours, bf16": lambda: infer_ours(data, rows, "bf16"),
     }
     page = [
         f"# Fine-tuning and inference, {options.data.stem}, {datetime.date.today()}",
         "",
-        f"{len(rows):,} rows, tokens a row: median {statistics.median(lengths):.0f}, "
-        f"mean {statistics.mean(lengths):.1f}, at most {max(lengths)}; BERT 4 x 256, vocabulary {len(data.tokenizer):,}, batch {BATCH}, float32, "
-        f"{torch.get_num_threads()} thread(s). {environment()} Medians over {options.rounds} rounds in turns, one row "
-        "of a table after the other. CPU seconds are the measure: other work on the machine disturbs wall time.",
+        f"{len(rows):,} rows, tokens a row: median {statistics.median(lengths):.0f}, mean {np.mean(lengths):.1f}, at "
+        f"most {max(lengths)}; BERT 4 x 256, vocabulary {len(data.tokenizer):,}, batch {BATCH}, float32 where nothing "
+        f"else is said, {torch.get_num_threads()} thread(s). {environment()} Medians over {options.rounds} rounds, the "
+        "sides in turns. Ratios are of CPU seconds: other work on the machine disturbs wall time.",
         "",
     ]
-    for title, sides in (("Fine-tuning", training), ("Inference", inference)):
+    parts = (("Fine-tuning", training, "Trainer, grouped by length"), ("Inference", inference, "pipeline, batches"))
+    for title, sides, baseline in parts:
         found: dict[str, list[Spent]] = {name: [] for name in sides}
         for _ in range(options.rounds):
             for name, side in sides.items():
                 found[name].append(side())
                 print(f"# {name}: {found[name][-1]}", file=sys.stderr, flush=True)
-        page += rates(title, found)
+        page += rates(title, found, baseline)
     return page
 
 
-def rates(title: str, found: dict[str, list[Spent]]) -> list[str]:
-    """A table of sequences a second, and how ours, the last side, compares."""
+def rates(title: str, found: dict[str, list[Spent]], baseline: str) -> list[str]:
+    """A table of sequences a second, each side also as a multiple of the baseline."""
     by_cpu = {name: statistics.median(s.examples / s.cpu for s in spent) for name, spent in found.items()}
     by_wall = {name: statistics.median(s.examples / s.wall for s in spent) for name, spent in found.items()}
-    ours = list(found)[-1]
     rows = [
-        [name, f"{by_cpu[name]:,.0f}", f"{by_wall[name]:,.0f}", f"{by_cpu[ours] / by_cpu[name]:.2f}"] for name in found
+        [name, f"{by_cpu[name]:,.0f}", f"{by_wall[name]:,.0f}", f"{by_cpu[name] / by_cpu[baseline]:.2f}"]
+        for name in found
     ]
-    return [f"## {title}", "", *table([title, "sequences / CPU s", "sequences / s", "ours to it"], rows), ""]
+    head = [title.lower(), "sequences / CPU s", "sequences / s", f"to *{baseline}*"]
+    return [f"## {title}", "", *table(head, rows), ""]
 
 
 def parity(options: argparse.Namespace) -> list[str]:

@@ -61,9 +61,9 @@ def _attend_first(
     weights_TH = _segment_softmax(scores_TH, owner_T, sequences)
     if layer.training:
         weights_TH = dropout(weights_TH, layer.config.attention_dropout, layout, noise)
-    mixed_THC = weights_TH.to(value_THC.dtype)[:, :, None] * value_THC
+    mixed_THC = weights_TH[:, :, None] * value_THC  # float32, as are the sums
     out_SHC = mixed_THC.new_zeros(query_SHC.shape).index_add(0, owner_T, mixed_THC)
-    return out_SHC.flatten(1)
+    return out_SHC.flatten(1).to(value_THC.dtype)
 
 
 def _segment_softmax(scores_TH: Tensor, owner_T: Tensor, sequences: int) -> Tensor:
