@@ -24,6 +24,7 @@ import statistics
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -46,18 +47,9 @@ from models.objectives.ehealth_config import EHealthConfig
 from models.optimisation import clip_gradients, make_optimizer
 
 VOCABULARY = 21_128
-PRESETS: dict[str, dict[str, Any]] = {
-    "tiny": {"hidden_size": 192, "num_layers": 3, "num_heads": 3, "intermediate_size": 768},
-    "small": {
-        "hidden_size": 256,
-        "num_layers": 12,
-        "num_heads": 4,
-        "intermediate_size": 1024,
-        "embedding_size": 128,
-        "generator_divisor": 4,
-    },
-    "base": {},
-}
+PRESETS = {"tiny": "ehealth-tiny", "small": "ehealth-small", "base": "ehealth", "large": "ehealth-large"}
+"""Names here, and the files of flows/presets/ whose model they are."""
+PRESET_FOLDER = Path(__file__).parents[1] / "flows" / "presets"
 # fmt: off
 LENGTHS = (
     34, 35, 37, 42, 47, 52, 57, 62, 66, 71, 76, 80, 84, 88, 93, 97, 102, 107, 112, 117, 122, 128, 133, 139, 146,
@@ -74,6 +66,13 @@ longest are half padding.
 
 PEAKS = {"H200": 989e12, "H100": 989e12, "A100": 312e12}
 """Dense bf16 FLOP/s by the makers' data sheets, for devices whose name holds the key."""
+
+
+def preset_model(name: str) -> dict[str, Any]:
+    """The section `model` of a preset, with a vocabulary of `VOCABULARY`."""
+    with (PRESET_FOLDER / f"{PRESETS[name]}.toml").open("rb") as file:
+        model: dict[str, Any] = tomllib.load(file)["model"]
+    return {"vocab_size": VOCABULARY} | model
 
 
 class PlainEHealth(nn.Module):
