@@ -14,9 +14,10 @@ from torch import Tensor
 from models.encoder import Encoder, EncoderConfig
 
 WORD_TABLE = "embeddings.word_embeddings.weight"
+POSITION_TABLE = "embeddings.position_embeddings.weight"
 _EMBEDDINGS = {
     "word.weight": WORD_TABLE,
-    "position.weight": "embeddings.position_embeddings.weight",
+    "position.weight": POSITION_TABLE,
     "token_type.weight": "embeddings.token_type_embeddings.weight",
     "norm.weight": "embeddings.LayerNorm.weight",
     "norm.bias": "embeddings.LayerNorm.bias",
