@@ -256,7 +256,8 @@ class EHealth(nn.Module):
         if self.mts_dense is not None:
             hidden_RE = self.mts_dense(hidden_RE)
         table = self.discriminator.embeddings.word
-        return torch.bmm(table(candidates_RK).float(), hidden_RE.float()[:, :, None])[:, :, 0]
+        with torch.autocast(hidden_TD.device.type, enabled=False):  # Eq. 5's product in float32
+            return torch.bmm(table(candidates_RK).float(), hidden_RE.float()[:, :, None])[:, :, 0]
 
     def _compare(self, hidden_TD: Tensor, batch: MaskedBatch) -> tuple[Tensor | None, Tensor | None]:
         """Each view here against all views on all ranks: logits (S, G) and the partner's index (S,) (Eq. 7)."""
@@ -268,7 +269,8 @@ class EHealth(nn.Module):
         unit_SD = F.normalize(first_SD.float(), dim=1)
         unit_GD, start = gather_with_gradient(unit_SD)
         own_S = start + torch.arange(len(unit_SD), device=unit_SD.device)
-        logits_SG = (unit_SD @ unit_GD.t()) / self.config.csp_temperature
+        with torch.autocast(hidden_TD.device.type, enabled=False):  # bfloat16's cosines would all be equal at first
+            logits_SG = (unit_SD @ unit_GD.t()) / self.config.csp_temperature
         # A row's views stand next to each other, and every rank holds an even number: 0 with 1, 2 with 3, ...
         partners_S = own_S ^ 1
         return logits_SG.scatter(1, own_S[:, None], -torch.inf), partners_S

@@ -43,6 +43,12 @@ class EHealthConfig:
     csp_temperature: float = 0.07
     csp_projection: bool = False
     """A dense layer on [CLS] before Eq. 7."""
+    vocab_multiple: int = 1
+    """Fill the word table up to a multiple of this inside; 64 suits matrix units. See `EncoderConfig`."""
+    checkpoint_activations: bool = False
+    """Compute activations again in the backward pass in place of keeping them. See `EncoderConfig`."""
+    compile_layers: bool = False
+    """Let torch.compile fuse parts of the layers. See `EncoderConfig`."""
 
     def __post_init__(self) -> None:
         self._check_generator()
@@ -107,4 +113,7 @@ class EHealthConfig:
             attention_dropout=self.attention_dropout,
             layer_norm_eps=self.layer_norm_eps,
             initializer_range=self.initializer_range,
+            vocab_multiple=self.vocab_multiple,
+            checkpoint_activations=self.checkpoint_activations,
+            compile_layers=self.compile_layers,
         )
