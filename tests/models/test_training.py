@@ -49,7 +49,7 @@ def test_a_resumed_run_ends_with_the_same_bits(store: ArtifactStore, tmp_path: P
     config = TrainingConfig(**training())
     states: dict[int, dict[str, Any]] = {}
 
-    def keep(step: int, state: Any) -> None:
+    def keep(step: int, state: Any, held_out: Any) -> None:
         folder = tmp_path / str(step)
         folder.mkdir(exist_ok=True)
         save_state(state, folder)
@@ -72,7 +72,7 @@ from tests.models.test_training import build, streams
 from tests.synthetic import training
 torch.use_deterministic_algorithms(True)
 folder, die_after = Path(sys.argv[2]), int(sys.argv[3])
-def save(step, state):
+def save(step, state, held_out):
     temporary = folder / "new"
     temporary.mkdir(exist_ok=True)
     save_state(state, temporary)
@@ -126,7 +126,7 @@ def test_loss_that_is_not_finite_stops_the_run(store: ArtifactStore) -> None:
     objective = build()
     with torch.no_grad():
         objective.generator_head.bias.fill_(np.nan)
-    with pytest.raises(FloatingPointError, match=r"step 1: .*mlm nan.*last checkpoint is intact"):
+    with pytest.raises(FloatingPointError, match=r"step 11: .*mlm nan.*11 of the last 11.*last checkpoint is intact"):
         train(objective, examples, held_out, TrainingConfig(**training()))
 
 
