@@ -81,7 +81,8 @@ def restore(objective: Any, optimizer: torch.optim.Optimizer, state: Mapping[str
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     moments = {
         index: {
-            name: sharded_like(value, parameters[index]) if isinstance(value, Tensor) else value
+            # A copy: the optimiser would go on in the tensors that it is handed, and change the caller's state.
+            name: sharded_like(value.clone(), parameters[index]) if isinstance(value, Tensor) else value
             for name, value in kept.items()
         }
         for index, kept in state["optimizer"]["state"].items()
