@@ -38,6 +38,8 @@ from models.objectives.ehealth_config import EHealthConfig
 from models.randomness import SequenceNoise, Stream, seed_device
 
 VIEWS = 2
+SPEED_ONLY = frozenset({"checkpoint_activations", "compile_layers"})
+"""Settings that change speed and memory alone: a run may go on with others."""
 
 
 class ReplacedTokenHead(nn.Module):
@@ -199,7 +201,8 @@ class EHealth(nn.Module):
 
     def identity(self) -> dict[str, Any]:
         """What decides this objective's weights and losses, as plain values: a checkpoint carries it."""
-        return {"objective": "ehealth"} | asdict(self.config)
+        settings = {name: value for name, value in asdict(self.config).items() if name not in SPEED_ONLY}
+        return {"objective": "ehealth"} | settings
 
     @torch.no_grad()
     def metrics(self, batch: MaskedBatch, share: Share | None = None) -> dict[str, Tensor]:

@@ -1,5 +1,6 @@
 """Two processes compute what one would: dropout, sampling, micro-batches, sharded weights and checkpoints included."""
 
+import math
 import os
 import subprocess
 import sys
@@ -158,6 +159,13 @@ def test_a_checkpoint_goes_on_in_another_way_and_on_another_number_of_workers(
     }
     assert_same_run(found[0]["resumed"][parallel], rest)  # from DDP's checkpoint
     assert_same_run(run_alone(job, found[0]["runs"][parallel]["states"][2]), rest)  # from two workers to one
+
+
+def test_all_workers_skip_a_step_that_is_bad_on_one(found: list[dict[str, Any]]) -> None:
+    first, second = (f["poisoned"] for f in found)
+    assert [place for place in first["curves"] if place[1] == "skipped"] == [(2, "skipped")]
+    assert first["states"][4]["skipped"]["steps"] == [2] and math.isfinite(first["curves"][4, "train"]["loss"])
+    assert all(torch.equal(second["weights"][name], value) for name, value in first["weights"].items())
 
 
 def test_a_world_of_one_needs_no_process_group() -> None:

@@ -31,6 +31,7 @@ def main(rank: int, rendezvous: str, given: str, found: str) -> None:
         "gathered": gathering(rank),
         "runs": {name: run(job, settings, rank, None) for name, settings in job["runs"].items()},
     }
+    out["poisoned"] = run(job | {"poisoned": rank == 1}, job["runs"]["ddp"], rank, None)
     first = out["runs"]["ddp"]["states"].get(2) if rank == 0 else None
     handed = [first]
     dist.broadcast_object_list(handed)
@@ -82,6 +83,8 @@ def run(job: dict[str, Any], settings: dict[str, Any], rank: int, state: dict[st
     """Curves and states of a whole run on two workers."""
     objective = build("ehealth", job["config"])
     objective.load_state_dict(job["state"])
+    if job.get("poisoned"):
+        poison(objective, step=1)
     curves: dict[tuple[int, str], dict[str, float]] = {}
     states: dict[int, Any] = {}
 
@@ -102,7 +105,19 @@ def run(job: dict[str, Any], settings: dict[str, Any], rank: int, state: dict[st
         report=report,
         save=save,
     )
-    return {"curves": curves, "states": states if rank == 0 else {}}
+    weights = {name: value.clone() for name, value in objective.state_dict().items() if type(value) is torch.Tensor}
+    return {"curves": curves, "states": states if rank == 0 else {}, "weights": weights}
+
+
+def poison(objective: Any, step: int) -> None:
+    """Make the loss of one step, counted from 0, infinite."""
+    forward = objective.forward
+
+    def poisoned(batch: Any, share: Any = None) -> Any:
+        values = forward(batch, share)
+        return {**values, "loss": values["loss"] * float("inf")} if batch.step == step else values
+
+    objective.forward = poisoned
 
 
 if __name__ == "__main__":
