@@ -174,6 +174,8 @@ def _step_batches(
     objective: Any, examples: ExampleStream, config: TrainingConfig, worker: Worker, progress: Progress
 ) -> Iterator[_StepBatch]:
     """The batches of all steps still to do, masked and packed, on the CPU."""
+    if worker.device.type == "cuda":
+        torch.cuda.set_device(worker.device)  # of the background thread, which would pin memory for the first GPU
     position = progress.position
     for step in range(progress.step, config.steps):
         batch = read_global_batch(

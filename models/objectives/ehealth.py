@@ -165,10 +165,11 @@ class EHealth(nn.Module):
         """A first pass over this rank's micro-batches of one global batch: the `Share` of each. All ranks must call it.
 
         Costs one forward pass without a graph; of the generator alone where CSP is off or compares within micro-batches
-        only. Memory is that of one micro-batch without a graph, and the (S, D) [CLS] vectors of all.
+        only; none where MTS is off as well. Memory is that of one micro-batch without a graph, and the (S, D) [CLS]
+        vectors of all.
         """
         replaced, units = [], []
-        for batch in batches:
+        for batch in batches if self._compares_all_views or self.config.mts_weight else ():
             result = self._run(batch, self._compares_all_views)
             replaced.append(result.replaced_M)
             units.append(result.unit_SD)
