@@ -49,6 +49,12 @@ class EHealthConfig:
     """Compute activations again in the backward pass in place of keeping them. See `EncoderConfig`."""
     compile_layers: bool = False
     """Let torch.compile fuse parts of the layers. See `EncoderConfig`."""
+    csp_across_micro_batches: bool = True
+    """Whether Eq. 7 compares the views of the whole global batch, over all workers and micro-batches, as the paper does
+    (a batch cut into micro-batches then costs a second forward pass: gradient caching). False: a view is compared with
+    those of its own micro-batch on its own worker only: cheaper, another loss than the paper's, with fewer candidates,
+    and one that depends on the number of workers and on training.micro_batch_size.
+    """
 
     def __post_init__(self) -> None:
         self._check_generator()
