@@ -8,6 +8,7 @@ neither Ray nor Prefect: it is handed a worker's place among the workers and cal
 from __future__ import annotations
 
 import contextlib
+import copy
 import difflib
 import math
 import time
@@ -102,8 +103,9 @@ class Worker:
 
 Report = Callable[[int, str, Mapping[str, float]], None]
 """Takes the step, the split (train or held_out) and figures by name. Called on rank 0 only."""
-Save = Callable[[int, Mapping[str, Any] | None], None]
-"""Takes the step and the state to keep. Called on every rank; the state is None on all but rank 0."""
+Save = Callable[[int, Mapping[str, Any] | None, Mapping[str, float]], None]
+"""Takes the step, the state to keep, and the newest held-out figures. Called on every rank; the state, a snapshot in
+CPU memory, is None on all but rank 0."""
 
 
 def train(
@@ -115,7 +117,7 @@ def train(
     worker: Worker | None = None,
     state: Mapping[str, Any] | None = None,
     report: Report = lambda step, split, figures: None,
-    save: Save = lambda step, state: None,
+    save: Save = lambda step, state, figures: None,
 ) -> None:
     """Train `objective` (an `nn.Module` that is an `Objective`) in place, from `state` where one is given.
 
@@ -134,6 +136,7 @@ def train(
     first = _restore(objective, optimizer, state)
     model = DistributedDataParallel(objective) if worker.world_size > 1 else objective
     meter = _Meter()
+    held: dict[str, float] = {}
     for step in range(first, config.steps):
         objective.train()
         rate = learning_rate_at(
@@ -163,7 +166,7 @@ def train(
                 report(done, "held_out", held)
         if done % config.checkpoint_every == 0 or done == config.steps:
             with meter.paused():
-                save(done, _state(objective, optimizer, done) if worker.rank == 0 else None)
+                save(done, _state(objective, optimizer, done) if worker.rank == 0 else None, held)
 
 
 @torch.no_grad()
@@ -205,7 +208,7 @@ def load_state(folder: Path) -> dict[str, Any]:
 
 
 def _state(objective: nn.Module, optimizer: torch.optim.Optimizer, step: int) -> dict[str, Any]:
-    return {"step": step, "model": objective.state_dict(), "optimizer": optimizer.state_dict()}
+    return copy.deepcopy({"step": step, "model": objective.state_dict(), "optimizer": optimizer.state_dict()})
 
 
 def _restore(objective: nn.Module, optimizer: torch.optim.Optimizer, state: Mapping[str, Any] | None) -> int:

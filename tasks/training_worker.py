@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
+import fsspec
 import ray.train
+import ray.train.collective
 import ray.train.torch
 import torch
-from ray.train import Checkpoint
+from ray.train import UserCallback
 
 from infra.artifacts import ArtifactStore
 from infra.errors import UserError
 from models import objectives
 from models.allocator import keep_freed_memory
 from models.reader import ExampleStream
-from models.training import Worker, load_state, save_state, train
-from tasks.metrics_log import MetricsLog
-from tasks.run_spec import RunSpec
+from models.training import Report, Worker, train
+from tasks.checkpoints import BackgroundWriter, Checkpoints
+from tasks.metrics_log import MetricsLog, TensorBoardLog
+from tasks.run_spec import RunResult, RunSpec
 
 
 def train_worker(config: dict[str, Any]) -> None:
-    """The function Ray Train runs on every worker; `config` is a `RunSpec` as a mapping."""
+    """The function Ray Train runs on every worker; `config` is a `RunSpec` as a mapping, with nothing left open."""
     spec = RunSpec.model_validate(config)
     context = ray.train.get_context()
     worker = Worker(
@@ -36,8 +37,8 @@ def train_worker(config: dict[str, Any]) -> None:
     if artifact is None:
         raise UserError(f"{spec.store} holds no encoded examples {spec.examples}; is it shared with this node?")
     objective = objectives.build(spec.objective, spec.model)
-    state = _last_state()
-    report = MetricsLog(spec.metrics_path, state["step"] if state else 0) if worker.rank == 0 else _ignore
+    state = _last_state(spec, worker)
+    saver = Saver(spec, worker)
     train(
         objective,
         ExampleStream(artifact.parts("examples"), spec.config.seed),
@@ -45,35 +46,88 @@ def train_worker(config: dict[str, Any]) -> None:
         spec.config,
         worker=worker,
         state=state,
-        report=report,
-        save=_save,
+        report=_reporter(spec, state["step"] if state else 0) if worker.rank == 0 else _ignore,
+        save=saver,
     )
+    saver.finish()
+
+
+class Saver:
+    """Writes checkpoints beside the training, the last one before it returns; only the first worker has any."""
+
+    def __init__(self, spec: RunSpec, worker: Worker) -> None:
+        self._spec = spec
+        self._worker = worker
+        self._checkpoints = Checkpoints(spec.storage, spec.name)
+        self._writer = BackgroundWriter()
+
+    def __call__(self, step: int, state: Mapping[str, Any] | None, figures: Mapping[str, float]) -> None:
+        """Begin to write a snapshot; `figures` are the newest on held-out text."""
+        if state is not None:
+            self._writer.start(self._write, step, state, figures)
+            if step == self._spec.config.steps:
+                self._writer.wait()
+
+    def finish(self) -> None:
+        """Wait for what is still being written, then say in `result.json` that the run is done."""
+        self._writer.wait()
+        if self._worker.rank == 0:
+            result = RunResult(
+                workers=self._worker.world_size,
+                cpus_per_worker=self._spec.cpus_per_worker or 1,
+                gpu=self._worker.device.type == "cuda",
+            )
+            with fsspec.open(self._spec.result_path, "wb") as file:
+                file.write(result.model_dump_json().encode())
+
+    def _write(self, step: int, state: Mapping[str, Any], figures: Mapping[str, float]) -> None:
+        cluster = self._spec.cluster
+        self._checkpoints.write(step, state, figures)
+        self._checkpoints.prune(cluster.keep_checkpoints, cluster.keep_best, cluster.best_by)
+
+
+class GiveUpOnUserErrors(UserCallback):
+    """Ends a run whose worker met something that starting it again does not mend: a full disk, a missing part."""
+
+    def after_exception(self, run_context: Any, worker_exceptions: dict[int, Exception]) -> None:
+        """Raise the first such error in Ray Train's controller, which then gives up."""
+        for error in worker_exceptions.values():
+            cause = getattr(error, "_base_exc", error)
+            if isinstance(cause, UserError | FloatingPointError):
+                raise cause
 
 
 def _make_deterministic(spec: RunSpec, worker: Worker) -> None:
-    torch.set_num_threads(spec.cpus_per_worker)
+    torch.set_num_threads(spec.cpus_per_worker or 1)
     torch.manual_seed(spec.config.seed)
     if worker.device.type == "cpu":
         torch.use_deterministic_algorithms(True)
         keep_freed_memory()
 
 
-def _last_state() -> dict[str, Any] | None:
-    checkpoint = ray.train.get_checkpoint()
-    if checkpoint is None:
+def _last_state(spec: RunSpec, worker: Worker) -> dict[str, Any] | None:
+    """The newest state that the first worker can read; the others read the same, whatever they see."""
+    checkpoints = Checkpoints(spec.storage, spec.name)
+    found = None
+    if worker.rank == 0:
+        checkpoints.sweep()
+        found = checkpoints.newest()
+    step = ray.train.collective.broadcast_from_rank_zero(found[0].step if found else -1)
+    if step < 0:
         return None
-    with checkpoint.as_directory() as folder:
-        return load_state(Path(folder))
+    return found[1] if found else checkpoints.load(checkpoints.at(step))
 
 
-def _save(step: int, state: Mapping[str, Any] | None) -> None:
-    # Every rank has to report, only the first has something to keep. Ray copies the folder before it returns.
-    with tempfile.TemporaryDirectory(prefix="yiwen-checkpoint-") as folder:
-        checkpoint = None
-        if state is not None:
-            save_state(state, Path(folder))
-            checkpoint = Checkpoint.from_directory(folder)
-        ray.train.report({"step": step}, checkpoint=checkpoint, checkpoint_dir_name=f"step-{step:09d}")
+def _reporter(spec: RunSpec, resumed_step: int) -> Report:
+    logs: list[Report] = [MetricsLog(spec.metrics_path, resumed_step)]
+    if spec.cluster.tensorboard:
+        logs.append(TensorBoardLog(spec.storage, resumed_step))
+
+    def report(step: int, split: str, figures: Mapping[str, float]) -> None:
+        for log in logs:
+            log(step, split, figures)
+
+    return report
 
 
 def _ignore(step: int, split: str, figures: Mapping[str, float]) -> None:

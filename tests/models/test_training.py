@@ -49,7 +49,7 @@ def test_a_resumed_run_ends_with_the_same_bits(store: ArtifactStore, tmp_path: P
     config = TrainingConfig(**training())
     states: dict[int, dict[str, Any]] = {}
 
-    def keep(step: int, state: Any) -> None:
+    def keep(step: int, state: Any, figures: Any) -> None:
         folder = tmp_path / str(step)
         folder.mkdir(exist_ok=True)
         save_state(state, folder)
@@ -72,7 +72,7 @@ from tests.models.test_training import build, streams
 from tests.synthetic import training
 torch.use_deterministic_algorithms(True)
 folder, die_after = Path(sys.argv[2]), int(sys.argv[3])
-def save(step, state):
+def save(step, state, figures):
     temporary = folder / "new"
     temporary.mkdir(exist_ok=True)
     save_state(state, temporary)

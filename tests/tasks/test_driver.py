@@ -18,7 +18,7 @@ from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
 from infra.settings import REPOSITORY
 from infra.stage import run
-from models.training import load_state
+from tasks.checkpoints import Checkpoints
 from tasks.model_card import held_out_figures
 from tasks.run_spec import Cluster, RunSpec
 from tasks.train import TrainParams, check_training, train
@@ -34,7 +34,7 @@ def params(workers: int = 1, **changes: Any) -> TrainParams:
     return TrainParams(objective="ehealth", model=DROPOUT_MODEL, training=training(**changes), cluster=cluster)
 
 
-def write_spec(folder: Path, inputs: dict[str, Artifact], store: ArtifactStore, name: str) -> RunSpec:
+def write_spec(folder: Path, inputs: dict[str, Artifact], store: ArtifactStore, name: str, **cluster: Any) -> RunSpec:
     spec = RunSpec(
         name=name,
         store=store.root,
@@ -46,15 +46,16 @@ def write_spec(folder: Path, inputs: dict[str, Artifact], store: ArtifactStore, 
         workers=1,
         cpus_per_worker=1,
         gpu=False,
-        max_failures=0,
+        cluster=Cluster(max_failures=0, **cluster),
     )
-    (folder / f"{name}.json").write_text(spec.model_dump_json())
+    Path(spec.storage).mkdir()
+    spec.write()
     return spec
 
 
 def start_driver(spec: RunSpec, folder: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-m", "tasks.driver", str(folder / f"{spec.name}.json"), "--quiet"],
+        [sys.executable, "-m", "tasks.driver", spec.run_path, "--quiet", "--with-parent"],
         cwd=REPOSITORY,
         stdin=subprocess.PIPE,
         stdout=(folder / f"{spec.name}.log").open("ab"),
@@ -69,7 +70,8 @@ def reached(spec: RunSpec, step: int) -> bool:
 
 
 def final_weights(spec: RunSpec) -> dict[str, torch.Tensor]:
-    return load_state(Path(json.loads(Path(spec.result_path).read_text())["checkpoint"]))["model"]
+    checkpoints = Checkpoints(spec.storage, spec.name)
+    return checkpoints.load(checkpoints.at(spec.config.steps))["model"]
 
 
 def test_one_and_two_workers_have_the_same_losses(store: ArtifactStore) -> None:

@@ -30,7 +30,6 @@ def spec(tmp_path: Path) -> RunSpec:
         workers=1,
         cpus_per_worker=1,
         gpu=False,
-        max_failures=0,
     )
 
 
