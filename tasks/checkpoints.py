@@ -198,6 +198,7 @@ class Checkpoints:
     def _remove(self, path: str) -> None:
         with contextlib.suppress(FileNotFoundError):
             self._filesystem.rm_file(posixpath.join(path, RECORD_FILE))  # no longer a checkpoint from here on
+        with contextlib.suppress(FileNotFoundError):
             self._filesystem.rm(path, recursive=True)
 
     @contextlib.contextmanager
