@@ -58,6 +58,27 @@ def run(spec: RunSpec) -> None:
             f"{spec.store} holds no encoded examples {spec.examples}. If a cluster trains, all its nodes must see "
             "YIWEN_HOME: a shared file system, or a URI such as s3://…."
         )
+    if spec.workers == 0:
+        _train_here(spec)
+    else:
+        _train_on_ray(spec)
+    if spec.result() is None:
+        raise RuntimeError(f"the training of run {spec.name} ended without a result")
+
+
+def _train_here(spec: RunSpec) -> None:
+    import torch
+
+    from models.training import Worker
+    from tasks.training_process import train_process
+
+    gpu = torch.cuda.is_available() if spec.gpu is None else spec.gpu
+    cpus = spec.cpus_per_worker or available_cores()
+    resolved = spec.model_copy(update={"cpus_per_worker": cpus, "gpu": gpu})
+    train_process(resolved, Worker(device=torch.device("cuda" if gpu else "cpu")))
+
+
+def _train_on_ray(spec: RunSpec) -> None:
     address = Settings.from_environment().ray_address
     start_ray(spec.most_workers * (spec.cpus_per_worker or _cores_of_one(spec)), address)
     try:
@@ -66,8 +87,6 @@ def run(spec: RunSpec) -> None:
         _fit(spec, placement)
     finally:
         stop_ray()
-    if spec.result() is None:
-        raise RuntimeError(f"Ray Train ended run {spec.name} without a result")
 
 
 def _fit(spec: RunSpec, placement: Placement) -> None:

@@ -21,7 +21,8 @@ class Cluster(BaseModel):
 
     workers: Workers = Field(
         default=1,
-        description="Training processes, or [fewest, most]; the global batch is shared among those that are there.",
+        description="Training processes, or [fewest, most]; the global batch is shared among those that are there. "
+        "0: the driver's own process, without Ray.",
     )
     cpus_per_worker: int | None = Field(
         default=None, ge=1, description="Cores of each; by default those of the machine or cluster shared out."
@@ -52,9 +53,9 @@ class Cluster(BaseModel):
             not isinstance(ends, list | tuple)
             or len(ends) != 2
             or any(not isinstance(end, int) or isinstance(end, bool) for end in ends)
-            or not 1 <= ends[0] <= ends[1]
+            or not (1 <= ends[0] <= ends[1] or value == 0)
         ):
-            raise ValueError("give a number of workers from 1, or [fewest, most]")
+            raise ValueError("give a number of workers, or [fewest, most] from 1 on")
         return value
 
     @property

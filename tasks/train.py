@@ -11,6 +11,7 @@ workers, never with the corpus.
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,9 +30,10 @@ from models import objectives
 from models.training import training_config
 from tasks.checkpoints import FOLDER, Checkpoints
 from tasks.curves import draw_curves
+from tasks.curves_page import curves_page
 from tasks.driver_child import run_child
 from tasks.driver_job import run_job
-from tasks.metrics_log import read_metrics
+from tasks.metrics_log import TensorBoardLog, read_metrics
 from tasks.run_spec import Cluster, RunSpec
 
 
@@ -144,6 +146,9 @@ def _keep_result(spec: RunSpec, out: Output) -> None:
                 checkpoints.copy(record, folder / FOLDER / f"step-{record.step:09d}")
         (folder / "run.json").write_text(ran.model_dump_json(indent=1), encoding="utf-8")
         draw_curves(entries, folder / "curves.png")
+        (folder / "report.html").write_text(curves_page(ran, entries), encoding="utf-8")
+        if spec.cluster.tensorboard:
+            shutil.copytree(Path(spec.storage, TensorBoardLog.FOLDER), folder / TensorBoardLog.FOLDER)
         out.build.add_folder(folder)
     out.count("steps", spec.config.steps)
     out.count("workers", result.workers)
