@@ -37,6 +37,8 @@ SECONDS_BETWEEN_LOOKS = 1.0
 PATIENCE_SECONDS = 300.0
 """How long an endpoint may stay silent while a job runs before we give up following it."""
 STOP_SECONDS = 60.0
+LOG_SECONDS = 10.0
+"""How long the last lines of a job that has ended may take to arrive."""
 LOG_BYTES = 16 * 2**20
 """Size at which the copy of a job's log is moved aside; one older piece is kept."""
 LINES_SHOWN = 30
@@ -149,7 +151,7 @@ class Job:
                 info = None
             look()
             if info is not None and info.status.is_terminal():
-                follower.join(REQUEST_SECONDS)
+                follower.join(LOG_SECONDS)
                 return info
             time.sleep(SECONDS_BETWEEN_LOOKS)
 

@@ -3,9 +3,10 @@
     <storage>/checkpoints/step-000000400/state.pt           what `models.training.load_state` reads
     <storage>/checkpoints/step-000000400/checkpoint.json    step, held-out figures, size and hash; written last
 
-A folder without `checkpoint.json`, or whose state does not match it, is no checkpoint: a kill at any moment leaves
-the ones before it as they were. Ray's own bookkeeping is not used: it binds a run to one version of Ray, keeps
-checkpoints by number or by score but not by both, and knows no way around a damaged one.
+A finished run, a `train` artifact, has its last checkpoint beside its curves instead. A folder without
+`checkpoint.json`, or whose state does not match it, is no checkpoint: a kill at any moment leaves the ones before it as
+they were. Ray's own bookkeeping is not used: it binds a run to one version of Ray, keeps checkpoints by number or by
+score but not by both, and knows no way around a damaged one.
 
 Time and memory grow with the model: one snapshot is written at a time.
 """
@@ -60,6 +61,7 @@ class Checkpoints:
 
     def __init__(self, storage: str, run: str) -> None:
         self._filesystem, path = fsspec.core.url_to_fs(storage)
+        self._root = path
         self._base = posixpath.join(path, FOLDER)
         self._run = run
         self._is_local = isinstance(self._filesystem, LocalFileSystem)
@@ -84,11 +86,11 @@ class Checkpoints:
         """The checkpoints that are there, in the order of their steps; their states are not read."""
         self._filesystem.invalidate_cache()
         try:
-            folders = self._filesystem.ls(self._base, detail=False)
+            names = self._filesystem.ls(self._base, detail=False)
         except FileNotFoundError:
-            return []
-        found = [self._read_record(folder) for folder in sorted(folders) if "/step-" in folder]
-        return [record for record in found if record is not None]
+            names = []
+        folders = [*sorted(name for name in names if "/step-" in name), self._root]
+        return [record for record in map(self._read_record, folders) if record is not None]
 
     def load(self, record: CheckpointRecord) -> dict[str, Any]:
         """The state of a checkpoint, checked against its record.
@@ -96,7 +98,7 @@ class Checkpoints:
         Raises:
             UserError: the state is missing, damaged, or no checkpoint of ours; the message names it.
         """
-        place = posixpath.join(self._path(record.step), CHECKPOINT_FILE)
+        place = posixpath.join(self._folder(record.step), CHECKPOINT_FILE)
         with self._local_copy(place) as folder:
             _check(folder / CHECKPOINT_FILE, record, place)
             try:
@@ -105,11 +107,12 @@ class Checkpoints:
                 raise UserError(str(error)) from error
 
     def copy(self, record: CheckpointRecord, folder: Path) -> None:
-        """Copy the state of a checkpoint into a local folder, which is made. Raises `UserError` as `load` does."""
+        """Copy a checkpoint into a local folder, which is made. Raises `UserError` as `load` does."""
         folder.mkdir(parents=True, exist_ok=True)
-        place = posixpath.join(self._path(record.step), CHECKPOINT_FILE)
-        self._filesystem.get_file(place, str(folder / CHECKPOINT_FILE))
-        _check(folder / CHECKPOINT_FILE, record, place)
+        place = self._folder(record.step)
+        for name in (CHECKPOINT_FILE, RECORD_FILE):
+            self._filesystem.get_file(posixpath.join(place, name), str(folder / name))
+        _check(folder / CHECKPOINT_FILE, record, posixpath.join(place, CHECKPOINT_FILE))
 
     def newest(self) -> tuple[CheckpointRecord, dict[str, Any]] | None:
         """The newest checkpoint that can be read; a damaged one is named in the log and passed over."""
@@ -155,11 +158,16 @@ class Checkpoints:
 
     def path(self, step: int) -> str:
         """Where the checkpoint of a step lies: a local path, or a URI."""
-        path = self._path(step)
+        path = self._folder(step)
         return path if self._is_local else self._filesystem.unstrip_protocol(path)
 
     def _path(self, step: int) -> str:
         return posixpath.join(self._base, f"step-{step:09d}")
+
+    def _folder(self, step: int) -> str:
+        """Where a checkpoint that is there lies."""
+        path = self._path(step)
+        return path if self._filesystem.exists(posixpath.join(path, RECORD_FILE)) else self._root
 
     def _read_record(self, folder: str) -> CheckpointRecord | None:
         try:

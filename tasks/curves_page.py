@@ -28,9 +28,11 @@ RUN_FIGURES = {
     "tokens_per_second": "Tokens a second",
     "sequences_per_second": "Sequences a second",
     "data_wait_share": "Share of the time spent waiting for data",
+    "step_seconds": "Seconds a step",
+    "model_flops_per_second": "Model FLOP/s",
     "mfu": "Model FLOPs utilisation",
-    "memory": "Memory",
-    "skipped_steps": "Steps skipped for a loss that was not finite",
+    "peak_memory_bytes": "Peak memory of the first worker, bytes",
+    "skipped_steps": "Steps skipped so far",
 }
 """Figures of the training split that are no losses; others that turn up get their name as title."""
 
@@ -81,6 +83,7 @@ def curves_page(spec: RunSpec, entries: Sequence[Mapping[str, Any]]) -> str:
             ),
             ("The run", [panel(RUN_FIGURES.get(name, _title(name)), {name: training[name]}) for name in others]),
         ],
+        skipped=sorted(entry["step"] for entry in entries if entry["split"] == "skipped"),
         table=[_row(name, held_out[name], _chance(name, chances)) for name in held_out if not name.endswith(CHANCE)],
         last=max((entry["step"] for entry in entries), default=0),
     )

@@ -90,6 +90,12 @@ class RunSpec(BaseModel):
         return training_config(self.training)
 
     @property
+    def batch(self) -> str:
+        """The size of the global batch, as a person says it."""
+        size = self.training.get("batch_size")
+        return f"{self.training['batch_tokens']:,} tokens" if size is None else f"{size:,} sequences"
+
+    @property
     def run_path(self) -> str:
         return f"{self.storage}/run.json"
 

@@ -85,6 +85,8 @@ def check_examples(spec: RunSpec, examples: Artifact) -> None:
     The number of parts does not matter: workers share rows. Raises `UserError`.
     """
     rows, held_out, batch = examples.rows("examples"), examples.rows("held_out"), spec.config.batch_size
+    if batch is None:  # so many tokens, whatever number of rows that is
+        batch = rows
     if batch > rows:
         raise UserError(
             f"training.batch_size is {batch}, but there are only {rows} examples, and a batch must not hold one twice. "

@@ -33,7 +33,7 @@ def train_process(spec: RunSpec, worker: Worker, agree: Agree = lambda number: n
     if artifact is None:
         raise UserError(f"{spec.store} holds no encoded examples {spec.examples}; is it shared with this node?")
     objective = objectives.build(spec.objective, spec.model)
-    state = _last_state(spec, worker, agree)
+    step, state = _last_state(spec, worker, agree)
     saver = Saver(spec, worker)
     train(
         objective,
@@ -42,7 +42,7 @@ def train_process(spec: RunSpec, worker: Worker, agree: Agree = lambda number: n
         spec.config,
         worker=worker,
         state=state,
-        report=_reporter(spec, state["step"] if state else 0) if worker.rank == 0 else _ignore,
+        report=_reporter(spec, step) if worker.rank == 0 else _ignore,
         save=saver,
     )
     saver.finish()
@@ -90,8 +90,8 @@ def _make_deterministic(spec: RunSpec, worker: Worker) -> None:
         keep_freed_memory()
 
 
-def _last_state(spec: RunSpec, worker: Worker, agree: Agree) -> dict[str, Any] | None:
-    """The newest state that the first worker can read; the others read the same, whatever they see."""
+def _last_state(spec: RunSpec, worker: Worker, agree: Agree) -> tuple[int, dict[str, Any] | None]:
+    """The newest state that the first worker can read, and its step; the others read the same, whatever they see."""
     checkpoints = Checkpoints(spec.storage, spec.name)
     found = None
     if worker.rank == 0:
@@ -99,8 +99,8 @@ def _last_state(spec: RunSpec, worker: Worker, agree: Agree) -> dict[str, Any] |
         found = checkpoints.newest()
     step = agree(found[0].step if found else -1)
     if step < 0:
-        return None
-    return found[1] if found else checkpoints.load(checkpoints.at(step))
+        return 0, None
+    return step, found[1] if found else checkpoints.load(checkpoints.at(step))
 
 
 def _reporter(spec: RunSpec, resumed_step: int) -> Report:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -13,6 +13,8 @@ import time
 import urllib.error
 import urllib.request
 from pathlib import Path
+
+import psutil
 
 from infra.settings import LOCAL_RAY_DEFAULTS, REPOSITORY
 
@@ -47,7 +49,6 @@ class RayHead:
             env=environment,
             stdout=self._log,
             stderr=subprocess.STDOUT,
-            start_new_session=True,
         )
 
     @property
@@ -81,13 +82,13 @@ class RayHead:
         )
 
     def stop(self) -> None:
-        """End the processes that belong to this cluster: they are one session of the kernel's."""
-        self._process.send_signal(signal.SIGTERM)
-        try:
-            self._process.wait(30)
-        except subprocess.TimeoutExpired:
-            os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
+        """End this cluster: its head and what descends from it. (`ray stop` would end every Ray of the machine.)"""
+        processes = [psutil.Process(self._process.pid), *psutil.Process(self._process.pid).children(recursive=True)]
+        for process in processes:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(processes, timeout=30)
+        self._process.wait()
         self._log.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 

@@ -20,7 +20,8 @@ from tasks.checkpoints import BackgroundWriter, Checkpoints, score_of
 
 
 def state(step: int, size: int = 8) -> dict[str, Any]:
-    return {"step": step, "model": {"w": torch.full((size,), float(step))}, "optimizer": {}}
+    rest: dict[str, Any] = {"position": 0, "identity": {}, "optimizer": {}, "skipped": None, "held_out": {}}
+    return {"format": 1, "step": step, "model": {"w": torch.full((size,), float(step))}, **rest}
 
 
 def steps(checkpoints: Checkpoints) -> list[int]:

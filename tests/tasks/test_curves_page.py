@@ -53,7 +53,7 @@ def test_every_figure_has_a_panel_and_the_table_the_best() -> None:
         "Learning rate",
         "Tokens a second",
         "Share of the time spent waiting for data",
-        "Steps skipped for a loss that was not finite",
+        "Steps skipped so far",
         "Gradient norm before clipping",
     ]
     assert page.count("<polyline") == len(captions) + 1  # and one line of chance
@@ -65,8 +65,10 @@ def test_every_figure_has_a_panel_and_the_table_the_best() -> None:
 
 def test_a_run_that_has_just_begun_and_one_that_went_wrong_have_pages_too() -> None:
     assert "Not evaluated yet" in curves_page(spec(), [])
-    broken = [{"step": 1, "split": "train", "figures": {"loss": float("nan")}}]
-    assert "no finite value" in curves_page(spec(), broken)
+    broken = [{"step": step, "split": "skipped", "figures": {"loss": float("nan")}} for step in (7, 12)]
+    broken.append({"step": 1, "split": "train", "figures": {"loss": float("nan")}})
+    page = curves_page(spec(), broken)
+    assert "no finite value" in page and "as they were: 7, 12." in page
 
 
 def test_points_are_drawn_where_they_belong() -> None:
