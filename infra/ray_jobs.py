@@ -16,13 +16,11 @@ import shlex
 import socket
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
-from logging.handlers import RotatingFileHandler
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from infra.copied_log import CopiedLog
 from infra.errors import UserError
 from infra.settings import PRIVACY_DEFAULTS, REPOSITORY
 
@@ -39,9 +37,6 @@ PATIENCE_SECONDS = 300.0
 STOP_SECONDS = 60.0
 LOG_SECONDS = 10.0
 """How long the last lines of a job that has ended may take to arrive."""
-LOG_BYTES = 16 * 2**20
-"""Size at which the copy of a job's log is moved aside; one older piece is kept."""
-LINES_SHOWN = 30
 
 
 class EndpointLostError(RuntimeError):
@@ -129,7 +124,7 @@ class Job:
                 return None
             raise
 
-    def follow(self, log: JobLog, look: Callable[[], None]) -> Any:
+    def follow(self, log: CopiedLog, look: Callable[[], None]) -> Any:
         """Copy the job's log and call `look` about every second until the job has ended; returns its details.
 
         Raises:
@@ -167,7 +162,7 @@ class Job:
             time.sleep(SECONDS_BETWEEN_LOOKS / 4)
         logger.warning("%s did not stop within %.0f s; look at %s", self.id, STOP_SECONDS, self._endpoint.address)
 
-    def _copy_log(self, log: JobLog) -> None:
+    def _copy_log(self, log: CopiedLog) -> None:
         """In a thread of its own, until the job's log ends; after a lost connection from where it was."""
         while True:
             try:
@@ -183,40 +178,11 @@ class Job:
                 if info is None or info.status.is_terminal():
                     return
 
-    async def _tail(self, log: JobLog) -> None:
+    async def _tail(self, log: CopiedLog) -> None:
         known = log.characters
         async for text in self._endpoint.client.tail_job_logs(self.id):
             log.write(text[known:])
             known = max(0, known - len(text))
-
-
-class JobLog:
-    """A copy of a job's log in a file of bounded size, and its last lines."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.characters = 0
-        """What was copied so far."""
-        self._lines: deque[str] = deque(maxlen=LINES_SHOWN)
-        self._open_line = ""
-        self._file = RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=1, encoding="utf-8", delay=True)
-
-    def write(self, text: str) -> None:
-        """Append what came; lines are written when they are whole."""
-        self.characters += len(text)
-        *lines, self._open_line = (self._open_line + text).split("\n")
-        for line in lines:
-            self._lines.append(line)
-            self._file.emit(logging.makeLogRecord({"msg": line}))
-            logger.info("%s", line)
-
-    def last_lines(self) -> list[str]:
-        """The last lines, an unfinished one included."""
-        return [*self._lines, *([self._open_line] if self._open_line else [])]
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
 
 
 def runtime_environment() -> dict[str, Any]:

@@ -6,7 +6,8 @@ import hashlib
 import os
 from pathlib import Path
 
-from infra.ray_jobs import EndpointLostError, Job, JobEndpoint, JobLog
+from infra.copied_log import CopiedLog
+from infra.ray_jobs import EndpointLostError, Job, JobEndpoint
 from infra.stage import ProgressListener
 from tasks.driver_child import failure
 from tasks.follow import RunFollower
@@ -31,7 +32,7 @@ def run_job(spec: RunSpec, address: str, log: Path, on_progress: ProgressListene
 
 
 def _follow(job: Job, spec: RunSpec, log: Path, on_progress: ProgressListener) -> None:
-    copy = JobLog(log)
+    copy = CopiedLog(log)
     try:
         info = job.follow(copy, RunFollower(spec, on_progress).look)
     except EndpointLostError:

@@ -20,6 +20,7 @@ OVERRIDES = {
     "training.warmup_steps": 1,
     "training.batch_size": 8,
     "model.num_layers": 1,
+    "cluster.cpus_per_worker": 1,
     "cluster.workers": 0,  # the driver's own process: no Ray to wait for
 }
 

@@ -18,7 +18,7 @@ import pytest
 
 from infra.artifacts import ArtifactStore
 from infra.errors import UserError
-from infra.ray_jobs import JobEndpoint, JobLog
+from infra.ray_jobs import JobEndpoint
 from infra.stage import run
 from tasks.run_spec import Cluster
 from tasks.train import TrainParams, train
@@ -126,13 +126,14 @@ def test_a_job_that_fails_tells_why(head: RayHead, store: ArtifactStore) -> None
 ATTEMPTS = """
 import json, sys
 from pathlib import Path
-from infra.ray_jobs import JobEndpoint, JobLog
+from infra.copied_log import CopiedLog
+from infra.ray_jobs import JobEndpoint
 from infra.settings import Settings
 endpoint = JobEndpoint(Settings.from_environment().ray_address)
 looks = []
 def attempt(number, code, done=False):
     job = endpoint.attach_or_submit("work", ["python", "-c", code, "two words"], is_done=lambda: done)
-    log = JobLog(Path(sys.argv[1]) / f"{number}.log")
+    log = CopiedLog(Path(sys.argv[1]) / f"{number}.log")
     info = job.follow(log, lambda: looks.append(number))
     log.close()
     return [job.id, info.status, info.driver_exit_code, log.last_lines()[-1]]
@@ -177,17 +178,3 @@ def test_an_endpoint_that_nobody_serves_is_told() -> None:
         UserError, match=r"RAY_ADDRESS=http://127\.0\.0\.1:1: no job endpoint answers.*unset RAY_ADDRESS"
     ):
         JobEndpoint("http://127.0.0.1:1")
-
-
-def test_a_log_is_copied_by_lines_within_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("infra.ray_jobs.LOG_BYTES", 2_000)
-    log = JobLog(tmp_path / "job.log")
-    for number in range(1_000):
-        log.write(f"line {number}\nli")
-        log.write("ne without an end\n" if number % 2 else "ne\n")
-    log.write("open")
-    log.close()
-    assert log.last_lines()[-2:] == ["line without an end", "open"]
-    assert len(log.last_lines()) == 31
-    assert sum(file.stat().st_size for file in tmp_path.iterdir()) < 2 * 2_000
-    assert (tmp_path / "job.log").read_text().endswith("line without an end\n")

@@ -27,8 +27,10 @@ OVERRIDES = {
     "training.log_every": 2,
     "training.evaluate_every": 2,
     "training.checkpoint_every": 2,
+    "training.held_out_batches": 2,
     "model.num_layers": 1,
     "cluster.keep_best": 2,
+    "cluster.cpus_per_worker": 1,
 }
 
 
