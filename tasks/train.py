@@ -46,7 +46,7 @@ class TrainParams(StageParams):
     cluster: Cluster = Field(default_factory=Cluster, exclude=True)
 
 
-@stage(name="train", version=1, params=TrainParams, tables=("metrics",), unit="step")
+@stage(name="train", version=2, params=TrainParams, tables=("metrics",), unit="step")
 def train(inputs: Mapping[str, Artifact], params: TrainParams, out: Output) -> None:
     """Train `params.objective` on `inputs["examples"]`; `inputs["vocabulary"]` sets the vocabulary size.
 

@@ -12,6 +12,8 @@ from infra.artifacts import ArtifactStore
 from infra.errors import UserError
 from tests.corpus import write_corpus
 
+pytestmark = pytest.mark.timeout(600)
+
 OVERRIDES = {
     "vocabulary.size": 2000,
     "segment.min_tokens": 8,

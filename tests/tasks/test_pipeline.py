@@ -15,7 +15,7 @@ from infra.artifacts import ArtifactStore
 from infra.errors import UserError
 from tests.corpus import synthetic_documents, write_corpus
 
-pytestmark = [pytest.mark.ray, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.ray, pytest.mark.timeout(600)]
 
 OVERRIDES = {
     "vocabulary.size": 2000,
