@@ -90,9 +90,11 @@ def _train_on_ray(spec: RunSpec) -> None:
 
 
 def _fit(spec: RunSpec, placement: Placement) -> None:
-    from ray.train import FailureConfig, RunConfig, ScalingConfig
-    from ray.train.torch import TorchConfig, TorchTrainer
+    # What `ray.train` gives at run time; its own names are typed as those of version 1.
+    from ray.train.torch import TorchConfig
+    from ray.train.v2.api.config import FailureConfig, RunConfig, ScalingConfig
     from ray.train.v2.api.exceptions import TrainingFailedError
+    from ray.train.v2.torch.torch_trainer import TorchTrainer
 
     from tasks.training_worker import GiveUpOnUserErrors, train_worker
 

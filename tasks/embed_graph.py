@@ -231,7 +231,7 @@ def _train_on_ray(run: EmbeddingRun, cluster: Cluster) -> None:
             train_loop_config=run.model_dump(),
             torch_config=TorchConfig(backend="nccl" if gpu else "gloo"),
             scaling_config=ScalingConfig(
-                num_workers=cluster.workers,
+                num_workers=cluster.most_workers,
                 use_gpu=gpu,
                 resources_per_worker={"CPU": 1} | ({"GPU": 1} if gpu else {}),
             ),
