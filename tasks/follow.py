@@ -23,6 +23,7 @@ class RunFollower:
         self._filesystem, self._path = fsspec.core.url_to_fs(spec.metrics_path)
         self._offset = 0
         self._first: tuple[float, int] | None = None
+        self._last = 0
 
     def until(self, finished: Callable[[], bool]) -> None:
         """Look every second until `finished()`, and once more."""
@@ -40,9 +41,10 @@ class RunFollower:
             self._on_progress("train", step, self._spec.config.steps, ", ".join(notes))
 
     def _time_left(self, step: int) -> list[str]:
-        """From the steps that were taken since the first look that saw one."""
+        """From the steps that were taken since the first look that saw one, or since the run went back."""
         now = time.monotonic()
-        if self._first is None or step <= self._first[1]:
+        went_back, self._last = step < self._last, step
+        if self._first is None or went_back:
             self._first = (now, step)
             return []
         began, first = self._first
