@@ -1,6 +1,7 @@
-"""Command line: `python -m flows list` and `python -m flows run FLOW/DEPLOYMENT [--param key=value]…`.
+"""Command line: `python -m flows list`, `python -m flows run FLOW/DEPLOYMENT [--param key=value]…`, and
+`python -m flows export --run FOLDER --output FOLDER`.
 
-Both read `prefect.yaml`, so what runs here is what a server would run. Without `PREFECT_API_URL` no server is
+The first two read `prefect.yaml`, so what runs here is what a server would run. Without `PREFECT_API_URL` no server is
 needed: Prefect keeps its records in a local database for the time of the run.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 from flows.catalogue import Entry, find, load_catalogue
@@ -32,7 +34,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m flows", description="Run Yiwen's flows here and now, without a server."
     )
-    commands = parser.add_subparsers(required=True, metavar="list | run")
+    commands = parser.add_subparsers(required=True, metavar="list | run | export")
     listing = commands.add_parser("list", help="show every flow/deployment with its parameters")
     listing.set_defaults(command=_list)
     running = commands.add_parser(
@@ -54,6 +56,16 @@ def _parser() -> argparse.ArgumentParser:
         help="a parameter of the flow, or a dotted preset key (training.steps=100); values are JSON, or text",
     )
     running.set_defaults(command=_run)
+    exporting = commands.add_parser(
+        "export",
+        help="export a checkpoint of a run that has not finished, or the best of one that has",
+        description="Write a checkpoint as a folder for transformers. Runs under way lie in "
+        "YIWEN_HOME/train/.<fingerprint>.partial/scratch, finished ones in YIWEN_HOME/train/<fingerprint>.",
+    )
+    exporting.add_argument("--run", required=True, metavar="FOLDER", help="folder or URI that holds run.json")
+    exporting.add_argument("--output", required=True, type=Path, metavar="FOLDER", help="a new folder")
+    exporting.add_argument("--step", type=int, help="a step that was kept; the newest by default")
+    exporting.set_defaults(command=_export)
     return parser
 
 
@@ -71,6 +83,14 @@ def _run(options: argparse.Namespace) -> int:
     entry = find(options.name)
     result = entry.load_flow()(**merge_parameters(entry, options.param))
     print(result)
+    return 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    from tasks.export import export_checkpoint
+
+    step = export_checkpoint(options.run, options.output, options.step)
+    print(f"step {step:,} is in {options.output}")
     return 0
 
 

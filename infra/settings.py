@@ -39,11 +39,21 @@ PREFECT_DEFAULTS = {
 }
 
 
+def is_job_endpoint(address: str | None) -> bool:
+    """Whether an address of Ray is a cluster's job endpoint, which takes jobs over HTTP."""
+    return address is not None and address.startswith(("http://", "https://"))
+
+
 def apply_defaults() -> None:
     """Put our defaults into the environment of this process and its children; set values win."""
     defaults = PRIVACY_DEFAULTS | PREFECT_DEFAULTS
-    if not os.environ.get("RAY_ADDRESS"):
+    address = os.environ.get("RAY_ADDRESS")
+    if not address:
         defaults |= LOCAL_RAY_DEFAULTS
+    elif is_job_endpoint(address):
+        # Tasks run on a private Ray here too. Left unset, a token that some Ray left on this machine would decide.
+        token = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
+        defaults |= LOCAL_RAY_DEFAULTS | {"RAY_AUTH_MODE": "token" if token else "disabled"}
     for name, value in defaults.items():
         os.environ.setdefault(name, value)
 
@@ -57,7 +67,7 @@ class Settings:
     workers: int
     """Processes that map-like stages may use at once (`YIWEN_WORKERS`, default: all cores granted)."""
     ray_address: str | None
-    """Address of a running Ray cluster (`RAY_ADDRESS`); None starts a local one when one is needed."""
+    """Address of a running Ray cluster (`RAY_ADDRESS`), http… its job endpoint; None starts a local one when needed."""
 
     @classmethod
     def from_environment(cls) -> Settings:
