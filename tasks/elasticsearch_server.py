@@ -13,11 +13,12 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from elastic_transport import ConnectionError as NoConnectionError
 from elastic_transport import ConnectionTimeout, SerializationError, TlsError, TransportError
+from elastic_transport.client_utils import DEFAULT
 from elasticsearch import ApiError, Elasticsearch, UnsupportedProductError
 
 from infra.errors import UserError
@@ -78,7 +79,7 @@ class Server:
                 _with_port(url),
                 api_key=access.api_key,
                 basic_auth=(access.user, access.password) if access.user and access.password else None,
-                **({"ca_certs": access.ca_certs} if access.ca_certs else {}),
+                ca_certs=access.ca_certs or DEFAULT,
                 request_timeout=patience.request_seconds,
                 max_retries=0,  # `ask` repeats, with pauses
                 meta_header=False,
@@ -194,3 +195,10 @@ def _reason(error: Exception) -> str:
     if isinstance(error, ApiError):
         return f"{error.status_code}, {error.message}"
     return error.message if isinstance(error, TransportError) else str(error)
+
+
+def why(item: dict[str, Any]) -> str:
+    """Why an item of a bulk or of several searches failed."""
+    error = item.get("error") or {}
+    causes = [cause.get("reason") for cause in error.get("root_cause", [])]
+    return str(next(filter(None, [*causes, error.get("reason")]), f"status {item['status']}"))
