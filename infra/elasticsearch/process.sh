@@ -5,6 +5,6 @@ runs() {
     local folder=$1 process arguments
     [[ -s $folder/pid ]] || return 1
     process=$(<"$folder/pid")
-    arguments=$(ps -o args= -p "$process" -ww 2>/dev/null) || return 1
+    arguments=$(tr '\0' ' ' 2>/dev/null <"/proc/$process/cmdline") || return 1
     [[ $arguments == *" Launcher "*" $folder "* ]]
 }
