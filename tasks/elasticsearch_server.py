@@ -140,8 +140,8 @@ class Server:
             return UserError(f"What answers at {self.url} is not Elasticsearch. {self._wanted()}")
         if isinstance(error, TlsError):
             return UserError(
-                f"The certificate of {self.url} is not trusted ({_reason(error)}). Set ELASTICSEARCH_CA_CERTS to the "
-                "file of the authority that signed it."
+                f"There is no trusted connection to {self.url} ({_reason(error)}). Set ELASTICSEARCH_CA_CERTS to the "
+                "file of the authority that signed its certificate, or ELASTICSEARCH_URL to http:// where it has none."
             )
         if isinstance(error, TransportError) and not self._answered:
             return UserError(f"No Elasticsearch answers at {self.url} ({_reason(error)}). {_START}")

@@ -40,8 +40,8 @@ for ((tenth = 0; tenth < 10 * seconds_to_start; tenth++)); do
         exit 0
     fi
     if ! kill -0 "$(<"$folder/pid")" 2>/dev/null; then
-        echo "The server ended while it started. The end of $folder/log:" >&2
-        tail -n 20 "$folder/log" >&2
+        echo "The server ended while it started. The end of $folder/log, without where in the code:" >&2
+        { grep -Ev '^\s*(at |\.\.\. )' "$folder/log" || true; } | tail -n 10 >&2
         rm -f "$folder/pid"
         exit 1
     fi

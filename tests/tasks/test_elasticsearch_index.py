@@ -429,13 +429,16 @@ def serving(
     status: int = 200,
     product: str | None = "Elasticsearch",
     replies: Mapping[str, list[object]] | None = None,
+    seen: list[str | None] | None = None,
 ) -> Iterator[tuple[str, ThreadingHTTPServer]]:
     """A server that says what version it is, with a status, and has replies by path, used up from the front; whatever
-    else it is asked for it does not find.
+    else it is asked for it does not find. It adds the credentials of every request to `seen`.
     """
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            if seen is not None:
+                seen.append(self.headers.get("Authorization"))
             self.rfile.read(int(self.headers.get("Content-Length", 0)))
             asked = self.path.partition("?")[0]
             known = asked.startswith("/_nodes")
@@ -481,6 +484,26 @@ def test_servers_that_cannot_be_used(answer: dict[str, object], message: str) ->
     with serving(**answer) as (url, _), pytest.raises(UserError, match=message) as raised:  # type: ignore[arg-type]
         ElasticsearchIndex(url, "icd10", access=access).search(["胃炎"], 1)
     assert "5ecret" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("access", "sent"),
+    [
+        (ElasticsearchSettings(api_key="a2V5"), "ApiKey a2V5"),
+        (ElasticsearchSettings(user="doctor", password="5ecret"), "Basic ZG9jdG9yOjVlY3JldA=="),
+        (ElasticsearchSettings(), None),
+    ],
+)
+def test_credentials_are_sent(access: ElasticsearchSettings, sent: str | None) -> None:
+    seen: list[str | None] = []
+    with serving(seen=seen) as (url, _), pytest.raises(UserError, match="Build it first"):
+        ElasticsearchIndex(url, "icd10", access=access).search(["胃炎"], 1)
+    assert seen and set(seen) == {sent}
+
+
+def test_a_connection_that_cannot_be_trusted() -> None:
+    with serving() as (url, _), pytest.raises(UserError, match=r"no trusted connection to https://.*_CA_CERTS"):
+        ElasticsearchIndex(url.replace("http:", "https:"), "icd10", access=ACCESS).search(["胃炎"], 1)
 
 
 def test_a_version_that_may_not_be_looked_at_is_not_needed() -> None:
