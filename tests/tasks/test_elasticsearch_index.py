@@ -40,6 +40,7 @@ ENTRIES = [
 LARGE = [Entry(f"X{place:04}", f"{place}号{chr(0x4E00 + place)}{chr(0x5E00 + place)}病") for place in range(2500)]
 IMPATIENT = Patience(seconds=1.0, request_seconds=10.0)
 ACCESS = ElasticsearchSettings()
+FIELDS = SearchFields()
 
 
 @pytest.fixture
@@ -147,8 +148,8 @@ def test_boosts_are_a_matter_of_the_query(index: ElasticsearchIndex, elasticsear
     reweighted = ElasticsearchIndex(elasticsearch.url, "icd10", fields=fields, access=ACCESS)
     embedded = EmbeddedIndex.build(ENTRIES, tmp_path, fields)
     assert_alike(reweighted.search(["糖尿病足", "胃炎"], 10), embedded.search(["糖尿病足", "胃炎"], 10))
-    other = ElasticsearchIndex(elasticsearch.url, "icd10", fields=SearchFields(b=0.75), access=ACCESS)
-    with pytest.raises(UserError, match=r"b 0.3, which is not what is asked for. Build it again"):
+    other = ElasticsearchIndex(elasticsearch.url, "icd10", fields=SearchFields(b=0.875), access=ACCESS)
+    with pytest.raises(UserError, match=rf"b {FIELDS.b:g}, which is not what is asked for. Build it again"):
         other.search(["胃炎"], 1)
 
 
@@ -408,7 +409,13 @@ def test_a_server_that_is_absent_or_stays_away(elasticsearch: LiveServer, tmp_pa
 def test_only_the_failed_part_of_a_batch_is_asked_for_again() -> None:
     hit = {"_score": 2.5, "_source": {"code": "K29.7", "term": "胃炎"}}
     found, busy = {"status": 200, "hits": {"hits": [hit]}}, {"status": 429, "error": {"reason": "queue is full"}}
-    meta = {"made_by": "yiwen", "finished": True, "fields": ["exact", "characters", "bigrams"], "k1": 0.9, "b": 0.3}
+    meta = {
+        "made_by": "yiwen",
+        "finished": True,
+        "fields": ["exact", "characters", "bigrams"],
+        "k1": FIELDS.k1,
+        "b": FIELDS.b,
+    }
     replies = {
         "/icd10/_mapping": [{"icd10-one": {"mappings": {"_meta": meta}}}] * 2,
         "/icd10/_msearch": [{"responses": [busy, found, busy]}, {"responses": [found, busy]}, {"responses": [found]}],
