@@ -84,7 +84,7 @@ class TextTokenizer:
 
     def words(self, texts: Sequence[str]) -> list[Tokens]:
         """The tokens of each text, cut as the tokeniser does."""
-        found = self._tokenizer.encode_batch([_plain(text) for text in texts], add_special_tokens=False)
+        found = self._tokenizer.encode_batch([plain_text(text) for text in texts], add_special_tokens=False)
         return [_tokens(encoding.ids, np.array(encoding.offsets, dtype=np.int64)) for encoding in found]
 
     def characters(self, texts: Sequence[str]) -> list[Tokens]:
@@ -130,7 +130,8 @@ def _tokens(ids: Sequence[int], offsets: np.ndarray) -> Tokens:
     return Tokens(np.array(ids, dtype=np.int64), offsets[:, 0], offsets[:, 1])
 
 
-def _plain(text: str) -> str:
+def plain_text(text: str) -> str:
+    """The text with U+FFFD in the place of each lone surrogate; as long as it was."""
     return _SURROGATE.sub(REPLACEMENT, text)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -170,8 +170,8 @@ class Features:
     def predict(
         self, records: Sequence[Record], predict: Callable[[Sequence[HeadExample]], Sequence[Any]]
     ) -> list[Prediction]:
-        """Encode, let the model predict, decode."""
-        pieces = self.encode(records)
+        """Encode, let the model predict, decode. Answers that the records have are not looked at."""
+        pieces = self.encode([replace(record, answer=None) for record in records])
         return self.decode(records, pieces, predict([piece.example for piece in pieces]))
 
 
