@@ -92,7 +92,7 @@ def finetune(inputs: Mapping[str, Any], params: FinetuneParams, out: Output) -> 
     results = run_trials(
         trials,
         params.resources,
-        lambda epochs, note: out.on_progress(f"finetune {spec.name}", round(epochs), total, note),
+        lambda epochs, note: out.on_progress(f"finetune-{spec.name}", round(epochs), total, note),
     )
     best = best_run(results)
     with tempfile.TemporaryDirectory(prefix="yiwen-finetune-") as name:

@@ -23,7 +23,7 @@ from infra.errors import UserError
 from infra.ray_session import start_ray, stop_ray
 from infra.settings import Settings, available_cores
 from tasks.downstream.spec import Grid
-from tasks.finetune_trial import Trial, TrialResult, drop_model, read_result, run_trial
+from tasks.finetune_trial import DIVERGED, Trial, TrialResult, drop_model, read_result, run_trial
 
 logger = logging.getLogger(__name__)
 
@@ -89,11 +89,28 @@ def run_trials(trials: Sequence[Trial], resources: Resources, progress: Progress
 
 
 def best_run(results: Iterable[TrialResult]) -> TrialResult:
-    """The best run of the setting with the best mean; of equals the first."""
+    """The best run of the setting with the best mean; of equals the first. A run that diverged counts as 0.
+
+    Raises:
+        UserError: all runs diverged.
+    """
     found = list(results)
     means = {setting: mean(r.score for r in found if r.trial.setting == setting) for setting in _settings(found)}
-    best = max(means, key=lambda setting: means[setting])
-    return max((r for r in found if r.trial.setting == best), key=lambda r: r.score)
+    for setting in sorted(means, key=lambda setting: -means[setting]):
+        whole = [r for r in found if r.trial.setting == setting and r.stopped != DIVERGED]
+        if whole:
+            return max(whole, key=lambda result: result.score)
+    raise UserError("In every trial the loss became no number. Lower finetune.learning_rates.")
+
+
+def still_wanted(trials: Sequence[Trial], results: Sequence[TrialResult]) -> set[str]:
+    """Names of the finished trials whose weights may yet be the best run's: the best of the settings that are done, and
+    of each other setting its best seed so far."""
+    known = {result.trial.name for result in results}
+    open_ = {trial.setting for trial in trials if trial.name not in known}
+    done = [result for result in results if result.trial.setting not in open_]
+    rest = [[result for result in results if result.trial.setting == setting] for setting in open_]
+    return {best_run(found).trial.name for found in (done, *rest) if any(one.stopped != DIVERGED for one in found)}
 
 
 def _settings(results: Sequence[TrialResult]) -> list[tuple[int, float, int]]:
@@ -122,18 +139,10 @@ class _Watch:
             return
         self.reached(trial, trial.epochs, result.score)
         results = [found for one in self._trials if (found := read_result(one.folder)) is not None]
-        whole = [one for one in _settings(results) if self._seeds(one) == sum(r.trial.setting == one for r in results)]
-        complete = [found for found in results if found.trial.setting in whole]
-        kept = {best_run(complete).trial.name} if complete else set()
-        for setting in _settings(results):
-            if setting not in whole:
-                kept.add(max((r for r in results if r.trial.setting == setting), key=lambda r: r.score).trial.name)
+        kept = still_wanted(self._trials, results)
         for found in results:
             if found.trial.name not in kept:
                 drop_model(found.trial.folder)
-
-    def _seeds(self, setting: tuple[int, float, int]) -> int:
-        return sum(trial.setting == setting for trial in self._trials)
 
 
 def _tune(trials: Sequence[Trial], at_once: int, watch: _Watch) -> None:

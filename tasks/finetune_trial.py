@@ -40,6 +40,7 @@ logger = logging.getLogger(__name__)
 
 RESULT = "result.json"
 MODEL = "model"
+DIVERGED = "diverged"
 
 Listener = Callable[[float, float], None]
 """Told the epochs done and the best dev score so far."""
@@ -103,20 +104,22 @@ class TrialResult(BaseModel):
     """What `result.json` holds."""
 
     trial: Trial
-    score: float
-    """The task's metric on dev, of the best epoch."""
-    epoch: float
-    """Epochs that were done then."""
-    dev: dict[str, float]
-    """All metrics on dev."""
-    test: dict[str, float]
-    """All metrics on test; empty where its answers are not known. They choose nothing."""
-    curve: list[DevScore]
     stopped: str
-    seconds: float
-    sequences_per_second: float
-    counters: dict[str, int]
-    """What features had to leave out."""
+    """Why it ended: `finished`, `patience`, or `diverged`: its loss became no number, and it has no model."""
+    score: float = 0.0
+    """The task's metric on dev, of the best epoch."""
+    epoch: float = 0.0
+    """Epochs that were done then."""
+    dev: dict[str, float] = {}
+    """All metrics on dev."""
+    test: dict[str, float] = {}
+    """All metrics on test; empty where its answers are not known. They choose nothing."""
+    curve: list[DevScore] = []
+    seconds: float = 0.0
+    """Of training alone."""
+    sequences_per_second: float = 0.0
+    counters: dict[str, int] = {}
+    """What features had to leave out, over all that the trial read."""
 
 
 def run_trial(trial: Trial, listen: Listener = lambda epochs, best: None) -> TrialResult:
@@ -144,16 +147,21 @@ def run_trial(trial: Trial, listen: Listener = lambda epochs, best: None) -> Tri
         if split == "dev":
             listen(figures["epoch"], figures["best_score"])
 
-    outcome = finetune(
-        model,
-        [piece.example for piece in pieces],
-        config,
-        evaluate=lambda model: scores(data.dev)[spec.metric],
-        report=report,
-    )
+    try:
+        outcome = finetune(
+            model,
+            [piece.example for piece in pieces],
+            config,
+            evaluate=lambda model: scores(data.dev)[spec.metric],
+            report=report,
+        )
+    except FloatingPointError as error:
+        logger.warning("%s of %s: %s", trial.name, spec.title, error)
+        return _store(TrialResult(trial=trial, stopped=DIVERGED))
     assert outcome.best is not None, "dev is never empty, and is scored after the last epoch"
     result = TrialResult(
         trial=trial,
+        stopped=outcome.stopped,
         score=outcome.best.score,
         epoch=outcome.best.epoch,
         dev=scores(data.dev),
@@ -162,13 +170,11 @@ def run_trial(trial: Trial, listen: Listener = lambda epochs, best: None) -> Tri
             DevScore(step=point.step, epoch=point.epoch, score=point.score, train_loss=point.train_loss)
             for point in outcome.curve
         ],
-        stopped=outcome.stopped,
         seconds=round(outcome.seconds, 3),
         sequences_per_second=round(outcome.sequences_per_second, 2),
         counters={name: count for name, count in features.counters.items() if count},
     )
-    _store(trial, result, model.cpu(), shape)
-    return result
+    return _store(result, model.cpu(), shape)
 
 
 def read_result(folder: str) -> TrialResult | None:
@@ -248,12 +254,16 @@ def _scores(
     return metric_values(spec, records, scored_answers(spec, shape.labels, found))
 
 
-def _store(trial: Trial, result: TrialResult, model: TaskModel, shape: TaskShape) -> None:
+def _store(result: TrialResult, model: TaskModel | None = None, shape: TaskShape | None = None) -> TrialResult:
+    """Write the trial's folder, its result last."""
+    trial = result.trial
     filesystem, path = fsspec.core.url_to_fs(trial.folder)
     if filesystem.exists(path):
         filesystem.rm(path, recursive=True)
-    with tempfile.TemporaryDirectory(prefix="yiwen-trial-") as name:
-        save_task_model(Path(name), model, shape, trial.model)
-        filesystem.makedirs(path, exist_ok=True)
-        filesystem.put(name, f"{path}/{MODEL}", recursive=True)
+    filesystem.makedirs(path, exist_ok=True)
+    if model is not None and shape is not None:
+        with tempfile.TemporaryDirectory(prefix="yiwen-trial-") as name:
+            save_task_model(Path(name), model, shape, trial.model)
+            filesystem.put(name, f"{path}/{MODEL}", recursive=True)
     filesystem.pipe_file(f"{path}/{RESULT}", result.model_dump_json(indent=1).encode())
+    return result

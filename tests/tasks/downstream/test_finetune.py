@@ -12,6 +12,8 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from transformers import AutoModel
 
 from infra.artifacts import Artifact, ArtifactStore
@@ -23,7 +25,7 @@ from tasks.downstream.catalogue import task
 from tasks.downstream.records import Entity, Triple
 from tasks.downstream.spec import Grid
 from tasks.finetune import FinetuneParams, finetune, make_trials
-from tasks.finetune_grid import Resources, best_run, settings_of
+from tasks.finetune_grid import Resources, best_run, settings_of, still_wanted
 from tasks.finetune_inputs import ModelFolder, TaskFiles
 from tasks.finetune_trial import Trial, TrialResult, run_trial
 from tasks.predict import Predictor
@@ -216,14 +218,17 @@ def test_two_encoders_are_compared_on_the_same_records(world: World, tagging: Ar
         open_run(world.encoder)
 
 
-def result(setting: tuple[int, float, int], seed: int, score: float) -> TrialResult:
+STOPPED = st.sampled_from(["finished", "finished", "diverged"])
+
+
+def result(setting: tuple[int, float, int], seed: int, score: float, stopped: str = "finished") -> TrialResult:
     batch_size, rate, epochs = setting
     trial = Trial(
         task="t", model="m", data="d", data_version="v", storage="s",
         batch_size=batch_size, learning_rate=rate, epochs=epochs, seed=seed,
     )  # fmt: skip
     return TrialResult(
-        trial=trial, score=score, epoch=1, dev={}, test={}, curve=[], stopped="finished", seconds=1,
+        trial=trial, score=score, epoch=1, dev={}, test={}, curve=[], stopped=stopped, seconds=1,
         sequences_per_second=1, counters={},
     )  # fmt: skip
 
@@ -232,6 +237,68 @@ def test_a_lucky_seed_does_not_choose_the_setting() -> None:
     good, lucky = (8, 1e-4, 2), (16, 1e-4, 2)
     results = [result(lucky, 1, 0.9), result(lucky, 2, 0.1), result(good, 1, 0.7), result(good, 2, 0.8)]
     assert best_run(results).score == 0.8
+
+
+@given(st.data())
+def test_the_best_runs_weights_are_never_dropped(data: st.DataObject) -> None:
+    seeds = data.draw(st.integers(1, 3))
+    results = [
+        result((8, 1e-4, epochs), seed, data.draw(st.sampled_from([0.1, 0.2, 0.3, 0.9])), data.draw(STOPPED))
+        for epochs in range(1, 5)
+        for seed in range(seeds)
+    ]
+    trials = [one.trial for one in results]
+    finished: list[TrialResult] = []
+    stored: set[str] = set()
+    for one in data.draw(st.permutations(results)):
+        finished = [known for known in results if known in finished or known is one]
+        stored = (stored | {one.trial.name}) & still_wanted(trials, finished)
+        assert len(stored) <= 4
+    if all(one.stopped == "diverged" for one in results):
+        with pytest.raises(UserError, match="the loss became no number"):
+            best_run(results)
+    else:
+        assert stored == {best_run(results).trial.name}
+
+
+def test_a_trial_that_diverges_does_not_cost_the_others(world: World) -> None:
+    artifact = world.run("cmedqq", learning_rates=(1e30, 5e-3), epochs=(2,), ema_decay=None)
+    trials = json.loads(artifact.read_file("trials.json"))
+    assert {one["name"]: one["stopped"] for one in trials["trials"]} == {
+        "b8-lr1e+30-e2-s1": "diverged",
+        "b8-lr0.005-e2-s1": "finished",
+    }
+    assert trials["best"] == "b8-lr0.005-e2-s1"
+    run(report_finetune, world.store, ReportFinetuneParams(), {"run": artifact})
+    with pytest.raises(UserError, match=r"Lower finetune\.learning_rates"):
+        world.run("cmedqq", learning_rates=(1e30,), epochs=(2,), ema_decay=None)
+
+
+def test_a_trial_stops_when_dev_gets_no_better(world: World) -> None:
+    artifact = world.run("cmedqq", epochs=(30,), patience=2, learning_rates=(1e-7,))
+    (trial,) = json.loads(artifact.read_file("trials.json"))["trials"]
+    assert trial["stopped"] == "patience" and len(trial["curve"]) < 30
+
+
+def test_flat_tagging_with_a_field_and_a_type_that_training_does_not_know(world: World, tmp_path: Path) -> None:
+    folder = tmp_path / "cmedqaner"
+    folder.mkdir()
+    for seed, split in enumerate(("train", "dev", "test")):
+        rows = []
+        for row in toy.tagged(40 if split == "train" else 10, seed):
+            (_, entity) = row["entities"]
+            mention = {"mention": entity["entity"], "offset": entity["start_idx"], "type": "sym"}
+            rows.append({"text": row["text"], "mention_data": [mention]})
+        if split == "dev":
+            rows[0]["mention_data"][0]["type"] = "unheard-of"
+        lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        (folder / f"{split}.json").write_text(lines, encoding="utf-8")
+    other = World(world.store, world.encoder, tmp_path)
+    artifact = other.run("cmedqaner", crf=True, epochs=(8,))
+    assert artifact.manifest.counters["dev_labels_unseen_in_train"] == 1
+    assert json.loads(artifact.read_file("trials.json"))["unseen"] == {"unheard-of": 1}
+    assert main_score(artifact, "test") > 0.8 and 0.7 < main_score(artifact) < 1
+    assert b"crf" in artifact.read_file("model/head.json")
 
 
 def test_quick_is_one_setting_of_the_grid() -> None:
