@@ -9,6 +9,7 @@ One trial at a time runs in this process; several at a time are Ray Tune trials,
 
 from __future__ import annotations
 
+import functools
 import itertools
 import logging
 import uuid
@@ -22,6 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from infra.errors import UserError
 from infra.ray_session import start_ray, stop_ray
 from infra.settings import Settings, available_cores
+from models.allocator import keep_freed_memory, return_freed_memory
 from tasks.downstream.spec import Grid
 from tasks.finetune_trial import DIVERGED, Trial, TrialResult, drop_model, read_result, run_trial
 
@@ -76,9 +78,7 @@ def run_trials(trials: Sequence[Trial], resources: Resources, progress: Progress
             watch.finished(trial)
     at_once = resources.at_once(len(open_))
     if at_once == 1:
-        for trial in open_:
-            run_trial(trial, lambda epochs, best, trial=trial: watch.reached(trial, epochs, best))  # type: ignore[misc]
-            watch.finished(trial)
+        _run_here(open_, watch)
     else:
         _tune(open_, at_once, watch)
     results = [read_result(trial.folder) for trial in trials]
@@ -145,6 +145,17 @@ class _Watch:
                 drop_model(found.trial.folder)
 
 
+def _run_here(trials: Sequence[Trial], watch: _Watch) -> None:
+    """Run trials one after the other in this process."""
+    keep_freed_memory()
+    try:
+        for trial in trials:
+            run_trial(trial, functools.partial(watch.reached, trial))
+            watch.finished(trial)
+    finally:
+        return_freed_memory()
+
+
 def _tune(trials: Sequence[Trial], at_once: int, watch: _Watch) -> None:
     """Run trials as Ray Tune does; our own results decide what is finished, Tune only places the work."""
     from ray import tune
@@ -193,5 +204,6 @@ def _tune_trial(config: dict[str, Any]) -> None:
     """What Ray Tune runs; a user's mistake is not tried again."""
     from ray import tune
 
+    keep_freed_memory()
     trial = Trial.model_validate_json(config["trial"]["json"])
     run_trial(trial, lambda epochs, best: tune.report({"epochs": epochs, "best": best}))

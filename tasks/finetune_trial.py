@@ -23,13 +23,14 @@ from infra.errors import UserError
 from models import heads
 from models.encoder import Encoder
 from models.finetuning import FinetuneConfig, finetune
+from models.heads.examples import HeadExample
 from models.heads.task_model import TaskModel
 from models.inference import predict
 from models.pretrained import load_encoder, random_encoder
 from tasks.downstream.alignment import TextTokenizer
 from tasks.downstream.catalogue import task
 from tasks.downstream.evaluation import metric_values, scored_answers
-from tasks.downstream.features import Features
+from tasks.downstream.features import Prediction
 from tasks.downstream.records import Record
 from tasks.downstream.shapes import TaskShape, shape_of
 from tasks.downstream.spec import TaskSpec
@@ -140,8 +141,13 @@ def run_trial(trial: Trial, listen: Listener = lambda epochs, best: None) -> Tri
     model = _build(shape, encoder, trial)
     config = _config(trial)
 
-    def scores(records: Sequence[Record]) -> dict[str, float]:
-        return _scores(spec, shape, features, model, records, config.precision)
+    ask_dev = features.asked(data.dev)
+
+    def answer(examples: Sequence[HeadExample]) -> list[Any]:
+        return predict(model, examples, precision=config.precision)
+
+    def scores(records: Sequence[Record], found: Sequence[Prediction]) -> dict[str, float]:
+        return metric_values(spec, records, scored_answers(spec, shape.labels, found))
 
     def report(step: int, split: str, figures: Any) -> None:
         if split == "dev":
@@ -152,7 +158,7 @@ def run_trial(trial: Trial, listen: Listener = lambda epochs, best: None) -> Tri
             model,
             [piece.example for piece in pieces],
             config,
-            evaluate=lambda model: scores(data.dev)[spec.metric],
+            evaluate=lambda _: scores(data.dev, ask_dev(answer))[spec.metric],
             report=report,
         )
     except FloatingPointError as error:
@@ -164,8 +170,8 @@ def run_trial(trial: Trial, listen: Listener = lambda epochs, best: None) -> Tri
         stopped=outcome.stopped,
         score=outcome.best.score,
         epoch=outcome.best.epoch,
-        dev=scores(data.dev),
-        test=scores(data.test) if data.test_has_answers else {},
+        dev=scores(data.dev, ask_dev(answer)),
+        test=scores(data.test, features.predict(data.test, answer)) if data.test_has_answers else {},
         curve=[
             DevScore(step=point.step, epoch=point.epoch, score=point.score, train_loss=point.train_loss)
             for point in outcome.curve
@@ -240,18 +246,6 @@ def _config(trial: Trial) -> FinetuneConfig:
         )
     except (TypeError, ValueError) as error:
         raise UserError(f"{trial.task}: {error}") from error
-
-
-def _scores(
-    spec: TaskSpec,
-    shape: TaskShape,
-    features: Features,
-    model: TaskModel,
-    records: Sequence[Record],
-    precision: str,
-) -> dict[str, float]:
-    found = features.predict(records, lambda examples: predict(model, examples, precision=precision))
-    return metric_values(spec, records, scored_answers(spec, shape.labels, found))
 
 
 def _store(result: TrialResult, model: TaskModel | None = None, shape: TaskShape | None = None) -> TrialResult:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ import regex
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 from infra.errors import UserError
+from models.corpus_tokenizer import CorpusTokenizer, EncodedTexts, corpus_tokenizer
 
 _SURROGATE = regex.compile(r"\p{Cs}")
 REPLACEMENT = "\ufffd"
@@ -61,6 +62,7 @@ class TextTokenizer:
         self._cls, self._sep = (np.array([_id_of(tokenizer, token)]) for token in (cls, sep))
         self._unknown = self._unknown_id()
         self._of_character: dict[str, tuple[int, ...]] = {}
+        self._corpus_tokenizer = _faster(tokenizer)
 
     @classmethod
     def from_folder(cls, folder: str | Path) -> TextTokenizer:
@@ -84,6 +86,8 @@ class TextTokenizer:
 
     def words(self, texts: Sequence[str]) -> list[Tokens]:
         """The tokens of each text, cut as the tokeniser does."""
+        if self._corpus_tokenizer is not None:
+            return _split(self._corpus_tokenizer.encode(texts))
         found = self._tokenizer.encode_batch([plain_text(text) for text in texts], add_special_tokens=False)
         return [_tokens(encoding.ids, np.array(encoding.offsets, dtype=np.int64)) for encoding in found]
 
@@ -123,6 +127,22 @@ def _id_of(tokenizer: Tokenizer, token: str) -> int:
     if found is None:
         raise UserError(f"The tokeniser knows no {token}, which every sequence is framed with.")
     return found
+
+
+def _faster(tokenizer: Tokenizer) -> CorpusTokenizer | None:
+    """The same tokeniser by table, where it is one of ours; many times faster."""
+    try:
+        return corpus_tokenizer(tokenizer.to_str())
+    except ValueError:
+        return None
+
+
+def _split(encoded: EncodedTexts) -> list[Tokens]:
+    ids, starts, ends = (encoded.ids.astype(np.int64), encoded.starts, encoded.ends)
+    return [
+        Tokens(ids[first:last], starts[first:last], ends[first:last])
+        for first, last in pairwise(encoded.borders.tolist())
+    ]
 
 
 def _tokens(ids: Sequence[int], offsets: np.ndarray) -> Tokens:

@@ -171,8 +171,15 @@ class Features:
         self, records: Sequence[Record], predict: Callable[[Sequence[HeadExample]], Sequence[Any]]
     ) -> list[Prediction]:
         """Encode, let the model predict, decode. Answers that the records have are not looked at."""
+        return self.asked(records)(predict)
+
+    def asked(
+        self, records: Sequence[Record]
+    ) -> Callable[[Callable[[Sequence[HeadExample]], Sequence[Any]]], list[Prediction]]:
+        """`predict` for records that are asked about many times: they are encoded once."""
         pieces = self.encode([replace(record, answer=None) for record in records])
-        return self.decode(records, pieces, predict([piece.example for piece in pieces]))
+        examples = [piece.example for piece in pieces]
+        return lambda predict: self.decode(records, pieces, predict(examples))
 
 
 def longest_first(texts: Sequence[np.ndarray], room: int) -> list[np.ndarray]:
