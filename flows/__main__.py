@@ -121,12 +121,14 @@ def _predict(options: argparse.Namespace) -> int:
 
 def _compare(options: argparse.Namespace) -> int:
     from tasks.compare_runs import compare_runs, open_run
+    from tasks.downstream.evaluation import score_text
 
     found = compare_runs(open_run(options.first), open_run(options.second), options.split)
-    print(f"{found['task']}, {found['metric']} on {found['records']:,} records of {found['split']}, in per cent")
-    print(f"  first   {100 * found['first']:.2f}\n  second  {100 * found['second']:.2f}")
-    interval = f"95 % interval {100 * found['low']:+.2f} to {100 * found['high']:+.2f}"
-    print(f"  difference {100 * found['difference']:+.2f}, {interval}, p = {found['p_value']:.4f}")
+    first, second, low, high = (score_text(found["metric"], found[name]) for name in ("first", "second", "low", "high"))
+    print(f"{found['task']}, {found['metric']} on {found['records']:,} records of {found['split']}")
+    print(f"  first   {first}\n  second  {second}")
+    difference = score_text(found["metric"], found["difference"])
+    print(f"  difference {difference}, 95 % interval {low} to {high}, p = {found['p_value']:.4f}")
     return 0
 
 

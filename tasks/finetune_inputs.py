@@ -10,6 +10,7 @@ from pathlib import Path
 from infra.errors import UserError
 from tasks.downstream.alignment import TOKENIZER_FILES
 from tasks.downstream.read import sources
+from tasks.downstream.read_question import ANSWERS, QUESTIONS
 from tasks.downstream.spec import TaskSpec
 from tasks.file_access import hash_file
 
@@ -57,8 +58,10 @@ class TaskFiles:
 
     @cached_property
     def fingerprint(self) -> str:
-        """32 hex digits over the splits and the contents of their files."""
-        return _fingerprint({split: path for split, path in self.files.items()})
+        """32 hex digits over the splits and the contents of their files, and of those that cMedQA keeps its texts in."""
+        beside = {path.parent / name for path in self.files.values() for name in (*QUESTIONS, *ANSWERS)}
+        texts = {path.name: path for path in beside if path.is_file()}
+        return _fingerprint({**texts, **self.files})
 
 
 def _fingerprint(files: dict[str, Path]) -> str:

@@ -95,6 +95,8 @@ class Trial(BaseModel):
 class DevScore(BaseModel):
     """A point of the dev curve."""
 
+    model_config = ConfigDict(ser_json_inf_nan="constants")
+
     step: int
     epoch: float
     score: float
@@ -103,6 +105,8 @@ class DevScore(BaseModel):
 
 class TrialResult(BaseModel):
     """What `result.json` holds."""
+
+    model_config = ConfigDict(ser_json_inf_nan="constants")  # a pair score may be infinite
 
     trial: Trial
     stopped: str
@@ -135,6 +139,7 @@ def run_trial(trial: Trial, listen: Listener = lambda epochs, best: None) -> Tri
     data = _data(trial.task, trial.data, trial.data_version, trial.limit)
     tokenizer = TextTokenizer.from_folder(trial.model)
     encoder = _encoder(trial, tokenizer)
+    tokenizer.types = encoder.config.type_vocab_size
     shape = shape_of(spec, data.train, _length(spec, trial.max_length, encoder.config.max_positions))
     features = shape.features(tokenizer)
     pieces = features.encode(data.train)

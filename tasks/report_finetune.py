@@ -6,6 +6,7 @@ dev. Excerpts are de-identified.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean
@@ -16,6 +17,7 @@ import polars as pl
 from infra.artifacts import Artifact
 from infra.stage import Output, StageParams, stage
 from tasks.downstream.catalogue import task
+from tasks.downstream.evaluation import score_text
 from tasks.error_summary import summarise_errors, trials_of
 from tasks.pages import add_report, render
 
@@ -49,7 +51,8 @@ def report_finetune(inputs: Mapping[str, Artifact], params: ReportFinetuneParams
         "curve": next(one for one in trials["trials"] if one["name"] == trials["best"])["curve"],
         **summarise_errors(spec.kind, spec.labels or (), dev.to_dicts()),
     }
-    add_report(out.build, render(TEMPLATE, points=_points(summary["curve"]), **summary), summary, _table(summary))
+    page = render(TEMPLATE, points=_points(summary["curve"]), score=score_text, **summary)
+    add_report(out.build, page, summary, _table(summary))
 
 
 def best_scores(run: Artifact) -> list[dict[str, Any]]:
@@ -89,7 +92,9 @@ def _rejects(rejects: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _points(curve: Sequence[Mapping[str, float]]) -> str:
     """The dev curve as points of an SVG line, 600 wide and 120 high."""
-    scores = [one["score"] for one in curve]
+    scores = [one["score"] for one in curve if math.isfinite(one["score"])]
+    if not scores:
+        return ""
     low, high = min(scores), max(scores)
     step = 600 / max(1, len(scores) - 1)
     return " ".join(
@@ -104,8 +109,8 @@ def _table(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
             "task": summary["title"],
             "split": row["split"],
             "metric": row["metric"],
-            "score, %": round(100 * row["value"], 2),
-            "95 % interval": f"{100 * row['low']:.2f} to {100 * row['high']:.2f}",
+            "score": score_text(row["metric"], row["value"]),
+            "95 % interval": " to ".join(score_text(row["metric"], row[end]) for end in ("low", "high")),
         }
         for row in summary["scores"]
     ]

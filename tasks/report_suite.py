@@ -15,6 +15,7 @@ from typing import Any
 from infra.artifacts import Artifact
 from infra.stage import Output, StageParams, stage
 from tasks.downstream.catalogue import task
+from tasks.downstream.evaluation import score_text
 from tasks.downstream.published import published
 from tasks.downstream.submission import check_submission, write_zip
 from tasks.error_summary import trials_of
@@ -57,7 +58,7 @@ def report_suite(inputs: Mapping[str, Artifact], params: ReportSuiteParams, out:
     }
     columns: list[str] = summary["columns"]
     table = [dict(zip(columns, [row["name"], *row["cells"]], strict=True)) for row in summary["rows"]]
-    add_report(out.build, render(TEMPLATE, **summary), summary, table)
+    add_report(out.build, render(TEMPLATE, score=score_text, **summary), summary, table)
 
 
 def score_table(params: ReportSuiteParams, runs: Mapping[str, Artifact]) -> dict[str, Any]:
@@ -89,25 +90,25 @@ def _heading(name: str, split: str) -> str:
 
 def _own_cells(columns: Sequence[tuple[str, str]], runs: Mapping[str, Artifact], mean_of_three: bool) -> list[str]:
     """Our scores; where those of test are known to the benchmark alone and dev has no column, dev's, said so."""
-    values = {key: _own(runs[key[0]], key[1], mean_of_three) for key in columns if key[0] in runs}
+    values = {key: _own(key[0], runs[key[0]], key[1], mean_of_three) for key in columns if key[0] in runs}
     cells = []
     for name, split in columns:
         value = values.get((name, split))
         if name in runs and value is None and (name, "dev") not in columns:
-            cells.append(f"{_own(runs[name], 'dev', mean_of_three):.1f} (dev)")
+            cells.append(f"{_own(name, runs[name], 'dev', mean_of_three)} (dev)")
         else:
-            cells.append(EMPTY if value is None else f"{value:.1f}")
+            cells.append(value or EMPTY)
     return cells
 
 
-def _own(run: Artifact, split: str, mean_of_three: bool) -> float | None:
+def _own(name: str, run: Artifact, split: str, mean_of_three: bool) -> str | None:
     if mean_of_three:
         trials = trials_of(run.read_file("trials.json"))
         best = sorted(trials["trials"], key=lambda one: -one["score"])[:BEST_RUNS]
         found = [one[split][trials["metric"]] for one in best if one[split]]
     else:
         found = [row["value"] for row in best_scores(run) if row["main"] and row["split"] == split]
-    return 100 * mean(found) if found else None
+    return score_text(task(name).metric, mean(found), digits=1) if found else None
 
 
 def _zip(runs: Mapping[str, Artifact], folder: Path) -> Path | None:

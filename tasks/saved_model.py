@@ -55,4 +55,6 @@ def load_task_model(folder: str | Path) -> SavedModel:
         raise UserError(f"{path} is no fine-tuned model: it has no {TASK_FILE}. {hint}") from error
     except (ValidationError, UnicodeDecodeError) as error:
         raise UserError(f"{path / TASK_FILE} cannot be read: {error}. Fine-tune again.") from error
-    return SavedModel(heads.load(path), shape, TextTokenizer.from_folder(path))
+    model, tokenizer = heads.load(path), TextTokenizer.from_folder(path)
+    tokenizer.types = model.encoder.config.type_vocab_size
+    return SavedModel(model, shape, tokenizer)

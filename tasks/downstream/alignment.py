@@ -52,13 +52,17 @@ class Tokens:
 
 
 class TextTokenizer:
-    """A tokeniser and the special tokens that a sequence is framed with."""
+    """A tokeniser and the special tokens that a sequence is framed with.
 
-    def __init__(self, tokenizer: Tokenizer, cls: str = "[CLS]", sep: str = "[SEP]") -> None:
+    `types` is the number of segment types that the encoder knows; one with a single type sees type 0 throughout.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, cls: str = "[CLS]", sep: str = "[SEP]", types: int = 2) -> None:
         tokenizer.no_truncation()
         tokenizer.no_padding()
         tokenizer.encode_special_tokens = True
         self._tokenizer = tokenizer
+        self.types = types
         self._cls, self._sep = (np.array([_id_of(tokenizer, token)]) for token in (cls, sep))
         self._unknown = self._unknown_id()
         self._of_character: dict[str, tuple[int, ...]] = {}
@@ -75,7 +79,7 @@ class TextTokenizer:
         settings = _settings(folder)
         names = {name: _content(settings.get(f"{name}_token")) or f"[{name.upper()}]" for name in ("cls", "sep")}
         try:
-            return cls(_read(folder, settings), **names)
+            return cls(_read(folder, settings), names["cls"], names["sep"])
         except UserError as error:
             raise UserError(f"{folder}: {error}") from error
 
@@ -101,7 +105,7 @@ class TextTokenizer:
         ids = [self._cls, *chain.from_iterable((text, self._sep) for text in texts)]
         first = len(texts[0]) + 2
         input_ids = np.concatenate(ids).astype(np.int64)
-        return input_ids, (np.arange(len(input_ids)) >= first).astype(np.int64)
+        return input_ids, ((np.arange(len(input_ids)) >= first) & (self.types > 1)).astype(np.int64)
 
     def _by_character(self, text: str) -> Tokens:
         pieces = [self._of_character[character] for character in text]

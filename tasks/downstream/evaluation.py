@@ -12,6 +12,14 @@ from tasks.downstream.scoring import tally
 from tasks.downstream.spec import TaskSpec
 from tasks.metrics import METRICS, RANKING_METRICS
 
+WITHOUT_BOUND = frozenset({"pair_score"})
+"""Metrics that are no fraction of 1."""
+
+
+def score_text(metric: str, value: float, digits: int = 2) -> str:
+    """A score as tables show it: in per cent, or as it is where it has no bound."""
+    return f"{value if metric in WITHOUT_BOUND else 100 * value:.{digits}f}"
+
 
 def scored_answers(spec: TaskSpec, labels: Sequence[str], predictions: Sequence[Prediction]) -> list[Any]:
     """What `tasks.downstream.scoring` compares with the right answers: for RANKING the score of each candidate, for

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -190,7 +191,7 @@ def test_the_page_tells_scores_curves_and_mistakes(world: World, tagging: Artifa
         page = report.read_file("report.html").decode()
         assert all(words in page for words in told)
         table = json.loads(report.read_file("table.json"))
-        assert table[0]["score, %"] == pytest.approx(100 * main_score(artifact), abs=0.01)
+        assert table[0]["score"] == f"{100 * main_score(artifact):.2f}"
 
 
 def test_a_suite_is_one_table_beside_the_published_rows(world: World, tagging: Artifact) -> None:
@@ -299,6 +300,45 @@ def test_flat_tagging_with_a_field_and_a_type_that_training_does_not_know(world:
     assert json.loads(artifact.read_file("trials.json"))["unseen"] == {"unheard-of": 1}
     assert main_score(artifact, "test") > 0.8 and 0.7 < main_score(artifact) < 1
     assert b"crf" in artifact.read_file("model/head.json")
+
+
+@pytest.fixture(scope="module")
+def other_kinds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return toy.save_other_kinds(tmp_path_factory.mktemp("kinds"))
+
+
+@pytest.mark.parametrize(
+    ("name", "answers"),
+    [
+        ("cmedic", {"0", "1", "2"}),
+        ("webmedqa", {"0", "1"}),
+        ("nlpec", {0, 1, 2}),
+        ("cmedir", {"0", "1", "2", "3", "4"}),
+        ("disease-diagnosis", None),
+    ],
+)
+def test_every_other_kind_goes_from_files_to_a_page(
+    name: str, answers: set[Any] | None, world: World, other_kinds: Path
+) -> None:
+    artifact = World(world.store, world.encoder, other_kinds).run(name, epochs=(1,))
+    rows = artifact.scan("predictions").filter(pl.col("split") == "dev").collect().to_dicts()
+    assert len(rows) >= 9
+    if answers is not None:
+        assert {json.loads(row["answer"]) for row in rows} <= answers
+    if name == "webmedqa":  # one answer a question is right, and P@1 is the share of questions where it is the true one
+        chosen = [row for row in rows if json.loads(row["answer"]) == "1"]
+        assert len(chosen) == len({row["group"] for row in rows}) == 3
+        assert main_score(artifact) == pytest.approx(sum(row["correct"] for row in chosen) / 3)
+    if name == "cmedir":
+        grades = [sum(n * p for n, p in enumerate(row["scores"])) for row in rows]
+        assert [row["value"] for row in rows] == pytest.approx(grades)
+    report = run(report_finetune, world.store, ReportFinetuneParams(), {"run": artifact}).artifact
+    assert task(name).title in report.read_file("report.html").decode()
+
+
+def test_a_score_without_bound_is_written_and_read() -> None:
+    one = result((8, 1e-4, 1), 1, math.inf)
+    assert TrialResult.model_validate_json(one.model_dump_json()).score == math.inf
 
 
 def test_quick_is_one_setting_of_the_grid() -> None:

@@ -116,3 +116,33 @@ def save_cmedqq(folder: Path, sizes: tuple[int, int, int] = (48, 16, 16)) -> Pat
         lines = "".join("\t".join(row) + "\n" for row in pairs(size, seed))
         (folder / f"{split}.txt").write_text(lines, encoding="utf-8")
     return folder
+
+
+def save_other_kinds(folder: Path, count: int = 12) -> Path:
+    """A few records of every other kind of task, each in a folder of its task's name."""
+    draw = random.Random(0)
+    files: dict[str, dict[str, str]] = {}
+    for split in ("train", "dev", "test"):
+        labelled = [(str(n % 3), _filler(draw) + SYMPTOMS[n % 3]) for n in range(count)]
+        files.setdefault("cmedic", {})[f"{split}.tsv"] = "".join(f"{label}\t{text}\n" for label, text in labelled)
+        answers = [f"{n // 4}\t{int(n % 4 == 0)}\t内科\t{DISEASES[0]}\t{_filler(draw)}发热\n" for n in range(count)]
+        split_name = "valid" if split == "dev" else split
+        files.setdefault("webmedqa", {})[f"medQA.{split_name}.txt"] = "".join(answers)
+        options = list(DISEASES)
+        asked = [
+            {"question": SYMPTOMS[n % 3], "evidence": "检查" * 40, "options": options, "answer": n % 3}
+            for n in range(count)
+        ]
+        files.setdefault("nlpec", {})[f"{split}.json"] = json.dumps(asked, ensure_ascii=False)
+        several = [{"text": _filler(draw) + d, "labels": [d, DISEASES[0]]} for d in DISEASES * (count // 3)]
+        files.setdefault("disease-diagnosis", {})[f"{split}.json"] = json.dumps(several, ensure_ascii=False)
+        found = [{"title": SYMPTOMS[n], "url": "", "label": str(n)} for n in range(3)]
+        queries = [{"query": f"{d}{n}", "documents": found} for n, d in enumerate(DISEASES)]
+        files.setdefault("cmedir", {})[f"{split}.txt"] = "".join(
+            json.dumps(q, ensure_ascii=False) + "\n" for q in queries
+        )
+    for task, contents in files.items():
+        (folder / task).mkdir(parents=True)
+        for name, content in contents.items():
+            (folder / task / name).write_text(content, encoding="utf-8")
+    return folder
