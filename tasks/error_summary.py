@@ -70,7 +70,8 @@ def _labels(kind: Kind, labels: Sequence[str], cases: Sequence[Case]) -> dict[st
         "sections": [
             {
                 "name": "Surest mistakes",
-                "note": "The right answer, the one given, and how probable the model held it.",
+                "note": f"{len(wrong):,} of {len(cases):,} answers are wrong; of these the model was surest.",
+                "columns": ["right", "given", "score", "text"],
                 "rows": [
                     [_told(case.gold), _told(case.answer), f"{max(case.scores or [0.0]):.3f}", _texts(case)]
                     for case in surest[:EXAMPLES]
@@ -105,13 +106,13 @@ def _entities(cases: Sequence[Case]) -> dict[str, Any]:
             {
                 "name": "Longest misses",
                 "note": f"{len(missed):,} entities were not found, not even in part.",
-                "rows": [
-                    [gold.type, _mention(case, gold), "", _around(case, gold)] for case, gold in longest[:EXAMPLES]
-                ],
+                "columns": ["type", "entity", "in"],
+                "rows": [[gold.type, _mention(case, gold), _around(case, gold)] for case, gold in longest[:EXAMPLES]],
             },
             {
                 "name": "Wrong ends",
                 "note": f"{len(wrong_ends):,} entities have the right type and another beginning or end.",
+                "columns": ["type", "right", "given", "in"],
                 "rows": [
                     [gold.type, _mention(case, gold), _mention(case, near), _around(case, gold)]
                     for case, gold, near in wrong_ends[:EXAMPLES]
@@ -120,7 +121,8 @@ def _entities(cases: Sequence[Case]) -> dict[str, Any]:
             {
                 "name": "Found where there is none",
                 "note": f"{len(invented):,} entities overlap with no right one.",
-                "rows": [[one.type, "", _mention(case, one), _around(case, one)] for case, one in invented[:EXAMPLES]],
+                "columns": ["type", "given", "in"],
+                "rows": [[one.type, _mention(case, one), _around(case, one)] for case, one in invented[:EXAMPLES]],
             },
         ],
     }
@@ -152,6 +154,7 @@ def _triples(cases: Sequence[Case]) -> dict[str, Any]:
             {
                 "name": "Misses with ends far apart",
                 "note": f"{len(missed):,} triples were not found under any relation.",
+                "columns": ["relation", "subject", "object", "in"],
                 "rows": [
                     [triple[1], _shown(triple[0]), _shown(triple[2]), _texts(case)]
                     for case, triple in farthest[:EXAMPLES]

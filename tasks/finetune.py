@@ -73,11 +73,13 @@ class FinetuneParams(StageParams):
     def grid(self, spec: TaskSpec) -> Grid:
         """The task's grid with what is given here in its place."""
         own = spec.grid
+        given = [name for name in ("batch_sizes", "learning_rates", "epochs") if getattr(self, name)]
+        source = own.source + (f", but for {', '.join(given)}, which were given" if given else "")
         return Grid(
             self.batch_sizes or own.batch_sizes,
             self.learning_rates or own.learning_rates,
             self.epochs or own.epochs,
-            own.source,
+            f"one setting of {source}" if self.quick else source,
         )
 
 
@@ -103,7 +105,8 @@ def finetune(inputs: Mapping[str, Any], params: FinetuneParams, out: Output) -> 
             part.write("scores", [row for result in results for row in _trial_rows(spec, result, best)])
             for split, records in (("dev", data.dev), ("test", data.test)):
                 _predict(part, spec, saved, split, records, params.precision, params.limit is None, folder)
-        (folder / "trials.json").write_text(_trials_json(spec, data, results, best), encoding="utf-8")
+        told = _trials_json(spec, params.grid(spec).source, data, results, best)
+        (folder / "trials.json").write_text(told, encoding="utf-8")
         out.build.add_folder(folder)
     _count(out, data, results, best)
 
@@ -240,13 +243,13 @@ def _score_row(
     }
 
 
-def _trials_json(spec: TaskSpec, data: TaskData, results: Sequence[TrialResult], best: TrialResult) -> str:
+def _trials_json(spec: TaskSpec, grid: str, data: TaskData, results: Sequence[TrialResult], best: TrialResult) -> str:
     """What the tables do not hold: dev curves, speeds, where the records come from and what was wrong with them."""
     hidden = {"trial": {"model", "data", "storage", "threads"}}
     content = {
         "task": spec.name,
         "metric": spec.metric,
-        "grid": spec.grid.source,
+        "grid": grid,
         "best": best.trial.name,
         "origins": data.origins,
         "records": {"train": len(data.train), "dev": len(data.dev), "test": len(data.test)},

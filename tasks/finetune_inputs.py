@@ -58,10 +58,10 @@ class TaskFiles:
 
     @cached_property
     def fingerprint(self) -> str:
-        """32 hex digits over the splits and the contents of their files, and of those that cMedQA keeps its texts in."""
+        """32 hex digits over the splits and the contents of their files, and of those that hold cMedQA's texts."""
         beside = {path.parent / name for path in self.files.values() for name in (*QUESTIONS, *ANSWERS)}
         texts = {path.name: path for path in beside if path.is_file()}
-        return _fingerprint({**texts, **self.files})
+        return _fingerprint(texts | {str(split): path for split, path in self.files.items()})
 
 
 def _fingerprint(files: dict[str, Path]) -> str:

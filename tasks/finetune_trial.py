@@ -224,8 +224,9 @@ def _length(spec: TaskSpec, wanted: int | None, positions: int) -> int:
     if wanted is not None and wanted > positions:
         raise UserError(f"max_length={wanted} is more than the encoder's {positions} positions. Give at most that.")
     if wanted is None and spec.max_length > positions:
-        logger.warning("%s: texts are read by %d tokens, not %d: the encoder has no more positions",
-                       spec.title, positions, spec.max_length)  # fmt: skip
+        logger.warning(
+            "%s: max_length is %d, not %d: the encoder has no more positions", spec.title, positions, spec.max_length
+        )
     length = min(wanted or spec.max_length, positions)
     if length < 8:
         raise UserError(f"max_length={length} leaves no room for text. Give 8 or more.")

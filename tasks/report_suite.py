@@ -57,7 +57,7 @@ def report_suite(inputs: Mapping[str, Artifact], params: ReportSuiteParams, out:
         "left_out": [task(name).title for name in left_out],
     }
     columns: list[str] = summary["columns"]
-    table = [dict(zip(columns, [row["name"], *row["cells"]], strict=True)) for row in summary["rows"]]
+    table = [dict(zip(columns, row["cells"], strict=True)) for row in summary["rows"]]
     add_report(out.build, render(TEMPLATE, score=score_text, **summary), summary, table)
 
 
@@ -74,13 +74,13 @@ def score_table(params: ReportSuiteParams, runs: Mapping[str, Artifact]) -> dict
             rows.setdefault((one.source, one.model), {})[key] = one.printed
     own = _own_cells(columns, runs, mean_of_three=params.title == "medical-qa")
     shown = [
-        {"name": f"{model} (published: {source})", "own": False, "cells": [cells.get(key, EMPTY) for key in columns]}
+        {"own": False, "cells": [model, f"published: {source}", *(cells.get(key, EMPTY) for key in columns)]}
         for (source, model), cells in rows.items()
     ]
     return {
         "what": "Means of the best three runs on dev." if params.title == "medical-qa" else "Scores of the best run.",
-        "columns": ["model", *(_heading(*key) for key in columns)],
-        "rows": [*shown, {"name": params.model, "own": True, "cells": own}],
+        "columns": ["model", "from", *(_heading(*key) for key in columns)],
+        "rows": [*shown, {"own": True, "cells": [params.model, "measured here", *own]}],
     }
 
 

@@ -199,11 +199,23 @@ def test_a_suite_is_one_table_beside_the_published_rows(world: World, tagging: A
     params = ReportSuiteParams(title="cblue", model="toy", tasks=names)
     artifact = run(report_suite, world.store, params, {"cmeee": tagging}).artifact
     table = json.loads(artifact.read_file("table.json"))
-    ehealth = next(row for row in table if row["model"] == "eHealth-base (published: eHealth, Table 4)")
-    assert list(ehealth.values())[1:] == ["67.0", "61.6", "71.2", "70.5", "86.2", "87.4", "63.5", "85.5", "74.1"]
+    told = {(row["model"], row["from"]): list(row.values())[2:] for row in table}
+    assert told["eHealth-base", "published: eHealth, Table 4"] == [
+        "67.0",
+        "61.6",
+        "71.2",
+        "70.5",
+        "86.2",
+        "87.4",
+        "63.5",
+        "85.5",
+        "74.1",
+    ]
     own = table[-1]
-    assert own["model"] == "toy" and own["CMeEE test"] == f"{100 * main_score(tagging):.1f} (dev)"
-    assert set(list(own.values())[2:]) == {"–"}
+    assert (own["model"], own["from"]) == ("toy", "measured here") and own[
+        "CMeEE test"
+    ] == f"{100 * main_score(tagging):.1f} (dev)"
+    assert set(list(own.values())[3:]) == {"–"}
     assert "submission.zip" in {record.path for record in artifact.manifest.files}
 
 
