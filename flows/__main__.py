@@ -1,5 +1,5 @@
-"""Command line: `python -m flows list`, `python -m flows run FLOW/DEPLOYMENT [--param key=value]…`, and
-`python -m flows export --run FOLDER --output FOLDER`.
+"""Command line: `python -m flows list`, `python -m flows run FLOW/DEPLOYMENT [--param key=value]…`, and what is done
+with trained models: `python -m flows export`, `predict` and `compare`.
 
 The first two read `prefect.yaml`, so what runs here is what a server would run. Without `PREFECT_API_URL` no server is
 needed: Prefect keeps its records in a local database for the time of the run.
@@ -34,7 +34,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m flows", description="Run Yiwen's flows here and now, without a server."
     )
-    commands = parser.add_subparsers(required=True, metavar="list | run | export")
+    commands = parser.add_subparsers(required=True, metavar="list | run | export | predict | compare")
     listing = commands.add_parser("list", help="show every flow/deployment with its parameters")
     listing.set_defaults(command=_list)
     running = commands.add_parser(
@@ -56,6 +56,13 @@ def _parser() -> argparse.ArgumentParser:
         help="a parameter of the flow, or a dotted preset key (training.steps=100); values are JSON, or text",
     )
     running.set_defaults(command=_run)
+    _add_export(commands)
+    _add_predict(commands)
+    _add_compare(commands)
+    return parser
+
+
+def _add_export(commands: Any) -> None:
     exporting = commands.add_parser(
         "export",
         help="export a checkpoint of a run that has not finished, or the best of one that has",
@@ -66,7 +73,34 @@ def _parser() -> argparse.ArgumentParser:
     exporting.add_argument("--output", required=True, type=Path, metavar="FOLDER", help="a new folder")
     exporting.add_argument("--step", type=int, help="a step that was kept; the newest by default")
     exporting.set_defaults(command=_export)
-    return parser
+
+
+def _add_predict(commands: Any) -> None:
+    predicting = commands.add_parser(
+        "predict",
+        help="answer a file of texts with a fine-tuned model",
+        description="Answer every row of a file. A row that cannot be answered is kept, with the reason in `error`.",
+    )
+    predicting.add_argument("--model", type=Path, required=True, metavar="DIR", help="model folder of a finetune run")
+    predicting.add_argument("--task", help="checked against the model's; may be left out")
+    predicting.add_argument("--input", type=Path, required=True, metavar="FILE", help=".txt, .jsonl, .json, .csv, .tsv")
+    predicting.add_argument(
+        "--output", type=Path, metavar="FILE", help="JSON lines; by default beside the input, as NAME.predictions.jsonl"
+    )
+    predicting.add_argument("--device", choices=("cpu", "cuda"), help="by default the GPU, where there is one")
+    predicting.set_defaults(command=_predict)
+
+
+def _add_compare(commands: Any) -> None:
+    comparing = commands.add_parser(
+        "compare",
+        help="the paired test between two fine-tuned encoders",
+        description="Compare two finetune runs on the records that both answered: difference, interval and p-value.",
+    )
+    comparing.add_argument("first", metavar="RUN_A", help="folder of a finetune artifact, or of its model")
+    comparing.add_argument("second", metavar="RUN_B")
+    comparing.add_argument("--split", default="dev", choices=("dev", "test"))
+    comparing.set_defaults(command=_compare)
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -91,6 +125,32 @@ def _export(options: argparse.Namespace) -> int:
 
     step = export_checkpoint(options.run, options.output, options.step)
     print(f"step {step:,} is in {options.output}")
+    return 0
+
+
+def _predict(options: argparse.Namespace) -> int:
+    from tqdm import tqdm
+
+    from tasks.predict import Predictor, predict_file
+
+    target = options.output or options.input.with_name(f"{options.input.stem}.predictions.jsonl")
+    predictor = Predictor(options.model, options.device)
+    with tqdm(unit="row", disable=None) as bar:
+        counts = predict_file(predictor, options.input, target, options.task, lambda done: bar.update(done - bar.n))
+    print(f"{target}: {counts['answered']:,} of {counts['rows']:,} rows answered, {counts['errors']:,} with an error")
+    return 0
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from tasks.compare_runs import compare_runs, open_run
+    from tasks.downstream.evaluation import score_text
+
+    found = compare_runs(open_run(options.first), open_run(options.second), options.split)
+    first, second, low, high = (score_text(found["metric"], found[name]) for name in ("first", "second", "low", "high"))
+    print(f"{found['task']}, {found['metric']} on {found['records']:,} records of {found['split']}")
+    print(f"  first   {first}\n  second  {second}")
+    difference = score_text(found["metric"], found["difference"])
+    print(f"  difference {difference}, 95 % interval {low} to {high}, p = {found['p_value']:.4f}")
     return 0
 
 
