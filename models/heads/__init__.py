@@ -1,1 +1,103 @@
-"""The heads of the downstream tasks."""
+"""The downstream heads, by name (eHealth, appendix E, and the other papers' tasks).
+
+    model = models.heads.build("single", load_encoder(folder), num_labels=44)
+    losses = model(model.collate(examples, seed=1, step=0))
+    predictions = models.inference.predict(model, examples)
+
+What goes in and comes out of each is in models/heads/examples.py. Adding a head is a subclass of `TaskModel` and a
+line in `_HEADS`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+
+from infra.errors import UserError
+from models.encoder import Encoder, EncoderConfig
+from models.heads.classification import Choice, MultiLabel, Pair, Ranking, Single
+from models.heads.tagging import Tagging, TwoStream
+from models.heads.task_model import HEAD_CONFIG, HEAD_WEIGHTS, TaskModel
+from models.heads.triples import Triples
+from models.pretrained import load_encoder
+
+_HEADS: dict[str, type[TaskModel]] = {
+    head.name: head for head in (Single, Pair, MultiLabel, Ranking, Choice, Tagging, TwoStream, Triples)
+}
+
+
+def build(
+    name: str,
+    encoder: Encoder | EncoderConfig | Mapping[str, Any] | None = None,
+    *,
+    num_labels: int | Sequence[int] | None = None,
+    seed: int | None = None,
+    **options: Any,
+) -> TaskModel:
+    """The head `name` with fresh weights, on `encoder`.
+
+    Args:
+        name: `single`, `pair`, `multi_label`, `ranking`, `choice`, `tagging`, `two_stream` or `triples`.
+        encoder: an encoder (it becomes the model's), or the config of a fresh one, also as a mapping of
+            `EncoderConfig`'s fields. None: base size with the 21,128 entries of BERT's Chinese vocabulary.
+        num_labels: classes, labels, tags with "outside", or relations. `two_stream` takes two numbers, by default 5
+            and 33; `ranking` and `choice` take none.
+        seed: determines the fresh weights; None: torch's default generator does.
+        options: the head's own. All: `dropout` (0.1). `tagging`: `crf` (False). `triples`: `relation_weight` (50),
+            `entity_threshold`, `relation_threshold` (0.5).
+
+    Raises:
+        ValueError: an unknown head or option (naming near ones), or an impossible number.
+    """
+    if name not in _HEADS:
+        near = difflib.get_close_matches(str(name), _HEADS) or sorted(_HEADS)
+        raise ValueError(f"unknown head {name!r}; did you mean {', '.join(near)}?")
+    head: Any = _HEADS[name]
+    known = [key for key in inspect.signature(head.__init__).parameters if key not in ("self", "encoder")]
+    if num_labels is not None:
+        options["num_labels"] = num_labels
+    for key in options:
+        if key not in known:
+            raise ValueError(f"head {name!r} knows no {key!r}; its options are {', '.join(known)}")
+    if "num_labels" in known and name != "two_stream":
+        options.setdefault("num_labels", None)  # the head says what is missing
+    with torch.random.fork_rng(devices=[], enabled=seed is not None):
+        if seed is not None:
+            torch.manual_seed(seed)
+        return head(_as_encoder(encoder), **options)
+
+
+def load(folder: str | Path) -> TaskModel:
+    """The model that `TaskModel.save` wrote, on the CPU in eval mode.
+
+    Raises UserError naming the file that is missing, unreadable or does not fit.
+    """
+    path = Path(folder)
+    if not (path / HEAD_CONFIG).is_file():
+        raise UserError(f"{path} is no fine-tuned model: it has no {HEAD_CONFIG}. Run a fine-tuning flow to make one")
+    encoder = load_encoder(path)
+    try:
+        config = json.loads((path / HEAD_CONFIG).read_text(encoding="utf-8"))
+        model = build(config.pop("head"), encoder, **config)
+        missing, unknown = model.load_state_dict(load_file(path / HEAD_WEIGHTS), strict=False)
+        missing = [key for key in missing if not key.startswith("encoder.")]
+        if missing or unknown:
+            raise ValueError(f"{HEAD_WEIGHTS} lacks {missing} and has unknown {unknown}")
+    except Exception as error:
+        raise UserError(f"{path}: {HEAD_CONFIG} or {HEAD_WEIGHTS} is damaged: {error}. Fine-tune again") from error
+    return model.eval()
+
+
+def _as_encoder(encoder: Encoder | EncoderConfig | Mapping[str, Any] | None) -> Encoder:
+    if isinstance(encoder, Encoder):
+        return encoder
+    if isinstance(encoder, EncoderConfig):
+        return Encoder(encoder)
+    return Encoder(EncoderConfig(**{"vocab_size": 21_128, **(encoder or {})}))

@@ -1,0 +1,320 @@
+"""Fine-tuning of a task model: the recipe of eHealth's Tables 8 and 9, on one device.
+
+Every random choice is a function of (seed, epoch) or (seed, step): the same model, examples and configuration give
+the same weights, on the CPU bit for bit. Batches are drawn at random, whatever their examples' lengths; the encoder
+runs unpadded, so nothing is gained by grouping like lengths.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from models.ema import ExponentialMovingAverage
+from models.encoder import parameters_without_decay
+from models.heads.examples import HeadExample
+from models.heads.task_model import TaskModel
+from models.inference import autocast
+from models.optimisation import clip_gradients, learning_rate_at
+from models.randomness import seed_device, uniforms
+
+ORDER_STREAM = 1002
+"""The purpose of the draws that order an epoch (see `models.heads.batch.DROPOUT_STREAM`)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinetuneConfig:
+    """eHealth's Table 8; the first three are tuned for each task (Table 9). Raises ValueError naming the field."""
+
+    epochs: int
+    batch_size: int
+    """Examples in a batch; the last batch of an epoch may hold fewer."""
+    learning_rate: float
+    """Peak of the schedule."""
+    head_learning_rate: float | None = None
+    """Peak for what is not the encoder; None: the same."""
+    warmup_ratio: float = 0.1
+    """Share of all steps in which the rate rises; it then falls linearly to 0."""
+    adam_epsilon: float = 1e-8
+    adam_beta1: float = 0.9
+    adam_beta2: float = 0.999
+    weight_decay: float = 0.01
+    clip_norm: float = 1.0
+    """Largest norm of the gradient (ELECTRA)."""
+    ema_decay: float | None = 0.9999
+    """Decay of the average of the weights, which are what is evaluated and kept; None: the weights themselves."""
+    ema_warmup: bool = True
+    """Whether the decay rises to its value (models/ema.py); False is the paper's plain form."""
+    seed: int = 42
+    evaluations_per_epoch: int = 1
+    patience: int | None = None
+    """Evaluations without a better score after which to stop; None: never."""
+    precision: str = "fp32"
+    """`fp32`, or `bf16` for matrix products in bfloat16."""
+    log_every: int = 10
+    """Steps between two reports of the training loss."""
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size", "evaluations_per_epoch", "log_every"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        if self.patience is not None and self.patience < 1:
+            raise ValueError(f"patience is {self.patience}; it must be at least 1, or None")
+        for name in ("learning_rate", "head_learning_rate", "clip_norm", "adam_epsilon"):
+            value = getattr(self, name)
+            if value is not None and not value > 0.0:
+                raise ValueError(f"{name} is {value}; it must be positive")
+        if not 0.0 <= self.warmup_ratio < 1.0:
+            raise ValueError(f"warmup_ratio is {self.warmup_ratio}; it must lie in [0, 1)")
+        if self.precision not in ("fp32", "bf16"):
+            raise ValueError(f"precision must be fp32 or bf16, got {self.precision!r}")
+
+
+@dataclass(frozen=True)
+class DevPoint:
+    """One evaluation."""
+
+    step: int
+    """Steps done."""
+    epoch: float
+    """Epochs done."""
+    score: float
+    train_loss: float
+    """Mean over the steps since the evaluation before."""
+
+
+@dataclass(frozen=True)
+class FinetuneResult:
+    """How a run went. The model itself has the best weights, or the last where nothing was evaluated."""
+
+    steps: int
+    """Steps done."""
+    stopped: str
+    """`finished`, `patience` (no better score for that long) or `asked` (`should_stop` said so)."""
+    seconds: float
+    """Of training alone, evaluations left out."""
+    sequences_per_second: float
+    """Examples trained on a second."""
+    curve: tuple[DevPoint, ...] = ()
+    best: DevPoint | None = None
+    """The evaluation with the highest score, the first of equals; None without evaluations."""
+
+
+Evaluate = Callable[[TaskModel], float]
+"""Gives the dev score of the model as it is now, the higher the better."""
+Report = Callable[[int, str, Mapping[str, float]], None]
+"""Takes the steps done, the split (`train` or `dev`) and figures by name."""
+
+
+def finetune(
+    model: TaskModel,
+    train: Sequence[HeadExample],
+    config: FinetuneConfig,
+    *,
+    evaluate: Evaluate | None = None,
+    report: Report = lambda step, split, figures: None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> FinetuneResult:
+    """Train `model` in place, on the device where it lies, and leave it in eval mode with its best weights.
+
+    AdamW without decay on biases and norms, linear warm-up and decay, clipped gradients, averaged weights. With
+    `evaluate`, the dev score is taken `evaluations_per_epoch` times an epoch and at the end, with the averaged
+    weights; the best ones wait in CPU memory. `should_stop` is asked after every step.
+
+    Raises:
+        ValueError: no examples, an example without target, or one that does not fit the model, by its number.
+        FloatingPointError: the loss is not a finite number; the message names the step.
+    """
+    model.check(train)
+    unlabelled = next((number for number, example in enumerate(train) if example.target is None), None)
+    if unlabelled is not None:
+        raise ValueError(f"example {unlabelled} has no target; training needs one for each")
+    run = _Run(model, len(train), config, evaluate, report)
+    stopped = "finished"
+    for step, rows in enumerate(_batches(len(train), config)):
+        run.step(step, [train[row] for row in rows])
+        if run.evaluation_due(step + 1):
+            run.evaluate(step + 1)
+        if run.out_of_patience():
+            stopped = "patience"
+            break
+        if should_stop():
+            stopped = "asked"
+            break
+    return run.finish(stopped)
+
+
+class _Run:
+    """The state of one run: optimiser, averages, curve and clock."""
+
+    def __init__(
+        self, model: TaskModel, examples: int, config: FinetuneConfig, evaluate: Evaluate | None, report: Report
+    ) -> None:
+        self.model, self.config, self.report = model, config, report
+        self.score_of = evaluate
+        self.device = next(model.parameters()).device
+        self.steps_per_epoch = math.ceil(examples / config.batch_size)
+        self.total = config.epochs * self.steps_per_epoch
+        self.optimizer = _make_optimizer(model, config)
+        self.average = (
+            ExponentialMovingAverage(model, config.ema_decay, config.ema_warmup)
+            if config.ema_decay is not None
+            else None
+        )
+        self.curve: list[DevPoint] = []
+        self.best: DevPoint | None = None
+        self.best_weights: dict[str, Tensor] | None = None
+        self.done = 0
+        self.sequences = 0
+        self.seconds = 0.0
+        self.since_report = _Means()
+        self.since_evaluation = _Means()
+        model.train()
+
+    def step(self, step: int, examples: Sequence[HeadExample]) -> None:
+        """One step of the optimiser."""
+        began = time.perf_counter()
+        rate = self._set_rates(step)
+        if self.device.type == "cuda":
+            seed_device(self.device, self.config.seed, step, 0)
+        batch = self.model.collate(examples, seed=self.config.seed, step=step).to(self.device)
+        with autocast(self.device, self.config.precision):
+            losses = self.model(batch)
+        losses["loss"].backward()
+        norm = clip_gradients(self.model, self.config.clip_norm)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        if self.average is not None:
+            self.average.update()
+        self.done, self.sequences = step + 1, self.sequences + len(examples)
+        self.since_report.add({**losses, "gradient_norm": norm})
+        self.since_evaluation.add({"loss": losses["loss"]})
+        self.seconds += time.perf_counter() - began
+        if self.done % self.config.log_every == 0 or self.done == self.total:
+            figures = self._finite(self.since_report.read())
+            figures |= {"learning_rate": rate, "epoch": self.done / self.steps_per_epoch}
+            self.report(self.done, "train", figures | {"sequences_per_second": self._speed()})
+
+    def evaluation_due(self, done: int) -> bool:
+        """Whether the dev score is to be taken after `done` steps."""
+        if self.score_of is None:
+            return False
+        parts = self.config.evaluations_per_epoch
+        within = (done - 1) % self.steps_per_epoch + 1  # 1 to steps_per_epoch
+        return within * parts // self.steps_per_epoch > (within - 1) * parts // self.steps_per_epoch
+
+    def evaluate(self, done: int) -> None:
+        """Score the averaged weights, and keep them if they are the best so far."""
+        assert self.score_of is not None
+        train_loss = self._finite(self.since_evaluation.read())["loss"]
+        self._swap_in()
+        self.model.eval()
+        score = float(self.score_of(self.model))
+        point = DevPoint(done, done / self.steps_per_epoch, score, train_loss)
+        self.curve.append(point)
+        if self.best is None or score > self.best.score:
+            self.best = point
+            self.best_weights = {name: _to_cpu(value) for name, value in self.model.state_dict().items()}
+        self._swap_out()
+        self.model.train()
+        self.report(done, "dev", {"score": score, "best_score": self.best.score, "epoch": point.epoch})
+
+    def out_of_patience(self) -> bool:
+        """Whether the last evaluations brought nothing better."""
+        if self.config.patience is None or self.best is None:
+            return False
+        return len(self.curve) - 1 - self.curve.index(self.best) >= self.config.patience
+
+    def finish(self, stopped: str) -> FinetuneResult:
+        """Give the model its final weights."""
+        if self.best_weights is not None:
+            self.model.load_state_dict(self.best_weights)
+        else:
+            self._swap_in()
+        self.model.eval()
+        return FinetuneResult(self.done, stopped, self.seconds, self._speed(), tuple(self.curve), self.best)
+
+    def _set_rates(self, step: int) -> float:
+        config = self.config
+        warmup = int(config.warmup_ratio * self.total)
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate_at(step, peak=group["peak"], warmup_steps=warmup, total_steps=self.total)
+        return learning_rate_at(step, peak=config.learning_rate, warmup_steps=warmup, total_steps=self.total)
+
+    def _finite(self, figures: dict[str, float]) -> dict[str, float]:
+        if not math.isfinite(figures["loss"]):
+            raise FloatingPointError(
+                f"within the steps up to {self.done} the loss became {figures['loss']}; lower learning_rate "
+                f"({self.config.learning_rate}) or take another seed"
+            )
+        return figures
+
+    def _speed(self) -> float:
+        return self.sequences / self.seconds if self.seconds else 0.0
+
+    def _swap_in(self) -> None:
+        if self.average is not None:
+            self.average.apply()
+
+    def _swap_out(self) -> None:
+        if self.average is not None:
+            self.average.restore()
+
+
+@dataclass
+class _Means:
+    """Running means of tensors by name; the device is asked for them only at `read`."""
+
+    sums: dict[str, Tensor] = field(default_factory=dict)
+    count: int = 0
+
+    def add(self, values: Mapping[str, Tensor]) -> None:
+        for name, value in values.items():
+            value = value.detach()
+            self.sums[name] = self.sums[name] + value if name in self.sums else value.clone()
+        self.count += 1
+
+    def read(self) -> dict[str, float]:
+        """The means since the last reading."""
+        means = {name: float(value) / self.count for name, value in self.sums.items()}
+        self.sums, self.count = {}, 0
+        return means
+
+
+def _batches(examples: int, config: FinetuneConfig) -> Iterator[np.ndarray]:
+    """Row numbers of every batch: each epoch is a permutation of its own, cut into batches."""
+    for epoch in range(config.epochs):
+        order = np.argsort(uniforms(config.seed, epoch, 0, ORDER_STREAM, np.arange(examples)), kind="stable")
+        for first in range(0, examples, config.batch_size):
+            yield order[first : first + config.batch_size]
+
+
+def _make_optimizer(model: TaskModel, config: FinetuneConfig) -> torch.optim.AdamW:
+    """AdamW over four groups: encoder or head, with or without decay; each knows its `peak` rate."""
+    spared = parameters_without_decay(model)
+    groups: dict[tuple[bool, bool], list[Tensor]] = {}
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad:
+            groups.setdefault((name.startswith("encoder."), name in spared), []).append(parameter)
+    head_rate = config.head_learning_rate or config.learning_rate
+    settings: list[dict[str, Any]] = [
+        {
+            "params": parameters,
+            "weight_decay": 0.0 if without_decay else config.weight_decay,
+            "peak": config.learning_rate if of_encoder else head_rate,
+        }
+        for (of_encoder, without_decay), parameters in groups.items()
+    ]
+    betas = (config.adam_beta1, config.adam_beta2)
+    return torch.optim.AdamW(settings, lr=config.learning_rate, betas=betas, eps=config.adam_epsilon, fused=True)
+
+
+def _to_cpu(tensor: Tensor) -> Tensor:
+    return tensor.detach().to("cpu", copy=True)

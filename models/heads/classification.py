@@ -1,0 +1,174 @@
+"""Heads on the final representation of [CLS]: one dense layer after dropout (eHealth, appendix E).
+
+Shape legend: E examples, S sequences, D hidden size, C classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from models.encoder import Encoder
+from models.heads.batch import TaskBatch
+from models.heads.examples import HeadExample
+from models.heads.task_model import TaskModel, check_num_labels, softmax_numpy
+from models.linear import Linear
+
+
+class _FirstTokenHead(TaskModel):
+    """A dense layer on [CLS]."""
+
+    def __init__(self, encoder: Encoder, outputs: int, *, dropout: float) -> None:
+        super().__init__(encoder, dropout=dropout)
+        self.classifier = Linear(encoder.config.hidden_size, outputs)
+        self.initialise_head()
+
+    def logits(self, batch: TaskBatch) -> Tensor:
+        """float32 (S, outputs), in the examples' order."""
+        return self.classifier(self.encode_first(batch)).float()
+
+
+class Single(_FirstTokenHead):
+    """Softmax over C classes of one text."""
+
+    name = "single"
+
+    def __init__(self, encoder: Encoder, *, num_labels: int, dropout: float = 0.1) -> None:
+        self.num_labels = check_num_labels(num_labels, self.name)
+        super().__init__(encoder, num_labels, dropout=dropout)
+
+    def config(self) -> dict[str, Any]:
+        """See `TaskModel.config`."""
+        return {"num_labels": self.num_labels, "dropout": self.dropout}
+
+    def check_target(self, example: HeadExample) -> None:
+        """A class from 0 to C - 1."""
+        check_class(example.target, self.num_labels)
+
+    def pack_targets(self, examples: Sequence[HeadExample], batch: TaskBatch) -> dict[str, Tensor]:
+        """classes: int64 (E,)"""
+        return {"classes": torch.tensor([int(example.target) for example in examples])}
+
+    def forward(self, batch: TaskBatch) -> dict[str, Tensor]:
+        """Mean cross entropy."""
+        return {"loss": F.cross_entropy(self.logits(batch), self.targets(batch, "classes"))}
+
+    def predict(self, batch: TaskBatch) -> list[Any]:
+        """Probabilities float32 (C,)."""
+        return list(softmax_numpy(self.logits(batch)))
+
+
+class Pair(Single):
+    """Softmax over C classes of two texts in one sequence [CLS] S1 [SEP] S2 [SEP]."""
+
+    name = "pair"
+
+
+class MultiLabel(_FirstTokenHead):
+    """C independent yes-or-no questions about one text."""
+
+    name = "multi_label"
+
+    def __init__(self, encoder: Encoder, *, num_labels: int, dropout: float = 0.1) -> None:
+        self.num_labels = check_num_labels(num_labels, self.name)
+        super().__init__(encoder, num_labels, dropout=dropout)
+
+    def config(self) -> dict[str, Any]:
+        """See `TaskModel.config`."""
+        return {"num_labels": self.num_labels, "dropout": self.dropout}
+
+    def check_target(self, example: HeadExample) -> None:
+        """Zeros and ones, (C,)."""
+        values = np.asarray(example.target)
+        if values.shape != (self.num_labels,) or not np.isin(values, (0, 1)).all():
+            raise ValueError(f"the target must hold {self.num_labels} numbers, each 0 or 1, got {example.target!r}")
+
+    def pack_targets(self, examples: Sequence[HeadExample], batch: TaskBatch) -> dict[str, Tensor]:
+        """labels: float32 (E, C)"""
+        rows = np.stack([np.asarray(example.target, dtype=np.float32) for example in examples])
+        return {"labels": torch.from_numpy(rows)}
+
+    def forward(self, batch: TaskBatch) -> dict[str, Tensor]:
+        """Mean binary cross entropy over examples and labels."""
+        return {"loss": F.binary_cross_entropy_with_logits(self.logits(batch), self.targets(batch, "labels"))}
+
+    def predict(self, batch: TaskBatch) -> list[Any]:
+        """Probabilities float32 (C,), each of its own."""
+        return list(torch.sigmoid(self.logits(batch)).cpu().numpy())
+
+
+class Ranking(_FirstTokenHead):
+    """One score for a question with a candidate, [CLS] question [SEP] candidate [SEP], learnt as right or wrong."""
+
+    name = "ranking"
+
+    def __init__(self, encoder: Encoder, *, dropout: float = 0.1) -> None:
+        super().__init__(encoder, 1, dropout=dropout)
+
+    def config(self) -> dict[str, Any]:
+        """See `TaskModel.config`."""
+        return {"dropout": self.dropout}
+
+    def check_target(self, example: HeadExample) -> None:
+        """1 for a right candidate, 0 for a wrong one."""
+        check_class(example.target, 2)
+
+    def pack_targets(self, examples: Sequence[HeadExample], batch: TaskBatch) -> dict[str, Tensor]:
+        """right: float32 (E,)"""
+        return {"right": torch.tensor([float(example.target) for example in examples])}
+
+    def forward(self, batch: TaskBatch) -> dict[str, Tensor]:
+        """Mean binary cross entropy."""
+        return {"loss": F.binary_cross_entropy_with_logits(self.logits(batch)[:, 0], self.targets(batch, "right"))}
+
+    def predict(self, batch: TaskBatch) -> list[Any]:
+        """Log-odds of being right: float."""
+        return self.logits(batch)[:, 0].tolist()
+
+
+class Choice(_FirstTokenHead):
+    """Multiple choice: each option's sequence [CLS] option [SEP] question [SEP] text [SEP] is judged right or wrong,
+    and the most probable one is the answer (eHealth, appendix E). Examples may differ in their number of options.
+    """
+
+    name = "choice"
+    sequences_per_example = None
+
+    def __init__(self, encoder: Encoder, *, dropout: float = 0.1) -> None:
+        super().__init__(encoder, 1, dropout=dropout)
+
+    def config(self) -> dict[str, Any]:
+        """See `TaskModel.config`."""
+        return {"dropout": self.dropout}
+
+    def check_target(self, example: HeadExample) -> None:
+        """The right option's number, from 0."""
+        check_class(example.target, len(example.sequences))
+
+    def pack_targets(self, examples: Sequence[HeadExample], batch: TaskBatch) -> dict[str, Tensor]:
+        """right: float32 (S,)"""
+        right = torch.zeros(sum(batch.counts))
+        firsts = np.cumsum((0, *batch.counts[:-1]))
+        right[torch.from_numpy(firsts + [int(example.target) for example in examples])] = 1.0
+        return {"right": right}
+
+    def forward(self, batch: TaskBatch) -> dict[str, Tensor]:
+        """Mean binary cross entropy over all options."""
+        return {"loss": F.binary_cross_entropy_with_logits(self.logits(batch)[:, 0], self.targets(batch, "right"))}
+
+    def predict(self, batch: TaskBatch) -> list[Any]:
+        """Each option's probability of being right, float32 (number of options,)."""
+        probabilities = torch.sigmoid(self.logits(batch)[:, 0]).cpu()
+        return [part.numpy() for part in probabilities.split(batch.counts)]
+
+
+def check_class(target: Any, classes: int) -> None:
+    """Raise ValueError where `target` is no whole number from 0 to `classes` - 1."""
+    whole = isinstance(target, int | np.integer) and not isinstance(target, bool)
+    if not whole or not 0 <= target < classes:
+        raise ValueError(f"the target must be a whole number from 0 to {classes - 1}, got {target!r}")

@@ -1,0 +1,175 @@
+"""An encoder with a head of one task: what all heads share.
+
+A head says which targets it takes, what its losses are and how predictions are read; packing, dropout, checking and
+saving are here. On disk a task model is a stock transformers folder of the encoder (models/pretrained.py) with two
+files beside it: `head.json` and `head.safetensors`.
+
+Shape legend: E examples, S sequences, T tokens laid end to end, D hidden size.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from models.dropout import dropout
+from models.encoder import Encoder, initialise
+from models.heads.batch import TaskBatch, check_sequence, pack
+from models.heads.examples import HeadExample
+from models.layout import Layout
+from models.pretrained import save_encoder
+from models.randomness import SequenceNoise
+
+HEAD_CONFIG = "head.json"
+HEAD_WEIGHTS = "head.safetensors"
+
+
+class TaskModel(nn.Module, ABC):
+    """Base class of the heads. Subclasses build their layers after `super().__init__`, then call
+    `initialise_head`.
+    """
+
+    name: ClassVar[str]
+    """The name that `models.heads.build` knows the head by."""
+    sequences_per_example: ClassVar[int | None] = 1
+    """How many sequences an example holds; None: one or more."""
+
+    def __init__(self, encoder: Encoder, *, dropout: float = 0.1) -> None:
+        """`dropout`: rate between encoder and head (eHealth, Table 8). Raises ValueError outside [0, 1)."""
+        super().__init__()
+        if not 0.0 <= dropout < 1.0:
+            raise ValueError(f"dropout must lie in [0, 1), got {dropout!r}")
+        self.encoder = encoder
+        self.dropout = dropout
+
+    @abstractmethod
+    def config(self) -> dict[str, Any]:
+        """The arguments of `models.heads.build` beside the encoder, for JSON."""
+
+    @abstractmethod
+    def check_target(self, example: HeadExample) -> None:
+        """Raise ValueError where the example's target is none that this head can learn."""
+
+    @abstractmethod
+    def pack_targets(self, examples: Sequence[HeadExample], batch: TaskBatch) -> dict[str, Tensor]:
+        """The targets of examples that all have one, for `batch`, into which they are packed."""
+
+    @abstractmethod
+    def forward(self, batch: TaskBatch) -> dict[str, Tensor]:
+        """`{"loss": …}` and, where a loss has several terms, each before its weight. Every one is a mean, float32 ().
+
+        Raises ValueError where the batch has no targets.
+        """
+
+    @abstractmethod
+    def predict(self, batch: TaskBatch) -> list[Any]:
+        """One prediction an example, in the examples' order, as models/heads/examples.py says. Call it in eval mode
+        under `torch.no_grad()`, or use `models.inference.predict`, which does.
+        """
+
+    def collate(self, examples: Sequence[HeadExample], *, seed: int = 0, step: int = 0) -> TaskBatch:
+        """A packed batch on the CPU. Dropout on the CPU is a function of (seed, step, place in the batch).
+
+        Raises ValueError as `check` does, and where some examples have a target and others none.
+        """
+        self.check(examples)
+        batch = pack(examples, seed=seed, step=step)
+        labelled = sum(example.target is not None for example in examples)
+        if labelled not in (0, len(examples)):
+            raise ValueError(f"{labelled} of {len(examples)} examples have a target; a batch needs all or none")
+        return replace(batch, targets=self.pack_targets(examples, batch)) if labelled else batch
+
+    def check(self, examples: Sequence[HeadExample], first: int = 0) -> None:
+        """Raise ValueError, naming the example by its number counted from `first`, for one that does not fit.
+
+        Also where there is no example at all.
+        """
+        if not examples:
+            raise ValueError("no examples given; at least one is needed")
+        sizes = self.encoder.config
+        for number, example in enumerate(examples, start=first):
+            try:
+                if not example.sequences or self.sequences_per_example not in (None, len(example.sequences)):
+                    wanted = self.sequences_per_example or "one or more"
+                    raise ValueError(f"head {self.name!r} takes {wanted} sequence(s), got {len(example.sequences)}")
+                for sequence in example.sequences:
+                    check_sequence(sequence, sizes.vocab_size, sizes.type_vocab_size, sizes.max_positions)
+                if example.target is not None:
+                    self.check_target(example)
+            except ValueError as error:
+                raise ValueError(f"example {number}: {error}") from error
+
+    def initialise_head(self) -> None:
+        """BERT's initialisation of everything but the encoder, with the encoder's standard deviation."""
+        for name, child in self.named_children():
+            if name != "encoder":
+                child.apply(lambda module: initialise(module, self.encoder.config.initializer_range))
+
+    def encode(self, batch: TaskBatch) -> Tensor:
+        """Hidden states (T, D) after dropout, in the layout's order."""
+        noise = self._noise(batch)
+        hidden_TD = self.encoder(batch.input_ids, batch.layout, batch.type_ids, noise)
+        return self._drop(hidden_TD, batch.layout, noise)
+
+    def encode_first(self, batch: TaskBatch) -> Tensor:
+        """Hidden states (S, D) of [CLS] after dropout, in the examples' order."""
+        noise = self._noise(batch)
+        hidden_TD = self.encoder(batch.input_ids, batch.layout, batch.type_ids, noise)
+        first_SD = hidden_TD[batch.layout.firsts]
+        if self.training:
+            first_SD = self._drop(first_SD, Layout.from_lengths([1] * len(first_SD)), noise)
+        return first_SD[batch.places]
+
+    def targets(self, batch: TaskBatch, name: str) -> Tensor:
+        """The batch's targets of this name. Raises ValueError where it has none."""
+        if name not in batch.targets:
+            raise ValueError("these examples have no targets, so there is no loss; use predict")
+        return batch.targets[name]
+
+    def save(self, folder: str | Path) -> None:
+        """Write the encoder in transformers' layout, `head.json` and `head.safetensors`; `models.heads.load` reads
+        them.
+        """
+        target = Path(folder)
+        save_encoder(self.encoder, target)
+        weights = {
+            name: tensor.detach().contiguous().cpu()
+            for name, tensor in self.state_dict().items()
+            if not name.startswith("encoder.")
+        }
+        save_file(weights, target / HEAD_WEIGHTS, metadata={"format": "pt"})
+        config = {"head": self.name, **self.config()}
+        (target / HEAD_CONFIG).write_text(json.dumps(config, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    def _noise(self, batch: TaskBatch) -> SequenceNoise | None:
+        """The batch's own dropout on the CPU; the device's generator elsewhere."""
+        return batch.noise() if self.training and batch.input_ids.device.type == "cpu" else None
+
+    def _drop(self, x_ND: Tensor, layout: Layout, noise: SequenceNoise | None) -> Tensor:
+        if not self.training:
+            return x_ND
+        site = self.encoder.config.num_layers + 1  # the encoder's own sites are 0 to num_layers
+        return dropout(x_ND, self.dropout, layout, noise.fork(site) if noise else None)
+
+
+def check_num_labels(num_labels: Any, name: str, least: int = 2) -> int:
+    """`num_labels` as an int. Raises ValueError where it is no whole number of at least `least`."""
+    if isinstance(num_labels, bool) or not isinstance(num_labels, int) or num_labels < least:
+        raise ValueError(
+            f"head {name!r} needs num_labels, a whole number of at least {least}, got {num_labels!r}; "
+            "a task with one label has nothing to learn"
+        )
+    return num_labels
+
+
+def softmax_numpy(logits: Tensor) -> Any:
+    """Probabilities float32 on the CPU."""
+    return torch.softmax(logits.float(), -1).cpu().numpy()

@@ -1,0 +1,113 @@
+"""Predictions for many examples: sorted by length, unpadded, without gradients.
+
+Examples go through in chunks. Within a chunk those of like length share a batch of at most `batch_tokens` tokens,
+since on a CPU attention is one product for each run of equal lengths (models/layout.py). Memory is bounded by the
+chunk's examples and one batch, whatever the input's length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import torch
+
+from models.heads.examples import HeadExample
+from models.heads.task_model import TaskModel
+
+CHUNK_EXAMPLES = 4096
+"""Examples that are sorted together."""
+BATCH_TOKENS = {"cpu": 4096, "cuda": 65_536}
+"""Tokens in a batch where the caller names no number."""
+
+Progress = Callable[[int], None]
+"""Takes the number of examples done so far, after every batch."""
+
+
+def predict(
+    model: TaskModel,
+    examples: Iterable[HeadExample],
+    *,
+    batch_tokens: int | None = None,
+    precision: str = "fp32",
+    progress: Progress | None = None,
+) -> list[Any]:
+    """One prediction an example, in the examples' order; models/heads/examples.py says what each looks like.
+
+    Arguments and errors are `predict_stream`'s.
+    """
+    return list(predict_stream(model, examples, batch_tokens=batch_tokens, precision=precision, progress=progress))
+
+
+def predict_stream(
+    model: TaskModel,
+    examples: Iterable[HeadExample],
+    *,
+    batch_tokens: int | None = None,
+    chunk_examples: int = CHUNK_EXAMPLES,
+    precision: str = "fp32",
+    progress: Progress | None = None,
+) -> Iterator[Any]:
+    """Predictions in the examples' order, a chunk at a time, on the device where the model lies.
+
+    Args:
+        model: it predicts in eval mode, and afterwards is in the mode it was in.
+        examples: a sequence or any iterator; targets are not looked at.
+        batch_tokens: tokens in a batch at most, though a batch holds at least one example. None: 4,096 on a CPU,
+            65,536 on a GPU.
+        chunk_examples: examples that are in memory and sorted together.
+        precision: `fp32`, or `bf16` for matrix products in bfloat16 (torch's autocast).
+        progress: called after every batch with the number of examples done so far.
+
+    Raises:
+        ValueError: an example that the model cannot read, named by its number; an unknown precision; a number
+            under 1.
+    """
+    device = next(model.parameters()).device
+    tokens = BATCH_TOKENS.get(device.type, BATCH_TOKENS["cpu"]) if batch_tokens is None else batch_tokens
+    if tokens < 1 or chunk_examples < 1:
+        raise ValueError(f"batch_tokens ({tokens}) and chunk_examples ({chunk_examples}) must be at least 1")
+    context = autocast(device, precision)
+    source, done = iter(examples), 0
+    while chunk := [HeadExample(example.sequences) for example in islice(source, chunk_examples)]:
+        model.check(chunk, first=done)
+        predictions: list[Any] = [None] * len(chunk)
+        for numbers in batches_by_length(chunk, tokens):
+            batch = model.collate([chunk[number] for number in numbers]).to(device)
+            training = model.training
+            model.eval()
+            try:
+                with torch.no_grad(), context:
+                    for number, prediction in zip(numbers, model.predict(batch), strict=True):
+                        predictions[number] = prediction
+            finally:
+                model.train(training)
+            done += len(numbers)
+            if progress is not None:
+                progress(done)
+        yield from predictions
+
+
+def batches_by_length(examples: Sequence[HeadExample], batch_tokens: int) -> Iterator[list[int]]:
+    """Numbers of examples, those of like length together, the longest first: what does not fit the memory shows at
+    once.
+    """
+    sizes = [sum(len(sequence.input_ids) for sequence in example.sequences) for example in examples]
+    batch: list[int] = []
+    tokens = 0
+    for number in sorted(range(len(examples)), key=lambda number: -sizes[number]):
+        if batch and tokens + sizes[number] > batch_tokens:
+            yield batch
+            batch, tokens = [], 0
+        batch.append(number)
+        tokens += sizes[number]
+    if batch:
+        yield batch
+
+
+def autocast(device: torch.device, precision: str) -> torch.autocast:
+    """torch's autocast of a precision. Raises ValueError for one that is neither `fp32` nor `bf16`."""
+    if precision not in ("fp32", "bf16"):
+        raise ValueError(f"precision must be fp32 or bf16, got {precision!r}")
+    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bf16")

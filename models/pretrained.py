@@ -1,0 +1,152 @@
+"""Read and write an encoder as a transformers folder: config.json with model.safetensors or pytorch_model.bin.
+
+Any BERT-shaped checkpoint will do: BERT, RoBERTa-wwm, MacBERT, MC-BERT, ELECTRA's and ERNIE-health's
+discriminators, and our own exports. Poolers and heads are passed over.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+from transformers import ElectraConfig
+
+from infra.errors import UserError
+from models.convert import electra_config, load_from_transformers, to_transformers
+from models.encoder import Encoder, EncoderConfig
+
+CONFIG_FILE = "config.json"
+SAFETENSORS_FILE = "model.safetensors"
+PICKLE_FILE = "pytorch_model.bin"
+
+_MODEL_TYPES = ("bert", "electra")
+_PREFIXES = ("discriminator.electra.", "discriminator.bert.", "discriminator.", "electra.", "bert.", "")
+"""What may stand before the encoder's own names; the first that occurs with word embeddings is taken."""
+_WORDS = "embeddings.word_embeddings.weight"
+_GENERATOR = ("generator_predictions.", "generator_lm_head.")
+_OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
+"""TensorFlow's names, which early conversions of BERT kept."""
+
+
+def load_encoder(folder: str | Path) -> Encoder:
+    """The encoder of a transformers folder, in float32 on the CPU.
+
+    Raises UserError naming the folder where config.json or the weights are missing or unreadable, the model is of
+    another architecture, only a generator is there, or weights and sizes do not fit each other.
+    """
+    path = Path(folder)
+    config = _read_config(path)
+    state = _read_weights(path)
+    if config.get("architectures") == ["ElectraForMaskedLM"] or _is_generator(state):
+        raise UserError(f"{path} holds an ELECTRA generator; fine-tuning needs the discriminator's folder")
+    encoder = Encoder(_encoder_config(path, config))
+    try:
+        load_from_transformers(encoder, _encoder_weights(path, state))
+    except ValueError as error:
+        raise UserError(f"{path}: {error}") from error
+    return encoder
+
+
+def random_encoder(config: EncoderConfig, seed: int) -> Encoder:
+    """An encoder with fresh weights that `seed` determines. torch's default generator stays as it was."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return Encoder(config)
+
+
+def save_encoder(encoder: Encoder, folder: str | Path) -> None:
+    """Write config.json and model.safetensors, which `load_encoder` reads and `AutoModel.from_pretrained` loads as an
+    `ElectraModel`. Makes the folder; tokeniser files are the caller's.
+    """
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    config = ElectraConfig(**electra_config(encoder.config), architectures=["ElectraModel"], dtype="float32")
+    config.save_pretrained(target)
+    state = {name: tensor.float().contiguous().cpu() for name, tensor in to_transformers(encoder).items()}
+    save_file(state, target / SAFETENSORS_FILE, metadata={"format": "pt"})
+
+
+def _read_config(folder: Path) -> dict[str, Any]:
+    path = folder / CONFIG_FILE
+    if not path.is_file():
+        raise UserError(
+            f"{folder} is no model folder: it has no {CONFIG_FILE}. Name a folder that transformers can load"
+        )
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UserError(f"{path} is no JSON: {error}. Fetch the model again") from error
+    if not isinstance(config, dict) or config.get("model_type") not in _MODEL_TYPES:
+        kind = config.get("model_type") if isinstance(config, dict) else None
+        raise UserError(f"{path}: model_type is {kind!r}; known are {', '.join(_MODEL_TYPES)}")
+    return config
+
+
+def _encoder_config(folder: Path, config: Mapping[str, Any]) -> EncoderConfig:
+    if config.get("hidden_act", "gelu") != "gelu":
+        raise UserError(f"{folder}: hidden_act is {config['hidden_act']!r}; only 'gelu' is known")
+    if config.get("position_embedding_type", "absolute") != "absolute":
+        raise UserError(f"{folder}: position_embedding_type is {config['position_embedding_type']!r}, not 'absolute'")
+    try:
+        return EncoderConfig(
+            vocab_size=config["vocab_size"],
+            hidden_size=config["hidden_size"],
+            num_layers=config["num_hidden_layers"],
+            num_heads=config["num_attention_heads"],
+            intermediate_size=config["intermediate_size"],
+            embedding_size=config.get("embedding_size") if config["model_type"] == "electra" else None,
+            max_positions=config["max_position_embeddings"],
+            type_vocab_size=config.get("type_vocab_size", 2),
+            hidden_dropout=config.get("hidden_dropout_prob", 0.1),
+            attention_dropout=config.get("attention_probs_dropout_prob", 0.1),
+            layer_norm_eps=config.get("layer_norm_eps", 1e-12),
+            initializer_range=config.get("initializer_range", 0.02),
+        )
+    except KeyError as error:
+        raise UserError(f"{folder / CONFIG_FILE} lacks {error}. Fetch the model again") from error
+    except ValueError as error:
+        raise UserError(f"{folder / CONFIG_FILE}: {error}") from error
+
+
+def _read_weights(folder: Path) -> dict[str, Tensor]:
+    for name, read in ((SAFETENSORS_FILE, load_file), (PICKLE_FILE, _load_pickle)):
+        path = folder / name
+        if path.is_file():
+            try:
+                return {key: value.float() for key, value in read(path).items() if value.is_floating_point()}
+            except Exception as error:
+                raise UserError(f"{path} is no readable file of weights: {error}. Fetch the model again") from error
+    raise UserError(f"{folder} has neither {SAFETENSORS_FILE} nor {PICKLE_FILE}; fetch one of them")
+
+
+def _load_pickle(path: Path) -> dict[str, Tensor]:
+    """Tensors alone: `weights_only` refuses any other object."""
+    state = torch.load(path, map_location="cpu", weights_only=True)
+    return {name: value for name, value in state.items() if isinstance(value, Tensor)}
+
+
+def _is_generator(state: Mapping[str, Tensor]) -> bool:
+    return any(name.startswith(_GENERATOR) for name in state) and not any("discriminator" in name for name in state)
+
+
+def _encoder_weights(folder: Path, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The encoder's part of a state dict, under the names of `ElectraModel`."""
+    for prefix in _PREFIXES:
+        if prefix + _WORDS in state:
+            kept = {_current_name(name.removeprefix(prefix)): t for name, t in state.items() if name.startswith(prefix)}
+            wanted = ("embeddings.", "embeddings_project.", "encoder.")
+            return {name: tensor for name, tensor in kept.items() if name.startswith(wanted)}
+    if any(name.startswith("generator.") for name in state):
+        raise UserError(f"{folder} holds an ELECTRA generator; fine-tuning needs the discriminator's folder")
+    raise UserError(f"{folder}: the weights hold no {_WORDS}; is this a BERT or ELECTRA model?")
+
+
+def _current_name(name: str) -> str:
+    for old, new in _OLD_NAMES.items():
+        name = name.replace(old, new)
+    return name
