@@ -52,7 +52,7 @@ def predict_stream(
     """Predictions in the examples' order, a chunk at a time, on the device where the model lies.
 
     Args:
-        model: it predicts in eval mode, and afterwards is in the mode it was in.
+        model: any of `models.heads`.
         examples: a sequence or any iterator; targets are not looked at.
         batch_tokens: tokens in a batch at most, though a batch holds at least one example. None: 4,096 on a CPU,
             65,536 on a GPU.
@@ -75,14 +75,9 @@ def predict_stream(
         predictions: list[Any] = [None] * len(chunk)
         for numbers in batches_by_length(chunk, tokens):
             batch = model.collate([chunk[number] for number in numbers]).to(device)
-            training = model.training
-            model.eval()
-            try:
-                with torch.no_grad(), context:
-                    for number, prediction in zip(numbers, model.predict(batch), strict=True):
-                        predictions[number] = prediction
-            finally:
-                model.train(training)
+            with context:
+                for number, prediction in zip(numbers, model.predict(batch), strict=True):
+                    predictions[number] = prediction
             done += len(numbers)
             if progress is not None:
                 progress(done)

@@ -58,7 +58,7 @@ class Single(_FirstTokenHead):
         """Mean cross entropy."""
         return {"loss": F.cross_entropy(self.logits(batch), self.targets(batch, "classes"))}
 
-    def predict(self, batch: TaskBatch) -> list[Any]:
+    def decode(self, batch: TaskBatch) -> list[Any]:
         """Probabilities float32 (C,)."""
         return list(softmax_numpy(self.logits(batch)))
 
@@ -97,7 +97,7 @@ class MultiLabel(_FirstTokenHead):
         """Mean binary cross entropy over examples and labels."""
         return {"loss": F.binary_cross_entropy_with_logits(self.logits(batch), self.targets(batch, "labels"))}
 
-    def predict(self, batch: TaskBatch) -> list[Any]:
+    def decode(self, batch: TaskBatch) -> list[Any]:
         """Probabilities float32 (C,), each of its own."""
         return list(torch.sigmoid(self.logits(batch)).cpu().numpy())
 
@@ -126,7 +126,7 @@ class Ranking(_FirstTokenHead):
         """Mean binary cross entropy."""
         return {"loss": F.binary_cross_entropy_with_logits(self.logits(batch)[:, 0], self.targets(batch, "right"))}
 
-    def predict(self, batch: TaskBatch) -> list[Any]:
+    def decode(self, batch: TaskBatch) -> list[Any]:
         """Log-odds of being right: float."""
         return self.logits(batch)[:, 0].tolist()
 
@@ -161,7 +161,7 @@ class Choice(_FirstTokenHead):
         """Mean binary cross entropy over all options."""
         return {"loss": F.binary_cross_entropy_with_logits(self.logits(batch)[:, 0], self.targets(batch, "right"))}
 
-    def predict(self, batch: TaskBatch) -> list[Any]:
+    def decode(self, batch: TaskBatch) -> list[Any]:
         """Each option's probability of being right, float32 (number of options,)."""
         probabilities = torch.sigmoid(self.logits(batch)[:, 0]).cpu()
         return [part.numpy() for part in probabilities.split(batch.counts)]

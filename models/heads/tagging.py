@@ -60,7 +60,7 @@ class Tagging(TaskModel):
             return {"loss": logits_TC.sum() * 0.0}
         return {"loss": -self.crf.log_likelihood(logits_TC[inner], tags_T[inner], layout).sum() / labelled}
 
-    def predict(self, batch: TaskBatch) -> list[Any]:
+    def decode(self, batch: TaskBatch) -> list[Any]:
         """Tags int64 (L,); -100 on [CLS] and [SEP]."""
         logits_TC = self.classifier(self.encode(batch)).float()
         if self.crf is None:
@@ -116,7 +116,7 @@ class TwoStream(TaskModel):
         )
         return {"loss": first + second, "first": first, "second": second}
 
-    def predict(self, batch: TaskBatch) -> list[Any]:
+    def decode(self, batch: TaskBatch) -> list[Any]:
         """Tags int64 (2, L); -100 on [CLS] and [SEP]."""
         hidden_TD = self.encode(batch)
         streams = [split_tags(classifier(hidden_TD).argmax(1), batch) for classifier in self.classifiers]

@@ -70,10 +70,20 @@ class TaskModel(nn.Module, ABC):
         """
 
     @abstractmethod
+    def decode(self, batch: TaskBatch) -> list[Any]:
+        """What `predict` returns; called without gradients, in eval mode."""
+
+    @torch.no_grad()
     def predict(self, batch: TaskBatch) -> list[Any]:
-        """One prediction an example, in the examples' order, as models/heads/examples.py says. Call it in eval mode
-        under `torch.no_grad()`, or use `models.inference.predict`, which does.
+        """One prediction an example, in the examples' order, as models/heads/examples.py says; without dropout,
+        whatever mode the model is in. `models.inference.predict` makes the batches for many examples.
         """
+        training = self.training
+        self.eval()
+        try:
+            return self.decode(batch)
+        finally:
+            self.train(training)
 
     def collate(self, examples: Sequence[HeadExample], *, seed: int = 0, step: int = 0) -> TaskBatch:
         """A packed batch on the CPU. Dropout on the CPU is a function of (seed, step, place in the batch).

@@ -17,6 +17,7 @@ Shape legend: S sequences, T tokens laid end to end, L tokens of one sequence, D
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -110,7 +111,7 @@ class Triples(TaskModel):
         relation = self._relation_loss(hidden_TD, batch.layout, relations_P4)
         return {"loss": entity + self.relation_weight * relation, "entity": entity, "relation": relation}
 
-    def predict(self, batch: TaskBatch) -> list[Any]:
+    def decode(self, batch: TaskBatch) -> list[Any]:
         """`Pointers` with scores."""
         hidden_TD = self.encode(batch)
         pointers_T2 = torch.sigmoid(self.pointer(hidden_TD).float()).cpu().numpy() > self.entity_threshold
@@ -212,7 +213,7 @@ def decode_entities(starts_L: np.ndarray, ends_L: np.ndarray) -> np.ndarray:
     """
     starts, ends = np.flatnonzero(starts_L), np.flatnonzero(ends_L)
     found = []
-    for start, following in zip(starts, np.append(starts[1:], len(starts_L)), strict=True):
+    for start, following in pairwise([*starts, len(starts_L)]):
         first, beyond = np.searchsorted(ends, (start, following))
         found += [(start, end) for end in ends[first : max(beyond, first + 1)]]
     return np.array(found, dtype=np.int64).reshape(-1, 2)

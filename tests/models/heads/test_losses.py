@@ -1,0 +1,79 @@
+"""Each head's loss equals its formula, written plainly on the hidden states of transformers' own model."""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from transformers import ElectraConfig, ElectraModel
+
+from models.convert import electra_config, to_transformers
+from models.heads.examples import HeadExample
+from models.heads.task_model import TaskModel
+
+
+def hidden_states(model: TaskModel, example: HeadExample) -> list[Tensor]:
+    """transformers' hidden states (L, D) of each of the example's sequences."""
+    theirs = ElectraModel(ElectraConfig(**electra_config(model.encoder.config))).eval()
+    theirs.load_state_dict(to_transformers(model.encoder))
+    return [
+        theirs(input_ids=torch.tensor(s.input_ids)[None], token_type_ids=torch.tensor(s.type_ids)[None])[0][0]
+        for s in example.sequences
+    ]
+
+
+def dense(layer: torch.nn.Linear, x: Tensor) -> Tensor:
+    return x @ layer.weight.T + layer.bias
+
+
+def loss_of(model: TaskModel, examples: list[HeadExample]) -> dict[str, Tensor]:
+    return model(model.collate(examples))
+
+
+def test_single_and_pair(make_model: Callable, make_examples: Callable) -> None:
+    for kind in ("single", "pair"):
+        model, examples = make_model(kind).eval(), make_examples(kind)
+        logits = [dense(model.classifier, hidden_states(model, example)[0][0]) for example in examples]
+        logs = [row.log_softmax(0)[example.target] for row, example in zip(logits, examples, strict=True)]
+        torch.testing.assert_close(loss_of(model, examples)["loss"], -torch.stack(logs).mean())
+        for row, probabilities in zip(logits, model.predict(model.collate(examples)), strict=True):
+            np.testing.assert_allclose(probabilities, row.softmax(0).detach(), rtol=1e-4)
+
+
+def test_multi_label(make_model: Callable, make_examples: Callable) -> None:
+    model, examples = make_model("multi_label").eval(), make_examples("multi_label")
+    p = torch.stack([dense(model.classifier, hidden_states(model, e)[0][0]).sigmoid() for e in examples])
+    y = torch.tensor(np.stack([example.target for example in examples]))
+    torch.testing.assert_close(loss_of(model, examples)["loss"], -(y * p.log() + (1 - y) * (1 - p).log()).mean())
+
+
+def test_ranking_and_choice_judge_each_sequence(make_model: Callable, make_examples: Callable) -> None:
+    for kind in ("ranking", "choice"):
+        model, examples = make_model(kind).eval(), make_examples(kind)
+        logs = []
+        for example in examples:
+            for option, hidden in enumerate(hidden_states(model, example)):
+                p = dense(model.classifier, hidden[0]).sigmoid()
+                right = example.target == (option if kind == "choice" else 1)
+                logs.append((p if right else 1 - p).log())
+        torch.testing.assert_close(loss_of(model, examples)["loss"], -torch.cat(logs).mean())
+
+
+def test_tagging(make_model: Callable, make_examples: Callable) -> None:
+    model, examples = make_model("tagging").eval(), make_examples("tagging")
+    logs = []
+    for example in examples:
+        rows = dense(model.classifier, hidden_states(model, example)[0]).log_softmax(1)
+        logs += [row[tag] for row, tag in zip(rows, example.target, strict=True) if tag != -100]
+    torch.testing.assert_close(loss_of(model, examples)["loss"], -torch.stack(logs).mean())
+
+
+def test_two_streams(make_model: Callable, make_examples: Callable) -> None:
+    model, examples = make_model("two_stream").eval(), make_examples("two_stream")
+    losses = loss_of(model, examples)
+    for stream, name in enumerate(("first", "second")):
+        logits = [dense(model.classifiers[stream], hidden_states(model, example)[0]) for example in examples]
+        tags = torch.tensor(np.concatenate([example.target[stream] for example in examples]))
+        torch.testing.assert_close(losses[name], F.cross_entropy(torch.cat(logits), tags))
+    torch.testing.assert_close(losses["loss"], losses["first"] + losses["second"])
