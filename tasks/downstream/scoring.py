@@ -1,0 +1,82 @@
+"""The scores of answers to a task's records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from infra.errors import UserError
+from tasks.downstream.records import Kind, Record
+from tasks.downstream.spec import TaskSpec
+from tasks.metrics import METRICS, RANKING_METRICS
+from tasks.significance import Comparison, Interval, bootstrap_interval, compare
+
+
+class Scored(NamedTuple):
+    """A task's scores by the names of tasks/metrics.METRICS, each with its bootstrap interval."""
+
+    metric: str
+    """The one that counts."""
+    scores: dict[str, Interval]
+
+    @property
+    def value(self) -> float:
+        """The task's own score, a fraction of 1 (pair_score: any number)."""
+        return self.scores[self.metric].score
+
+
+def score(spec: TaskSpec, records: Sequence[Record], answers: Sequence[Any], seed: int = 0) -> Scored:
+    """All metrics of a task.
+
+    Args:
+        spec: the task.
+        records: with their right answers.
+        answers: what a model says to each: answers of the task's kind; for RANKING a score, higher is better; for
+            cMedIR a label or an expected relevance, which is then rounded to a label where labels count.
+        seed: of the bootstrap.
+
+    Raises:
+        UserError: a record without right answer, or another number of answers.
+    """
+    named = (spec.metric, *spec.more_metrics)
+    return Scored(
+        spec.metric,
+        {name: bootstrap_interval(METRICS[name], tally(spec, name, records, answers), seed=seed) for name in named},
+    )
+
+
+def compare_answers(
+    spec: TaskSpec, records: Sequence[Record], first: Sequence[Any], second: Sequence[Any], seed: int = 0
+) -> Comparison:
+    """The paired test between two models' answers to the same records, by the task's metric."""
+    counts = [tally(spec, spec.metric, records, answers) for answers in (first, second)]
+    if spec.metric == "macro_f1":  # the two may name different classes: count the same ones for both
+        classes = list(dict.fromkeys([*(record.answer for record in records), *first, *second]))
+        gold = [record.answer for record in records]
+        counts = [METRICS["macro_f1"].tally(gold, answers, classes) for answers in (first, second)]
+    return compare(METRICS[spec.metric], counts[0], counts[1], seed=seed)
+
+
+def tally(spec: TaskSpec, metric: str, records: Sequence[Record], answers: Sequence[Any]) -> np.ndarray:
+    """The counts of a metric, float64 (units, S): a row a record, or a question where the metric is one of ranking.
+
+    Raises:
+        UserError: a record without right answer, or another number of answers.
+    """
+    if len(answers) != len(records):
+        raise UserError(f"{len(records):,} records of {spec.title} but {len(answers):,} answers.")
+    missing = next((record.record_id for record in records if record.answer is None), None)
+    if missing is not None:
+        raise UserError(
+            f"Record {missing} of {spec.title} has no right answer to compare with; is it a test file whose answers "
+            "only the benchmark has?"
+        )
+    gold = [record.answer for record in records]
+    if metric in RANKING_METRICS:
+        groups = [record.group or record.record_id for record in records]
+        return METRICS[metric].tally(gold, [float(answer) for answer in answers], groups)
+    if spec.kind == Kind.PAIR and spec.metric in RANKING_METRICS:
+        answers = [str(round(float(answer))) for answer in answers]
+    return METRICS[metric].tally(gold, answers)

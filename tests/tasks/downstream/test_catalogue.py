@@ -1,0 +1,161 @@
+"""The table of tasks says what the papers say."""
+
+from __future__ import annotations
+
+import ast
+import pickle
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from infra.errors import UserError
+from tasks.downstream import catalogue
+from tasks.downstream.catalogue import CMEIE_PREDICATES, CTC_LABELS, TASKS, suite, suites, task
+from tasks.downstream.published import TABLES, published
+from tasks.downstream.records import Kind
+from tasks.downstream.spec import TaskSpec
+from tasks.metrics import METRICS, RANKING_METRICS
+
+PAPERS = {
+    "eHealth": "ehealth",
+    "EMBERT": "embert",
+    "SMedBERT": "smedbert",
+    "ELECTRA+EM+PAP": "electra_em_pap",
+    "CMedLMs": "cmedlms",
+}
+
+
+def test_names_are_known_once_and_close_ones_are_told() -> None:
+    assert max(Counter(spec.name for spec in TASKS).values()) == 1
+    assert task("cmeee").title == "CMeEE"
+    with pytest.raises(UserError, match=r"no task 'CMeEE'\. Did you mean cmeee"):
+        task("CMeEE")
+    with pytest.raises(UserError, match=r"no task 'kuake-qi'\. Did you mean kuake-qic"):
+        task("kuake-qi")
+    with pytest.raises(UserError, match=r"no task 'xx'\. There are: cmeee, cmeie"):
+        task("xx")
+    with pytest.raises(UserError, match=r"no suite 'cblu'\. Did you mean cblue"):
+        suite("cblu")
+    assert set(suites()) == {"cblue", "medical-qa", "chineseblue", "embert", "smedbert", "pap", "cmedlms"}
+
+
+def test_suites_hold_the_papers_tasks() -> None:
+    assert [spec.title for spec in suite("cblue")] == [
+        "CMeEE", "CMeIE", "CHIP-CDN", "CHIP-CTC", "CHIP-STS", "KUAKE-QIC", "KUAKE-QTR", "KUAKE-QQR",
+    ]  # fmt: skip
+    assert [spec.title for spec in suite("medical-qa")] == ["cMedQNLI", "webMedQA", "NLPEC"]
+    assert {spec.title for spec in suite("chineseblue")} == {
+        "cEHRNER", "cMedQANER", "cMedQQ", "cMedQA", "cMedQNLI", "cMedIR", "cMedIC", "cMedTC",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "batch_sizes", "learning_rates", "epochs", "length"),
+    [
+        ("cmeee", (32,), (6e-5, 1e-4), (2, 4, 8, 12), 128),
+        ("cmeie", (12,), (6e-5,), (50, 100, 150, 200, 250), 300),
+        ("chip-cdn", (256,), (3e-5, 6e-5, 1e-4), (2, 4, 8, 12, 16), 32),
+        ("chip-ctc", (8, 16, 32), (3e-5, 6e-5, 1e-4), (2, 4, 8, 12, 16), 160),
+        ("chip-sts", (8, 16, 32), (3e-5, 6e-5, 1e-4), (2, 4, 8, 12, 16), 96),
+        ("kuake-qic", (8, 16, 32), (3e-5, 6e-5, 1e-4), (2, 4, 8, 12, 16), 128),
+        ("kuake-qtr", (8, 16, 32), (3e-5, 6e-5, 1e-4), (2, 4, 8, 12, 16), 64),
+        ("kuake-qqr", (8, 16, 32), (3e-5, 6e-5, 1e-4), (2, 4, 8, 12, 16), 64),
+        ("cmedqnli", (8, 16, 32), (3e-5, 6e-5, 1e-4), (1, 2, 4), 512),
+        ("webmedqa", (8, 16), (2e-5, 3e-5, 6e-5), (1, 2, 4), 512),
+        ("nlpec", (32,), (2e-5, 3e-5, 6e-5), (10, 20, 30, 40), 512),
+    ],
+)
+def test_grids_are_those_of_table_9(
+    name: str,
+    batch_sizes: tuple[int, ...],
+    learning_rates: tuple[float, ...],
+    epochs: tuple[int, ...],
+    length: int,
+) -> None:
+    spec = task(name)
+    grid = spec.grid
+    assert (grid.batch_sizes, grid.learning_rates, grid.epochs) == (batch_sizes, learning_rates, epochs)
+    assert (spec.max_length, grid.source) == (length, "eHealth, Table 9")
+
+
+def test_labels_are_as_many_as_the_benchmarks() -> None:
+    counts = {spec.name: len(spec.labels) for spec in suite("cblue") if spec.labels}
+    assert counts == {
+        "cmeee": 9,
+        "cmeie": 44,
+        "chip-ctc": 44,
+        "chip-sts": 2,
+        "kuake-qic": 11,
+        "kuake-qtr": 4,
+        "kuake-qqr": 3,
+    }
+    assert len(set(CMEIE_PREDICATES)) == len(set(CTC_LABELS)) == 44
+    assert all(set(spec.nested_types) < set(spec.labels or ()) for spec in TASKS if spec.kind == Kind.NESTED_TAGGING)
+
+
+@pytest.mark.parametrize("spec", TASKS, ids=lambda spec: spec.name)
+def test_an_entry_fits_together(spec: TaskSpec) -> None:
+    assert {spec.metric, *spec.more_metrics} <= METRICS.keys()
+    assert pickle.loads(pickle.dumps(spec)) == spec  # it travels to Ray's workers
+    assert set(spec.files) == {"train", "dev", "test"}
+    if spec.metric in RANKING_METRICS:
+        assert spec.fields.group is not None
+    if spec.kind in (Kind.PAIR, Kind.RANKING):
+        assert len(spec.fields.texts) == 2
+
+
+def test_the_example_for_newcomers_is_a_task() -> None:
+    lines = (catalogue.__doc__ or "").split("\n")
+    first = next(number for number, line in enumerate(lines) if line.startswith("    TaskSpec("))
+    last = next(number for number, line in enumerate(lines) if line == "    ),")
+    source = "\n".join(lines[first : last + 1]).strip().rstrip(",")
+    names = {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
+    spec = eval(source, {name: getattr(catalogue, name) for name in names})
+    assert (spec.name, spec.head, spec.files["dev"]) == ("my-intent", "single", ("a_dev.tsv",))
+    assert last - first <= 11
+
+
+def test_published_scores_belong_to_tasks() -> None:
+    named = {one.task for table in TABLES for one in table.scores()}
+    assert named - {"avg"} <= {spec.name for spec in TASKS}
+    assert {
+        spec.name for name in ("cblue", "medical-qa", "chineseblue", "pap", "cmedlms") for spec in suite(name)
+    } <= named
+    best = {one.model: one for one in published("cmeee")}["eHealth-base"]
+    assert (best.value, best.printed, best.group) == (0.67, "67.0", "Biomedical base-sized models")
+    assert [one.value for one in published("nlpec", "dev") if one.model == "eHealth-base"] == [pytest.approx(0.704)]
+    means = {one.model: (one.value, one.best) for one in published("cehrner")}
+    assert means["ELECTRA+EM"] == (pytest.approx(0.921), pytest.approx(0.9285))
+
+
+def test_published_averages_are_those_of_their_rows() -> None:
+    for table in TABLES[:1]:
+        by_model: dict[str, list[float]] = {}
+        for one in table.scores():
+            by_model.setdefault(one.model, []).append(one.value)
+        for values in by_model.values():
+            assert values[-1] == pytest.approx(sum(values[:-1]) / 8, abs=0.00051)
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.source)
+def test_published_numbers_stand_in_the_papers(table: object, shared_data: Path) -> None:
+    source = table.source  # type: ignore[attr-defined]
+    paper = shared_data.parent / "papers" / f"{PAPERS[source.partition(',')[0]]}.txt"
+    if not paper.exists():
+        pytest.skip(f"{paper.name} is not on this machine")
+    given = Counter(
+        paper.read_text(encoding="utf-8").replace("%", " ").replace("<b>", " ").replace("</b>", " ").split()
+    )
+    wanted = Counter(one.printed for one in table.scores())  # type: ignore[attr-defined]
+    assert not wanted - given
+
+
+def test_sizes_are_those_of_the_papers(shared_data: Path) -> None:
+    text = "".join(path.read_text(encoding="utf-8") for path in sorted((shared_data.parent / "papers").glob("*.txt")))
+    if not text:
+        pytest.skip("the papers are not on this machine")
+    plain = text.replace(",", "").replace("$", "").replace("\\!", "")
+    for spec in (*suite("cblue"), *suite("medical-qa"), *suite("pap")):
+        assert spec.sizes is not None
+        assert all(str(size) in plain for size in spec.sizes)
