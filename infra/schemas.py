@@ -322,6 +322,40 @@ TERMS = pa.schema(
 )
 
 FEW_VALUES = frozenset({"source", "reason", "kind", "benchmark", "split", "name"})
+SCORES = pa.schema(
+    [
+        _field("task", pa.string(), "name of the task in tasks/downstream/catalogue.py"),
+        _field("split", pa.string(), "dev or test"),
+        _field("of", pa.string(), "trial, or best run: the best trial's predictions, with an interval"),
+        _field("metric", pa.string(), "name of the metric in tasks/metrics.py"),
+        _field("main", pa.bool_(), "whether it is the metric that the best run is chosen by"),
+        _field("value", pa.float64(), "the score; a fraction of 1 but for pair_score"),
+        _field("low", pa.float64(), "lower end of the 95 % bootstrap interval; null for trials", nullable=True),
+        _field("high", pa.float64(), "its upper end", nullable=True),
+        _field("best", pa.bool_(), "whether this is the best run: the best seed of the best setting"),
+        _field("batch_size", pa.int32(), "setting of the trial; null for the best run's own rows", nullable=True),
+        _field("learning_rate", pa.float64(), "setting of the trial", nullable=True),
+        _field("epochs", pa.int32(), "setting of the trial", nullable=True),
+        _field("seed", pa.int64(), "seed of the trial", nullable=True),
+    ]
+)
+
+PREDICTIONS = pa.schema(
+    [
+        _field("task", pa.string(), "name of the task in tasks/downstream/catalogue.py"),
+        _field("split", pa.string(), "dev or test"),
+        _field("record_id", pa.string(), "id of the record in its file, or its number"),
+        _field("group", pa.string(), "question that candidates share; null where there is none", nullable=True),
+        _field("texts", _list_of(pa.string()), "what was read, in the order of the task's kind"),
+        _field("answer", pa.string(), "what the best run answers, as JSON"),
+        _field("gold", pa.string(), "the right answer, as JSON; null where it is not known", nullable=True),
+        _field("correct", pa.bool_(), "whether both are the same; null where it is not known", nullable=True),
+        _field("scores", _list_of(pa.float64()), "probability of each label, or score; null for tags", nullable=True),
+        _field("value", pa.float64(), "what is ranked by, where the metric ranks; else null", nullable=True),
+    ]
+)
+
+FEW_VALUES = frozenset({"source", "reason", "kind", "benchmark", "split", "name", "task", "of", "metric"})
 """Columns with few values, which Parquet's dictionaries make small; in others looking for repeats costs time alone."""
 
 TABLES: Mapping[str, pa.Schema] = {
@@ -355,6 +389,8 @@ TABLES: Mapping[str, pa.Schema] = {
     "phrases": PHRASES,
     "phrase_segments": PHRASE_SEGMENTS,
     "terms": TERMS,
+    "scores": SCORES,
+    "predictions": PREDICTIONS,
 }
 """Every table a stage may write, by name."""
 

@@ -39,7 +39,7 @@ def read_split(spec: TaskSpec, folder: str | Path, split: Split) -> SplitRecords
         UserError: no file for it; a file that is not of the task's form, with file, place and field; a training file
             that is empty or of one class.
     """
-    given = _sources(spec, Path(folder))
+    given = sources(spec, Path(folder))
     if split in given:
         records, rejects = _load(spec, given[split], split)
         origin = given[split].name
@@ -66,7 +66,7 @@ def read_split(spec: TaskSpec, folder: str | Path, split: Split) -> SplitRecords
 
 def available_splits(spec: TaskSpec, folder: str | Path) -> tuple[Split, ...]:
     """The splits that `read_split` gives for a folder, made ones included."""
-    given = set(_sources(spec, Path(folder)))
+    given = set(sources(spec, Path(folder)))
     if given & {"train", "dev"}:
         given |= {"train", "dev"}
     return tuple(split for split in SPLITS if split in given)
@@ -112,8 +112,12 @@ def _rows(spec: TaskSpec, path: Path, split: Split) -> Iterator[Row]:
     return read_parquet(path, split) if path.suffix == ".parquet" else spec.reader(path, spec)
 
 
-def _sources(spec: TaskSpec, folder: Path) -> dict[Split, Path]:
-    """The file of each split that is there."""
+def sources(spec: TaskSpec, folder: Path) -> dict[Split, Path]:
+    """The file of each split that is there; none where the folder holds nothing of the task.
+
+    Raises:
+        UserError: it is no folder, or several files could be one split.
+    """
     if not folder.is_dir():
         raise UserError(f"{folder} is no folder. Give the one that holds the files of {spec.title}.")
     places = [place for place in (folder, folder / spec.title, folder / spec.name) if place.is_dir()]

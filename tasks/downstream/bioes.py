@@ -1,0 +1,89 @@
+"""BIOES tags of spans: Begin, Inside, Outside, End, Single (Ratinov and Roth, 2009).
+
+Tag 0 is O; type k of a scheme has the tags 1 + 4k (B), 2 + 4k (I), 3 + 4k (E) and 4 + 4k (S): 5 classes for one type,
+33 for eight, as eHealth's appendix E counts them.
+
+Spans are (first, last, type number) in tokens, last inclusive. Time grows with tokens and spans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+OUTSIDE = 0
+BEGIN, INSIDE, END, SINGLE = range(4)
+TAGS_OF_A_TYPE = 4
+
+
+class Span(NamedTuple):
+    """Tokens `first` to `last`, both inclusive."""
+
+    first: int
+    last: int
+    type: int
+
+
+def number_of_tags(types: int) -> int:
+    """Classes of a tagger of so many types."""
+    return 1 + TAGS_OF_A_TYPE * types
+
+
+def tag_names(types: Sequence[str]) -> list[str]:
+    """Name of each tag: O, B-dis, I-dis, …"""
+    return ["O", *(f"{letter}-{type_}" for type_ in types for letter in "BIES")]
+
+
+def encode(spans: Iterable[Span], length: int) -> np.ndarray:
+    """Tags int64 (length,) of spans that do not overlap.
+
+    Raises:
+        ValueError: a span lies outside the tokens, or two overlap.
+    """
+    tags = np.full(length, OUTSIDE, dtype=np.int64)
+    for span in spans:
+        if not 0 <= span.first <= span.last < length:
+            raise ValueError(f"{span} does not lie within {length} tokens")
+        if tags[span.first : span.last + 1].any():
+            raise ValueError(f"{span} overlaps with another span")
+        base = 1 + TAGS_OF_A_TYPE * span.type
+        tags[span.first : span.last + 1] = base + INSIDE
+        tags[span.first], tags[span.last] = base + BEGIN, base + END
+        if span.first == span.last:
+            tags[span.first] = base + SINGLE
+    return tags
+
+
+def decode(tags: np.ndarray) -> list[Span]:
+    """The spans that tags (L,) stand for, in order; every sequence of tags has a reading.
+
+    As conlleval reads chunks: a span begins at B or S, and at I or E where no span of that type is open; it ends at E
+    or S, and before the next beginning or O. What `encode` wrote is read back exactly.
+    """
+    tags = np.asarray(tags, dtype=np.int64)
+    types, places = np.divmod(tags - 1, TAGS_OF_A_TYPE)
+    inside = tags != OUTSIDE
+    closes = inside & ((places == END) | (places == SINGLE))
+    goes_on = np.zeros(len(tags), dtype=bool)
+    goes_on[1:] = (
+        inside[1:]
+        & inside[:-1]
+        & ~closes[:-1]
+        & (types[1:] == types[:-1])
+        & ((places[1:] == INSIDE) | (places[1:] == END))
+    )
+    firsts = np.flatnonzero(inside & ~goes_on)
+    lasts = np.flatnonzero(inside & ~np.append(goes_on[1:], False))
+    return [Span(int(first), int(last), int(types[first])) for first, last in zip(firsts, lasts, strict=True)]
+
+
+def without_overlaps(spans: Iterable[Span]) -> list[Span]:
+    """The spans that one stream of tags can hold, in order: of two that overlap the longer stays, of equals the
+    first."""
+    kept: list[Span] = []
+    for span in sorted(set(spans), key=lambda span: (span.first - span.last, span)):
+        if all(span.last < other.first or other.last < span.first for other in kept):
+            kept.append(span)
+    return sorted(kept)

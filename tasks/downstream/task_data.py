@@ -1,0 +1,77 @@
+"""The records of a task as fine-tuning takes them: what is given, what was made, and what was not as it should be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from infra.errors import UserError
+from tasks.downstream.read import available_splits, labels_of, read_split, unseen_labels
+from tasks.downstream.records import Kind, Record
+from tasks.downstream.spec import Reject, TaskSpec
+
+
+@dataclass(frozen=True)
+class TaskData:
+    """Records by split."""
+
+    train: Sequence[Record]
+    dev: Sequence[Record]
+    test: Sequence[Record]
+    """Empty where there is no test file."""
+    origins: dict[str, str] = field(default_factory=dict)
+    """Where each split comes from, in words."""
+    rejects: Sequence[Reject] = ()
+    unseen: dict[str, int] = field(default_factory=dict)
+    """Labels of dev that training does not know, with their counts: every such answer is missed."""
+
+    @property
+    def test_has_answers(self) -> bool:
+        """Whether the test file can be scored here."""
+        return bool(self.test) and all(record.answer is not None for record in self.test)
+
+
+def load_task_data(spec: TaskSpec, folder: str | Path, limit: int | None = None) -> TaskData:
+    """Read and check the files of a task.
+
+    Args:
+        limit: the most records of each split, evenly spaced over the file; candidates of one question stay together.
+
+    Raises:
+        UserError: a file is missing or not of the task's form, or the task is one of term normalisation.
+    """
+    check_kind(spec)
+    splits = available_splits(spec, folder)
+    found = {split: read_split(spec, folder, split) for split in ("train", "dev")}
+    if "test" in splits:
+        found["test"] = read_split(spec, folder, "test")
+    records = {split: _limited(given.records, limit) for split, given in found.items()}
+    if not records["dev"]:
+        raise UserError(f"{spec.title}: {found['dev'].origin} holds no record to choose the best run by.")
+    return TaskData(
+        train=records["train"],
+        dev=records["dev"],
+        test=records.get("test", []),
+        origins={split: given.origin for split, given in found.items()},
+        rejects=[reject for given in found.values() for reject in given.rejects],
+        unseen=dict(unseen_labels(spec, labels_of(spec, records["train"]), records["dev"])),
+    )
+
+
+def check_kind(spec: TaskSpec) -> None:
+    """Raise `UserError` for a task that fine-tuning alone does not solve."""
+    if spec.kind is Kind.NORMALISATION:
+        raise UserError(f"{spec.title} needs candidates from a term list: run normalise/{spec.name}.")
+
+
+def _limited(records: Sequence[Record], limit: int | None) -> list[Record]:
+    if limit is None or len(records) <= limit:
+        return list(records)
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        groups.setdefault(record.group if record.group is not None else record.record_id, []).append(record)
+    together = list(groups.values())
+    wanted = max(1, limit * len(together) // len(records))
+    chosen = [together[number * len(together) // wanted] for number in range(wanted)]
+    return [record for group in chosen for record in group]

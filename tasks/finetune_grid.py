@@ -1,0 +1,186 @@
+"""The trials of a grid: which there are, how they run, and which one is the best.
+
+The best setting is the one with the best mean over its seeds on dev (eHealth, section 4.2); its best run goes to the test
+file. A trial that an earlier, killed run finished is not repeated. On disk are at any time the weights of the best setting
+so far and of the settings under way.
+
+One trial at a time runs in this process; several at a time are Ray Tune trials, each with its share of cores or a GPU.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from statistics import mean
+from typing import Any
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field
+
+from infra.errors import UserError
+from infra.ray_session import start_ray, stop_ray
+from infra.settings import Settings, available_cores
+from tasks.downstream.spec import Grid
+from tasks.finetune_trial import Trial, TrialResult, drop_model, read_result, run_trial
+
+logger = logging.getLogger(__name__)
+
+Progress = Callable[[float, str], None]
+"""Told the epochs done over all trials, and a note."""
+
+
+class Resources(BaseModel):
+    """What the trials are given to run on. It changes speed, never which trials there are."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    trials_at_once: int | None = Field(default=None, ge=1)
+    """None: one a GPU; on CPUs one for every two cores."""
+    gpu: bool | None = None
+    """None: where there is one."""
+
+    def use_gpu(self) -> bool:
+        """Whether trials run on GPUs."""
+        return torch.cuda.is_available() if self.gpu is None else self.gpu
+
+    def at_once(self, trials: int) -> int:
+        """How many trials run at a time."""
+        default = torch.cuda.device_count() if self.use_gpu() else available_cores() // 2
+        return max(1, min(trials, self.trials_at_once or default))
+
+
+def settings_of(grid: Grid, quick: bool = False) -> list[tuple[int, float, int]]:
+    """Every batch size, learning rate and number of epochs of a grid; `quick`: the largest batch, the middle rate and the
+    fewest epochs."""
+    if quick:
+        rates = sorted(grid.learning_rates)
+        return [(max(grid.batch_sizes), rates[len(rates) // 2], min(grid.epochs))]
+    return list(itertools.product(grid.batch_sizes, grid.learning_rates, grid.epochs))
+
+
+def run_trials(trials: Sequence[Trial], resources: Resources, progress: Progress) -> list[TrialResult]:
+    """The results of all trials, in their order; what is finished already is taken over.
+
+    Raises:
+        UserError: the model, the files or the settings do not fit.
+    """
+    found = {trial.name: read_result(trial.folder) for trial in trials}
+    open_ = [trial for trial in trials if found[trial.name] is None]
+    if len(open_) < len(trials):
+        logger.info("%d of %d trials were finished by an earlier run", len(trials) - len(open_), len(trials))
+    watch = _Watch(trials, progress)
+    for trial in trials:
+        if found[trial.name] is not None:
+            watch.finished(trial)
+    at_once = resources.at_once(len(open_))
+    if at_once == 1:
+        for trial in open_:
+            run_trial(trial, lambda epochs, best, trial=trial: watch.reached(trial, epochs, best))  # type: ignore[misc]
+            watch.finished(trial)
+    else:
+        _tune(open_, at_once, watch)
+    results = [read_result(trial.folder) for trial in trials]
+    lost = [trial.name for trial, result in zip(trials, results, strict=True) if result is None]
+    if lost:
+        raise RuntimeError(f"Ray Tune ended without results of the trials {', '.join(lost)}")
+    return [result for result in results if result is not None]
+
+
+def best_run(results: Iterable[TrialResult]) -> TrialResult:
+    """The best run of the setting with the best mean; of equals the first."""
+    found = list(results)
+    means = {setting: mean(r.score for r in found if r.trial.setting == setting) for setting in _settings(found)}
+    best = max(means, key=lambda setting: means[setting])
+    return max((r for r in found if r.trial.setting == best), key=lambda r: r.score)
+
+
+def _settings(results: Sequence[TrialResult]) -> list[tuple[int, float, int]]:
+    return list(dict.fromkeys(result.trial.setting for result in results))
+
+
+class _Watch:
+    """Follows trials: how far they are, and which weights can go."""
+
+    def __init__(self, trials: Sequence[Trial], progress: Progress) -> None:
+        self._trials = trials
+        self._progress = progress
+        self._epochs = dict.fromkeys((trial.name for trial in trials), 0.0)
+        self._best: float | None = None
+
+    def reached(self, trial: Trial, epochs: float, best: float) -> None:
+        """A trial has done so many epochs."""
+        self._epochs[trial.name] = epochs
+        self._best = best if self._best is None else max(self._best, best)
+        self._progress(sum(self._epochs.values()), f"{trial.name}, best dev {self._best:.4f}")
+
+    def finished(self, trial: Trial) -> None:
+        """A trial is done: forget the weights that cannot be the best run's any more."""
+        result = read_result(trial.folder)
+        if result is None:
+            return
+        self.reached(trial, trial.epochs, result.score)
+        results = [found for one in self._trials if (found := read_result(one.folder)) is not None]
+        whole = [one for one in _settings(results) if self._seeds(one) == sum(r.trial.setting == one for r in results)]
+        complete = [found for found in results if found.trial.setting in whole]
+        kept = {best_run(complete).trial.name} if complete else set()
+        for setting in _settings(results):
+            if setting not in whole:
+                kept.add(max((r for r in results if r.trial.setting == setting), key=lambda r: r.score).trial.name)
+        for found in results:
+            if found.trial.name not in kept:
+                drop_model(found.trial.folder)
+
+    def _seeds(self, setting: tuple[int, float, int]) -> int:
+        return sum(trial.setting == setting for trial in self._trials)
+
+
+def _tune(trials: Sequence[Trial], at_once: int, watch: _Watch) -> None:
+    """Run trials as Ray Tune does; our own results decide what is finished, Tune only places the work."""
+    from ray import tune
+
+    settings = Settings.from_environment()
+    gpu = trials[0].gpu
+    cores = max(1, available_cores() // at_once)
+    by_name = {trial.name: trial.model_copy(update={"threads": cores}) for trial in trials}
+
+    class Follow(tune.Callback):
+        def on_trial_result(self, iteration: int, trials: list, trial: Any, result: dict, **info: Any) -> None:
+            if "epochs" in result:
+                watch.reached(by_name[trial.config["trial"]["name"]], result["epochs"], result["best"])
+
+        def on_trial_complete(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
+            watch.finished(by_name[trial.config["trial"]["name"]])
+
+    start_ray(available_cores(), settings.ray_address)
+    try:
+        tuner = tune.Tuner(
+            tune.with_resources(_tune_trial, {"cpu": cores, "gpu": 1 if gpu else 0}),
+            param_space={
+                "trial": tune.grid_search([{"name": name, "json": one.model_dump_json()} for name, one in by_name.items()])
+            },
+            tune_config=tune.TuneConfig(max_concurrent_trials=at_once),
+            run_config=tune.RunConfig(
+                name="tune",
+                storage_path=f"{trials[0].storage}/tune-{uuid.uuid4().hex[:8]}",
+                callbacks=[Follow()],
+                failure_config=tune.FailureConfig(max_failures=1),
+                verbose=0,
+            ),
+        )
+        failed = [result.error for result in tuner.fit() if result.error is not None]
+    finally:
+        if settings.ray_address is None:
+            stop_ray()
+    for error in failed:
+        cause = getattr(error, "cause", error)
+        raise cause if isinstance(cause, UserError) else RuntimeError(f"A trial failed: {cause}")
+
+
+def _tune_trial(config: dict[str, Any]) -> None:
+    """What Ray Tune runs; a user's mistake is not tried again."""
+    from ray import tune
+
+    trial = Trial.model_validate_json(config["trial"]["json"])
+    run_trial(trial, lambda epochs, best: tune.report({"epochs": epochs, "best": best}))

@@ -1,0 +1,259 @@
+"""One trial of fine-tuning: one setting with one seed, from the encoder's folder to a model that predicts alone.
+
+A trial knows neither Ray nor the other trials. It leaves, in a folder of its own, `result.json` (written last: a folder
+without it is of a killed trial) and `model/` with the best weights by dev.
+
+Time grows with epochs x tokens of train; memory with the model (three copies while it trains) and the task's records.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import torch
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from infra.errors import UserError
+from models import heads
+from models.encoder import Encoder
+from models.finetuning import FinetuneConfig, finetune
+from models.heads.task_model import TaskModel
+from models.inference import predict
+from models.pretrained import load_encoder, random_encoder
+from tasks.downstream.alignment import TextTokenizer
+from tasks.downstream.catalogue import task
+from tasks.downstream.evaluation import metric_values, scored_answers
+from tasks.downstream.features import Features
+from tasks.downstream.records import Record
+from tasks.downstream.shapes import TaskShape, shape_of
+from tasks.downstream.spec import TaskSpec
+from tasks.downstream.task_data import TaskData, load_task_data
+from tasks.saved_model import save_task_model
+
+logger = logging.getLogger(__name__)
+
+RESULT = "result.json"
+MODEL = "model"
+
+Listener = Callable[[float, float], None]
+"""Told the epochs done and the best dev score so far."""
+
+
+class Trial(BaseModel):
+    """One setting with one seed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    task: str
+    model: str
+    """Folder of the encoder."""
+    data: str
+    """Folder of the task's files."""
+    data_version: str
+    """Fingerprint of these files."""
+    storage: str
+    """Folder or URI below which each trial has a folder of its own."""
+    batch_size: int
+    learning_rate: float
+    epochs: int
+    seed: int
+    max_length: int | None = None
+    limit: int | None = None
+    options: dict[str, Any] = {}
+    """Of `FinetuneConfig`."""
+    head_options: dict[str, Any] = {}
+    random_weights: bool = False
+    """Train the encoder's architecture from fresh weights instead of its own."""
+    threads: int | None = None
+    """Of torch on the CPU; changes speed, and results in the last bits only."""
+    gpu: bool = False
+
+    @property
+    def setting(self) -> tuple[int, float, int]:
+        """What seeds are averaged over: batch size, learning rate, epochs."""
+        return self.batch_size, self.learning_rate, self.epochs
+
+    @property
+    def name(self) -> str:
+        """Name of its folder."""
+        return f"b{self.batch_size}-lr{self.learning_rate:g}-e{self.epochs}-s{self.seed}"
+
+    @property
+    def folder(self) -> str:
+        """Folder or URI of its own."""
+        return f"{self.storage}/{self.name}"
+
+
+class DevScore(BaseModel):
+    """A point of the dev curve."""
+
+    step: int
+    epoch: float
+    score: float
+    train_loss: float
+
+
+class TrialResult(BaseModel):
+    """What `result.json` holds."""
+
+    trial: Trial
+    score: float
+    """The task's metric on dev, of the best epoch."""
+    epoch: float
+    """Epochs that were done then."""
+    dev: dict[str, float]
+    """All metrics on dev."""
+    test: dict[str, float]
+    """All metrics on test; empty where its answers are not known. They choose nothing."""
+    curve: list[DevScore]
+    stopped: str
+    seconds: float
+    sequences_per_second: float
+    counters: dict[str, int]
+    """What features had to leave out."""
+
+
+def run_trial(trial: Trial, listen: Listener = lambda epochs, best: None) -> TrialResult:
+    """Train, score and store; what a killed attempt left is written over.
+
+    Raises:
+        UserError: the model, the files or the settings do not fit.
+    """
+    if trial.threads is not None:
+        torch.set_num_threads(trial.threads)
+    spec = task(trial.task)
+    data = _data(trial.task, trial.data, trial.data_version, trial.limit)
+    tokenizer = TextTokenizer.from_folder(trial.model)
+    encoder = _encoder(trial, tokenizer)
+    shape = shape_of(spec, data.train, _length(spec, trial.max_length, encoder.config.max_positions))
+    features = shape.features(tokenizer)
+    pieces = features.encode(data.train)
+    model = _build(shape, encoder, trial)
+    config = _config(trial)
+
+    def scores(records: Sequence[Record]) -> dict[str, float]:
+        return _scores(spec, shape, features, model, records, config.precision)
+
+    def report(step: int, split: str, figures: Any) -> None:
+        if split == "dev":
+            listen(figures["epoch"], figures["best_score"])
+
+    outcome = finetune(
+        model,
+        [piece.example for piece in pieces],
+        config,
+        evaluate=lambda model: scores(data.dev)[spec.metric],
+        report=report,
+    )
+    assert outcome.best is not None, "dev is never empty, and is scored after the last epoch"
+    result = TrialResult(
+        trial=trial,
+        score=outcome.best.score,
+        epoch=outcome.best.epoch,
+        dev=scores(data.dev),
+        test=scores(data.test) if data.test_has_answers else {},
+        curve=[
+            DevScore(step=point.step, epoch=point.epoch, score=point.score, train_loss=point.train_loss)
+            for point in outcome.curve
+        ],
+        stopped=outcome.stopped,
+        seconds=round(outcome.seconds, 3),
+        sequences_per_second=round(outcome.sequences_per_second, 2),
+        counters={name: count for name, count in features.counters.items() if count},
+    )
+    _store(trial, result, model.cpu(), shape)
+    return result
+
+
+def read_result(folder: str) -> TrialResult | None:
+    """The result of a finished trial; None where it was killed or never begun."""
+    filesystem, path = fsspec.core.url_to_fs(f"{folder}/{RESULT}")
+    try:
+        return TrialResult.model_validate_json(filesystem.cat_file(path))
+    except (FileNotFoundError, NotADirectoryError, ValidationError):  # the last: killed while it was written
+        return None
+
+
+def drop_model(folder: str) -> None:
+    """Delete a trial's weights; its result stays."""
+    filesystem, path = fsspec.core.url_to_fs(f"{folder}/{MODEL}")
+    if filesystem.exists(path):
+        filesystem.rm(path, recursive=True)
+
+
+@functools.lru_cache(maxsize=1)
+def _data(name: str, folder: str, version: str, limit: int | None) -> TaskData:
+    """Trials in one process read the files once."""
+    return load_task_data(task(name), folder, limit)
+
+
+def _encoder(trial: Trial, tokenizer: TextTokenizer) -> Encoder:
+    encoder = load_encoder(trial.model)
+    if tokenizer.size > encoder.config.vocab_size:
+        raise UserError(
+            f"{trial.model}: the tokeniser has {tokenizer.size:,} tokens and the encoder embeddings for "
+            f"{encoder.config.vocab_size:,}. Put the tokeniser there that belongs to the encoder."
+        )
+    return random_encoder(encoder.config, trial.seed) if trial.random_weights else encoder
+
+
+def _length(spec: TaskSpec, wanted: int | None, positions: int) -> int:
+    if wanted is not None and wanted > positions:
+        raise UserError(f"max_length={wanted} is more than the encoder's {positions} positions. Give at most that.")
+    if wanted is None and spec.max_length > positions:
+        logger.warning("%s: texts are read by %d tokens, not %d: the encoder has no more positions",
+                       spec.title, positions, spec.max_length)  # fmt: skip
+    length = min(wanted or spec.max_length, positions)
+    if length < 8:
+        raise UserError(f"max_length={length} leaves no room for text. Give 8 or more.")
+    return length
+
+
+def _build(shape: TaskShape, encoder: Encoder, trial: Trial) -> TaskModel:
+    try:
+        model = heads.build(shape.head, encoder, seed=trial.seed, **shape.head_options, **trial.head_options)
+    except ValueError as error:
+        raise UserError(f"{shape.task}: {error}") from error
+    return model.to("cuda" if trial.gpu else "cpu")
+
+
+def _config(trial: Trial) -> FinetuneConfig:
+    try:
+        return FinetuneConfig(
+            epochs=trial.epochs,
+            batch_size=trial.batch_size,
+            learning_rate=trial.learning_rate,
+            seed=trial.seed,
+            **trial.options,
+        )
+    except (TypeError, ValueError) as error:
+        raise UserError(f"{trial.task}: {error}") from error
+
+
+def _scores(
+    spec: TaskSpec,
+    shape: TaskShape,
+    features: Features,
+    model: TaskModel,
+    records: Sequence[Record],
+    precision: str,
+) -> dict[str, float]:
+    found = features.predict(records, lambda examples: predict(model, examples, precision=precision))
+    return metric_values(spec, records, scored_answers(spec, shape.labels, found))
+
+
+def _store(trial: Trial, result: TrialResult, model: TaskModel, shape: TaskShape) -> None:
+    filesystem, path = fsspec.core.url_to_fs(trial.folder)
+    if filesystem.exists(path):
+        filesystem.rm(path, recursive=True)
+    with tempfile.TemporaryDirectory(prefix="yiwen-trial-") as name:
+        save_task_model(Path(name), model, shape, trial.model)
+        filesystem.makedirs(path, exist_ok=True)
+        filesystem.put(name, f"{path}/{MODEL}", recursive=True)
+    filesystem.pipe_file(f"{path}/{RESULT}", result.model_dump_json(indent=1).encode())
