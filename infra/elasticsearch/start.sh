@@ -3,7 +3,8 @@
 #
 # FOLDER gets its data, its log, its process id (pid) and its address (url). Without PORT it takes a free one. Prints
 # the address once the server answers; where one runs from FOLDER already, prints that one's.
-# ELASTICSEARCH_HEAP sets the heap (default 512m).
+# ELASTICSEARCH_HEAP sets the heap (default 512m); JDK_JAVA_OPTIONS other options of Java, by default those that start
+# fast: set it to -XX:+UseG1GC, say, for a server that runs long.
 set -euo pipefail
 
 seconds_to_start=180
@@ -24,7 +25,8 @@ if ! runs "$folder"; then
     rm -f "$folder/url" "$folder/pid"
     mkdir -p "$folder/tmp"
     heap=${ELASTICSEARCH_HEAP:-512m}
-    options=(-Xms"$heap" -Xmx"$heap" -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.io.tmpdir="$folder/tmp"
+    export JDK_JAVA_OPTIONS=${JDK_JAVA_OPTIONS:--XX:+UseSerialGC -XX:TieredStopAtLevel=1}
+    options=(-Xms"$heap" -Xmx"$heap" -Djava.io.tmpdir="$folder/tmp"
         -Djna.tmpdir="$folder/tmp" -Dfile.encoding=UTF-8 -XX:+ExitOnOutOfMemoryError)
     # In a session of its own, so that an interrupt at the keyboard does not reach it.
     setsid java "${options[@]}" -cp "$home/lib/*:$home/classes" Launcher "$home" "$folder" "$port" \
