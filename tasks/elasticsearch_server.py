@@ -172,7 +172,9 @@ class Server:
 def _with_port(url: str) -> str:
     """An address with its port, which the client asks for: 443 or 9200 where it has none."""
     parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.port is not None:
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("it has no http:// or https:// and host")
+    if parts.port is not None:
         return url
     return parts._replace(netloc=f"{parts.netloc}:{443 if parts.scheme == 'https' else 9200}").geturl()
 
