@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from infra.errors import UserError
@@ -67,6 +67,35 @@ class Settings:
             workers=_positive_integer("YIWEN_WORKERS", default=available_cores()),
             ray_address=os.environ.get("RAY_ADDRESS") or None,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ElasticsearchSettings:
+    """How an Elasticsearch server is reached. Secrets come from the environment alone and are never shown."""
+
+    url: str | None = None
+    """`ELASTICSEARCH_URL`; None where no server is used."""
+    api_key: str | None = field(default=None, repr=False)
+    """`ELASTICSEARCH_API_KEY`, in the encoded form."""
+    user: str | None = None
+    """`ELASTICSEARCH_USER`, in place of an API key."""
+    password: str | None = field(default=None, repr=False)
+    """`ELASTICSEARCH_PASSWORD`"""
+    ca_certs: str | None = None
+    """`ELASTICSEARCH_CA_CERTS`: file of the authorities that signed the server's certificate; None: the usual ones."""
+
+    @classmethod
+    def from_environment(cls) -> ElasticsearchSettings:
+        """Read the settings; raises `UserError` when they contradict each other."""
+        names = ("url", "api_key", "user", "password", "ca_certs")
+        given = {name: os.environ.get(f"ELASTICSEARCH_{name.upper()}") or None for name in names}
+        if bool(given["user"]) != bool(given["password"]):
+            raise UserError("ELASTICSEARCH_USER and ELASTICSEARCH_PASSWORD go together; set both or neither.")
+        if given["api_key"] and given["user"]:
+            raise UserError("Both ELASTICSEARCH_API_KEY and ELASTICSEARCH_USER are set; unset one of them.")
+        if given["ca_certs"] and not Path(given["ca_certs"]).is_file():
+            raise UserError(f"ELASTICSEARCH_CA_CERTS={given['ca_certs']!r} is no file; name one in PEM format.")
+        return cls(**given)
 
 
 def available_cores() -> int:
