@@ -1,6 +1,7 @@
-"""Command line: `python -m flows list` and `python -m flows run FLOW/DEPLOYMENT [--param key=value]…`.
+"""Command line: `python -m flows list`, `python -m flows run FLOW/DEPLOYMENT [--param key=value]…`, and what is done
+with fine-tuned models: `python -m flows predict` and `python -m flows compare`.
 
-Both read `prefect.yaml`, so what runs here is what a server would run. Without `PREFECT_API_URL` no server is
+The first two read `prefect.yaml`, so what runs here is what a server would run. Without `PREFECT_API_URL` no server is
 needed: Prefect keeps its records in a local database for the time of the run.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 from flows.catalogue import Entry, find, load_catalogue
@@ -32,7 +34,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m flows", description="Run Yiwen's flows here and now, without a server."
     )
-    commands = parser.add_subparsers(required=True, metavar="list | run")
+    commands = parser.add_subparsers(required=True, metavar="list | run | predict | compare")
     listing = commands.add_parser("list", help="show every flow/deployment with its parameters")
     listing.set_defaults(command=_list)
     running = commands.add_parser(
@@ -54,7 +56,37 @@ def _parser() -> argparse.ArgumentParser:
         help="a parameter of the flow, or a dotted preset key (training.steps=100); values are JSON, or text",
     )
     running.set_defaults(command=_run)
+    _add_predict(commands)
+    _add_compare(commands)
     return parser
+
+
+def _add_predict(commands: Any) -> None:
+    predicting = commands.add_parser(
+        "predict",
+        help="answer a file of texts with a fine-tuned model",
+        description="Answer every row of a file. A row that cannot be answered is kept, with the reason in `error`.",
+    )
+    predicting.add_argument("--model", type=Path, required=True, metavar="DIR", help="model folder of a finetune run")
+    predicting.add_argument("--task", help="checked against the model's; may be left out")
+    predicting.add_argument("--input", type=Path, required=True, metavar="FILE", help=".txt, .jsonl, .json, .csv, .tsv")
+    predicting.add_argument(
+        "--output", type=Path, metavar="FILE", help="JSON lines; by default beside the input, as NAME.predictions.jsonl"
+    )
+    predicting.add_argument("--device", choices=("cpu", "cuda"), help="by default the GPU, where there is one")
+    predicting.set_defaults(command=_predict)
+
+
+def _add_compare(commands: Any) -> None:
+    comparing = commands.add_parser(
+        "compare",
+        help="the paired test between two fine-tuned encoders",
+        description="Compare two finetune runs on the records that both answered: difference, interval and p-value.",
+    )
+    comparing.add_argument("first", metavar="RUN_A", help="folder of a finetune artifact, or of its model")
+    comparing.add_argument("second", metavar="RUN_B")
+    comparing.add_argument("--split", default="dev", choices=("dev", "test"))
+    comparing.set_defaults(command=_compare)
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -71,6 +103,30 @@ def _run(options: argparse.Namespace) -> int:
     entry = find(options.name)
     result = entry.load_flow()(**merge_parameters(entry, options.param))
     print(result)
+    return 0
+
+
+def _predict(options: argparse.Namespace) -> int:
+    from tqdm import tqdm
+
+    from tasks.predict import Predictor, predict_file
+
+    target = options.output or options.input.with_name(f"{options.input.stem}.predictions.jsonl")
+    predictor = Predictor(options.model, options.device)
+    with tqdm(unit="row", disable=None) as bar:
+        counts = predict_file(predictor, options.input, target, options.task, lambda done: bar.update(done - bar.n))
+    print(f"{target}: {counts['answered']:,} of {counts['rows']:,} rows answered, {counts['errors']:,} with an error")
+    return 0
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from tasks.compare_runs import compare_runs, open_run
+
+    found = compare_runs(open_run(options.first), open_run(options.second), options.split)
+    print(f"{found['task']}, {found['metric']} on {found['records']:,} records of {found['split']}, in per cent")
+    print(f"  first   {100 * found['first']:.2f}\n  second  {100 * found['second']:.2f}")
+    interval = f"95 % interval {100 * found['low']:+.2f} to {100 * found['high']:+.2f}"
+    print(f"  difference {100 * found['difference']:+.2f}, {interval}, p = {found['p_value']:.4f}")
     return 0
 
 

@@ -77,26 +77,33 @@ def _chosen(tasks: str | Sequence[str]) -> list[TaskSpec]:
         raise UserError("No task was given. `python -m flows list` shows them, as finetune/<task>.")
     if len(found) == 1:
         check_kind(found[0])
-    return list(dict.fromkeys(found)) if len(found) > 1 else found
+    return list({spec.name: spec for spec in found}.values())
 
 
-def _params(spec: TaskSpec, quick: bool, seeds: Sequence[int] | None, overrides: dict[str, Any] | None) -> FinetuneParams:
+def _params(
+    spec: TaskSpec, quick: bool, seeds: Sequence[int] | None, overrides: dict[str, Any] | None
+) -> FinetuneParams:
     given: dict[str, Any] = {"task": spec.name, "quick": quick}
     if seeds is not None:
         given["seeds"] = tuple(seeds)
-    for key, value in (overrides or {}).items():
-        section, _, name = key.partition(".")
-        known = FinetuneParams.model_fields.keys() - {"task"}
-        if section != "finetune" or name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean 'finetune.{close[0]}'?" if close else f"known: finetune.{', finetune.'.join(sorted(known))}"
-            raise UserError(f"unknown key {key!r}; {hint}")
-        given[name] = value
+    given |= {_field(key): value for key, value in (overrides or {}).items()}
     try:
         return FinetuneParams(**given)
     except ValidationError as error:
         problem = error.errors()[0]
-        raise UserError(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']} (given: {problem['input']!r})") from error
+        where = ".".join(map(str, problem["loc"]))
+        raise UserError(f"{where}: {problem['msg']} (given: {problem['input']!r})") from error
+
+
+def _field(key: str) -> str:
+    """The parameter that a dotted key names."""
+    section, _, name = key.partition(".")
+    known = sorted(FinetuneParams.model_fields.keys() - {"task"})
+    if section == "finetune" and name in known:
+        return name
+    close = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean 'finetune.{close[0]}'?" if close else f"known are finetune.* of {', '.join(known)}"
+    raise UserError(f"unknown key {key!r}; {hint}")
 
 
 def _files(specs: Sequence[TaskSpec], data: str) -> dict[str, TaskFiles]:

@@ -105,7 +105,9 @@ def _entities(cases: Sequence[Case]) -> dict[str, Any]:
             {
                 "name": "Longest misses",
                 "note": f"{len(missed):,} entities were not found, not even in part.",
-                "rows": [[gold.type, _mention(case, gold), "", _around(case, gold)] for case, gold in longest[:EXAMPLES]],
+                "rows": [
+                    [gold.type, _mention(case, gold), "", _around(case, gold)] for case, gold in longest[:EXAMPLES]
+                ],
             },
             {
                 "name": "Wrong ends",
@@ -159,15 +161,16 @@ def _triples(cases: Sequence[Case]) -> dict[str, Any]:
     }
 
 
-def _by_type(
-    sets: Sequence[tuple[Any, Any]], type_of: Callable[[Any], str] = lambda one: one
-) -> list[dict[str, Any]]:
+def _by_type(sets: Sequence[tuple[Any, Any]], type_of: Callable[[Any], str] = lambda one: one) -> list[dict[str, Any]]:
     """Precision, recall and F1 of each type, the most frequent first."""
     names = Counter(type_of(one) for gold, given in sets for one in {*gold, *given})
     return [
         _counted(
             name,
-            [({o for o in gold if type_of(o) == name}, {o for o in given if type_of(o) == name}) for gold, given in sets],
+            [
+                ({o for o in gold if type_of(o) == name}, {o for o in given if type_of(o) == name})
+                for gold, given in sets
+            ],
         )
         for name, _ in names.most_common()
     ]

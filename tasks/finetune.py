@@ -1,11 +1,12 @@
 """Stage `finetune`: an encoder and the files of a task in; the best model, its predictions and all scores out.
 
-The recipe is that of eHealth's Tables 8 and 9: AdamW, linear warm-up over a tenth of the steps, averaged weights, a grid of
-batch sizes, learning rates and epochs, three seeds. Beside the tables the artifact holds `model/` (it predicts alone, see
-tasks/predict.py), `trials.json` with every trial's dev curve, and the submission file where the benchmark takes one.
+The recipe is that of eHealth's Tables 8 and 9: AdamW, linear warm-up over a tenth of the steps, averaged weights, a
+grid of batch sizes, learning rates and epochs, three seeds. Beside the tables the artifact holds `model/` (it predicts
+alone, see tasks/predict.py), `trials.json` with every trial's dev curve, and the submission file where the benchmark
+takes one.
 
-Time grows with trials x epochs x tokens; memory with the trials that run at once, each the model three times over and the
-task's records.
+Time grows with trials x epochs x tokens; memory with the trials that run at once, each the model three times over and
+the task's records.
 """
 
 from __future__ import annotations

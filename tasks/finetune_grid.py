@@ -1,8 +1,8 @@
 """The trials of a grid: which there are, how they run, and which one is the best.
 
-The best setting is the one with the best mean over its seeds on dev (eHealth, section 4.2); its best run goes to the test
-file. A trial that an earlier, killed run finished is not repeated. On disk are at any time the weights of the best setting
-so far and of the settings under way.
+The best setting is the one with the best mean over its seeds on dev (eHealth, section 4.2); its best run goes to the
+test file. A trial that an earlier, killed run finished is not repeated. On disk are at any time the weights of the best
+setting so far and of the settings under way.
 
 One trial at a time runs in this process; several at a time are Ray Tune trials, each with its share of cores or a GPU.
 """
@@ -52,8 +52,8 @@ class Resources(BaseModel):
 
 
 def settings_of(grid: Grid, quick: bool = False) -> list[tuple[int, float, int]]:
-    """Every batch size, learning rate and number of epochs of a grid; `quick`: the largest batch, the middle rate and the
-    fewest epochs."""
+    """Every batch size, learning rate and number of epochs of a grid; `quick`: the largest batch, the middle rate and
+    the fewest epochs."""
     if quick:
         rates = sorted(grid.learning_rates)
         return [(max(grid.batch_sizes), rates[len(rates) // 2], min(grid.epochs))]
@@ -158,7 +158,9 @@ def _tune(trials: Sequence[Trial], at_once: int, watch: _Watch) -> None:
         tuner = tune.Tuner(
             tune.with_resources(_tune_trial, {"cpu": cores, "gpu": 1 if gpu else 0}),
             param_space={
-                "trial": tune.grid_search([{"name": name, "json": one.model_dump_json()} for name, one in by_name.items()])
+                "trial": tune.grid_search(
+                    [{"name": name, "json": one.model_dump_json()} for name, one in by_name.items()]
+                )
             },
             tune_config=tune.TuneConfig(max_concurrent_trials=at_once),
             run_config=tune.RunConfig(
@@ -169,7 +171,7 @@ def _tune(trials: Sequence[Trial], at_once: int, watch: _Watch) -> None:
                 verbose=0,
             ),
         )
-        failed = [result.error for result in tuner.fit() if result.error is not None]
+        failed = tuner.fit().errors
     finally:
         if settings.ray_address is None:
             stop_ray()

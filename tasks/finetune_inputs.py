@@ -1,4 +1,5 @@
-"""What fine-tuning is given: the folder of an encoder and the files of a task, each named by the content that matters."""
+"""What fine-tuning is given: the folder of an encoder and the files of a task, each named by the content that
+matters."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
     predictor = Predictor("path/to/model")
     predictor.predict(["患者头痛三天。", "高血压病史十年。"])
 
-Inputs are sorted by length and run unpadded in batches of like length (models/inference.py). Memory is bounded by a slab of
-records, whatever the file's length.
+Inputs are sorted by length and run unpadded in batches of like length (models/inference.py). Memory is bounded by a
+slab of records, whatever the file's length.
 """
 
 from __future__ import annotations
@@ -101,7 +101,8 @@ def predict_file(
     """Answer every row of a file, in order; a row that cannot be answered is kept with the reason in `error`.
 
     Args:
-        source: .txt (a text a line; tabs between several), .jsonl or .json (objects, lists or strings), .csv or .tsv with
+        source: .txt (a text a line; tabs between several), .jsonl or .json (objects, lists or strings), .csv or .tsv
+        with
             a header. Names of fields are the task's own, or text, or text1 and text2.
         target: written as .jsonl: the given fields, `answer`, `scores` where there are any, or `error`.
         task: name of the task, where it is to be checked against the model's.
@@ -208,7 +209,7 @@ def _csv_rows(text: str, delimiter: str = ",") -> Iterator[Row]:
     reader = csv.DictReader(text.splitlines(keepends=True), delimiter=delimiter)
     try:
         for row in reader:
-            surplus = row.pop(None, None)  # type: ignore[call-overload]
+            surplus = row.pop(None, None)
             yield row, f"{len(surplus)} fields more than the header" if surplus else ""
     except csv.Error as error:
         raise UserError(f"line {reader.line_num} of the file: {error}. Save it as CSV in UTF-8 again.") from error

@@ -1,7 +1,7 @@
 """Stage `report_finetune`: a page about one fine-tuned task, in one HTML file, and its figures beside it.
 
-Scores with their intervals, every setting of the grid, the best trial's dev curve, and where the model goes wrong on dev.
-Excerpts are de-identified.
+Scores with their intervals, every setting of the grid, the best trial's dev curve, and where the model goes wrong on
+dev. Excerpts are de-identified.
 """
 
 from __future__ import annotations

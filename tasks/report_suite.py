@@ -1,7 +1,7 @@
 """Stage `report_suite`: one table of scores over the tasks of a suite, and the archive to hand in.
 
-For CBLUE and the medical QA tasks the table has the shape of eHealth's Tables 4 and 5, with the published rows beside ours
-and marked so. `submission.zip` holds the files of the tasks that were run.
+For CBLUE and the medical QA tasks the table has the shape of eHealth's Tables 4 and 5. Published rows stand beside ours
+and are marked so. `submission.zip` holds the files of the tasks that were run.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any
 from infra.artifacts import Artifact
 from infra.stage import Output, StageParams, stage
 from tasks.downstream.catalogue import task
+from tasks.downstream.published import published
 from tasks.downstream.submission import check_submission, write_zip
 from tasks.error_summary import trials_of
 from tasks.pages import add_report, render
-from tasks.published_scores import CBLUE_TASKS, QA_TASKS, TABLE_4, TABLE_5
 from tasks.report_finetune import best_scores
 
 TEMPLATE = Path(__file__).with_name("report_suite.html.j2")
@@ -26,7 +26,7 @@ ZIP = "submission.zip"
 BEST_RUNS = 3
 """Runs that Table 5 takes the mean of."""
 
-Cell = float | None
+EMPTY = "–"
 
 
 class ReportSuiteParams(StageParams):
@@ -61,63 +61,53 @@ def report_suite(inputs: Mapping[str, Artifact], params: ReportSuiteParams, out:
 
 
 def score_table(params: ReportSuiteParams, runs: Mapping[str, Artifact]) -> dict[str, Any]:
-    """The columns and rows of the table, the published ones first."""
-    trials = {name: trials_of(run.read_file("trials.json")) for name, run in runs.items()}
-    if params.tasks == CBLUE_TASKS:
-        published = {name: [*row, mean(row)] for name, row in TABLE_4.items()}
-        own = [_best_of(runs[name], "dev") if name in runs else None for name in CBLUE_TASKS]
-        return {
-            "source": "Table 4, scores on test",
-            "what": "Own rows are dev scores of the best run: the answers of test are known to the server alone.",
-            "columns": ["model", *(task(name).title for name in CBLUE_TASKS), "Avg."],
-            "rows": _rows(published, f"{params.model} (dev)", [*own, _mean(own)]),
-        }
-    if params.tasks == QA_TASKS:
-        flat = {name: [value for pair in row for value in pair] for name, row in TABLE_5.items()}
-        pairs = [_best_three(trials[name]) if name in runs else (None, None) for name in QA_TASKS]
-        return {
-            "source": "Table 5",
-            "what": "Means of the best three runs on dev, or of as many as there are.",
-            "columns": ["model", *(f"{task(name).title} {split}" for name in QA_TASKS for split in ("dev", "test"))],
-            "rows": _rows(flat, params.model, [value for pair in pairs for value in pair]),
-        }
-    cells: list[Cell] = []
-    for name in params.tasks:
-        cells += [_best_of(runs[name], split) if name in runs else None for split in ("dev", "test")]
+    """Columns and rows of the table: the published rows by paper, then our own."""
+    known = {(name, split): published(name, split) for name in params.tasks for split in ("dev", "test")}
+    columns = [key for key in known if known[key] or not any(known[key[0], split] for split in ("dev", "test"))]
+    if params.title == "cblue":
+        columns.append(("avg", "test"))
+        known["avg", "test"] = published("avg")
+    rows: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
+    for key in columns:
+        for one in known[key]:
+            rows.setdefault((one.source, one.model), {})[key] = one.printed
+    own = _own_cells(columns, runs, mean_of_three=params.title == "medical-qa")
+    shown = [
+        {"name": f"{model} (published: {source})", "own": False, "cells": [cells.get(key, EMPTY) for key in columns]}
+        for (source, model), cells in rows.items()
+    ]
     return {
-        "source": "none for these tasks",
-        "what": "Scores of the best run.",
-        "columns": ["model", *(f"{task(name).title} {split}" for name in params.tasks for split in ("dev", "test"))],
-        "rows": _rows({}, params.model, cells),
+        "what": "Means of the best three runs on dev." if params.title == "medical-qa" else "Scores of the best run.",
+        "columns": ["model", *(_heading(*key) for key in columns)],
+        "rows": [*shown, {"name": params.model, "own": True, "cells": own}],
     }
 
 
-def _rows(published: Mapping[str, Sequence[float]], own: str, cells: Sequence[Cell]) -> list[dict[str, Any]]:
-    rows = [
-        {"name": f"{name} (published)", "own": False, "cells": [_shown(value) for value in values]}
-        for name, values in published.items()
-    ]
-    return [*rows, {"name": own, "own": True, "cells": [_shown(value) for value in cells]}]
+def _heading(name: str, split: str) -> str:
+    return "Avg." if name == "avg" else f"{task(name).title} {split}"
 
 
-def _best_of(run: Artifact, split: str) -> Cell:
-    found = [row["value"] for row in best_scores(run) if row["main"] and row["split"] == split]
-    return 100 * found[0] if found else None
+def _own_cells(columns: Sequence[tuple[str, str]], runs: Mapping[str, Artifact], mean_of_three: bool) -> list[str]:
+    """Our scores; where those of test are known to the benchmark alone and dev has no column, dev's, said so."""
+    values = {key: _own(runs[key[0]], key[1], mean_of_three) for key in columns if key[0] in runs}
+    cells = []
+    for name, split in columns:
+        value = values.get((name, split))
+        if name in runs and value is None and (name, "dev") not in columns:
+            cells.append(f"{_own(runs[name], 'dev', mean_of_three):.1f} (dev)")
+        else:
+            cells.append(EMPTY if value is None else f"{value:.1f}")
+    return cells
 
 
-def _best_three(trials: Mapping[str, Any]) -> tuple[Cell, Cell]:
-    best = sorted(trials["trials"], key=lambda one: -one["score"])[:BEST_RUNS]
-    tests = [one["test"][trials["metric"]] for one in best if one["test"]]
-    return 100 * mean(one["score"] for one in best), 100 * mean(tests) if tests else None
-
-
-def _mean(cells: Sequence[Cell]) -> Cell:
-    known = [cell for cell in cells if cell is not None]
-    return mean(known) if len(known) == len(cells) else None
-
-
-def _shown(value: Cell) -> str:
-    return "–" if value is None else f"{value:.1f}"
+def _own(run: Artifact, split: str, mean_of_three: bool) -> float | None:
+    if mean_of_three:
+        trials = trials_of(run.read_file("trials.json"))
+        best = sorted(trials["trials"], key=lambda one: -one["score"])[:BEST_RUNS]
+        found = [one[split][trials["metric"]] for one in best if one[split]]
+    else:
+        found = [row["value"] for row in best_scores(run) if row["main"] and row["split"] == split]
+    return 100 * mean(found) if found else None
 
 
 def _zip(runs: Mapping[str, Artifact], folder: Path) -> Path | None:

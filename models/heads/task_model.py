@@ -24,6 +24,7 @@ from models.dropout import dropout
 from models.encoder import Encoder, initialise
 from models.heads.batch import TaskBatch, check_sequence, pack
 from models.heads.examples import HeadExample
+from models.heads.first_token import encode_first
 from models.layout import Layout
 from models.pretrained import save_encoder
 from models.randomness import SequenceNoise
@@ -132,8 +133,7 @@ class TaskModel(nn.Module, ABC):
     def encode_first(self, batch: TaskBatch) -> Tensor:
         """Hidden states (S, D) of [CLS] after dropout, in the examples' order."""
         noise = self._noise(batch)
-        hidden_TD = self.encoder(batch.input_ids, batch.layout, batch.type_ids, noise)
-        first_SD = hidden_TD[batch.layout.firsts]
+        first_SD = encode_first(self.encoder, batch.input_ids, batch.layout, batch.type_ids, noise)
         if self.training:
             first_SD = self._drop(first_SD, Layout.from_lengths([1] * len(first_SD)), noise)
         return first_SD[batch.places]

@@ -202,7 +202,8 @@ class _Assembly:
 
     def _placed(self, given: Mapping[str, Any], text: str) -> Entity | None:
         """An entity whose offsets fit the text, or none."""
-        start, end, kind, mention = given["start"], given["end"], str(given["type"]), given.get("mention") or ""
+        start, end, kind = given["start"], given["end"], self._text("type", given["type"])
+        mention = self._text("mention", given.get("mention"))
         if self.spec.labels is not None and kind not in self.spec.labels:
             raise self._error("type", f"{kind!r} is no type of {self.spec.title}; {_list(self.spec.labels)} are")
         inside = 0 <= start < end <= len(text)

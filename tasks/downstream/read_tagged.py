@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from infra.errors import UserError
+from tasks.downstream.read_json import read_mentions
 from tasks.downstream.source_text import source_text
 from tasks.downstream.spec import Row, TaskSpec
 
@@ -74,6 +75,11 @@ def spans_of_tags(words: Sequence[str], tags: Sequence[tuple[str, str]]) -> list
         open_type = kind if sign in "BIM" else ""
         place += len(word)
     return entities
+
+
+def read_chineseblue(path: Path, spec: TaskSpec) -> Iterator[Row]:
+    """cMedQANER and cEHRNER, which come twice: as JSON lines in .json, and as tags in .txt, where none overlap."""
+    return read_mentions(path, spec) if path.suffix == ".json" else read_bio(path, spec)
 
 
 def read_piped(path: Path, spec: TaskSpec) -> Iterator[Row]:

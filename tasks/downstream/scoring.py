@@ -11,7 +11,9 @@ from infra.errors import UserError
 from tasks.downstream.records import Kind, Record
 from tasks.downstream.spec import TaskSpec
 from tasks.metrics import METRICS, RANKING_METRICS
-from tasks.significance import Comparison, Interval, bootstrap_interval, compare
+from tasks.significance import Comparison, Interval, bootstrap_interval, compare, mcnemar
+
+SHARES_OF_RECORDS = frozenset({"accuracy", "micro_f1"})
 
 
 class Scored(NamedTuple):
@@ -50,13 +52,23 @@ def score(spec: TaskSpec, records: Sequence[Record], answers: Sequence[Any], see
 def compare_answers(
     spec: TaskSpec, records: Sequence[Record], first: Sequence[Any], second: Sequence[Any], seed: int = 0
 ) -> Comparison:
-    """The paired test between two models' answers to the same records, by the task's metric."""
+    """The paired test between two models' answers to the same records, by the task's metric.
+
+    Where that is a share of right records, the p-value is the exact one of McNemar's test, else that of approximate
+    randomisation.
+
+    Raises:
+        UserError: as `score`.
+    """
     counts = [tally(spec, spec.metric, records, answers) for answers in (first, second)]
     if spec.metric == "macro_f1":  # the two may name different classes: count the same ones for both
-        classes = list(dict.fromkeys([*(record.answer for record in records), *first, *second]))
         gold = [record.answer for record in records]
+        classes = list(dict.fromkeys([*gold, *first, *second]))
         counts = [METRICS["macro_f1"].tally(gold, answers, classes) for answers in (first, second)]
-    return compare(METRICS[spec.metric], counts[0], counts[1], seed=seed)
+    compared = compare(METRICS[spec.metric], counts[0], counts[1], seed=seed)
+    if spec.metric in SHARES_OF_RECORDS:
+        compared = compared._replace(p_value=mcnemar(counts[0][:, 0], counts[1][:, 0]))
+    return compared
 
 
 def tally(spec: TaskSpec, metric: str, records: Sequence[Record], answers: Sequence[Any]) -> np.ndarray:

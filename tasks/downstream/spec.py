@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from tasks.downstream.records import Kind
+from tasks.downstream.records import Kind, Record
 
 Split = Literal["train", "dev", "test"]
 
@@ -117,8 +117,7 @@ class Reject:
 class SplitRecords(NamedTuple):
     """What `read_split` gives."""
 
-    records: list[Any]
-    """list[Record]"""
+    records: list[Record]
     rejects: list[Reject]
     origin: str
     """The file, and how the split was made where the benchmark does not give it."""

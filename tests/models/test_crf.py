@@ -1,6 +1,6 @@
 """The CRF equals brute force over all tag sequences."""
 
-from itertools import product
+from itertools import pairwise, product
 
 import pytest
 import torch
@@ -26,7 +26,7 @@ def scores(crf: ConditionalRandomField, emissions: Tensor) -> dict[tuple[int, ..
     return {
         path: crf.start[path[0]]
         + sum(emissions[t, tag] for t, tag in enumerate(path))
-        + sum((crf.transitions[a, b] for a, b in zip(path, path[1:], strict=False)), torch.zeros(()))
+        + sum((crf.transitions[a, b] for a, b in pairwise(path)), torch.zeros(()))
         + crf.end[path[-1]]
         for path in product(range(tags), repeat=length)
     }
@@ -80,4 +80,4 @@ def test_a_forbidden_transition_is_never_taken() -> None:
         crf.transitions[0, 1] = -1e4
         emissions[:, 0] += 1.0
     for path in crf.viterbi(emissions, layout).split(LENGTHS):
-        assert (0, 1) not in set(zip(path.tolist(), path.tolist()[1:], strict=False))
+        assert (0, 1) not in set(pairwise(path.tolist()))

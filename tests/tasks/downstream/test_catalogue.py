@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from infra.errors import UserError
+from infra.settings import REPOSITORY
 from tasks.downstream import catalogue
 from tasks.downstream.catalogue import CMEIE_PREDICATES, CTC_LABELS, TASKS, suite, suites, task
 from tasks.downstream.published import TABLES, published
@@ -114,6 +115,38 @@ def test_the_example_for_newcomers_is_a_task() -> None:
     spec = eval(source, {name: getattr(catalogue, name) for name in names})
     assert (spec.name, spec.head, spec.files["dev"]) == ("my-intent", "single", ("a_dev.tsv",))
     assert last - first <= 11
+
+
+def _described(spec: TaskSpec) -> str:
+    names = f"{spec.files['train'][0]}, {spec.files['dev'][0]}, {spec.files['test'][0]}"
+    fields = ", ".join(spec.columns) or ", ".join([*spec.fields.texts, _answer_field(spec)])
+    grid = spec.grid
+    return (
+        f"| {spec.name} | {' '.join(spec.suites)} | {names} | {fields} | {spec.kind.value} | {spec.metric} "
+        f"| {spec.max_length} | {len(grid.batch_sizes) * len(grid.learning_rates) * len(grid.epochs)} |"
+    )
+
+
+def _answer_field(spec: TaskSpec) -> str:
+    return {
+        "read_cmeee": "entities",
+        "read_chineseblue": "mention_data",
+        "read_ccks": "entities",
+        "read_bio": "tags",
+        "read_piped": "spans",
+        "read_candidates": "ids",
+    }.get(spec.reader.__name__, "spo_list" if spec.kind == Kind.TRIPLES else spec.fields.answer)
+
+
+def test_the_documentation_lists_every_task_as_it_is() -> None:
+    page = (REPOSITORY / "docs" / "downstream.md").read_text(encoding="utf-8")
+    assert [line for line in page.split("\n") if line.startswith("| ") and line.split(" ")[1] in catalogue_names()] == [
+        _described(spec) for spec in TASKS
+    ]
+
+
+def catalogue_names() -> set[str]:
+    return {spec.name for spec in TASKS}
 
 
 def test_published_scores_belong_to_tasks() -> None:

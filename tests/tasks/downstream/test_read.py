@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -19,7 +20,7 @@ from tasks.downstream.catalogue import TASKS, suite, task
 from tasks.downstream.read import available_splits, labels_of, read_split, unseen_labels
 from tasks.downstream.read_tagged import read_bio
 from tasks.downstream.records import Entity, Kind, Record, Triple
-from tests.tasks.downstream.made_up import LUNG, OFFICIAL, WEBMEDQA, as_lines, as_list, as_tsv, write_official
+from tests.tasks.downstream.made_up import BIO, LUNG, OFFICIAL, WEBMEDQA, as_lines, as_list, as_tsv, write_official
 
 
 def _read(
@@ -320,6 +321,15 @@ def test_bio_entities_are_those_of_plain_reading(
         assert [(one["start"], one["end"], one["type"]) for one in row.fields["entities"]] == expected
 
 
+def test_chineseblue_entities_come_as_tags_too(tmp_path: Path) -> None:
+    (tmp_path / "train.txt").write_text(f"{BIO}\n\n" * 3 + BIO.replace("咳", "喘"), encoding="utf-8")
+    records = (
+        read_split(task("cmedqaner"), tmp_path, "train").records
+        + read_split(task("cmedqaner"), tmp_path, "dev").records
+    )
+    assert [record.answer for record in records] == [(Entity(0, 2, "symptom"), Entity(3, 5, "disease"))] * 4
+
+
 def test_bmes_and_bioes_are_read_too(tmp_path: Path) -> None:
     path = tmp_path / "train.txt"
     path.write_text("上 B-x\n呼 M-x\n吸 E-x\n痛 S-y\n。 O\n", encoding="utf-8")
@@ -361,6 +371,87 @@ def test_a_parquet_file_of_another_form_is_told(tmp_path: Path) -> None:
     (tmp_path / "cMedTC.parquet").write_bytes(b"PAR1 no")
     with pytest.raises(UserError, match=r"cMedTC\.parquet cannot be read as Parquet"):
         read_split(task("cmedtc"), tmp_path, "train")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 9) | st.floats() | st.sampled_from(["", "1", "A", "咳嗽", "甲##乙"]),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["@value", "A", "B", "label"]), inner, max_size=3)
+    ),
+    max_leaves=4,
+)
+
+
+@given(st.data())
+def test_any_json_gives_records_or_an_error_for_its_user(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    name = data.draw(
+        st.sampled_from([name for name, (file, _) in sorted(OFFICIAL.items()) if file.endswith(("json", "jsonl"))])
+    )
+    file, text = OFFICIAL[name]
+    rows = json.loads(text) if text.startswith("[") else [json.loads(line) for line in text.splitlines()]
+    spoilt = _spoilt(rows[0], data)
+    path = tmp_path_factory.mktemp("any") / file
+    path.write_text(json.dumps([spoilt, *rows[1:]], ensure_ascii=False), encoding="utf-8")
+    spec = task(name)
+    try:
+        records, rejects = assemble(spec.reader(path, spec), spec, path, "train")
+    except UserError as error:
+        assert file in str(error)
+    else:
+        assert len(records) + sum(reject.lost == "record" for reject in rejects) == len(rows)
+
+
+PIECES = [
+    "\t",
+    "\n",
+    "\r\n",
+    '"',
+    ",",
+    "|||",
+    " ",
+    "0",
+    "1",
+    "B-x",
+    "I-x",
+    "O",
+    "甲",
+    "\ufeff",
+    "\x00",
+    "\u2028",
+    "[",
+    "{",
+]
+
+
+@given(
+    st.sampled_from(["cmedqq", "webmedqa", "qner", "cnner", "cmedqa-embert"]),
+    st.lists(st.sampled_from(PIECES), max_size=30),
+)
+def test_any_lines_give_records_or_an_error_for_its_user(
+    tmp_path_factory: pytest.TempPathFactory, name: str, pieces: list[str]
+) -> None:
+    folder = write_official(name, tmp_path_factory.mktemp("any"))
+    path = next(iter(sorted(folder.glob("*train*"))))
+    path.write_bytes("".join(pieces).encode())
+    try:
+        records, _ = assemble(task(name).reader(path, task(name)), task(name), path, "test")
+    except UserError as error:
+        assert path.name in str(error)
+    else:
+        assert all(isinstance(text, str) for record in records for text in record.texts)
+
+
+def _spoilt(row: dict[str, Any], data: st.DataObject) -> dict[str, Any]:
+    """A row with one value, at any depth, replaced by another."""
+    key = data.draw(st.sampled_from(sorted(row)))
+    value = row[key]
+    if isinstance(value, list) and value and isinstance(value[0], dict) and data.draw(st.booleans()):
+        return {**row, key: [_spoilt(value[0], data), *value[1:]]}
+    if isinstance(value, dict) and data.draw(st.booleans()):
+        return {**row, key: _spoilt(value, data)}
+    return {**row, key: data.draw(JSON)}
 
 
 def test_triples_outside_the_text_stay_and_are_told(tmp_path: Path) -> None:

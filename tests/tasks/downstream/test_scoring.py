@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from scipy.stats import binomtest
 
 from infra.errors import UserError
 from tasks.downstream.catalogue import TASKS, task
@@ -62,6 +63,14 @@ def test_two_models_are_compared_by_the_tasks_metric() -> None:
     assert compared.difference == pytest.approx(1 - macro_f1(gold, worse))
     assert compared.p_value < 0.01
     assert compare_answers(spec, records, worse, worse).p_value == 1.0
+
+
+def test_shares_of_right_records_are_compared_by_mcnemar() -> None:
+    records = [Record(str(number), ("甲", "乙"), "1") for number in range(40)]
+    first, second = ["1"] * 36 + ["0"] * 4, ["1"] * 30 + ["0"] * 8 + ["1"] * 2
+    compared = compare_answers(task("kuake-qtr"), records, first, second)
+    assert compared.p_value == pytest.approx(binomtest(6, 8).pvalue)
+    assert compared.difference == pytest.approx(4 / 40)
 
 
 def test_what_has_no_right_answer_is_told() -> None:

@@ -1,0 +1,126 @@
+"""The flow of fine-tuning: one task, a suite with what is there of it, and mistakes told before any work is done."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows.__main__ import main
+from flows.catalogue import load_catalogue
+from flows.finetune import finetune
+from infra.artifacts import ArtifactStore
+from infra.errors import UserError
+from tasks.downstream.catalogue import TASKS, suites
+from tasks.downstream.records import Kind
+from tasks.predict import Predictor
+from tests.tasks.downstream import toy
+
+SMALL: dict[str, Any] = {
+    "finetune.epochs": [1],
+    "finetune.batch_sizes": [8],
+    "finetune.learning_rates": [5e-3],
+    "finetune.resources": {"trials_at_once": 1},
+}
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(toy.save_toy_encoder(tmp_path_factory.mktemp("toy-encoder")))
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ArtifactStore:
+    monkeypatch.setenv("YIWEN_HOME", str(tmp_path / "home"))
+    return ArtifactStore(tmp_path / "home")
+
+
+def test_one_task_gives_its_model_and_a_second_run_nothing_new(
+    encoder: str, home: ArtifactStore, tmp_path: Path
+) -> None:
+    data = str(toy.save_cmedqq(tmp_path / "cMedQQ"))
+    given: dict[str, Any] = {"tasks": "cmedqq", "model": encoder, "data": data, "seeds": [1], "overrides": SMALL}
+    folder = finetune.fn(**given)
+    assert Predictor(folder, "cpu").predict([["头痛", "发热"]])[0].answer in ("0", "1")
+    made = home.list()
+    assert [artifact.stage for artifact in made] == ["finetune", "report_finetune"]
+    assert finetune.fn(**given) == folder
+    assert home.list() == made
+
+
+def test_a_suite_runs_what_is_there_and_names_the_rest(
+    encoder: str, home: ArtifactStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    toy.save_cmeee(tmp_path / "data" / "CMeEE")
+    toy.save_cmeie(tmp_path / "data")
+    with caplog.at_level(logging.WARNING):
+        folder = finetune.fn(tasks="cblue", model=encoder, data=str(tmp_path / "data"), quick=True, overrides=SMALL)
+    assert "CHIP-STS is skipped" in caplog.text and "CHIP-CDN needs candidates" in caplog.text
+    summary = json.loads((Path(folder) / "summary.json").read_text(encoding="utf-8"))
+    assert {row["task"] for row in summary["scores"]} == {"CMeEE", "CMeIE"}
+    assert summary["missing"] == ["CHIP-CDN", "CHIP-CTC", "CHIP-STS", "KUAKE-QIC", "KUAKE-QTR", "KUAKE-QQR"]
+    assert summary["left_out"] == summary["missing"]
+    assert (Path(folder) / "submission.zip").is_file()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model": None}, "No encoder was given"),
+        ({"data": None}, "No data was given"),
+        ({"model": "nowhere"}, "There is no folder"),
+        ({"data": "nowhere"}, "is no folder"),
+        ({"tasks": "cblue", "data": "nowhere"}, "There is no folder"),
+        ({"tasks": "cmee"}, "There is no task 'cmee'"),
+        ({"tasks": "chip-cdn"}, "run normalise/chip-cdn"),
+        ({"tasks": []}, "No task was given"),
+        ({"overrides": {"finetune.epoch": [1]}}, r"did you mean 'finetune\.epochs'"),
+        ({"overrides": {"training.epochs": [1]}}, "unknown key 'training.epochs'"),
+        ({"overrides": {"finetune.ema_decay": 2}}, "ema_decay: Input should be less than 1"),
+        ({"overrides": {"finetune.epochs": [0]}}, "epochs is 0"),
+    ],
+)
+def test_mistakes_are_told(
+    changes: dict[str, Any], message: str, encoder: str, home: ArtifactStore, tmp_path: Path
+) -> None:
+    data = str(toy.save_cmedqq(tmp_path / "data"))
+    given = {"tasks": "cmedqq", "model": encoder, "data": data, "seeds": [1], **changes}
+    with pytest.raises(UserError, match=message):
+        finetune.fn(**given)
+
+
+def test_files_that_are_not_as_they_should_be_are_told_with_their_place(
+    encoder: str, home: ArtifactStore, tmp_path: Path
+) -> None:
+    folder = toy.save_cmedqq(tmp_path / "data")
+    given: dict[str, Any] = {"tasks": "cmedqq", "model": encoder, "data": str(folder), "overrides": SMALL}
+    (folder / "train.txt").write_text("1\t头痛\t发热\n1\t咳嗽\t发热\n", encoding="utf-8")
+    with pytest.raises(UserError, match="have the label '1'"):
+        finetune.fn(**given)
+    (folder / "train.txt").write_text("1\t头痛\t发热\n0\t咳嗽\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"train\.txt, line 2"):
+        finetune.fn(**given)
+
+
+def test_every_task_and_suite_that_fine_tuning_solves_is_deployed() -> None:
+    deployed = {entry.name for entry in load_catalogue()}
+    wanted = {spec.name for spec in TASKS if spec.kind is not Kind.NORMALISATION}
+    assert {f"finetune/{name}" for name in wanted | {"cblue", "chineseblue", "medical-qa"}} <= deployed
+    for entry in load_catalogue():
+        if entry.name.startswith("finetune/"):
+            assert entry.parameters["tasks"] == entry.name.partition("/")[2]
+            assert entry.parameters["tasks"] in wanted | set(suites())
+
+
+def test_compare_prints_the_paired_test(
+    encoder: str, home: ArtifactStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = str(toy.save_cmedqq(tmp_path / "data"))
+    runs = [finetune.fn(tasks="cmedqq", model=encoder, data=data, seeds=[seed], overrides=SMALL) for seed in (1, 2)]
+    assert main(["compare", *runs]) == 0
+    told = capsys.readouterr().out
+    assert "cmedqq, positive_f1 on 16 records of dev" in told and "95 % interval" in told and "p = " in told
+    assert main(["compare", runs[0], str(tmp_path)]) == 2

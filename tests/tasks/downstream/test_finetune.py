@@ -1,0 +1,286 @@
+"""Fine-tuning from official files to scores, on a toy encoder and made-up data: learnt, resumed, the best chosen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+from transformers import AutoModel
+
+from infra.artifacts import Artifact, ArtifactStore
+from infra.errors import UserError
+from infra.stage import run
+from tasks import finetune_grid
+from tasks.compare_runs import compare_runs, open_run
+from tasks.downstream.catalogue import task
+from tasks.downstream.records import Entity, Triple
+from tasks.downstream.spec import Grid
+from tasks.finetune import FinetuneParams, finetune, make_trials
+from tasks.finetune_grid import Resources, best_run, settings_of
+from tasks.finetune_inputs import ModelFolder, TaskFiles
+from tasks.finetune_trial import Trial, TrialResult, run_trial
+from tasks.predict import Predictor
+from tasks.prediction_rows import answer_from_json
+from tasks.report_finetune import ReportFinetuneParams, report_finetune
+from tasks.report_suite import ReportSuiteParams, report_suite
+from tests.tasks.downstream import toy
+
+torch.set_num_threads(1)
+
+
+@dataclass(frozen=True)
+class World:
+    store: ArtifactStore
+    encoder: Path
+    data: Path
+
+    def run(self, name: str, **changes: Any) -> Artifact:
+        params = FinetuneParams(**{"task": name, **SMALL, **changes})
+        inputs = {"model": ModelFolder(self.encoder), "data": TaskFiles(task(name), self.data / name)}
+        return run(finetune, self.store, params, inputs).artifact
+
+
+SMALL: dict[str, Any] = {
+    "seeds": (1,),
+    "batch_sizes": (8,),
+    "learning_rates": (5e-3,),
+    "epochs": (6,),
+    "resources": Resources(trials_at_once=1),
+}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    folder = tmp_path_factory.mktemp("world")
+    toy.save_cmeee(folder / "data" / "cmeee")
+    toy.save_cmeie(folder / "data" / "cmeie")
+    toy.save_cmedqq(folder / "data" / "cmedqq")
+    return World(ArtifactStore(folder / "store"), toy.save_toy_encoder(folder / "encoder"), folder / "data")
+
+
+@pytest.fixture(scope="module")
+def tagging(world: World) -> Artifact:
+    return world.run("cmeee")
+
+
+@pytest.fixture(scope="module")
+def pairs(world: World) -> Artifact:
+    return world.run("cmedqq", seeds=(1, 2), epochs=(1, 4))
+
+
+def main_score(artifact: Artifact, split: str = "dev") -> float:
+    rows = artifact.scan("scores").filter((pl.col("of") == "best run") & pl.col("main")).collect()
+    return float(rows.filter(pl.col("split") == split)["value"][0])
+
+
+def test_nested_entities_are_learnt_and_handed_in(world: World, tagging: Artifact) -> None:
+    assert main_score(tagging) > 0.9
+    rows = tagging.scan("predictions").filter(pl.col("split") == "test").collect()
+    assert len(rows) == 8 and rows["gold"].is_null().all() and rows["correct"].is_null().all()
+    submission = json.loads(tagging.read_file("CMeEE_test.json"))
+    for row, official in zip(rows.to_dicts(), submission, strict=True):
+        entities = answer_from_json(task("cmeee").kind, row["answer"])
+        assert official["text"] == row["texts"][0]
+        assert {(e["start_idx"], e["end_idx"] + 1, e["type"]) for e in official["entities"]} == {
+            (e.start, e.end, e.type) for e in entities if isinstance(e, Entity)
+        }
+
+
+def test_triples_are_learnt_with_their_types(world: World) -> None:
+    artifact = world.run("cmeie", epochs=(30,), batch_sizes=(12,))
+    assert main_score(artifact) > 0.8
+    row = artifact.scan("predictions").filter(pl.col("correct")).head(1).collect().to_dicts()[0]
+    (triple,) = answer_from_json(task("cmeie").kind, row["answer"])
+    assert isinstance(triple, Triple)
+    assert (triple.subject_type, triple.predicate, triple.object_type) == ("疾病", "临床表现", "症状")
+    assert len(row["scores"]) == 1 and row["scores"][0] > 0.5
+    assert artifact.read_file("CMeIE_test.jsonl").count(b"\n") == 8
+
+
+def test_the_best_seed_of_the_best_setting_is_kept(pairs: Artifact) -> None:
+    trials = pairs.scan("scores").filter((pl.col("of") == "trial") & pl.col("main") & (pl.col("split") == "dev"))
+    rows = trials.collect()
+    assert len(rows) == 4 and rows["best"].sum() == 1
+    means = rows.group_by("epochs").agg(pl.col("value").mean()).sort("value", descending=True)
+    best = rows.filter(pl.col("best")).to_dicts()[0]
+    assert means.filter(pl.col("epochs") == best["epochs"])["value"][0] == means["value"][0]
+    assert best["value"] == rows.filter(pl.col("epochs") == best["epochs"])["value"].max()
+    assert main_score(pairs) == pytest.approx(best["value"])
+    content = json.loads(pairs.read_file("trials.json"))
+    assert [len(one["curve"]) for one in content["trials"]] == [1, 1, 4, 4]
+    assert {record.path.split("/")[0] for record in pairs.manifest.files} == {"model", "trials.json"}
+
+
+def test_scores_have_intervals_and_are_those_of_the_predictions(pairs: Artifact) -> None:
+    rows = pairs.scan("scores").filter(pl.col("of") == "best run").collect().to_dicts()
+    assert {(row["split"], row["metric"]) for row in rows} == {
+        (split, metric) for split in ("dev", "test") for metric in ("positive_f1", "accuracy")
+    }
+    for row in rows:
+        assert row["low"] <= row["value"] <= row["high"]
+        if row["metric"] == "accuracy":
+            predictions = pairs.scan("predictions").filter(pl.col("split") == row["split"]).collect()
+            assert row["value"] == pytest.approx(predictions["correct"].mean())
+            assert all(abs(sum(scores) - 1) < 1e-5 for scores in predictions["scores"])
+
+
+def test_the_saved_model_predicts_alone(pairs: Artifact, tmp_path: Path) -> None:
+    folder = pairs.download(tmp_path / "elsewhere", "model")
+    predictor = Predictor(folder, device="cpu")
+    rows = pairs.scan("predictions").filter(pl.col("split") == "dev").collect().to_dicts()
+    found = predictor.predict([row["texts"] for row in rows])
+    assert [json.dumps(one.answer) for one in found] == [row["answer"] for row in rows]
+    for one, row in zip(found, rows, strict=True):
+        assert one.scores == pytest.approx(row["scores"], abs=1e-5)
+    assert AutoModel.from_pretrained(folder).config.hidden_size == 32
+
+
+def test_what_a_killed_run_finished_is_not_repeated(world: World, tmp_path: Path, monkeypatch: Any) -> None:
+    again = World(ArtifactStore(tmp_path), world.encoder, world.data)
+    done: list[str] = []
+
+    def killed_at(number: int) -> Callable[..., TrialResult]:
+        def trial(one: Trial, *listeners: Any) -> TrialResult:
+            if len(done) == number:
+                raise KeyboardInterrupt
+            done.append(one.name)
+            return run_trial(one, *listeners)
+
+        return trial
+
+    settings: dict[str, Any] = {"seeds": (1, 2), "epochs": (1, 2), "limit": 8}
+    monkeypatch.setattr(finetune_grid, "run_trial", killed_at(3))
+    with pytest.raises(KeyboardInterrupt):
+        again.run("cmedqq", **settings)
+    assert len(done) == 3
+    kept = sorted(path.parent.name for path in tmp_path.rglob("trials/*/model"))
+    assert len(kept) == 2  # the better seed of the setting that is done, and the one under way
+    monkeypatch.setattr(finetune_grid, "run_trial", killed_at(99))
+    artifact = again.run("cmedqq", **settings)
+    assert len(done) == 4 and len(set(done)) == 4
+    whole = world.run("cmedqq", **settings)
+    assert artifact.to_table("predictions").equals(whole.to_table("predictions"))
+    assert artifact.to_table("scores").equals(whole.to_table("scores"))
+
+
+@pytest.mark.ray
+def test_trials_of_ray_tune_give_the_same_results(world: World, pairs: Artifact, tmp_path: Path) -> None:
+    again = World(ArtifactStore(tmp_path), world.encoder, world.data)
+    settings: dict[str, Any] = {"seeds": (1, 2), "epochs": (1, 4), "resources": Resources(trials_at_once=2)}
+    artifact = again.run("cmedqq", **settings)
+    assert artifact.fingerprint == pairs.fingerprint
+    assert artifact.to_table("scores").equals(pairs.to_table("scores"))
+
+
+def test_the_page_tells_scores_curves_and_mistakes(world: World, tagging: Artifact, pairs: Artifact) -> None:
+    for artifact, told in (
+        (tagging, ("CMeEE", "Longest misses", "sym", "dis")),
+        (pairs, ("cMedQQ", "Surest mistakes")),
+    ):
+        report = run(report_finetune, world.store, ReportFinetuneParams(), {"run": artifact}).artifact
+        page = report.read_file("report.html").decode()
+        assert all(words in page for words in told)
+        table = json.loads(report.read_file("table.json"))
+        assert table[0]["score, %"] == pytest.approx(100 * main_score(artifact), abs=0.01)
+
+
+def test_a_suite_is_one_table_beside_the_published_rows(world: World, tagging: Artifact) -> None:
+    names = ("cmeee", "cmeie", "chip-cdn", "chip-ctc", "chip-sts", "kuake-qic", "kuake-qtr", "kuake-qqr")
+    params = ReportSuiteParams(title="cblue", model="toy", tasks=names)
+    artifact = run(report_suite, world.store, params, {"cmeee": tagging}).artifact
+    table = json.loads(artifact.read_file("table.json"))
+    ehealth = next(row for row in table if row["model"] == "eHealth-base (published: eHealth, Table 4)")
+    assert list(ehealth.values())[1:] == ["67.0", "61.6", "71.2", "70.5", "86.2", "87.4", "63.5", "85.5", "74.1"]
+    own = table[-1]
+    assert own["model"] == "toy" and own["CMeEE test"] == f"{100 * main_score(tagging):.1f} (dev)"
+    assert set(list(own.values())[2:]) == {"–"}
+    assert "submission.zip" in {record.path for record in artifact.manifest.files}
+
+
+def test_two_encoders_are_compared_on_the_same_records(world: World, tagging: Artifact, pairs: Artifact) -> None:
+    other = world.run("cmedqq", epochs=(1,), learning_rates=(1e-6,))
+    found = compare_runs(open_run(f"{pairs.path}/model"), open_run(other.path))
+    assert found["records"] == 16 and 0 < found["p_value"] <= 1
+    assert found["difference"] == pytest.approx(main_score(pairs) - main_score(other))
+    assert found["low"] <= found["difference"] <= found["high"]
+    with pytest.raises(UserError, match="Only runs of one task"):
+        compare_runs(pairs, tagging)
+    with pytest.raises(UserError, match="is no run of fine-tuning"):
+        open_run(world.encoder)
+
+
+def result(setting: tuple[int, float, int], seed: int, score: float) -> TrialResult:
+    batch_size, rate, epochs = setting
+    trial = Trial(
+        task="t", model="m", data="d", data_version="v", storage="s",
+        batch_size=batch_size, learning_rate=rate, epochs=epochs, seed=seed,
+    )  # fmt: skip
+    return TrialResult(
+        trial=trial, score=score, epoch=1, dev={}, test={}, curve=[], stopped="finished", seconds=1,
+        sequences_per_second=1, counters={},
+    )  # fmt: skip
+
+
+def test_a_lucky_seed_does_not_choose_the_setting() -> None:
+    good, lucky = (8, 1e-4, 2), (16, 1e-4, 2)
+    results = [result(lucky, 1, 0.9), result(lucky, 2, 0.1), result(good, 1, 0.7), result(good, 2, 0.8)]
+    assert best_run(results).score == 0.8
+
+
+def test_quick_is_one_setting_of_the_grid() -> None:
+    grid = Grid((8, 16, 32), (3e-5, 6e-5, 1e-4), (2, 4, 8), "here")
+    assert settings_of(grid, quick=True) == [(32, 6e-5, 2)]
+    assert len(settings_of(grid)) == 27
+
+
+def test_random_weights_forget_the_encoder(world: World) -> None:
+    files = TaskFiles(task("cmedqq"), world.data / "cmedqq")
+    for random_weights in (False, True):
+        params = FinetuneParams(**{"task": "cmedqq", **SMALL, "random_weights": random_weights})
+        (trial,) = make_trials(task("cmedqq"), params, ModelFolder(world.encoder), files, "unused")
+        assert trial.random_weights == random_weights
+        from tasks.downstream.alignment import TextTokenizer
+        from tasks.finetune_trial import _encoder
+
+        weights = _encoder(trial, TextTokenizer.from_folder(world.encoder)).embeddings.word.weight.detach().numpy()
+        expected = AutoModel.from_pretrained(world.encoder).embeddings.word_embeddings.weight.detach().numpy()
+        assert np.allclose(weights, expected) != random_weights
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"max_length": 100}, "more than the encoder's 64 positions"),
+        ({"max_length": 4}, "leaves no room"),
+        ({"crf": True}, "crf is for tagging"),
+    ],
+)
+def test_impossible_settings_are_told(changes: dict[str, Any], message: str, world: World) -> None:
+    with pytest.raises(UserError, match=message):
+        world.run("cmedqq", **changes)
+
+
+def test_missing_models_and_files_are_told(world: World, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="There is no folder"):
+        ModelFolder(tmp_path / "absent")
+    with pytest.raises(UserError, match=r"holds no config\.json"):
+        ModelFolder(tmp_path)
+    with pytest.raises(UserError, match="holds no file of CMeEE"):
+        TaskFiles(task("cmeee"), tmp_path)
+
+
+def test_a_model_card_does_not_change_the_fingerprint(world: World, tmp_path: Path) -> None:
+    folder = toy.save_toy_encoder(tmp_path / "encoder")
+    before = ModelFolder(folder).fingerprint
+    assert before == ModelFolder(world.encoder).fingerprint
+    (folder / "README.md").write_text("card")
+    assert ModelFolder(folder).fingerprint == before
+    (folder / "vocab.txt").write_text("other")
+    assert ModelFolder(folder).fingerprint != before
