@@ -113,6 +113,11 @@ class QueryRules:
             found.append(list(distinct.values())[:MAX_QUERIES])
         return found
 
+    def parts(self, diagnoses: Sequence[str]) -> list[int]:
+        """How many diagnoses each one is made of: its parts where it is a compound, else 1."""
+        texts = _normal([_NUMBER.sub(";", diagnosis[:MAX_CHARACTERS]) for diagnosis in diagnoses])
+        return [max(1, len(_parts(_NOTE.sub("", text)))) for text in texts]
+
     def _variants(self, text: str) -> Iterator[str]:
         right = self._typo.sub(lambda match: self._typos[match[0]], text) if self._typo else text
         plain = _NOTE.sub("", right) if self.notes else right
@@ -162,8 +167,8 @@ def candidates(
     its next. So no part of a compound goes without, and what several queries find stands early. A candidate's score is
     the best that a query gives it.
 
-    Of k places, the last `SIBLING_SHARE` go to what stands beside the first `SIBLINGS_OF` candidates in the category of
-    their codes and was not found, with the score 0: the wanted code is often called 其他特指的 …, which no name is like.
+    Of k places, the last `SIBLING_SHARE` go to what stands beside the first `SIBLINGS_OF` candidates in the category
+    of their codes and was not found, with the score 0: the wanted code is often called 其他特指的 …, which no name is like.
 
     Args:
         rules: how diagnoses become queries; the default tables by default.

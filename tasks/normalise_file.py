@@ -11,9 +11,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from infra.artifacts import ArtifactStore
 from infra.errors import UserError
+from infra.settings import Settings
 from tasks.downstream.source_text import source_text
-from tasks.normaliser import Normalised, Normaliser, Progress
+from tasks.embedded_index import EmbeddedIndex
+from tasks.normaliser import Normalised, Normaliser, Progress, index_folder
+from tasks.publish_terms import open_server_index
 from tasks.retrieve import Candidate
 
 SEPARATOR = "##"
@@ -25,8 +29,39 @@ NAMES = ("text", "diagnosis", "诊断", "诊断名称", "原始词", "term", "me
 ADDED = ("normalised_term", "normalised_code", "normalised_score", "candidates")
 
 
+def open_normaliser(
+    folder: Path | None, candidates: int | None = None, device: str | None = None, elasticsearch: bool = False
+) -> Normaliser:
+    """The normaliser of a folder, or else the newest of the store of `YIWEN_HOME`, one that was trained before one
+    that was not.
+
+    Raises:
+        UserError: there is none.
+    """
+    if candidates is not None and candidates < 1:
+        raise UserError(f"{candidates} candidates are too few; give 1 or more.")
+    folder = folder or _newest()
+    index = open_server_index(EmbeddedIndex(index_folder(folder)).fields) if elasticsearch else None
+    return Normaliser(folder, k=candidates, device=device, index=index)
+
+
+def _newest() -> Path:
+    store = ArtifactStore(Settings.from_environment().home)
+    found = store.latest("normaliser") or store.latest("candidate_index")
+    if found is None or not isinstance(found.path, Path):
+        raise UserError(
+            "There is no normaliser here yet. Run `python -m flows run normalise/index`, and normalise/chip-cdn to train "
+            "a ranker; or name a folder with --model."
+        )
+    return found.path
+
+
 def normalise_file(
-    normaliser: Normaliser, source: Path, target: Path, column: str | None = None, progress: Progress = lambda done: None
+    normaliser: Normaliser,
+    source: Path,
+    target: Path,
+    column: str | None = None,
+    progress: Progress = lambda done: None,
 ) -> dict[str, int]:
     """Normalise every row of a file, in order; the target has the given columns and four more.
 

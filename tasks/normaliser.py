@@ -98,7 +98,7 @@ class Normaliser:
         index: CandidateIndex | None = None,
     ) -> None:
         path = Path(folder).expanduser()
-        own = EmbeddedIndex(_index_folder(path))
+        own = EmbeddedIndex(index_folder(path))
         entries = [Entry(code, term) for code, term in zip(own.codes, own.terms, strict=True)]
         self.decision, ranked_candidates = read_decision(path)
         self.retrieval = Retrieval(index or own, entries, k=k or ranked_candidates)
@@ -163,7 +163,8 @@ def read_decision(folder: Path) -> tuple[TermDecision, int]:
         raise UserError(f"{path} cannot be read ({error}). Train the normaliser again.") from error
 
 
-def _index_folder(path: Path) -> Path:
+def index_folder(path: Path) -> Path:
+    """The folder of the index that a normaliser's folder holds, or is; raises `UserError` where there is none."""
     for folder in (path / INDEX, path):
         if (folder / FIELDS_FILE).is_file():
             return folder
