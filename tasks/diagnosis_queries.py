@@ -117,6 +117,11 @@ class QueryRules:
             found.append(list(distinct.values())[:MAX_QUERIES])
         return found
 
+    def parts(self, diagnoses: Sequence[str]) -> list[int]:
+        """How many diagnoses each one is made of: its parts where it is a compound, else 1."""
+        texts = _normal([_NUMBER.sub(";", diagnosis[:MAX_CHARACTERS]) for diagnosis in diagnoses])
+        return [max(1, len(_parts(_NOTE.sub("", text)))) for text in texts]
+
     def _variants(self, text: str) -> Iterator[str]:
         right = self._typo.sub(lambda match: self._typos[match[0]], text) if self._typo else text
         plain = _NOTE.sub("", right) if self.notes else right
