@@ -119,7 +119,7 @@ class QueryRules:
 
     def parts(self, diagnoses: Sequence[str]) -> list[int]:
         """How many diagnoses each one is made of: its parts where it is a compound, else 1."""
-        texts = _normal([_NUMBER.sub(";", diagnosis[:MAX_CHARACTERS]) for diagnosis in diagnoses])
+        texts = _normal([_without_numbers(diagnosis[:MAX_CHARACTERS]) for diagnosis in diagnoses])
         return [max(1, len(_parts(_NOTE.sub("", text)))) for text in texts]
 
     def _variants(self, text: str) -> Iterator[str]:

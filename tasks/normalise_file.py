@@ -50,8 +50,8 @@ def _newest() -> Path:
     found = store.latest("normaliser") or store.latest("candidate_index")
     if found is None or not isinstance(found.path, Path):
         raise UserError(
-            "There is no normaliser here yet. Run `python -m flows run normalise/index`, and normalise/chip-cdn to train "
-            "a ranker; or name a folder with --model."
+            "There is no normaliser here yet. Run `python -m flows run normalise/index` (normalise/chip-cdn trains "
+            "one), or name a folder with --model."
         )
     return found.path
 

@@ -19,11 +19,11 @@ from transformers import (
 )
 
 from infra.errors import UserError
+from models.continual import initialise_from
 from models.convert import electra_config, to_transformers
 from models.layout import Layout
 from models.objectives import build
 from models.objectives.ehealth import EHealth
-from models.continual import initialise_from
 
 MakeRows = Callable[..., list[Any]]
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"t{number}" for number in range(5, 300))]
