@@ -15,6 +15,7 @@ from flows.vocabulary import check_vocabularies
 from infra.artifacts import Artifact
 from tasks.encode import encode
 from tasks.export import export
+from tasks.finetune_inputs import ModelFolder
 from tasks.runner import StageRunner, stage_runner
 from tasks.train import train
 
@@ -28,6 +29,7 @@ def pretrain(
     vocabulary_file: str | None = None,
     graphs: Graphs | None = None,
     mentions: bool = False,
+    init_from: str | None = None,
     overrides: dict[str, Any] | None = None,
 ) -> str:
     """Raw text in, a pre-trained model out; every stage that was done before is reused.
@@ -40,6 +42,7 @@ def pretrain(
         vocabulary_file: a `vocab.txt` to train with; without one, a vocabulary is built from the text.
         graphs: knowledge graphs, as in knowledge/fuse.
         mentions: the examples tell which entities of the fused graph they mention, and where.
+        init_from: folder of a BERT or ELECTRA of the preset's sizes to go on from, with its own vocab.txt.
         overrides: dotted preset keys to values, such as `{"training.steps": 100}`.
 
     Returns:
@@ -47,11 +50,14 @@ def pretrain(
     """
     recipe = load_preset(preset, overrides)
     check_inputs(corpus, benchmarks, dictionary)
+    init = None if init_from is None else ModelFolder(init_from)
+    if init is not None and vocabulary_file is None:
+        vocabulary_file = str(init.path / "vocab.txt")
     check_vocabularies(vocabulary_file)
     requested = read_request(graphs) if mentions else {}
     with stage_runner() as run:
         data = prepare(run, recipe, corpus, benchmarks, dictionary, vocabulary_file, requested)
-        return str(train_model(run, recipe, data).model.path)
+        return str(train_model(run, recipe, data, init).model.path)
 
 
 @dataclass(frozen=True)
@@ -87,8 +93,8 @@ def prepare(
     return TrainingData(vocabulary, run(encode, recipe.encode, segments=segments, vocabulary=vocabulary, **linked))
 
 
-def train_model(run: StageRunner, recipe: Preset, data: TrainingData) -> TrainedModel:
-    """Train and export a model."""
+def train_model(run: StageRunner, recipe: Preset, data: TrainingData, init: ModelFolder | None = None) -> TrainedModel:
+    """Train and export a model, from the weights of `init` where there is one."""
     given = {"examples": data.examples, "vocabulary": data.vocabulary}
-    checkpoint = run(train, recipe.train, **given)
+    checkpoint = run(train, recipe.train, **given, **({} if init is None else {"init": init}))
     return TrainedModel(checkpoint, run(export, recipe.export, checkpoint=checkpoint, **given))

@@ -82,6 +82,8 @@ class RunSpec(BaseModel):
     workers: Workers
     cpus_per_worker: int | None
     gpu: bool | None
+    init_from: str | None = None
+    """Folder of the BERT or ELECTRA whose weights the run begins with; None: random ones."""
     cluster: Cluster = Field(default_factory=Cluster)
     """The settings that hold as they were given: memory, patience, failures, checkpoints."""
 

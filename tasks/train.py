@@ -47,8 +47,10 @@ class TrainParams(StageParams):
 
 
 @stage(name="train", version=2, params=TrainParams, tables=("metrics",), unit="step")
-def train(inputs: Mapping[str, Artifact], params: TrainParams, out: Output) -> None:
+def train(inputs: Mapping[str, Any], params: TrainParams, out: Output) -> None:
     """Train `params.objective` on `inputs["examples"]`; `inputs["vocabulary"]` sets the vocabulary size.
+
+    `inputs["init"]`, a `ModelFolder`, is the BERT or ELECTRA to go on from, where there is one.
 
     Raises:
         UserError: this cannot be trained, or not there; the message says why and what to do.
@@ -100,7 +102,7 @@ def check_examples(spec: RunSpec, examples: Artifact) -> None:
             )
 
 
-def resolve_run(inputs: Mapping[str, Artifact], params: TrainParams, out: Output) -> RunSpec:
+def resolve_run(inputs: Mapping[str, Any], params: TrainParams, out: Output) -> RunSpec:
     """The run: sizes from the inputs; cores and GPUs from this machine, or left to the cluster where one trains."""
     examples, vocabulary = inputs["examples"], inputs["vocabulary"]
     check_training(params, vocabulary.rows())
@@ -118,6 +120,7 @@ def resolve_run(inputs: Mapping[str, Artifact], params: TrainParams, out: Output
         workers=cluster.workers,
         cpus_per_worker=cluster.cpus_per_worker,
         gpu=cluster.gpu,
+        init_from=str(inputs["init"].path) if "init" in inputs else None,
         cluster=cluster,
     )
 

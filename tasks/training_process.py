@@ -8,10 +8,11 @@ from typing import Any
 import fsspec
 import torch
 
-from infra.artifacts import ArtifactStore
+from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
 from models import objectives
 from models.allocator import keep_freed_memory
+from models.continual import initialise_from
 from models.reader import ExampleStream
 from models.training import Report, Worker, train
 from tasks.checkpoints import BackgroundWriter, Checkpoints
@@ -26,7 +27,8 @@ def train_process(spec: RunSpec, worker: Worker, agree: Agree = lambda number: n
     """Do this process's share of a run, with nothing left open in `spec`, from the newest checkpoint to the end.
 
     Raises:
-        UserError: the examples are not to be seen from here, or a checkpoint could not be written.
+        UserError: the examples are not to be seen from here, what to begin with does not fit, or a checkpoint could not
+            be written.
     """
     _make_deterministic(spec, worker)
     artifact = ArtifactStore(spec.store).get("encode", spec.examples)
@@ -34,6 +36,8 @@ def train_process(spec: RunSpec, worker: Worker, agree: Agree = lambda number: n
         raise UserError(f"{spec.store} holds no encoded examples {spec.examples}; is it shared with this node?")
     objective = objectives.build(spec.objective, spec.model)
     step, state = _last_state(spec, worker, agree)
+    if spec.init_from is not None and state is None:
+        initialise_from(objective, spec.init_from, _vocabulary(spec, artifact))
     saver = Saver(spec, worker)
     train(
         objective,
@@ -88,6 +92,14 @@ def _make_deterministic(spec: RunSpec, worker: Worker) -> None:
     if worker.device.type == "cpu":
         torch.use_deterministic_algorithms(True)
         keep_freed_memory()
+
+
+def _vocabulary(spec: RunSpec, examples: Artifact) -> list[str]:
+    """The tokens that the examples were encoded with, by id."""
+    vocabulary = ArtifactStore(spec.store).get("vocabulary", examples.manifest.inputs["vocabulary"].fingerprint)
+    if vocabulary is None:
+        raise UserError(f"{spec.store} no longer holds the vocabulary of the examples. Run the flow again.")
+    return vocabulary.read_file("vocab.txt").decode().removesuffix("\n").split("\n")
 
 
 def _last_state(spec: RunSpec, worker: Worker, agree: Agree) -> tuple[int, dict[str, Any] | None]:
