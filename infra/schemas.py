@@ -312,6 +312,15 @@ PHRASE_SEGMENTS = pa.schema(
     ]
 )
 
+TERMS = pa.schema(
+    [
+        _field("code", pa.string(), "code of the standard term; empty for a label that the list lacks"),
+        _field("term", pa.string(), "the standard term; (code, term) is distinct and sorted"),
+        _field("aliases", _list_of(pa.string()), "other names it is searched by, sorted"),
+        _field("origin", pa.string(), "list, or label where only the training data has it"),
+    ]
+)
+
 FEW_VALUES = frozenset({"source", "reason", "kind", "benchmark", "split", "name"})
 """Columns with few values, which Parquet's dictionaries make small; in others looking for repeats costs time alone."""
 
@@ -345,6 +354,7 @@ TABLES: Mapping[str, pa.Schema] = {
     "neighbours": NEIGHBOURS,
     "phrases": PHRASES,
     "phrase_segments": PHRASE_SEGMENTS,
+    "terms": TERMS,
 }
 """Every table a stage may write, by name."""
 

@@ -1,4 +1,4 @@
-"""`EmbeddedIndex`: candidates found in this process, by the fields and the formula of tasks/search_fields.py.
+"""Stage `candidate_index`, and `EmbeddedIndex`: candidates found in this process, as tasks/search_fields.py defines.
 
 BM25 gives every token of a document a weight that no query changes. So the weights are worked out once, as a sparse
 matrix of tokens by documents; a query adds up the rows of its tokens, and an entry has the best sum of its documents.
@@ -13,7 +13,8 @@ document, and the strings.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,10 +22,13 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import ValidationError
 
+from infra.artifacts import Artifact
 from infra.errors import UserError
+from infra.stage import Output, StageParams, stage
 from kg.columns import at
 from tasks.retrieve import Candidate, Entry
 from tasks.search_fields import EXACT, Documents, SearchFields, documents_of
+from tasks.terminology import entries_of
 
 Floats = npt.NDArray[np.float32]
 
@@ -58,6 +62,11 @@ class EmbeddedIndex:
             np.asarray(arrays[name]) for name in ARRAYS
         )
 
+    @property
+    def num_documents(self) -> int:
+        """Names that are searched."""
+        return int(self._first_document[-1])
+
     @classmethod
     def build(cls, entries: Iterable[Entry], path: str | Path, fields: SearchFields | None = None) -> EmbeddedIndex:
         """Index entries, in any order, into a folder, and open it.
@@ -79,7 +88,7 @@ class EmbeddedIndex:
 
     def _scores(self, terms: Sequence[str]) -> Iterator[Floats]:
         """[entries] float32 for every term; 0 for what shares no token with it."""
-        starts, number = self._first_document[:-1], int(self._first_document[-1])
+        starts = self._first_document[:-1]
         for tokens in self.fields.query_tokens(terms):
             postings = [
                 slice(*self._first_posting[row : row + 2])
@@ -90,7 +99,7 @@ class EmbeddedIndex:
             documents = np.concatenate([self._documents[:0], *(self._documents[here] for here in postings)])
             weights = np.concatenate([self._weights[:0], *(self._weights[here] for here in postings)])
             # Summed in float64 and rounded once, as Lucene does.
-            sums = np.bincount(documents, weights, number).astype(np.float32)
+            sums = np.bincount(documents, weights, self.num_documents).astype(np.float32)
             yield np.maximum.reduceat(sums, starts)
 
     def _best(self, scores: Floats, k: int) -> list[Candidate]:
@@ -164,3 +173,32 @@ def rounded_lengths(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     bits = np.ceil(np.log2(beyond + 1)).astype(np.int64)
     lost = np.maximum(bits - 4, 0)
     return np.where(lengths < 40, lengths, 24 + (beyond >> lost << lost))
+
+
+class CandidateIndexParams(StageParams):
+    """What is searched."""
+
+    fields: SearchFields = SearchFields()
+
+
+@stage(name="candidate_index", version=1, params=CandidateIndexParams)
+def candidate_index(inputs: Mapping[str, Artifact], params: CandidateIndexParams, out: Output) -> None:
+    """Index `inputs["terminology"]` into files beside the manifest; `open_index` opens them."""
+    entries = entries_of(inputs["terminology"])
+    with tempfile.TemporaryDirectory(prefix="yiwen-") as folder:
+        index = EmbeddedIndex.build(entries, folder, params.fields)
+        out.count("entries", len(index.terms))
+        out.count("names", index.num_documents)
+        out.build.add_folder(Path(folder))
+
+
+def open_index(artifact: Artifact, folder: Path) -> EmbeddedIndex:
+    """The index of an artifact, checked against its manifest; one that lies behind a URI is copied to `folder` first.
+
+    Raises:
+        DamagedArtifactError: a file is missing or was changed.
+    """
+    if isinstance(artifact.path, Path):
+        artifact.verify()
+        return EmbeddedIndex(artifact.path)
+    return EmbeddedIndex(artifact.download(folder))
