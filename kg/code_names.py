@@ -20,7 +20,10 @@ import polars as pl
 from kg.codes import codes_in
 from kg.names import normalise_names
 
-NOT_ONE_CODE = re.compile(r"M\d{4,5}[A-Z]?/\d|[—–~-]|除外|不包括|不含", re.IGNORECASE)
+MORPHOLOGY = re.compile(r"M\d{4,5}[A-Z]?/\d", re.IGNORECASE)
+"""A code of ICD-O."""
+
+NOT_ONE_CODE = re.compile(rf"{MORPHOLOGY.pattern}|[—–~-]|除外|不包括|不含", re.IGNORECASE)
 """A morphology, a range, or an exception."""
 
 
