@@ -51,10 +51,10 @@ class SearchFields(BaseModel):
 
     exact: float = Field(default=20.0, ge=0, description="added where the whole names are equal")
     characters: float = Field(default=1.0, ge=0)
-    bigrams: float = Field(default=1.0, ge=0)
+    bigrams: float = Field(default=0.5, ge=0)
     pinyin: float = Field(default=0.0, ge=0, description="needs the package pypinyin")
-    k1: float = Field(default=0.9, ge=0, description="how much a repeated token adds")
-    b: float = Field(default=0.3, ge=0, le=1, description="how much longer names lose")
+    k1: float = Field(default=1.2, ge=0, description="how much a repeated token adds")
+    b: float = Field(default=0.5, ge=0, le=1, description="how much longer names lose")
 
     def boosts(self) -> dict[str, float]:
         """The boost of every field that is searched."""
