@@ -49,7 +49,7 @@ from tasks.terminology import TerminologyParams, icd10_entries, with_graph_names
 AT = (1, 10, 50, 100, 200)
 """Places that recall is read at: up to 100 of 100 candidates, and at 200 of 200."""
 
-ROUNDS = 5
+ROUNDS = 3
 SHOWN = 25
 
 RESIDUAL = re.compile("其他|未特指|不可归类|^分类于他处")
@@ -237,7 +237,7 @@ def held(folder: str) -> float:
 
 def costs(data: Data, mentions: Sequence[Mention], folder: Path) -> list[list[str]]:
     rows = []
-    texts = [mention.text for mention in data.benchmark.mentions][:2_000]
+    texts = [mention.text for mention in data.benchmark.mentions][:1_000]
     for what, entries in (("terms alone", data.names), ("with all names", data.full)):
         place = folder / f"cost-{what.split()[0]}"
         build = seconds(lambda entries=entries, place=place: EmbeddedIndex.build(entries, place))  # type: ignore[misc]
@@ -380,7 +380,7 @@ def page(data: Data, folder: Path, url: str | None) -> list[str]:
         "## What the embedded index costs",
         "",
         f"CPU seconds, one thread, the middle of {ROUNDS} rounds, {cpu_name()}; the machine was shared with other work. "
-        "Queries are 2,000 mentions; a diagnosis is searched by several queries.",
+        "Queries are 1,000 mentions; a diagnosis is searched by several queries.",
         "",
         *table(
             [

@@ -101,7 +101,7 @@ class QueryRules:
     def queries(self, diagnoses: Sequence[str]) -> list[list[str]]:
         """The queries of every diagnosis, the whole one first, each once; none where nothing can be searched."""
         # Before white space goes, without which 1.冠心病 2.房颤 shows no second number.
-        texts = _normal([_NUMBER.sub(";", diagnosis[:MAX_CHARACTERS]) for diagnosis in diagnoses])
+        texts = _normal([_without_numbers(diagnosis[:MAX_CHARACTERS]) for diagnosis in diagnoses])
         variants = [list(self._variants(text)) for text in texts]
         forms = iter(comparable_forms([query for own in variants for query in own]))
         found = []
@@ -162,8 +162,8 @@ def candidates(
     its next. So no part of a compound goes without, and what several queries find stands early. A candidate's score is
     the best that a query gives it.
 
-    Of k places, the last `SIBLING_SHARE` go to what stands beside the first `SIBLINGS_OF` candidates in the category of
-    their codes and was not found, with the score 0: the wanted code is often called 其他特指的 …, which no name is like.
+    Of k places, the last `SIBLING_SHARE` go to what stands beside the first `SIBLINGS_OF` candidates in the category
+    of their codes and is not among them, with the score 0: what is wanted is often called 其他特指的 …, like no name.
 
     Args:
         rules: how diagnoses become queries; the default tables by default.
@@ -211,7 +211,13 @@ def _parts(text: str) -> list[str]:
             continue
         parts.append(before)
         start = match.end()
-    return [*parts, text[start:]] if parts else []
+    return [part.strip(";, ") for part in (*parts, text[start:])] if parts else []
+
+
+def _without_numbers(diagnosis: str) -> str:
+    """Between what an enumeration numbers stands a cut; a number alone stays."""
+    cut = _NUMBER.sub(";", diagnosis)
+    return cut if _size(cut) else diagnosis
 
 
 def _size(text: str) -> int:
