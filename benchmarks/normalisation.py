@@ -235,34 +235,30 @@ def held(folder: str) -> float:
     return (memory() - before) / 1e6
 
 
-def costs(data: Data, mentions: Sequence[Mention], folder: Path) -> list[list[str]]:
-    rows = []
+def costs(data: Data, folder: Path) -> list[list[str]]:
     texts = [mention.text for mention in data.benchmark.mentions][:1_000]
-    for what, entries in (("terms alone", data.names), ("with all names", data.full)):
-        place = folder / f"cost-{what.split()[0]}"
-        build = seconds(lambda entries=entries, place=place: EmbeddedIndex.build(entries, place))  # type: ignore[misc]
-        index = EmbeddedIndex(place)
-        ten, hundred = (
-            seconds(lambda index=index, k=k: [index.search([text], k) for text in texts]) for k in (10, 100)
-        )  # type: ignore[misc]
-        batch = seconds(lambda index=index: index.search(texts, 100))  # type: ignore[misc]
-        rules = QueryRules.read()
-        whole = seconds(lambda index=index: candidates(index, texts, 100, rules))  # type: ignore[misc]
-        with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as alone:
-            megabytes = alone.submit(held, str(place)).result()
-        disk = sum(file.stat().st_size for file in place.iterdir()) / 1e6
-        rows.append(
-            [
-                what,
-                f"{index.num_documents:,}",
-                f"{build:.2f}",
-                f"{len(entries) / build:,.0f}",
-                *(f"{len(texts) / cost:,.0f}" for cost in (ten, hundred, batch, whole)),
-                f"{megabytes:.0f}",
-                f"{disk:.1f}",
-            ]
-        )
-    return rows
+    return [
+        [what, *cost_of(entries, texts, folder / f"cost-{what.split()[0]}")]
+        for what, entries in (("terms alone", data.names), ("with all names", data.full))
+    ]
+
+
+def cost_of(entries: Sequence[Entry], texts: Sequence[str], place: Path) -> list[str]:
+    build = seconds(lambda: EmbeddedIndex.build(entries, place))
+    index = EmbeddedIndex(place)
+    rules = QueryRules.read()
+    searches = [
+        seconds(lambda: [index.search([text], 10) for text in texts]),
+        seconds(lambda: [index.search([text], 100) for text in texts]),
+        seconds(lambda: index.search(texts, 100)),
+        seconds(lambda: candidates(index, texts, 100, rules)),
+    ]
+    with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as alone:
+        megabytes = alone.submit(held, str(place)).result()
+    disk = sum(file.stat().st_size for file in place.iterdir()) / 1e6
+    rates = [f"{len(texts) / cost:,.0f}" for cost in searches]
+    names, terms = f"{index.num_documents:,}", f"{len(entries) / build:,.0f}"
+    return [names, f"{build:.2f}", terms, *rates, f"{megabytes:.0f}", f"{disk:.1f}"]
 
 
 def compared(data: Data, mentions: Sequence[Mention], folder: Path, url: str) -> list[str]:
@@ -320,27 +316,27 @@ def page(data: Data, folder: Path, url: str | None) -> list[str]:
     return [
         f"# Candidates for ICD-10, {date.today()}",
         "",
-        f"Names of diseases in CMeKG against the {len(data.names):,} terms of ICD-10 in Chinese. A hit is a candidate with "
-        "one of the answers' codes; each code has one term here. Recall up to @100 is that of 100 candidates, @200 that "
-        "of 200.",
+        f"Names of diseases in CMeKG against the {len(data.names):,} terms of ICD-10 in Chinese. A hit is a candidate "
+        "with one of the answers' codes; each code has one term here. Recall up to @100 is that of 100 candidates, "
+        "@200 that of 200.",
         "",
-        f"- Queries: {sizes['train', True]:,} of train, {sizes['dev', True]:,} of dev, {sizes['test', True]:,} of test; "
-        f"no code and no mention is in two of them. {sizes['dev', False] + sizes['test', False]:,} other mentions of dev "
-        "and test are known to the graph, as are those of train.",
+        f"- Queries: {sizes['train', True]:,} of train, {sizes['dev', True]:,} of dev, {sizes['test', True]:,} of "
+        "test; no code and no mention is in two of them. The graph knows those of train and "
+        f"{sizes['dev', False] + sizes['test', False]:,} other mentions of dev and test.",
         f"- No leak: of the {len(data.benchmark.held_out()):,} comparable forms of the queries of dev and test, the "
-        f"names that the graph gives the codes hold {leaks(data)}. The terms, English names and 未特指的X of ICD-10 itself "
-        "stay, equal or not.",
+        f"names that the graph gives the codes hold {leaks(data)}. What ICD-10 itself has (terms, English names, X for "
+        "未特指的X) stays, equal or not.",
         "- Left out as plainly wrong or no single code: "
         + ", ".join(f"{reason} {number}" for reason, number in sorted(dropped.items()))
         + " (the reasons are those of tasks/normalisation_benchmark.py). Wrong codes that no rule shows stay in.",
-        "- Fields, BM25 and the tables of abbreviations were chosen by looking at train and dev. While the division was "
-        "being made, some 130 misses of an earlier one were read, a few of which are in test now.",
+        "- Fields, BM25 and the table of abbreviations were chosen by looking at train and dev. Before the division "
+        "was settled, some 130 misses of an earlier one were read, a few of which are in test now.",
         "",
         "## Step by step, test",
         "",
         *table(["", *head], [[what, *recalls(mentions, answers)] for what, answers in results]),
         "",
-        f"The same without the queries that the list has as a term of their answer ({sum(unequal):,} of {len(mentions):,}):",
+        f"The same without the queries that are the term of an answer ({sum(unequal):,} of {len(mentions):,} remain):",
         "",
         *table(["", *head], [[what, *recalls(mentions, answers, unequal)] for what, answers in results]),
         "",
@@ -379,8 +375,8 @@ def page(data: Data, folder: Path, url: str | None) -> list[str]:
         *(compared(data, mentions, folder, url) if url else []),
         "## What the embedded index costs",
         "",
-        f"CPU seconds, one thread, the middle of {ROUNDS} rounds, {cpu_name()}; the machine was shared with other work. "
-        "Queries are 1,000 mentions; a diagnosis is searched by several queries.",
+        f"CPU seconds, one thread, the middle of {ROUNDS} rounds, {cpu_name()}; the machine was shared with other "
+        "work. Queries are 1,000 mentions; a diagnosis is searched by several queries.",
         "",
         *table(
             [
@@ -395,7 +391,7 @@ def page(data: Data, folder: Path, url: str | None) -> list[str]:
                 "MB open",
                 "MB on disk",
             ],
-            costs(data, mentions, folder),
+            costs(data, folder),
         ),
         "",
     ]
