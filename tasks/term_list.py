@@ -1,8 +1,8 @@
 """Lists of standard terms that a user brings: CSV, TSV or XLSX with a column of codes and one of names.
 
-The header may stand below a title, in one of the first rows. Which columns are meant is told by the params, else by
-what such columns are usually called. Codes keep their extension (K25.900x001); width, case and white space go, as do
-the dagger and the asterisk of ICD-10. A list is held in memory.
+The header may stand below a title, in one of the first rows; of a workbook the first sheet with one is read. Which
+columns are meant is told by the params, else by what such columns are usually called. Codes keep their extension
+(K25.900x001); width, case and white space go, as do the dagger and the asterisk of ICD-10. A list is held in memory.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import unicodedata
 import zipfile
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
+from xml.etree import ElementTree
 
 import openpyxl
 from openpyxl.utils.exceptions import InvalidFileException
@@ -58,12 +59,18 @@ def read_term_list(
     Raises:
         UserError: the file is not what its name says, or lacks a column; the message names what it has.
     """
-    rows = [(number, cells) for number, cells in enumerate(_rows(data, name), start=1) if any(cells)]
-    header, code_place, name_place = _header(rows, name, code_column, name_column)
+    sheets = [
+        [(number, cells) for number, cells in enumerate(sheet, start=1) if any(cells)] for sheet in _sheets(data, name)
+    ]
+    headed = ((rows, _header(rows, code_column, name_column)) for rows in sheets)
+    rows, header = next((pair for pair in headed if pair[1]), ([], None))
+    if header is None:
+        raise _no_columns(name, sheets, code_column, name_column)
+    place, code_place, name_place = header
     terms, rejects = [], []
-    for number, cells in rows[header + 1 :]:
+    for number, cells in rows[place + 1 :]:
         text = " | ".join(cells)
-        code, term = (cells[place] if place < len(cells) else "" for place in (code_place, name_place))
+        code, term = (cells[at] if at < len(cells) else "" for at in (code_place, name_place))
         if not term:
             rejects.append(Rejected(number, "empty_name", f"code {code}", text))
         elif len(term) > MAX_NAME:
@@ -79,12 +86,13 @@ def plain_code(code: str) -> str:
     return "".join(character for character in plain if not character.isspace()).rstrip("†*+↑")
 
 
-def _rows(data: bytes, name: str) -> Iterator[_Cells]:
+def _sheets(data: bytes, name: str) -> list[list[_Cells]]:
+    """The rows of every sheet, cells stripped; a text file is one sheet."""
     suffix = "." + name.rpartition(".")[2].lower()
     if suffix not in SUFFIXES:
         raise UserError(f"{name}: a list of terms comes as {', '.join(SUFFIXES)}. Convert the file or rename it.")
-    cells = _sheet_rows(data, name) if suffix == ".xlsx" else _text_rows(data, name, suffix)
-    return (tuple(cell.strip().strip("\ufeff") for cell in row) for row in cells)
+    sheets = _book_rows(data, name) if suffix == ".xlsx" else [list(_text_rows(data, name, suffix))]
+    return [[tuple(cell.strip().strip("\ufeff") for cell in row) for row in sheet] for sheet in sheets]
 
 
 def _text_rows(data: bytes, name: str, suffix: str) -> Iterator[_Cells]:
@@ -107,27 +115,43 @@ def _text_rows(data: bytes, name: str, suffix: str) -> Iterator[_Cells]:
         raise UserError(f"{name}, line {reader.line_num} cannot be read: {error}. Is a quote missing?") from error
 
 
-def _sheet_rows(data: bytes, name: str) -> Iterator[_Cells]:
+def _book_rows(data: bytes, name: str) -> list[list[_Cells]]:
     try:
         book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
-        for row in book.worksheets[0].iter_rows(values_only=True):
-            yield ["" if value is None else str(value) for value in row]
-    except (InvalidFileException, zipfile.BadZipFile, KeyError, IndexError, ValueError, OSError) as error:
+        return [
+            [["" if value is None else str(value) for value in row] for row in sheet.iter_rows(values_only=True)]
+            for sheet in book.worksheets
+        ]
+    except (
+        InvalidFileException,
+        zipfile.BadZipFile,
+        ElementTree.ParseError,
+        LookupError,
+        ValueError,
+        OSError,
+    ) as error:
         raise UserError(f"{name} cannot be read as XLSX ({error}). Save it anew, or as CSV.") from error
 
 
 def _header(
-    rows: Sequence[tuple[int, _Cells]], name: str, code_column: str | None, name_column: str | None
-) -> tuple[int, int, int]:
-    """Places of the header among the rows, and of the two columns in it."""
+    rows: Sequence[tuple[int, _Cells]], code_column: str | None, name_column: str | None
+) -> tuple[int, int, int] | None:
+    """Places of the header among the rows, and of the two columns in it; None where there is none."""
     for place, (_, cells) in enumerate(rows[:_HEADER_ROWS]):
         code = _column(cells, code_column, CODE_COLUMNS)
         term = _column(cells, name_column, NAME_COLUMNS)
         if code is not None and term is not None:
             return place, code, term
-    found = ", ".join(cell for cell in rows[0][1] if cell) if rows else "nothing"
+    return None
+
+
+def _no_columns(
+    name: str, sheets: Sequence[Sequence[tuple[int, _Cells]]], code_column: str | None, name_column: str | None
+) -> UserError:
+    first = next((rows[0][1] for rows in sheets if rows), ())
+    found = ", ".join(cell for cell in first if cell) or "nothing"
     wanted = f"{code_column or 'a code (such as 编码)'} and {name_column or 'a name (such as 名称)'}"
-    raise UserError(f"{name} has no columns for {wanted}; it has {found}. Name them: code_column, name_column.")
+    return UserError(f"{name} has no columns for {wanted}; it has {found}. Name them: code_column, name_column.")
 
 
 def _column(cells: _Cells, given: str | None, usual: Sequence[str]) -> int | None:

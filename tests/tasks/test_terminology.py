@@ -73,6 +73,16 @@ def test_a_title_may_stand_above_the_header(tmp_path: Path) -> None:
     assert read_term_list(data, "list.xlsx")[1][0][:2] == (5, "empty_name")
 
 
+def test_the_first_sheet_with_the_columns_is_read(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    book.active.append(["说明", "本表由…"])
+    book.create_sheet("空")
+    book.create_sheet("目录").append(["编码", "名称"])
+    book["目录"].append(["A00", "霍乱"])
+    book.save(tmp_path / "list.xlsx")
+    assert read((tmp_path / "list.xlsx").read_bytes(), "list.xlsx") == [("A00", "霍乱")]
+
+
 def test_tabs_and_quoted_cells() -> None:
     assert read("编码\t名称\nA00\t霍乱, 未特指\n", "list.tsv") == [("A00", "霍乱, 未特指")]
     assert read("编码\t名称\nA00\t霍乱\n", "list.txt") == [("A00", "霍乱")]
