@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from infra.errors import UserError
 from tasks.diagnosis_queries import (
     ABBREVIATIONS,
+    AT_ONCE,
     MAX_QUERIES,
     TYPOS,
     QueryRules,
@@ -180,6 +181,13 @@ def test_queries_take_turns() -> None:
     assert [one.code for one in found] == ["A", "X", "B", "Y", "U", "C", "Z"]
     assert found[0].score == 9.0
     assert [len(own) for own in candidates(index, ["肺炎伴肾炎", "", "未知"], 2, QueryRules())] == [2, 0, 0]
+
+
+def test_many_diagnoses_are_answered_as_one_by_one() -> None:
+    index = Fixed({"肺炎": "ABC", "肾炎": "XYZ", "肺炎伴肾炎": "A"})
+    diagnoses = ["肺炎", "", "肺炎伴肾炎", "肾炎"] * (AT_ONCE // 4 + 1)
+    rules = QueryRules()
+    assert candidates(index, diagnoses, 3, rules) == [candidates(index, [one], 3, rules)[0] for one in diagnoses]
 
 
 def test_the_last_places_go_to_siblings() -> None:

@@ -118,6 +118,13 @@ def test_equal_scores_are_ordered_by_term_and_code(tmp_path: Path) -> None:
         assert [(one.term, one.code) for one in found] == ordered[:k]
 
 
+def test_few_candidates_are_the_first_of_many(tmp_path: Path) -> None:
+    index = EmbeddedIndex.build(ENTRIES, tmp_path)
+    (most,) = index.search(["2型糖尿病肾炎"], 100)
+    assert len(most) > 3
+    assert all(index.search(["2型糖尿病肾炎"], k) == [most[:k]] for k in range(1, len(most) + 1))
+
+
 def test_batches_and_order_of_entries_change_nothing(tmp_path: Path) -> None:
     terms = ["糖尿病", "肺炎", "高血压", "糖尿病"]
     one = EmbeddedIndex.build(ENTRIES, tmp_path / "one")
