@@ -55,6 +55,8 @@ SHOWN = 25
 RESIDUAL = re.compile("其他|未特指|不可归类|^分类于他处")
 """Terms for what has no term of its own."""
 
+NOTHING_ALIKE = "no character in common with any name"
+
 NO_RULES = QueryRules(notes=False, split=False)
 
 
@@ -194,7 +196,7 @@ def steps(data: Data, mentions: Sequence[Mention], folder: Path) -> Iterator[tup
     yield "+ typos and abbreviations", found(index, mentions, QueryRules.read(split=False))
     yield "+ parts of compounds", found(index, mentions, QueryRules.read())
     yield (
-        "+ siblings in the category (as the flow has it)",
+        "+ siblings in the category",
         found(index, mentions, QueryRules.read(), categories_of(data.full)),
     )
 
@@ -250,7 +252,7 @@ def misses(data: Data, mentions: Sequence[Mention], answers: Found) -> tuple[Cou
             own = set(comparable_forms([mention.text])[0])
             held = {token for form in comparable_forms([n for c in mention.codes for n in names[c]]) for token in form}
             terms = [names[code][0] for code in mention.codes]
-            reason = "no character in common with any name" if not own & held else "others have more in common"
+            reason = NOTHING_ALIKE if not own & held else "others have more in common"
             if all(RESIDUAL.search(term) for term in terms):
                 reason += ", residual class"
             reasons[reason] += 1
@@ -418,7 +420,9 @@ def page(data: Data, folder: Path, url: str | None) -> list[str]:
             ["missed at 100 because", "queries"], [[reason, str(number)] for reason, number in reasons.most_common()]
         ),
         "",
-        f"A sample of {len(sample)}:",
+        f"{sum(number for reason, number in reasons.items() if reason.startswith(NOTHING_ALIKE))} of "
+        f"{reasons.total()} share no character with any name of an answer, so nothing that compares characters finds "
+        f"them. A sample of {len(sample)}:",
         "",
         *table(["query", "answers", "why"], sample),
         "",
