@@ -88,8 +88,9 @@ def build_benchmark(subjects: Subjects, entries: Sequence[Entry]) -> Normalisati
     answers: dict[str, set[str]] = defaultdict(set)
     texts: dict[str, str] = {}
     dropped = []
-    for name, cell, stated in _pairs(subjects, codes):
-        form = form_of(comparable_forms([name])[0])
+    pairs = list(_pairs(subjects, codes))
+    forms = map(form_of, comparable_forms([name for name, _, _ in pairs]))
+    for (name, cell, stated), form in zip(pairs, forms, strict=True):
         reason = _reason(form, cell, stated, terms)
         if reason:
             dropped.append(Dropped(name, cell, reason))
@@ -111,11 +112,12 @@ def without_queries(subjects: Subjects, held_out: Set[str]) -> Subjects:
     An entity whose own name is held out goes by its first other name; without one it is left out.
     """
     reduced: dict[str, dict[str, list[str]]] = {}
-    for head, attributes in subjects.items():
-        names = [head, *_values(attributes, NAME_RELATIONS), *_values(attributes, FOREIGN_RELATIONS)]
-        kept = [
-            name for name, form in zip(names, comparable_forms(names), strict=True) if form_of(form) not in held_out
-        ]
+    relations = (*NAME_RELATIONS, *FOREIGN_RELATIONS)
+    names = [[head, *_values(attributes, relations)] for head, attributes in subjects.items()]
+    forms = map(form_of, comparable_forms([name for own in names for name in own]))
+    is_kept = iter([form not in held_out for form in forms])
+    for own_names, attributes in zip(names, subjects.values(), strict=True):
+        kept = [name for name in own_names if next(is_kept)]
         if kept:
             own = reduced.setdefault(kept[0], {})
             own.setdefault(CODE_RELATION, []).extend(attributes.get(CODE_RELATION, ()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from infra.errors import UserError
@@ -72,6 +72,7 @@ graphs = st.dictionaries(
 )
 
 
+@settings(max_examples=40)
 @given(graphs)
 def test_splits_share_nothing_and_queries_are_gone_from_the_graph(given_graph: dict) -> None:
     subjects = {name: disease(code, *names) for name, (code, names) in given_graph.items()}
