@@ -11,8 +11,6 @@ import argparse
 import os
 import sys
 import threading
-from collections.abc import Iterator
-from typing import Any
 
 from infra.artifacts import ArtifactStore
 from infra.errors import UserError
@@ -51,17 +49,21 @@ def run(spec: RunSpec) -> None:
     """Train to the end, resuming where an earlier attempt stopped; the first worker writes `result.json`.
 
     Raises:
-        UserError: the examples are not to be seen from here, the workers find no room, or a worker raised one.
+        UserError: the examples are not to be seen from here, the workers find no room, the loss stayed not finite, or
+            a worker raised one.
     """
     if ArtifactStore(spec.store).get("encode", spec.examples) is None:
         raise UserError(
             f"{spec.store} holds no encoded examples {spec.examples}. If a cluster trains, all its nodes must see "
             "YIWEN_HOME: a shared file system, or a URI such as s3://…."
         )
-    if spec.workers == 0:
-        _train_here(spec)
-    else:
-        _train_on_ray(spec)
+    try:
+        if spec.workers == 0:
+            _train_here(spec)
+        else:
+            _train_on_ray(spec)
+    except FloatingPointError as error:  # no defect of ours: the message says what to change
+        raise UserError(str(error)) from error
     if spec.result() is None:
         raise RuntimeError(f"the training of run {spec.name} ended without a result")
 
@@ -118,16 +120,10 @@ def _fit(spec: RunSpec, placement: Placement) -> None:
     try:
         trainer.fit()
     except TrainingFailedError as error:
-        for cause in _causes(error):
-            if isinstance(cause, UserError):
-                raise cause from error
+        cause = getattr(error, "controller_failure", None)
+        if isinstance(cause, UserError | FloatingPointError):  # from GiveUpOnUserErrors
+            raise cause from error
         raise
-
-
-def _causes(error: Any) -> Iterator[BaseException]:
-    yield from getattr(error, "worker_failures", {}).values()
-    if hasattr(error, "controller_failure"):
-        yield error.controller_failure
 
 
 def _cores_of_one(spec: RunSpec) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -20,6 +21,7 @@ from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
 from infra.settings import REPOSITORY
 from infra.stage import run
+from tasks import driver
 from tasks.checkpoints import Checkpoints
 from tasks.metrics_log import read_metrics
 from tasks.model_card import held_out_figures
@@ -68,9 +70,9 @@ def start_driver(spec: RunSpec) -> subprocess.Popen[bytes]:
     )
 
 
-def wait_for_step(spec: RunSpec, step: int, driver: subprocess.Popen[bytes]) -> None:
+def wait_for_step(spec: RunSpec, step: int, process: subprocess.Popen[bytes]) -> None:
     while all(entry["step"] < step for entry in read_metrics(spec.metrics_path)):
-        assert driver.poll() is None, Path(spec.storage, "driver.log").read_text()
+        assert process.poll() is None, Path(spec.storage, "driver.log").read_text()
         time.sleep(0.02)
 
 
@@ -145,13 +147,13 @@ def test_a_killed_worker_and_a_killed_driver_resume_to_the_same_bits(store: Arti
     whole = write_spec(tmp_path, store, "whole", steps=120, workers=0)  # without Ray: the same bits even so
     killed = write_spec(tmp_path, store, "killed", steps=120, max_failures=1)
     assert start_driver(whole).wait(300) == 0
-    driver = start_driver(killed)
-    wait_for_step(killed, 10, driver)
-    (worker,) = [one for one in psutil.Process(driver.pid).children(recursive=True) if "RayTrainWorker" in one.name()]
+    process = start_driver(killed)
+    wait_for_step(killed, 10, process)
+    (worker,) = [one for one in psutil.Process(process.pid).children(recursive=True) if "RayTrainWorker" in one.name()]
     worker.kill()
-    wait_for_step(killed, 60, driver)  # Ray Train has put another in its place
-    os.kill(driver.pid, signal.SIGKILL)
-    driver.wait()
+    wait_for_step(killed, 60, process)  # Ray Train has put another in its place
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
     assert killed.result() is None
     assert start_driver(killed).wait(300) == 0
     left, right = final_weights(whole), final_weights(killed)
@@ -163,10 +165,10 @@ def test_a_killed_worker_and_a_killed_driver_resume_to_the_same_bits(store: Arti
 
 def test_a_driver_ends_with_its_parent(store: ArtifactStore, tmp_path: Path) -> None:
     spec = write_spec(tmp_path, store, "orphan")
-    driver = start_driver(spec)
-    assert driver.stdin is not None
-    driver.stdin.close()
-    assert driver.wait(60) == 1
+    process = start_driver(spec)
+    assert process.stdin is not None
+    process.stdin.close()
+    assert process.wait(120) == 1
     assert spec.result() is None
 
 
@@ -185,6 +187,22 @@ def test_a_part_that_vanishes_ends_the_run_at_once_and_is_named(store: ArtifactS
     given = params().model_copy(update={"cluster": cluster})
     with pytest.raises(UserError, match=rf"{part.name}.*the file is missing"):
         run(train, store, given, inputs)
+
+
+def test_a_loss_that_is_not_finite_is_told_in_one_line(
+    store: ArtifactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def diverge(spec: RunSpec) -> None:
+        raise FloatingPointError("step 3: lower training.learning_rate")
+
+    monkeypatch.setattr(driver, "_train_here", diverge)
+    assert driver.main([write_spec(tmp_path, store, "steep", workers=0).run_path, "--quiet"]) == 2
+    assert capsys.readouterr().err == "error: step 3: lower training.learning_rate\n"
+
+
+def test_a_run_that_this_machine_does_not_see_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert driver.main([str(tmp_path / "elsewhere" / "run.json"), "--quiet"]) == 2
+    assert re.search(r"^error: .*run\.json is not on this machine.*all its nodes must see", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(
