@@ -37,7 +37,7 @@ from tasks.downstream.submission import write_submission
 from tasks.downstream.task_data import TaskData, load_task_data
 from tasks.finetune_grid import Resources, best_run, run_trials, settings_of
 from tasks.finetune_inputs import ModelFolder, TaskFiles
-from tasks.finetune_trial import MODEL, Trial, TrialResult
+from tasks.finetune_trial import MODEL, Trial, TrialResult, check_trials
 from tasks.prediction_rows import answer_to_json
 from tasks.saved_model import SavedModel, load_task_model
 
@@ -90,6 +90,7 @@ def finetune(inputs: Mapping[str, Any], params: FinetuneParams, out: Output) -> 
     model, files = inputs["model"], inputs["data"]
     data = load_task_data(spec, files.path, params.limit)
     trials = make_trials(spec, params, model, files, f"{out.build.scratch}/trials")
+    check_trials(trials, data)
     total = sum(trial.epochs for trial in trials)
     results = run_trials(
         trials,

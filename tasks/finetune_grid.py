@@ -168,10 +168,10 @@ def _tune(trials: Sequence[Trial], at_once: int, watch: _Watch) -> None:
     class Follow(tune.Callback):
         def on_trial_result(self, iteration: int, trials: list, trial: Any, result: dict, **info: Any) -> None:
             if "epochs" in result:
-                watch.reached(by_name[trial.config["trial"]["name"]], result["epochs"], result["best"])
+                watch.reached(by_name[_trial_name(trial)], result["epochs"], result["best"])
 
         def on_trial_complete(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
-            watch.finished(by_name[trial.config["trial"]["name"]])
+            watch.finished(by_name[_trial_name(trial)])
 
     start_ray(available_cores(), settings.ray_address)
     try:
@@ -182,7 +182,9 @@ def _tune(trials: Sequence[Trial], at_once: int, watch: _Watch) -> None:
                     [{"name": name, "json": one.model_dump_json()} for name, one in by_name.items()]
                 )
             },
-            tune_config=tune.TuneConfig(max_concurrent_trials=at_once),
+            tune_config=tune.TuneConfig(
+                max_concurrent_trials=at_once, trial_name_creator=_trial_name, trial_dirname_creator=_trial_name
+            ),
             run_config=tune.RunConfig(
                 name="tune",
                 storage_path=f"{trials[0].storage}/tune-{uuid.uuid4().hex[:8]}",
@@ -198,6 +200,10 @@ def _tune(trials: Sequence[Trial], at_once: int, watch: _Watch) -> None:
     for error in failed:
         cause = getattr(error, "cause", error)
         raise cause if isinstance(cause, UserError) else RuntimeError(f"A trial failed: {cause}")
+
+
+def _trial_name(trial: Any) -> str:
+    return trial.config["trial"]["name"]
 
 
 def _tune_trial(config: dict[str, Any]) -> None:

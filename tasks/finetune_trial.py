@@ -188,6 +188,21 @@ def run_trial(trial: Trial, listen: Listener = lambda epochs, best: None) -> Tri
     return _store(result, model.cpu(), shape)
 
 
+def check_trials(trials: Sequence[Trial], data: TaskData) -> None:
+    """Build what the trials build, without training, so that a setting that cannot be is told before any work is done.
+
+    Raises:
+        UserError: as `run_trial` does.
+    """
+    first = trials[0]
+    encoder = _encoder(first, TextTokenizer.from_folder(first.model))
+    spec = task(first.task)
+    shape = shape_of(spec, data.train, _length(spec, first.max_length, encoder.config.max_positions))
+    _build(shape, encoder, first.model_copy(update={"gpu": False}))
+    for trial in trials:
+        _config(trial)
+
+
 def read_result(folder: str) -> TrialResult | None:
     """The result of a finished trial; None where it was killed or never begun."""
     filesystem, path = fsspec.core.url_to_fs(f"{folder}/{RESULT}")
