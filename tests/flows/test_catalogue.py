@@ -28,6 +28,14 @@ EXPECTED = {
     "pretrain/ehealth-tiny",
     "ablate/ehealth",
     "ablate/ehealth-tiny",
+    "pretrain/ehealth-small",
+    "pretrain/ehealth-large",
+    "knowledge/fuse",
+    "entities/mine",
+    "finetune/cblue",
+    "finetune/cmeee",
+    "normalise/index",
+    "normalise/chip-cdn",
 }
 
 
