@@ -69,9 +69,12 @@ class LanguageModelHead(nn.Module):
         """`uniforms_MJ2`: float64 (M, 1 + K, 2); column 0 draws the sample, the others the K negatives."""
         x_ME = self.norm(F.gelu(self.transform(hidden_MD)).float())
         product = product_for(x_ME.device.type)
+        bias_P: Tensor = self.bias
+        if not torch.is_grad_enabled():  # the function below sees only that weights are trainable, not this
+            table_PE, bias_P = table_PE.detach(), bias_P.detach()
         with torch.autocast(x_ME.device.type, enabled=False):  # softmax, loss and samples are float32's
             settings = (product, self.vocabulary, count_correct)
-            out = _LossAndSamples.apply(x_ME, table_PE, self.bias, original_M, uniforms_MJ2, *settings)
+            out = _LossAndSamples.apply(x_ME, table_PE, bias_P, original_M, uniforms_MJ2, *settings)
         return HeadOutput(*out)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
