@@ -21,7 +21,14 @@ from flows.__main__ import main, merge_parameters
 from flows.catalogue import PREFECT_YAML, find, load_catalogue
 from infra.errors import UserError
 
-EXPECTED = {"corpus/refresh", "vocabulary/build", "pretrain/ehealth", "pretrain/ehealth-tiny"}
+EXPECTED = {
+    "corpus/refresh",
+    "vocabulary/build",
+    "pretrain/ehealth",
+    "pretrain/ehealth-tiny",
+    "ablate/ehealth",
+    "ablate/ehealth-tiny",
+}
 
 
 @pytest.fixture(scope="module")
