@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import fsspec
+import torch
 from pydantic import Field
 
 from infra.builds import PartWriter
@@ -31,10 +32,11 @@ from tasks.downstream.catalogue import task
 from tasks.downstream.evaluation import final_predictions, scored_answers
 from tasks.downstream.features import Prediction
 from tasks.downstream.records import Kind, Record
-from tasks.downstream.scoring import score
+from tasks.downstream.scoring import Scored, score
 from tasks.downstream.spec import Grid, TaskSpec
 from tasks.downstream.submission import write_submission
 from tasks.downstream.task_data import TaskData, load_task_data
+from tasks.finetune_card import write_finetune_card
 from tasks.finetune_grid import Resources, best_run, run_trials, settings_of
 from tasks.finetune_inputs import ModelFolder, TaskFiles
 from tasks.finetune_trial import MODEL, Trial, TrialResult, check_trials
@@ -102,10 +104,16 @@ def finetune(inputs: Mapping[str, Any], params: FinetuneParams, out: Output) -> 
         folder = Path(name)
         _fetch(f"{best.trial.folder}/{MODEL}", folder / MODEL)
         saved = load_task_model(folder / MODEL)
+        saved.model.to("cuda" if params.resources.use_gpu() and torch.cuda.is_available() else "cpu")
+        scores: dict[str, Scored] = {}
         with out.part() as part:
             part.write("scores", [row for result in results for row in _trial_rows(spec, result, best)])
             for split, records in (("dev", data.dev), ("test", data.test)):
-                _predict(part, spec, saved, split, records, params.precision, params.limit is None, folder)
+                if records:
+                    found = _predict(part, spec, saved, split, records, params, folder)
+                    scores |= {} if found is None else {split: found}
+        card = write_finetune_card(spec, best, scores, model.path.name)
+        (folder / MODEL / "README.md").write_text(card, encoding="utf-8")
         told = _trials_json(spec, params.grid(spec).source, data, results, best)
         (folder / "trials.json").write_text(told, encoding="utf-8")
         out.build.add_folder(folder)
@@ -158,26 +166,24 @@ def _predict(
     saved: SavedModel,
     split: str,
     records: Sequence[Record],
-    precision: str,
-    whole: bool,
+    params: FinetuneParams,
     folder: Path,
-) -> None:
-    """Predictions of the best run, their scores with intervals, and the file to hand in."""
-    if not records:
-        return
+) -> Scored | None:
+    """Write the best run's predictions, their scores where answers are known, and the file to hand in."""
     features = saved.shape.features(saved.tokenizer)
-    found = features.predict(records, lambda examples: predict(saved.model, examples, precision=precision))
+    found = features.predict(records, lambda examples: predict(saved.model, examples, precision=params.precision))
     answers = final_predictions(spec, records, found)
     scored = scored_answers(spec, saved.shape.labels, found)
     part.write("predictions", list(_prediction_rows(spec, split, records, answers, scored)))
-    if all(record.answer is not None for record in records):
-        for name, interval in score(spec, records, scored).scores.items():
-            part.write(
-                "scores",
-                [_score_row(spec, split, "best run", name, interval.score, interval.low, interval.high, best=True)],
-            )
-    if split == "test" and spec.submission is not None and whole:
+    if split == "test" and spec.submission is not None and params.limit is None:
         write_submission(spec, records, [one.answer for one in answers], folder)
+    if any(record.answer is None for record in records):
+        return None
+    scores = score(spec, records, scored)
+    for name, interval in scores.scores.items():
+        row = _score_row(spec, split, "best run", name, interval.score, interval.low, interval.high, best=True)
+        part.write("scores", [row])
+    return scores
 
 
 def _prediction_rows(

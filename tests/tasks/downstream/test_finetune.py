@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+import os
+import subprocess
+import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,7 @@ from transformers import AutoModel
 
 from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
+from infra.settings import REPOSITORY
 from infra.stage import run
 from tasks import finetune_grid
 from tasks.compare_runs import compare_runs, open_run
@@ -143,32 +147,43 @@ def test_the_saved_model_predicts_alone(pairs: Artifact, tmp_path: Path) -> None
     for one, row in zip(found, rows, strict=True):
         assert one.scores == pytest.approx(row["scores"], abs=1e-5)
     assert AutoModel.from_pretrained(folder).config.hidden_size == 32
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert "cMedQQ" in card and f"| dev | positive_f1 | {100 * main_score(pairs):.2f} |" in card
+
+
+RUN = """
+import sys
+from tests.tasks.downstream.test_finetune import SLOW, World
+from infra.artifacts import ArtifactStore
+from pathlib import Path
+store, encoder, data = sys.argv[1:]
+World(ArtifactStore(store), Path(encoder), Path(data)).run("cmedqq", **SLOW)
+"""
+
+SLOW: dict[str, Any] = {"seeds": (1, 2), "epochs": (1, 40), "limit": 8}
 
 
 def test_what_a_killed_run_finished_is_not_repeated(world: World, tmp_path: Path, monkeypatch: Any) -> None:
-    again = World(ArtifactStore(tmp_path), world.encoder, world.data)
+    child = subprocess.Popen(
+        [sys.executable, "-c", RUN, str(tmp_path), str(world.encoder), str(world.data)],
+        cwd=REPOSITORY,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+    )
+    while len(finished := {path.parent.name for path in tmp_path.rglob("trials/*/result.json")}) < 2:
+        assert child.poll() is None, "it ended before it could be killed"
+        time.sleep(0.02)
+    child.kill()
+    child.wait()
     done: list[str] = []
 
-    def killed_at(number: int) -> Callable[..., TrialResult]:
-        def trial(one: Trial, *listeners: Any) -> TrialResult:
-            if len(done) == number:
-                raise KeyboardInterrupt
-            done.append(one.name)
-            return run_trial(one, *listeners)
+    def counted(one: Trial, *listeners: Any) -> TrialResult:
+        done.append(one.name)
+        return run_trial(one, *listeners)
 
-        return trial
-
-    settings: dict[str, Any] = {"seeds": (1, 2), "epochs": (1, 2), "limit": 8}
-    monkeypatch.setattr(finetune_grid, "run_trial", killed_at(3))
-    with pytest.raises(KeyboardInterrupt):
-        again.run("cmedqq", **settings)
-    assert len(done) == 3
-    kept = sorted(path.parent.name for path in tmp_path.rglob("trials/*/model"))
-    assert len(kept) == 2  # the better seed of the setting that is done, and the one under way
-    monkeypatch.setattr(finetune_grid, "run_trial", killed_at(99))
-    artifact = again.run("cmedqq", **settings)
-    assert len(done) == 4 and len(set(done)) == 4
-    whole = world.run("cmedqq", **settings)
+    monkeypatch.setattr(finetune_grid, "run_trial", counted)
+    artifact = World(ArtifactStore(tmp_path), world.encoder, world.data).run("cmedqq", **SLOW)
+    assert done and not finished & set(done) and len(finished | set(done)) == 4
+    whole = world.run("cmedqq", **SLOW)
     assert artifact.to_table("predictions").equals(whole.to_table("predictions"))
     assert artifact.to_table("scores").equals(whole.to_table("scores"))
 
