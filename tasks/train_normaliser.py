@@ -226,15 +226,13 @@ def _scores(
     """Recall of retrieval, by number of gold terms too, and how often the ranker's first is right."""
     gold = [_terms(record) for record in records]
     terms = [[one.term for one in own] for own in found]
-    groups = {"all": range(len(gold))} | {
-        label: [place for place, own in enumerate(gold) if test(len(own))] for label, test in _GROUPS
-    }
+    by_count = {label: [place for place, own in enumerate(gold) if test(len(own))] for label, test in _GROUPS}
+    groups = {label: places for label, places in {"all": list(range(len(gold))), **by_count}.items() if places}
     first = [bool(one.candidates) and one.candidates[0].term in own for one, own in zip(ranked, gold, strict=True)]
     return {
         "recall": {
             label: {str(k): recall_at_k([gold[i] for i in places], [terms[i] for i in places], k) for k in RECALLS}
             for label, places in groups.items()
-            if places
         },
         "diagnoses": {label: len(places) for label, places in groups.items()},
         "accuracy_at_1": sum(first) / len(first),

@@ -145,8 +145,8 @@ def toy_ranker(tokenizer: TextTokenizer, trained: bool) -> TermRanker:
     if trained:
         letters = "甲状腺肿瘤糖尿冠心衰"
         rows = [Diagnosis(one + "的病", (one + "型病",), tuple(other + "型病" for other in letters)) for one in letters]
-        pairs = list(training_pairs(rows, [], hard=9, random=0, seed=0))
-        config = FinetuneConfig(epochs=30, batch_size=20, learning_rate=3e-3, ema_decay=None)
+        pairs = list(training_pairs(rows, [], hard=4, random=0, seed=0))
+        config = FinetuneConfig(epochs=100, batch_size=20, learning_rate=3e-3, ema_decay=None)
         finetune(model, PairEncoder(tokenizer).examples(pairs), config, evaluate=None)
     return TermRanker(model.eval(), tokenizer)
 
