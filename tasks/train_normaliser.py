@@ -86,7 +86,11 @@ def normaliser(inputs: Mapping[str, Any], params: NormaliserParams, out: Output)
         index = open_index(inputs["index"], Path(name) / "opened")
         engine = index if params.engine == "embedded" else open_server_index(index.fields)
         retrieval = Retrieval(engine, entries_of(inputs["terminology"]), k=params.k)
-        trained = _train(params, inputs["model"], data, retrieval, index.terms, out)
+
+        def report(step: int, total: int, note: str) -> None:
+            out.on_progress("normaliser", step, total, note)
+
+        trained = train_ranker(params, inputs["model"], data, retrieval, index.terms, report)
         ranker = TermRanker(trained.model, trained.tokenizer, params.max_length)
         looked = {split: _look_up(retrieval, records) for split, records in (("dev", data.dev), ("test", data.test))}
         ranked = {split: _rank(ranker, retrieval, records, looked[split]) for split, records in _splits(data)}
@@ -108,22 +112,31 @@ def normaliser(inputs: Mapping[str, Any], params: NormaliserParams, out: Output)
         out.count(f"records_{split}", len(records))
 
 
-class _Trained:
-    """The ranker's parts, and how its training went."""
+class Trained:
+    """A ranker's parts, and how its training went."""
 
     def __init__(self, model: TaskModel, tokenizer: TextTokenizer, outcome: FinetuneResult) -> None:
         self.model, self.tokenizer = model, tokenizer
         self.curve = [{"step": one.step, "epoch": one.epoch, "f1": one.score} for one in outcome.curve]
 
 
-def _train(
+def train_ranker(
     params: NormaliserParams,
     source: ModelFolder,
     data: TaskData,
     retrieval: Retrieval,
     terms: Sequence[str],
-    out: Output,
-) -> _Trained:
+    report: Callable[[int, int, str], None] = lambda step, total, note: None,
+) -> Trained:
+    """Train on `data.train`, the best epoch by F1 on `data.dev`.
+
+    Args:
+        terms: the standard terms of the list.
+        report: told the steps done, all steps, and the figures worth showing.
+
+    Raises:
+        UserError: no label is a term of the list.
+    """
     tokenizer = TextTokenizer.from_folder(source.path)
     torch.manual_seed(params.seed)
     encoder = load_encoder(source.path)
@@ -150,11 +163,11 @@ def _train(
     )
     total = params.epochs * -(-len(examples) // params.batch_size)
 
-    def report(step: int, split: str, figures: Mapping[str, float]) -> None:
+    def tell(step: int, split: str, figures: Mapping[str, float]) -> None:
         note = ", ".join(f"{name} {value:.3f}" for name, value in figures.items() if name in ("loss", "best_score"))
-        out.on_progress("normaliser", step, total, note)
+        report(step, total, note)
 
-    return _Trained(model, tokenizer, finetune(model, examples, config, evaluate=evaluate, report=report))
+    return Trained(model, tokenizer, finetune(model, examples, config, evaluate=evaluate, report=tell))
 
 
 def _examples(
@@ -207,7 +220,7 @@ def _terms(record: Record) -> tuple[str, ...]:
     return tuple(str(term) for term in record.answer)
 
 
-def _save(folder: Path, trained: _Trained, inputs: Mapping[str, Any], decision: TermDecision, k: int) -> None:
+def _save(folder: Path, trained: Trained, inputs: Mapping[str, Any], decision: TermDecision, k: int) -> None:
     index: Artifact = inputs["index"]
     trained.model.cpu().save(folder / MODEL)
     for name in TOKENIZER_FILES:

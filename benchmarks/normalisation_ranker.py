@@ -1,0 +1,133 @@
+"""What a ranker adds to retrieval on the open benchmark of normalisation, and what it costs.
+
+    python benchmarks/normalisation_ranker.py --model ENCODER [--epochs 4] [--output FILE.md]
+
+The benchmark is that of benchmarks/normalisation.py: names of diseases in CMeKG against ICD-10 in Chinese, no code and
+no mention in two splits, no query of dev or test among the indexed names. The ranker learns from the queries of train,
+its decision from those of dev. An answer is right where its term is that of one of the query's codes. Seconds are CPU
+seconds of the process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from datetime import date
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import torch
+
+from benchmarks.normalisation import Data, prepare
+from benchmarks.pages import cpu_name, publish, table
+from tasks.downstream.records import Record
+from tasks.downstream.task_data import TaskData
+from tasks.embedded_index import EmbeddedIndex
+from tasks.finetune_inputs import ModelFolder
+from tasks.metrics import normalisation_f1, recall_at_k
+from tasks.normaliser import Retrieval
+from tasks.retrieve import Candidate
+from tasks.term_decision import Ranked, tune_decision
+from tasks.term_ranker import TermRanker
+from tasks.train_normaliser import NormaliserParams, train_ranker
+
+AT = (1, 5, 10, 50, 100)
+
+
+def records_of(data: Data, split: str) -> list[Record]:
+    """The queries of a split with the terms of their codes."""
+    terms: dict[str, list[str]] = {}
+    for entry in data.names:
+        terms.setdefault(entry.code, []).append(entry.term)
+    return [
+        Record(str(number), (mention.text,), tuple(term for code in mention.codes for term in terms[code]))
+        for number, mention in enumerate(data.benchmark.queries(split))
+    ]
+
+
+def rows(name: str, gold: Sequence[tuple[str, ...]], found: Sequence[Sequence[Candidate]]) -> list[str]:
+    """Recall of an order of candidates."""
+    terms = [[one.term for one in own] for own in found]
+    return [name, *(f"{recall_at_k(gold, terms, k):.3f}" for k in AT)]
+
+
+def page(options: argparse.Namespace) -> Iterator[str]:
+    """Lines of the page."""
+    data = prepare()
+    splits = {split: records_of(data, split) for split in ("train", "dev", "test")}
+    texts = {split: [record.texts[0] for record in own] for split, own in splits.items()}
+    gold = {split: [tuple(map(str, record.answer or ())) for record in own] for split, own in splits.items()}
+    params = NormaliserParams(
+        epochs=options.epochs, batch_size=options.batch_size, learning_rate=options.learning_rate, ema_decay=None
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        index = EmbeddedIndex.build(data.full, folder)
+        retrieval = Retrieval(index, data.full, k=params.k)
+        began = time.process_time()
+        given = TaskData(splits["train"], splits["dev"], splits["test"])
+        trained = train_ranker(params, ModelFolder(options.model), given, retrieval, index.terms)
+        training = time.process_time() - began
+        ranker = TermRanker(trained.model.eval(), trained.tokenizer, params.max_length)
+        found = {split: retrieval.candidates(texts[split]) for split in ("dev", "test")}
+        began = time.process_time()
+        ranked = {split: ranker.rank(texts[split], own, retrieval.parts(texts[split])) for split, own in found.items()}
+        ranking = time.process_time() - began
+    pairs = sum(len(own) for split in found.values() for own in split)
+    decision, dev_f1 = tune_decision(ranked["dev"], gold["dev"])
+    first = [Ranked(one.parts, tuple(own)) for one, own in zip(ranked["test"], found["test"], strict=True)]
+    yield f"# Ranking candidates for ICD-10, {date.today().isoformat()}"
+    yield ""
+    yield (
+        f"{len(texts['train']):,}, {len(texts['dev']):,} and {len(texts['test']):,} queries of train, dev and test; "
+        f"{cpu_name()}, {torch.get_num_threads()} threads. Encoder: {options.note or Path(options.model).name}; "
+        f"{params.epochs} epochs, batch {params.batch_size}, rate {params.learning_rate:g}, {params.hard_negatives} "
+        f"hard and {params.random_negatives} random wrong pairs a query. A query with several codes has several right "
+        "terms: recall counts each."
+    )
+    yield ""
+    by_rank = [one.candidates for one in ranked["test"]]
+    order = [rows("retrieval", gold["test"], found["test"]), rows("ranker", gold["test"], by_rank)]
+    yield from table(["test, order by", *(f"@{k}" for k in AT)], order)
+    yield ""
+    kept = "at most as many as parts" if decision.bounded else "any number"
+    yield f"Decision from dev: probability of at least {decision.threshold}, {kept}; F1 on dev {dev_f1:.3f}."
+    yield ""
+    answers = {
+        "first of retrieval": [[one.candidates[0].term] if one.candidates else [] for one in first],
+        "first of the ranker": [[one.candidates[0].term] if one.candidates else [] for one in ranked["test"]],
+        "ranker with decision": [[term.term for term in decision.choose(one)] for one in ranked["test"]],
+    }
+    scores = {name: normalisation_f1(gold["test"], own) for name, own in answers.items()}
+    yield from table(
+        ["test, answer", "precision", "recall", "F1"],
+        [[name, *(f"{own[key]:.3f}" for key in ("precision", "recall", "f1"))] for name, own in scores.items()],
+    )
+    yield ""
+    yield from table(
+        ["cost", "CPU s", "rate"],
+        [
+            ["training, with its candidates and dev scores", f"{training:.0f}", ""],
+            ["ranking", f"{ranking:.0f}", f"{pairs / ranking:,.0f} pairs a CPU second"],
+        ],
+    )
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", required=True, help="folder of an encoder in Hugging Face's layout")
+    parser.add_argument("--note", help="what the encoder is, for the page")
+    parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--batch-size", type=int, default=256)
+    parser.add_argument("--learning-rate", type=float, default=6e-5)
+    parser.add_argument("--output", type=Path)
+    options = parser.parse_args()
+    publish(list(page(options)), options.output)
+
+
+if __name__ == "__main__":
+    main()
