@@ -11,12 +11,21 @@ too, and needs much more memory. A turn of ours begins with a step that is not c
 the memory back, as no training run does. Peak memory is measured apart, in one process each, since a process cannot
 unlearn its peak.
 
+Model FLOPs utilisation (MFU) is the objective's own FLOPs over time and peak; the page prints the formula. Work done
+twice to save memory, and work on padding, count as time and not as FLOPs.
+
+    python benchmarks/pretrain_step.py --device cuda --preset base --precision bf16 --largest-batch
+
+finds the largest batch of 512-token rows that a device of 24, 40, 80 and 141 GB would hold, by trying whole training
+steps under a cap on this device's memory.
+
 Row lengths are those of real text (`LENGTHS`, or --lengths FILE with one number a line); token ids are random,
 words are two tokens. Needs torch and transformers alone.
 """
 
 import argparse
 import datetime
+import gc
 import json
 import platform
 import resource
@@ -24,6 +33,7 @@ import statistics
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -46,18 +56,9 @@ from models.objectives.ehealth_config import EHealthConfig
 from models.optimisation import clip_gradients, make_optimizer
 
 VOCABULARY = 21_128
-PRESETS: dict[str, dict[str, Any]] = {
-    "tiny": {"hidden_size": 192, "num_layers": 3, "num_heads": 3, "intermediate_size": 768},
-    "small": {
-        "hidden_size": 256,
-        "num_layers": 12,
-        "num_heads": 4,
-        "intermediate_size": 1024,
-        "embedding_size": 128,
-        "generator_divisor": 4,
-    },
-    "base": {},
-}
+PRESETS = {"tiny": "ehealth-tiny", "small": "ehealth-small", "base": "ehealth", "large": "ehealth-large"}
+"""Names here, and the files of flows/presets/ whose model they are."""
+PRESET_FOLDER = Path(__file__).parents[1] / "flows" / "presets"
 # fmt: off
 LENGTHS = (
     34, 35, 37, 42, 47, 52, 57, 62, 66, 71, 76, 80, 84, 88, 93, 97, 102, 107, 112, 117, 122, 128, 133, 139, 146,
@@ -74,6 +75,21 @@ longest are half padding.
 
 PEAKS = {"H200": 989e12, "H100": 989e12, "A100": 312e12}
 """Dense bf16 FLOP/s by the makers' data sheets, for devices whose name holds the key."""
+
+DEVICE_SIZES = (24, 40, 80, 141)
+"""GB (10^9 bytes) of the devices that `--largest-batch` asks about."""
+MFU_FORMULA = (
+    "MFU = FLOPs of a step / seconds / peak; FLOPs = sum over both networks of 6 T (n (4 D^2 + 2 D F) + [E != D] E D) "
+    "+ 12 n D sum(L^2), + 6 T (m E (V + G) + D^2), with T tokens and L lengths over both views, n layers, D width, F "
+    "FFN, E embedding, m share masked, V vocabulary, G the generator's width"
+)
+
+
+def preset_model(name: str) -> dict[str, Any]:
+    """The section `model` of a preset, with a vocabulary of `VOCABULARY`."""
+    with (PRESET_FOLDER / f"{PRESETS[name]}.toml").open("rb") as file:
+        model: dict[str, Any] = tomllib.load(file)["model"]
+    return {"vocab_size": VOCABULARY} | model
 
 
 class PlainEHealth(nn.Module):
@@ -154,7 +170,7 @@ def make_step(side: str, config: dict[str, Any], args: argparse.Namespace) -> Ca
     objective: EHealth = build("ehealth", config)
     module: nn.Module = (objective if side == "ours" else PlainEHealth(objective.config)).to(args.device).train()
     optimizer = make_optimizer(module) if side == "ours" else torch.optim.AdamW(module.parameters(), lr=2e-4, eps=1e-6)
-    autocast = torch.autocast(args.device, dtype=torch.bfloat16, enabled=args.dtype == "bf16")
+    autocast = torch.autocast(args.device, dtype=torch.bfloat16, enabled=args.precision == "bf16")
 
     def step(number: int, rows: list[Any]) -> int:
         batch = objective.collate(rows, seed=1, step=number)
@@ -189,24 +205,26 @@ def flops_of_step(config: EHealthConfig, lengths: np.ndarray) -> float:
     return total + 6 * tokens * (config.mask_probability * head + config.hidden_size**2)
 
 
-def peak_flops(device: str, dtype: str) -> tuple[float, str]:
+def peak_flops(device: str, precision: str) -> tuple[float, str]:
     """FLOP/s that the device could do, and where the number comes from."""
-    if device == "cuda" and dtype == "bf16":
+    if device == "cuda" and precision == "bf16":
         name = torch.cuda.get_device_name()
         for key, value in PEAKS.items():
             if key in name:
                 return value, "data sheet"
     from models.linear import matmul_transposed
 
-    a, b = (torch.randn(4096, 4096, device=device, dtype=torch.float32) for _ in range(2))
+    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+    size = 4096 if device == "cuda" else 2048
+    a, b = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))
     best = 0.0
     for _ in range(4):
         started = time.perf_counter()
         matmul_transposed(a, b)
         if device == "cuda":
             torch.cuda.synchronize()
-        best = max(best, 2 * 4096**3 / (time.perf_counter() - started))
-    return best, f"measured {dtype if device == 'cuda' else 'fp32'} product of 4096"
+        best = max(best, 2 * size**3 / (time.perf_counter() - started))
+    return best, f"measured {precision} product of {size}"
 
 
 class Measured(NamedTuple):
@@ -267,18 +285,15 @@ def memory_in_own_process(side: str) -> float:
 
 def report(found: dict[str, list[Measured]], memory: dict[str, float], args: argparse.Namespace) -> list[str]:
     """The result as a Markdown page. Rates are medians over steps, which a busy machine disturbs less than means."""
-    peak, source = peak_flops(args.device, args.dtype)
-    threads = torch.get_num_threads()
-    device = torch.cuda.get_device_name() if args.device == "cuda" else f"{cpu_name()}, {threads} threads"
+    peak, source = peak_flops(args.device, args.precision)
     lines = [
-        f"# eHealth training step, preset {args.preset}, {args.device}, {args.dtype}",
+        f"# eHealth training step, preset {args.preset}, {args.device}, {args.precision}",
         "",
-        f"{datetime.date.today()}; {device}; torch {torch.__version__}, transformers {transformers.__version__}, "
-        f"Python {platform.python_version()}; {args.rows} rows, {args.steps} steps, dropout {args.dropout}, "
-        f"freed memory kept by {args.malloc}. Tokens are real tokens over both views; rates are medians over steps. "
-        f"FLOPs are the objective's own; peak {peak / 1e9:,.0f} GFLOP/s ({source}).",
+        f"{setting(args)}; {args.rows} rows, {args.steps} steps, dropout {args.dropout}, "
+        f"freed memory kept by {args.malloc}{chosen(args)}. Tokens are real tokens over both views; rates are medians "
+        f"over steps. Peak {peak / 1e9:,.0f} GFLOP/s ({source}). {MFU_FORMULA}.",
         "",
-        "| step | tokens/s | sequences/s | GFLOP/s | share of peak | peak memory, GB |",
+        "| step | tokens/s | sequences/s | GFLOP/s | MFU | peak memory, GB |",
         "|---|---|---|---|---|---|",
     ]
     speeds = {}
@@ -297,6 +312,73 @@ def report(found: dict[str, list[Measured]], memory: dict[str, float], args: arg
     return [*lines, ""]
 
 
+def setting(args: argparse.Namespace) -> str:
+    """Date, device and versions, for the page."""
+    threads = torch.get_num_threads()
+    device = torch.cuda.get_device_name() if args.device == "cuda" else f"{cpu_name()}, {threads} threads"
+    return (
+        f"{datetime.date.today()}; {device}; torch {torch.__version__}, transformers {transformers.__version__}, "
+        f"Python {platform.python_version()}"
+    )
+
+
+def chosen(args: argparse.Namespace) -> str:
+    """The options of ours that differ from the preset's, for the page."""
+    names = {"checkpoint_activations": "activations computed again", "compile_layers": "layers compiled"}
+    return "".join(
+        f", {words} by ours: {'yes' if getattr(args, key) else 'no'}"
+        for key, words in names.items()
+        if getattr(args, key) is not None
+    )
+
+
+def largest(fits: Callable[[int], bool]) -> int:
+    """The largest n >= 0 with fits(n), where fits(n) implies fits(n - 1): by doubling, then halving the gap."""
+    below, above = 0, 1
+    while fits(above):
+        below, above = above, 2 * above
+    while above - below > 1:
+        middle = (below + above) // 2
+        below, above = (middle, above) if fits(middle) else (below, middle)
+    return below
+
+
+def fits_on_device(side: str, config: dict[str, Any], rows: int, args: argparse.Namespace) -> bool:
+    """Whether two training steps on `rows` rows of full length run within the cap on the device's memory."""
+    full = np.array([config["max_positions"]])
+    try:
+        step = make_step(side, config, args)
+        for number in range(2):  # AdamW's state exists from the second step on
+            step(number, make_rows(rows, full, seed=number))
+        return True
+    except torch.cuda.OutOfMemoryError:
+        return False
+    finally:
+        gc.collect()
+        torch.cuda.empty_cache()
+
+
+def largest_batches(sides: list[str], config: dict[str, Any], args: argparse.Namespace) -> list[str]:
+    """The Markdown page of `--largest-batch`."""
+    total = torch.cuda.get_device_properties(0).total_memory
+    sizes = [size for size in DEVICE_SIZES if size * 1e9 <= total]
+    lines = [
+        f"# Largest batch of eHealth, preset {args.preset}, {args.precision}",
+        "",
+        f"{setting(args)}; rows of {config['max_positions']} tokens, two views each, dropout {args.dropout}"
+        f"{chosen(args)}. The process's memory was capped at each size, of the {total / 1e9:.0f} GB that are there; "
+        "larger sizes are left out.",
+        "",
+        "| device, GB | " + " | ".join(f"{side}, rows" for side in sides) + " |",
+        "|---" * (1 + len(sides)) + "|",
+    ]
+    for size in sizes:
+        torch.cuda.set_per_process_memory_fraction(size * 1e9 / total)
+        found = [largest(lambda rows, side=side: fits_on_device(side, config, rows, args)) for side in sides]
+        lines.append(f"| {size} | " + " | ".join(map(str, found)) + " |")
+    return [*lines, ""]
+
+
 def parse_arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -307,23 +389,40 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=3, help="measured steps of each side, after one for warming up")
     parser.add_argument("--lengths", type=Path, help="file with a row length in tokens a line; default: built-in")
     parser.add_argument("--dropout", type=float, default=0.1, help="rate of both dropouts")
-    parser.add_argument("--dtype", choices=("fp32", "bf16"), default="fp32", help="bf16: autocast, weights stay fp32")
+    parser.add_argument(
+        "--precision", choices=("fp32", "bf16"), default="fp32", help="bf16: autocast, weights stay fp32"
+    )
+    for name in ("--checkpoint-activations", "--compile-layers"):
+        action = argparse.BooleanOptionalAction
+        parser.add_argument(name, action=action, help="of ours, as models/encoder.py says; default: the preset's")
+    parser.add_argument("--largest-batch", action="store_true", help="find the largest batch that fits (CUDA only)")
     parser.add_argument("--malloc", choices=("ours", "both", "default"), default="ours", help="who keeps freed memory")
     parser.add_argument("--output", type=Path, help="also write the result to this file")
     parser.add_argument("--memory-of", choices=("ours", "plain"), help=argparse.SUPPRESS)
-    return parser.parse_args()
+    args = parser.parse_args()
+    if args.largest_batch and args.device != "cuda":
+        parser.error(
+            "--largest-batch needs --device cuda: it caps the device's memory and tries; a CPU has no such cap"
+        )
+    return args
 
 
 def main() -> None:
     """Measure, print, save."""
     args = parse_arguments()
+    config = preset_model(args.preset) | {"hidden_dropout": args.dropout, "attention_dropout": args.dropout}
+    for name in ("checkpoint_activations", "compile_layers"):
+        if getattr(args, name) is not None:
+            config[name] = getattr(args, name)
     lengths = np.loadtxt(args.lengths, dtype=int, ndmin=1) if args.lengths else np.array(LENGTHS)
-    config = {"vocab_size": VOCABULARY} | PRESETS[args.preset]
-    config |= {"hidden_dropout": args.dropout, "attention_dropout": args.dropout}
+    lengths = np.minimum(lengths, config["max_positions"])
     if args.memory_of:
         print(json.dumps({"peak_memory": measure_memory(args.memory_of, config, lengths, args)}))
         return
     sides = ["ours", "plain"] if args.compare == "transformers" else ["ours"]
+    if args.largest_batch:
+        publish(largest_batches(sides, config, args), args.output)
+        return
     memory = {side: memory_in_own_process(side) for side in sides}
     page = report(measure_time(sides, config, lengths, args), memory, args)
     publish(page, args.output)

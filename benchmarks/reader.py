@@ -85,11 +85,11 @@ def main() -> None:
         tokens, started, cpu = 0, time.perf_counter(), time.process_time()
         steps = options.rows // options.batch
         for step in range(steps):
-            examples, _ = stream.batch(step, options.batch)
+            examples = stream.take(step * options.batch, options.batch)
             tokens += sum(len(example.input_ids) for example in examples)
         wall, cpu = time.perf_counter() - started, time.process_time() - cpu
         started = time.perf_counter()
-        ExampleStream(artifact.parts("examples"), seed=1).batch(steps // 2, options.batch)
+        ExampleStream(artifact.parts("examples"), seed=1).take(steps // 2 * options.batch, options.batch)
         entered = time.perf_counter() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
     head = ["rows", "tokens", "M tokens / s", "M tokens / CPU s", "s to enter in the middle", "peak MiB of the process"]

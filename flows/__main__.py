@@ -1,5 +1,5 @@
 """Command line: `python -m flows list`, `python -m flows run FLOW/DEPLOYMENT [--param key=value]…`, and what is done
-with fine-tuned models: `python -m flows predict` and `python -m flows compare`.
+with trained models: `python -m flows export`, `predict`, `compare` and `normalise`.
 
 The first two read `prefect.yaml`, so what runs here is what a server would run. Without `PREFECT_API_URL` no server is
 needed: Prefect keeps its records in a local database for the time of the run.
@@ -34,7 +34,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m flows", description="Run Yiwen's flows here and now, without a server."
     )
-    commands = parser.add_subparsers(required=True, metavar="list | run | predict | compare")
+    commands = parser.add_subparsers(required=True, metavar="list | run | export | predict | compare | normalise")
     listing = commands.add_parser("list", help="show every flow/deployment with its parameters")
     listing.set_defaults(command=_list)
     running = commands.add_parser(
@@ -56,9 +56,24 @@ def _parser() -> argparse.ArgumentParser:
         help="a parameter of the flow, or a dotted preset key (training.steps=100); values are JSON, or text",
     )
     running.set_defaults(command=_run)
+    _add_export(commands)
     _add_predict(commands)
     _add_compare(commands)
+    _add_normalise(commands)
     return parser
+
+
+def _add_export(commands: Any) -> None:
+    exporting = commands.add_parser(
+        "export",
+        help="export a checkpoint of a run that has not finished, or the best of one that has",
+        description="Write a checkpoint as a folder for transformers. Runs under way lie in "
+        "YIWEN_HOME/train/.<fingerprint>.partial/scratch, finished ones in YIWEN_HOME/train/<fingerprint>.",
+    )
+    exporting.add_argument("--run", required=True, metavar="FOLDER", help="folder or URI that holds run.json")
+    exporting.add_argument("--output", required=True, type=Path, metavar="FOLDER", help="a new folder")
+    exporting.add_argument("--step", type=int, help="a step that was kept; the newest by default")
+    exporting.set_defaults(command=_export)
 
 
 def _add_predict(commands: Any) -> None:
@@ -89,6 +104,32 @@ def _add_compare(commands: Any) -> None:
     comparing.set_defaults(command=_compare)
 
 
+def _add_normalise(commands: Any) -> None:
+    normalising = commands.add_parser(
+        "normalise",
+        help="standard terms for a file of diagnoses",
+        description="Write the standard terms, their codes and scores beside every diagnosis of a file, with the "
+        "candidates that were considered.",
+    )
+    normalising.add_argument("--input", type=Path, required=True, metavar="FILE", help=".csv, .tsv or .txt")
+    normalising.add_argument("--output", type=Path, required=True, metavar="FILE", help=".csv or .tsv")
+    normalising.add_argument(
+        "--model",
+        type=Path,
+        metavar="DIR",
+        help="what normalise/chip-cdn printed, or normalise/index; by default the newest one here",
+    )
+    normalising.add_argument("--column", help="name of the column of diagnoses; by default the one called text or 诊断")
+    normalising.add_argument(
+        "--candidates", type=int, metavar="K", help="candidates a diagnosis; by default as trained"
+    )
+    normalising.add_argument(
+        "--elasticsearch", action="store_true", help="find candidates on the server of ELASTICSEARCH_URL"
+    )
+    normalising.add_argument("--device", choices=("cpu", "cuda"), help="by default the GPU, where there is one")
+    normalising.set_defaults(command=_normalise)
+
+
 def _list(options: argparse.Namespace) -> int:
     entries = load_catalogue()
     width = max(len(entry.name) for entry in entries)
@@ -103,6 +144,14 @@ def _run(options: argparse.Namespace) -> int:
     entry = find(options.name)
     result = entry.load_flow()(**merge_parameters(entry, options.param))
     print(result)
+    return 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    from tasks.export import export_checkpoint
+
+    step = export_checkpoint(options.run, options.output, options.step)
+    print(f"step {step:,} is in {options.output}")
     return 0
 
 
@@ -129,6 +178,22 @@ def _compare(options: argparse.Namespace) -> int:
     print(f"  first   {first}\n  second  {second}")
     difference = score_text(found["metric"], found["difference"])
     print(f"  difference {difference}, 95 % interval {low} to {high}, p = {found['p_value']:.4f}")
+    return 0
+
+
+def _normalise(options: argparse.Namespace) -> int:
+    from tqdm import tqdm
+
+    from tasks.normalise_file import normalise_file, open_normaliser
+
+    normaliser = open_normaliser(options.model, options.candidates, options.device, options.elasticsearch)
+    with tqdm(unit="diagnosis", disable=None) as bar:
+        counts = normalise_file(
+            normaliser, options.input, options.output, options.column, lambda done: bar.update(done - bar.n)
+        )
+    print(f"{options.output}: {counts['normalised']:,} of {counts['rows']:,} diagnoses normalised")
+    if not normaliser.is_trained:
+        print("No ranker was trained: these are the candidates that are called most alike. See normalise/chip-cdn.")
     return 0
 
 

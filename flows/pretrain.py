@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from prefect import flow
 
 from flows.corpus import check_inputs, collect_documents, cut_segments, last
 from flows.graphs import Graphs, fused, read_request
-from flows.preset import load_preset
+from flows.preset import Preset, load_preset
 from flows.vocabulary import build as build_vocabulary
 from flows.vocabulary import check_vocabularies
+from infra.artifacts import Artifact
 from tasks.encode import encode
 from tasks.export import export
-from tasks.runner import stage_runner
+from tasks.finetune_inputs import ModelFolder
+from tasks.runner import StageRunner, stage_runner
 from tasks.train import train
 
 
@@ -26,6 +29,7 @@ def pretrain(
     vocabulary_file: str | None = None,
     graphs: Graphs | None = None,
     mentions: bool = False,
+    init_from: str | None = None,
     overrides: dict[str, Any] | None = None,
 ) -> str:
     """Raw text in, a pre-trained model out; every stage that was done before is reused.
@@ -38,6 +42,7 @@ def pretrain(
         vocabulary_file: a `vocab.txt` to train with; without one, a vocabulary is built from the text.
         graphs: knowledge graphs, as in knowledge/fuse.
         mentions: the examples tell which entities of the fused graph they mention, and where.
+        init_from: folder of a BERT or ELECTRA of the preset's sizes to go on from, with its own vocab.txt.
         overrides: dotted preset keys to values, such as `{"training.steps": 100}`.
 
     Returns:
@@ -45,14 +50,51 @@ def pretrain(
     """
     recipe = load_preset(preset, overrides)
     check_inputs(corpus, benchmarks, dictionary)
+    init = None if init_from is None else ModelFolder(init_from)
+    if init is not None and vocabulary_file is None:
+        vocabulary_file = str(init.path / "vocab.txt")
     check_vocabularies(vocabulary_file)
     requested = read_request(graphs) if mentions else {}
     with stage_runner() as run:
-        documents = last(collect_documents(run, recipe, corpus, benchmarks))
-        vocabulary = build_vocabulary(run, recipe, documents, vocabulary_file)
-        segments = cut_segments(run, recipe, documents, dictionary, vocabulary=vocabulary)
-        linked = {"entities": fused(run, recipe, requested)} if requested else {}
-        examples = run(encode, recipe.encode, segments=segments, vocabulary=vocabulary, **linked)
-        checkpoint = run(train, recipe.train, examples=examples, vocabulary=vocabulary)
-        model = run(export, recipe.export, checkpoint=checkpoint, vocabulary=vocabulary, examples=examples)
-    return str(model.path)
+        data = prepare(run, recipe, corpus, benchmarks, dictionary, vocabulary_file, requested)
+        return str(train_model(run, recipe, data, init).model.path)
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """What models of one kind are trained on."""
+
+    vocabulary: Artifact
+    examples: Artifact
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """A model: its last checkpoint with its curves, and the folder that transformers loads."""
+
+    checkpoint: Artifact
+    model: Artifact
+
+
+def prepare(
+    run: StageRunner,
+    recipe: Preset,
+    corpus: str | list[str] | None,
+    benchmarks: str | None = None,
+    dictionary: str | None = None,
+    vocabulary_file: str | None = None,
+    requested: dict[str, Any] | None = None,
+) -> TrainingData:
+    """Raw text to encoded examples; `requested` are the graphs whose entities they mention."""
+    documents = last(collect_documents(run, recipe, corpus, benchmarks))
+    vocabulary = build_vocabulary(run, recipe, documents, vocabulary_file)
+    segments = cut_segments(run, recipe, documents, dictionary, vocabulary=vocabulary)
+    linked = {"entities": fused(run, recipe, requested)} if requested else {}
+    return TrainingData(vocabulary, run(encode, recipe.encode, segments=segments, vocabulary=vocabulary, **linked))
+
+
+def train_model(run: StageRunner, recipe: Preset, data: TrainingData, init: ModelFolder | None = None) -> TrainedModel:
+    """Train and export a model, from the weights of `init` where there is one."""
+    given = {"examples": data.examples, "vocabulary": data.vocabulary}
+    checkpoint = run(train, recipe.train, **given, **({} if init is None else {"init": init}))
+    return TrainedModel(checkpoint, run(export, recipe.export, checkpoint=checkpoint, **given))

@@ -1,17 +1,19 @@
 """Ray below map-like stages: one task a part, on a local Ray that is started when first needed.
 
-With `RAY_ADDRESS` set the tasks run on that cluster, whose nodes must see the artifact store's root.
+With `RAY_ADDRESS` set the tasks run on that cluster, whose nodes must see the artifact store's root; with the
+address of a job endpoint (http…) they run here, and only training goes to the cluster (infra/ray_jobs.py).
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from infra import builds
-from infra.settings import REPOSITORY, Settings
+from infra.settings import REPOSITORY, Settings, is_job_endpoint
 from infra.stage import SerialExecutor, Unit
 
 logger = logging.getLogger(__name__)
@@ -21,6 +23,10 @@ OBJECT_STORE_BYTES = 128 * 2**20
 
 UNITS_IN_FLIGHT = 2
 """Units submitted a worker: enough to keep it busy, few enough that a million parts do not flood Ray."""
+
+
+JOB_VARIABLE = "RAY_JOB_CONFIG_JSON_ENV_VAR"
+"""Ray sets it for the entry point of a job."""
 
 
 class RayExecutor:
@@ -63,12 +69,18 @@ def _result(ray: Any, reference: Any) -> builds.WorkRecord:
 
 
 def start_ray(workers: int, address: str | None) -> None:
-    """Connect this process to Ray: the cluster at `address`, or a private local one with `workers` CPUs."""
+    """Connect this process to Ray: the cluster at `address`, or a private local one with `workers` CPUs.
+
+    Inside a Ray job it is the job's cluster. A job endpoint (http…) takes whole jobs, not single tasks: they run here.
+    """
     import ray
 
     if ray.is_initialized():
         return
-    if address is not None:
+    if JOB_VARIABLE in os.environ:  # the job has brought the code
+        ray.init(address="auto", logging_level=logging.WARNING)
+        return
+    if address is not None and not is_job_endpoint(address):
         # The cluster's nodes get the code; they have the packages and see the store.
         code = {"working_dir": str(REPOSITORY), "excludes": [".venv", ".git", "artifacts"]}
         ray.init(address=address, logging_level=logging.WARNING, runtime_env=code)
@@ -81,6 +93,20 @@ def start_ray(workers: int, address: str | None) -> None:
         logging_level=logging.WARNING,
         runtime_env={"env_vars": {"PYTHONPATH": str(REPOSITORY)}},
     )
+
+
+def nodes() -> list[dict[str, float]]:
+    """The resources of every node of the cluster that this process is connected to, by Ray's names."""
+    import ray
+
+    return [dict(node["Resources"]) for node in ray.nodes() if node["Alive"]]
+
+
+def ask_autoscaler(bundles: list[dict[str, float]]) -> None:
+    """Let an autoscaler, where the cluster has one, make room for bundles of resources; none lets it shrink again."""
+    from ray.autoscaler.sdk import request_resources
+
+    request_resources(bundles=bundles)
 
 
 @contextlib.contextmanager

@@ -312,6 +312,15 @@ PHRASE_SEGMENTS = pa.schema(
     ]
 )
 
+TERMS = pa.schema(
+    [
+        _field("code", pa.string(), "code of the standard term; empty for a label that the list lacks"),
+        _field("term", pa.string(), "the standard term; (code, term) is distinct and sorted"),
+        _field("aliases", _list_of(pa.string()), "other names it is searched by, sorted"),
+        _field("origin", pa.string(), "list, or label where only the training data has it"),
+    ]
+)
+
 SCORES = pa.schema(
     [
         _field("task", pa.string(), "name of the task in tasks/downstream/catalogue.py"),
@@ -378,6 +387,7 @@ TABLES: Mapping[str, pa.Schema] = {
     "neighbours": NEIGHBOURS,
     "phrases": PHRASES,
     "phrase_segments": PHRASE_SEGMENTS,
+    "terms": TERMS,
     "scores": SCORES,
     "predictions": PREDICTIONS,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from infra.errors import UserError
@@ -39,11 +39,21 @@ PREFECT_DEFAULTS = {
 }
 
 
+def is_job_endpoint(address: str | None) -> bool:
+    """Whether an address of Ray is a cluster's job endpoint, which takes jobs over HTTP."""
+    return address is not None and address.startswith(("http://", "https://"))
+
+
 def apply_defaults() -> None:
     """Put our defaults into the environment of this process and its children; set values win."""
     defaults = PRIVACY_DEFAULTS | PREFECT_DEFAULTS
-    if not os.environ.get("RAY_ADDRESS"):
+    address = os.environ.get("RAY_ADDRESS")
+    if not address:
         defaults |= LOCAL_RAY_DEFAULTS
+    elif is_job_endpoint(address):
+        # Tasks run on a private Ray here too. Left unset, a token that some Ray left on this machine would decide.
+        token = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
+        defaults |= LOCAL_RAY_DEFAULTS | {"RAY_AUTH_MODE": "token" if token else "disabled"}
     for name, value in defaults.items():
         os.environ.setdefault(name, value)
 
@@ -57,7 +67,7 @@ class Settings:
     workers: int
     """Processes that map-like stages may use at once (`YIWEN_WORKERS`, default: all cores granted)."""
     ray_address: str | None
-    """Address of a running Ray cluster (`RAY_ADDRESS`); None starts a local one when one is needed."""
+    """Address of a running Ray cluster (`RAY_ADDRESS`), http… its job endpoint; None starts a local one when needed."""
 
     @classmethod
     def from_environment(cls) -> Settings:
@@ -67,6 +77,35 @@ class Settings:
             workers=_positive_integer("YIWEN_WORKERS", default=available_cores()),
             ray_address=os.environ.get("RAY_ADDRESS") or None,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ElasticsearchSettings:
+    """How an Elasticsearch server is reached. Secrets come from the environment alone and are never shown."""
+
+    url: str | None = None
+    """`ELASTICSEARCH_URL`; None where no server is used."""
+    api_key: str | None = field(default=None, repr=False)
+    """`ELASTICSEARCH_API_KEY`, in the encoded form."""
+    user: str | None = None
+    """`ELASTICSEARCH_USER`, in place of an API key."""
+    password: str | None = field(default=None, repr=False)
+    """`ELASTICSEARCH_PASSWORD`"""
+    ca_certs: str | None = None
+    """`ELASTICSEARCH_CA_CERTS`: file of the authorities that signed the server's certificate; None: the usual ones."""
+
+    @classmethod
+    def from_environment(cls) -> ElasticsearchSettings:
+        """Read the settings; raises `UserError` when they contradict each other."""
+        names = ("url", "api_key", "user", "password", "ca_certs")
+        given = {name: os.environ.get(f"ELASTICSEARCH_{name.upper()}") or None for name in names}
+        if bool(given["user"]) != bool(given["password"]):
+            raise UserError("ELASTICSEARCH_USER and ELASTICSEARCH_PASSWORD go together; set both or neither.")
+        if given["api_key"] and given["user"]:
+            raise UserError("Both ELASTICSEARCH_API_KEY and ELASTICSEARCH_USER are set; unset one of them.")
+        if given["ca_certs"] and not Path(given["ca_certs"]).is_file():
+            raise UserError(f"ELASTICSEARCH_CA_CERTS={given['ca_certs']!r} is no file; name one in PEM format.")
+        return cls(**given)
 
 
 def available_cores() -> int:

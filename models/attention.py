@@ -77,10 +77,12 @@ class _AttentionWithDropout(torch.autograd.Function):
     """Attention with a given mask on its weights, all runs in one node of the graph.
 
     Weights P = softmax(q k^T / sqrt(C)); output (P * mask) v / keep. Kept for the derivative: q, k, v, P and the
-    mask (a byte each). Few and large operations, as each one costs a rendezvous of all threads.
+    mask (a byte each). Few and large operations, as each one costs a rendezvous of all threads. Under autocast all of
+    it is bfloat16's; the softmax adds up in float32 whatever its dtype.
     """
 
     @staticmethod
+    @torch.amp.custom_fwd(device_type="cpu", cast_inputs=torch.bfloat16)
     def forward(ctx: Any, qkv_T3HC: Tensor, layout: Layout, keep_mask: Tensor, keep: float) -> Tensor:
         _, _, heads, channels = qkv_T3HC.shape
         ctx.layout, ctx.keep, ctx.shape = layout, keep, qkv_T3HC.shape
@@ -97,6 +99,7 @@ class _AttentionWithDropout(torch.autograd.Function):
         return out.flatten(1)
 
     @staticmethod
+    @torch.amp.custom_bwd(device_type="cpu")
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         _, _, heads, channels = ctx.shape
         grad_qkv = grads[0].new_empty(ctx.shape)

@@ -46,14 +46,32 @@ class MaskedBatch:
         """T, over all views."""
         return self.layout.total
 
+    @property
+    def sequences(self) -> int:
+        """S, over all views."""
+        return len(self.rows)
+
     def to(self, device: torch.device | str) -> "MaskedBatch":
-        """The same batch with its tensors on `device`."""
+        """The same batch with its tensors on `device`; the copy does not wait where they are pinned."""
         return replace(
             self,
             layout=self.layout.to(device),
             input_ids=self.input_ids.to(device, non_blocking=True),
             selected=self.selected.to(device, non_blocking=True),
             original=self.original.to(device, non_blocking=True),
+        )
+
+    def pin_memory(self) -> "MaskedBatch":
+        """The same batch in page-locked memory, from which copies to a GPU run beside its work."""
+        layout = replace(
+            self.layout, offsets=self.layout.offsets.pin_memory(), positions=self.layout.positions.pin_memory()
+        )
+        return replace(
+            self,
+            layout=layout,
+            input_ids=self.input_ids.pin_memory(),
+            selected=self.selected.pin_memory(),
+            original=self.original.pin_memory(),
         )
 
 

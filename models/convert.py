@@ -13,9 +13,11 @@ from torch import Tensor
 
 from models.encoder import Encoder, EncoderConfig
 
+WORD_TABLE = "embeddings.word_embeddings.weight"
+POSITION_TABLE = "embeddings.position_embeddings.weight"
 _EMBEDDINGS = {
-    "word.weight": "embeddings.word_embeddings.weight",
-    "position.weight": "embeddings.position_embeddings.weight",
+    "word.weight": WORD_TABLE,
+    "position.weight": POSITION_TABLE,
     "token_type.weight": "embeddings.token_type_embeddings.weight",
     "norm.weight": "embeddings.LayerNorm.weight",
     "norm.bias": "embeddings.LayerNorm.bias",
@@ -33,9 +35,10 @@ _IGNORED = ("pooler.", "embeddings.position_ids", "embeddings.token_type_ids")
 
 def to_transformers(encoder: Encoder) -> dict[str, Tensor]:
     """The encoder's weights under the names of `ElectraModel` (and of `BertModel`, where there is no projection).
-    Detached.
+    Detached; the word table cut to the true vocabulary.
     """
     out = {theirs: encoder.embeddings.state_dict()[ours] for ours, theirs in _EMBEDDINGS.items()}
+    out[WORD_TABLE] = out[WORD_TABLE][: encoder.config.vocab_size]
     if encoder.projection is not None:
         out["embeddings_project.weight"] = encoder.projection.weight
         out["embeddings_project.bias"] = encoder.projection.bias

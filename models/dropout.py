@@ -16,30 +16,39 @@ from models.layout import Layout
 from models.randomness import SequenceNoise, keep_probability
 
 
-def dropout(x_TD: Tensor, rate: float, layout: Layout, noise: SequenceNoise | None) -> Tensor:
-    """x with each element zeroed with probability `rate` and the others scaled up; `noise` None means torch's own
-    generator.
+def draw_mask(x_TD: Tensor, rate: float, layout: Layout, noise: SequenceNoise | None) -> Tensor | None:
+    """uint8 of x's shape: 0 where `noise` drops, 1 elsewhere. None where nothing is dropped, or torch's own generator
+    is to draw.
+    """
+    if rate == 0.0 or noise is None:
+        return None
+    width = x_TD.shape[1]
+    return noise.keep_mask([length * width for length in layout.lengths], rate).view(x_TD.shape)
+
+
+def dropout(x_TD: Tensor, rate: float, mask_TD: Tensor | None) -> Tensor:
+    """x with each element zeroed with probability `rate` and the others scaled up; without a mask from `draw_mask`
+    torch's own generator draws.
     """
     if rate == 0.0:
         return x_TD
-    if noise is None:
+    if mask_TD is None:
         return F.dropout(x_TD, rate)
-    return _ScaledMask.apply(x_TD, _mask(x_TD, rate, layout, noise), 1.0 / keep_probability(rate))
+    return _ScaledMask.apply(x_TD, mask_TD, 1.0 / keep_probability(rate))
 
 
-def dropout_add(x_TD: Tensor, residual_TD: Tensor, rate: float, layout: Layout, noise: SequenceNoise | None) -> Tensor:
-    """residual + dropout(x), in one pass over memory on the CPU."""
+def dropout_add(x_TD: Tensor, residual_TD: Tensor, rate: float, mask_TD: Tensor | None) -> Tensor:
+    """residual + dropout(x), in one pass over memory on the CPU; in the wider of the two dtypes, so that a float32
+    residual stays one where x is bfloat16.
+    """
     if rate == 0.0:
         return residual_TD + x_TD
-    if noise is None:
+    if mask_TD is None:
         return residual_TD + F.dropout(x_TD, rate)
-    mask_TD = _mask(x_TD, rate, layout, noise)
-    return _ScaledMaskAdd.apply(x_TD, residual_TD, mask_TD, 1.0 / keep_probability(rate))
-
-
-def _mask(x_TD: Tensor, rate: float, layout: Layout, noise: SequenceNoise) -> Tensor:
-    width = x_TD.shape[1]
-    return noise.keep_mask([length * width for length in layout.lengths], rate).view(x_TD.shape)
+    scale = 1.0 / keep_probability(rate)
+    if torch.compiler.is_compiling():  # the compiler fuses plain operations, and chooses what to keep by itself
+        return residual_TD + x_TD * (mask_TD * scale)
+    return _ScaledMaskAdd.apply(x_TD, residual_TD, mask_TD, scale)
 
 
 class _ScaledMask(torch.autograd.Function):
@@ -63,10 +72,11 @@ class _ScaledMaskAdd(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, residual: Tensor, mask: Tensor, scale: float) -> Tensor:
         ctx.save_for_backward(mask)
-        ctx.scale = scale
+        ctx.scale, ctx.dtypes = scale, (x.dtype, residual.dtype)
         return torch.addcmul(residual, x, mask.to(x.dtype), value=scale)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         (mask,) = ctx.saved_tensors
-        return (grads[0] * mask).mul_(ctx.scale), grads[0], None, None
+        x_dtype, residual_dtype = ctx.dtypes
+        return (grads[0] * mask).mul_(ctx.scale).to(x_dtype), grads[0].to(residual_dtype), None, None

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from models.encoder import parameters_without_decay
+from models.parallel import whole
 
 
 def make_optimizer(
@@ -52,5 +53,8 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:
 
 
 def clip_gradients(module: nn.Module, max_norm: float = 1.0) -> Tensor:
-    """Scale all gradients so that their joint norm is at most `max_norm`; returns the norm before, for the record."""
-    return nn.utils.clip_grad_norm_(module.parameters(), max_norm)
+    """Scale all gradients so that their joint norm is at most `max_norm`; returns the norm before, for the record.
+
+    Gradients may be sharded over ranks (then every rank must call it): the norm is that of the whole.
+    """
+    return whole(nn.utils.clip_grad_norm_(module.parameters(), max_norm))

@@ -8,8 +8,8 @@ batch is the same on one worker, on eight, and after a resume.
 - `SequenceNoise` holds one generator a sequence, for draws by the million, such as dropout on the CPU. NumPy's
   SFC64 costs 0.4 ns for 16 bits where torch's own CPU dropout costs 5.6 ns an element (measured on two cores of an
   AMD EPYC).
-- On CUDA a step has one generator a rank (`seed_device`): a worker's draws are reproducible, but another number of
-  workers draws other numbers from the same distribution.
+- On CUDA each micro-batch of a step has one generator (`seed_device`): its draws are reproducible, but rows that share
+  a micro-batch with others draw other numbers from the same distribution.
 
 Shape legend: S sequences (a row's two views are two sequences), T tokens laid end to end.
 """
@@ -147,13 +147,14 @@ class SequenceNoise:
         return torch.from_numpy(np.concatenate(draws)) if draws else torch.empty(0, dtype=torch.float64)
 
 
-def seed_device(device: torch.device, seed: int, step: int, rank: int) -> torch.Generator:
-    """Seed an accelerator's default generator (dropout draws from it) with (seed, step, rank); returns a second one
-    for sampling.
+def seed_device(device: torch.device, seed: int, step: int, first_row: int) -> torch.Generator:
+    """Seed an accelerator's default generator (dropout draws from it) with (seed, step, first row of the micro-batch);
+    returns a second one for sampling.
 
-    Exact on the same number of workers; with another number the draws differ, their distribution does not.
+    Exact for the same rows in the same micro-batch; cut otherwise, by another number of workers say, the draws differ,
+    their distribution does not.
     """
-    dropout_seed, sampling_seed = (int(k) >> 1 for k in keys(seed, step, Stream.DEVICE, rank, np.arange(2)))
+    dropout_seed, sampling_seed = (int(k) >> 1 for k in keys(seed, step, Stream.DEVICE, first_row, np.arange(2)))
     with torch.cuda.device(device):
         torch.cuda.manual_seed(dropout_seed)
     return torch.Generator(device=device).manual_seed(sampling_seed)

@@ -73,26 +73,25 @@ class ExampleStream:
         if self.rows == 0:
             raise ValueError("there is no example to read: the examples table is empty")
 
-    def batch(self, step: int, batch_size: int, rank: int = 0, world_size: int = 1) -> tuple[list[Example], np.ndarray]:
-        """This worker's share of the global batch of a step (counted from 0).
-
-        Returns:
-            The examples, and their indices within the global batch (int64): rank, rank + world_size, …
+    def take(self, position: int, count: int) -> list[Example]:
+        """`count` examples from sample `position` of the stream (counted from 0).
 
         Raises:
-            ValueError: a batch would hold a row twice, or a worker would get no row.
+            ValueError: they would hold a row twice.
         """
-        if batch_size > self.rows:
+        if count > self.rows:
             raise ValueError(
-                f"batch_size is {batch_size} but there are only {self.rows} examples; a batch must not hold an "
+                f"batch_size is {count} but there are only {self.rows} examples; a batch must not hold an "
                 "example twice. Give more text or reduce training.batch_size."
             )
-        if batch_size < world_size:
-            raise ValueError(f"batch_size {batch_size} is under the number of workers, {world_size}")
-        indices = np.arange(rank, batch_size, world_size)
-        return [self._sample(step * batch_size + int(index)) for index in indices], indices
+        return [self.example(position + index) for index in range(count)]
 
-    def _sample(self, position: int) -> Example:
+    def example(self, position: int) -> Example:
+        """Sample `position` of the stream. Reads the window it lies in where that is not the one in memory.
+
+        Raises:
+            infra.errors.DamagedArtifactError: a part of that window has vanished or was changed; the message names it.
+        """
         epoch, offset = divmod(position, self.rows)
         plan = self._plan(epoch)
         number = int(np.searchsorted(plan.starts, offset, side="right")) - 1

@@ -1,94 +1,43 @@
 """The training loop: plain torch, the same on one process and on many, resumable at any step.
 
-Every random choice of a step (which examples, masks, dropout, samples) is a function of the seed and the
-step, so a checkpoint holds weights, optimiser state and the number of steps, and nothing else. The loop knows
-neither Ray nor Prefect: it is handed a worker's place among the workers and callbacks that save and report.
+Every random choice of a step (masks, dropout, samples) is a function of the seed and the step, and the rows of a batch
+follow from a position in the stream: a checkpoint (models/checkpoint.py) holds no generator. The global batch is the
+same on any number of workers and in any number of micro-batches. The loop knows neither Ray nor Prefect: it is handed a
+worker's place among the workers and callbacks that save and report.
 """
 
 from __future__ import annotations
 
-import contextlib
-import difflib
-import math
-import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, fields
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import torch
-import torch.distributed
-from torch import Tensor, nn
-from torch.nn.parallel import DistributedDataParallel
+from torch import Tensor
 
+from models.checkpoint import CHECKPOINT_FILE, Progress, load_state, restore, save_state, snapshot
 from models.distributed import global_sum
+from models.global_batch import read_global_batch, share_out
+from models.meter import Meter
 from models.optimisation import clip_gradients, learning_rate_at, make_optimizer, set_learning_rate
+from models.parallel import parallelise, without_averaging
+from models.prefetch import Prefetcher
 from models.reader import ExampleStream
+from models.spikes import SpikeGuard
+from models.training_config import TrainingConfig, training_config
 
-CHECKPOINT_FILE = "state.pt"
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingConfig:
-    """How long, how fast and how often; eHealth Table 7 where a field names no other source."""
-
-    steps: int
-    """Optimiser steps in all."""
-    batch_size: int
-    """Sequences in the global batch, over all workers."""
-    learning_rate: float
-    """Peak of the schedule."""
-    warmup_steps: int
-    """Steps of linear warm-up; the rate then falls linearly to 0."""
-    adam_epsilon: float = 1e-6
-    adam_beta1: float = 0.9
-    adam_beta2: float = 0.999
-    weight_decay: float = 0.01
-    clip_norm: float = 1.0
-    """Largest norm of the gradient (ELECTRA)."""
-    seed: int = 42
-    log_every: int = 10
-    """Steps between two entries of the curves."""
-    evaluate_every: int = 200
-    """Steps between two evaluations on held-out text; the last step is always evaluated."""
-    held_out_batches: int = 4
-    """Batches of held-out text an evaluation looks at."""
-    checkpoint_every: int = 200
-    """Steps between two checkpoints; the last step is always saved."""
-
-    def __post_init__(self) -> None:
-        for name in (
-            "steps",
-            "batch_size",
-            "log_every",
-            "evaluate_every",
-            "held_out_batches",
-            "checkpoint_every",
-        ):
-            if getattr(self, name) < 1:
-                raise ValueError(f"training.{name} is {getattr(self, name)}; it must be at least 1")
-        if not 0 <= self.warmup_steps < self.steps:
-            raise ValueError(
-                f"training.warmup_steps ({self.warmup_steps}) must be at least 0 and under training.steps "
-                f"({self.steps}); otherwise the learning rate never reaches its peak"
-            )
-
-
-def training_config(settings: Mapping[str, Any]) -> TrainingConfig:
-    """The configuration from a mapping, as presets hold it.
-
-    Raises:
-        ValueError: an unknown key (naming near ones), a missing key or an impossible value.
-    """
-    known = {one.name: one for one in fields(TrainingConfig)}
-    for key in settings:
-        if key not in known:
-            near = difflib.get_close_matches(str(key), known) or sorted(known)
-            raise ValueError(f"unknown key {key!r} in training; did you mean {', '.join(near)}?")
-    missing = [name for name, one in known.items() if one.default is MISSING and name not in settings]
-    if missing:
-        raise ValueError(f"training needs {', '.join(missing)}")
-    return TrainingConfig(**settings)
+__all__ = [
+    "CHECKPOINT_FILE",
+    "Report",
+    "Save",
+    "TrainingConfig",
+    "Worker",
+    "evaluate",
+    "load_state",
+    "save_state",
+    "train",
+    "training_config",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,9 +50,13 @@ class Worker:
 
 
 Report = Callable[[int, str, Mapping[str, float]], None]
-"""Takes the step, the split (train or held_out) and figures by name. Called on rank 0 only."""
-Save = Callable[[int, Mapping[str, Any] | None], None]
-"""Takes the step and the state to keep. Called on every rank; the state is None on all but rank 0."""
+"""Takes the step, the split (train, held_out, or skipped: a step that was not taken) and figures by name. Called on
+rank 0 only.
+"""
+Save = Callable[[int, Mapping[str, Any] | None, Mapping[str, float]], None]
+"""Takes the step, the state to keep, and the newest held-out figures (empty before the first evaluation). Called on
+every rank; the state is None on all but rank 0. It is a copy on the CPU: later steps leave it alone.
+"""
 
 
 def train(
@@ -115,111 +68,67 @@ def train(
     worker: Worker | None = None,
     state: Mapping[str, Any] | None = None,
     report: Report = lambda step, split, figures: None,
-    save: Save = lambda step, state: None,
+    save: Save = lambda step, state, held_out: None,
 ) -> None:
     """Train `objective` (an `nn.Module` that is an `Objective`) in place, from `state` where one is given.
 
+    With `parallel="fsdp2"` and several workers the objective is left sharded.
+
     Raises:
-        FloatingPointError: a loss is not a finite number; the message names the step and the terms.
+        FloatingPointError: too many steps were skipped; the message names the step and the terms.
+        ValueError: more workers than rows of a batch, less text than a batch, or a `state` of another model.
+        infra.errors.DamagedArtifactError: a part of the examples has vanished or was changed; the message names it.
     """
     worker = worker or Worker()
-    objective.to(worker.device)
-    optimizer = make_optimizer(
-        objective,
-        lr=config.learning_rate,
-        betas=(config.adam_beta1, config.adam_beta2),
-        eps=config.adam_epsilon,
-        weight_decay=config.weight_decay,
-    )
-    first = _restore(objective, optimizer, state)
-    model = DistributedDataParallel(objective) if worker.world_size > 1 else objective
-    meter = _Meter()
-    for step in range(first, config.steps):
-        objective.train()
-        rate = learning_rate_at(
-            step, peak=config.learning_rate, warmup_steps=config.warmup_steps, total_steps=config.steps
+    if held_out.rows < worker.world_size:
+        raise ValueError(
+            f"held-out text of {held_out.rows} rows cannot be shared among {worker.world_size} workers; give more text "
+            "or take fewer workers"
         )
-        set_learning_rate(optimizer, rate)
-        rows, indices = examples.batch(step, config.batch_size, worker.rank, worker.world_size)
-        batch = objective.collate(rows, seed=config.seed, step=step, row_indices=indices).to(worker.device)
-        losses = model(batch)
-        losses["loss"].backward()
-        norm = clip_gradients(objective, config.clip_norm)
-        _check_finite(step, losses, norm)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        meter.add(batch.tokens)
-        done = step + 1
-        if done % config.log_every == 0 or done == config.steps:
-            figures = _global_means(losses, worker)
-            figures |= {"gradient_norm": float(norm), "learning_rate": rate}
-            figures |= meter.read(worker)
-            if worker.rank == 0:
-                report(done, "train", figures)
-        if done % config.evaluate_every == 0 or done == config.steps:
-            with meter.paused():
-                held = evaluate(objective, held_out, config, worker)
-            if worker.rank == 0:
-                report(done, "held_out", held)
-        if done % config.checkpoint_every == 0 or done == config.steps:
-            with meter.paused():
-                save(done, _state(objective, optimizer, done) if worker.rank == 0 else None)
+    run = _Run(objective, config, worker, state)
+    source = _step_batches(objective, examples, config, worker, run.progress)
+    with Prefetcher(source, config.prefetch_batches) as batches:
+        for batch in batches:
+            figures = run.step(batch, batches.take_waited_seconds(), report)
+            done = run.progress.step
+            if done % config.log_every == 0 or done == config.steps:
+                figures |= run.meter.read(lambda values: add_over_ranks(values, worker))
+                _on_first(worker, report, done, "train", figures)
+            if done % config.evaluate_every == 0 or done == config.steps:
+                with run.meter.paused():
+                    run.progress.held_out = evaluate(objective, held_out, config, worker)
+                _on_first(worker, report, done, "held_out", run.progress.held_out)
+            if done % config.checkpoint_every == 0 or done == config.steps:
+                with run.meter.paused():
+                    save(done, run.state(), run.progress.held_out)
 
 
 @torch.no_grad()
 def evaluate(objective: Any, held_out: ExampleStream, config: TrainingConfig, worker: Worker) -> dict[str, float]:
     """Figures on held-out text, the same examples, masks and samples at every evaluation.
 
-    The batch is the training batch, or all of the held-out text where there is less of it.
+    The batch is the training batch, or all of the held-out text where there is less of it; batches end where the text
+    does.
     """
     objective.eval()
-    size = min(config.batch_size, held_out.rows)
-    batches = max(1, min(config.held_out_batches, held_out.rows // size))
     sums: dict[str, float] = {}
-    for number in range(batches):
-        rows, indices = held_out.batch(number, size, worker.rank, worker.world_size)
+    position = 0
+    for number in range(config.held_out_batches):
+        batch = read_global_batch(
+            held_out, position, size=config.batch_size, tokens=config.batch_tokens, whole_stream=True
+        )
+        if number > 0 and batch.next_position > held_out.rows:
+            break
+        position = batch.next_position
         # A seed of its own keeps these masks apart from the masks of training step `number`.
-        batch = objective.collate(rows, seed=config.seed + 1, step=number, row_indices=indices)
-        for name, value in objective.metrics(batch.to(worker.device)).items():
-            sums[name] = sums.get(name, 0.0) + value
+        shared = _Shared.of(objective, batch.rows, config, worker, seed=config.seed + 1, step=number)
+        micro_batches = [one.to(worker.device) for one in shared.micro_batches]
+        for one, share in zip(micro_batches, _survey(objective, micro_batches, shared.cut, config), strict=True):
+            with _autocast(config, worker.device):
+                found = objective.metrics(one) if share is None else objective.metrics(one, share)
+            for name, value in found.items():
+                sums[name] = sums.get(name, 0.0) + float(value)
     return objective.rates(add_over_ranks(sums, worker))
-
-
-def save_state(state: Mapping[str, Any], folder: Path) -> None:
-    """Write a checkpoint into a folder."""
-    torch.save(dict(state), folder / CHECKPOINT_FILE)
-
-
-def load_state(folder: Path) -> dict[str, Any]:
-    """Read a checkpoint; only tensors and plain values are admitted.
-
-    Raises:
-        ValueError: the file is damaged or is no checkpoint of ours.
-    """
-    path = folder / CHECKPOINT_FILE
-    try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
-        return {key: state[key] for key in ("step", "model", "optimizer")}
-    except Exception as error:
-        raise ValueError(f"{path} is not a readable checkpoint: {error}. Delete it to start over.") from error
-
-
-def _state(objective: nn.Module, optimizer: torch.optim.Optimizer, step: int) -> dict[str, Any]:
-    return {"step": step, "model": objective.state_dict(), "optimizer": optimizer.state_dict()}
-
-
-def _restore(objective: nn.Module, optimizer: torch.optim.Optimizer, state: Mapping[str, Any] | None) -> int:
-    if state is None:
-        return 0
-    objective.load_state_dict(state["model"])
-    optimizer.load_state_dict(state["optimizer"])
-    return int(state["step"])
-
-
-def _global_means(losses: Mapping[str, Tensor], worker: Worker) -> dict[str, float]:
-    """Each worker's term is its share times the number of workers, so the mean over workers is the term."""
-    sums = add_over_ranks({name: float(value.detach()) for name, value in losses.items()}, worker)
-    return {name: sums[name] / worker.world_size for name in losses}
 
 
 def add_over_ranks(figures: Mapping[str, float], worker: Worker) -> dict[str, float]:
@@ -228,40 +137,151 @@ def add_over_ranks(figures: Mapping[str, float], worker: Worker) -> dict[str, fl
     return dict(zip(figures, global_sum(values).tolist(), strict=True))
 
 
-def _check_finite(step: int, losses: Mapping[str, Tensor], norm: Tensor) -> None:
-    values = {name: float(value.detach()) for name, value in losses.items()}
-    if math.isfinite(float(norm)) and math.isfinite(values["loss"]):
-        return
-    terms = ", ".join(f"{name} {value:.4g}" for name, value in values.items())
-    raise FloatingPointError(
-        f"step {step + 1}: the loss or its gradient is not finite ({terms}, gradient norm {float(norm):.4g}). "
-        "The last checkpoint is intact; lower training.learning_rate or change training.seed."
-    )
+class _Shared(NamedTuple):
+    """What one worker computes of a global batch."""
+
+    micro_batches: list[Any]
+    cut: bool
+    """Whether any worker's share is cut into several micro-batches: then every worker's is treated so."""
+
+    @classmethod
+    def of(
+        cls, objective: Any, rows: Sequence[Any], config: TrainingConfig, worker: Worker, *, seed: int, step: int
+    ) -> _Shared:
+        lengths = [len(row.input_ids) for row in rows]
+        shares = share_out(lengths, worker.world_size, config.micro_batch_size)
+        if config.parallel == "fsdp2" and len({len(share) for share in shares}) > 1:
+            raise ValueError(
+                f"{len(rows)} rows in micro-batches of {config.micro_batch_size} give {worker.world_size} workers "
+                "unequal numbers of them, which fsdp2 cannot share; make training.batch_size a multiple of the "
+                "workers, or raise training.micro_batch_size"
+            )
+        micro_batches = [
+            objective.collate([rows[index] for index in share], seed=seed, step=step, row_indices=share)
+            for share in shares[worker.rank]
+        ]
+        return cls(micro_batches, max(len(share) for share in shares) > 1)
 
 
-class _Meter:
-    """Tokens a second over all workers, every view counted, evaluation and saving left out."""
+class _StepBatch(NamedTuple):
+    """Everything the background prepares for a step."""
 
-    def __init__(self) -> None:
-        self._reset()
+    shared: _Shared
+    next_position: int
 
-    def add(self, tokens: int) -> None:
-        self._tokens += tokens
 
-    def read(self, worker: Worker) -> dict[str, float]:
-        """Figures since the last reading."""
-        tokens = add_over_ranks({"tokens": float(self._tokens)}, worker)["tokens"]
-        seconds = time.perf_counter() - self._started
-        self._reset()
-        return {"tokens_per_second": tokens / seconds}
+def _step_batches(
+    objective: Any, examples: ExampleStream, config: TrainingConfig, worker: Worker, progress: Progress
+) -> Iterator[_StepBatch]:
+    """The batches of all steps still to do, masked and packed, on the CPU."""
+    if worker.device.type == "cuda":
+        torch.cuda.set_device(worker.device)  # of the background thread, which would pin memory for the first GPU
+    position = progress.position
+    for step in range(progress.step, config.steps):
+        batch = read_global_batch(
+            examples,
+            position,
+            size=config.batch_size,
+            tokens=config.batch_tokens,
+            longest=config.longest_row(step),
+        )
+        position = batch.next_position
+        shared = _Shared.of(objective, batch.rows, config, worker, seed=config.seed, step=step)
+        if worker.device.type == "cuda":
+            shared = shared._replace(micro_batches=[one.pin_memory() for one in shared.micro_batches])
+        yield _StepBatch(shared, position)
 
-    @contextlib.contextmanager
-    def paused(self) -> Iterator[None]:
-        """Do not count the time spent in the block."""
-        began = time.perf_counter()
-        yield
-        self._started += time.perf_counter() - began
 
-    def _reset(self) -> None:
-        self._tokens = 0
-        self._started = time.perf_counter()
+class _Run:
+    """A model, its optimiser, and how far they are."""
+
+    def __init__(self, objective: Any, config: TrainingConfig, worker: Worker, state: Mapping[str, Any] | None) -> None:
+        self._objective, self._config, self._worker = objective.to(worker.device), config, worker
+        self._model = parallelise(objective, config.parallel, worker.device)
+        self._optimizer = make_optimizer(
+            objective,
+            lr=config.learning_rate,
+            betas=(config.adam_beta1, config.adam_beta2),
+            eps=config.adam_epsilon,
+            weight_decay=config.weight_decay,
+        )
+        self._guard = SpikeGuard(config.spike_factor, config.max_skipped)
+        self.progress = restore(objective, self._optimizer, state)
+        if self.progress.skipped is not None:
+            self._guard.resume(self.progress.skipped)
+        self.meter = Meter(worker.device, config.precision)
+
+    def step(self, batch: _StepBatch, waited_seconds: float, report: Report) -> dict[str, float]:
+        """Take the next step, or skip it where its loss or gradient is bad; returns its figures."""
+        config, step = self._config, self.progress.step
+        self._objective.train()
+        rate = learning_rate_at(
+            step, peak=config.learning_rate, warmup_steps=config.warmup_steps, total_steps=config.steps
+        )
+        set_learning_rate(self._optimizer, rate)
+        micro_batches = [one.to(self._worker.device) for one in batch.shared.micro_batches]
+        values = self._accumulate(micro_batches, batch.shared.cut)
+        norm = clip_gradients(self._objective, config.clip_norm)
+        means = _global_means(values | {"gradient_norm": norm}, self._worker)
+        norm_value = means.pop("gradient_norm")
+        figures = self._objective.step_figures(means) | {"gradient_norm": norm_value, "learning_rate": rate}
+        objection = self._guard.objection(figures["loss"], norm_value)
+        self.progress.step, self.progress.position = step + 1, batch.next_position
+        if objection is None:
+            self._optimizer.step()
+        else:
+            _on_first(self._worker, report, step + 1, "skipped", figures)
+            self._guard.skip(step + 1, objection, figures)
+        self._optimizer.zero_grad(set_to_none=True)
+        self._count(micro_batches, waited_seconds)
+        return figures | {"skipped_steps": float(len(self._guard.skipped))}
+
+    def state(self) -> dict[str, Any] | None:
+        """The run's state for its checkpoint; None on all workers but the first. Every worker must call it."""
+        self.progress.skipped = self._guard.state()
+        return snapshot(self._objective, self._optimizer, self.progress, keep=self._worker.rank == 0)
+
+    def _accumulate(self, micro_batches: Sequence[Any], cut: bool) -> dict[str, Tensor]:
+        """Gradients of the global batch's loss; its values, this worker's share of them."""
+        added: dict[str, Tensor] = {}
+        shares = _survey(self._objective, micro_batches, cut, self._config)
+        for number, (batch, share) in enumerate(zip(micro_batches, shares, strict=True), start=1):
+            with without_averaging(self._model, number < len(micro_batches)):
+                with _autocast(self._config, self._worker.device):
+                    values = self._model(batch) if share is None else self._model(batch, share)
+                values["loss"].backward()
+            for name, value in values.items():
+                added[name] = added[name] + value.detach() if name in added else value.detach()
+        return added
+
+    def _count(self, micro_batches: Sequence[Any], waited_seconds: float) -> None:
+        self.meter.add(
+            tokens=sum(batch.tokens for batch in micro_batches),
+            sequences=sum(batch.sequences for batch in micro_batches),
+            flops=sum(self._objective.flops(batch) for batch in micro_batches),
+            waited_seconds=waited_seconds,
+        )
+
+
+def _survey(objective: Any, micro_batches: Sequence[Any], cut: bool, config: TrainingConfig) -> Sequence[Any]:
+    """What each micro-batch has to know of the others; None where the batch is not cut."""
+    if not cut:
+        return [None] * len(micro_batches)
+    # A context of its own: autocast remembers weights that were cast without a graph, for as long as it lasts.
+    with _autocast(config, micro_batches[0].input_ids.device):
+        return objective.survey(micro_batches)
+
+
+def _autocast(config: TrainingConfig, device: torch.device) -> torch.autocast:
+    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=config.precision == "bf16")
+
+
+def _global_means(values: Mapping[str, Tensor], worker: Worker) -> dict[str, float]:
+    """Each worker's value is its share times the number of workers, so the mean over workers is the global batch's."""
+    own = torch.stack([value.detach().double() for value in values.values()])
+    return dict(zip(values, (global_sum(own) / worker.world_size).tolist(), strict=True))
+
+
+def _on_first(worker: Worker, report: Report, step: int, split: str, figures: Mapping[str, float]) -> None:
+    if worker.rank == 0:
+        report(step, split, figures)

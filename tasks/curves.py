@@ -15,9 +15,9 @@ def draw_curves(entries: Sequence[Mapping[str, Any]], path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    losses = _series(entries, "train")
-    accuracies = {n: s for n, s in _series(entries, "held_out").items() if n.endswith("accuracy")}
-    chances = {n: s[-1][1] for n, s in _series(entries, "held_out").items() if n.endswith(CHANCE)}
+    losses = series_of(entries, "train")
+    accuracies = {n: s for n, s in series_of(entries, "held_out").items() if n.endswith("accuracy")}
+    chances = {n: s[-1][1] for n, s in series_of(entries, "held_out").items() if n.endswith(CHANCE)}
     terms = [term for term in LOSS_TERMS if term in losses]
     figure = Figure(figsize=(3.2 * (len(terms) + 1.4), 3.4), layout="constrained")
     FigureCanvasAgg(figure)
@@ -38,7 +38,8 @@ def draw_curves(entries: Sequence[Mapping[str, Any]], path: Path) -> None:
     figure.savefig(path, dpi=110)
 
 
-def _series(entries: Sequence[Mapping[str, Any]], split: str) -> dict[str, list[tuple[int, float]]]:
+def series_of(entries: Sequence[Mapping[str, Any]], split: str) -> dict[str, list[tuple[int, float]]]:
+    """Each figure of a split as (step, value) in the order of the entries."""
     series: dict[str, list[tuple[int, float]]] = {}
     for entry in entries:
         if entry["split"] == split:

@@ -106,7 +106,7 @@ def embed_graph(inputs: Mapping[str, Artifact], params: EmbedParams, out: Output
     save_split(split, run.path("split.npz"))
     cluster = params.cluster
     with _followed(run, params.transe_epochs + params.epochs, out):
-        if cluster.workers > 1:
+        if cluster.most_workers > 1:
             _train_on_ray(run, cluster)
         else:
             gpu = torch.cuda.is_available() if cluster.gpu is None else cluster.gpu
@@ -220,7 +220,7 @@ def _epoch(state: Mapping[str, Any] | None) -> int:
 
 def _train_on_ray(run: EmbeddingRun, cluster: Cluster) -> None:
     """One process a worker; one that dies is replaced, and all go on from the last checkpoint."""
-    start_ray(cluster.workers, Settings.from_environment().ray_address)
+    start_ray(cluster.most_workers, Settings.from_environment().ray_address)
     from ray.train import FailureConfig, RunConfig, ScalingConfig
     from ray.train.torch import TorchConfig, TorchTrainer
 
@@ -231,7 +231,7 @@ def _train_on_ray(run: EmbeddingRun, cluster: Cluster) -> None:
             train_loop_config=run.model_dump(),
             torch_config=TorchConfig(backend="nccl" if gpu else "gloo"),
             scaling_config=ScalingConfig(
-                num_workers=cluster.workers,
+                num_workers=cluster.most_workers,
                 use_gpu=gpu,
                 resources_per_worker={"CPU": 1} | ({"GPU": 1} if gpu else {}),
             ),

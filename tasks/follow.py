@@ -22,6 +22,8 @@ class RunFollower:
         self._on_progress = on_progress
         self._filesystem, self._path = fsspec.core.url_to_fs(spec.metrics_path)
         self._offset = 0
+        self._first: tuple[float, int] | None = None
+        self._last = 0
 
     def until(self, finished: Callable[[], bool]) -> None:
         """Look every second until `finished()`, and once more."""
@@ -34,7 +36,19 @@ class RunFollower:
         """Report the last training entry, if there is a new one."""
         entries = [entry for entry in self._new_entries() if entry["split"] == "train"]
         if entries:
-            self._on_progress("train", entries[-1]["step"], self._spec.config.steps, _note(entries[-1]["figures"]))
+            step = entries[-1]["step"]
+            notes = [*self._time_left(step), _note(entries[-1]["figures"])]
+            self._on_progress("train", step, self._spec.config.steps, ", ".join(notes))
+
+    def _time_left(self, step: int) -> list[str]:
+        """From the steps that were taken since the first look that saw one, or since the run went back."""
+        now = time.monotonic()
+        went_back, self._last = step < self._last, step
+        if self._first is None or went_back:
+            self._first = (now, step)
+            return []
+        began, first = self._first
+        return [f"{duration((now - began) / (step - first) * (self._spec.config.steps - step))} left"]
 
     def _new_entries(self) -> list[dict]:
         try:
@@ -47,6 +61,18 @@ class RunFollower:
         complete = data[: data.rfind(b"\n") + 1]
         self._offset += len(complete)
         return [json.loads(line) for line in complete.splitlines()]
+
+
+def duration(seconds: float) -> str:
+    """A time span as a person says it: `50 s`, `12 min`, `3 h 05 min`, `6 d 4 h`."""
+    minutes, hours, days = round(seconds / 60), round(seconds // 3600), round(seconds // 86_400)
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if minutes < 60:
+        return f"{minutes} min"
+    if hours < 24:
+        return f"{minutes // 60} h {minutes % 60:02d} min"
+    return f"{days} d {hours % 24} h"
 
 
 def _note(figures: dict[str, float]) -> str:

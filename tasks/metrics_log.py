@@ -1,4 +1,6 @@
-"""The curve of a run as it grows: one JSON line a report, on any filesystem, cut back when a run resumes."""
+"""The curve of a run as it grows: one JSON line a report, on any filesystem, cut back when a run resumes; and the same
+as TensorBoard events where they are asked for.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +29,24 @@ class MetricsLog:
         """Append one report."""
         with self._filesystem.open(self._path, "ab") as file:
             file.write(_line({"step": step, "split": split, "figures": dict(figures)}))
+
+
+class TensorBoardLog:
+    """The same reports as TensorBoard events in `<storage>/tensorboard`, a local or mounted folder."""
+
+    FOLDER = "tensorboard"
+
+    def __init__(self, storage: str, resumed_step: int) -> None:
+        from tensorboardX import SummaryWriter
+
+        # What a killed run wrote of later steps, TensorBoard hides.
+        self._writer = SummaryWriter(logdir=f"{storage}/{self.FOLDER}", purge_step=resumed_step + 1)
+
+    def __call__(self, step: int, split: str, figures: Mapping[str, float]) -> None:
+        """Append one report."""
+        for name, value in figures.items():
+            self._writer.add_scalar(f"{split}/{name}", value, step)
+        self._writer.flush()
 
 
 def read_metrics(path: str) -> list[dict[str, Any]]:

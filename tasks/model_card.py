@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from infra.artifacts import Artifact, ArtifactStore
 from tasks.run_spec import RunSpec
@@ -17,11 +18,30 @@ TEMPLATED = (
 )
 
 
+@dataclass(frozen=True)
+class TrainingRecord:
+    """What a card says about a training: how far it came, how long it took where that is known, how well it did."""
+
+    step: int
+    code_version: str
+    figures: Mapping[str, float]
+    seconds: float | None = None
+    curves: bool = False
+    """Whether `curves.png` lies beside the card."""
+
+    @classmethod
+    def of(cls, checkpoint: Artifact) -> TrainingRecord:
+        """That of a finished run, a `train` artifact."""
+        manifest = checkpoint.manifest
+        figures = held_out_figures(checkpoint)
+        return cls(manifest.counters["steps"], manifest.code_version, figures, manifest.wall_seconds, curves=True)
+
+
 def write_model_card(
     name: str,
     licence: str | None,
     spec: RunSpec,
-    checkpoint: Artifact,
+    record: TrainingRecord,
     examples: Artifact,
     store: ArtifactStore,
 ) -> str:
@@ -33,8 +53,8 @@ def write_model_card(
     sections = [
         ["---", *front, "---", f"# {name}", "", *_what(spec)],
         ["## Data", "", TEMPLATED if templated else "Text given by the user.", "", *_stage_table(stages)],
-        ["## Training", "", *_settings(spec, checkpoint)],
-        ["## Held-out text", "", *_results(checkpoint), "", "![curves](curves.png)"],
+        ["## Training", "", *_settings(spec, record)],
+        ["## Held-out text", "", *_results(record.figures), *(["", "![curves](curves.png)"] if record.curves else [])],
         ["## Limits", "", *_limits(templated)],
     ]
     return "\n\n".join("\n".join(lines) for lines in sections) + "\n"
@@ -79,12 +99,14 @@ def _stage_table(stages: list[Artifact]) -> list[str]:
     return rows
 
 
-def _settings(spec: RunSpec, checkpoint: Artifact) -> list[str]:
-    hours = checkpoint.manifest.wall_seconds / 3600
-    device = f"{spec.workers} × {'GPU' if spec.gpu else f'{spec.cpus_per_worker} CPU cores'}"
+def _settings(spec: RunSpec, record: TrainingRecord) -> list[str]:
+    device = "GPU" if spec.gpu else "CPU" if spec.cpus_per_worker is None else f"{spec.cpus_per_worker} CPU cores"
+    workers = spec.workers if isinstance(spec.workers, int) else f"{spec.fewest_workers} to {spec.most_workers}"
+    part = "" if record.step == spec.config.steps else f" of {spec.config.steps:,}, an intermediate state,"
+    took = "" if record.seconds is None else f" in {record.seconds / 3600:.2f} hours"
     return [
-        f"{spec.config.steps:,} steps of {spec.config.batch_size} sequences on {device} in {hours:.2f} hours, "
-        f"with version {checkpoint.manifest.code_version}.",
+        f"{record.step:,} steps{part} of {spec.batch} on {workers} × {device}{took}, "
+        f"with version {record.code_version}.",
         "",
         "```json",
         json.dumps({"model": spec.model, "training": spec.training}, indent=1),
@@ -92,8 +114,9 @@ def _settings(spec: RunSpec, checkpoint: Artifact) -> list[str]:
     ]
 
 
-def _results(checkpoint: Artifact) -> list[str]:
-    figures = held_out_figures(checkpoint)
+def _results(figures: Mapping[str, float]) -> list[str]:
+    if not figures:
+        return ["Not evaluated yet."]
     rows = ["| figure | value | chance |", "|---|---|---|"]
     for name in sorted(figures):
         if not name.endswith(CHANCE):

@@ -114,11 +114,17 @@ class _ProgressArtifact(StageProgress):
         share = 100.0 * done / total if total else 100.0
         if self._artifact is None:
             self._artifact = create_progress_artifact(
-                progress=share, key=_key(name, "progress"), description=f"Share of {name} that is done"
+                progress=share, key=_key(name, "progress"), description=_progress_text(name, done, total, note)
             )
         elif done == total or time.monotonic() - self._updated > SECONDS_BETWEEN_UPDATES:
-            update_progress_artifact(artifact_id=self._artifact, progress=share)
+            update_progress_artifact(
+                artifact_id=self._artifact, progress=share, description=_progress_text(name, done, total, note)
+            )
             self._updated = time.monotonic()
+
+
+def _progress_text(name: str, done: int, total: int, note: str) -> str:
+    return f"{name}: {done:,} of {total:,}{note and ', '}{note}"
 
 
 def _show_pictures(artifact: Artifact) -> None:

@@ -120,7 +120,9 @@ def mcnemar(first_right: np.ndarray, second_right: np.ndarray) -> float:
 
 
 def _difference(value: Callable[[np.ndarray], np.ndarray], first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    return np.asarray(value(first)) - np.asarray(value(second))
+    one, other = np.asarray(value(first)), np.asarray(value(second))
+    same = one == other  # two infinite scores differ by nothing
+    return np.subtract(one, other, out=np.zeros_like(one), where=~same)
 
 
 def _middle(values: np.ndarray, level: float) -> tuple[float, float]:

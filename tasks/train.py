@@ -1,8 +1,9 @@
 """Stage `train`: encoded examples in, a trained checkpoint and its curves out.
 
-The stage writes `run.json`, starts the training driver as a child process with a Ray of its own, follows the
-run's metrics, and keeps the last checkpoint. Checkpoints of an unfinished run lie in the build's scratch
-folder under the run's fingerprint: a killed flow, started again, goes on where the last checkpoint was made.
+The stage writes `run.json`, has the training driver do the run, follows its metrics, and keeps the last checkpoint
+and the best. The driver is a child process with a Ray of its own; with `RAY_ADDRESS` the address of a cluster's job
+endpoint (http…), it is a job there. Checkpoints of an unfinished run lie in the build's scratch folder under the run's
+fingerprint: a killed flow, started again, goes on where the last checkpoint was made.
 
 Time grows with steps × batch size × length; memory with the model and one global batch shared out over the
 workers, never with the corpus.
@@ -10,10 +11,7 @@ workers, never with the corpus.
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
+import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,16 +24,17 @@ from pydantic import Field
 
 from infra.artifacts import Artifact
 from infra.errors import UserError
-from infra.settings import REPOSITORY, available_cores
+from infra.settings import Settings, is_job_endpoint
 from infra.stage import Output, StageParams, stage
 from models import objectives
-from models.training import CHECKPOINT_FILE, training_config
+from models.training import training_config
+from tasks.checkpoints import FOLDER, Checkpoints
 from tasks.curves import draw_curves
-from tasks.follow import RunFollower
-from tasks.metrics_log import read_metrics
+from tasks.curves_page import curves_page
+from tasks.driver_child import run_child
+from tasks.driver_job import run_job
+from tasks.metrics_log import TensorBoardLog, read_metrics
 from tasks.run_spec import Cluster, RunSpec
-
-LOG_LINES_SHOWN = 30
 
 
 class TrainParams(StageParams):
@@ -47,14 +46,25 @@ class TrainParams(StageParams):
     cluster: Cluster = Field(default_factory=Cluster, exclude=True)
 
 
-@stage(name="train", version=1, params=TrainParams, tables=("metrics",), unit="step")
-def train(inputs: Mapping[str, Artifact], params: TrainParams, out: Output) -> None:
-    """Train `params.objective` on `inputs["examples"]`; `inputs["vocabulary"]` sets the vocabulary size."""
+@stage(name="train", version=2, params=TrainParams, tables=("metrics",), unit="step")
+def train(inputs: Mapping[str, Any], params: TrainParams, out: Output) -> None:
+    """Train `params.objective` on `inputs["examples"]`; `inputs["vocabulary"]` sets the vocabulary size.
+
+    `inputs["init"]`, a `ModelFolder`, is the BERT or ELECTRA to go on from, where there is one.
+
+    Raises:
+        UserError: this cannot be trained, or not there; the message says why and what to do.
+    """
     spec = resolve_run(inputs, params, out)
-    run_file = _run_folder(spec) / "run.json"
-    run_file.write_text(spec.model_dump_json(indent=1), encoding="utf-8")
-    _run_driver(spec, run_file, out)
-    _keep_result(spec, run_file, out)
+    check_examples(spec, inputs["examples"])
+    spec.write()
+    log = _log_folder(spec) / "driver.log"
+    address = Settings.from_environment().ray_address
+    if address is not None and is_job_endpoint(address):
+        run_job(spec, address, log, out.on_progress)
+    else:
+        run_child(spec, log, out.on_progress)
+    _keep_result(spec, out)
 
 
 def check_training(params: TrainParams, vocabulary_size: int) -> None:
@@ -71,12 +81,34 @@ def check_training(params: TrainParams, vocabulary_size: int) -> None:
         raise UserError(f"This model cannot be trained: {error}") from error
 
 
-def resolve_run(inputs: Mapping[str, Artifact], params: TrainParams, out: Output) -> RunSpec:
-    """The run with nothing left open: sizes from the inputs, workers and threads from this machine."""
+def check_examples(spec: RunSpec, examples: Artifact) -> None:
+    """Tell what every worker would stumble over, before one is started.
+
+    The number of parts does not matter: workers share rows. Raises `UserError`.
+    """
+    rows, held_out, batch = examples.rows("examples"), examples.rows("held_out"), spec.config.batch_size
+    if batch is None:  # so many tokens, whatever number of rows that is
+        batch = rows
+    if batch > rows:
+        raise UserError(
+            f"training.batch_size is {batch}, but there are only {rows} examples, and a batch must not hold one twice. "
+            "Give more text or reduce training.batch_size."
+        )
+    for what, count in (("sequences in a batch", batch), ("held-out examples", held_out)):
+        if spec.most_workers > count:
+            raise UserError(
+                f"cluster.workers is {spec.most_workers}, more than there are {what} ({count}): some would have "
+                "nothing to do. Reduce cluster.workers, or raise training.batch_size or encode.held_out_share."
+            )
+
+
+def resolve_run(inputs: Mapping[str, Any], params: TrainParams, out: Output) -> RunSpec:
+    """The run: sizes from the inputs; cores and GPUs from this machine, or left to the cluster where one trains."""
     examples, vocabulary = inputs["examples"], inputs["vocabulary"]
     check_training(params, vocabulary.rows())
     cluster = params.cluster
-    workers = cluster.workers
+    if cluster.tensorboard and not out.build.store.is_local:
+        raise UserError("cluster.tensorboard needs YIWEN_HOME on a local or mounted disk: it appends to files.")
     return RunSpec(
         name=out.build.place.fingerprint,
         store=out.build.store.root,
@@ -85,60 +117,46 @@ def resolve_run(inputs: Mapping[str, Artifact], params: TrainParams, out: Output
         objective=params.objective,
         model={**params.model, "vocab_size": vocabulary.rows()},
         training=params.training,
-        workers=workers,
-        cpus_per_worker=cluster.cpus_per_worker or max(1, available_cores() // workers),
-        gpu=torch.cuda.is_available() if cluster.gpu is None else cluster.gpu,
-        max_failures=cluster.max_failures,
+        workers=cluster.workers,
+        cpus_per_worker=cluster.cpus_per_worker,
+        gpu=cluster.gpu,
+        init_from=str(inputs["init"].path) if "init" in inputs else None,
+        cluster=cluster,
     )
 
 
-def _run_folder(spec: RunSpec) -> Path:
-    """Where `run.json` and the driver's log lie: with the checkpoints where those are local."""
+def _log_folder(spec: RunSpec) -> Path:
+    """Where the driver's log lies: with the checkpoints where those are local."""
     filesystem, path = fsspec.core.url_to_fs(spec.storage)
     local = isinstance(filesystem, LocalFileSystem)
     return Path(path) if local else Path(tempfile.mkdtemp(prefix="yiwen-run-"))
 
 
-def _run_driver(spec: RunSpec, run_file: Path, out: Output) -> None:
-    """Run the driver as a child that cannot outlive us, and follow it."""
-    log = run_file.with_name("driver.log")
-    with log.open("wb") as output:
-        child = subprocess.Popen(
-            [sys.executable, "-m", "tasks.driver", str(run_file), "--quiet"],
-            cwd=REPOSITORY,
-            stdin=subprocess.PIPE,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-        )
-        try:
-            RunFollower(spec, out.on_progress).until(lambda: child.poll() is not None)
-        finally:
-            child.kill()
-            child.wait()
-    if child.returncode != 0:
-        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_LINES_SHOWN:]
-        raise RuntimeError(
-            f"Training stopped with exit code {child.returncode}; run again to go on from the last checkpoint. "
-            f"The last lines of {log}:\n" + "\n".join(lines)
-        )
-
-
-def _keep_result(spec: RunSpec, run_file: Path, out: Output) -> None:
+def _keep_result(spec: RunSpec, out: Output) -> None:
+    """The last checkpoint, the best ones beside it, the metrics, the curves, and what the run was."""
+    result = spec.result()
+    assert result is not None, "the driver has just said so"
     entries = read_metrics(spec.metrics_path)
     with out.part() as part:
         part.write("metrics", [row for entry in entries for row in _rows(entry)])
-    with fsspec.open(spec.result_path, "rb") as file:
-        checkpoint = json.loads(file.read())["checkpoint"]
+    checkpoints = Checkpoints(spec.storage, spec.name)
+    last = checkpoints.at(spec.config.steps)
+    best = checkpoints.best(spec.cluster.keep_best, spec.cluster.best_by)
+    ran = spec.model_copy(update=result.model_dump())
     with tempfile.TemporaryDirectory(prefix="yiwen-result-") as name:
         folder = Path(name)
-        filesystem, path = fsspec.core.url_to_fs(f"{checkpoint}/{CHECKPOINT_FILE}")
-        filesystem.get_file(path, str(folder / CHECKPOINT_FILE))
-        (folder / "run.json").write_bytes(run_file.read_bytes())
+        checkpoints.copy(last, folder)
+        for record in best:
+            if record.step != last.step:
+                checkpoints.copy(record, folder / FOLDER / f"step-{record.step:09d}")
+        (folder / "run.json").write_text(ran.model_dump_json(indent=1), encoding="utf-8")
         draw_curves(entries, folder / "curves.png")
+        (folder / "report.html").write_text(curves_page(ran, entries), encoding="utf-8")
+        if spec.cluster.tensorboard:
+            shutil.copytree(Path(spec.storage, TensorBoardLog.FOLDER), folder / TensorBoardLog.FOLDER)
         out.build.add_folder(folder)
     out.count("steps", spec.config.steps)
-    out.count("workers", spec.workers)
+    out.count("workers", result.workers)
 
 
 def _rows(entry: Mapping[str, Any]) -> list[dict[str, Any]]:

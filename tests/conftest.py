@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 
 from infra.artifacts import ArtifactStore
 from infra.settings import REPOSITORY
+from tests.live_elasticsearch import LiveServer, NoServerError
 
 # Time is no matter of the tests: on a busy machine any example may be slow. CI draws the same examples every time, so
 # that a change is judged by what it changes; every other run draws new ones.
@@ -32,6 +33,18 @@ def shared_data() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip("the real data of ../shared/data is not on this machine")
     return SHARED_DATA
+
+
+@pytest.fixture(scope="session")
+def elasticsearch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    """A real Elasticsearch server; who kills it starts it again."""
+    server = LiveServer(tmp_path_factory.mktemp("elasticsearch"))
+    try:
+        server.start()
+    except NoServerError as error:
+        pytest.skip(f"no Elasticsearch server can run here: {error}")
+    yield server
+    server.stop()
 
 
 @pytest.fixture(autouse=True, scope="session")

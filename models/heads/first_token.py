@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from models.dropout import dropout, dropout_add
+from models.dropout import draw_mask, dropout, dropout_add
 from models.encoder import Encoder, EncoderLayer
 from models.layout import Layout
 from models.linear import linear
@@ -41,9 +41,10 @@ def _first_of_layer(layer: EncoderLayer, x_TD: Tensor, layout: Layout, noise: Se
     alone = Layout.from_lengths([1] * len(layout.lengths))
     first_SD = x_TD[layout.firsts]
     mixed_SD = layer.attention_output(_attend_first(layer, first_SD, x_TD, layout, noise))
-    first_SD = layer.attention_norm(dropout_add(mixed_SD, first_SD, hidden_rate, alone, noise))
+    masks = [draw_mask(first_SD, hidden_rate, alone, noise) for _ in range(2)]
+    first_SD = layer.attention_norm(dropout_add(mixed_SD, first_SD, hidden_rate, masks[0]))
     ffn_SD = layer.output(F.gelu(layer.intermediate(first_SD)))
-    return layer.output_norm(dropout_add(ffn_SD, first_SD, hidden_rate, alone, noise))
+    return layer.output_norm(dropout_add(ffn_SD, first_SD, hidden_rate, masks[1]))
 
 
 def _attend_first(
@@ -60,7 +61,8 @@ def _attend_first(
     scores_TH = (query_SHC[owner_T] * key_THC).sum(2).float() * query_SHC.shape[2] ** -0.5
     weights_TH = _segment_softmax(scores_TH, owner_T, sequences)
     if layer.training:
-        weights_TH = dropout(weights_TH, layer.config.attention_dropout, layout, noise)
+        rate = layer.config.attention_dropout
+        weights_TH = dropout(weights_TH, rate, draw_mask(weights_TH, rate, layout, noise))
     mixed_THC = weights_TH[:, :, None] * value_THC  # float32, as are the sums
     out_SHC = mixed_THC.new_zeros(query_SHC.shape).index_add(0, owner_T, mixed_THC)
     return out_SHC.flatten(1).to(value_THC.dtype)

@@ -20,7 +20,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from models.dropout import dropout
+from models.dropout import draw_mask, dropout
 from models.encoder import Encoder, initialise
 from models.heads.batch import TaskBatch, check_sequence, pack
 from models.heads.examples import HeadExample
@@ -167,7 +167,8 @@ class TaskModel(nn.Module, ABC):
         if not self.training:
             return x_ND
         site = self.encoder.config.num_layers + 1  # the encoder's own sites are 0 to num_layers
-        return dropout(x_ND, self.dropout, layout, noise.fork(site) if noise else None)
+        mask_ND = draw_mask(x_ND, self.dropout, layout, noise.fork(site) if noise else None)
+        return dropout(x_ND, self.dropout, mask_ND)
 
 
 def check_num_labels(num_labels: Any, name: str, least: int = 2) -> int:

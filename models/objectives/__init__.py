@@ -1,12 +1,13 @@
 """The pre-training objectives, by name.
 
 An objective is an `nn.Module` with `collate(rows, seed=…, step=…, row_indices=…) -> batch`, `forward(batch) ->
-{"loss": …, "<term>": …}`, `metrics(batch) -> sums`, `rates(sums) -> rates`, and, for export, `encoder_state_dict()`
-and `encoder_config()`. Adding one is a file here and a line in `_OBJECTIVES` (models/README.md walks through it).
+{"loss": …, "<term>": …}`, `metrics(batch) -> sums`, `rates(sums) -> rates`, what micro-batches need (`survey`), what
+the curves and checkpoints need (`step_figures`, `flops`, `identity`), and, for export, `encoder_state_dict()` and
+`encoder_config()`. Adding one is a file here and a line in `_OBJECTIVES` (models/README.md walks through it).
 """
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from typing import Any, Protocol
 
@@ -20,9 +21,23 @@ class Objective(Protocol):
     """What the trainer and the export ask of an objective."""
 
     def collate(self, rows: Any, *, seed: int, step: int, row_indices: Any = None) -> Any:
-        """A batch of these rows, with `.to(device)`."""
+        """A batch of these rows, with `.to(device)`, `.pin_memory()`, `.tokens` and `.sequences`."""
 
-    def metrics(self, batch: Any) -> dict[str, Tensor]:
+    def survey(self, batches: Any) -> Sequence[Any]:
+        """Of each of this rank's micro-batches of one global batch, what it must know of the others: `forward` and
+        `metrics` take it as their second argument.
+        """
+
+    def step_figures(self, values: Mapping[str, float]) -> dict[str, float]:
+        """`forward`'s values of the global batch, "loss" among them, as the curves show them."""
+
+    def flops(self, batch: Any) -> float:
+        """Floating-point operations that a training step on this batch needs."""
+
+    def identity(self) -> dict[str, Any]:
+        """Plain values that decide the weights and losses; a checkpoint goes on only where they are the same."""
+
+    def metrics(self, batch: Any, share: Any = None) -> dict[str, Tensor]:
         """Sums and counts over a held-out batch; they add up over batches."""
 
     def rates(self, added: Mapping[str, float | Tensor]) -> dict[str, float]:

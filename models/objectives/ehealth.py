@@ -8,13 +8,18 @@ the original out of 1 + k candidates. CSP (Eq. 7): a view's [CLS] finds the othe
 the batch. The generator may propose any token, special ones too, as p_G has it. Both views run through both
 networks as one batch of 2B sequences. Where the paper is silent we follow section 6 of the design.
 
+A global batch that does not fit in memory is cut into micro-batches. `survey` passes over all of them without a graph
+and finds what none of them knows alone: by how many replaced tokens MTS is divided, and what CSP, which compares the
+views of the whole global batch, says about each view (gradient caching, models/objectives/contrast.py). `forward` of
+each micro-batch with its `Share` then adds up to the losses and gradients of the uncut batch.
+
 Shape legend: B rows, S = 2B sequences, T tokens laid end to end, M selected tokens, R replaced ones among them, D
-hidden size, E embedding size, K = 1 + k candidates, G sequences on all ranks.
+hidden size, E embedding size, K = 1 + k candidates.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -24,14 +29,17 @@ from torch import Tensor, nn
 
 from models.batch import MaskedBatch, collate_masked
 from models.convert import electra_config, to_transformers
-from models.distributed import gather_with_gradient, global_sum, world
+from models.distributed import global_sum, world
 from models.encoder import Encoder, EncoderConfig, initialise
 from models.linear import Linear
 from models.lm_head import HeadOutput, LanguageModelHead
+from models.objectives.contrast import Contrast, compare_views, compare_views_of
 from models.objectives.ehealth_config import EHealthConfig
 from models.randomness import SequenceNoise, Stream, seed_device
 
 VIEWS = 2
+SPEED_ONLY = frozenset({"checkpoint_activations", "compile_layers"})
+"""Settings that change speed and memory alone: a run may go on with others."""
 
 
 class ReplacedTokenHead(nn.Module):
@@ -58,9 +66,18 @@ class _Pass:
     rtd_labels_T: Tensor | None
     mts_scores_RK: Tensor | None
     """The original is candidate 0."""
-    csp_logits_SG: Tensor | None
-    """Cosine / temperature; -inf for a view with itself."""
-    csp_partners_S: Tensor | None
+    unit_SD: Tensor | None
+    """Each view's [CLS], of length 1: what CSP compares."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a micro-batch has to know of the global batch that it is cut from."""
+
+    totals: Mapping[str, float]
+    """By how many tokens or views of the global batch each term is divided."""
+    contrast: Contrast | None
+    """CSP of this micro-batch's views among all views; None where CSP is off or compares within the micro-batch."""
 
 
 class EHealth(nn.Module):
@@ -106,22 +123,19 @@ class EHealth(nn.Module):
             probability=self.config.mask_probability,
         )
 
-    def forward(self, batch: MaskedBatch) -> dict[str, Tensor]:
-        """{"loss", "mlm", "rtd", "mts", "csp"}: scalars, each term before its weight; only "loss" has a gradient.
+    def forward(self, batch: MaskedBatch, share: Share | None = None) -> dict[str, Tensor]:
+        """{"loss", "mlm", "rtd", "mts", "csp"}: scalars, each term before its weight; only "loss" has a gradient. And
+        counts, which `step_figures` reads.
 
-        Terms are means over the global batch, scaled so that their mean over ranks is the value for the joint batch
-        (models/distributed.py).
+        `share` None: the batch is all that this rank has of the global batch. Otherwise it is a micro-batch, and the
+        values of a rank's micro-batches add up to that rank's. Terms are means over the global batch, and everything is
+        scaled so that its mean over ranks is the value for the joint batch (models/distributed.py).
         """
         result = self._run(batch)
-        sums = _loss_sums(result)
-        counts = {"mlm": len(batch.original), "rtd": batch.layout.total, "csp": len(batch.rows)}
-        values = torch.tensor(
-            [counts.get(name, 0) for name in sums], dtype=torch.float64, device=batch.input_ids.device
-        )
-        if "mts" in sums:
-            values[list(sums).index("mts")] = result.replaced_M.sum()
-        totals = global_sum(values).clamp(min=1.0).float()
-        means = {name: value * world().size / totals[i] for i, (name, value) in enumerate(sums.items())}
+        contrast = self._contrast(result, share)
+        sums = _loss_sums(result, contrast)
+        totals = share.totals if share else self._totals([batch], [result.replaced_M])
+        means = {name: value * (world().size / totals[name]) for name, value in sums.items()}
         weights = {
             "mlm": 1.0,
             "rtd": self.config.rtd_weight,
@@ -129,18 +143,79 @@ class EHealth(nn.Module):
             "csp": self.config.csp_weight,
         }
         loss = torch.stack([means[name] * weights[name] for name in means]).sum()
-        return {"loss": loss} | {name: value.detach() for name, value in means.items()}
+        counts = {name: value * world().size for name, value in _counts(batch, result).items()}
+        return {"loss": loss} | {name: value.detach() for name, value in means.items()} | counts
+
+    def step_figures(self, values: Mapping[str, float]) -> dict[str, float]:
+        """What the curves show of a step: the losses among `forward`'s values, added over micro-batches and averaged
+        over ranks, and rates in place of the counts. `rtd_recall` and `rtd_precision` are those of `rates`; NaN where
+        there are none.
+        """
+        losses = {name: values[name] for name in ("loss", "mlm", "rtd", "mts", "csp") if name in values}
+        figures = losses | {"replaced_rate": _ratio(values["replaced"], values["tokens"])}
+        if "rtd" in losses:
+            figures["rtd_recall"] = _ratio(values["rtd_true_positives"], values["replaced"])
+            figures["rtd_precision"] = _ratio(values["rtd_true_positives"], values["rtd_found"])
+        if "mts" in losses:
+            figures["mts_accuracy"] = _ratio(values["mts_correct"], values["replaced"])
+        return figures
 
     @torch.no_grad()
-    def metrics(self, batch: MaskedBatch) -> dict[str, Tensor]:
+    def survey(self, batches: Sequence[MaskedBatch]) -> list[Share]:
+        """A first pass over this rank's micro-batches of one global batch: the `Share` of each. All ranks must call it.
+
+        Costs one forward pass without a graph; of the generator alone where CSP is off or compares within micro-batches
+        only; none where MTS is off as well. Memory is that of one micro-batch without a graph, and the (S, D) [CLS]
+        vectors of all.
+        """
+        replaced, units = [], []
+        for batch in batches if self._compares_all_views or self.config.mts_weight else ():
+            result = self._run(batch, self._compares_all_views)
+            replaced.append(result.replaced_M)
+            units.append(result.unit_SD)
+        totals = self._totals(batches, replaced)
+        contrasts: Sequence[Contrast | None] = [None] * len(batches)
+        if self._compares_all_views:
+            kept = [unit_SD for unit_SD in units if unit_SD is not None]
+            contrasts = compare_views_of(kept, self.config.csp_temperature, gradient=self.training)
+        return [Share(totals, contrast) for contrast in contrasts]
+
+    def flops(self, batch: MaskedBatch) -> float:
+        """Floating-point operations that a training step on this batch needs, forward and backward; work done twice to
+        save memory is not counted.
+
+        6 a matrix weight and token for the dense layers of both networks, 12 x layers x width x length^2 a sequence for
+        attention (2 products, each 2 length^2 width, times 3 for forward and backward), the tied table and the
+        generator's dense layer at selected tokens, the detector's dense layer at all tokens.
+        """
+        tokens = batch.layout.total
+        squares = float(np.square(np.asarray(batch.layout.lengths, dtype=np.float64)).sum())
+        total = 0.0
+        for encoder in (self.config.generator, self.config.discriminator):
+            width, embedding = encoder.hidden_size, encoder.embedding_width
+            weights = encoder.num_layers * (4 * width * width + 2 * width * encoder.intermediate_size)
+            weights += embedding * width if embedding != width else 0
+            total += 6.0 * weights * tokens + 12.0 * encoder.num_layers * width * squares
+        head = self.config.discriminator.embedding_width * (self.config.vocab_size + self.config.generator.hidden_size)
+        detector = self.config.hidden_size**2 if self.config.rtd_weight else 0
+        return total + 6.0 * (len(batch.original) * head + tokens * detector)
+
+    def identity(self) -> dict[str, Any]:
+        """What decides this objective's weights and losses, as plain values: a checkpoint carries it."""
+        settings = {name: value for name, value in asdict(self.config).items() if name not in SPEED_ONLY}
+        return {"objective": "ehealth"} | settings
+
+    @torch.no_grad()
+    def metrics(self, batch: MaskedBatch, share: Share | None = None) -> dict[str, Tensor]:
         """Sums and counts (float64 scalars) over this rank's rows of a held-out batch, to be added over batches and
         ranks and read by `rates`.
 
-        Call it in eval mode, on every rank alike (CSP compares across ranks). The samples depend on (seed, step,
-        row) only.
+        Call it in eval mode, on every rank alike (CSP compares across ranks), or with the `Share` of a micro-batch.
+        The samples depend on (seed, step, row) only.
         """
         result = self._run(batch, count_correct=True)
-        sums: dict[str, Any] = {f"{name}_loss_sum": value for name, value in _loss_sums(result).items()}
+        contrast = self._contrast(result, share)
+        sums: dict[str, Any] = {f"{name}_loss_sum": value for name, value in _loss_sums(result, contrast).items()}
         sums |= {
             "tokens": batch.layout.total,
             "selected": len(batch.original),
@@ -158,12 +233,11 @@ class EHealth(nn.Module):
             sums["rtd_suspected_replaced"] = (suspected_T & result.rtd_labels_T).sum()
             sums["rtd_suspected_untouched"] = (suspected_T & ~result.rtd_labels_T).sum()
         if result.mts_scores_RK is not None:
-            scores = result.mts_scores_RK
-            sums["mts_correct"] = (scores[:, :1] > scores[:, 1:]).all(1).sum()  # a tie is no answer
-        if result.csp_logits_SG is not None and result.csp_partners_S is not None:
+            sums["mts_correct"] = _mts_correct(result.mts_scores_RK)
+        if contrast is not None:
             sums["csp_views"] = len(batch.rows)
-            sums["csp_correct"] = (result.csp_logits_SG.argmax(1) == result.csp_partners_S).sum()
-            sums["csp_chance_sum"] = len(batch.rows) / (result.csp_logits_SG.shape[1] - 1)
+            sums["csp_correct"] = contrast.correct_S.sum()
+            sums["csp_chance_sum"] = len(batch.rows) / contrast.candidates
         return {name: torch.as_tensor(value, dtype=torch.float64) for name, value in sums.items()}
 
     def rates(self, added: Mapping[str, float | Tensor]) -> dict[str, float]:
@@ -217,20 +291,45 @@ class EHealth(nn.Module):
         """Keyword arguments of transformers' `ElectraConfig` for `encoder_state_dict`."""
         return electra_config(self.config.discriminator)
 
-    def _run(self, batch: MaskedBatch, count_correct: bool = False) -> _Pass:
+    @property
+    def _compares_all_views(self) -> bool:
+        return bool(self.config.csp_weight) and self.config.csp_across_micro_batches
+
+    def _totals(self, batches: Sequence[MaskedBatch], replaced: Sequence[Tensor]) -> dict[str, float]:
+        """What each term is divided by: counts over these batches of all ranks, at least 1."""
+        counts = {
+            "mlm": sum(len(batch.original) for batch in batches),
+            "rtd": sum(batch.layout.total for batch in batches),
+            "mts": sum(int(replaced_M.sum()) for replaced_M in replaced),
+            "csp": sum(len(batch.rows) for batch in batches),
+        }
+        totals = global_sum(torch.tensor(list(counts.values()), dtype=torch.float64))
+        return dict(zip(counts, totals.clamp(min=1.0).tolist(), strict=True))
+
+    def _contrast(self, result: _Pass, share: Share | None) -> Contrast | None:
+        """CSP of a pass (Eq. 7); for a micro-batch with the gradient that the survey found."""
+        if result.unit_SD is None:
+            return None
+        if share is not None and share.contrast is not None:
+            return share.contrast.attached_to(result.unit_SD)
+        return compare_views(
+            result.unit_SD, self.config.csp_temperature, across_ranks=self.config.csp_across_micro_batches
+        )
+
+    def _run(self, batch: MaskedBatch, discriminate: bool = True, count_correct: bool = False) -> _Pass:
         noise = _StepNoise(batch, self.training)
         generator = self._generate(batch, noise, count_correct)
         replaced_M = generator.sample != batch.original
-        if not (self.config.rtd_weight or self.config.mts_weight or self.config.csp_weight):
-            return _Pass(generator, replaced_M, None, None, None, None, None)
+        if not (discriminate and (self.config.rtd_weight or self.config.mts_weight or self.config.csp_weight)):
+            return _Pass(generator, replaced_M, None, None, None, None)
         corrupted_T = batch.input_ids.index_copy(0, batch.selected, generator.sample)
         hidden_TD = self.discriminator(corrupted_T, batch.layout, noise=noise.dropout(Stream.DISCRIMINATOR_DROPOUT))
         rtd_logits_T, rtd_labels_T = self._detect(hidden_TD, batch, replaced_M)
         mts_scores_RK = (
             self._score(hidden_TD, batch, generator.negatives, replaced_M) if self.config.mts_weight else None
         )
-        csp_logits_SG, csp_partners_S = self._compare(hidden_TD, batch)
-        return _Pass(generator, replaced_M, rtd_logits_T, rtd_labels_T, mts_scores_RK, csp_logits_SG, csp_partners_S)
+        unit_SD = self._unit(hidden_TD, batch) if self.config.csp_weight else None
+        return _Pass(generator, replaced_M, rtd_logits_T, rtd_labels_T, mts_scores_RK, unit_SD)
 
     def _generate(self, batch: MaskedBatch, noise: "_StepNoise", count_correct: bool) -> HeadOutput:
         """MLM, the sample at each selected position, and the negatives (Eq. 1-2)."""
@@ -256,25 +355,18 @@ class EHealth(nn.Module):
         if self.mts_dense is not None:
             hidden_RE = self.mts_dense(hidden_RE)
         table = self.discriminator.embeddings.word
-        return torch.bmm(table(candidates_RK).float(), hidden_RE.float()[:, :, None])[:, :, 0]
+        with torch.autocast(hidden_RE.device.type, enabled=False):  # scores are float32's
+            return torch.bmm(table(candidates_RK).float(), hidden_RE.float()[:, :, None])[:, :, 0]
 
-    def _compare(self, hidden_TD: Tensor, batch: MaskedBatch) -> tuple[Tensor | None, Tensor | None]:
-        """Each view here against all views on all ranks: logits (S, G) and the partner's index (S,) (Eq. 7)."""
-        if not self.config.csp_weight:
-            return None, None
+    def _unit(self, hidden_TD: Tensor, batch: MaskedBatch) -> Tensor:
+        """Each view's [CLS] divided by its length, float32 (S, D) (Eq. 7)."""
         first_SD = hidden_TD.index_select(0, batch.layout.firsts)
         if self.csp_dense is not None:
             first_SD = self.csp_dense(first_SD)
-        unit_SD = F.normalize(first_SD.float(), dim=1)
-        unit_GD, start = gather_with_gradient(unit_SD)
-        own_S = start + torch.arange(len(unit_SD), device=unit_SD.device)
-        logits_SG = (unit_SD @ unit_GD.t()) / self.config.csp_temperature
-        # A row's views stand next to each other, and every rank holds an even number: 0 with 1, 2 with 3, ...
-        partners_S = own_S ^ 1
-        return logits_SG.scatter(1, own_S[:, None], -torch.inf), partners_S
+        return F.normalize(first_SD.float(), dim=1)
 
 
-def _loss_sums(result: _Pass) -> dict[str, Tensor]:
+def _loss_sums(result: _Pass, contrast: Contrast | None) -> dict[str, Tensor]:
     """The terms that are on, each summed over what this rank holds."""
     sums = {"mlm": result.generator.loss_sum}
     if result.rtd_logits_T is not None and result.rtd_labels_T is not None:
@@ -283,19 +375,39 @@ def _loss_sums(result: _Pass) -> dict[str, Tensor]:
     if result.mts_scores_RK is not None:
         original_R = torch.zeros(len(result.mts_scores_RK), dtype=torch.int64, device=result.mts_scores_RK.device)
         sums["mts"] = F.cross_entropy(result.mts_scores_RK, original_R, reduction="sum")
-    if result.csp_logits_SG is not None and result.csp_partners_S is not None:
-        sums["csp"] = F.cross_entropy(result.csp_logits_SG, result.csp_partners_S, reduction="sum")
+    if contrast is not None:
+        sums["csp"] = contrast.loss_sum
     return sums
 
 
+@torch.no_grad()
+def _counts(batch: MaskedBatch, result: _Pass) -> dict[str, Tensor]:
+    """What a training step tells at no cost besides its losses: float32 scalars that add over micro-batches."""
+    counts = {"tokens": torch.tensor(batch.layout.total), "replaced": result.replaced_M.sum()}
+    if result.rtd_logits_T is not None and result.rtd_labels_T is not None:
+        found_T = result.rtd_logits_T > 0
+        counts["rtd_found"] = found_T.sum()
+        counts["rtd_true_positives"] = (found_T & result.rtd_labels_T).sum()
+    if result.mts_scores_RK is not None:
+        counts["mts_correct"] = _mts_correct(result.mts_scores_RK)
+    return {name: count.to(result.replaced_M.device, torch.float32) for name, count in counts.items()}
+
+
+def _mts_correct(scores_RK: Tensor) -> Tensor:
+    """Positions where the original, candidate 0, has the highest score; a tie is no answer."""
+    return (scores_RK[:, :1] > scores_RK[:, 1:]).all(1).sum()
+
+
 class _StepNoise:
-    """The randomness of one pass: streams a sequence on the CPU, one generator a rank on an accelerator."""
+    """The randomness of one pass: streams a sequence on the CPU, one generator a batch on an accelerator. A second
+    pass over the same batch draws the same.
+    """
 
     def __init__(self, batch: MaskedBatch, training: bool) -> None:
         self.batch, self.training = batch, training
         device = batch.input_ids.device
         self.device_generator = (
-            seed_device(device, batch.seed, batch.step, world().rank) if device.type == "cuda" else None
+            seed_device(device, batch.seed, batch.step, int(batch.rows[0])) if device.type == "cuda" else None
         )
 
     def dropout(self, stream: Stream) -> SequenceNoise | None:

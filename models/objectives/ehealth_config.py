@@ -43,6 +43,18 @@ class EHealthConfig:
     csp_temperature: float = 0.07
     csp_projection: bool = False
     """A dense layer on [CLS] before Eq. 7."""
+    vocab_multiple: int = 1
+    """Fill the word table up to a multiple of this inside; 64 suits matrix units. See `EncoderConfig`."""
+    checkpoint_activations: bool = False
+    """Compute activations again in the backward pass in place of keeping them. See `EncoderConfig`."""
+    compile_layers: bool = False
+    """Let torch.compile fuse parts of the layers. See `EncoderConfig`."""
+    csp_across_micro_batches: bool = True
+    """Whether Eq. 7 compares the views of the whole global batch, over all workers and micro-batches, as the paper does
+    (a batch cut into micro-batches then costs a second forward pass: gradient caching). False: a view is compared with
+    those of its own micro-batch on its own worker only: cheaper, another loss than the paper's, with fewer candidates,
+    and one that depends on the number of workers and on training.micro_batch_size.
+    """
 
     def __post_init__(self) -> None:
         self._check_generator()
@@ -107,4 +119,7 @@ class EHealthConfig:
             attention_dropout=self.attention_dropout,
             layer_norm_eps=self.layer_norm_eps,
             initializer_range=self.initializer_range,
+            vocab_multiple=self.vocab_multiple,
+            checkpoint_activations=self.checkpoint_activations,
+            compile_layers=self.compile_layers,
         )

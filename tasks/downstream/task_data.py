@@ -39,9 +39,8 @@ def load_task_data(spec: TaskSpec, folder: str | Path, limit: int | None = None)
         limit: the most records of each split, evenly spaced over the file; candidates of one question stay together.
 
     Raises:
-        UserError: a file is missing or not of the task's form, or the task is one of term normalisation.
+        UserError: a file is missing or not of the task's form.
     """
-    check_kind(spec)
     splits = available_splits(spec, folder)
     found = {split: read_split(spec, folder, split) for split in ("train", "dev")}
     if "test" in splits:

@@ -21,7 +21,22 @@ from flows.__main__ import main, merge_parameters
 from flows.catalogue import PREFECT_YAML, find, load_catalogue
 from infra.errors import UserError
 
-EXPECTED = {"corpus/refresh", "vocabulary/build", "pretrain/ehealth", "pretrain/ehealth-tiny"}
+EXPECTED = {
+    "corpus/refresh",
+    "vocabulary/build",
+    "pretrain/ehealth",
+    "pretrain/ehealth-tiny",
+    "ablate/ehealth",
+    "ablate/ehealth-tiny",
+    "pretrain/ehealth-small",
+    "pretrain/ehealth-large",
+    "knowledge/fuse",
+    "entities/mine",
+    "finetune/cblue",
+    "finetune/cmeee",
+    "normalise/index",
+    "normalise/chip-cdn",
+}
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from infra.errors import UserError
-from infra.settings import PRIVACY_DEFAULTS, REPOSITORY, Settings, available_cores
+from infra.settings import LOCAL_RAY_DEFAULTS, PRIVACY_DEFAULTS, REPOSITORY, Settings, available_cores
 
 VARIABLES = ("YIWEN_HOME", "YIWEN_WORKERS", "RAY_ADDRESS")
 
@@ -66,9 +66,27 @@ def test_a_set_value_is_left_alone() -> None:
     assert _python(code, HF_HUB_OFFLINE="0") == "0"
 
 
+@pytest.mark.parametrize(
+    ("environment", "mode"),
+    [
+        ({}, "token"),
+        ({"RAY_ADDRESS": "http://head:8265"}, "disabled"),
+        ({"RAY_ADDRESS": "https://head", "RAY_AUTH_TOKEN": "secret"}, "token"),
+        ({"RAY_ADDRESS": "http://head:8265", "RAY_AUTH_TOKEN_PATH": "token.txt"}, "token"),
+        ({"RAY_ADDRESS": "http://head:8265", "RAY_AUTH_TOKEN": "secret", "RAY_AUTH_MODE": "disabled"}, "disabled"),
+        ({"RAY_ADDRESS": "head:6379"}, "None"),
+    ],
+)
+def test_a_token_is_shown_to_a_job_endpoint_where_there_is_one(environment: dict[str, str], mode: str) -> None:
+    code = "import os, infra; print(os.environ.get('RAY_AUTH_MODE'))"
+    unset = {name: "" for name in ("RAY_ADDRESS", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")}
+    assert _python(code, **{**unset, **environment}) == mode
+
+
 def _python(code: str, **environment: str) -> str:
     """What a fresh interpreter without our variables prints."""
-    bare = {name: value for name, value in os.environ.items() if name not in PRIVACY_DEFAULTS}
+    ours = PRIVACY_DEFAULTS | LOCAL_RAY_DEFAULTS
+    bare = {name: value for name, value in os.environ.items() if name not in ours}
     command = [sys.executable, "-c", code]
     given = bare | {"PYTHONPATH": str(REPOSITORY)} | environment
     return subprocess.run(command, env=given, capture_output=True, text=True, check=True).stdout.strip()

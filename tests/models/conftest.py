@@ -28,18 +28,19 @@ def tiny() -> dict[str, Any]:
     return dict(TINY)
 
 
+def random_rows(lengths: Sequence[int], vocab_size: int = 300, seed: int = 0) -> Rows:
+    """Rows of random ordinary tokens: [CLS], words of one to four tokens, [SEP]."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for length in lengths:
+        ids = np.concatenate([[2], rng.integers(5, vocab_size, length - 2), [3]])
+        starts = 1 + np.cumsum(rng.integers(1, 5, length))
+        starts = np.concatenate([[1], starts[starts < length - 1]]) if length > 2 else np.array([], int)
+        rows.append({"input_ids": ids.astype(np.int32), "word_starts": starts.astype(np.int32)})
+    return rows
+
+
 @pytest.fixture
 def make_rows() -> Callable[..., Rows]:
-    """Builds rows of random ordinary tokens: [CLS], words of one to four tokens, [SEP]."""
-
-    def build(lengths: Sequence[int], vocab_size: int = 300, seed: int = 0) -> Rows:
-        rng = np.random.default_rng(seed)
-        rows = []
-        for length in lengths:
-            ids = np.concatenate([[2], rng.integers(5, vocab_size, length - 2), [3]])
-            starts = 1 + np.cumsum(rng.integers(1, 5, length))
-            starts = np.concatenate([[1], starts[starts < length - 1]]) if length > 2 else np.array([], int)
-            rows.append({"input_ids": ids.astype(np.int32), "word_starts": starts.astype(np.int32)})
-        return rows
-
-    return build
+    """`random_rows`."""
+    return random_rows

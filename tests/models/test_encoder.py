@@ -5,9 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import torch._dynamo.testing
 from torch import Tensor, nn
 from transformers import BertConfig, BertModel, ElectraConfig, ElectraModel
 
+from models import encoder as encoder_module
 from models.convert import electra_config, load_from_transformers, to_transformers
 from models.encoder import Embeddings, Encoder, EncoderConfig, count_parameters, parameters_without_decay
 from models.layout import Layout
@@ -49,9 +51,15 @@ def padded(parts: list[Tensor]) -> tuple[Tensor, Tensor]:
 
 @pytest.mark.parametrize(
     ("kind", "embedding_size", "implementation"),
-    [("electra", 32, "sdpa"), ("electra", 12, "eager"), ("electra", 48, "sdpa"), ("bert", 32, "eager")],
+    [
+        ("electra", 32, "sdpa"),
+        ("electra", 12, "eager"),
+        ("electra", 48, "sdpa"),
+        ("bert", 32, "eager"),
+        ("bert", 32, "sdpa"),
+    ],
 )
-@pytest.mark.parametrize("lengths", [[7, 7, 12, 30], [1, 40], [9]])
+@pytest.mark.parametrize("lengths", [[7, 7, 12, 30], [1, 40], [9], [1], [40, 3, 3, 3, 40]])
 def test_outputs_and_gradients_equal_transformers(
     kind: str, embedding_size: int, implementation: str, lengths: list[int]
 ) -> None:
@@ -154,6 +162,7 @@ def test_weights_without_decay_are_biases_and_norms() -> None:
         ({"num_layers": 1.5}, "num_layers must be a positive integer"),
         ({"embedding_size": -3}, "embedding_size must be a positive integer or None"),
         ({"hidden_dropout": 1.0}, r"hidden_dropout must lie in \[0, 1\)"),
+        ({"checkpoint_activations": 1}, "checkpoint_activations must be true or false, got 1"),
         ({"layer_norm_eps": 0.0}, "layer_norm_eps must be positive"),
     ],
 )
@@ -168,3 +177,72 @@ def test_bad_inputs_are_named() -> None:
         encoder(torch.zeros(41, dtype=torch.long), Layout.from_lengths([41]))
     with pytest.raises(ValueError, match="do not fill a layout of 4 tokens"):
         encoder(torch.zeros(3, dtype=torch.long), Layout.from_lengths([4]))
+
+
+def trained_once(encoder: Encoder, lengths: list[int], autocast: bool = False) -> list[Tensor]:
+    """Hidden states and gradients of one pass with dropout; keyed noise."""
+    torch.manual_seed(1)
+    ids, layout = torch.randint(0, 97, (sum(lengths),)), Layout.from_lengths(lengths)
+    noise = SequenceNoise.for_step(1, 2, Stream.DISCRIMINATOR_DROPOUT, np.arange(len(lengths)), np.zeros(len(lengths)))
+    encoder.zero_grad()
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
+        out = encoder.train()(ids, layout, noise=noise)
+    (out * torch.randn_like(out)).sum().backward()
+    return [out.detach(), *(p.grad for p in encoder.parameters() if p.grad is not None)]
+
+
+def same_encoders(**changes: Any) -> tuple[Encoder, Encoder]:
+    """An encoder and one with the same weights and `changes`."""
+    torch.manual_seed(0)
+    plain, changed = (Encoder(EncoderConfig(**SIZES | given)) for given in ({}, changes))
+    changed.load_state_dict(plain.state_dict())
+    return plain, changed
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+def test_checkpointed_activations_change_no_bit(autocast: bool) -> None:
+    """Dropout is on: what is computed again draws the same masks."""
+    kept, again = same_encoders(checkpoint_activations=True)
+    for expected, found in zip(
+        trained_once(kept, [7, 9], autocast), trained_once(again, [7, 9], autocast), strict=True
+    ):
+        assert torch.equal(expected, found)
+
+
+def test_checkpointed_activations_are_not_kept() -> None:
+    """What autograd holds between the passes, in bytes: less than half, and little more than each layer's input."""
+
+    def held(encoder: Encoder) -> int:
+        storages: dict[int, int] = {}
+
+        def pack(tensor: Tensor) -> Tensor:
+            storages[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+            return tensor
+
+        own = {p.untyped_storage().data_ptr() for p in encoder.parameters()}
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            out = encoder.train()(torch.arange(80) % 97, Layout.from_lengths([40, 40]))
+        assert out.requires_grad
+        return sum(size for address, size in storages.items() if address not in own)
+
+    kept, again = same_encoders(checkpoint_activations=True)
+    inputs = 80 * 32 * 4 * 3
+    assert held(again) < held(kept) / 2
+    assert held(again) < 2 * inputs  # the embeddings' own activations come on top
+
+
+def test_one_graph_without_breaks_serves_all_lengths_and_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`fullgraph` refuses a break; the counter sees each compilation. Values and gradients are the plain layer's."""
+    counter = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
+    torch._dynamo.reset()
+    compiled = torch.compile(encoder_module._after_attention, fullgraph=True, backend=counter)
+    monkeypatch.setattr(encoder_module, "_compiled_after_attention", lambda: compiled)
+    plain, fused = same_encoders(compile_layers=True)
+    for lengths in ([7, 9], [5], [3, 3, 30], [40, 2]):
+        for expected, found in zip(trained_once(plain, lengths), trained_once(fused, lengths), strict=True):
+            torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+    assert counter.frame_count == 1
+    with torch.no_grad():
+        ids, layout = torch.arange(12), Layout.from_lengths([12])
+        torch.testing.assert_close(fused.eval()(ids, layout), plain.eval()(ids, layout), rtol=1e-5, atol=1e-5)
+    torch._dynamo.reset()

@@ -52,3 +52,24 @@ def test_no_position_is_no_loss() -> None:
     out = head(hidden, table, original, uniforms)
     out.loss_sum.backward()
     assert out.loss_sum == 0 and out.negatives.shape == (0, 5) and not table.grad.any()
+
+
+def test_without_a_graph_no_gradient_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first pass over micro-batches, and evaluation, look at losses and samples alone."""
+
+    def refuse(*arguments: object) -> None:
+        raise AssertionError("a gradient was computed")
+
+    monkeypatch.setattr(lm_head, "_add_gradients", refuse)
+    torch.manual_seed(0)
+    head, width = LanguageModelHead(CONFIG), CONFIG.embedding_width
+    table, uniforms = (
+        torch.nn.Parameter(torch.randn(CONFIG.vocab_size, width)),
+        torch.rand(4, 3, 2, dtype=torch.float64),
+    )
+    given = (torch.randn(4, CONFIG.hidden_size), table, torch.arange(4), uniforms)
+    with torch.no_grad():
+        found = head(*given)
+    assert found.negatives.shape == (4, 2) and not found.loss_sum.requires_grad
+    with pytest.raises(AssertionError, match="a gradient was computed"):
+        head(*given)

@@ -90,11 +90,43 @@ def test_the_script_runs_and_writes_its_page(tmp_path: Path) -> None:
     lengths, page = tmp_path / "lengths.txt", tmp_path / "results" / "page.md"
     lengths.write_text("12\n20\n33\n")
     options = ["--preset", "tiny", "--rows", "2", "--steps", "1", "--lengths", lengths, "--output", page]
+    options += ["--precision", "bf16", "--checkpoint-activations"]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     subprocess.run([sys.executable, SCRIPT, *options], check=True, capture_output=True, env=environment)
-    assert "| ours |" in page.read_text() and "tokens/s" in page.read_text()
+    text = page.read_text()
+    assert "| ours |" in text and "tokens/s" in text and "MFU = FLOPs of a step / seconds / peak" in text
+    assert "cpu, bf16" in text and "activations computed again by ours: yes" in text
 
 
 def test_memory_is_measured_for_both_allocators(benchmark: ModuleType) -> None:
-    args = Namespace(malloc="default", device="cpu", dtype="fp32", rows=2)
+    args = Namespace(malloc="default", device="cpu", precision="fp32", rows=2)
     assert benchmark.measure_memory("ours", CONFIG, np.array([12, 20]), args) > 50e6
+
+
+def test_presets_are_those_of_the_flows(benchmark: ModuleType) -> None:
+    assert {"tiny", "small", "base", "large"} <= set(benchmark.PRESETS)
+    for name in benchmark.PRESETS:
+        with torch.device("meta"):
+            build("ehealth", benchmark.preset_model(name))
+    assert benchmark.preset_model("base")["hidden_size"] == 768
+
+
+@pytest.mark.parametrize("limit", [0, 1, 2, 3, 8, 1000])
+def test_the_largest_batch_is_found_in_few_tries(limit: int, benchmark: ModuleType) -> None:
+    tried: list[int] = []
+
+    def fits(rows: int) -> bool:
+        tried.append(rows)
+        return rows <= limit
+
+    assert benchmark.largest(fits) == limit
+    assert len(tried) == len(set(tried)) <= 2 * limit.bit_length() + 1
+
+
+def test_the_largest_batch_is_refused_on_a_cpu(
+    benchmark: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["pretrain_step.py", "--largest-batch"])
+    with pytest.raises(SystemExit):
+        benchmark.main()
+    assert "--largest-batch needs --device cuda" in capsys.readouterr().err

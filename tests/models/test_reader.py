@@ -34,9 +34,8 @@ def parts_of(sizes: list[int]) -> list[MemoryPart]:
     return [MemoryPart(int(first), rows) for first, rows in zip(starts, sizes, strict=False)]
 
 
-def numbers(stream: ExampleStream, step: int, batch: int, rank: int = 0, world: int = 1) -> dict[int, int]:
-    rows, indices = stream.batch(step, batch, rank, world)
-    return {int(index): int(row.input_ids[1]) - 5 for index, row in zip(indices, rows, strict=True)}
+def numbers(stream: ExampleStream, step: int, batch: int) -> list[int]:
+    return [int(row.input_ids[1]) - 5 for row in stream.take(step * batch, batch)]
 
 
 sizes_lists = st.lists(st.integers(0, 9), min_size=1, max_size=30).filter(lambda sizes: sum(sizes) > 0)
@@ -51,36 +50,19 @@ def test_every_epoch_holds_every_row_once(sizes: list[int], seed: int, epochs: i
         assert sorted(seen[epoch * sum(sizes) : (epoch + 1) * sum(sizes)]) == list(range(sum(sizes)))
 
 
-@settings(max_examples=60, deadline=None)
-@given(sizes=sizes_lists, world=st.integers(1, 4), step=st.integers(0, 6), data=st.data())
-def test_workers_share_the_batch_that_one_worker_has(
-    sizes: list[int], world: int, step: int, data: st.DataObject
-) -> None:
-    if sum(sizes) < world:
-        sizes = [*sizes, world]
-    batch = data.draw(st.integers(world, sum(sizes)))
-    whole = numbers(ExampleStream(parts_of(sizes), 1), step, batch)
-    shared: dict[int, int] = {}
-    for rank in range(world):
-        mine = numbers(ExampleStream(parts_of(sizes), 1), step, batch, rank, world)
-        assert not shared.keys() & mine.keys()
-        shared |= mine
-    assert shared == whole
-
-
 @settings(max_examples=40, deadline=None)
 @given(sizes=sizes_lists, step=st.integers(0, 20))
 def test_a_step_is_the_same_whether_reached_or_entered(sizes: list[int], step: int) -> None:
     batch = max(1, sum(sizes) // 3)
     reached = ExampleStream(parts_of(sizes), 3)
     for earlier in range(step):
-        reached.batch(earlier, batch)
+        reached.take(earlier * batch, batch)
     assert numbers(reached, step, batch) == numbers(ExampleStream(parts_of(sizes), 3), step, batch)
 
 
 def test_seed_and_epoch_change_the_order() -> None:
     def order(seed: int, epoch: int) -> list[int]:
-        return list(numbers(ExampleStream(parts_of([50] * 4), seed), epoch, 200).values())
+        return numbers(ExampleStream(parts_of([50] * 4), seed), epoch, 200)
 
     assert order(1, 0) != order(2, 0)
     assert order(1, 0) != order(1, 1)
@@ -89,7 +71,7 @@ def test_seed_and_epoch_change_the_order() -> None:
 
 def test_entering_late_reads_one_window_only() -> None:
     parts = parts_of([10] * (4 * WINDOW))
-    ExampleStream(parts, 0).batch(3 * WINDOW, 10)
+    ExampleStream(parts, 0).take(3 * WINDOW * 10, 10)
     assert sum(part.reads for part in parts) == WINDOW
 
 
@@ -97,6 +79,4 @@ def test_too_little_text_is_told_with_its_remedy() -> None:
     with pytest.raises(ValueError, match="no example"):
         ExampleStream(parts_of([0, 0]), 0)
     with pytest.raises(ValueError, match=r"only 5 examples.*training\.batch_size"):
-        ExampleStream(parts_of([5]), 0).batch(0, 6)
-    with pytest.raises(ValueError, match="number of workers"):
-        ExampleStream(parts_of([5]), 0).batch(0, 2, 0, 3)
+        ExampleStream(parts_of([5]), 0).take(0, 6)

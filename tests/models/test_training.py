@@ -43,24 +43,47 @@ def same_weights(left: Any, right: Any) -> bool:
     return states[0].keys() == states[1].keys() and all(torch.equal(states[0][k], states[1][k]) for k in states[0])
 
 
-@pytest.mark.parametrize("stop_at", [4, 8])
-def test_a_resumed_run_ends_with_the_same_bits(store: ArtifactStore, tmp_path: Path, stop_at: int) -> None:
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"micro_batch_size": 3, "prefetch_batches": 1},
+        {"batch_size": None, "batch_tokens": 150, "micro_batch_size": 2},
+        {"length_warmup_steps": 7, "length_warmup_tokens": 12},
+        {"precision": "bf16", "micro_batch_size": 3},
+    ],
+    ids=["whole", "micro-batches", "tokens", "length warm-up", "bf16"],
+)
+def test_a_resumed_run_ends_with_the_same_bits(store: ArtifactStore, tmp_path: Path, options: dict[str, Any]) -> None:
     examples, held_out = streams(store)
-    config = TrainingConfig(**training())
+    config = TrainingConfig(**training(**options))
     states: dict[int, dict[str, Any]] = {}
+    handed: dict[int, dict[str, float]] = {}
 
-    def keep(step: int, state: Any) -> None:
+    def keep(step: int, state: Any, figures: Any) -> None:
         folder = tmp_path / str(step)
         folder.mkdir(exist_ok=True)
         save_state(state, folder)
-        states[step] = load_state(folder)
+        states[step], handed[step] = load_state(folder), dict(figures)
 
     whole = build()
     train(whole, examples, held_out, config, save=keep)
-    resumed = build()
-    train(resumed, examples, held_out, config, state=states[stop_at])
-    assert same_weights(whole, resumed)
     assert not same_weights(whole, build())
+    for stop_at in (4, 8):
+        resumed, again = build(), {}
+        train(
+            resumed,
+            examples,
+            held_out,
+            config,
+            state=states[stop_at],
+            save=lambda step, state, figures, again=again: again.update({step: (state, dict(figures))}),
+        )
+        assert same_weights(whole, resumed)
+        assert again[12][0]["position"] == states[12]["position"]
+        assert all(again[step][1] == pytest.approx(handed[step], abs=0, nan_ok=True) for step in again)
+    assert handed[4] == {}  # before the first evaluation, at 6
+    assert handed[8] == pytest.approx(states[8]["held_out"], abs=0, nan_ok=True) and handed[8]["mlm_loss"] > 0
 
 
 CHILD = """
@@ -72,7 +95,7 @@ from tests.models.test_training import build, streams
 from tests.synthetic import training
 torch.use_deterministic_algorithms(True)
 folder, die_after = Path(sys.argv[2]), int(sys.argv[3])
-def save(step, state):
+def save(step, state, held_out):
     temporary = folder / "new"
     temporary.mkdir(exist_ok=True)
     save_state(state, temporary)
@@ -126,7 +149,7 @@ def test_loss_that_is_not_finite_stops_the_run(store: ArtifactStore) -> None:
     objective = build()
     with torch.no_grad():
         objective.generator_head.bias.fill_(np.nan)
-    with pytest.raises(FloatingPointError, match=r"step 1: .*mlm nan.*last checkpoint is intact"):
+    with pytest.raises(FloatingPointError, match=r"step 11: .*mlm nan.*11 of the last 11.*last checkpoint is intact"):
         train(objective, examples, held_out, TrainingConfig(**training()))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tasks.curves import draw_curves
-from tasks.follow import RunFollower
+from tasks.follow import RunFollower, duration
 from tasks.metrics_log import MetricsLog, read_metrics
 from tasks.run_spec import RunSpec
 from tests.synthetic import training
@@ -30,7 +30,6 @@ def spec(tmp_path: Path) -> RunSpec:
         workers=1,
         cpus_per_worker=1,
         gpu=False,
-        max_failures=0,
     )
 
 
@@ -76,6 +75,30 @@ def test_a_follower_tells_each_new_step_once_and_survives_a_resume(spec: RunSpec
     MetricsLog(spec.metrics_path, 1)(2, "train", figures(20))
     follower.look()
     assert told[-1][1] == 2
+
+
+def test_the_time_that_is_left_follows_from_the_steps_since_the_first_look(
+    spec: RunSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    follower = RunFollower(spec, lambda name, done, total, note="": told.append(note))
+    log, clock = MetricsLog(spec.metrics_path, 0), iter([100.0, 220.0, 230.0])
+    monkeypatch.setattr("tasks.follow.time.monotonic", lambda: next(clock))
+    for step in (2, 4, 3):  # the third look sees a run that went back
+        if step == 3:
+            MetricsLog(spec.metrics_path, 0)
+        log(step, "train", figures(step))
+        follower.look()
+    assert [note.split(" left")[0] for note in told[1:2]] == ["8 min"]
+    assert "left" not in told[0] and "left" not in told[2]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0.4, "0 s"), (89, "89 s"), (91, "2 min"), (3_700, "1 h 02 min"), (7_140, "1 h 59 min"), (360_000, "4 d 4 h")],
+)
+def test_time_is_told_as_a_person_does(seconds: float, said: str) -> None:
+    assert duration(seconds) == said
 
 
 def test_curves_are_drawn_from_what_there_is(tmp_path: Path) -> None:

@@ -9,12 +9,13 @@ import pytest
 import torch
 from transformers import AutoModel, AutoTokenizer
 
+from flows.__main__ import main
 from flows.pretrain import pretrain
 from infra.artifacts import ArtifactStore
 from infra.errors import UserError
 from tests.corpus import synthetic_documents, write_corpus
 
-pytestmark = [pytest.mark.ray, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.ray, pytest.mark.timeout(600)]
 
 OVERRIDES = {
     "vocabulary.size": 2000,
@@ -24,7 +25,12 @@ OVERRIDES = {
     "training.warmup_steps": 1,
     "training.batch_size": 8,
     "training.log_every": 2,
+    "training.evaluate_every": 2,
+    "training.checkpoint_every": 2,
+    "training.held_out_batches": 2,
     "model.num_layers": 1,
+    "cluster.keep_best": 2,
+    "cluster.cpus_per_worker": 1,
 }
 
 
@@ -77,6 +83,26 @@ def test_model_card_is_written_from_the_run(model: Path, home: Path) -> None:
     assert "templated" not in card  # the text was the user's
     assert "| ingest | 100 documents" in card
     assert (model / "curves.png").stat().st_size > 1000
+
+
+def test_a_checkpoint_of_a_run_can_be_exported(
+    model: Path, home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checkpoint = ArtifactStore(home).latest("train")
+    assert checkpoint is not None
+    last, other = tmp_path / "last", tmp_path / "other"
+    assert main(["export", "--run", str(checkpoint.path), "--output", str(last)]) == 0
+    assert (last / "model.safetensors").read_bytes() == (model / "model.safetensors").read_bytes()
+    assert (last / "vocab.txt").read_bytes() == (model / "vocab.txt").read_bytes()
+    kept = sorted(int(folder.name.removeprefix("step-")) for folder in (checkpoint.path / "checkpoints").iterdir())
+    assert kept and set(kept) <= {2, 4}  # one of the best two is not the last
+    assert main(["export", "--run", str(checkpoint.path), "--output", str(other), "--step", str(kept[0])]) == 0
+    assert f"{kept[0]} steps of 6, an intermediate state" in (other / "README.md").read_text(encoding="utf-8")
+    assert AutoModel.from_pretrained(other).config.vocab_size == AutoModel.from_pretrained(model).config.vocab_size
+    assert main(["export", "--run", str(checkpoint.path), "--output", str(other)]) == 2
+    assert "not empty" in capsys.readouterr().err
+    assert main(["export", "--run", str(checkpoint.path), "--output", str(tmp_path / "no"), "--step", "5"]) == 2
+    assert f"no checkpoint of step 5; there are: {', '.join(map(str, kept))}, 6" in capsys.readouterr().err
 
 
 def test_a_second_run_finds_everything_done(model: Path, home: Path, corpus: Path, environment: None) -> None:

@@ -73,6 +73,18 @@ def test_a_model_does_not_differ_from_itself() -> None:
     assert compare(metric, counts, counts) == (0.0, 0.0, 0.0, 1.0)
 
 
+def test_scores_without_bound_can_be_compared() -> None:
+    metric = METRICS["pair_score"]
+    gold, groups = [2, 1, 0] * 20, [f"q{number // 3}" for number in range(60)]
+    right = metric.tally(gold, gold, groups)
+    wrong = metric.tally(gold, [-one for one in gold], groups)
+    assert compare(metric, right, right) == (0.0, 0.0, 0.0, 1.0)
+    compared = compare(metric, right, wrong)
+    assert compared.difference == compared.high == float("inf")
+    assert compared.p_value < 0.01
+    assert bootstrap_interval(metric, right) == (float("inf"), float("inf"), float("inf"))
+
+
 def test_false_alarms_are_as_rare_as_they_should_be() -> None:
     metric = METRICS["accuracy"]
     gold = ["1"] * 100

@@ -1,0 +1,114 @@
+"""Flow `normalise`: a term list to an index of candidates, and with labelled diagnoses to a normaliser."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+from prefect import flow
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from flows.graphs import Graphs, fused, read_request
+from flows.preset import load_preset
+from infra.errors import UserError
+from kg.sources import icd10
+from tasks.downstream.catalogue import task
+from tasks.embedded_index import CandidateIndexParams, candidate_index
+from tasks.finetune_inputs import ModelFolder, TaskFiles
+from tasks.publish_terms import publish_terms
+from tasks.raw_input import RawInput
+from tasks.report_normaliser import ReportNormaliserParams, report_normaliser
+from tasks.runner import stage_runner
+from tasks.terminology import TerminologyParams, terminology
+from tasks.train_normaliser import TASK, NormaliserParams, normaliser
+
+
+class Recipe(BaseModel):
+    """The parameters of every stage; `overrides` are its dotted keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    terminology: TerminologyParams = Field(default_factory=TerminologyParams)
+    index: CandidateIndexParams = Field(default_factory=CandidateIndexParams)
+    normaliser: NormaliserParams = Field(default_factory=NormaliserParams)
+
+
+@flow(name="normalise")
+def normalise(
+    rank: bool,
+    terms: str | None = None,
+    data: str | None = None,
+    model: str | None = None,
+    graphs: Graphs | None = None,
+    synonyms: bool = True,
+    overrides: dict[str, Any] | None = None,
+) -> str:
+    """Index a term list and, to rank, train on labelled diagnoses; every stage that was done before is reused.
+
+    Where `ELASTICSEARCH_URL` names a server, the list is put there too, behind the alias `icd10`.
+
+    Args:
+        rank: train a normaliser; without, the flow ends with the index.
+        terms: the list, CSV, TSV or XLSX with a column of codes and one of names; without, ICD-10 in Chinese, which
+            infra/fetch_icd10.sh brings.
+        data: folder with the files of CHIP-CDN; labels of train and dev that the list lacks are added to it.
+        model: folder of the encoder in Hugging Face's layout.
+        graphs: knowledge graphs, as in knowledge/fuse.
+        synonyms: a code is also found by the names that the fused graph gives it.
+        overrides: dotted keys to values, such as `{"normaliser.epochs": 8}`.
+
+    Returns:
+        The folder that `python -m flows normalise --model` takes.
+    """
+    recipe = _recipe(terms, overrides)
+    given = {"list": RawInput(terms or icd10.locate())}
+    given["list"].places()
+    files, encoder = _training_inputs(rank, data, model)
+    if files is not None:
+        given["labels"] = RawInput([str(files.files[split]) for split in ("train", "dev") if split in files.files])
+    requested = read_request(graphs) if synonyms else {}
+    with stage_runner() as run:
+        named = {"graph": fused(run, load_preset("ehealth"), requested)} if requested else {}
+        listed = run(terminology, recipe.terminology, **given, **named)
+        index = run(candidate_index, recipe.index, terminology=listed)
+        publish_terms(listed, recipe.index.fields)
+        if files is None or encoder is None:
+            return str(index.path)
+        trained = run(normaliser, recipe.normaliser, model=encoder, data=files, terminology=listed, index=index)
+        run(report_normaliser, ReportNormaliserParams(), run=trained)
+    return str(trained.path)
+
+
+def _training_inputs(rank: bool, data: str | None, model: str | None) -> tuple[TaskFiles | None, ModelFolder | None]:
+    """What a ranker is trained from, checked before any work is done."""
+    if rank and model is None:
+        raise UserError("No encoder was given. Give its folder, as in --param model=FOLDER.")
+    if rank and data is None:
+        raise UserError("No data was given. Give the folder with the files of CHIP-CDN, as in --param data=FOLDER.")
+    files = TaskFiles(task(TASK), data) if data is not None else None
+    return (files, ModelFolder(model)) if rank and model is not None else (None, None)
+
+
+def _recipe(terms: str | None, overrides: dict[str, Any] | None) -> Recipe:
+    values: dict[str, Any] = {} if terms is None else {"terminology": {"format": "list"}}
+    for key, value in (overrides or {}).items():
+        *sections, name = key.split(".")
+        held = values
+        for section in sections:
+            held = held.setdefault(section, {})
+        held[name] = value
+    try:
+        return Recipe.model_validate(values)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        key = ".".join(map(str, problem["loc"]))
+        if problem["type"] != "extra_forbidden":
+            raise UserError(f"{key}: {problem['msg']} (given: {problem['input']!r})") from error
+        known = [f"{part}.{one}" for part, field in Recipe.model_fields.items() for one in _fields(field.annotation)]
+        close = difflib.get_close_matches(key, known, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
+        raise UserError(f"unknown key {key!r}; {hint}") from error
+
+
+def _fields(params: Any) -> list[str]:
+    return list(params.model_fields)

@@ -1,0 +1,103 @@
+"""The names that a knowledge graph gives the codes of a terminology: those of every entity that has the code.
+
+A code is looked for as the graph has it. Lists of a country refine ICD-10 and write its own codes with zeros behind
+(K25.9 as K25.900, D66 as D66.x00); where a list has no K25.9, its K25.900 takes the names, and a finer code of the
+graph that the list lacks (K25.903) gives its names to the code above it, as long as there is one.
+
+Cells with a code of ICD-O (M83120/3, the morphology of tumours) and cells with a range or an exception say of no single
+code that the entity has it: they are not looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import NamedTuple
+
+import polars as pl
+
+from kg.codes import codes_in
+from kg.names import normalise_names
+
+MORPHOLOGY = re.compile(r"M\d{4,5}[A-Z]?/\d", re.IGNORECASE)
+"""A code of ICD-O."""
+
+NOT_ONE_CODE = re.compile(rf"{MORPHOLOGY.pattern}|[—–~-]|除外|不包括|不含", re.IGNORECASE)
+"""A morphology, a range, or an exception."""
+
+
+class CodeNames(NamedTuple):
+    """Names by code, sorted, and how many were left out and why."""
+
+    names: Mapping[str, Sequence[str]]
+    counts: Counter[str]
+
+
+def names_by_code(
+    entities: pl.DataFrame, triples: pl.DataFrame, terms: Mapping[str, Sequence[str]], relation: str, max_codes: int
+) -> CodeNames:
+    """Names for the codes of `terms` (standard terms by code), from tables kg_entities and kg_triples.
+
+    A name that is a standard term of another code, in comparable form, belongs to that one alone. A name that more
+    than `max_codes` codes would get says too little and goes to none; one of fewer goes to each.
+
+    Args:
+        relation: the relation whose tails are codes.
+    """
+    own = dict(entities.select("entity_id", "name").iter_rows())
+    also = dict(entities.select("entity_id", "aliases").iter_rows())
+    coded = triples.filter(pl.col("relation") == relation)
+    found: dict[str, set[str]] = defaultdict(set)
+    codes = listed_codes([own[tail] for tail in coded["tail"]], terms.keys())
+    for head, stated in zip(coded["head"], codes, strict=True):
+        for code in stated:
+            found[code].update((own[head], *also[head]))
+    pairs = [(code, name) for code in sorted(found) for name in sorted(found[code])]
+    return _unambiguous(pairs, terms, max_codes)
+
+
+def listed_codes(cells: Sequence[str], codes: Set[str]) -> list[list[str]]:
+    """The codes of a list that each cell of a graph names; each once, in order."""
+    stated = codes_in(pl.Series(cells, dtype=pl.String)).to_list()
+    return [
+        []
+        if NOT_ONE_CODE.search(cell)
+        else list(dict.fromkeys(code for one in own or () if (code := _listed(one, codes))))
+        for cell, own in zip(cells, stated, strict=True)
+    ]
+
+
+def _listed(code: str, codes: Set[str]) -> str:
+    """The code as the list has it, or the one above it; empty where there is none."""
+    stem, _, rest = code.partition(".")
+    for length in range(len(rest), -1, -1):
+        above = f"{stem}.{rest[:length]}" if length else stem
+        zeros = (f"{above}{'0' * (3 - length)}",) if length else (f"{stem}.X00", f"{stem}.000")
+        for candidate in (above, *zeros):
+            if candidate in codes:
+                return candidate
+    return ""
+
+
+def _unambiguous(pairs: Iterable[tuple[str, str]], terms: Mapping[str, Sequence[str]], max_codes: int) -> CodeNames:
+    frame = pl.DataFrame(list(pairs), schema={"code": pl.String, "name": pl.String}, orient="row")
+    frame = frame.with_columns(form=normalise_names(frame["name"])).filter(pl.col("form") != "")
+    standard = pl.DataFrame(
+        [(code, term) for code, own in terms.items() for term in own],
+        schema={"code": pl.String, "term": pl.String},
+        orient="row",
+    )
+    standard = standard.select("code", form=normalise_names(standard["term"]))
+    own_terms = frame.join(standard, on=["code", "form"], how="semi")
+    foreign = frame.join(standard, on="form", how="semi").join(standard, on=["code", "form"], how="anti")
+    free = frame.join(standard, on="form", how="anti").with_columns(codes=pl.col("code").n_unique().over("form"))
+    kept = free.filter(pl.col("codes") <= max_codes).sort("code", "name")
+    counts = Counter(
+        names_already_terms=own_terms.height,
+        names_of_other_terms=foreign.height,
+        names_of_several_codes=kept.filter(pl.col("codes") > 1).height,
+        names_of_too_many_codes=free.height - kept.height,
+    )
+    names = {str(code): own["name"].to_list() for (code,), own in kept.group_by("code", maintain_order=True)}
+    return CodeNames(names, counts)

@@ -1,0 +1,214 @@
+"""Continual pre-training: start an objective from a BERT or ELECTRA that transformers saved.
+
+What is taken: the encoder, as the discriminator's; its embedding tables are the generator's too, for they are tied.
+The generator's layers, and the heads, are taken where the checkpoint holds some of the same shapes, and start afresh
+elsewhere. Rows of the word table go to the token that they stood for: a vocabulary in another order is put in order,
+one with other tokens is refused. Of a longer position table the first rows are taken; of a shorter one all, and the
+positions beyond start afresh.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from infra.errors import UserError
+from models.convert import POSITION_TABLE, WORD_TABLE, load_from_transformers, to_transformers
+from models.encoder import Encoder, EncoderConfig, fill_rows
+from models.objectives.ehealth import EHealth
+
+_PREFIXES = {"bert": "bert.", "electra": "electra."}
+_SIZES = {
+    "hidden_size": "hidden_size",
+    "num_layers": "num_hidden_layers",
+    "num_heads": "num_attention_heads",
+    "intermediate_size": "intermediate_size",
+    "type_vocab_size": "type_vocab_size",
+    "layer_norm_eps": "layer_norm_eps",
+}
+"""Our names and those of config.json."""
+_OLD_ENDINGS = {".gamma": ".weight", ".beta": ".bias"}
+"""What checkpoints of 2018 call a LayerNorm's parameters."""
+_LM_HEADS = {
+    "bert": ("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.bias"),
+    "electra": ("generator_predictions.dense", "generator_predictions.LayerNorm", "generator_lm_head.bias"),
+}
+_RTD_HEAD = ("discriminator_predictions.dense", "discriminator_predictions.dense_prediction")
+
+
+@dataclass(frozen=True)
+class Start:
+    """Which parts of an objective hold a checkpoint's weights, and which start from random ones."""
+
+    taken: tuple[str, ...]
+    fresh: tuple[str, ...]
+
+
+def initialise_from(objective: EHealth, folder: str | Path, vocabulary: Sequence[str] | None = None) -> Start:
+    """Copy the weights of a folder of `save_pretrained` (config.json; model.safetensors or pytorch_model.bin; vocab.txt
+    where there is one) into a fresh `objective`, which is left as it was where anything does not fit.
+
+    `vocabulary`: the tokens that the objective is trained with, by id. Without it, or without vocab.txt, only the
+    number of tokens is compared, and ids are taken to mean the same. Time and memory grow with the checkpoint.
+
+    Raises:
+        UserError: no such checkpoint, a damaged one, another kind of model, other sizes or another vocabulary; the
+            message names what differs, and the remedy.
+    """
+    place = Path(folder)
+    settings = _read_config(place)
+    _check_sizes(place, settings, objective.config.discriminator)
+    state = _read_weights(place)
+    prefix = _PREFIXES[settings["model_type"]]
+    encoder_state = _encoder_state(state, prefix)
+    order = _token_order(place, encoder_state, objective.config.vocab_size, vocabulary)
+    encoder_state[WORD_TABLE] = encoder_state[WORD_TABLE][order]
+    encoder_state[POSITION_TABLE] = _fit_positions(encoder_state[POSITION_TABLE], objective.discriminator)
+    try:
+        load_from_transformers(objective.discriminator, encoder_state)
+    except ValueError as error:
+        raise UserError(f"{place}: {error}. Give a checkpoint of a whole BERT or ELECTRA.") from error
+    taken = ["discriminator", *_take_generator(objective, encoder_state)]
+    for name, head, given in _heads(objective, settings["model_type"], state, order):
+        if {key: tensor.shape for key, tensor in given.items()} == {k: t.shape for k, t in head.state_dict().items()}:
+            head.load_state_dict(given)
+            taken.append(name)
+    return Start(tuple(taken), tuple(name for name, _ in objective.named_children() if name not in taken))
+
+
+def _read_config(place: Path) -> dict[str, Any]:
+    file = place / "config.json"
+    if not file.is_file():
+        raise UserError(f"{place} holds no config.json. Give a folder that transformers' save_pretrained wrote.")
+    try:
+        settings: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        kind = settings.get("model_type")
+    except (ValueError, AttributeError) as error:
+        raise UserError(f"{file} is no configuration: {error}. Fetch the checkpoint again.") from error
+    if kind not in _PREFIXES:
+        raise UserError(f"{file} describes a {kind!r} model. Pre-training goes on from 'bert' and 'electra' only.")
+    plain = {"hidden_act": "gelu", "position_embedding_type": "absolute"}
+    for name, needed in plain.items():
+        if settings.get(name, needed) != needed:
+            raise UserError(
+                f"{file}: {name} is {settings[name]!r}; the encoder here has {needed!r}. Give another model."
+            )
+    return settings
+
+
+def _check_sizes(place: Path, settings: Mapping[str, Any], config: EncoderConfig) -> None:
+    defaults = {"type_vocab_size": 2, "layer_norm_eps": 1e-12}  # transformers leaves them out of some files
+    given = {ours: settings.get(theirs, defaults.get(ours)) for ours, theirs in _SIZES.items()}
+    given["embedding_size"] = settings.get("embedding_size", given["hidden_size"])
+    if settings["model_type"] == "bert":
+        given["embedding_size"] = given["hidden_size"]
+    wanted = {name: getattr(config, name) for name in _SIZES} | {"embedding_size": config.embedding_width}
+    wrong = [f"model.{name} = {given[name]}" for name in wanted if given[name] != wanted[name]]
+    if wrong:
+        raise UserError(f"{place} has other sizes than the model to be trained. Set {', '.join(wrong)} in the preset.")
+
+
+def _read_weights(place: Path) -> dict[str, Tensor]:
+    """All weights, in float32, under the names of today."""
+    safe, old = place / "model.safetensors", place / "pytorch_model.bin"
+    file = safe if safe.is_file() else old
+    if not file.is_file():
+        raise UserError(
+            f"{place} holds neither model.safetensors nor pytorch_model.bin (weights in several files are not read)."
+        )
+    try:
+        state = load_file(file) if file == safe else torch.load(file, map_location="cpu", weights_only=True)
+        return {_renamed(name): tensor.float() for name, tensor in state.items()}
+    except Exception as error:
+        raise UserError(
+            f"{file} is damaged, or holds more than weights: {error}. Fetch the checkpoint again."
+        ) from error
+
+
+def _renamed(name: str) -> str:
+    for old, new in _OLD_ENDINGS.items():
+        if name.endswith(old):
+            return name.removesuffix(old) + new
+    return name
+
+
+def _encoder_state(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """The encoder's weights under the names of `ElectraModel` and `BertModel` themselves, heads left out."""
+    if any(name.startswith(prefix) for name in state):
+        return {name.removeprefix(prefix): tensor for name, tensor in state.items() if name.startswith(prefix)}
+    return dict(state)
+
+
+def _token_order(place: Path, state: Mapping[str, Tensor], vocab_size: int, vocabulary: Sequence[str] | None) -> Tensor:
+    """For each of our ids, the row of the checkpoint's table: int64 (V,)."""
+    if WORD_TABLE not in state or POSITION_TABLE not in state:
+        raise UserError(f"{place} holds no embedding tables. Give a checkpoint of a whole BERT or ELECTRA.")
+    rows = len(state[WORD_TABLE])
+    remedy = "Train with the checkpoint's own vocabulary: give its vocab.txt as vocabulary_file."
+    file = place / "vocab.txt"
+    if vocabulary is None or not file.is_file():
+        if rows != vocab_size:
+            raise UserError(f"{place} has {rows:,} tokens, the vocabulary in use {vocab_size:,}. {remedy}")
+        return torch.arange(rows)
+    theirs = [line.removesuffix("\r") for line in file.read_text(encoding="utf-8").removesuffix("\n").split("\n")]
+    places = {token: row for row, token in enumerate(theirs)}
+    unknown = [token for token in vocabulary if token not in places]
+    if unknown or len(theirs) != len(vocabulary):
+        known = set(vocabulary)
+        unused = [token for token in theirs if token not in known]
+        raise UserError(
+            f"{file} is another vocabulary than the one in use: {_some(unknown)} only in use, "
+            f"{_some(unused)} only in the checkpoint. {remedy}"
+        )
+    if rows < len(theirs):
+        raise UserError(
+            f"{file} names {len(theirs):,} tokens, but the weights hold {rows:,}. Fetch the checkpoint again."
+        )
+    return torch.tensor([places[token] for token in vocabulary])
+
+
+def _some(tokens: Sequence[str]) -> str:
+    """How many tokens, and the first of them."""
+    return (
+        f"{len(tokens):,} ({', '.join(map(repr, tokens[:3]))}{', …' if len(tokens) > 3 else ''})" if tokens else "none"
+    )
+
+
+def _fit_positions(table: Tensor, encoder: Encoder) -> Tensor:
+    fitted = encoder.embeddings.position.weight.detach().clone()
+    shared = min(len(fitted), len(table))
+    fitted[:shared] = table[:shared]
+    return fitted
+
+
+def _take_generator(objective: EHealth, encoder_state: Mapping[str, Tensor]) -> list[str]:
+    """The encoder's layers for the generator as well, where it is as wide."""
+    wanted = to_transformers(objective.generator)
+    if any(name not in encoder_state or encoder_state[name].shape != wanted[name].shape for name in wanted):
+        return []
+    load_from_transformers(objective.generator, encoder_state)
+    return ["generator"]
+
+
+def _heads(
+    objective: EHealth, kind: str, state: Mapping[str, Tensor], order: Tensor
+) -> Iterator[tuple[str, nn.Module, dict[str, Tensor]]]:
+    """Our heads, and what the checkpoint has for them under our names."""
+    transform, norm, bias = _LM_HEADS[kind]
+    given = _dense(state, transform, "transform") | _dense(state, norm, "norm")
+    if bias in state:
+        given["bias"] = fill_rows(state[bias][order], objective.config.generator)
+    yield "generator_head", objective.generator_head, given
+    if objective.rtd_head is not None:
+        dense, output = _RTD_HEAD
+        yield "rtd_head", objective.rtd_head, _dense(state, dense, "dense") | _dense(state, output, "output")
+
+
+def _dense(state: Mapping[str, Tensor], theirs: str, ours: str) -> dict[str, Tensor]:
+    pairs = {f"{ours}.{kind}": state.get(f"{theirs}.{kind}") for kind in ("weight", "bias")}
+    return {name: tensor for name, tensor in pairs.items() if tensor is not None}

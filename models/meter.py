@@ -1,0 +1,103 @@
+"""How fast a run is: tokens, sequences, arithmetic, waiting and memory, evaluation and saving left out."""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+
+import torch
+
+PEAKS = {
+    "H200": 989e12,
+    "H100 PCIe": 756e12,
+    "H100": 989e12,
+    "A100": 312e12,
+    "L40S": 362e12,
+}
+"""Dense bf16 FLOP/s with float32 sums by the maker's data sheets, for devices whose name holds the key; the first key
+that fits counts.
+"""
+
+AddOverRanks = Callable[[Mapping[str, float]], dict[str, float]]
+
+
+class Meter:
+    """Figures over the steps since the last reading, of all workers together."""
+
+    def __init__(self, device: torch.device, precision: str) -> None:
+        self._device = device
+        self._peak = peak_flops(device, precision)
+        self._reset()
+
+    def add(self, *, tokens: int, sequences: int, flops: float, waited_seconds: float) -> None:
+        """Count a step of this worker: tokens and sequences (every view counted), the floating-point operations that
+        its objective says it needs, and the time the step waited for its batch.
+        """
+        self._steps += 1
+        self._tokens += tokens
+        self._sequences += sequences
+        self._flops += flops
+        self._waited += waited_seconds
+
+    def read(self, add_over_ranks: AddOverRanks) -> dict[str, float]:
+        """Figures since the last reading; every rank must call it.
+
+        tokens_per_second, sequences_per_second; step_seconds; data_wait_share, the share of the time that the workers
+        waited for batches (a step ends with a value read from the device, so what the worker waits, the device waits);
+        model_flops_per_second; mfu, model FLOPs utilisation = model_flops_per_second / (workers x peak of the device),
+        on devices of `PEAKS` in bf16; peak_memory_bytes of the first worker: the most that torch held on a GPU, the
+        process's peak on a CPU.
+        """
+        seconds = time.perf_counter() - self._started
+        sums = add_over_ranks(
+            {
+                "tokens": self._tokens,
+                "sequences": self._sequences,
+                "flops": self._flops,
+                "waited": self._waited,
+                "workers": 1.0,
+            }
+        )
+        figures = {
+            "tokens_per_second": sums["tokens"] / seconds,
+            "sequences_per_second": sums["sequences"] / seconds,
+            "step_seconds": seconds / max(1, self._steps),
+            "data_wait_share": sums["waited"] / sums["workers"] / seconds,
+            "model_flops_per_second": sums["flops"] / seconds,
+            "peak_memory_bytes": peak_memory(self._device),
+        }
+        if self._peak is not None:
+            figures["mfu"] = figures["model_flops_per_second"] / (sums["workers"] * self._peak)
+        self._reset()
+        return figures
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Do not count the time spent in the block."""
+        began = time.perf_counter()
+        yield
+        self._started += time.perf_counter() - began
+
+    def _reset(self) -> None:
+        self._steps, self._tokens, self._sequences = 0, 0, 0
+        self._waited, self._flops = 0.0, 0.0
+        self._started = time.perf_counter()
+
+
+def peak_flops(device: torch.device, precision: str) -> float | None:
+    """FLOP/s that the device could do by its data sheet; None where this is not known: other devices, float32."""
+    if device.type != "cuda" or precision != "bf16":
+        return None
+    name = torch.cuda.get_device_name(device)
+    return next((peak for key, peak in PEAKS.items() if key in name), None)
+
+
+def peak_memory(device: torch.device) -> float:
+    """Bytes: the most that tensors took on a GPU, the largest resident size of the process on a CPU."""
+    if device.type == "cuda":
+        return float(torch.cuda.max_memory_allocated(device))
+    unit = 1 if sys.platform == "darwin" else 1024  # getrusage: bytes there, KiB elsewhere
+    return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit)

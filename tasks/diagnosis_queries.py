@@ -1,0 +1,287 @@
+"""What is looked for when a diagnosis is to be normalised: the text itself, spelled out, without notes, and its parts.
+
+    支气管哮踹(轻度)伴心衰  →  支气管哮踹(轻度)伴心衰, 支气管哮喘(轻度)伴心力衰竭, 支气管哮喘, 心力衰竭 …
+
+Two tables beside this file, for the user to edit, put typos right and write abbreviations out. A compound is cut at
+numbers of an enumeration and at ; + / 伴 合并 及 和 、 … where every part has two characters at least. What also joins
+parts of the body (及 和 、 as in 肝及胆囊结石) cuts only behind what ends like a disease. The whole stays a query of
+its own, so that a wrong cut costs places and no answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, zip_longest
+from pathlib import Path
+
+import polars as pl
+
+from infra.errors import UserError
+from kg.names import normalise_names
+from kg.vocabularies import read_table
+from tasks.retrieve import Candidate, CandidateIndex, Entry
+from tasks.search_fields import comparable_forms
+
+ABBREVIATIONS, TYPOS = (Path(__file__).with_name(f"diagnosis_{name}.csv") for name in ("abbreviations", "typos"))
+"""The default tables: (short, expansion, place), a row for each expansion, and (wrong, right)."""
+
+PLACES = ("anywhere", "end", "whole")
+"""Where in a text a short form means its expansion."""
+
+MAX_QUERIES = 8
+"""Queries of one diagnosis, the whole among them."""
+
+AT_ONCE = 256
+"""Diagnoses whose queries are searched together."""
+
+MAX_CHARACTERS = 1_000
+"""What of a longer diagnosis is looked at."""
+
+SIBLING_SHARE = 0.3
+SIBLINGS_OF = 10
+"""See `candidates`. Chosen on dev, where shares from 0.2 to 0.5 differ by less than a point."""
+
+_ICD10 = re.compile(r"[A-Z]\d\d")
+_NOTE = re.compile(r"\([^()]*\)")
+_NUMBER = re.compile(r"(?:^|(?<=[\s;；,，。、]))[(（]?\d{1,2}[.．、)）](?!\d)\s*")
+_ALWAYS = r"[;。+/]|伴有|伴发|伴(?!侣)|合并(?!症)|并发(?!症)"
+_BETWEEN = r",|以及|(?<![波累涉埃])及|(?<!饱)和|与|并(?![指趾发])"
+_CUT = re.compile(f"(?P<always>{_ALWAYS})|(?P<between>{_BETWEEN})")
+_LIKE_A_DISEASE = re.compile(
+    "(?:[病炎症征癌瘤伤折石疝衰栓死血痛肿疮疹癣毒热咳喘泻痔痫癎痹聋盲损裂缺形亢减竭孔阻疣斑变]"
+    "|障碍|硬化|积液|感染|增生|结核|狭窄|脱位|扩张|不全|突出|[a-z0-9]{2})$"
+)
+
+
+class QueryRules:
+    """How a diagnosis becomes queries."""
+
+    def __init__(
+        self,
+        abbreviations: Sequence[tuple[str, str, str]] = (),
+        typos: Mapping[str, str] | None = None,
+        notes: bool = True,
+        split: bool = True,
+    ) -> None:
+        """Take tables as they are written; `read` takes the default ones.
+
+        Args:
+            abbreviations: (short form, expansion, place); a short form may have several expansions.
+            typos: what is right by what is wrong.
+            notes: also look for the diagnosis without what stands in brackets.
+            split: also look for the parts of a compound.
+        """
+        self.notes, self.split = notes, split
+        wrong = typos or {}
+        self._typos = dict(zip(_normal(wrong.keys()), _normal(wrong.values()), strict=True))
+        shorts, expansions = (_normal([row[column] for row in abbreviations]) for column in (0, 1))
+        self._expansions: dict[tuple[str, str], list[str]] = {}
+        for short, expansion, (_, _, place) in zip(shorts, expansions, abbreviations, strict=True):
+            self._expansions.setdefault((short, place), []).append(expansion)
+        self._typo = _any_of(self._typos)
+        self._short = {place: _any_of([short for short, own in self._expansions if own == place]) for place in PLACES}
+
+    @classmethod
+    def read(
+        cls,
+        abbreviations: Path | None = ABBREVIATIONS,
+        typos: Path | None = TYPOS,
+        notes: bool = True,
+        split: bool = True,
+    ) -> QueryRules:
+        """Read the tables; None stands for an empty one.
+
+        Raises:
+            UserError: a file cannot be read, lacks a column, or a row has an empty cell or an unknown place.
+        """
+        shorts = _rows(abbreviations, ("short", "expansion", "place"))
+        for number, row in enumerate(shorts, start=2):
+            if row[2] not in PLACES:
+                raise UserError(f"{abbreviations}, row {number}: place {row[2]!r} is none of {', '.join(PLACES)}.")
+        wrong = {row[0]: row[1] for row in _rows(typos, ("wrong", "right"))}
+        return cls([(short, expansion, place) for short, expansion, place in shorts], wrong, notes, split)
+
+    def queries(self, diagnoses: Sequence[str]) -> list[list[str]]:
+        """The queries of every diagnosis, the whole one first, each once; none where nothing can be searched."""
+        # Before white space goes, without which 1.冠心病 2.房颤 shows no second number.
+        texts = _normal([_without_numbers(diagnosis[:MAX_CHARACTERS]) for diagnosis in diagnoses])
+        variants = [list(self._variants(text)) for text in texts]
+        forms = iter(comparable_forms([query for own in variants for query in own]))
+        found = []
+        for own in variants:
+            distinct: dict[tuple[str, ...], str] = {}
+            for query, form in zip(own, forms, strict=False):
+                distinct.setdefault(form, query)
+            distinct.pop((), None)
+            found.append(list(distinct.values())[:MAX_QUERIES])
+        return found
+
+    def parts(self, diagnoses: Sequence[str]) -> list[int]:
+        """How many diagnoses each one is made of: its parts where it is a compound, else 1."""
+        texts = _normal([_without_numbers(diagnosis[:MAX_CHARACTERS]) for diagnosis in diagnoses])
+        return [max(1, len(_parts(_NOTE.sub("", text)))) for text in texts]
+
+    def _variants(self, text: str) -> Iterator[str]:
+        right = self._typo.sub(lambda match: self._typos[match[0]], text) if self._typo else text
+        plain = _NOTE.sub("", right) if self.notes else right
+        parts = _parts(plain) if self.split else []
+        whole, bare, *spelled = (self._spelled_out(one) for one in (right, plain, *parts))
+        # Every part before second spellings, so that none is lost to the limit.
+        yield from (text, right, *whole[:1], plain, *bare[:1])
+        yield from (written[0] if written else part for part, written in zip(parts, spelled, strict=True))
+        yield from chain(parts, *(written[1:] for written in (whole, bare, *spelled)))
+
+    def _spelled_out(self, text: str) -> list[str]:
+        """The text with the first expansion of its short forms, with the second, and so on; nothing without them."""
+        texts: list[str] = []
+        for place, pattern in self._short.items():
+            found = [match for match in pattern.finditer(text) if _stands(match, place)] if pattern else []
+            choices = [self._expansions[match[0], place] for match in found]
+            for written in zip_longest(*choices):
+                # Where one has fewer expansions than another its last one serves.
+                filled = [one or own[-1] for one, own in zip(written, choices, strict=True)]
+                texts.append(_with(text, found, filled))
+        return [written for written in texts if written != text]
+
+
+Categories = Mapping[str, Sequence[Entry]]
+"""The entries of every three-character category, in order of their codes."""
+
+
+def categories_of(entries: Iterable[Entry]) -> Categories:
+    """The categories of a list of ICD-10; codes of another shape have none."""
+    categories: dict[str, list[Entry]] = {}
+    for entry in sorted(entries, key=lambda entry: (entry.code, entry.term)):
+        if _ICD10.match(entry.code):
+            categories.setdefault(entry.code[:3], []).append(entry)
+    return categories
+
+
+def candidates(
+    index: CandidateIndex,
+    diagnoses: Sequence[str],
+    k: int,
+    rules: QueryRules | None = None,
+    categories: Categories | None = None,
+) -> list[list[Candidate]]:
+    """At most `k` candidates for every diagnosis, from all its queries.
+
+    The queries take turns, the whole diagnosis first: each gives its best candidate, then each its second, and one
+    that is there already takes no further place. So no part of a compound goes without, and what several queries find
+    stands early. A candidate's score is the best that a query gives it.
+
+    Of k places, the last `SIBLING_SHARE` go to what stands beside the first `SIBLINGS_OF` candidates in the category
+    of their codes and is not among them, with the score 0: what is wanted is often called 其他特指的 …, like no name.
+
+    Args:
+        rules: how diagnoses become queries; the default tables by default.
+        categories: of `categories_of`; without, all places go to what the queries find.
+
+    Beside the answer, memory is bounded by what the queries of `AT_ONCE` diagnoses find.
+    """
+    rules = rules or QueryRules.read()
+    merged: list[list[Candidate]] = []
+    for start in range(0, len(diagnoses), AT_ONCE):
+        queries = rules.queries(diagnoses[start : start + AT_ONCE])
+        found = iter(index.search([query for own in queries for query in own], k))
+        merged += [_in_turn([next(found) for _ in own], k) for own in queries]
+    return [_with_siblings(own, k, categories) for own in merged] if categories else merged
+
+
+def _in_turn(found: Sequence[Sequence[Candidate]], k: int) -> list[Candidate]:
+    best: dict[tuple[str, str], Candidate] = {}
+    for row in zip_longest(*found):
+        for one in row:
+            if one is not None:
+                key = (one.code, one.term)
+                if key not in best or best[key].score < one.score:
+                    best[key] = one  # an earlier place is kept
+    return list(best.values())[:k]
+
+
+def _with_siblings(found: Sequence[Candidate], k: int, categories: Categories) -> list[Candidate]:
+    first = list(found[: k - int(k * SIBLING_SHARE)])
+    there = {(one.code, one.term) for one in first}
+    siblings = []
+    for one in first[:SIBLINGS_OF]:
+        for entry in categories.get(one.code[:3], ()):
+            if (entry.code, entry.term) not in there:
+                there.add((entry.code, entry.term))
+                siblings.append(Candidate(entry.code, entry.term, 0.0))
+    room = max(0, k - len(first) - len(siblings))
+    more = [one for one in found[len(first) :] if (one.code, one.term) not in there][:room]
+    return [*first, *more, *siblings][:k]
+
+
+def _parts(text: str) -> list[str]:
+    """The parts of a compound; nothing where it is one disease."""
+    parts, start = [], 0
+    for match in _CUT.finditer(text):
+        before, after = text[start : match.start()], text[match.end() :]
+        if _size(before) < 2 or _size(after) < 2 or _in_brackets(text, match.start()):
+            continue
+        if match["between"] and not _LIKE_A_DISEASE.search(before.rstrip(")")):
+            continue
+        parts.append(before)
+        start = match.end()
+    return [part.strip(";, ") for part in (*parts, text[start:])] if parts else []
+
+
+def _without_numbers(diagnosis: str) -> str:
+    """Between what an enumeration numbers stands a cut; a number alone stays."""
+    cut = _NUMBER.sub(";", diagnosis)
+    return cut if _size(cut) else diagnosis
+
+
+def _size(text: str) -> int:
+    return sum(character.isalnum() for character in text)
+
+
+def _in_brackets(text: str, place: int) -> bool:
+    return text.count("(", 0, place) > text.count(")", 0, place)
+
+
+def _stands(match: re.Match[str], place: str) -> bool:
+    at_start, at_end = match.start() == 0, match.end() == len(match.string)
+    return {"anywhere": True, "end": at_end and not at_start, "whole": at_start and at_end}[place]
+
+
+def _with(text: str, found: Sequence[re.Match[str]], written: Sequence[str]) -> str:
+    """The text with other words in the place of those found, but for those that stand within their expansion."""
+    pieces, start = [], 0
+    for match, expansion in zip(found, written, strict=True):
+        before = expansion.find(match[0])
+        is_there = before >= 0 and text.startswith(expansion, max(0, match.start() - before))
+        kept = text[start : match.start()]
+        # 急性STEMI does not become 急性急性ST段抬高型心肌梗死.
+        twice = next((size for size in range(len(expansion), 1, -1) if kept.endswith(expansion[:size])), 0)
+        pieces += [kept, match[0] if is_there else expansion[twice:]]
+        start = match.end()
+    return "".join([*pieces, text[start:]])
+
+
+def _any_of(words: Sequence[str] | Mapping[str, str]) -> re.Pattern[str] | None:
+    """Any of the words, the longest first; those of Latin letters and digits only where they stand alone."""
+    if not words:
+        return None
+    longest_first = sorted(words, key=lambda word: (-len(word), word))
+    return re.compile(
+        "|".join(
+            rf"(?<![a-z0-9]){re.escape(word)}(?![a-z0-9])" if word.isascii() else re.escape(word)
+            for word in longest_first
+        )
+    )
+
+
+def _normal(names: Iterable[str]) -> list[str]:
+    whole = [name.encode("utf-8", "replace").decode() for name in names]
+    return normalise_names(pl.Series(whole, dtype=pl.String)).to_list()
+
+
+def _rows(path: Path | None, columns: Sequence[str]) -> list[tuple[str, ...]]:
+    rows = [tuple(row[column] for column in columns) for row in read_table(path, columns)] if path else []
+    for number, row in enumerate(rows, start=2):
+        if not all(row):
+            raise UserError(f"{path}, row {number} has an empty cell: {', '.join(row)}. Fill it, or delete the row.")
+    return rows

@@ -1,0 +1,173 @@
+"""Free-text diagnoses to standard terms: candidates, their ranking, the decision.
+
+    normaliser = Normaliser("path/to/normaliser")
+    normaliser.normalise(["2型糖尿病伴视网膜病变", "冠心病"])
+
+The folder is that of an artifact of the stage `normaliser` (index, ranker and decision), or of the stage
+`candidate_index` alone: then nothing was learned, and the first candidates, as many as the diagnosis has parts, are
+its answer.
+
+Time grows with diagnoses and candidates; memory with one slab of diagnoses, the index and the model.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+
+from infra.errors import UserError
+from models import heads
+from tasks.diagnosis_queries import Categories, QueryRules, candidates, categories_of
+from tasks.downstream.alignment import TextTokenizer
+from tasks.embedded_index import FIELDS_FILE, EmbeddedIndex
+from tasks.retrieve import Candidate, CandidateIndex, Entry
+from tasks.term_decision import Ranked, TermDecision
+from tasks.term_ranker import TermRanker
+
+INDEX, MODEL, DECISION = "index", "model", "decision.json"
+
+SLAB = 1_000
+"""Diagnoses that are in memory with their candidates at once."""
+
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Normalised:
+    """A diagnosis and what became of it."""
+
+    diagnosis: str
+    terms: tuple[Candidate, ...]
+    """The answers, best first; `score` is a probability where a ranker was trained. Empty where nothing was found."""
+    considered: tuple[Candidate, ...]
+    """All candidates, best first."""
+
+
+class Retrieval:
+    """From diagnoses to candidates: an index, the rules of queries, and the categories of the list.
+
+    Args:
+        k: candidates a diagnosis.
+    """
+
+    def __init__(
+        self,
+        index: CandidateIndex,
+        entries: Sequence[Entry] = (),
+        *,
+        rules: QueryRules | None = None,
+        k: int = 100,
+    ) -> None:
+        self.k = k
+        self._index = index
+        self._rules = rules or QueryRules.read()
+        self._categories: Categories = categories_of(entries)
+
+    def candidates(self, diagnoses: Sequence[str], k: int | None = None) -> list[list[Candidate]]:
+        """At most `k` candidates of each, best first."""
+        return candidates(self._index, diagnoses, k or self.k, self._rules, self._categories)
+
+    def parts(self, diagnoses: Sequence[str]) -> list[int]:
+        """How many diagnoses each one is made of; at least 1."""
+        return self._rules.parts(diagnoses)
+
+
+class Normaliser:
+    """Gives standard terms.
+
+    Args:
+        folder: see the module.
+        k: candidates a diagnosis that are ranked.
+        device: `cuda` or `cpu`; by default the first where there is one.
+        index: another engine in place of the folder's own index, such as `ElasticsearchIndex(url, "icd10")`.
+
+    Raises:
+        UserError: the folder is none of a normaliser, or a file of it cannot be read.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        *,
+        k: int | None = None,
+        device: str | None = None,
+        index: CandidateIndex | None = None,
+    ) -> None:
+        path = Path(folder).expanduser()
+        own = EmbeddedIndex(index_folder(path))
+        entries = [Entry(code, term) for code, term in zip(own.codes, own.terms, strict=True)]
+        self.decision, ranked_candidates = read_decision(path)
+        self.retrieval = Retrieval(index or own, entries, k=k or ranked_candidates)
+        self._ranker = load_ranker(path / MODEL, device) if (path / MODEL).is_dir() else None
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether a ranker orders the candidates."""
+        return self._ranker is not None
+
+    def normalise(self, diagnoses: Sequence[str], progress: Progress = lambda done: None) -> list[Normalised]:
+        """The standard terms of each diagnosis, in order.
+
+        Args:
+            progress: told the diagnoses done so far.
+        """
+        return list(self.stream(diagnoses, progress))
+
+    def stream(self, diagnoses: Sequence[str], progress: Progress = lambda done: None) -> Iterator[Normalised]:
+        """The same, a slab at a time."""
+        for first in range(0, len(diagnoses), SLAB):
+            slab = diagnoses[first : first + SLAB]
+            for diagnosis, ranked in zip(slab, self._ranked(slab), strict=True):
+                yield Normalised(diagnosis, self.decision.choose(ranked), ranked.candidates)
+            progress(first + len(slab))
+
+    def _ranked(self, slab: Sequence[str]) -> list[Ranked]:
+        found, parts = self.retrieval.candidates(slab), self.retrieval.parts(slab)
+        if self._ranker is not None:
+            return self._ranker.rank(slab, found, parts)
+        return [Ranked(count, tuple(own)) for own, count in zip(found, parts, strict=True)]
+
+
+def load_ranker(folder: Path, device: str | None = None) -> TermRanker:
+    """The ranker that a normaliser's folder holds.
+
+    Raises:
+        UserError: a file is missing or cannot be read.
+    """
+    model = heads.load(folder).to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    return TermRanker(model, TextTokenizer.from_folder(folder))
+
+
+def write_decision(folder: Path, decision: TermDecision, k: int) -> None:
+    """Keep the decision, and for how many candidates it was tuned."""
+    (folder / DECISION).write_text(json.dumps({**asdict(decision), "k": k}, indent=1) + "\n", encoding="utf-8")
+
+
+def read_decision(folder: Path) -> tuple[TermDecision, int]:
+    """The decision of a normaliser and its number of candidates; without one, as many answers as parts.
+
+    Raises:
+        UserError: the file is damaged.
+    """
+    path = folder / DECISION
+    if not path.is_file():
+        return TermDecision(threshold=0.0, bounded=True), 100
+    try:
+        held = json.loads(path.read_text(encoding="utf-8"))
+        return TermDecision(float(held["threshold"]), bool(held["bounded"])), int(held["k"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path} cannot be read ({error}). Train the normaliser again.") from error
+
+
+def index_folder(path: Path) -> Path:
+    """The folder of the index that a normaliser's folder holds, or is; raises `UserError` where there is none."""
+    for folder in (path / INDEX, path):
+        if (folder / FIELDS_FILE).is_file():
+            return folder
+    raise UserError(
+        f"{path} holds no normaliser. Give what normalise/chip-cdn or normalise/index printed as its folder."
+    )

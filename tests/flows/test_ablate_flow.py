@@ -1,0 +1,57 @@
+"""The flow `ablate`: four models from the same text, one table, and nothing done twice."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from flows.ablate import ablate
+from infra.artifacts import ArtifactStore
+from infra.errors import UserError
+from tests.corpus import write_corpus
+
+pytestmark = pytest.mark.timeout(600)
+
+OVERRIDES = {
+    "vocabulary.size": 2000,
+    "segment.min_tokens": 8,
+    "encode.held_out_share": 0.2,
+    "training.steps": 2,
+    "training.warmup_steps": 1,
+    "training.batch_size": 8,
+    "model.num_layers": 1,
+    "cluster.cpus_per_worker": 1,
+    "cluster.workers": 0,  # the driver's own process: no Ray to wait for
+}
+
+
+def test_four_settings_share_all_but_their_tasks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("YIWEN_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("YIWEN_WORKERS", "1")
+    corpus = str(write_corpus(tmp_path / "corpus"))
+    folder = Path(ablate.fn("ehealth-tiny", corpus, overrides=OVERRIDES))
+    table = json.loads((folder / "table.json").read_text(encoding="utf-8"))
+    assert [row["Model"] for row in table] == ["The full setting", "w/o CSP", "w/o MTS", "w/o CSP & MTS"]
+    assert [(row["MTS acc."] == "–", row["CSP acc."] == "–") for row in table] == [
+        *[(False, False), (False, True), (True, False), (True, True)]
+    ]
+    assert (folder / "table.md").read_text(encoding="utf-8") in capsys.readouterr().out
+    assert "2 steps each" in (folder / "report.html").read_text(encoding="utf-8")
+    store = ArtifactStore(tmp_path / "home")
+    counts = {stage: len(store.list(stage)) for stage in ("encode", "vocabulary", "train", "export")}
+    assert counts == {"encode": 1, "vocabulary": 1, "train": 4, "export": 4}
+    scores = {"full": {"cMedQQ": 80.0}}
+    scored = Path(ablate.fn("ehealth-tiny", corpus, scores=scores, overrides=OVERRIDES))
+    assert "| The full setting | 80.0 |" in (scored / "table.md").read_text(encoding="utf-8")
+    assert len(store.list("train")) == 4
+
+
+def test_scores_of_an_unknown_setting_are_told_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("YIWEN_HOME", str(tmp_path / "home"))
+    with pytest.raises(UserError, match="no setting 'base'"):
+        ablate.fn("ehealth-tiny", str(write_corpus(tmp_path / "corpus")), scores={"base": {"cMedQQ": 1.0}})
+    assert not (tmp_path / "home").exists()

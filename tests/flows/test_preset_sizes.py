@@ -1,0 +1,87 @@
+"""Every shipped preset builds, without memory, at the size it names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from transformers import ElectraConfig, ElectraModel
+
+from flows.preset import load_preset, preset_names
+from models import objectives
+from models.encoder import count_parameters
+
+CHINESE_BERT = 21_128
+"""Tokens of Google's Chinese vocabulary, with which published sizes are counted."""
+
+ELECTRA = {
+    # Clark et al., 2020, Table 6: layers, hidden, FFN, heads, embedding, generator's divisor
+    "ehealth-small": (12, 256, 1024, 4, 128, 4),
+    "ehealth": (12, 768, 3072, 12, 768, 3),
+    "ehealth-large": (24, 1024, 4096, 16, 1024, 4),
+}
+
+
+def trained_parameters(layers: int, hidden: int, ffn: int, embedding: int, divisor: int, positions: int) -> int:
+    """Parameters of generator and discriminator with one embedding block, counted by hand; no filling rows."""
+
+    def dense(inputs: int, outputs: int) -> int:
+        return inputs * outputs + outputs
+
+    def body(width: int, inner: int) -> int:
+        layer = 4 * dense(width, width) + dense(width, inner) + dense(inner, width) + 2 * 2 * width
+        return layers * layer + (dense(embedding, width) if embedding != width else 0)
+
+    tables = (CHINESE_BERT + positions + 2) * embedding + 2 * embedding
+    lm_head = dense(hidden // divisor, embedding) + 2 * embedding + CHINESE_BERT
+    rtd_head = dense(hidden, hidden) + dense(hidden, 1)
+    mts = dense(hidden, embedding) if embedding != hidden else 0
+    return tables + body(hidden, ffn) + body(hidden // divisor, ffn // divisor) + lm_head + rtd_head + mts
+
+
+def build_on_meta(name: str, **changes: Any) -> Any:
+    preset = load_preset(name)
+    with torch.device("meta"):
+        return objectives.build(preset.objective, preset.model | {"vocab_size": CHINESE_BERT} | changes)
+
+
+def test_the_formula_gives_the_published_base() -> None:
+    assert trained_parameters(12, 768, 3072, 768, 3, 512) == 112_162_441
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_every_preset_has_the_parameters_of_its_sizes(name: str) -> None:
+    model = load_preset(name).model
+    sizes = [model[key] for key in ("num_layers", "hidden_size", "intermediate_size", "embedding_size")]
+    expected = trained_parameters(*sizes, model["generator_divisor"], model["max_positions"])
+    assert count_parameters(build_on_meta(name, vocab_multiple=1)) == expected
+    filling = -CHINESE_BERT % model.get("vocab_multiple", 1)
+    assert count_parameters(build_on_meta(name)) == expected + filling * (model["embedding_size"] + 1)
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_what_is_exported_is_transformers_electra_of_that_size(name: str) -> None:
+    objective = build_on_meta(name)
+    with torch.device("meta"):
+        electra = ElectraModel(ElectraConfig(**objective.encoder_config()))
+    exported = objective.encoder_state_dict()
+    assert {key: tensor.shape for key, tensor in exported.items()} == {
+        key: tensor.shape for key, tensor in electra.state_dict().items()
+    }
+
+
+@pytest.mark.parametrize("name", ELECTRA)
+def test_sizes_are_electras(name: str) -> None:
+    model = load_preset(name).model
+    keys = ("num_layers", "hidden_size", "intermediate_size", "num_heads", "embedding_size", "generator_divisor")
+    assert tuple(model[key] for key in keys) == ELECTRA[name]
+    assert model["hidden_size"] // model["num_heads"] == 64
+
+
+def test_new_sizes_keep_the_papers_objective() -> None:
+    paper = load_preset("ehealth").model
+    for name in ("ehealth-small", "ehealth-large"):
+        model = load_preset(name).model
+        for key in ("rtd_weight", "mts_weight", "csp_weight", "mts_negatives", "csp_temperature"):
+            assert model[key] == paper[key]

@@ -1,0 +1,208 @@
+"""Continual pre-training starts from transformers' weights, or says why it cannot."""
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    BertModel,
+    ElectraConfig,
+    ElectraForPreTraining,
+    ElectraModel,
+)
+
+from infra.errors import UserError
+from models.continual import initialise_from
+from models.convert import electra_config, to_transformers
+from models.layout import Layout
+from models.objectives import build
+from models.objectives.ehealth import EHealth
+
+MakeRows = Callable[..., list[Any]]
+TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"t{number}" for number in range(5, 300))]
+
+
+def saved(kind: type[Any], config: dict[str, Any], folder: Path, tokens: Sequence[str] | None = None) -> nn.Module:
+    """A random model of transformers with the sizes of an objective's discriminator, in a folder."""
+    torch.manual_seed(7)
+    sizes = electra_config(build("ehealth", config).config.discriminator)
+    bert = kind in (BertModel, BertForMaskedLM)
+    if bert:
+        sizes = {name: value for name, value in sizes.items() if name != "embedding_size"}
+    model: nn.Module = kind(BertConfig(**sizes) if bert else ElectraConfig(**sizes)).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.1)
+    model.save_pretrained(folder)  # type: ignore[operator]
+    if tokens is not None:
+        (folder / "vocab.txt").write_text("\n".join(tokens) + "\n", encoding="utf-8")
+    return model
+
+
+def hidden(objective: EHealth, ids: Tensor) -> Tensor:
+    with torch.no_grad():
+        return objective.eval().discriminator(ids, Layout.from_lengths([len(ids)]))
+
+
+def weights(objective: EHealth, part: str) -> list[Tensor]:
+    return [p.detach().clone() for p in objective.get_submodule(part).parameters()]
+
+
+@pytest.mark.parametrize("kind", [ElectraModel, BertModel, ElectraForPreTraining, BertForMaskedLM])
+@pytest.mark.parametrize("multiple", [1, 64])
+def test_the_discriminator_gives_the_checkpoints_hidden_states(
+    kind: type[Any], multiple: int, tiny: dict[str, Any], make_rows: MakeRows, tmp_path: Path
+) -> None:
+    model = saved(kind, tiny, tmp_path)
+    objective = build("ehealth", tiny | {"vocab_multiple": multiple})
+    start = initialise_from(objective, tmp_path)
+    ids = torch.randint(1, 300, (23,))
+    with torch.no_grad():
+        expected = getattr(model, "electra", getattr(model, "bert", model))(ids[None])[0][0]
+    torch.testing.assert_close(hidden(objective, ids), expected, rtol=1e-5, atol=1e-5)
+    assert start.taken == (("discriminator", "rtd_head") if kind is ElectraForPreTraining else ("discriminator",))
+    assert {"generator", "generator_head"} <= set(start.fresh)
+    objective.train()(objective.collate(make_rows([20, 12]), seed=1, step=0))["loss"].backward()
+
+
+def test_an_equally_wide_generator_and_its_head_are_taken_too(tiny: dict[str, Any], tmp_path: Path) -> None:
+    model = saved(BertForMaskedLM, tiny, tmp_path)
+    objective = build("ehealth", tiny | {"generator_divisor": 1, "vocab_multiple": 64})
+    start = initialise_from(objective, tmp_path)
+    assert start.taken == ("discriminator", "generator", "generator_head") and start.fresh == ("rtd_head",)
+    ids = torch.randint(1, 300, (1, 12))
+    with torch.no_grad():
+        logits = model(ids).logits[0]
+        states = objective.eval().generator(ids[0], Layout.from_lengths([12]))
+        target, uniforms = torch.arange(12), torch.rand(12, 6, 2, dtype=torch.float64)
+        head = objective.generator_head(states, objective.discriminator.embeddings.word.weight, target, uniforms)
+    expected = nn.functional.cross_entropy(logits, target, reduction="sum")
+    torch.testing.assert_close(head.loss_sum, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_the_head_of_an_electra_detects_as_it_did(tiny: dict[str, Any], tmp_path: Path) -> None:
+    model = saved(ElectraForPreTraining, tiny, tmp_path)
+    objective = build("ehealth", tiny)
+    initialise_from(objective, tmp_path)
+    ids = torch.randint(1, 300, (15,))
+    with torch.no_grad():
+        torch.testing.assert_close(
+            objective.rtd_head(hidden(objective, ids)), model(ids[None]).logits[0], rtol=1e-4, atol=1e-5
+        )
+
+
+def test_a_vocabulary_in_another_order_is_put_in_order(tiny: dict[str, Any], tmp_path: Path) -> None:
+    """Google's BERT has [UNK] at 100; here the special tokens stand first."""
+    theirs = [*TOKENS[5:105], *TOKENS[:5], *TOKENS[105:]]
+    model = saved(BertModel, tiny, tmp_path, theirs)
+    objective = build("ehealth", tiny)
+    initialise_from(objective, tmp_path, TOKENS)
+    ids = torch.randint(0, 300, (20,))
+    with torch.no_grad():
+        expected = model(torch.tensor([[theirs.index(TOKENS[i]) for i in ids]]))[0][0]
+    torch.testing.assert_close(hidden(objective, ids), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("positions", [20, 64, 90])
+def test_shared_positions_are_taken(positions: int, tiny: dict[str, Any], tmp_path: Path) -> None:
+    model = saved(ElectraModel, tiny | {"max_positions": positions}, tmp_path)
+    objective = build("ehealth", tiny)
+    fresh = objective.discriminator.embeddings.position.weight.detach().clone()
+    initialise_from(objective, tmp_path)
+    table, given = objective.discriminator.embeddings.position.weight, model.embeddings.position_embeddings.weight
+    shared = min(positions, 64)
+    assert torch.equal(table[:shared], given[:shared]) and torch.equal(table[shared:], fresh[shared:])
+
+
+def test_old_names_in_an_old_file(tiny: dict[str, Any], tmp_path: Path) -> None:
+    model = saved(BertForMaskedLM, tiny, tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    old = {
+        n.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): t
+        for n, t in model.state_dict().items()
+    }
+    torch.save(old, tmp_path / "pytorch_model.bin")
+    objective = build("ehealth", tiny)
+    initialise_from(objective, tmp_path)
+    exported = to_transformers(objective.discriminator)
+    for name, tensor in model.bert.state_dict().items():
+        assert torch.equal(exported[name], tensor), name
+
+
+def rewrite(folder: Path, **changes: Any) -> None:
+    file = folder / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model_type": "roberta"}, r"describes a 'roberta' model\. Pre-training goes on from 'bert' and 'electra'"),
+        ({"hidden_act": "relu"}, "hidden_act is 'relu'; the encoder here has 'gelu'"),
+        ({"hidden_size": 48, "num_hidden_layers": 4}, r"Set model\.hidden_size = 48, model\.num_layers = 4 in the"),
+        ({"layer_norm_eps": 1e-5}, r"Set model\.layer_norm_eps = 1e-05"),
+        ({"embedding_size": 12}, r"Set model\.embedding_size = 12"),
+    ],
+)
+def test_models_that_do_not_fit_are_told_with_the_remedy(
+    changes: dict[str, Any], message: str, tiny: dict[str, Any], tmp_path: Path
+) -> None:
+    saved(ElectraModel, tiny, tmp_path)
+    rewrite(tmp_path, **changes)
+    objective = build("ehealth", tiny)
+    before = weights(objective, "discriminator")
+    with pytest.raises(UserError, match=message):
+        initialise_from(objective, tmp_path)
+    assert all(torch.equal(a, b) for a, b in zip(before, weights(objective, "discriminator"), strict=True))
+
+
+def test_another_vocabulary_is_told_by_token(tiny: dict[str, Any], tmp_path: Path) -> None:
+    saved(ElectraModel, tiny, tmp_path, [*TOKENS[:-2], "肺", "炎"])
+    objective = build("ehealth", tiny)
+    message = (
+        r"2 \('t298', 't299'\) only in use, 2 \('肺', '炎'\) only in the checkpoint\. Train with .*vocabulary_file"
+    )
+    with pytest.raises(UserError, match=message):
+        initialise_from(objective, tmp_path, TOKENS)
+
+
+def test_another_number_of_tokens_is_told(tiny: dict[str, Any], tmp_path: Path) -> None:
+    saved(ElectraModel, tiny, tmp_path)
+    with pytest.raises(UserError, match="has 300 tokens, the vocabulary in use 310"):
+        initialise_from(build("ehealth", tiny | {"vocab_size": 310}), tmp_path)
+
+
+def test_missing_and_damaged_files_are_told(tiny: dict[str, Any], tmp_path: Path) -> None:
+    objective = build("ehealth", tiny)
+    with pytest.raises(UserError, match=r"holds no config\.json"):
+        initialise_from(objective, tmp_path)
+    saved(ElectraModel, tiny, tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(b"\x10" * 200)
+    with pytest.raises(UserError, match=r"model\.safetensors is damaged"):
+        initialise_from(objective, tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    with pytest.raises(UserError, match=r"holds neither model\.safetensors nor pytorch_model\.bin"):
+        initialise_from(objective, tmp_path)
+    torch.save({"embeddings": os.system}, tmp_path / "pytorch_model.bin")  # code, which is not run
+    with pytest.raises(UserError, match="holds more than weights"):
+        initialise_from(objective, tmp_path)
+    (tmp_path / "config.json").write_text("[1]")
+    with pytest.raises(UserError, match="is no configuration"):
+        initialise_from(objective, tmp_path)
+
+
+def test_a_checkpoint_that_lacks_weights_is_told(tiny: dict[str, Any], tmp_path: Path) -> None:
+    model = saved(ElectraModel, tiny, tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    state = dict(model.state_dict())
+    del state["encoder.layer.1.output.dense.bias"]
+    torch.save(state, tmp_path / "pytorch_model.bin")
+    with pytest.raises(UserError, match=r"missing encoder\.layer\.1\.output\.dense\.bias.*whole BERT or ELECTRA"):
+        initialise_from(build("ehealth", tiny), tmp_path)

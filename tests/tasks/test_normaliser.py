@@ -1,0 +1,198 @@
+"""A normaliser from list and labelled diagnoses to answers in a file. All lists and diagnoses here are made up."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows.__main__ import main
+from flows.normalise import normalise
+from infra.artifacts import ArtifactStore
+from infra.errors import UserError
+from tasks.normalise_file import ADDED, normalise_file, open_normaliser
+from tasks.normaliser import DECISION, Normaliser
+from tasks.train_normaliser import SCORES
+from tests.tasks.downstream import toy
+
+ORGANS = ("肺", "胃", "肝", "肾", "脑")
+KINDS = ("炎", "癌", "结石", "囊肿")
+TERMS = [(f"{organ_code}{kind:02d}", organ + name) for organ_code, organ in zip("JKNMG", ORGANS, strict=True)
+         for kind, name in enumerate(KINDS)]  # fmt: skip
+SMALL: dict[str, Any] = {
+    "normaliser.epochs": 2,
+    "normaliser.batch_size": 32,
+    "normaliser.learning_rate": 3e-3,
+    "normaliser.k": 10,
+    "normaliser.hard_negatives": 3,
+    "normaliser.random_negatives": 1,
+}
+
+
+def rows(skip: int) -> list[dict[str, str]]:
+    """Diagnoses with a word too many, and compounds of two."""
+    single = [{"text": f"考虑{term}", "normalized_result": term} for _, term in TERMS[skip::2]]
+    first, second = TERMS[skip][1], TERMS[skip + 5][1]
+    return [*single, {"text": f"{first}伴{second}", "normalized_result": f"{first}##{second}"}]
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("normalise")
+    (folder / "list.csv").write_text("编码,名称\n" + "".join(f"{code},{term}\n" for code, term in TERMS))
+    data = folder / "CHIP-CDN"
+    data.mkdir()
+    labels = [{"text": "肺部阴影", "normalized_result": "肺占位性病变"}]
+    for split, content in (("train", rows(0) + labels), ("dev", rows(1))):
+        (data / f"CHIP-CDN_{split}.json").write_text(json.dumps(content, ensure_ascii=False))
+    test = [{"text": row["text"], "normalized_result": ""} for row in rows(2)]
+    (data / "CHIP-CDN_test.json").write_text(json.dumps(test, ensure_ascii=False))
+    return {"terms": str(folder / "list.csv"), "data": str(data), "model": str(toy.save_toy_encoder(folder / "model"))}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture
+def run(home: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The flow's function; its stages run without Prefect, and what a test made is there for the next."""
+    monkeypatch.setenv("YIWEN_HOME", str(home))
+    monkeypatch.delenv("ELASTICSEARCH_URL", raising=False)
+    return normalise.fn
+
+
+@pytest.fixture
+def trained(run: Any, given: dict[str, str]) -> Path:
+    return Path(run(rank=True, synonyms=False, overrides=SMALL, **given))
+
+
+def test_a_trained_normaliser_has_all_that_it_answers_with(trained: Path, given: dict[str, str]) -> None:
+    answers = Normaliser(trained, device="cpu").normalise(["考虑肺炎", "胃癌", "？"])
+    assert [one.diagnosis for one in answers] == ["考虑肺炎", "胃癌", "？"]
+    assert answers[0].terms and {one.term for one in answers[0].terms} <= {term for _, term in TERMS}
+    assert answers[1].terms[0].term == "胃癌" and answers[1].terms[0].score == 1.0
+    assert answers[1].terms[0].code == dict((term, code) for code, term in TERMS)["胃癌"]
+    assert answers[2].terms == () == answers[2].considered
+
+
+def test_scores_are_those_of_the_predictions(trained: Path, home: Path) -> None:
+    artifact = ArtifactStore(home).latest("normaliser")
+    assert artifact is not None
+    dev = [row for row in artifact.to_table("predictions").to_pylist() if row["split"] == "dev"]
+    given_sets = [(set(json.loads(row["gold"])), set(json.loads(row["answer"]))) for row in dev]
+    hits = sum(len(gold & answer) for gold, answer in given_sets)
+    f1 = 2 * hits / sum(len(gold) + len(answer) for gold, answer in given_sets)
+    scores = {row["metric"]: row["value"] for row in artifact.to_table("scores").to_pylist() if row["split"] == "dev"}
+    assert scores["normalisation_f1"] == pytest.approx(f1)
+    assert scores["recall_at_100"] == 1.0, "the whole list is among the candidates"
+    held = json.loads(artifact.read_file(SCORES))
+    assert held["dev"]["diagnoses"] == {"all": len(dev), "1 term": len(dev) - 1, "2 terms": 1}
+
+
+def test_labels_that_the_list_lacks_are_terms(trained: Path) -> None:
+    answer = Normaliser(trained, device="cpu").normalise(["肺占位性病变"])[0]
+    assert (answer.terms[0].term, answer.terms[0].code) == ("肺占位性病变", "")
+
+
+def test_the_test_file_becomes_a_submission(trained: Path, given: dict[str, str]) -> None:
+    submitted = json.loads((trained / "CHIP-CDN_test.json").read_text())
+    asked = json.loads(Path(given["data"], "CHIP-CDN_test.json").read_text())
+    assert [row["text"] for row in submitted] == [row["text"] for row in asked]
+    assert all(row["normalized_result"] for row in submitted)
+
+
+def test_the_page_shows_scores_and_hard_cases(trained: Path, home: Path) -> None:
+    report = ArtifactStore(home).latest("report_normaliser")
+    assert report is not None
+    page = report.read_file("report.html").decode()
+    assert "Recall of the candidates" in page and "Other terms" in page
+
+
+def test_the_same_inputs_are_trained_once(trained: Path, run: Any, given: dict[str, str], home: Path) -> None:
+    before = ArtifactStore(home).list()
+    assert Path(run(rank=True, synonyms=False, overrides=SMALL, **given)) == trained
+    assert ArtifactStore(home).list() == before
+
+
+def test_an_index_alone_normalises_by_likeness(run: Any, given: dict[str, str]) -> None:
+    folder = run(rank=False, synonyms=False, terms=given["terms"])
+    normaliser = Normaliser(folder)
+    assert not normaliser.is_trained
+    answers = normaliser.normalise(["肝囊肿", "肺炎伴胃癌"])
+    assert [one.term for one in answers[0].terms] == ["肝囊肿"]
+    assert len(answers[1].terms) == 2
+
+
+def test_files_keep_their_columns(trained: Path, tmp_path: Path) -> None:
+    source, target = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_bytes('病历号,诊断,备注\n7,肺癌,"a,b"\n8,,空\n'.encode("gb18030"))
+    counts = normalise_file(open_normaliser(trained), source, target)
+    assert counts == {"rows": 2, "normalised": 1, "without_answer": 1}
+    written = list(csv.DictReader(target.read_text(encoding="utf-8-sig").splitlines()))
+    assert list(written[0]) == ["病历号", "诊断", "备注", *ADDED]
+    assert written[0]["备注"] == "a,b" and written[0]["normalised_term"].split("##")[0] == "肺癌"
+    assert [len(written[0][name].split("##")) for name in ADDED[1:3]] == [len(written[0][ADDED[0]].split("##"))] * 2
+    assert json.loads(written[0]["candidates"])[0]["term"] == "肺癌"
+    assert [written[1][name] for name in ADDED] == [""] * 4
+
+
+def test_the_command_line_takes_the_newest_normaliser(
+    trained: Path, run: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "in.txt").write_text("胃结石\n脑癌\n")
+    target = tmp_path / "out.tsv"
+    assert main(["normalise", "--input", str(tmp_path / "in.txt"), "--output", str(target)]) == 0
+    assert "2 of 2 diagnoses" in capsys.readouterr().out
+    terms = [line.split("\t")[1].split("##")[0] for line in target.read_text(encoding="utf-8-sig").splitlines()[1:]]
+    assert terms == ["胃结石", "脑癌"]
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "options", "told"),
+    [
+        ("a,b\n1,2\n", "in.csv", {}, "no column that is called"),
+        ("a,b\n1,2\n", "in.csv", {"column": "c"}, "no column 'c'"),
+        ("", "in.csv", {}, "is empty"),
+        ("text\n肺炎,胃癌\n", "in.csv", {}, "row 1: 2 fields"),
+        ("text,candidates\n肺炎,\n", "in.csv", {}, "already has a column 'candidates'"),
+        ("肺炎", "in.doc", {}, "none of .csv, .tsv and .txt"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_told(
+    trained: Path, tmp_path: Path, content: str, name: str, options: dict[str, str], told: str
+) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(UserError, match=told):
+        normalise_file(open_normaliser(trained), tmp_path / name, tmp_path / "out.csv", **options)
+
+
+def test_mistakes_are_told_before_any_work(run: Any, given: dict[str, str], home: Path, tmp_path: Path) -> None:
+    for options, told in (
+        ({"rank": True, "data": given["data"]}, "No encoder"),
+        ({"rank": True, "model": given["model"]}, "No data"),
+        ({"rank": False, "overrides": {"normaliser.epoch": 2}}, "did you mean 'normaliser.epochs'"),
+        ({"rank": False, "overrides": {"normaliser.k": 0}}, "normaliser.k: .*given: 0"),
+    ):
+        with pytest.raises(UserError, match=told):
+            run(**{"terms": given["terms"], "synonyms": False, **options})
+
+
+def test_a_folder_without_an_index_is_told(tmp_path: Path) -> None:
+    damaged = tmp_path / "normaliser"
+    damaged.mkdir()
+    with pytest.raises(UserError, match="holds no normaliser"):
+        Normaliser(damaged)
+
+
+def test_a_damaged_decision_is_named(trained: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(trained, copy)
+    (copy / DECISION).write_text("{")
+    with pytest.raises(UserError, match=r"decision\.json cannot be read"):
+        Normaliser(copy)

@@ -1,0 +1,167 @@
+"""From candidates to terms: pairs to learn from, ranking, and the decision."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+from models import heads
+from models.encoder import EncoderConfig
+from models.finetuning import FinetuneConfig, finetune
+from tasks.downstream.alignment import TextTokenizer
+from tasks.retrieve import Candidate
+from tasks.term_decision import THRESHOLDS, Ranked, TermDecision, tune_decision
+from tasks.term_pairs import Diagnosis, training_pairs
+from tasks.term_ranker import PairEncoder, TermRanker
+
+TERMS = [f"第{number}型病" for number in range(40)]
+
+
+def ranked(*scores: float, parts: int = 1, terms: str = "甲乙丙丁") -> Ranked:
+    return Ranked(parts, tuple(Candidate("", term, score) for term, score in zip(terms, scores, strict=False)))
+
+
+def names(answer: tuple[Candidate, ...]) -> str:
+    return "".join(one.term for one in answer)
+
+
+def test_candidates_over_the_threshold_are_answers() -> None:
+    assert names(TermDecision(0.5, bounded=False).choose(ranked(0.9, 0.6, 0.4))) == "甲乙"
+
+
+def test_there_is_an_answer_wherever_there_is_a_candidate() -> None:
+    assert names(TermDecision(0.9).choose(ranked(0.2, 0.1))) == "甲"
+    assert TermDecision(0.9).choose(ranked()) == ()
+
+
+def test_a_bounded_decision_gives_no_more_terms_than_parts() -> None:
+    assert names(TermDecision(0.1).choose(ranked(0.9, 0.8, 0.7, parts=2))) == "甲乙"
+
+
+def test_a_term_that_has_two_codes_is_one_answer_at_its_better_place() -> None:
+    found = Ranked(3, (Candidate("A1", "甲", 0.9), Candidate("B1", "乙", 0.8), Candidate("A2", "甲", 0.7)))
+    assert [(one.term, one.code) for one in TermDecision(0.5).choose(found)] == [("甲", "A1"), ("乙", "B1")]
+
+
+lists = st.lists(
+    st.tuples(
+        st.lists(st.floats(0, 1), max_size=4).map(lambda scores: sorted(scores, reverse=True)),
+        st.integers(1, 3),
+        st.sets(st.sampled_from("甲乙丙丁戊"), min_size=1),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@given(lists)
+def test_the_tuned_decision_is_the_best_of_all_that_are_tried(cases: list[tuple[list[float], int, set[str]]]) -> None:
+    given_ranked = [ranked(*scores, parts=parts) for scores, parts, _ in cases]
+    gold = [tuple(terms) for *_, terms in cases]
+
+    def f1(decision: TermDecision) -> float:
+        answers = [set(names(decision.choose(each))) for each in given_ranked]
+        hits = sum(len(answer & set(terms)) for answer, terms in zip(answers, gold, strict=True))
+        return 2 * hits / (sum(map(len, answers)) + sum(map(len, gold)))
+
+    decision, score = tune_decision(given_ranked, gold)
+    tried = [TermDecision(*one) for one in itertools.product(THRESHOLDS, (True, False))]
+    assert score == pytest.approx(f1(decision)) == pytest.approx(max(map(f1, tried)))
+
+
+def test_tuning_without_labels_is_refused() -> None:
+    with pytest.raises(ValueError, match="labelled"):
+        tune_decision([], [])
+
+
+DIAGNOSES = [
+    Diagnosis("第一种", ("第0型病",), tuple(TERMS[:20])),
+    Diagnosis("第二及三种", ("第3型病", "第4型病"), tuple(TERMS[10:16])),
+    Diagnosis("没有候选", ("第5型病",), ()),
+]
+
+
+def test_pairs_hold_every_right_term_and_no_pair_twice() -> None:
+    pairs = list(training_pairs(DIAGNOSES, TERMS, hard=4, random=3, seed=1))
+    assert len({(pair.diagnosis, pair.term) for pair in pairs}) == len(pairs)
+    for diagnosis in DIAGNOSES:
+        own = [pair for pair in pairs if pair.diagnosis == diagnosis.text]
+        assert [pair.term for pair in own if pair.right] == list(diagnosis.terms)
+        wrong = [pair.term for pair in own if not pair.right]
+        assert not set(wrong) & set(diagnosis.terms)
+        assert len(wrong) == min(4, len(diagnosis.found)) + 3
+        assert len(set(wrong) & set(diagnosis.found)) >= min(4, len(diagnosis.found))
+
+
+def test_the_best_found_are_always_among_the_wrong_terms() -> None:
+    (diagnosis, *_) = DIAGNOSES
+    for seed in range(5):
+        pairs = training_pairs([diagnosis], TERMS, hard=4, random=0, seed=seed)
+        assert {"第1型病", "第2型病"} <= {pair.term for pair in pairs}
+
+
+def test_pairs_of_a_diagnosis_do_not_depend_on_the_others() -> None:
+    whole = list(training_pairs(DIAGNOSES, TERMS, hard=4, random=3, seed=1))
+    alone = list(training_pairs(DIAGNOSES[:1], TERMS, hard=4, random=3, seed=1))
+    assert whole[: len(alone)] == alone
+    assert alone != list(training_pairs(DIAGNOSES[:1], TERMS, hard=4, random=3, seed=2))
+
+
+def test_a_short_list_gives_what_it_has() -> None:
+    pairs = list(training_pairs(DIAGNOSES[:1], TERMS[:2], hard=0, random=9, seed=1))
+    assert [(pair.term, pair.right) for pair in pairs] == [("第0型病", True), ("第1型病", False)]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> TextTokenizer:
+    characters = sorted(set("".join(TERMS) + "的甲状腺肿瘤糖尿冠心衰")) + list("123")
+    vocabulary = {token: number for number, token in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *characters])}
+    wordpiece = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    wordpiece.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+    return TextTokenizer(wordpiece)
+
+
+def test_a_pair_is_framed_and_never_longer_than_asked(tokenizer: TextTokenizer) -> None:
+    encoder = PairEncoder(tokenizer, max_length=9)
+    encoder.learn(["糖尿病" * 9, "肿瘤"])
+    (sequence,) = encoder.example("糖尿病" * 9, "肿瘤", True).sequences
+    assert len(sequence.input_ids) == 9
+    cls, sep = tokenizer.frame(np.array([], dtype=np.int64))[0]
+    assert sequence.input_ids[0] == cls and sequence.input_ids[-1] == sep
+    assert sequence.type_ids.tolist() == [0] * 6 + [1] * 3
+
+
+def toy_ranker(tokenizer: TextTokenizer, trained: bool) -> TermRanker:
+    """Learns that a diagnosis belongs to the term that it is written like."""
+    sizes = EncoderConfig(
+        vocab_size=tokenizer.size, hidden_size=32, num_layers=2, num_heads=2, intermediate_size=64, max_positions=32
+    )
+    model = heads.build("pair", sizes, num_labels=2, seed=0)
+    if trained:
+        letters = "甲状腺肿瘤糖尿冠心衰"
+        rows = [Diagnosis(one + "的病", (one + "型病",), tuple(other + "型病" for other in letters)) for one in letters]
+        pairs = list(training_pairs(rows, [], hard=4, random=0, seed=0))
+        config = FinetuneConfig(epochs=100, batch_size=20, learning_rate=3e-3, ema_decay=None)
+        finetune(model, PairEncoder(tokenizer).examples(pairs), config, evaluate=None)
+    return TermRanker(model.eval(), tokenizer)
+
+
+def test_a_trained_ranker_puts_the_right_term_first(tokenizer: TextTokenizer) -> None:
+    found = [Candidate("", letter + "型病", 1.0) for letter in "糖肿瘤冠"]
+    (answer,) = toy_ranker(tokenizer, trained=True).rank(["冠的病"], [found], [1])
+    assert answer.candidates[0].term == "冠型病"
+    assert answer.candidates[0].score > 0.5 > answer.candidates[1].score
+
+
+def test_ranking_keeps_every_candidate_and_knows_equal_names(tokenizer: TextTokenizer) -> None:
+    found = [[Candidate("A", "糖型病", 3.0), Candidate("B", "肿瘤（１）", 2.0)], [], [Candidate("C", "冠型病", 1.0)]]
+    answers = toy_ranker(tokenizer, trained=False).rank(["肿瘤(1)", "无", "心"], found, [1, 2, 1])
+    assert answers[0].candidates[0] == Candidate("B", "肿瘤（１）", 1.0)
+    assert [len(each.candidates) for each in answers] == [2, 0, 1] and answers[1].parts == 2
+    scores = np.array([one.score for each in answers for one in each.candidates])
+    assert ((scores >= 0) & (scores <= 1)).all()
