@@ -10,11 +10,12 @@ slab of records, whatever the file's length.
 from __future__ import annotations
 
 import csv
+import functools
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import torch
 
@@ -102,8 +103,7 @@ def predict_file(
 
     Args:
         source: .txt (a text a line; tabs between several), .jsonl or .json (objects, lists or strings), .csv or .tsv
-        with
-            a header. Names of fields are the task's own, or text, or text1 and text2.
+            with a header. Names of fields are the task's own, or text, or text1 and text2.
         target: written as .jsonl: the given fields, `answer`, `scores` where there are any, or `error`.
         task: name of the task, where it is to be checked against the model's.
         progress: told the rows done so far.
@@ -117,15 +117,30 @@ def predict_file(
     spec = _spec(predictor, task)
     counts = {"rows": 0, "answered": 0, "errors": 0}
     rows = _rows(source)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with target.open("w", encoding="utf-8") as file:
+    with _opened(target, source) as file:
         while slab := list(islice(rows, SLAB)):
-            for row in _answered(predictor, spec, slab):
+            within = functools.partial(_tell_within, progress, counts["rows"], len(slab))
+            for row in _answered(predictor, spec, slab, within):
                 counts["errors" if "error" in row else "answered"] += 1
                 file.write(to_json(row) + "\n")
             counts["rows"] += len(slab)
             progress(counts["rows"])
     return counts
+
+
+def _opened(target: Path, source: Path) -> TextIO:
+    if target.resolve() == source.resolve():
+        raise UserError(f"{target} is the input itself. Give another file with --output.")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        return target.open("w", encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{target} cannot be written: {error.strerror}. Give another file with --output.") from error
+
+
+def _tell_within(progress: Callable[[int], None], before: int, size: int, done: int) -> None:
+    """Rows done in the midst of a slab: long texts are several inputs of the model, whose count runs ahead."""
+    progress(before + min(done, size - 1))
 
 
 def _spec(predictor: Predictor, task: str | None) -> TaskSpec | None:
@@ -138,12 +153,15 @@ def _spec(predictor: Predictor, task: str | None) -> TaskSpec | None:
         return None
 
 
-def _answered(predictor: Predictor, spec: TaskSpec | None, slab: Sequence[Row]) -> Iterator[dict[str, Any]]:
+def _answered(
+    predictor: Predictor, spec: TaskSpec | None, slab: Sequence[Row], progress: Callable[[int], None]
+) -> Iterator[dict[str, Any]]:
     checked = []
     for row, fault in slab:
         texts = None if fault else _texts(predictor, spec, row)
         checked.append((row, texts, fault or predictor.fault(texts)))
-    found = iter(predictor.predict([texts for _, texts, fault in checked if not fault and texts is not None]))
+    whole = [texts for _, texts, fault in checked if not fault and texts is not None]
+    found = iter(predictor.predict(whole, progress))
     for row, texts, fault in checked:
         if fault or texts is None:
             yield {**row, "error": fault}

@@ -14,11 +14,13 @@ from transformers import AutoTokenizer
 
 from models.heads.examples import Pointers
 from tasks.downstream.alignment import TextTokenizer
+from tasks.downstream.catalogue import task
 from tasks.downstream.features import Features, Piece, longest_first
 from tasks.downstream.features_spans import IGNORED
 from tasks.downstream.features_triples import PairTypes
+from tasks.downstream.read import read_split
 from tasks.downstream.records import Answer, Entity, Kind, Record, Triple
-from tasks.downstream.shapes import TaskShape
+from tasks.downstream.shapes import TaskShape, shape_of
 from tests.tasks.downstream.tokenizers import CHARACTERS, save_ours
 
 TYPES = ("sym", "dis", "dru")
@@ -268,3 +270,17 @@ def test_records_keep_their_order_over_slabs(tokenizer: TextTokenizer, monkeypat
     assert [piece.record for piece in pieces] == sorted(piece.record for piece in pieces)
     assert {piece.record for piece in pieces} == set(range(7))
     assert len(features.decode(records, pieces, [piece.example.target for piece in pieces])) == 7
+
+
+@pytest.mark.parametrize("name", ["cmedqaner", "cehrner"])
+def test_every_entity_of_the_real_sets_comes_back_through_windows(
+    name: str, shared_data: Path, tokenizer: TextTokenizer
+) -> None:
+    spec = task(name)
+    records = read_split(spec, shared_data / "chineseblue", "train").records
+    features = shape_of(spec, records, max_length=64).features(tokenizer)
+    pieces = features.encode(records)
+    found = features.decode(records, pieces, [_as_prediction(piece.example.target) for piece in pieces])
+    assert len(pieces) > 2 * len(records)
+    for given_record, prediction in zip(records, found, strict=True):
+        assert prediction.answer == tuple(sorted(given_record.answer))

@@ -136,6 +136,8 @@ def test_the_command_line(tagger: Path, tmp_path: Path, capsys: pytest.CaptureFi
         (["--model", "{absent}", "--input", "{file}"], "There is no folder"),
         (["--model", "{model}", "--input", "{absent}"], "There is no file"),
         (["--model", "{model}", "--input", "{model}/vocab.doc"], "is none of .txt, .jsonl"),
+        (["--model", "{model}", "--input", "{file}", "--output", "{file}"], "is the input itself"),
+        (["--model", "{model}", "--input", "{file}", "--output", "{file}/out.jsonl"], "cannot be written"),
         (["--model", "{model}", "--input", "{file}", "--task", "cmeie"], "trained for cmeee, not for cmeie"),
         (["--model", "{model}", "--input", "{file}", "--task", "cmee"], "There is no task 'cmee'. Did you mean"),
     ],
