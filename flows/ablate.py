@@ -7,11 +7,18 @@ from typing import Any
 from prefect import flow
 
 from flows.corpus import check_inputs
+from flows.finetune import chosen_tasks, task_files, task_params
 from flows.preset import load_preset
 from flows.pretrain import TrainedModel, prepare, train_model
 from flows.vocabulary import check_vocabularies
 from infra.artifacts import Artifact
+from infra.errors import UserError
 from tasks.ablation import SETTINGS, AblationParams, ablation, check_scores
+from tasks.downstream.spec import TaskSpec
+from tasks.finetune import FinetuneParams
+from tasks.finetune import finetune as finetune_stage
+from tasks.finetune_inputs import ModelFolder, TaskFiles
+from tasks.report_finetune import best_scores
 from tasks.runner import StageRunner, stage_runner
 
 Scores = dict[str, dict[str, float]]
@@ -25,6 +32,9 @@ def ablate(
     benchmarks: str | None = None,
     dictionary: str | None = None,
     vocabulary_file: str | None = None,
+    tasks: str | list[str] | None = None,
+    data: str | None = None,
+    quick: bool = True,
     scores: Scores | None = None,
     overrides: dict[str, Any] | None = None,
 ) -> str:
@@ -33,7 +43,8 @@ def ablate(
     Args:
         preset: name of a shipped preset, or a path to a TOML file.
         corpus, benchmarks, dictionary, vocabulary_file: as in pretrain/ehealth.
-        scores: what fine-tuning found, by setting and task, to stand in the table too; trains nothing again.
+        tasks, data, quick: every model is fine-tuned on these tasks, as in finetune/<task>, and scored on dev.
+        scores: what fine-tuning elsewhere found, by setting and task, to stand in the table too.
         overrides: dotted preset keys to values; they hold for all four.
 
     Returns:
@@ -44,12 +55,38 @@ def ablate(
     check_inputs(corpus, benchmarks, dictionary)
     check_vocabularies(vocabulary_file)
     check_scores(scores or {})
+    downstream = _downstream(tasks, data, quick)
     with stage_runner() as run:
         data = prepare(run, recipe, corpus, benchmarks, dictionary, vocabulary_file)
         models = {name: train_model(run, one, data) for name, one in recipes.items()}
-        table = compare(run, models, scores or {})
+        found = {name: score(run, one, downstream) | (scores or {}).get(name, {}) for name, one in models.items()}
+        table = compare(run, models, {name: own for name, own in found.items() if own})
     print(table.read_file("table.md").decode())
     return str(table.path)
+
+
+Downstream = list[tuple[TaskSpec, FinetuneParams, TaskFiles]]
+"""The tasks that models are scored by."""
+
+
+def _downstream(tasks: str | list[str] | None, data: str | None, quick: bool) -> Downstream:
+    if tasks is None:
+        return []
+    if data is None:
+        raise UserError("No data was given for the tasks. Give the folder with the official files as data.")
+    specs = chosen_tasks(tasks)
+    files = task_files(specs, data)
+    return [(spec, task_params(spec, quick, None, None), files[spec.name]) for spec in specs if spec.name in files]
+
+
+def score(run: StageRunner, trained: TrainedModel, downstream: Downstream) -> dict[str, float]:
+    """Dev scores of the best runs by task, in percent."""
+    found = {}
+    for spec, params, files in downstream:
+        tuned = run(finetune_stage, params, model=ModelFolder(str(trained.model.path)), data=files)
+        main = next(row for row in best_scores(tuned) if row["split"] == "dev" and row["main"])
+        found[spec.title] = round(100 * main["value"], 2)
+    return found
 
 
 def compare(run: StageRunner, models: dict[str, TrainedModel], scores: Scores) -> Artifact:

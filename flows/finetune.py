@@ -49,14 +49,14 @@ def finetune(
     Returns:
         The folder of the best model where it is one task, else that of the table of scores.
     """
-    specs = _chosen(tasks)
-    params = {spec.name: _params(spec, quick, seeds, overrides) for spec in specs}
+    specs = chosen_tasks(tasks)
+    params = {spec.name: task_params(spec, quick, seeds, overrides) for spec in specs}
     if model is None:
         raise UserError("No encoder was given. Give its folder, as in --param model=FOLDER.")
     if data is None:
         raise UserError("No data was given. Give the folder with the official files, as in --param data=FOLDER.")
     encoder = ModelFolder(model)
-    files = _files(specs, data)
+    files = task_files(specs, data)
     runs: dict[str, Artifact] = {}
     with stage_runner() as run:
         for spec in specs:
@@ -70,7 +70,7 @@ def finetune(
         return str(run(report_suite, given, **runs).path)
 
 
-def _chosen(tasks: str | Sequence[str]) -> list[TaskSpec]:
+def chosen_tasks(tasks: str | Sequence[str]) -> list[TaskSpec]:
     names = [tasks] if isinstance(tasks, str) else list(tasks)
     found = [spec for name in names for spec in (suite(name) if name in suites() else [task(name)])]
     if not found:
@@ -80,7 +80,7 @@ def _chosen(tasks: str | Sequence[str]) -> list[TaskSpec]:
     return list({spec.name: spec for spec in found}.values())
 
 
-def _params(
+def task_params(
     spec: TaskSpec, quick: bool, seeds: Sequence[int] | None, overrides: dict[str, Any] | None
 ) -> FinetuneParams:
     given: dict[str, Any] = {"task": spec.name, "quick": quick}
@@ -106,7 +106,7 @@ def _field(key: str) -> str:
     raise UserError(f"unknown key {key!r}; {hint}")
 
 
-def _files(specs: Sequence[TaskSpec], data: str) -> dict[str, TaskFiles]:
+def task_files(specs: Sequence[TaskSpec], data: str) -> dict[str, TaskFiles]:
     """The files of each task that has some; of one task alone, it must."""
     if len(specs) == 1:
         return {specs[0].name: TaskFiles(specs[0], data)}

@@ -11,6 +11,7 @@ from flows.ablate import ablate
 from infra.artifacts import ArtifactStore
 from infra.errors import UserError
 from tests.corpus import write_corpus
+from tests.tasks.downstream import toy
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -47,7 +48,16 @@ def test_four_settings_share_all_but_their_tasks(
     scores = {"full": {"cMedQQ": 80.0}}
     scored = Path(ablate.fn("ehealth-tiny", corpus, scores=scores, overrides=OVERRIDES))
     assert "| The full setting | 80.0 |" in (scored / "table.md").read_text(encoding="utf-8")
-    assert len(store.list("train")) == 4
+    data = str(toy.save_cmedqq(tmp_path / "cMedQQ"))
+    tuned = Path(ablate.fn("ehealth-tiny", corpus, tasks="cmedqq", data=data, overrides=OVERRIDES))
+    rows = json.loads((tuned / "table.json").read_text(encoding="utf-8"))
+    assert all(0.0 <= float(row["cMedQQ"]) <= 100.0 for row in rows) and len(rows) == 4
+    assert len(store.list("train")) == 4 and len(store.list("finetune")) == 4
+
+
+def test_tasks_without_their_files_are_told_before_any_work(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="No data was given"):
+        ablate.fn("ehealth-tiny", str(write_corpus(tmp_path / "corpus")), tasks="cmedqq")
 
 
 def test_scores_of_an_unknown_setting_are_told_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
