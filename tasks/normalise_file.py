@@ -14,11 +14,14 @@ from typing import Any
 from infra.artifacts import ArtifactStore
 from infra.errors import UserError
 from infra.settings import Settings
+from tasks.csv_fields import allow_long_fields
 from tasks.downstream.source_text import source_text
 from tasks.embedded_index import EmbeddedIndex
 from tasks.normaliser import Normalised, Normaliser, Progress, index_folder
 from tasks.publish_terms import open_server_index
 from tasks.retrieve import Candidate
+
+allow_long_fields()
 
 SEPARATOR = "##"
 """Stands between several terms of one diagnosis, as in CHIP-CDN."""

@@ -22,6 +22,7 @@ import pyarrow.parquet
 
 from tasks.archives import member_blocks
 from tasks.compression import DamagedArchiveError, unfold
+from tasks.csv_fields import allow_long_fields
 from tasks.encodings import SAMPLE, encoding_of, sample_windows
 from tasks.file_access import WatchedFile, is_local, watched
 from tasks.html_files import page_text
@@ -38,8 +39,7 @@ PACKED_CHARACTERS = 20_000
 MAX_PAGE = 1 << 26
 """Characters of the longest HTML page that is read."""
 
-# Documents may be longer than the 128 KiB that the module allows a field by default.
-csv.field_size_limit(2**31 - 1)
+allow_long_fields()
 
 Row = tuple[int, Mapping[str, Any] | Problem]
 

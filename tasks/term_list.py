@@ -19,7 +19,10 @@ import openpyxl
 from openpyxl.utils.exceptions import InvalidFileException
 
 from infra.errors import UserError
+from tasks.csv_fields import allow_long_fields
 from tasks.encodings import detect_encoding
+
+allow_long_fields()
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".xlsx")
 MAX_NAME = 500

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from infra.errors import UserError
+from tasks.csv_fields import allow_long_fields
 from tasks.downstream.source_text import source_text
 from tasks.downstream.spec import Row, TaskSpec
 
-csv.field_size_limit(1 << 27)
+allow_long_fields()
 
 
 def read_tsv(path: Path, spec: TaskSpec) -> Iterator[Row]:

@@ -103,12 +103,17 @@ def test_a_list_without_the_columns_names_what_it_has() -> None:
         (b"PK\x03\x04no zip", "list.xlsx", "cannot be read as XLSX"),
         (b"x", "list.doc", "comes as .csv"),
         ("编码,名称\nA00,霍乱\n".encode() + b"\xff\xff\xff,\x81\n", "list.csv", "line 3"),
-        ("编码,名称\nA00," + "长" * 200_000, "list.csv", "line 2"),
     ],
 )
 def test_files_that_are_no_lists(data: bytes | str, name: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         read(data, name)
+
+
+def test_what_follows_a_lost_quote_is_one_row_that_is_rejected() -> None:
+    terms, rejects = read_term_list(('编码,名称\nA00,霍乱\nA01,"伤寒\n' + "A02,痢疾\n" * 40_000).encode(), "list.csv")
+    assert [term.term for term in terms] == ["霍乱"]
+    assert [(reject.row, reject.reason) for reject in rejects] == [(3, "long_name")]
 
 
 def test_rows_without_a_name_and_rows_too_long_are_rejected_with_their_number() -> None:
