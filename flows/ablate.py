@@ -57,8 +57,8 @@ def ablate(
     check_scores(scores or {})
     downstream = _downstream(tasks, data, quick)
     with stage_runner() as run:
-        data = prepare(run, recipe, corpus, benchmarks, dictionary, vocabulary_file)
-        models = {name: train_model(run, one, data) for name, one in recipes.items()}
+        examples = prepare(run, recipe, corpus, benchmarks, dictionary, vocabulary_file)
+        models = {name: train_model(run, one, examples) for name, one in recipes.items()}
         found = {name: score(run, one, downstream) | (scores or {}).get(name, {}) for name, one in models.items()}
         table = compare(run, models, {name: own for name, own in found.items() if own})
     print(table.read_file("table.md").decode())
