@@ -31,7 +31,7 @@ from tasks.finetune_inputs import ModelFolder
 from tasks.metrics import normalisation_f1, recall_at_k
 from tasks.normaliser import Retrieval
 from tasks.retrieve import Candidate
-from tasks.term_decision import Ranked, tune_decision
+from tasks.term_decision import TermDecision, tune_decision
 from tasks.term_ranker import TermRanker
 from tasks.train_normaliser import NormaliserParams, train_ranker
 
@@ -74,11 +74,12 @@ def page(options: argparse.Namespace) -> Iterator[str]:
         ranker = TermRanker(trained.model.eval(), trained.tokenizer, params.max_length)
         found = {split: retrieval.candidates(texts[split]) for split in ("dev", "test")}
         began = time.process_time()
-        ranked = {split: ranker.rank(texts[split], own, retrieval.parts(texts[split])) for split, own in found.items()}
+        judged = {split: ranker.judge(texts[split], own, retrieval.parts(texts[split])) for split, own in found.items()}
         ranking = time.process_time() - began
     pairs = sum(len(own) for split in found.values() for own in split)
-    decision, dev_f1 = tune_decision(ranked["dev"], gold["dev"])
-    first = [Ranked(one.parts, tuple(own)) for one, own in zip(ranked["test"], found["test"], strict=True)]
+    decision, dev_f1 = tune_decision(judged["dev"], gold["dev"])
+    alone = [TermDecision().order(one) for one in judged["test"]]
+    both = [decision.order(one) for one in judged["test"]]
     yield f"# Ranking candidates for ICD-10, {date.today().isoformat()}"
     yield ""
     yield (
@@ -89,18 +90,20 @@ def page(options: argparse.Namespace) -> Iterator[str]:
         "terms: recall counts each."
     )
     yield ""
-    by_rank = [one.candidates for one in ranked["test"]]
-    order = [rows("retrieval", gold["test"], found["test"]), rows("ranker", gold["test"], by_rank)]
+    orders = {"retrieval": found["test"], "ranker alone": alone, "both": both}
+    order = [rows(name, gold["test"], own) for name, own in orders.items()]
     yield from table(["test, order by", *(f"@{k}" for k in AT)], order)
     yield ""
     kept = "at most as many as parts" if decision.bounded else "any number"
-    yield f"Decision from dev: probability of at least {decision.threshold}, {kept}; F1 on dev {dev_f1:.3f}."
+    yield (
+        f"Decision from dev: weight of retrieval {decision.retrieval_weight:g}, score of at least "
+        f"{decision.threshold}, {kept}; F1 on dev {dev_f1:.3f}."
+    )
     yield ""
-    answers = {
-        "first of retrieval": [[one.candidates[0].term] if one.candidates else [] for one in first],
-        "first of the ranker": [[one.candidates[0].term] if one.candidates else [] for one in ranked["test"]],
-        "ranker with decision": [[term.term for term in decision.choose(one)] for one in ranked["test"]],
-    }
+    answers = {f"first of {name}": [[one.term for one in own[:1]] for own in found] for name, found in orders.items()}
+    answers["both, with decision"] = [
+        [term.term for term in decision.choose(own, one.parts)] for own, one in zip(both, judged["test"], strict=True)
+    ]
     scores = {name: normalisation_f1(gold["test"], own) for name, own in answers.items()}
     yield from table(
         ["test, answer", "precision", "recall", "F1"],

@@ -25,7 +25,7 @@ from tasks.diagnosis_queries import Categories, QueryRules, candidates, categori
 from tasks.downstream.alignment import TextTokenizer
 from tasks.embedded_index import FIELDS_FILE, EmbeddedIndex
 from tasks.retrieve import Candidate, CandidateIndex, Entry
-from tasks.term_decision import Ranked, TermDecision
+from tasks.term_decision import Judged, TermDecision
 from tasks.term_ranker import TermRanker
 
 INDEX, MODEL, DECISION = "index", "model", "decision.json"
@@ -121,15 +121,16 @@ class Normaliser:
         """The same, a slab at a time."""
         for first in range(0, len(diagnoses), SLAB):
             slab = diagnoses[first : first + SLAB]
-            for diagnosis, ranked in zip(slab, self._ranked(slab), strict=True):
-                yield Normalised(diagnosis, self.decision.choose(ranked), ranked.candidates)
+            for diagnosis, judged in zip(slab, self._judged(slab), strict=True):
+                ordered = self.decision.order(judged)
+                yield Normalised(diagnosis, self.decision.choose(ordered, judged.parts), ordered)
             progress(first + len(slab))
 
-    def _ranked(self, slab: Sequence[str]) -> list[Ranked]:
+    def _judged(self, slab: Sequence[str]) -> list[Judged]:
         found, parts = self.retrieval.candidates(slab), self.retrieval.parts(slab)
         if self._ranker is not None:
-            return self._ranker.rank(slab, found, parts)
-        return [Ranked(count, tuple(own)) for own, count in zip(found, parts, strict=True)]
+            return self._ranker.judge(slab, found, parts)
+        return [Judged(count, tuple(own)) for own, count in zip(found, parts, strict=True)]
 
 
 def load_ranker(folder: Path, device: str | None = None) -> TermRanker:
@@ -158,7 +159,8 @@ def read_decision(folder: Path) -> tuple[TermDecision, int]:
         return TermDecision(threshold=0.0, bounded=True), 100
     try:
         held = json.loads(path.read_text(encoding="utf-8"))
-        return TermDecision(float(held["threshold"]), bool(held["bounded"])), int(held["k"])
+        decision = TermDecision(float(held["threshold"]), bool(held["bounded"]), float(held["retrieval_weight"]))
+        return decision, int(held["k"])
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(f"{path} cannot be read ({error}). Train the normaliser again.") from error
 

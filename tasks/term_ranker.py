@@ -1,4 +1,4 @@
-"""Ranks candidates by a pair classifier: is this standard term one of the diagnosis's? (eHealth, appendix E.)
+"""Judges candidates by a pair classifier: is this standard term one of the diagnosis's? (eHealth, appendix E.)
 
 Both texts are cut once each, however many pairs they stand in. Time grows with the pairs' tokens, memory with the
 distinct texts and one chunk of pairs.
@@ -7,7 +7,6 @@ distinct texts and one chunk of pairs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from tasks.downstream.alignment import TextTokenizer
 from tasks.downstream.features import longest_first
 from tasks.retrieve import Candidate
 from tasks.search_fields import comparable_forms
-from tasks.term_decision import Ranked
+from tasks.term_decision import Judged
 from tasks.term_pairs import Pair
 
 MAX_LENGTH = 32
@@ -62,19 +61,19 @@ class TermRanker:
         self._model = model
         self._encoder = PairEncoder(tokenizer, max_length)
 
-    def rank(
+    def judge(
         self,
         diagnoses: Sequence[str],
         candidates: Sequence[Sequence[Candidate]],
         parts: Sequence[int],
         progress: Callable[[int], None] | None = None,
-    ) -> list[Ranked]:
-        """The candidates of each diagnosis by their probability, equals in the order they were found.
+    ) -> list[Judged]:
+        """The candidates of each diagnosis with the probability that each is one of its terms.
 
         A term that equals the diagnosis but for width, case and punctuation is certain: its probability is 1.
 
         Args:
-            parts: diagnoses that each one is made of; see `Ranked`.
+            parts: diagnoses that each one is made of; see `Judged`.
             progress: told the pairs done so far.
         """
         self._encoder.learn(diagnoses)
@@ -82,7 +81,7 @@ class TermRanker:
         probabilities = inference.predict_stream(self._model, self._pairs(diagnoses, candidates), progress=progress)
         forms = comparable_forms(diagnoses)
         return [
-            Ranked(count, _by_probability(form, found, [next(probabilities) for _ in found]))
+            Judged(count, tuple(found), _certain(form, found, [next(probabilities)[1] for _ in found]))
             for count, form, found in zip(parts, forms, candidates, strict=True)
         ]
 
@@ -92,10 +91,7 @@ class TermRanker:
                 yield self._encoder.example(diagnosis, one.term)
 
 
-def _by_probability(
-    form: Sequence[str], found: Sequence[Candidate], probabilities: Sequence[Any]
-) -> tuple[Candidate, ...]:
+def _certain(form: Sequence[str], found: Sequence[Candidate], probabilities: Sequence[float]) -> np.ndarray:
+    """The probabilities, 1 where the term is the diagnosis itself."""
     equal = [one == form for one in comparable_forms([candidate.term for candidate in found])]
-    scores = [1.0 if same else float(p[1]) for same, p in zip(equal, probabilities, strict=True)]
-    scored = [Candidate(one.code, one.term, score) for one, score in zip(found, scores, strict=True)]
-    return tuple(sorted(scored, key=lambda one: -one.score))
+    return np.where(equal, 1.0, np.asarray(probabilities, dtype=np.float64))

@@ -2,7 +2,7 @@
 
 As eHealth does CHIP-CDN: 100 candidates from the whole list, then a pair classifier on diagnosis and candidate (section
 4.3, appendix E). It learns from all right pairs and a sample of wrong ones (tasks/term_pairs.py); how many terms a
-diagnosis has is decided by a threshold that is tuned on dev (tasks/term_decision.py).
+diagnosis has, and what retrieval's own order counts beside the ranker, is tuned on dev (tasks/term_decision.py).
 
 Beside the tables lie `model/`, `index/` and `decision.json`, which tasks/normaliser.py opens, `scores.json`, and the
 file to hand in where there is a test file without answers. Time grows with pairs x epochs and with candidates of dev
@@ -41,7 +41,7 @@ from tasks.metrics import recall_at_k
 from tasks.normaliser import INDEX, MODEL, Retrieval, write_decision
 from tasks.publish_terms import open_server_index
 from tasks.retrieve import Candidate
-from tasks.term_decision import Ranked, TermDecision, tune_decision
+from tasks.term_decision import Judged, TermDecision, tune_decision
 from tasks.term_pairs import Diagnosis, training_pairs
 from tasks.term_ranker import MAX_LENGTH, PairEncoder, TermRanker
 from tasks.terminology import entries_of
@@ -93,16 +93,17 @@ def normaliser(inputs: Mapping[str, Any], params: NormaliserParams, out: Output)
         trained = train_ranker(params, inputs["model"], data, retrieval, index.terms, report)
         ranker = TermRanker(trained.model, trained.tokenizer, params.max_length)
         looked = {split: _look_up(retrieval, records) for split, records in (("dev", data.dev), ("test", data.test))}
-        ranked = {split: _rank(ranker, retrieval, records, looked[split]) for split, records in _splits(data)}
-        decision, _ = tune_decision(ranked["dev"], [_terms(record) for record in data.dev])
+        judged = {split: _judge(ranker, retrieval, records, looked[split]) for split, records in _splits(data)}
+        decision, _ = tune_decision(judged["dev"], [_terms(record) for record in data.dev])
         _save(folder, trained, inputs, decision, params.k)
         scores: dict[str, Any] = {"decision": asdict(decision), "curve": trained.curve}
         with out.part() as part:
             for split, records in _splits(data):
-                answers = [decision.choose(one) for one in ranked[split]]
-                part.write("predictions", list(_prediction_rows(split, records, answers, ranked[split])))
+                ordered = [decision.order(one) for one in judged[split]]
+                answers = [decision.choose(own, one.parts) for own, one in zip(ordered, judged[split], strict=True)]
+                part.write("predictions", list(_prediction_rows(split, records, answers, ordered)))
                 if all(record.answer is not None for record in records):
-                    scores[split] = _scores(records, answers, looked[split], ranked[split])
+                    scores[split] = _scores(records, answers, looked[split], ordered)
                     part.write("scores", list(_score_rows(split, records, answers, scores[split])))
                 elif split == "test" and params.limit is None:
                     write_submission(task(TASK), records, [tuple(one.term for one in own) for own in answers], folder)
@@ -150,8 +151,8 @@ def train_ranker(
 
     def evaluate(model: TaskModel) -> float:
         ranker = TermRanker(model, tokenizer, params.max_length)
-        ranked = ranker.rank([record.texts[0] for record in data.dev], [own[: params.k] for own in dev], parts)
-        return tune_decision(ranked, gold)[1]
+        judged = ranker.judge([record.texts[0] for record in data.dev], [own[: params.k] for own in dev], parts)
+        return tune_decision(judged, gold)[1]
 
     config = FinetuneConfig(
         epochs=params.epochs,
@@ -208,11 +209,11 @@ def _look_up(retrieval: Retrieval, records: Sequence[Record]) -> list[list[Candi
     return retrieval.candidates([record.texts[0] for record in records], max(retrieval.k, *RECALLS)) if records else []
 
 
-def _rank(
+def _judge(
     ranker: TermRanker, retrieval: Retrieval, records: Sequence[Record], found: Sequence[Sequence[Candidate]]
-) -> list[Ranked]:
+) -> list[Judged]:
     texts = [record.texts[0] for record in records]
-    return ranker.rank(texts, [own[: retrieval.k] for own in found], retrieval.parts(texts))
+    return ranker.judge(texts, [own[: retrieval.k] for own in found], retrieval.parts(texts))
 
 
 def _terms(record: Record) -> tuple[str, ...]:
@@ -234,14 +235,14 @@ def _scores(
     records: Sequence[Record],
     answers: Sequence[Sequence[Candidate]],
     found: Sequence[Sequence[Candidate]],
-    ranked: Sequence[Ranked],
+    ordered: Sequence[Sequence[Candidate]],
 ) -> dict[str, Any]:
-    """Recall of retrieval, by number of gold terms too, and how often the ranker's first is right."""
+    """Recall of retrieval, by number of gold terms too, and how often the first after ranking is right."""
     gold = [_terms(record) for record in records]
     terms = [[one.term for one in own] for own in found]
     by_count = {label: [place for place, own in enumerate(gold) if test(len(own))] for label, test in _GROUPS}
     groups = {label: places for label, places in {"all": list(range(len(gold))), **by_count}.items() if places}
-    first = [bool(one.candidates) and one.candidates[0].term in own for one, own in zip(ranked, gold, strict=True)]
+    first = [bool(one) and one[0].term in own for one, own in zip(ordered, gold, strict=True)]
     return {
         "recall": {
             label: {str(k): recall_at_k([gold[i] for i in places], [terms[i] for i in places], k) for k in RECALLS}
@@ -261,9 +262,12 @@ _GROUPS: tuple[tuple[str, Callable[[int], bool]], ...] = (
 
 
 def _prediction_rows(
-    split: str, records: Sequence[Record], answers: Sequence[Sequence[Candidate]], ranked: Sequence[Ranked]
+    split: str,
+    records: Sequence[Record],
+    answers: Sequence[Sequence[Candidate]],
+    ordered: Sequence[Sequence[Candidate]],
 ) -> Iterator[dict[str, Any]]:
-    for record, answer, one in zip(records, answers, ranked, strict=True):
+    for record, answer, one in zip(records, answers, ordered, strict=True):
         terms, gold = [each.term for each in answer], record.answer
         yield {
             "task": TASK,
@@ -275,7 +279,7 @@ def _prediction_rows(
             "gold": None if gold is None else json.dumps(list(_terms(record)), ensure_ascii=False),
             "correct": None if gold is None else set(_terms(record)) == set(terms),
             "scores": [each.score for each in answer],
-            "value": one.candidates[0].score if one.candidates else None,
+            "value": one[0].score if one else None,
         }
 
 

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
 
@@ -15,62 +15,91 @@ from models.encoder import EncoderConfig
 from models.finetuning import FinetuneConfig, finetune
 from tasks.downstream.alignment import TextTokenizer
 from tasks.retrieve import Candidate
-from tasks.term_decision import THRESHOLDS, Ranked, TermDecision, tune_decision
+from tasks.term_decision import THRESHOLDS, WEIGHTS, Judged, TermDecision, tune_decision
 from tasks.term_pairs import Diagnosis, training_pairs
 from tasks.term_ranker import PairEncoder, TermRanker
 
 TERMS = [f"第{number}型病" for number in range(40)]
 
 
-def ranked(*scores: float, parts: int = 1, terms: str = "甲乙丙丁") -> Ranked:
-    return Ranked(parts, tuple(Candidate("", term, score) for term, score in zip(terms, scores, strict=False)))
+def judged(*probabilities: float, parts: int = 1, likeness: tuple[float, ...] = (), terms: str = "甲乙丙丁") -> Judged:
+    given = likeness or (1.0,) * len(probabilities)
+    found = tuple(Candidate("", term, score) for term, score in zip(terms, given, strict=False))
+    return Judged(parts, found, np.array(probabilities))
 
 
-def names(answer: tuple[Candidate, ...]) -> str:
-    return "".join(one.term for one in answer)
+def answer(decision: TermDecision, one: Judged) -> str:
+    return "".join(term.term for term in decision.choose(decision.order(one), one.parts))
 
 
 def test_candidates_over_the_threshold_are_answers() -> None:
-    assert names(TermDecision(0.5, bounded=False).choose(ranked(0.9, 0.6, 0.4))) == "甲乙"
+    assert answer(TermDecision(0.5, bounded=False), judged(0.4, 0.9, 0.6)) == "乙丙"
 
 
 def test_there_is_an_answer_wherever_there_is_a_candidate() -> None:
-    assert names(TermDecision(0.9).choose(ranked(0.2, 0.1))) == "甲"
-    assert TermDecision(0.9).choose(ranked()) == ()
+    assert answer(TermDecision(0.9), judged(0.1, 0.2)) == "乙"
+    assert answer(TermDecision(0.9), judged()) == ""
 
 
 def test_a_bounded_decision_gives_no_more_terms_than_parts() -> None:
-    assert names(TermDecision(0.1).choose(ranked(0.9, 0.8, 0.7, parts=2))) == "甲乙"
+    assert answer(TermDecision(0.1), judged(0.9, 0.8, 0.7, parts=2)) == "甲乙"
 
 
 def test_a_term_that_has_two_codes_is_one_answer_at_its_better_place() -> None:
-    found = Ranked(3, (Candidate("A1", "甲", 0.9), Candidate("B1", "乙", 0.8), Candidate("A2", "甲", 0.7)))
-    assert [(one.term, one.code) for one in TermDecision(0.5).choose(found)] == [("甲", "A1"), ("乙", "B1")]
+    found = (Candidate("A1", "甲", 0.9), Candidate("B1", "乙", 0.8), Candidate("A2", "甲", 0.7))
+    assert [(one.term, one.code) for one in TermDecision(0.5).choose(found, 3)] == [("甲", "A1"), ("乙", "B1")]
+
+
+def test_without_a_ranker_the_order_is_that_of_retrieval() -> None:
+    found = (Candidate("", "甲", 9.0), Candidate("", "乙", 12.0))
+    assert TermDecision().order(Judged(1, found)) == found
+
+
+def test_scores_are_the_formula() -> None:
+    scores = TermDecision(retrieval_weight=2.0).order(judged(0.8, 0.6, likeness=(3.0, 12.0)))
+    expected = {"甲": 1 / (1 + np.exp(-(np.log(0.8 / 0.2) - 2.0 * 0.75))), "乙": 0.6}
+    assert {one.term: one.score for one in scores} == pytest.approx(expected)
+
+
+def test_a_large_weight_is_the_order_of_retrieval_and_none_that_of_the_ranker() -> None:
+    one = judged(0.2, 0.3, 0.9, likeness=(9.0, 7.0, 1.0))
+    assert [term.term for term in TermDecision(retrieval_weight=100.0).order(one)] == ["甲", "乙", "丙"]
+    assert [term.term for term in TermDecision().order(one)] == ["丙", "乙", "甲"]
+
+
+def test_what_is_certain_stays_first_whatever_retrieval_says() -> None:
+    one = judged(0.99, 1.0, likeness=(9.0, 1.0))
+    assert TermDecision(retrieval_weight=32.0).order(one)[0] == Candidate("", "乙", 1.0)
 
 
 lists = st.lists(
     st.tuples(
-        st.lists(st.floats(0, 1), max_size=4).map(lambda scores: sorted(scores, reverse=True)),
+        st.lists(st.tuples(st.floats(0, 1), st.floats(0.1, 9)), max_size=4),
         st.integers(1, 3),
         st.sets(st.sampled_from("甲乙丙丁戊"), min_size=1),
     ),
     min_size=1,
-    max_size=6,
+    max_size=5,
 )
 
 
+@settings(max_examples=20)
 @given(lists)
-def test_the_tuned_decision_is_the_best_of_all_that_are_tried(cases: list[tuple[list[float], int, set[str]]]) -> None:
-    given_ranked = [ranked(*scores, parts=parts) for scores, parts, _ in cases]
+def test_the_tuned_decision_is_the_best_of_all_that_are_tried(
+    cases: list[tuple[list[tuple[float, float]], int, set[str]]],
+) -> None:
+    given_judged = [
+        judged(*(p for p, _ in own), parts=parts, likeness=tuple(score for _, score in own)) for own, parts, _ in cases
+    ]
     gold = [tuple(terms) for *_, terms in cases]
 
     def f1(decision: TermDecision) -> float:
-        answers = [set(names(decision.choose(each))) for each in given_ranked]
-        hits = sum(len(answer & set(terms)) for answer, terms in zip(answers, gold, strict=True))
+        answers = [set(answer(decision, each)) for each in given_judged]
+        hits = sum(len(given & set(terms)) for given, terms in zip(answers, gold, strict=True))
         return 2 * hits / (sum(map(len, answers)) + sum(map(len, gold)))
 
-    decision, score = tune_decision(given_ranked, gold)
-    tried = [TermDecision(*one) for one in itertools.product(THRESHOLDS, (True, False))]
+    decision, score = tune_decision(given_judged, gold)
+    tried = [TermDecision(*one) for one in itertools.product(THRESHOLDS, (True, False), WEIGHTS)]
     assert score == pytest.approx(f1(decision)) == pytest.approx(max(map(f1, tried)))
 
 
@@ -153,15 +182,16 @@ def toy_ranker(tokenizer: TextTokenizer, trained: bool) -> TermRanker:
 
 def test_a_trained_ranker_puts_the_right_term_first(tokenizer: TextTokenizer) -> None:
     found = [Candidate("", letter + "型病", 1.0) for letter in "糖肿瘤冠"]
-    (answer,) = toy_ranker(tokenizer, trained=True).rank(["冠的病"], [found], [1])
-    assert answer.candidates[0].term == "冠型病"
-    assert answer.candidates[0].score > 0.5 > answer.candidates[1].score
+    (one,) = toy_ranker(tokenizer, trained=True).judge(["冠的病"], [found], [1])
+    first, second, *_ = TermDecision().order(one)
+    assert first.term == "冠型病"
+    assert first.score > 0.5 > second.score
 
 
 def test_ranking_keeps_every_candidate_and_knows_equal_names(tokenizer: TextTokenizer) -> None:
     found = [[Candidate("A", "糖型病", 3.0), Candidate("B", "肿瘤（１）", 2.0)], [], [Candidate("C", "冠型病", 1.0)]]
-    answers = toy_ranker(tokenizer, trained=False).rank(["肿瘤(1)", "无", "心"], found, [1, 2, 1])
-    assert answers[0].candidates[0] == Candidate("B", "肿瘤（１）", 1.0)
-    assert [len(each.candidates) for each in answers] == [2, 0, 1] and answers[1].parts == 2
-    scores = np.array([one.score for each in answers for one in each.candidates])
-    assert ((scores >= 0) & (scores <= 1)).all()
+    answers = toy_ranker(tokenizer, trained=False).judge(["肿瘤(1)", "无", "心"], found, [1, 2, 1])
+    assert [one.found for one in answers] == [tuple(own) for own in found] and answers[1].parts == 2
+    probabilities = [one.probabilities for one in answers]
+    assert probabilities[0] is not None and probabilities[0][1] == 1.0 > probabilities[0][0]
+    assert all(own is not None and ((own >= 0) & (own <= 1)).all() for own in probabilities)
