@@ -80,7 +80,7 @@ def export_checkpoint(run: str, output: Path, step: int | None = None) -> int:
     store = ArtifactStore(spec.store)
     examples = store.get("encode", spec.examples)
     given = examples.manifest.inputs.get("vocabulary") if examples is not None else None
-    vocabulary = store.get("vocabulary", given.fingerprint) if given is not None else None
+    vocabulary = store.get(given.stage, given.fingerprint) if given is not None else None
     if examples is None or vocabulary is None:
         raise UserError(f"{spec.store} no longer holds the examples and the vocabulary of this run; they are needed.")
     output.mkdir(parents=True, exist_ok=True)

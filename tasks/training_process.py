@@ -96,7 +96,8 @@ def _make_deterministic(spec: RunSpec, worker: Worker) -> None:
 
 def _vocabulary(spec: RunSpec, examples: Artifact) -> list[str]:
     """The tokens that the examples were encoded with, by id."""
-    vocabulary = ArtifactStore(spec.store).get("vocabulary", examples.manifest.inputs["vocabulary"].fingerprint)
+    given = examples.manifest.inputs["vocabulary"]
+    vocabulary = ArtifactStore(spec.store).get(given.stage, given.fingerprint)
     if vocabulary is None:
         raise UserError(f"{spec.store} no longer holds the vocabulary of the examples. Run the flow again.")
     return vocabulary.read_file("vocab.txt").decode().removesuffix("\n").split("\n")
