@@ -18,7 +18,7 @@ def bad_pins(text: str) -> list[str]:
 
 def machine_paths(text: str, home: Path, checkout: Path) -> list[str]:
     """Lines that hold the home folder or the checkout of the machine this runs on, or anybody's home folder."""
-    homes = re.compile(r"/(?:home|Users)/[a-z][a-z0-9_-]*/|/root/")
+    homes = re.compile(r"/(?:home|Users)/[a-z][a-z0-9_-]*/|/(?:root)/")
     here = [path for path in (str(home), str(checkout)) if path.count("/") > 1]
     return [line for line in text.splitlines() if homes.search(line) or any(path in line for path in here)]
 

@@ -63,12 +63,18 @@ def save_encoder(encoder: Encoder, folder: str | Path) -> None:
     """Write config.json and model.safetensors, which `load_encoder` reads and `AutoModel.from_pretrained` loads as an
     `ElectraModel`. Makes the folder; tokeniser files are the caller's.
     """
+    state = {name: tensor.float() for name, tensor in to_transformers(encoder).items()}
+    write_folder(state, electra_config(encoder.config), folder)
+
+
+def write_folder(state: Mapping[str, Tensor], sizes: Mapping[str, Any], folder: str | Path) -> None:
+    """Write weights under `ElectraModel`'s names, and its config of these sizes, into a folder, which is made."""
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
-    config = ElectraConfig(**electra_config(encoder.config), architectures=["ElectraModel"], dtype="float32")
-    config.save_pretrained(target)
-    state = {name: tensor.float().contiguous().cpu() for name, tensor in to_transformers(encoder).items()}
-    save_file(state, target / SAFETENSORS_FILE, metadata={"format": "pt"})
+    dtype = str(next(iter(state.values())).dtype).removeprefix("torch.")
+    ElectraConfig(**sizes, architectures=["ElectraModel"], dtype=dtype).save_pretrained(target)
+    weights = {name: tensor.contiguous().cpu() for name, tensor in state.items()}
+    save_file(weights, target / SAFETENSORS_FILE, metadata={"format": "pt"})
 
 
 def _read_config(folder: Path) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from infra.artifacts import ArtifactStore
 from infra.errors import UserError
 from infra.settings import Settings
 from tasks.csv_fields import allow_long_fields
+from tasks.downstream.assemble import SEPARATOR
 from tasks.downstream.source_text import source_text
 from tasks.embedded_index import EmbeddedIndex
 from tasks.normaliser import Normalised, Normaliser, Progress, index_folder
@@ -23,8 +24,6 @@ from tasks.retrieve import Candidate
 
 allow_long_fields()
 
-SEPARATOR = "##"
-"""Stands between several terms of one diagnosis, as in CHIP-CDN."""
 SHOWN = 10
 """Candidates that are written of each diagnosis."""
 NAMES = ("text", "diagnosis", "诊断", "诊断名称", "原始词", "term", "mention")

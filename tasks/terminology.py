@@ -22,6 +22,7 @@ from infra.errors import UserError
 from infra.stage import Output, StageParams, stage
 from kg.code_names import names_by_code
 from kg.sources import icd10
+from tasks.downstream.assemble import SEPARATOR
 from tasks.encodings import detect_encoding
 from tasks.file_access import is_local
 from tasks.raw_input import RawInput
@@ -29,9 +30,6 @@ from tasks.retrieve import Entry
 from tasks.term_list import Rejected, read_term_list
 
 LIST, LABEL = "list", "label"
-
-LABEL_SEPARATOR = "##"
-"""What stands between the standard terms of one diagnosis of CHIP-CDN."""
 
 
 class TerminologyParams(StageParams):
@@ -133,7 +131,7 @@ def labels_in(data: bytes, name: str) -> set[str]:
         if not name.lower().endswith(".json"):
             return {line.strip() for line in text.splitlines()} - {""}
         joined = [row["normalized_result"] for row in json.loads(text)]
-        return {label.strip() for one in joined for label in one.split(LABEL_SEPARATOR)} - {""}
+        return {label.strip() for one in joined for label in one.split(SEPARATOR)} - {""}
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise UserError(
             f"{name} holds no labels ({type(error).__name__}: {error}). Give CHIP-CDN's train or dev JSON, a list of "
