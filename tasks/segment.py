@@ -12,7 +12,8 @@ Time grows with the characters, memory with one part.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from infra.errors import UserError
 from infra.stage import Output, StageParams, stage
 from models.corpus_tokenizer import CorpusTokenizer, corpus_tokenizer
 from tasks.sentences import Cost, CountedCost, Span, cut
-from tasks.units import count_units, unit_costs
+from tasks.units import UnitCosts, count_units
 from tasks.words import Engine, read_terms, segment_words, word_lengths
 
 __all__ = ["segment", "segment_words", "split_document"]
@@ -140,11 +141,10 @@ def _segment_batch(
     positions: list[int] = []
     segments: list[str] = []
     lengths: list[int] = []
-    for owner, (text, cost) in enumerate(zip(texts, _costs(texts, tokenizer), strict=True)):
+    costs = UnitCosts(texts) if tokenizer is None else _TokenCosts(texts, tokenizer)
+    for owner, (text, total) in enumerate(zip(texts, costs.totals.tolist(), strict=True)):
         position = 0
-        for piece, tokens in _cut(
-            text, cost, params.max_tokens, params.min_tokens, keep_lines=sources[owner] in params.turn_sources
-        ):
+        for piece, tokens in _pieces(text, total, sources[owner], partial(costs.of, owner), params):
             if tokens >= params.min_tokens:
                 owners.append(owner)
                 positions.append(position)
@@ -174,14 +174,28 @@ def _segment_batch(
     part.write("segments", pa.table(columns))
 
 
-def _costs(texts: list[str], tokenizer: CorpusTokenizer | None) -> Iterator[Cost]:
-    if tokenizer is None:
-        yield from unit_costs(texts)
-        return
-    encoded = tokenizer.encode(texts)
-    for text, first, end in zip(texts, encoded.borders, encoded.borders[1:], strict=False):
-        begins = np.bincount(encoded.starts[first:end] + 1, minlength=len(text) + 1)
-        yield _TokenCost(np.cumsum(begins))
+def _pieces(
+    text: str, total: int, source: str, cost: Callable[[], Cost], params: SegmentParams
+) -> list[tuple[str, int]]:
+    """The pieces of a text of `total` tokens; most texts are one."""
+    if total > params.max_tokens:
+        keep_lines = source in params.turn_sources
+        return _cut(text, cost(), params.max_tokens, params.min_tokens, keep_lines)
+    whole = text.strip()
+    return [(whole, total)] if whole else []
+
+
+class _TokenCosts:
+    """Tokens of many texts, and of their pieces; see `tasks.units.UnitCosts`."""
+
+    def __init__(self, texts: Sequence[str], tokenizer: CorpusTokenizer) -> None:
+        self._texts, self._encoded = texts, tokenizer.encode(texts)
+        self.totals: np.ndarray = np.diff(self._encoded.borders)
+
+    def of(self, number: int) -> Cost:
+        first, end = self._encoded.borders[number : number + 2]
+        begins = np.bincount(self._encoded.starts[first:end] + 1, minlength=len(self._texts[number]) + 1)
+        return _TokenCost(np.cumsum(begins))
 
 
 class _TokenCost:

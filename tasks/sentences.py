@@ -8,13 +8,18 @@ Time and memory grow with the characters.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
+import numpy as np
 import regex
+
+from infra.code_points import code_points
+from infra.compiled import compiled
 
 
 class Cost(Protocol):
@@ -52,12 +57,12 @@ class Span(NamedTuple):
     tokens: int
 
 
-_SENTENCE = regex.compile(
-    r"""(?:[。！？；!?;…]++|(?<=\p{Ll}{2})\.(?=\s))[”’」』）)】\]》〉}"']*+\s*+|\n\s*+""", regex.VERSION1
-)
+_ENDS = "。！？；!?;…"
+_CLOSING_MARKS = r"""”’」』）)】\]》〉}"'"""
+SENTENCE = regex.compile(rf"(?:[{_ENDS}]++|(?<=\p{{Ll}}{{2}})\.(?=\s))[{_CLOSING_MARKS}]*+\s*+|\n\s*+", regex.VERSION1)
 """The end of a sentence, with the quotes and brackets that close behind it."""
 
-_LINE = regex.compile(r"\n\s*+")
+LINE = regex.compile(r"\n\s*+")
 
 _CLAUSE = regex.compile(r"(?:[，、：]|(?<!\d)[,:]|[,:](?!\d))[”’」』）)】\]》〉]*+\s*+")
 """A comma or a colon, but none inside 1,000 or 1:100."""
@@ -129,7 +134,70 @@ def _packed(seams: _Seams, cost: Cost, max_tokens: int, best: int) -> list[int]:
 
 
 _LINES, _SENTENCES, _CLAUSES, _ATOMS, _IN_BRACKETS, _ANYWHERE = range(6)
-_PATTERNS = (_LINE, _SENTENCE, _CLAUSE, _ATOM, _ATOM)
+_PATTERNS = (LINE, SENTENCE, _CLAUSE, _ATOM, _ATOM)
+
+
+def ends_in(text: str, only_lines: bool = False) -> list[int]:
+    """The places where the matches of `SENTENCE`, or of `LINE`, end in a text: a quarter of the time."""
+    points, _ = code_points([text])
+    places = np.empty(len(points), dtype=np.int64)
+    found: list[int] = places[: _find_ends(points, _marks(), only_lines, places)].tolist()
+    return found
+
+
+_END, _CLOSES, _BLANK, _POINT, _LOWER, _LINE_END = 1, 2, 4, 8, 16, 32
+
+
+@compiled
+def _find_ends(points: np.ndarray, marks: np.ndarray, only_lines: bool, places: np.ndarray) -> int:
+    """Fill in the places that `SENTENCE` (or `LINE`) finds in a whole text; returns how many."""
+    found, place, size = 0, 0, len(points)
+    while place < size:
+        mark = marks[points[place]]
+        if mark & _LINE_END:
+            place += 1
+        elif only_lines:
+            place += 1
+            continue
+        elif mark & _END:
+            while place < size and marks[points[place]] & _END:
+                place += 1
+        elif (
+            mark & _POINT
+            and 2 <= place < size - 1
+            and marks[points[place + 1]] & _BLANK
+            and marks[points[place - 1]] & marks[points[place - 2]] & _LOWER
+        ):
+            place += 1
+        else:
+            place += 1
+            continue
+        if not mark & _LINE_END:
+            while place < size and marks[points[place]] & _CLOSES:
+                place += 1
+        while place < size and marks[points[place]] & _BLANK:
+            place += 1
+        places[found] = place
+        found += 1
+    return found
+
+
+@functools.cache
+def _marks() -> np.ndarray:
+    """uint8 (0x110000,): what each code point is at the end of a sentence, in bits."""
+    everything = "".join(map(chr, range(0x110000)))
+    marks = np.zeros(len(everything), dtype=np.uint8)
+    for pattern, mark in (
+        (f"[{_ENDS}]", _END),
+        (f"[{_CLOSING_MARKS}]", _CLOSES),
+        (r"\s", _BLANK),
+        (r"\.", _POINT),
+        (r"\p{Ll}", _LOWER),
+        (r"\n", _LINE_END),
+    ):
+        for match in regex.finditer(f"(?:{pattern})+", everything):
+            marks[match.start() : match.end()] |= np.uint8(mark)
+    return marks
 
 
 class _Seams:
@@ -140,11 +208,12 @@ class _Seams:
         self._pairs: dict[int, tuple[list[int], list[int]]] = {}  # of the lines that were asked for
 
     def all(self, level: int) -> list[int]:
-        """The places of a level in order, those in brackets included, and the end of the text."""
-        places = [match.end() for match in _PATTERNS[level].finditer(self._text)]
-        if not places or places[-1] < len(self._text):
-            places.append(len(self._text))
-        return places
+        """The places of a level, that of lines or of sentences, in order, those in brackets included, and the end of
+        the text."""
+        found = ends_in(self._text, only_lines=level == _LINES)
+        if not found or found[-1] < len(self._text):
+            found.append(len(self._text))
+        return found
 
     def between(self, start: int, end: int, level: int) -> Iterator[int]:
         """Places of a level in (start, end), in order: line ends, sentence ends, clause ends, ends of words and

@@ -14,8 +14,11 @@ Time: texts of n shingles take about n + BINS * ln(BINS) operations. Memory: one
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
+from infra.compiled import compiled
 from infra.schemas import MAX_BANDS
 from tasks.shingles import Shingles, mix
 
@@ -25,6 +28,7 @@ ROUNDS = 6
 """Rounds in which shingles fall into any bin; bins still empty then take the smallest of all shingles."""
 
 _ALL_ONES = np.uint64(2**64 - 1)
+_LAST_BIN = np.uint64(BINS - 1)
 
 
 def sketch(shingles: Shingles, seed: int) -> np.ndarray:
@@ -37,39 +41,35 @@ def sketch(shingles: Shingles, seed: int) -> np.ndarray:
     Returns:
         uint64 (T, BINS); all ones for a text without shingles. Repeats of a shingle change nothing.
     """
-    counts = np.diff(shingles.borders)
-    bins = np.full((len(counts), BINS), _ALL_ONES)
-    flat = bins.reshape(-1)
-    hashes, owner = shingles.hashes, np.repeat(np.arange(len(counts), dtype=np.int64), counts)
-    for turn in range(ROUNDS):
-        if turn:
-            unfilled = (bins == _ALL_ONES).any(axis=1)
-            keep = np.flatnonzero(unfilled[owner])
-            hashes, owner = hashes[keep], owner[keep]
-        if not len(hashes):
-            return bins
-        values = mix(hashes ^ _key(seed, turn))
-        place = owner * BINS + (values & np.uint64(BINS - 1)).view(np.int64)
-        if turn:
-            empty = np.flatnonzero(flat[place] == _ALL_ONES)
-            values, place = values[empty], place[empty]
-        np.minimum.at(flat, place, values)
-    _fill(bins, shingles, seed)
+    bins = np.full((len(shingles.borders) - 1, BINS), _ALL_ONES)
+    _fill_bins(shingles.hashes, shingles.borders, _keys(seed), bins)
     return bins
 
 
-def _fill(bins: np.ndarray, shingles: Shingles, seed: int) -> None:
-    """Give each bin that is still empty the smallest value of a hash function of its own."""
-    counts = np.diff(shingles.borders)
-    texts, empty = np.nonzero((bins == _ALL_ONES) & (counts > 0)[:, None])
-    if not len(texts):
-        return
-    sizes = counts[texts]
-    ends = np.cumsum(sizes)
-    place = np.arange(ends[-1]) + np.repeat(shingles.borders[:-1][texts] - (ends - sizes), sizes)
-    keys = np.array([_key(seed, ROUNDS + number) for number in range(BINS)])
-    values = mix(shingles.hashes[place] ^ np.repeat(keys[empty], sizes))
-    bins[texts, empty] = np.minimum.reduceat(values, ends - sizes)
+@compiled
+def _fill_bins(hashes: np.ndarray, borders: np.ndarray, keys: np.ndarray, bins: np.ndarray) -> None:
+    is_open = np.empty(BINS, dtype=np.bool_)
+    for text in range(len(bins)):
+        own, row = hashes[borders[text] : borders[text + 1]], bins[text]
+        if not len(own):
+            continue
+        is_open[:] = True
+        for turn in range(ROUNDS):
+            for shingle in own:
+                value = mix(shingle ^ keys[turn])
+                own_bin = np.int64(value & _LAST_BIN)
+                if is_open[own_bin] and value < row[own_bin]:
+                    row[own_bin] = value
+            left = 0
+            for place in range(BINS):
+                is_open[place] = row[place] == _ALL_ONES
+                left += is_open[place]
+            if not left:
+                break
+        for place in range(BINS):
+            if is_open[place]:  # a hash function of its own, of which it takes the smallest value of all shingles
+                for shingle in own:
+                    row[place] = min(row[place], mix(shingle ^ keys[ROUNDS + place]))
 
 
 def rows_for(threshold: float) -> int:
@@ -97,12 +97,19 @@ def bands(bins: np.ndarray, rows: int, groups: np.ndarray) -> np.ndarray:
     Returns:
         uint64 (T, BINS // rows), at most MAX_BANDS wide.
     """
-    count = min(BINS // rows, MAX_BANDS)
-    chosen = bins[:, : count * rows].reshape(len(bins), count, rows)
-    hashes = np.repeat(groups[:, None], count, axis=1)
-    for row in range(rows):
-        hashes = mix(hashes ^ chosen[:, :, row])
+    hashes = np.empty((len(bins), min(BINS // rows, MAX_BANDS)), dtype=np.uint64)
+    _join_bins(bins, rows, groups, hashes)
     return hashes
+
+
+@compiled
+def _join_bins(bins: np.ndarray, rows: int, groups: np.ndarray, hashes: np.ndarray) -> None:
+    for text in range(len(hashes)):
+        for band in range(hashes.shape[1]):
+            value = groups[text]
+            for place in range(band * rows, (band + 1) * rows):
+                value = mix(value ^ bins[text, place])
+            hashes[text, band] = value
 
 
 def fingerprints(bins: np.ndarray) -> np.ndarray:
@@ -116,6 +123,10 @@ def estimate(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     return (share - 1 / 256) / (1 - 1 / 256)
 
 
-def _key(seed: int, turn: int) -> np.uint64:
-    key = np.array([(seed * 0x9E3779B9 + turn * 0xD1342543DE82EF95 + 0x2545F4914F6CDD1D) % 2**64], dtype=np.uint64)
-    return mix(key)[0]
+@functools.cache
+def _keys(seed: int) -> np.ndarray:
+    """uint64: a hash function for each round, and for each bin that no round fills."""
+    constants = [
+        (seed * 0x9E3779B9 + turn * 0xD1342543DE82EF95 + 0x2545F4914F6CDD1D) % 2**64 for turn in range(ROUNDS + BINS)
+    ]
+    return np.array([mix(np.uint64(constant)) for constant in constants], dtype=np.uint64)

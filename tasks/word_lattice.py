@@ -1,35 +1,25 @@
-"""Jieba's cuts over arrays: the words of many texts at once, exactly those of jieba without its hidden Markov model.
+"""Jieba's cuts in machine code: the words of many texts at once, those of jieba without its hidden Markov model.
 
 Jieba finds all dictionary words in a run of Chinese characters, letters and digits and takes the likeliest path
-through them. Here a batch of texts is laid end to end, and every step goes over all of it: the trie of the
-dictionary is walked from each character, the text falls apart where no word crosses, and the paths of all these
-fragments, a few characters each, are found side by side.
+through them, from the run's end to its beginning; of equally likely words the longest. The same sums are made here in
+the same order, so that rounding decides alike, over a trie of the dictionary in one hash table.
 
-Two paths that are equally likely are told apart by the rounding of jieba's sums, which run over the whole run of
-characters. Runs with such paths, and those with very long fragments, are cut by rjieba itself.
-
-Time grows with the characters: about 0.1 µs each. Memory: about 150 bytes a character of the batch, and 40 MB for
-the dictionary.
+Time grows with the characters times the words that begin with each. Memory: 12 bytes a character of the batch, and 40
+MB for the dictionary.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
-LONGEST_WORD, LONGEST_FRAGMENT = 6, 8
-"""Characters of words and fragments that are searched side by side: nearly all."""
-
-LONGEST_RUN = 10_000
-"""Characters of a run over which the rounding of a sum of logarithms stays far below `CLOSE`."""
-
-CLOSE = 1e-6
-"""Difference of log probabilities under which rounding may decide."""
+from infra.code_points import code_points
+from infra.compiled import compiled
 
 _CODES = 0x10000
 """Code points with a class and a number of their own; those beyond are in no run."""
@@ -37,187 +27,144 @@ _CODES = 0x10000
 _OUTSIDE, _LETTER, _OTHER = range(3)
 _NODE_BITS = np.uint64(24)
 _NODE_MASK = np.uint64(2**24 - 1)
+_NUMBER_BITS = np.uint64(16)
+_SCATTER = np.uint64(0x9E3779B97F4A7C15)
 _CR, _LF = ord("\r"), ord("\n")
 
 
 class Trie(NamedTuple):
-    """The dictionary: nodes are the prefixes of its words, node 0 is none."""
+    """A dictionary: its beginnings of words are nodes, numbered from 1."""
 
     number: np.ndarray
-    """uint64 (_CODES + 1,): by code point, the number of a character; 0 for those in no word."""
+    """uint64 (_CODES + 1,) by code point: the character's own number; 0 where no word holds it."""
     first: np.ndarray
-    """uint64 (_CODES + 1,): by code point, the node of the character."""
-    single: np.ndarray
-    """float64 (_CODES + 1,): by code point, its log probability alone, that of frequency 1 where it is no word."""
-    only_begins: np.ndarray
-    """bool (_CODES + 1,): by code point, whether the character is no word."""
+    """uint64 (_CODES + 1,) by code point: the node of the character alone; 0 where no word begins with it."""
     table: np.ndarray
     """uint64 (slots,): a hash table of the further nodes, each with its parent and the number of its character
     (`_key`); 0 where a slot is empty."""
     weight: np.ndarray
     """float64: by node, the log probability of its word; -inf where it is only the beginning of one."""
-    depth: int
-    """Characters of the longest word."""
+    rare: float
+    """Log probability of a character that is no word."""
 
 
-def cut_batch(texts: Sequence[str], trie: Trie, fallback: Callable[[str], list[str]]) -> tuple[np.ndarray, np.ndarray]:
+def cut_batch(texts: Sequence[str], trie: Trie) -> tuple[np.ndarray, np.ndarray]:
     """Lengths of the words of all texts, end to end, and where each text's words begin (and the last's end).
 
     Args:
-        texts: without bounds; a batch of 2^18 characters runs fastest.
+        texts: without bounds.
         trie: see `trie_of`.
-        fallback: cuts a run as jieba does.
 
     Returns:
         int64 lengths in characters, and int64 (T + 1,) borders.
     """
-    whole = "\n".join([*texts, ""])
-    points = np.frombuffer(whole.encode("utf-32-le", "surrogatepass"), dtype="<u4")
-    if not len(points):
-        return np.zeros(0, dtype=np.int64), np.zeros(len(texts) + 1, dtype=np.int64)
-    starts = _word_starts(np.minimum(points, _CODES).astype(np.int64), trie, fallback, whole)
-    ends = np.cumsum([len(text) + 1 for text in texts]) - 1  # where the \n after each text stands
-    starts[1:] &= ~((points[1:] == _LF) & (points[:-1] == _CR))
-    starts[ends] = True
-    places = np.flatnonzero(np.append(starts, True))
-    separators = np.searchsorted(places, ends)
-    lengths = np.delete(np.diff(places), separators)
-    borders = np.concatenate([[0], separators - np.arange(len(texts))])
-    return lengths, borders
+    points, ends = code_points(texts)
+    lengths, borders = np.empty(len(points), dtype=np.int64), np.zeros(len(ends), dtype=np.int64)
+    words = _cut(
+        points, ends, _classes(), trie.number, trie.first, trie.table, trie.weight, trie.rare, lengths, borders
+    )
+    return lengths[:words].copy(), borders
 
 
-def _word_starts(codes: np.ndarray, trie: Trie, fallback: Callable[[str], list[str]], whole: str) -> np.ndarray:
-    """bool by character: whether a word begins with it."""
-    classes = _classes()[codes]
-    lattice = _lattice(codes, trie)
-    starts = ~lattice.crossed
-    doubtful = _cut_fragments(starts, lattice)
-    letters = starts & np.append(starts[1:], True) & (classes == _LETTER)
-    starts[1:] &= ~(letters[1:] & letters[:-1])
-    for start, end in _doubtful_runs(doubtful, classes):
-        starts[start:end] = False
-        lengths = np.fromiter(map(len, fallback(whole[start:end])), dtype=np.int64)
-        starts[start + np.cumsum(lengths) - lengths] = True
-    return starts
+@compiled
+def _cut(
+    points: np.ndarray,
+    ends: np.ndarray,
+    classes: np.ndarray,
+    number: np.ndarray,
+    first: np.ndarray,
+    table: np.ndarray,
+    weight: np.ndarray,
+    rare: float,
+    lengths: np.ndarray,
+    borders: np.ndarray,
+) -> int:
+    """Fill in `lengths` and `borders`; returns the number of words."""
+    best, taken = np.empty(len(points) + 1, dtype=np.float64), np.empty(len(points), dtype=np.int32)
+    words = 0
+    for text in range(len(ends) - 1):
+        place, end = ends[text], ends[text + 1]
+        while place < end:
+            start = place
+            while place < end and classes[min(points[place], _CODES)] != _OUTSIDE:
+                place += 1
+            if place > start:
+                _find_path(points, start, place, number, first, table, weight, rare, best, taken)
+                words = _take_path(points, start, place, classes, taken, lengths, words)
+            elif points[place] == _CR and place + 1 < end and points[place + 1] == _LF:
+                lengths[words] = 2
+                words, place = words + 1, place + 2
+            else:
+                lengths[words] = 1
+                words, place = words + 1, place + 1
+        borders[text + 1] = words
+    return words
 
 
-class _Lattice(NamedTuple):
-    """The words of the dictionary that stand in a text of N characters."""
-
-    weights: Mapping[int, np.ndarray]
-    """float64 (N,) by length in characters: log probability of the word that begins here; -inf where there is none.
-    A single character is always there, but where it is no word and others begin with it."""
-    crossed: np.ndarray
-    """bool (N,): whether a word goes on from the character before."""
-    too_long: np.ndarray
-    """int64: where words begin that are longer than `LONGEST_WORD`."""
-
-
-def _lattice(codes: np.ndarray, trie: Trie) -> _Lattice:
-    size = len(codes)
-    numbers, nodes, single = trie.number[codes], trie.first[codes], trie.single[codes]
-    weights, crossed, too_long = {1: single}, np.zeros(size, dtype=bool), []
-    places = np.flatnonzero(nodes[:-1] != 0)
-    nodes = nodes[places]
-    for length in range(2, trie.depth + 1):
-        places = places[: np.searchsorted(places, size - length, side="right")]
-        if not len(places):
-            break
-        nodes = _children(trie, nodes[: len(places)], numbers[places + (length - 1)])
-        alive = np.flatnonzero(nodes != 0)
-        places, nodes = places[alive], nodes[alive]
-        weight = trie.weight[nodes.view(np.int64)]
-        whole = np.flatnonzero(weight > -np.inf)
-        words = places[whole]
-        for passed in range(1, length):
-            crossed[words + passed] = True
-        single[words[np.flatnonzero(trie.only_begins[codes[words]])]] = -np.inf
-        if length > LONGEST_WORD:
-            too_long.append(words)
-        elif len(words):
-            weights[length] = np.full(size, -np.inf)
-            weights[length][words] = weight[whole]
-    return _Lattice(weights, crossed, np.concatenate([np.zeros(0, dtype=np.int64), *too_long]))
+@compiled
+def _find_path(
+    points: np.ndarray,
+    start: int,
+    end: int,
+    number: np.ndarray,
+    first: np.ndarray,
+    table: np.ndarray,
+    weight: np.ndarray,
+    rare: float,
+    best: np.ndarray,
+    taken: np.ndarray,
+) -> None:
+    """Note in `taken` the length of the word that the likeliest path from each character of a run begins with."""
+    slots = np.uint64(len(table) - 1)
+    best[end] = 0.0
+    for place in range(end - 1, start - 1, -1):
+        top, length = -np.inf, 0
+        node, here = first[points[place]], place + 1
+        while node:
+            if weight[node] > -np.inf and weight[node] + best[here] >= top:
+                top, length = weight[node] + best[here], here - place
+            if here == end:
+                break
+            key = (node << _NUMBER_BITS) | number[points[here]]
+            slot = _slot(key, slots)
+            while table[slot] and table[slot] >> _NODE_BITS != key:
+                slot = (slot + np.uint64(1)) & slots
+            node = table[slot] & _NODE_MASK
+            here += 1
+        best[place] = top if length else rare + best[place + 1]
+        taken[place] = max(1, length)
 
 
-def _children(trie: Trie, parents: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """uint64: the nodes that follow `parents` by a character; 0 where there is none."""
-    keys, bits = _key(parents, numbers), len(trie.table).bit_length() - 1
-    slots = _slot(keys, bits)
-    there = trie.table[slots]
-    hit = (there >> _NODE_BITS) == keys
-    nodes = np.where(hit, there & _NODE_MASK, 0)
-    open_ = np.flatnonzero(~hit)
-    open_ = open_[np.flatnonzero(there[open_] != 0)]
-    while len(open_):
-        slots[open_] = further = (slots[open_] + 1) & (len(trie.table) - 1)
-        there = trie.table[further]
-        hit = (there >> _NODE_BITS) == keys[open_]
-        hits = np.flatnonzero(hit)
-        nodes[open_[hits]] = there[hits] & _NODE_MASK
-        open_ = open_[np.flatnonzero(~hit & (there != 0))]
-    return nodes
+@compiled
+def _take_path(
+    points: np.ndarray,
+    start: int,
+    end: int,
+    classes: np.ndarray,
+    taken: np.ndarray,
+    lengths: np.ndarray,
+    words: int,
+) -> int:
+    """Write the words of a run; letters and digits that are words of their own become one where they are neighbours."""
+    follows_letter = False
+    place = start
+    while place < end:
+        is_letter = taken[place] == 1 and classes[points[place]] == _LETTER
+        if is_letter and follows_letter:
+            lengths[words - 1] += 1
+        else:
+            lengths[words] = taken[place]
+            words += 1
+        follows_letter = is_letter
+        place += taken[place]
+    return words
 
 
-def _key(parents: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """uint64: never 0 for a parent that is a node; one with number 0 is no key of the table."""
-    return (parents << np.uint64(16)) | numbers
-
-
-def _slot(keys: np.ndarray, bits: int) -> np.ndarray:
-    """int64 in [0, 2^bits): where the search for a key begins."""
-    return ((keys * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - bits)).view(np.int64)
-
-
-def _cut_fragments(starts: np.ndarray, lattice: _Lattice) -> np.ndarray:
-    """Mark the starts of words within fragments; returns places in fragments whose cut is in doubt.
-
-    A fragment is what lies between two places that no word crosses. Those of equal size are searched together.
-    """
-    borders = np.flatnonzero(np.append(starts, True))
-    sizes = np.diff(borders)
-    doubtful = [lattice.too_long, borders[np.flatnonzero(sizes > LONGEST_FRAGMENT)]]
-    for size in range(2, min(LONGEST_FRAGMENT, int(sizes.max(initial=1))) + 1):
-        begins = borders[np.flatnonzero(sizes == size)]
-        if len(begins):
-            with np.errstate(invalid="ignore"):  # two ways that are not there are not close
-                doubtful.append(_cut_equal(starts, lattice.weights, begins, size))
-    return np.concatenate(doubtful)
-
-
-def _cut_equal(starts: np.ndarray, weights: Mapping[int, np.ndarray], begins: np.ndarray, size: int) -> np.ndarray:
-    """Cut fragments of `size` characters: the likeliest path from each character to the end, the last one first.
-
-    Of equally likely ways jieba takes the longer word; returns the fragments where rounding may decide.
-    """
-    best = np.zeros((size + 1, len(begins)))
-    taken = np.ones((size, len(begins)), dtype=np.int64)
-    close = np.zeros(len(begins), dtype=bool)
-    for offset in range(size - 1, -1, -1):
-        places = begins + offset
-        top = weights[1][places] + best[offset + 1]
-        for length in range(2, size - offset + 1):
-            if length in weights:
-                way = weights[length][places] + best[offset + length]
-                close |= np.abs(way - top) < CLOSE
-                taken[offset, np.flatnonzero(way > top)] = length
-                np.maximum(top, way, out=top)
-        best[offset] = top
-    at, here = np.zeros(len(begins), dtype=np.int64), np.arange(len(begins))
-    while len(here):
-        starts[begins[here] + at] = True
-        at = at + taken[at, here]
-        inside = np.flatnonzero(at < size)
-        at, here = at[inside], here[inside]
-    return begins[np.flatnonzero(close)]
-
-
-def _doubtful_runs(places: np.ndarray, classes: np.ndarray) -> list[tuple[int, int]]:
-    """The runs of characters, as jieba cuts a text into, that hold one of the places or are very long."""
-    outside = np.flatnonzero(np.concatenate([[True], classes == _OUTSIDE, [True]])) - 1
-    long = np.flatnonzero(np.diff(outside) > LONGEST_RUN) + 1
-    after = np.union1d(np.searchsorted(outside, places), long)
-    return list(zip((outside[after - 1] + 1).tolist(), outside[after].tolist(), strict=True))
+@compiled
+def _slot(key: Any, slots: np.uint64) -> Any:
+    """Where the search for a key begins in a table of `slots` + 1, a power of two."""
+    scattered = key * _SCATTER
+    return (scattered ^ (scattered >> np.uint64(32))) & slots
 
 
 @functools.cache
@@ -264,35 +211,38 @@ def trie_of(words: Sequence[str], counts: np.ndarray, total: int) -> Trie:
     lengths, points = _lengths_and_points(words)
     in_runs = np.minimum.reduceat(_classes()[np.minimum(points, _CODES)], np.cumsum(lengths) - lengths) != _OUTSIDE
     kept = np.flatnonzero(in_runs & (counts > 0))
-    words, counts = [words[place] for place in kept.tolist()], counts[kept].astype(np.float64)
+    words, counts = [words[place] for place in kept.tolist()], counts[kept]
     lengths, points = _lengths_and_points(words)
     begins, longest = np.cumsum(lengths) - lengths, int(lengths.max(initial=1))
     known = np.unique(points)
     number = np.zeros(_CODES + 1, dtype=np.uint64)
     number[known] = np.arange(1, len(known) + 1)
     parent = np.zeros(len(words), dtype=np.uint64)
-    keys, count, nodes = [], [np.zeros(1)], 1
+    keys, weight, nodes = [], [np.full(1, -np.inf)], 1
+    weights = _log_probabilities(counts, total)
     for depth in range(longest):
         alive = np.flatnonzero(lengths > depth)
-        found, place = np.unique(_key(parent[alive], number[points[begins[alive] + depth]]), return_inverse=True)
+        own = number[points[begins[alive] + depth]]
+        found, place = np.unique((parent[alive] << _NUMBER_BITS) | own, return_inverse=True)
         parent[alive] = place + nodes
         ending = np.flatnonzero(lengths[alive] == depth + 1)
-        here = np.zeros(len(found))
-        here[place[ending]] = counts[alive[ending]]
+        here = np.full(len(found), -np.inf)
+        here[place[ending]] = weights[alive[ending]]
         keys.append(found)
-        count.append(here)
+        weight.append(here)
         nodes += len(found)
-    log_total = math.log(total)
-    first, single = np.zeros(_CODES + 1, dtype=np.uint64), np.full(_CODES + 1, -log_total)
+    first = np.zeros(_CODES + 1, dtype=np.uint64)
     beginning = known[keys[0].astype(np.int64) - 1]
     first[beginning] = np.arange(1, len(beginning) + 1)
-    single[beginning] = np.log(np.maximum(count[1], 1)) - log_total
-    only_begins = np.ones(_CODES + 1, dtype=bool)
-    only_begins[beginning] = count[1] == 0
-    with np.errstate(divide="ignore"):
-        weight = np.log(np.concatenate(count)) - log_total
     table = _hash_table(np.concatenate([np.zeros(0, dtype=np.uint64), *keys[1:]]), 1 + len(beginning))
-    return Trie(number, first, single, only_begins, table, weight, longest)
+    return Trie(number, first, table, np.concatenate(weight), -math.log(total))
+
+
+def _log_probabilities(counts: np.ndarray, total: int) -> np.ndarray:
+    """As jieba rounds them: numpy's logarithm may differ in the last bit."""
+    different, place = np.unique(counts, return_inverse=True)
+    log_total = math.log(total)
+    return np.array([math.log(count) - log_total for count in different.tolist()])[place]
 
 
 def _lengths_and_points(words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -302,14 +252,16 @@ def _lengths_and_points(words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
 
 def _hash_table(keys: np.ndarray, first_node: int) -> np.ndarray:
     """An open-addressed table, at most a quarter full, of keys whose nodes are numbered from `first_node`."""
-    bits = max(4, int(3 * len(keys)).bit_length())
-    table = np.zeros(1 << bits, dtype=np.uint64)
-    entries = (keys << _NODE_BITS) | np.arange(first_node, first_node + len(keys), dtype=np.uint64)
-    slots = _slot(keys, bits)
-    while len(entries):
-        free = np.flatnonzero(table[slots] == 0)
-        taken, winners = np.unique(slots[free], return_index=True)
-        winners = free[winners]
-        table[taken] = entries[winners]
-        entries, slots = np.delete(entries, winners), (np.delete(slots, winners) + 1) & (len(table) - 1)
+    table = np.zeros(1 << max(4, int(3 * len(keys)).bit_length()), dtype=np.uint64)
+    _fill(table, keys, first_node)
     return table
+
+
+@compiled
+def _fill(table: np.ndarray, keys: np.ndarray, first_node: int) -> None:
+    slots = np.uint64(len(table) - 1)
+    for place in range(len(keys)):
+        slot = _slot(keys[place], slots)
+        while table[slot]:
+            slot = (slot + np.uint64(1)) & slots
+        table[slot] = (keys[place] << _NODE_BITS) | np.uint64(first_node + place)

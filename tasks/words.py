@@ -39,7 +39,7 @@ def word_lengths(
         int64 (words,) and int64 (T + 1,).
     """
     if engine == "lattice" and not hmm:
-        return cut_batch(texts, jieba_trie(_lines(terms)), _cutter("rjieba", False, terms))
+        return cut_batch(texts, jieba_trie(_lines(terms)))
     cut = _cutter("jieba" if engine == "jieba" else "rjieba", hmm, terms)
     lengths = [list(map(len, cut(text))) for text in texts]
     flat = np.fromiter(itertools.chain.from_iterable(lengths), dtype=np.int64)

@@ -22,7 +22,7 @@ from infra.stage import Output, StageParams, run, stage
 from tasks.documents import make_document
 from tasks.raw_input import RawInput
 from tasks.segment import SegmentParams, cut_document, segment, split_document
-from tasks.units import count_units, unit_costs
+from tasks.units import UnitCosts, count_units
 from tasks.words import Engine, segment_words
 from tests.tables import documents_artifact
 
@@ -173,6 +173,7 @@ TERMS = st.lists(st.text(st.sampled_from("心肌梗死糖尿病性视网膜变a1
 @settings(max_examples=40, deadline=None)
 @given(terms=TERMS, text=st.text(st.sampled_from("心肌梗死糖尿病性视网膜变a1，"), max_size=30))
 def test_both_engines_cut_alike_with_a_dictionary_too(terms: list[str], text: str) -> None:
+    jieba.initialize()
     own, jiebas = rjieba.Jieba(), jieba.Tokenizer()
     jiebas.FREQ, jiebas.total, jiebas.initialized = dict(jieba.dt.FREQ), jieba.dt.total, True
     for term in terms:
@@ -184,7 +185,10 @@ def test_both_engines_cut_alike_with_a_dictionary_too(terms: list[str], text: st
 @settings(max_examples=300, deadline=None)
 @given(texts=st.lists(st.text(st.sampled_from("病aβЖ1，\n 　\x1c𠮷é"), max_size=14), max_size=4), data=st.data())
 def test_estimated_lengths_of_pieces_are_those_of_their_text(texts: list[str], data: st.DataObject) -> None:
-    for text, cost in zip(texts, unit_costs(texts), strict=True):
+    costs = UnitCosts(texts)
+    assert costs.totals.tolist() == list(map(count_units, texts))
+    for number, text in enumerate(texts):
+        cost = costs.of(number)
         start = data.draw(st.integers(0, len(text)))
         end = data.draw(st.integers(start, len(text)))
         assert cost(start, end) == count_units(text[start:end])

@@ -17,7 +17,7 @@ from infra.artifacts import ArtifactStore
 from infra.errors import UserError
 from models.corpus_tokenizer import CorpusTokenizer
 from tasks.segment import SegmentParams, segment, segment_words, split_document
-from tasks.sentences import CountedCost, cut
+from tasks.sentences import LINE, SENTENCE, CountedCost, cut, ends_in
 from tasks.units import count_units
 from tasks.vocabulary import CountWordsParams, VocabularyParams, count_words, vocabulary
 from tests.tables import documents_artifact
@@ -40,6 +40,13 @@ QUANTITIES = [
 MARKS = ["，", "。", "；", "！”", "（", "）", "“", "\n", " "]
 BITS = [*QUANTITIES, *MARKS, "患者", "头痛", "IL-2", "pneumonia"]
 TEXTS = st.lists(st.sampled_from(BITS) | st.text(max_size=4), max_size=60).map("".join)
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXTS | st.text(st.sampled_from("病a bé.。！…;”）'\n\x1c\u2028 　"), max_size=40))
+def test_ends_are_found_as_their_patterns_say(text: str) -> None:
+    assert ends_in(text) == [match.end() for match in SENTENCE.finditer(text)]
+    assert ends_in(text, only_lines=True) == [match.end() for match in LINE.finditer(text)]
 
 
 def squeezed(text: str) -> str:

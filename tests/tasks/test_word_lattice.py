@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import jieba
 import numpy as np
 import polars as pl
-import pytest
-import rjieba
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tasks import word_lattice
-from tasks.word_lattice import cut_batch, jieba_trie
+from tasks.word_lattice import cut_batch, jieba_trie, trie_of
 from tasks.words import word_lengths, words_of
 
 jieba.setLogLevel("WARNING")
@@ -59,10 +57,6 @@ TEXT = st.lists(
 ).map("".join)
 
 
-def no_fallback(run: str) -> list[str]:
-    raise AssertionError(f"{run} was not cut by the lattice")
-
-
 @settings(max_examples=300, deadline=None)
 @given(st.lists(TEXT, max_size=5))
 @example([])
@@ -95,29 +89,27 @@ def test_all_engines_know_the_terms_of_a_dictionary(terms: list[str], texts: lis
     assert list(words_of(texts, terms="\n".join(terms))) == list(words_of(texts, "rjieba", terms="\n".join(terms)))
 
 
-def test_runs_in_doubt_are_cut_by_jieba_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    own = rjieba.Jieba()
-    text = "研究生命起源，" + "中国人民" * 20 + "。人人人"
-    expected = list(map(len, own.cut(text, False)))
-    for name, value in (("LONGEST_FRAGMENT", 3), ("LONGEST_WORD", 2), ("LONGEST_RUN", 8), ("CLOSE", 1e9)):
-        asked: list[str] = []
+@settings(max_examples=200, deadline=None)
+@given(
+    counts=st.dictionaries(st.text("abc中国人", min_size=1, max_size=4), st.integers(0, 3), min_size=1),
+    texts=st.lists(st.text("abc中国人，", max_size=30), max_size=4),
+)
+def test_equally_likely_ways_are_told_apart_as_jieba_does(counts: dict[str, int], texts: list[str]) -> None:
+    tokenizer = jieba.Tokenizer()
+    tokenizer.FREQ, tokenizer.total, tokenizer.initialized = {}, 0, True
+    for word, count in counts.items():
+        tokenizer.add_word(word, count)
+    known = list(tokenizer.FREQ)
+    total = max(1, tokenizer.total)
+    tokenizer.total = total
+    lengths, borders = cut_batch(texts, trie_of(known, np.array([tokenizer.FREQ[word] for word in known]), total))
+    expected = [list(map(len, tokenizer.cut(text, HMM=False))) for text in texts]
+    assert [lengths[first:last].tolist() for first, last in pairwise(borders)] == expected
 
-        def cut(run: str, asked: list[str] = asked) -> list[str]:
-            asked.append(run)
-            words: list[str] = own.cut(run, False)
-            return words
 
-        with monkeypatch.context() as patch:
-            patch.setattr(word_lattice, name, value)
-            assert cut_batch([text], jieba_trie(), cut)[0].tolist() == expected
-        assert asked, name
-
-
-def test_plain_text_needs_no_help() -> None:
-    text = "患者主诉头痛，口服阿司匹林肠溶片后好转。"
-    lengths, borders = cut_batch([text], jieba_trie(), no_fallback)
-    assert borders.tolist() == [0, len(lengths)]
-    assert lengths.tolist() == list(map(len, jieba.cut(text, HMM=False)))
+def test_a_run_of_any_length_is_cut_as_jieba_does() -> None:
+    run = "研究生命起源中国人民a1" * 3_000
+    assert cut_batch([run], jieba_trie())[0].tolist() == list(map(len, jieba.cut(run, HMM=False)))
 
 
 def test_words_of_real_text_are_jiebas(shared_data: Path) -> None:

@@ -1,0 +1,16 @@
+"""Texts as one array of code points, end to end: what passes over many texts at once work on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+
+def code_points(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """The code points of all texts, uint32 (N,), and where each begins and the last ends, int64 (T + 1,).
+
+    Lone surrogates are code points as any others.
+    """
+    points = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    return points, np.cumsum([0, *map(len, texts)])
