@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections import Counter
 from datetime import date
 from pathlib import Path
 
@@ -21,11 +20,10 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY))
 
 from benchmarks.pages import cpu_name, publish, table  # noqa: E402
-from tasks.characters import all_needs  # noqa: E402
 from tasks.clean import ROWS_AT_ONCE  # noqa: E402
 from tasks.clean_profile import CleanProfile, adapted  # noqa: E402
 from tasks.text_filters import problems_of  # noqa: E402
-from tasks.text_rules import clean_counted  # noqa: E402
+from tasks.text_rules import clean_all  # noqa: E402
 
 REPEATS = 3
 
@@ -75,7 +73,7 @@ def _seconds(documents: list[str], rules: CleanProfile) -> float:
         for first in range(0, len(documents), ROWS_AT_ONCE):
             raws = documents[first : first + ROWS_AT_ONCE]
             each = [rules] * len(raws)
-            texts = list(map(clean_counted, raws, each, [Counter() for _ in raws], all_needs(raws)))
+            texts = [text for text, _ in clean_all(raws, each)]
             problems_of(texts, raws, each)
         best = min(best, time.process_time() - started)
     return best

@@ -6,7 +6,10 @@ The list is made for precision: a phrase that medical prose could hold counts on
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+
+from tasks.phrase_glance import PhraseGlance
 
 MAX_LINE = 80
 """Characters; a longer line is a paragraph that happens to hold the phrase."""
@@ -51,6 +54,35 @@ AT_THE_BEGINNING = (
 )
 
 
+_HINTS = (
+    "版权 版權 Rights rights 未经 转载 ICP 公网安备 互联网药品 责任编辑 二维码 公众 微信 点击 微博 朋友圈 "
+    "QQ空间 不良信息 上一 上1 下一 下1 免责声明 返回 相关 推荐 延伸 热门 更多 分享 转发 来源 阅读 浏览 上传 "
+    "发布 更新 位置 打印 关闭 收藏 首页"
+)
+"""Every phrase holds one of these."""
+
+hints = PhraseGlance(_HINTS.split())
+"""Tells which texts need not be searched: many times faster than the search."""
+
+_BEGINNING = (
+    r"[《<【]{0,2}\s?(?:上|下)[一1](?:篇|页|条|章)(?:[：:∶]|$|\s)",
+    r"(?:本站|本网|网站)?(?:免责声明|版权声明)",
+    r"责任编辑",
+    r"返回(?:首页|顶部|列表|目录)",
+    r"(?:相关|推荐|延伸|热门|更多)(?:阅读|文章|推荐|链接|新闻|资讯)(?:[：:∶]|$)",
+    r"(?:分享|转发)到",
+    r"(?:文章|信息|内容|图片)来源[：:∶]",
+    r"(?:阅读|浏览|点击)(?:次数|量|数)?[：:∶]\s?\d",
+    r"(?:上传|发布|更新)(?:时间|日期|者)[：:∶]",
+    r"您(?:现在的|当前)(?:所在)?位置",
+    r"当前位置[：:∶]",
+    r"打印(?:本页|此文)",
+    r"关闭(?:窗口|本页)",
+    r"加入收藏",
+    r"设为首页",
+)
+
+
 _HINT = re.compile(
     "版权|版權|Rights|rights|未经|转载|ICP|公网安备|互联网药品|责任编辑|二维码|公众|微信|点击|微博|朋友圈|QQ空间|不良信息|上一|上1|下一|下1|"
     "免责声明|返回|相关|推荐|延伸|热门|更多|分享|转发|来源|阅读|浏览|上传|发布|更新|位置|打印|关闭|收藏|首页"
@@ -63,13 +95,28 @@ _PATTERN = re.compile("|".join((*ANYWHERE, f"^(?:{_BEGINNING})")), re.MULTILINE)
 
 def without_boilerplate(text: str, phrases: Sequence[str] = ()) -> str:
     """The text without its short lines that hold a phrase of the lists or one of those given."""
-    given = [phrase for phrase in phrases if phrase in text]
-    if not given and not (_HINT.search(text) and _PATTERN.search(text)):
+    places = hints.places(text)
+    for phrase in phrases:
+        places += (match.start() for match in re.finditer(re.escape(phrase), text))
+    dropped = {start for start, end in _short_lines(text, sorted(places)) if _is_boilerplate(text[start:end], phrases)}
+    if not dropped:
         return text
-    return "\n".join(line for line in text.split("\n") if len(line) > MAX_LINE or not _is_boilerplate(line, given))
+    lines = text.split("\n")
+    starts = accumulate((len(line) + 1 for line in lines), initial=0)
+    return "\n".join(line for line, start in zip(lines, starts, strict=False) if start not in dropped)
+
+
+def _short_lines(text: str, places: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Where the short ones of the lines begin and end that hold one of some ascending places."""
+    end = -1
+    for place in places:
+        if place > end:
+            start = text.rfind("\n", 0, place) + 1
+            end = text.find("\n", place)
+            end = end if end >= 0 else len(text)
+            if end - start <= MAX_LINE:
+                yield start, end
 
 
 def _is_boilerplate(line: str, phrases: Sequence[str]) -> bool:
-    if _HINT.search(line) and _PATTERN.search(line):
-        return True
-    return any(phrase in line for phrase in phrases)
+    return any(phrase in line for phrase in phrases) or bool(_PATTERN.search(line))

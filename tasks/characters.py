@@ -1,7 +1,7 @@
 """What kind of character each one is: two tables over all of Unicode, looked up for a whole text at once.
 
 `needs_of` says which repairs a text needs, so that those it does not need cost nothing; `counts_of` counts its
-characters by kind. Both are linear and hold one block of the text as an array at a time.
+characters by kind. Both are linear, and hold 4 bytes a character.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 import regex
+
+from infra.code_points import code_points
+from infra.compiled import compiled
 
 BLOCK = 2**16
 """Characters that are looked up at once: so many stay in the cache of a core."""
@@ -68,6 +71,11 @@ class Need:
     RADICALS = 16
     NO_TEXT = 32
     SPACING = 64  # two blanks or line ends in a row, or one at the edge
+    MARKUP = 128  # what may be some
+    ADDRESSES = 256  # what an address holds
+    LINES = 512  # more than one line
+
+    CHARACTERS = LINE_ENDS | BLANKS | INVISIBLE | COMPOSITION | RADICALS | NO_TEXT | SPACING
 
 
 class Kind:
@@ -86,6 +94,7 @@ class Kind:
 
 
 KINDS = 10
+_SPACING = Need.SPACING
 
 
 def needs_of(text: str) -> int:
@@ -95,16 +104,25 @@ def needs_of(text: str) -> int:
 
 def all_needs(texts: Sequence[str]) -> list[int]:
     """The repairs that each text needs, as bits of `Need`."""
-    needs = np.zeros(len(texts), dtype=np.uint8)
-    for codes, first, borders in _blocks(texts):
-        each = _need_table()[codes]
-        spaces = each & Need.SPACING
-        each[1:] &= spaces[:-1] | ~np.uint8(Need.SPACING)  # a blank is a need only behind another
-        edges = np.concatenate([borders, borders[1:] - 1, [len(codes) - 1]])
-        each[edges] = (each[edges] & ~np.uint8(Need.SPACING)) | spaces[edges]
-        found = np.bitwise_or.reduceat(each, borders)
-        needs[first : first + len(borders)] |= found
-    return needs.tolist()
+    points, ends = code_points(texts)
+    needs = np.zeros(len(texts), dtype=np.uint16)
+    _gather_needs(points, ends, _need_table(), needs)
+    found: list[int] = needs.tolist()
+    return found
+
+
+@compiled
+def _gather_needs(points: np.ndarray, ends: np.ndarray, table: np.ndarray, needs: np.ndarray) -> None:
+    spacing = np.uint16(_SPACING)
+    for text in range(len(needs)):
+        gathered, is_space = np.uint16(0), True  # at the edge a blank is a need
+        for place in range(ends[text], ends[text + 1]):
+            need = table[points[place]]
+            was_space, is_space = is_space, (need & spacing) != 0
+            gathered |= need if was_space else need & ~spacing
+        if is_space and ends[text + 1] > ends[text]:
+            gathered |= spacing
+        needs[text] = gathered
 
 
 def counts_of(text: str) -> list[int]:
@@ -115,39 +133,17 @@ def counts_of(text: str) -> list[int]:
 
 def all_counts(texts: Sequence[str]) -> npt.NDArray[np.int64]:
     """`counts_of` each text: int64 (T, KINDS)."""
+    points, ends = code_points(texts)
     counts = np.zeros((len(texts), KINDS), dtype=np.int64)
-    for codes, first, borders in _blocks(texts):
-        owner = np.repeat(np.arange(len(borders)), np.diff(borders, append=len(codes)))
-        found = np.bincount(owner * KINDS + _kind_table()[codes], minlength=len(borders) * KINDS)
-        counts[first : first + len(borders)] += found.reshape(-1, KINDS)
+    _count_kinds(points, ends, _kind_table(), counts)
     return counts
 
 
-def _blocks(texts: Sequence[str]) -> Iterator[tuple[npt.NDArray[np.uint32], int, npt.NDArray[np.int64]]]:
-    """Codes of texts end to end, about `BLOCK` at once: the codes, the number of the first text among them, and where
-    each text begins. A long text comes in several blocks; one without characters ends a block and has no place in it.
-    """
-    held: list[str] = []
-    size = first = 0
-    for number, text in enumerate(texts):
-        if held and (not text or size + len(text) > BLOCK):
-            yield _laid_out(held, first)
-            held, size = [], 0
-        if not held:
-            first = number
-        if 0 < len(text) <= BLOCK:
-            held.append(text)
-            size += len(text)
-            continue
-        for start in range(0, len(text), BLOCK):
-            yield _laid_out([text[start : start + BLOCK]], number)
-    if held:
-        yield _laid_out(held, first)
-
-
-def _laid_out(texts: Sequence[str], first: int) -> tuple[npt.NDArray[np.uint32], int, npt.NDArray[np.int64]]:
-    codes = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-    return codes, first, np.cumsum([0, *map(len, texts[:-1])])
+@compiled
+def _count_kinds(points: np.ndarray, ends: np.ndarray, table: np.ndarray, counts: np.ndarray) -> None:
+    for text in range(len(counts)):
+        for place in range(ends[text], ends[text + 1]):
+            counts[text, table[points[place]]] += 1
 
 
 def han_of(counts: Sequence[int]) -> int:
@@ -176,8 +172,8 @@ def radicals() -> dict[int, str]:
 
 
 @functools.cache
-def _need_table() -> npt.NDArray[np.uint8]:
-    table = np.zeros(0x110000, dtype=np.uint8)
+def _need_table() -> npt.NDArray[np.uint16]:
+    table = np.zeros(0x110000, dtype=np.uint16)
     table[END:] = Need.INVISIBLE | Need.NO_TEXT
     _mark(table, INVISIBLE, Need.INVISIBLE)
     _mark(table, NO_TEXT, Need.NO_TEXT)
@@ -186,9 +182,10 @@ def _need_table() -> npt.NDArray[np.uint8]:
     # Marks and vowels of jamo may combine with what stands before them.
     _mark(table, regex.compile(r"[\p{M}\u1160-\u11ff]"), Need.COMPOSITION)
     changed = [code for code in range(END) if not unicodedata.is_normalized("NFC", chr(code))]
-    table[changed] |= np.uint8(Need.COMPOSITION)
-    table[list(radicals())] |= np.uint8(Need.RADICALS)
-    table[[ord(" "), ord("\n")]] |= np.uint8(Need.SPACING)
+    table[changed] |= np.uint16(Need.COMPOSITION)
+    table[list(radicals())] |= np.uint16(Need.RADICALS)
+    for characters, need in ((" \n", Need.SPACING), ("<&", Need.MARKUP), ("@/wW", Need.ADDRESSES), ("\n", Need.LINES)):
+        table[list(map(ord, characters))] |= np.uint16(need)
     return table
 
 
@@ -211,10 +208,10 @@ def _kind_table() -> npt.NDArray[np.uint8]:
     return table
 
 
-def _mark(table: npt.NDArray[np.uint8], pattern: regex.Pattern[str], need: int) -> None:
+def _mark(table: npt.NDArray[np.uint16], pattern: regex.Pattern[str], need: int) -> None:
     runs = regex.compile(f"(?:{pattern.pattern})++", pattern.flags & regex.VERSION1)
     for match in runs.finditer(_all_characters()):
-        table[match.start() : match.end()] |= np.uint8(need)
+        table[match.start() : match.end()] |= np.uint16(need)
 
 
 @functools.cache

@@ -17,11 +17,10 @@ from pydantic import Field, field_validator
 from infra.artifacts import Artifact, Part
 from infra.builds import PartWriter
 from infra.stage import Output, StageParams, stage
-from tasks.characters import all_needs
 from tasks.clean_profile import PROFILES, SOURCES, CleanProfile, adapted, read_profile
 from tasks.documents import document_id
 from tasks.text_filters import problems_of
-from tasks.text_rules import clean_counted, clean_text
+from tasks.text_rules import clean_all, clean_text
 
 __all__ = ["PROFILES", "SOURCES", "CleanParams", "CleanProfile", "clean", "clean_part", "clean_text"]
 
@@ -74,8 +73,8 @@ def clean_part(part: PartWriter, documents: Part, params: CleanParams) -> None:
 def _clean_batch(part: PartWriter, columns: dict[str, list[str]], rules: Sequence[CleanProfile]) -> pa.Table:
     """The documents that stay, cleaned."""
     raws = columns["text"]
-    removed: list[Counter[str]] = [Counter() for _ in raws]
-    texts = list(map(clean_counted, raws, rules, removed, all_needs(raws)))
+    cleaned = clean_all(raws, rules)
+    texts = [text for text, _ in cleaned]
     kept = []
     for number, problem in enumerate(problems_of(texts, raws, rules)):
         if problem is None:
@@ -89,7 +88,7 @@ def _clean_batch(part: PartWriter, columns: dict[str, list[str]], rules: Sequenc
         cleaned_title = _clean_title(title, rules[number])
         if text == raw and cleaned_title == title:
             continue
-        counters.update(removed[number])
+        counters.update(cleaned[number][1])
         counters["characters_removed"] += len(raw) - len(text)
         columns["title"][number] = cleaned_title
         columns["doc_id"][number] = document_id(source, cleaned_title, text)

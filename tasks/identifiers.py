@@ -15,6 +15,8 @@ from typing import NamedTuple
 import rjieba
 
 from tasks.person_names import anonymous_start, field_name_end, name_end, name_start, surname_length
+from tasks.phrase_glance import PhraseGlance
+from tasks.suspicions import NET, NUMBERS, ODD_FORMS, suspicions_of
 
 PLACEHOLDERS = {
     "mobile": "〔手机号〕",
@@ -50,13 +52,10 @@ _PLAIN_FORMS = {
 }
 """Full-width forms as plain ones; halves of surrogate pairs, which jieba cannot read, as the sign for what is none."""
 
-_HAS_ODD_FORMS = re.compile("[０-９Ａ-Ｚａ-ｚ＠＋－．＊／＿\ud800-\udfff]")
-
 _NET = re.compile(
     r"(?P<url>(?:https?://|www\.)[\w\-./?%&=#:~+,;@!$'*]++)|@[A-Za-z0-9\-]{1,63}+(?:\.[A-Za-z0-9\-]{1,63}+)++",
     re.ASCII | re.IGNORECASE,
 )
-_HAS_NET = re.compile(r"@|:[/]/|[wW][wW][wW]\.")
 _MAILBOX = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_\-]{0,63}$")
 
 _RUN = re.compile(r"[0-9(+][0-9 \-–—－()（）*xX]{5,}+")
@@ -153,15 +152,18 @@ _NUMBERS: tuple[tuple[str, re.Pattern[str], Check], ...] = (
 
 def may_hold(text: str) -> bool:
     """Whether a quick look finds anything that an identifier could hang on; without it there is none."""
-    return bool(_CUE.search(text) or _LIKELY.search(text) or _HAS_NET.search(text) or _HAS_ODD_FORMS.search(text))
+    return bool(suspicions_of(text) or _cue_glance.places(text))
 
 
 def find_identifiers(text: str, names: Collection[str] = ()) -> list[Identifier]:
     """The identifiers of a text, in order, none over another; `names` are looked for besides those found by cues."""
-    plain = text.translate(_PLAIN_FORMS) if _HAS_ODD_FORMS.search(text) else text
+    plain, suspicions = text, suspicions_of(text)
+    if suspicions & ODD_FORMS:
+        plain = text.translate(_PLAIN_FORMS)
+        suspicions = suspicions_of(plain)
     found: list[Identifier] = []
-    for look in (_net_addresses, _numbers, _cued):
-        seen = look(plain)
+    for suspicion, look in ((NET, _net_addresses), (NUMBERS, _numbers), (None, _cued)):
+        seen = look(plain) if suspicion is None or suspicions & suspicion else []
         if seen:
             plain = _cover(plain, seen)
             found = sorted([*found, *seen])
@@ -194,8 +196,6 @@ def _cover(text: str, found: Iterable[Identifier]) -> str:
 
 def _net_addresses(text: str) -> list[Identifier]:
     found: list[Identifier] = []
-    if not _HAS_NET.search(text):
-        return found
     end = 0
     for match in _NET.finditer(text):
         if match["url"]:
@@ -308,15 +308,20 @@ def _alternatives(patterns: Iterable[str]) -> str:
 
 
 _CUE = re.compile(_alternatives([*_CUES, *_ANCHORS.values()]))
+_cue_glance = PhraseGlance([*_CUES, *_ANCHORS.keys() - {"人", "者"}, "人:", "人：", "者:", "者："])
 
 _SPACE = re.compile(r"\s{0,12}+[：:]\s{0,12}+|\s{0,12}+[(（]|\s{1,4}+")
 
 
 def _cued(text: str) -> list[Identifier]:
     found: list[Identifier] = []
-    end = 0
-    for match in _CUE.finditer(text):
-        if match.start() < end:
+    end = after = 0
+    for place in _cue_glance.places(text):
+        match = _CUE.match(text, place) if place >= after else None
+        if match is None:
+            continue
+        after = match.end()
+        if place < end:
             continue
         for identifier in _beside(text, match.start(), match.end(), end):
             found.append(identifier)

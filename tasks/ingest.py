@@ -23,7 +23,7 @@ from infra.stage import Output, StageParams, stage
 from tasks.corpus_plan import TxtDocuments, plan_units
 from tasks.encodings import KNOWN
 from tasks.raw_input import RawInput
-from tasks.row_documents import document_of, readable, source_of
+from tasks.row_documents import DocumentMaker, readable, source_of
 from tasks.row_files import read_rows
 from tasks.slices import COMPRESSIONS, KINDS, Problem, Slice, kind_of
 
@@ -128,9 +128,9 @@ def _documents(part: PartWriter, piece: Slice, params: IngestParams) -> Iterator
         suffix = piece.name.rpartition("/")[2].rpartition(".")[2]
         yield 0, Problem("unknown_kind", f"files that end in {suffix!r} are not read; {known} are")
         return
-    number = None
+    number, maker = None, DocumentMaker(piece, params)
     for number, row in read_rows(piece, part.counters):
-        yield number, row if isinstance(row, Problem) else document_of(piece, number, row, params)
+        yield number, row if isinstance(row, Problem) else maker.document_of(number, row)
     if number is None and piece.end is None:
         yield 0, Problem("empty_file", "the file holds no row")
 

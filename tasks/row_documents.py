@@ -46,40 +46,58 @@ class Fields(Protocol):
     def roles(self) -> Mapping[str, str]: ...
 
 
-def document_of(piece: Slice, number: int, row: Mapping[str, Any], params: Fields) -> dict[str, str] | Problem:
-    """The document that a row holds, or why it holds none.
+class DocumentMaker:
+    """Makes documents of the rows of one slice of a file.
 
-    Raises:
-        UserError: a table lacks the column of the text.
+    Args:
+        piece: the slice.
+        params: which fields count.
     """
-    extra: dict[str, Any] = {"file": readable(piece.name), "row": number}
-    is_plain = piece.kind in ("txt", "html")  # these have no fields that could be named
-    wanted = "text" if is_plain else params.text_field
-    turns = _turns_of(row, params) if wanted is None or (params.turns_field and not is_plain) else None
-    name = turns or _field(row, wanted, TEXT_FIELDS)
-    if name is None:
-        return _without_text(piece, row, params)
-    text = row[name]
-    if turns is not None:
-        read = dialogue_text(text, params.roles)
-        if isinstance(read, Problem):
-            return read
-        text, extra["turns"] = read
-    if text is None:
-        return Problem("missing_text", f"field {name!r} is null")
-    if not isinstance(text, str):
-        return Problem("text_not_string", f"field {name!r} is a {type(text).__name__}", str(text))
-    if not text.strip():
-        return Problem("empty_text", f"field {name!r} is blank")
-    title_field = _field(row, None if is_plain else params.title_field, TITLE_FIELDS)
-    title = row[title_field] if title_field else ""
-    source = row.get(params.source_field) if params.source_field else None
-    return make_document(
-        readable(source) if isinstance(source, str) and source.strip() else source_of(piece, params, turns is not None),
-        readable(title).strip() if isinstance(title, str) else "",
-        readable(text),
-        {**_others(row, {name, title_field, params.source_field}), **extra},
-    )
+
+    def __init__(self, piece: Slice, params: Fields) -> None:
+        self._piece, self._params = piece, params
+        is_plain = piece.kind in ("txt", "html")  # these have no fields that could be named
+        self._text_field = "text" if is_plain else params.text_field
+        self._title_field = None if is_plain else params.title_field
+        self._may_have_turns = self._text_field is None or bool(params.turns_field and not is_plain)
+        self._sources = [source_of(piece, params, is_dialogue) for is_dialogue in (False, True)]
+        self._file = readable(piece.name)
+
+    def document_of(self, number: int, row: Mapping[str, Any]) -> dict[str, str] | Problem:
+        """The document that a row holds, or why it holds none.
+
+        Raises:
+            UserError: a table lacks the column of the text.
+        """
+        params = self._params
+        extra: dict[str, Any] = {"file": self._file, "row": number}
+        turns = _turns_of(row, params) if self._may_have_turns else None
+        name = turns or _field(row, self._text_field, TEXT_FIELDS)
+        if name is None:
+            return _without_text(self._piece, row, params)
+        text = row[name]
+        if turns is not None:
+            read = dialogue_text(text, params.roles)
+            if isinstance(read, Problem):
+                return read
+            text, extra["turns"] = read
+        if text is None:
+            return Problem("missing_text", f"field {name!r} is null")
+        if not isinstance(text, str):
+            return Problem("text_not_string", f"field {name!r} is a {type(text).__name__}", str(text))
+        if not text or text.isspace():
+            return Problem("empty_text", f"field {name!r} is blank")
+        title_field = _field(row, self._title_field, TITLE_FIELDS)
+        title = row[title_field] if title_field else ""
+        source = row.get(params.source_field) if params.source_field else None
+        if len(row) > 1:
+            extra = {**_others(row, {name, title_field, params.source_field}), **extra}
+        return make_document(
+            readable(source) if isinstance(source, str) and source.strip() else self._sources[turns is not None],
+            readable(title).strip() if title and isinstance(title, str) else "",
+            readable(text),
+            extra,
+        )
 
 
 def source_of(piece: Slice, params: Fields, is_dialogue: bool = False) -> str:
@@ -135,8 +153,10 @@ def _without_text(piece: Slice, row: Mapping[str, Any], params: Fields) -> Probl
 
 
 def _field(row: Mapping[str, Any], wanted: str | None, candidates: Iterable[str]) -> str | None:
-    names = (wanted,) if wanted is not None else candidates
-    return next((name for name in names if name in row), None)
+    for name in candidates if wanted is None else (wanted,):
+        if name in row:
+            return name
+    return None
 
 
 def _others(row: Mapping[str, Any], taken: set[str | None]) -> dict[str, str | int | float | bool]:

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from infra.batching import batches_of
-from tasks.characters import BLOCK, Kind, all_counts, codes_of, han_of
+from infra.code_points import code_points
+from infra.compiled import compiled
+from tasks.characters import Kind, all_counts, codes_of, han_of
 from tasks.clean_profile import CleanProfile
 from tasks.language import is_kept, tell_language
 
@@ -43,12 +44,18 @@ def problems_of(texts: Sequence[str], raws: Sequence[str], rules: Sequence[Clean
     lengths = np.array([len(text) for text in texts], dtype=np.int64)
     plain = _are_plainly_chinese(counts, lengths, rules)
     varied = _are_varied(texts, lengths, np.array([rule.max_repeated_phrase for rule in rules]))
+    whole = (lengths > 0) & (lengths >= np.array([rule.min_characters for rule in rules]))
+    if any("\ufffd" in raw for raw in raws):
+        whole &= np.array(["\ufffd" not in raw for raw in raws], dtype=bool)
+    fine = whole & plain & (lengths < MIN_FOR_REPETITION)
     return [
-        _problem_of_size(text, raw, rule)
+        None
+        if is_fine
+        else _problem_of_size(text, raw, rule)
         or (None if is_plain else _problem_of_characters(text, rule, counts[number].tolist()))
         or _problem_of_repetition(text, rule, is_varied)
-        for number, (text, raw, rule, is_plain, is_varied) in enumerate(
-            zip(texts, raws, rules, plain.tolist(), varied.tolist(), strict=True)
+        for number, (text, raw, rule, is_fine, is_plain, is_varied) in enumerate(
+            zip(texts, raws, rules, fine.tolist(), plain.tolist(), varied.tolist(), strict=True)
         )
     ]
 
@@ -81,6 +88,8 @@ def _are_plainly_chinese(
 
 
 _BUCKETS = 256
+_SCATTER = np.uint64(0x9E3779B97F4A7C15)
+_TO_BUCKET = np.uint64(64 - 8)
 
 
 def _are_varied(
@@ -90,20 +99,27 @@ def _are_varied(
 
     Long texts, with many phrases to a bucket, are left to `repeated_phrase`.
     """
-    varied = np.zeros(len(texts), dtype=bool)
     looked_at = np.flatnonzero((lengths >= MIN_FOR_REPETITION) & (lengths <= LONG_FOR_A_GLANCE))
-    for batch in batches_of(looked_at.tolist(), BLOCK, length=lambda number: int(lengths[number])):
-        sizes = lengths[batch]
-        codes = np.frombuffer(
-            "".join([texts[number] for number in batch]).encode("utf-32-le", "surrogatepass"), dtype=np.uint32
-        )
-        ends = np.cumsum(sizes)
-        inside = np.arange(len(codes) - PHRASE + 1) + PHRASE <= np.repeat(ends, sizes)[: len(codes) - PHRASE + 1]
-        buckets = _hashes(codes) >> np.uint32(24)
-        buckets += np.repeat(np.arange(len(batch), dtype=np.uint32) * np.uint32(_BUCKETS), sizes)[: len(buckets)]
-        filled = np.bincount(buckets[np.flatnonzero(inside)], minlength=len(batch) * _BUCKETS)
-        varied[batch] = filled.reshape(-1, _BUCKETS).max(axis=1) * PHRASE <= bounds[batch] * sizes
+    points, ends = code_points([texts[number] for number in looked_at.tolist()])
+    fullest = np.zeros(len(looked_at), dtype=np.int64)
+    _fullest_buckets(points, ends, fullest)
+    varied = np.zeros(len(texts), dtype=bool)
+    varied[looked_at] = fullest * PHRASE <= bounds[looked_at] * lengths[looked_at]
     return varied
+
+
+@compiled
+def _fullest_buckets(points: np.ndarray, ends: np.ndarray, fullest: np.ndarray) -> None:
+    """For each text how many of its phrases fall into the bucket that most fall into."""
+    buckets = np.zeros(_BUCKETS, dtype=np.int64)
+    for text in range(len(fullest)):
+        buckets[:] = 0
+        for place in range(ends[text], ends[text + 1] - PHRASE + 1):
+            value = np.uint64(0)
+            for offset in range(PHRASE):
+                value = (value ^ np.uint64(points[place + offset])) * _SCATTER
+            buckets[value >> _TO_BUCKET] += 1
+        fullest[text] = buckets.max()
 
 
 def repeated_lines(text: str) -> float:

@@ -10,9 +10,10 @@ import html
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Sequence
 
-from tasks.boilerplate import without_boilerplate
-from tasks.characters import BLANK, INVISIBLE, LINE_END, NO_TEXT, Need, needs_of, radicals
+from tasks.boilerplate import hints, without_boilerplate
+from tasks.characters import BLANK, INVISIBLE, LINE_END, NO_TEXT, Need, all_needs, needs_of, radicals
 from tasks.clean_profile import PROFILES, CleanProfile
 from tasks.line_joining import join_lines
 from tasks.simplify import simplify
@@ -62,6 +63,28 @@ def clean_text(text: str, profile: str | CleanProfile = "ehealth") -> str:
     return clean_counted(text, PROFILES[profile] if isinstance(profile, str) else profile, Counter())
 
 
+def clean_all(texts: Sequence[str], rules: Sequence[CleanProfile]) -> list[tuple[str, Counter[str]]]:
+    """Each text after the rules of its profile, and what they took away; a text without needs is not looked into."""
+    cleaned = []
+    hinted = hints.may_hold(texts).tolist()
+    minded = {number: _minded(own) for number, own in {id(own): own for own in rules}.items()}
+    for text, own, needs, has_hint in zip(texts, rules, all_needs(texts), hinted, strict=True):
+        removed: Counter[str] = Counter()
+        has_phrase = own.drop_boilerplate and (has_hint or own.boilerplate)
+        if needs & minded[id(own)] or own.simplify or has_phrase:
+            text = clean_counted(text, own, removed, needs)
+        cleaned.append((text, removed))
+    return cleaned
+
+
+def _minded(rules: CleanProfile) -> int:
+    """The needs of a text that a profile minds."""
+    minded = Need.CHARACTERS if rules.only_text else Need.CHARACTERS & ~Need.NO_TEXT
+    minded |= Need.MARKUP if rules.strip_markup else 0
+    minded |= Need.ADDRESSES if rules.strip_addresses else 0
+    return minded | (Need.LINES if rules.join_lines or rules.collapse_repeats else 0)
+
+
 def clean_counted(text: str, rules: CleanProfile, removed: Counter[str], needs: int | None = None) -> str:
     """`clean_text`, which adds to `removed` what each rule took away; `needs` are those of the text, if known.
 
@@ -89,7 +112,7 @@ def clean_counted(text: str, rules: CleanProfile, removed: Counter[str], needs: 
 
 def _tidy_characters(text: str, rules: CleanProfile, removed: Counter[str], needs: int) -> str:
     """Characters that are text, composed, with one blank or line end between them. Doing it again changes nothing."""
-    if not needs:
+    if not needs & Need.CHARACTERS:
         return text
     if needs & Need.LINE_ENDS:
         text = _LINE_END.sub("\n", text)

@@ -29,10 +29,11 @@ from tasks.text_filters import PHRASE, repeated_lines, repeated_phrase
 @pytest.mark.parametrize(
     ("text", "need"),
     [
-        ("普通的文本，OK 1/2。\n甲 乙", 0),
-        ("普通的文本\n", Need.SPACING),
+        ("普通的文本，OK 1·2。\n甲 乙", Need.LINES),
+        ("1/2 <b> @", Need.ADDRESSES | Need.MARKUP),
+        ("普通的文本\n", Need.SPACING | Need.LINES),
         ("甲  乙", Need.SPACING),
-        ("甲 \n乙", Need.SPACING),
+        ("甲 \n乙", Need.SPACING | Need.LINES),
         ("\r", Need.LINE_ENDS | Need.NO_TEXT),
         ("\u3000", Need.BLANKS),
         ("\u200b", Need.INVISIBLE | Need.NO_TEXT),
