@@ -1,15 +1,17 @@
-"""Near duplicates on planted copies: speed, recall and precision of ours and, in the same run, of rensa.
+"""Near duplicates on planted copies: speed, recall and precision of ours and, in the same run, of other tools.
 
-    python benchmarks/near_duplicates.py --data FOLDER [--megabytes 80] [--peer PYTHON] [--output FILE.md]
+    python benchmarks/near_duplicates.py --data FOLDER [--megabytes 80] [--rensa PYTHON] [--datatrove PYTHON]
+        [--text-dedup PYTHON] [--output FILE.md]
 
 FOLDER holds Parquet files of real text. Every string of 40 characters and more is a document. To reach the size asked
 for, further documents are drawn: clauses of the real ones, shuffled over all documents (synthetic, and said so). A
 tenth of all documents gets one copy with 2, 4, 6 or 8 % of its characters edited. What counts as found: the planted
 copy and its original do not both stay.
 
-rensa runs under the interpreter given by --peer, where it is installed (`pip install rensa`); without it only ours is
-measured. MB are 10^6 bytes of UTF-8; seconds are CPU seconds of the whole process, without
-reading the texts; each tool has one thread.
+Each peer runs under the interpreter given for it, where it is installed (`pip install rensa`, `datatrove[processing]`,
+`text-dedup`). datatrove and text-dedup take words; here their words are characters, so that all compare the same
+shingles. Both tell what goes, not for what it goes: they have no precision here. MB are 10^6 bytes of UTF-8; seconds
+are CPU seconds of the process and its children, without reading the texts; each tool has one thread.
 """
 
 from __future__ import annotations
@@ -104,11 +106,17 @@ def run_ours(texts: list[str], threshold: float, numbers_apart: bool) -> tuple[f
     return seconds, list(zip(found["index"].to_pylist(), found["kept_index"].to_pylist(), strict=True))
 
 
-PEER = """
-import json, sys, time
+HEAD = """
+import json, os, sys, tempfile, time
 texts = json.load(open(sys.argv[1])); tool = sys.argv[2]; threshold = float(sys.argv[3]); size = int(sys.argv[4])
-started = time.process_time()
+"""
+TAIL = """
+print(json.dumps({"seconds": sum(os.times()[:4]) - started, "pairs": pairs}))
+"""
+
+RENSA = """
 from rensa import RMinHash, RMinHashLSH
+started = sum(os.times()[:4])
 perms, bands = (128, 32) if threshold < 0.7 else (126, 21)
 shingles = ({text[i:i + size] for i in range(len(text) - size + 1)} or {text} for text in texts)
 lsh = RMinHashLSH(threshold=threshold, num_perm=perms, num_bands=bands)
@@ -120,15 +128,61 @@ else:
     lsh.insert_pairs(list(enumerate(hashes)))
     pairs = [[place, other] for place, others in enumerate(lsh.query_all(hashes)) for other in others
              if other < place and hashes[place].jaccard(hashes[other]) >= threshold]
-print(json.dumps({"seconds": time.process_time() - started, "pairs": pairs}))
 """
+
+DATATROVE = """
+import logging, struct
+from types import SimpleNamespace
+from datatrove.pipeline.dedup import minhash
+from datatrove.utils.text import TextNormConfig
+from loguru import logger
+logger.remove()
+started = sum(os.times()[:4])
+minhash.load_word_tokenizer = lambda language: SimpleNamespace(word_tokenize=list)
+plain = TextNormConfig(lowercase=False, norm_whitespace=False, remove_punctuation=False, norm_unicode_diacritics=False,
+                       norm_numbers=False)
+buckets, hashes = (14, 8) if threshold >= 0.7 else (32, 4)
+config = minhash.MinhashConfig(n_grams=size, num_buckets=buckets, hashes_per_bucket=hashes, norm_config=plain)
+with tempfile.TemporaryDirectory() as folder:
+    signed, paired, gone = (os.path.join(folder, name) for name in ("signed", "paired", "gone"))
+    minhash.MinhashDedupSignature(signed, config).run(SimpleNamespace(text=text) for text in texts)
+    step = minhash.MinhashDedupBuckets(signed, paired, config=config)
+    for bucket in range(buckets):
+        step.run(None, bucket, buckets)
+    minhash.MinhashDedupCluster(paired, gone, config=config).run()
+    numbers = open(os.path.join(gone, "000000.remove"), "rb").read()
+    pairs = [[place, place] for (place,) in struct.iter_unpack("<I", numbers)]
+"""
+
+TEXT_DEDUP = """
+import datasets
+from types import SimpleNamespace
+from text_dedup import logger, minhash
+logger.setLevel("ERROR")
+datasets.disable_progress_bars()
+minhash.NON_ALPHA = SimpleNamespace(split=list)
+with tempfile.TemporaryDirectory() as folder:
+    given, kept = os.path.join(folder, "given"), os.path.join(folder, "kept")
+    datasets.Dataset.from_dict({"text": texts, "place": list(range(len(texts)))}).save_to_disk(given)
+    started = sum(os.times()[:4])
+    minhash.main(["--path", given, "--local", "--output", kept, "--column", "text", "--ngram", str(size),
+                  "--min_length", "0", "--threshold", str(threshold), "--num_proc", "1"], standalone_mode=False)
+    pairs = [[place, place] for place in set(range(len(texts))) - set(datasets.load_from_disk(kept)["place"])]
+"""
+
+PEERS = {
+    "rensa, pairs": RENSA,
+    "rensa, flags": RENSA,
+    "datatrove": DATATROVE,
+    "text-dedup": TEXT_DEDUP,
+}
 
 
 def run_peer(python: str, file: Path, tool: str, threshold: float) -> tuple[float, list[tuple[int, int]]]:
-    """As `run_ours`."""
-    command = [python, "-c", PEER, str(file), tool, str(threshold), str(SHINGLE)]
+    """As `run_ours`; of a tool that tells only what goes, each text is its own pair."""
+    command = [python, "-c", HEAD + PEERS[tool] + TAIL, str(file), tool, str(threshold), str(SHINGLE)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    found = json.loads(done.stdout)
+    found = json.loads(done.stdout.splitlines()[-1])
     return found["seconds"], [tuple(pair) for pair in found["pairs"]]
 
 
@@ -150,11 +204,11 @@ BUCKETS = ((0.5, 0.7), (0.7, 0.8), (0.8, 1.01))
 
 
 def judged(
-    tool: str, found: list[tuple[int, int]], texts: list[str], planted: list[tuple[int, int, float]], threshold: float
+    found: list[tuple[int, int]], texts: list[str], planted: list[tuple[int, int, float]], threshold: float
 ) -> list[str]:
     """Recall in each range of similarity, and precision on at most 2,000 found pairs."""
     goes = {one for one, _ in found}
-    flags_only = tool.endswith("flags")
+    flags_only = all(one == other for one, other in found)
     cells = []
     for low, high in BUCKETS:
         wanted = [(a, b) for a, b, share in planted if low <= share < high]
@@ -233,10 +287,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder with Parquet files of real text")
     parser.add_argument("--megabytes", type=float, default=80)
-    parser.add_argument("--peer", help="interpreter that has rensa")
+    for peer in ("rensa", "datatrove", "text-dedup"):
+        parser.add_argument(f"--{peer}", help=f"interpreter that has {peer}")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     os.environ["POLARS_MAX_THREADS"] = os.environ["RAYON_NUM_THREADS"] = "1"  # before polars is imported
+    os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
     texts, pairs = corpus(options.data, options.megabytes, seed=1)
     size = sum(len(text.encode()) for text in texts) / 1e6
     rows = []
@@ -248,11 +304,13 @@ def main() -> None:
                 "ours": run_ours(texts, threshold, numbers_apart=False),
                 "ours, numbers apart": run_ours(texts, threshold, numbers_apart=True),
             }
-            for tool in ("rensa, pairs", "rensa, flags") if options.peer else ():
-                runs[tool] = run_peer(options.peer, file, tool, threshold)
+            for tool in PEERS:
+                python = getattr(options, tool.partition(",")[0].replace("-", "_"))
+                if python:
+                    runs[tool] = run_peer(python, file, tool, threshold)
             planted = [(a, b, similarity(texts[a], texts[b])) for a, b in pairs]
             for tool, (seconds, found) in runs.items():
-                cells = judged(tool, found, texts, planted, threshold) if found else ["", "", "", ""]
+                cells = judged(found, texts, planted, threshold) if found else ["", "", "", ""]
                 speed, best = size / seconds, runs["ours"][0] / seconds
                 rows.append([f"{threshold}", tool, f"{speed:.1f}", f"{best:.2f}", *cells])
     head = ["threshold", "tool", "MB / CPU s", "to ours", "recall 0.5-0.7", "0.7-0.8", "from 0.8", "precision"]
