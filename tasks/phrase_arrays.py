@@ -35,9 +35,9 @@ class SharedArray:
         # A name of its own: a worker that outlived a killed run may still read that run's file.
         path = posixpath.join(folder, f"array-{uuid.uuid4().hex}")
         with fsspec.open(path, "wb") as file:
-            file.write(memoryview(array).cast("B"))
+            file.write(array.data.cast("B"))
         named = hashlib.sha256(f"{array.dtype.str} {array.shape} ".encode())
-        named.update(array)
+        named.update(array.data)
         return cls(path, array.dtype.str, array.shape, named.hexdigest()[:32])
 
     def load(self) -> np.ndarray:

@@ -8,7 +8,7 @@ number. Memory of this process grows with the candidates, not with the text.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -31,7 +31,7 @@ class InnerStages(Protocol):
     scratch: str
     """Folder or URI that all workers see."""
 
-    def run(self, work: Stage[StageParams], params: StageParams, **inputs: StageInput) -> Artifact: ...
+    def run(self, work: Stage[Any], params: StageParams, **inputs: StageInput) -> Artifact: ...
 
 
 def judge(

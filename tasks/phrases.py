@@ -131,9 +131,10 @@ def write_corpus(
     return Corpus(folder, vocabulary, words, ended)
 
 
-def name_cutter(segments: Artifact, unit: Unit) -> Cut:
+def name_cutter(segments: Artifact | None, unit: Unit) -> Cut:
     """Cuts names as the segments were cut (a user dictionary that they were given is not known here)."""
-    how = {name: value for name, value in segments.manifest.params.items() if name in ("engine", "hmm")}
+    given = {} if segments is None else segments.manifest.params
+    how = {name: value for name, value in given.items() if name in ("engine", "hmm")}
 
     def cut(names: Sequence[str]) -> Iterator[list[str]]:
         for batch in batches_of(names):
