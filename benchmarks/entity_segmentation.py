@@ -225,7 +225,7 @@ def render_cut_points(names: Sequence[str], mined: Mined, store: ArtifactStore) 
         "",
         f"The {TOP} most frequent characters at starts and ends of segments, by what is cut; accuracy with those of",
         "them that the shipped table keeps, and with those that a rule in the place of a person keeps. EMBERT cuts the",
-        "entities with AutoPhrase's segmentation model.",
+        "entities with AutoPhrase's segmentation model. A hundredth of `exact` is one name.",
         "",
         *table(head, rows),
         "",
