@@ -30,11 +30,11 @@ def primitive_segments(
     clear_working_folders(scratch)
     lengths = [list(map(len, words)) for words in cut(surfaces)]
     found = mark_phrases(list(zip(surfaces, lengths, strict=True)), phrases, params, scratch).by_text()
-    return {each: _segments(each, *places) for each, *places in zip(surfaces, lengths, found, strict=True)}
+    return {each: _segments(each, words, spans) for each, words, spans in zip(surfaces, lengths, found, strict=True)}
 
 
-def _segments(surface: str, lengths: Sequence[int], phrases: Sequence[tuple[int, int]]) -> tuple[str, ...]:
-    cuts = {0, *accumulate(lengths)}
+def _segments(surface: str, words: Sequence[int], phrases: Sequence[tuple[int, int]]) -> tuple[str, ...]:
+    cuts = {0, *accumulate(words)}
     for start, end in phrases:
         cuts.difference_update(range(start + 1, end))
         cuts.update((start, end))
