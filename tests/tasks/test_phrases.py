@@ -131,6 +131,24 @@ def test_workers_and_shares_of_the_embedded_engine_change_nothing(
         assert together.read_file(name) == alone.read_file(name)
 
 
+def test_what_a_stopped_run_of_the_embedded_engine_counted_is_not_counted_again(
+    store: ArtifactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    inputs = {"segments": segments_of(store, texts(3, 300)), "labels": list_of(tmp_path, NAMES[::2])}
+
+    def stop(*arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(phrase_votes, "votes_of", stop)
+        run(phrases, store, params_of("embedded"), inputs)
+    assert store.latest("phrases") is None and not list(tmp_path.rglob("run-*"))
+    with caplog.at_level("INFO"):
+        found = run(phrases, store, params_of("embedded"), inputs).artifact
+    assert "phrase_candidates: reused" in caplog.text
+    assert found.rows() > 0 and not list(tmp_path.rglob("array-*"))
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_text_that_the_phrases_were_not_mined_from(store: ArtifactStore, tmp_path: Path, engine: Engine) -> None:
     inputs = {"segments": segments_of(store, texts(1, 500)), "labels": list_of(tmp_path, NAMES[::2])}
