@@ -5,8 +5,8 @@
 FOLDER holds Parquet files of real text and kg_cmekg/triples.parquet. Every string of 40 characters and more is a
 document; to a size that the real text does not reach, more are made of their clauses, shuffled (synthetic). Heads of
 the knowledge graph are names: half of them (drawn by a hash) are given as labels, with the package's Wikipedia names;
-the other half is held out. Each run is a process of its own; CPU seconds and memory are what the system counted for it
-(`ours`) and for the program that it started.
+the other half is held out. Each run is a process of its own, with workers of its own; CPU seconds are those of our
+processes together (`ours`) and of the program, memory is that of the largest process.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ import json
 import platform
 import random
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -106,9 +107,14 @@ def memory_of_children() -> Iterator[list[int]]:
         thread.join()
 
 
-def run_stage(home: Path, labels: Path, what: str, engine: str) -> dict[str, Any]:
-    """Run one stage in this process; what it cost."""
+INNER = ("phrase_candidates", "phrase_votes")
+"""Stages that run inside the stage `phrases`; their manifests tell what their units cost, on whatever worker."""
+
+
+def run_stage(home: Path, labels: Path, what: str, engine: str, workers: int) -> dict[str, Any]:
+    """Run one stage in this process, its units on the workers; what it cost."""
     from infra.artifacts import ArtifactStore
+    from infra.ray_session import RayExecutor, start_ray, stop_ray
     from infra.stage import run
     from tasks.autophrase_program import wiki_lists
     from tasks.phrase_segments import PhraseSegmentsParams, phrase_segments
@@ -120,36 +126,44 @@ def run_stage(home: Path, labels: Path, what: str, engine: str) -> dict[str, Any
     assert segments is not None and wiki is not None
     list(name_cutter(segments, "words")(["糖尿病肾病"]))  # the dictionary is loaded once a process
     inputs: dict[str, Any] = {"segments": segments, "labels": RawInput(labels), "wiki": wiki}
-    before = resource.getrusage(resource.RUSAGE_SELF)
+    if workers > 1:
+        start_ray(workers, None)  # a flow has it up, for the stages before
     started = time.monotonic()
     with memory_of_children() as memory:
         if what == "phrases":
-            artifact = run(phrases, store, PhrasesParams(engine=engine), inputs).artifact
+            params = PhrasesParams(engine=engine)
+            artifact = run(phrases, store, params, inputs, executor=RayExecutor(workers)).artifact
         else:
-            mined = next(a for a in store.list("phrases") if a.manifest.params["engine"] == engine)
-            inputs = {"segments": segments, "phrases": mined}
-            artifact = run(phrase_segments, store, PhraseSegmentsParams(), inputs).artifact
+            inputs = {"segments": segments, "phrases": store.latest("phrases")}
+            artifact = run(
+                phrase_segments, store, PhraseSegmentsParams(), inputs, executor=RayExecutor(workers)
+            ).artifact
     wall = time.monotonic() - started
-    own, child = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    child = resource.getrusage(resource.RUSAGE_CHILDREN)
+    stop_ray()
+    inner = [each for name in INNER for each in store.list(name)] if what == "phrases" else []
+    manifests = [each.manifest for each in (artifact, *inner)]
     return {
         "wall": wall,
-        "ours": own.ru_utime + own.ru_stime - before.ru_utime - before.ru_stime,
+        "ours": sum(manifest.cpu_seconds for manifest in manifests),
         "program": child.ru_utime + child.ru_stime,
-        "our_memory": artifact.manifest.peak_memory_bytes / 2**20,
+        "our_memory": max(manifest.peak_memory_bytes for manifest in manifests) / 2**20,
         "program_memory": memory[0] / 2**20,
         "rows": artifact.rows(),
         "counters": artifact.manifest.counters,
     }
 
 
-def in_a_process(home: Path, labels: Path, what: str, engine: str) -> dict[str, Any]:
+def in_a_process(home: Path, labels: Path, what: str, engine: str, workers: int) -> dict[str, Any]:
     """`run_stage` in a process of its own."""
-    command = [sys.executable, __file__, "--run", str(home), str(labels), what, engine]
+    command = [sys.executable, __file__, "--run", str(home), str(labels), what, engine, str(workers)]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def cost_rows(megabytes: float, engine: str, mined: dict[str, Any], marked: dict[str, Any]) -> list[list[str]]:
+def cost_rows(
+    megabytes: float, engine: str, workers: int, mined: dict[str, Any], marked: dict[str, Any]
+) -> list[list[str]]:
     """Lines of the table of costs: both stages and their sum."""
     both = {name: mined[name] + marked[name] for name in ("wall", "ours", "program")}
     rows = []
@@ -157,7 +171,7 @@ def cost_rows(megabytes: float, engine: str, mined: dict[str, Any], marked: dict
         added = f"{run['ours'] / run['program']:.1%}" if engine == "autophrase" else ""
         ours, program = (f"{run[peak]:,.0f}" if run.get(peak) else "" for peak in ("our_memory", "program_memory"))
         seconds, program = (f"{run['program']:.1f}", program) if engine == "autophrase" else ("", "")
-        where = [f"{megabytes:,.0f}", engine, name]
+        where = [f"{megabytes:,.0f}", engine, f"{workers}", name]
         rows.append([*where, f"{run['wall']:.0f}", f"{run['ours']:.1f}", seconds, added, ours, program])
     return rows
 
@@ -165,14 +179,25 @@ def cost_rows(megabytes: float, engine: str, mined: dict[str, Any], marked: dict
 KINDS = ("2 words and more", "single words")
 
 
-def judge(home: Path, held_out: set[str]) -> tuple[list[list[str]], list[str]]:
+def check_equal(one: Path, other: Path) -> None:
+    """The same phrases, whatever the workers."""
+    from infra.artifacts import ArtifactStore
+
+    tables = [artifact.to_table() for home in (one, other) if (artifact := ArtifactStore(home).latest("phrases"))]
+    if len(tables) != 2 or tables[0] != tables[1]:
+        raise AssertionError(f"the phrases of {one.name} and {other.name} differ")
+
+
+def judge(homes: Iterable[Path], held_out: set[str]) -> tuple[list[list[str]], list[str]]:
     """What each engine found, and what both did."""
     import polars as pl
 
     from infra.artifacts import ArtifactStore
 
     rows, good = [], {}
-    for artifact in ArtifactStore(home).list("phrases"):
+    for home in homes:
+        artifact = ArtifactStore(home).latest("phrases")
+        assert artifact is not None
         engine = artifact.manifest.params["engine"]
         table = artifact.scan().collect().with_columns(is_name=pl.col("surface").is_in(sorted(held_out)))
         is_long = pl.col("words").list.len() > 1
@@ -212,11 +237,18 @@ def overlap(kind: str, program: set[str], ours: set[str]) -> str:
     )
 
 
-COST_HEAD = ["MB", "engine", "stage", "wall s", "our CPU s", "program CPU s", "ours adds", "our MiB", "program MiB"]
+COST_HEAD = [
+    *("MB", "engine", "workers", "stage", "wall s", "our CPU s", "program CPU s", "ours adds"),
+    *("our MiB, a process", "program MiB"),
+]
 FOUND_HEAD = [
     *("engine", "kind", "candidates", "from 0.5", "of them new", "held-out names among the new"),
     *("of all held-out names among the candidates", "names in the best 500 new ones", "AUC"),
 ]
+
+
+RUNS = (("autophrase", 1), ("embedded", 1), ("embedded", 2))
+"""Engines and numbers of workers."""
 
 
 def measure(data: Path, megabytes: float) -> tuple[list[list[str]], list[str]]:
@@ -228,15 +260,19 @@ def measure(data: Path, megabytes: float) -> tuple[list[list[str]], list[str]]:
     names = names_of(data)
     costs: list[list[str]] = []
     with tempfile.TemporaryDirectory(prefix="yiwen-phrases-") as folder:
-        home, labels = Path(folder, "store"), Path(folder, "names.txt")
+        labels = Path(folder, "names.txt")
         labels.write_text("\n".join(name for name in names if not is_held_out(name)), encoding="utf-8")
-        write_segments(home, texts)
-        for engine in ("autophrase", "embedded"):
-            mined, marked = (in_a_process(home, labels, what, engine) for what in ("phrases", "phrase_segments"))
-            costs += cost_rows(size, engine, mined, marked)
+        write_segments(Path(folder, "segments"), texts)
+        homes = [Path(folder, f"{engine}-{workers}") for engine, workers in RUNS]
+        for home, (engine, workers) in zip(homes, RUNS, strict=True):
+            shutil.copytree(Path(folder, "segments"), home)
+            both = ("phrases", "phrase_segments")
+            mined, marked = (in_a_process(home, labels, what, engine, workers) for what in both)
+            costs += cost_rows(size, engine, workers, mined, marked)
             print(costs[-3:], file=sys.stderr, flush=True)
             words = mined["counters"]["words_of_text"]
-        found, overlaps = judge(home, {name for name in names if is_held_out(name)})
+        check_equal(*homes[1:])
+        found, overlaps = judge(homes[:2], {name for name in names if is_held_out(name)})
     what = "clauses of real text, shuffled: synthetic" if synthetic else "real text"
     lines = [
         f"## {size:,.1f} MB ({what}), {words:,} words",
@@ -256,11 +292,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder with Parquet files of real text")
     parser.add_argument("--megabytes", type=float, nargs="+", default=[10])
-    parser.add_argument("--run", nargs=4, help=argparse.SUPPRESS)
+    parser.add_argument("--run", nargs=5, help=argparse.SUPPRESS)
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     if options.run:
-        print(json.dumps(run_stage(Path(options.run[0]), Path(options.run[1]), *options.run[2:])))
+        home, labels, what, engine, workers = options.run
+        print(json.dumps(run_stage(Path(home), Path(labels), what, engine, int(workers))))
         return
     costs, lines = [], []
     for megabytes in options.megabytes:
@@ -270,9 +307,10 @@ def main() -> None:
     page = [
         f"# Phrase mining, {date.today()}",
         "",
-        f"AutoPhrase 1.7 (g++ -O3) and the embedded engine, one thread each; Python {platform.python_version()}, "
+        f"AutoPhrase 1.7 (g++ -O3) and the embedded engine, one thread a process; Python {platform.python_version()}, "
         f"{cpu_name()}, which others used too: wall times are disturbed. Minimum support 10, at most 6 words, "
-        "2 iterations, 1,000 trees. `ours adds`: our CPU seconds over the program's.",
+        "2 iterations, 1,000 trees. `ours adds`: our CPU seconds over the program's. Workers are processes, up before "
+        "the clock starts; the phrases of one and of two were the same, row by row.",
         "",
         *table(COST_HEAD, costs),
         "",

@@ -294,6 +294,28 @@ PHRASES = pa.schema(
     ]
 )
 
+PHRASE_CANDIDATES = pa.schema(
+    [
+        _field("words", _list_of(pa.int32()), "numbers of its words, in the order in which the text first has them"),
+        _field("count", pa.int64(), "occurrences, as a run of whole words"),
+        _field("segments", pa.int64(), "segments that hold it"),
+        _field("left_entropy", pa.float64(), "entropy of the words before it, in nats; marks count as one"),
+        _field("right_entropy", pa.float64(), "entropy of the words behind it, in nats; marks count as one"),
+        _field("at_start", pa.float64(), "share of its occurrences that begin a sentence"),
+        _field("at_end", pa.float64(), "share of its occurrences that end a sentence"),
+        _field("place", pa.float64(), "share of the segment that lies before it, its mean"),
+    ]
+)
+
+PHRASE_VOTES = pa.schema(
+    [
+        _field("candidate", pa.int64(), "place of a candidate for a phrase among all that are judged together"),
+        _field("for_it", pa.int64(), "trees of a group that take it for a phrase"),
+        _field("for_it_unseen", pa.int64(), "of them, those that were not grown on it"),
+        _field("unseen", pa.int64(), "trees of a group that were not grown on it"),
+    ]
+)
+
 PHRASE_SEGMENTS = pa.schema(
     [
         _field("segment_id", pa.string(), "the segment; rows stand in the order of the segments' part"),
@@ -386,6 +408,8 @@ TABLES: Mapping[str, pa.Schema] = {
     "kg_conflicts": KG_CONFLICTS,
     "neighbours": NEIGHBOURS,
     "phrases": PHRASES,
+    "phrase_candidates": PHRASE_CANDIDATES,
+    "phrase_votes": PHRASE_VOTES,
     "phrase_segments": PHRASE_SEGMENTS,
     "terms": TERMS,
     "scores": SCORES,

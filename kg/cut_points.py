@@ -1,12 +1,13 @@
 """Cut points: characters at whose side a long entity is cut (EMBERT, appendix).
 
-How often each character stands at the start and at the end of AutoPhrase's segments is counted, and the most frequent
-are written to a CSV file. A person says yes or no in its column `keep` and feeds the file back. A character that ends
-words (性 in 急性胰腺炎) is a cut point after itself, one that begins words a cut point before itself.
+AutoPhrase's segmentation model cuts the entities; how often each character stands at the start and at the end of a
+segment is counted, and the most frequent are written to a CSV file. A person says yes or no in its column `keep` and
+feeds the file back. A character that ends words (性 in 急性胰腺炎) is a cut point after itself, one that begins words a
+cut point before itself.
 
-`cut_points_medicine.csv` was made so: counted on the names of CMeKG, with the phrases that AutoPhrase found in 4.5
-million characters of real dialogues and articles, and reviewed by us. Characters that stand inside words as well were
-not kept: 症 ends words (贫血症) no more often than it begins them (症状).
+`cut_points_medicine.csv` was counted on the names of CMeKG, as jieba cuts them with the phrases that AutoPhrase found
+in 4.5 million characters of real dialogues and articles, and reviewed by us. Characters that stand inside words as well
+were not kept: 症 ends words (贫血症) no more often than it begins them (症状).
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 A candidate is split at the cut points, and jieba (rjieba without the hidden Markov model, with the short entities as
 its user dictionary) cuts each part. Where too many pieces are single characters the result is taken for an error and
-corrected by AutoPhrase's phrases: the cut is chosen that leaves the fewest single characters. What comes out in one
-piece is a short entity after all.
+corrected by AutoPhrase: by its phrases, such that the fewest single characters are left, or, as the paper has it, by
+its own segmentation of the entity, where that is given (it cuts a little worse). What comes out in one piece is a short
+entity after all.
 
 Where the paper is silent:
 - Candidates are cut by length, the short ones first, and those that turn out short enter the dictionary before the
@@ -66,13 +67,19 @@ class EntitySegmenter:
         cut_points: where to cut first.
         phrases: AutoPhrase's phrases with their quality from 0 to 1.
         max_single_share: share of single characters among the pieces from which on, exclusively, they are too many.
+        corrections: surfaces to the segments that take the place of such pieces; phrases mend those of the others.
     """
 
     def __init__(
-        self, cut_points: CutPoints, phrases: Mapping[str, float] | None = None, max_single_share: float = 0.3
+        self,
+        cut_points: CutPoints,
+        phrases: Mapping[str, float] | None = None,
+        max_single_share: float = 0.3,
+        corrections: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self._cut_points = cut_points
         self._phrases = phrases or {}
+        self._corrections = corrections or {}
         self._max_single_share = max_single_share
         self._jieba = rjieba.Jieba()
 
@@ -86,7 +93,8 @@ class EntitySegmenter:
         parts = self._cut_points.split(surface)
         pieces = join_bound([piece for part in parts for piece in self._jieba.cut(part, False)])
         if self._has_too_many_singles(pieces):
-            pieces = merge_phrases(pieces, self._phrases)
+            corrected = self._corrections.get(surface)
+            pieces = merge_phrases(pieces, self._phrases) if corrected is None else join_bound(corrected)
         if self._has_too_many_singles(pieces):
             pieces = _merge_singles(pieces)
         return Segmentation(tuple(pieces))
@@ -100,14 +108,15 @@ def segment_entities(
     cut_points: CutPoints,
     phrases: Mapping[str, float] | None = None,
     max_single_share: float = 0.3,
+    corrections: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, Segmentation]:
     """The pieces of every distinct surface, sorted by surface; the order of the input does not matter.
 
     Surfaces of at most three characters are short entities and make the user dictionary; of the others
-    `Segmentation.is_long` tells which are truly long. `phrases` and `max_single_share` are those of `EntitySegmenter`.
+    `Segmentation.is_long` tells which are truly long. The other arguments are those of `EntitySegmenter`.
     """
     distinct = sorted(set(surfaces))
-    segmenter = EntitySegmenter(cut_points, phrases, max_single_share)
+    segmenter = EntitySegmenter(cut_points, phrases, max_single_share, corrections)
     found = {surface: Segmentation((surface,)) for surface in distinct if not is_long_candidate(surface)}
     segmenter.learn(found)
     for _, group in itertools.groupby(sorted(filter(is_long_candidate, distinct), key=len), key=len):

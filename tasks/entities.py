@@ -3,7 +3,8 @@
 AutoPhrase's phrases and the names of the knowledge graph make the vocabulary (kg/entity_vocabulary.py), the corpus
 gives its frequencies, and long entities are cut into their parts (kg/entity_segmentation.py). Beside the table lie
 `dictionary.txt`, the short entities, a line each, as a user dictionary for jieba, and `cut_points.csv`, the cut points
-that the vocabulary suggests, with the answers used here: edit its column `keep` and give it back as `cut_points`.
+that AutoPhrase's segments of the entities suggest, with the answers used here: edit its column `keep` and give it back
+as `cut_points`.
 
 Time grows with the corpus and the vocabulary, memory with the vocabulary and one part of segments.
 """
@@ -11,9 +12,9 @@ Time grows with the corpus and the vocabulary, memory with the vocabulary and on
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 from pydantic import Field
@@ -33,6 +34,9 @@ from kg.cut_points import (
 from kg.entity_segmentation import Segmentation, segment_entities
 from kg.entity_vocabulary import Drop, Entity, Name, Phrase, build_vocabulary, is_long_candidate
 from tasks.entity_counts import CountParams, Surfaces, entity_counts
+from tasks.entity_segments import primitive_segments
+from tasks.phrase_segments import PhraseSegmentsParams
+from tasks.phrases import name_cutter
 from tasks.raw_input import RawInput
 
 DICTIONARY, REVIEW = "dictionary.txt", "cut_points.csv"
@@ -52,18 +56,27 @@ class EntitiesParams(StageParams):
         le=1,
         description="share of single characters among the pieces beyond which a cut is wrong",
     )
+    cut_points_from: Literal["segments", "words"] = Field(
+        default="segments",
+        description="the review file counts in entities as AutoPhrase segments them, or as jieba and the phrases do",
+    )
+    correction: Literal["phrases", "segments"] = Field(
+        default="phrases",
+        description="a wrong cut is mended by merging words to phrases, or gives way to AutoPhrase's segments",
+    )
     review_rows: int = Field(default=100, ge=1, description="characters in the review file of cut points")
 
 
-@stage(name="entities", version=1, params=EntitiesParams, tables=("entities", "rejects"))
+@stage(name="entities", version=2, params=EntitiesParams, tables=("entities", "rejects"))
 def entities(inputs: Mapping[str, Any], params: EntitiesParams, out: Output) -> None:
     """Make the vocabulary of `inputs["phrases"]` and `inputs["kg_entities"]`, either of which may be missing.
 
     Frequencies are those in `inputs["segments"]`, 0 without it. `inputs["cut_points"]`, a raw input of one review file,
-    takes the place of the table for medicine.
+    takes the place of the table for medicine. Without phrases there are no segments of AutoPhrase to count or to use.
 
     Raises:
-        UserError: there is neither a phrase nor a name, or the review file is not as it should be.
+        UserError: there is neither a phrase nor a name, the review file is not as it should be, or the phrases are the
+            program's, its segments are asked for, and it cannot do its work.
     """
     decided = _decided(inputs.get("cut_points"))
     vocabulary, drops = build_vocabulary(
@@ -81,14 +94,31 @@ def entities(inputs: Mapping[str, Any], params: EntitiesParams, out: Output) -> 
     surfaces = sorted({entity.surface for entity in vocabulary})
     frequencies = _frequencies(inputs.get("segments"), surfaces, out)
     qualities = {entity.surface: entity.quality for entity in vocabulary if entity.quality is not None}
-    cut = segment_entities(surfaces, CutPoints.of(decided), qualities, params.max_single_share)
+    primitive = _primitive(inputs, surfaces, params, out.build.scratch)
+    corrections = primitive if params.correction == "segments" else {}
+    cut = segment_entities(surfaces, CutPoints.of(decided), qualities, params.max_single_share, corrections)
     with out.part() as part:
         _write_entities(part, vocabulary, frequencies, cut)
         _write_drops(part, drops)
-    primitive = segment_entities(surfaces, CutPoints(), qualities, params.max_single_share)
-    review = count_cut_points((each.pieces for each in primitive.values()), decided, params.review_rows)
+    counted: Collection[Sequence[str]] = primitive.values()
+    if params.cut_points_from == "words" or not counted:
+        words = segment_entities(surfaces, CutPoints(), qualities, params.max_single_share)
+        counted = [each.pieces for each in words.values()]
+    review = count_cut_points(counted, decided, params.review_rows)
     short = [f"{surface}\n" for surface, segmentation in cut.items() if not segmentation.is_long]
     _add_files(out, {DICTIONARY: "".join(short).encode(), REVIEW: write_cut_points(review)})
+
+
+def _primitive(
+    inputs: Mapping[str, Any], surfaces: Sequence[str], params: EntitiesParams, scratch: str
+) -> dict[str, tuple[str, ...]]:
+    """AutoPhrase's segments of the surfaces; none where they are not asked for, or cannot be had."""
+    if "phrases" not in inputs or "segments" not in (params.cut_points_from, params.correction):
+        return {}
+    quality = PhraseSegmentsParams(threshold=params.min_quality, single_threshold=params.min_quality_word)
+    return primitive_segments(
+        surfaces, name_cutter(inputs.get("segments"), "words"), inputs["phrases"], quality, scratch
+    )
 
 
 def _decided(review: RawInput | None) -> Sequence[CutPoint]:

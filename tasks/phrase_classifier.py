@@ -5,69 +5,66 @@ drawn with replacement, the negatives from the pool of what nobody labelled; the
 trees that take it for one. Only trees that were not grown on the phrase are asked (Mordelet and Vert, Pattern
 Recognition Letters 2014): those that were know it by heart, which matters where the pool is small.
 
-Trees are grown in threads (scikit-learn lets Python's lock go); every tree has a seed of its own and votes are whole
-numbers, so the number of threads changes nothing. Time grows with trees times candidates.
+Every tree has a seed of its own and votes are whole numbers: the votes of groups of trees add up to those of all.
+Time grows with trees times candidates.
 """
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-
-@dataclass(frozen=True, kw_only=True)
-class Bagging:
-    """How trees are drawn."""
-
-    trees: int = 1000
-    positives: int = 100
-    """Positives of a tree, K; where there are fewer positives or fewer in the pool, so many."""
-    negatives: int = 1
-    """Negatives of a tree for each of its positives."""
-    seed: int = 42
-    threads: int = 1
+POSITIVE, UNLABELLED, NEITHER = 1, 0, -1
+"""Roles of a candidate: known to be good; may stand for a bad one; known, and not taken for either."""
 
 
-def qualities(features: np.ndarray, positive: np.ndarray, unlabelled: np.ndarray, bagging: Bagging) -> np.ndarray:
-    """The quality of each candidate, from 0 to 1.
+class Votes(NamedTuple):
+    """What some trees say of each candidate, int64 (P,) each."""
+
+    for_it: np.ndarray
+    """Trees that take it for a phrase."""
+    for_it_unseen: np.ndarray
+    """Of them, those that were not grown on it."""
+    unseen: np.ndarray
+    """Trees that were not grown on it."""
+
+
+def votes_of(
+    features: np.ndarray, roles: np.ndarray, trees: range, positives: int = 100, negatives: int = 1, seed: int = 42
+) -> Votes:
+    """The votes of some trees, given by their numbers.
 
     Args:
-        features: float64 (P, F), finite.
-        positive: which are known to be good, bool (P,).
-        unlabelled: which may stand for bad ones, bool (P,).
-
-    Returns:
-        float64 (P,).
+        features: float32 (P, F), finite.
+        roles: int8 (P,), of `POSITIVE`, `UNLABELLED`, `NEITHER`.
+        positives: drawn for a tree; where there are fewer, or fewer unlabelled ones, so many.
+        negatives: drawn for a tree for each of its positives.
 
     Raises:
         ValueError: there are no positives, or none that may stand for negatives.
     """
     from sklearn.tree import DecisionTreeClassifier  # a second that only runs of this engine should wait for
 
-    good, pool = np.flatnonzero(positive), np.flatnonzero(unlabelled)
+    good, pool = np.flatnonzero(roles == POSITIVE), np.flatnonzero(roles == UNLABELLED)
     if not len(good) or not len(pool):
         raise ValueError(f"{len(good):,} positives and {len(pool):,} unlabelled candidates: both are needed")
-    rows = np.ascontiguousarray(features, dtype=np.float32)
-    size = min(bagging.positives, len(good), len(pool))
-
-    def votes(number: int) -> tuple[np.ndarray, np.ndarray]:
-        drawn = np.random.default_rng([bagging.seed, number])
-        chosen = np.concatenate([drawn.choice(good, size), drawn.choice(pool, size * bagging.negatives)])
+    size = min(positives, len(good), len(pool))
+    for_it, for_it_unseen, unseen = np.zeros((3, len(features)), dtype=np.int64)
+    for number in trees:
+        drawn = np.random.default_rng([seed, number])
+        chosen = np.concatenate([drawn.choice(good, size), drawn.choice(pool, size * negatives)])
         labels = np.arange(len(chosen)) < size
         tree = DecisionTreeClassifier(max_features="sqrt", random_state=int(drawn.integers(2**31)))
-        return tree.fit(rows[chosen], labels).predict(rows), np.unique(chosen)
+        says_yes = tree.fit(features[chosen], labels).predict(features)
+        for_it += says_yes
+        says_yes[chosen] = False
+        for_it_unseen += says_yes
+        unseen += 1
+        unseen[np.unique(chosen)] -= 1
+    return Votes(for_it, for_it_unseen, unseen)
 
-    of_all, of_others, others = np.zeros((3, len(rows)), dtype=np.int64)
-    with ThreadPoolExecutor(bagging.threads) as pool_of_threads:
-        # In groups, so that not all trees' votes are in memory at once.
-        for first in range(0, bagging.trees, 4 * bagging.threads):
-            last = min(bagging.trees, first + 4 * bagging.threads)
-            for vote, grown_on in pool_of_threads.map(votes, range(first, last)):
-                of_all += vote
-                vote[grown_on] = False
-                of_others += vote
-                others += 1
-                others[grown_on] -= 1
-    return np.where(others > 0, of_others / np.maximum(1, others), of_all / bagging.trees)
+
+def qualities(votes: Votes, trees: int) -> np.ndarray:
+    """The quality of each candidate, from 0 to 1, float64 (P,); where all `trees` were grown on it, all are asked."""
+    return np.where(votes.unseen > 0, votes.for_it_unseen / np.maximum(1, votes.unseen), votes.for_it / trees)

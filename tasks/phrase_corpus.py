@@ -8,6 +8,8 @@ from __future__ import annotations
 import hashlib
 from array import array
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +30,24 @@ MAX_SEGMENT = 10**8 // 11
 
 SEGMENT_END = SEPARATOR - len(MARKS) - 1
 """Ends a segment in a stream of codes."""
+
+
+STREAM = "stream.int32"
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """The text as numbers, in a working folder."""
+
+    folder: Path
+    vocabulary: Vocabulary
+    words: int
+    segments: int
+
+    @property
+    def stream(self) -> np.ndarray:
+        """Codes of all segments, each closed by `SEGMENT_END`; int32, read from the disk."""
+        return np.memmap(self.folder / STREAM, dtype=np.int32, mode="r")
 
 
 def words_in(segments: Artifact, unit: Unit) -> int:

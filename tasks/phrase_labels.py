@@ -57,6 +57,15 @@ class LabelIds:
         return list(dict.fromkeys(self.kg + self.wiki))
 
 
+def too_few_labels(ids: LabelIds, min_support: int, max_length: int) -> UserError:
+    """Tells that none of the names is a candidate."""
+    return UserError(
+        f"Of {len(ids.positives):,} names that are made of words of the text none is a phrase of 2 to {max_length} "
+        f"words that occurs {min_support} times, so there is nothing to learn from. Give more text or more names, or "
+        "lower phrases.min_support."
+    )
+
+
 def label_ids(labels: Labels, cut: Cut, vocabulary: Vocabulary) -> LabelIds:
     """Labels as ids; names are cut into words as the text is."""
     return LabelIds(

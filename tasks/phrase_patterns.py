@@ -1,16 +1,15 @@
 """Sequences of words that occur in a stream of codes: mining the frequent ones, and counting given ones.
 
-A stream holds word ids and, between sentences, negative codes. Sequences form a trie, level by level: a sequence of n
-words is the pair (its first n - 1 words, its last), so that no hash can mix up two of them. `nodes` of a level say
-which sequence begins at each place of the stream, -1 for none.
+A stream holds word ids and, between sentences, negative codes. Mining is Apriori, as in AutoPhrase: a sequence of n
+words is frequent only if its first n - 1 are. All that begin with one word are found at the places of that word alone,
+so words can be shared out: each share is mined by itself, and the shares in order are what one alone would find.
 
-Mining is Apriori, as in AutoPhrase: time grows with the words (a sort a level of what is still frequent), and so does
-memory: 4 bytes a word and level that stay, and some arrays of the stream's length meanwhile.
+Time grows with the words (a sort a length of what is still frequent), memory with the places of a share.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,53 +19,109 @@ WORDS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
-class Level:
-    """The frequent sequences of n words, numbered by (first n - 1 words, last word)."""
+class Windows:
+    """The places of a stream at which some words stand, with what is around them."""
 
-    length: int
-    counts: np.ndarray
-    """Occurrences, int64 (P,)."""
-    first: np.ndarray
-    """A place of the stream at which each occurs, int64 (P,)."""
-    nodes: np.ndarray
-    """Number of the sequence that begins at each place, -1 for none; int32 (T,)."""
+    codes: np.ndarray
+    """The code before the place, and those from it on; int32 (N, longest sequence + 2)."""
+    segments: np.ndarray
+    """Number of its segment, int64 (N,)."""
+    shares: np.ndarray
+    """Share of the segment that lies before it, float64 (N,)."""
+
+    def at(self, chosen: np.ndarray) -> Windows:
+        """Some of the places."""
+        return Windows(self.codes[chosen], self.segments[chosen], self.shares[chosen])
 
 
-def mine(stream: np.ndarray, words: int, min_support: int, max_length: int) -> list[Level]:
-    """All sequences of 1 to `max_length` words that occur `min_support` times and more, by length.
+def windows_of(pieces: Iterable[np.ndarray], words: range, max_length: int, end: int) -> Windows:
+    """The places at which one of `words` stands, in the order of the stream.
 
     Args:
-        stream: int32 (T,); codes from 0 to `words` - 1, negative between sentences.
+        pieces: a stream, each piece closed by `end`, which closes every segment.
     """
-    nodes = stream.astype(np.int64)
-    levels: list[Level] = []
-    for length in range(1, max_length + 1):
-        if length > 1:
-            nodes = _joined(levels[-1].nodes, levels[0].nodes, length)
-        places = np.flatnonzero(nodes >= 0)
-        keys = nodes[places]
-        if length > 1:
-            keys = keys * words + stream[places + length - 1]
-        found, first, inverse, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+    found: list[Windows] = []
+    before = 0
+    for piece in pieces:
+        borders = np.flatnonzero(piece == end)
+        places = np.flatnonzero((piece >= words.start) & (piece < words.stop))
+        segments = np.searchsorted(borders, places)
+        begins = np.concatenate([[0], borders + 1])[segments]
+        # What lies beyond the end of a segment is never looked at.
+        padded = np.concatenate([[end], piece, np.full(max_length, end)]).astype(np.int32)
+        codes = padded[places[:, None] + np.arange(max_length + 2)]
+        found.append(Windows(codes, before + segments, (places - begins) / np.maximum(1, borders[segments] - begins)))
+        before += len(borders)
+    return Windows(*(np.concatenate([getattr(one, name) for one in found]) for name in ("codes", "segments", "shares")))
+
+
+@dataclass(frozen=True)
+class Level:
+    """Frequent sequences of n words, in the order of their ids."""
+
+    ids: np.ndarray
+    """Their words, int32 (P, n)."""
+    counts: np.ndarray
+    """Occurrences, int64 (P,)."""
+    segments: np.ndarray
+    """Segments that hold them, int64 (P,)."""
+    contexts: np.ndarray
+    """Entropy of the words to the left and to the right, in nats; shares of the occurrences at the start and at the end
+    of a sentence; mean share of the segment that lies before them: float64 (P, 5)."""
+
+    @property
+    def length(self) -> int:
+        """Words of each."""
+        return int(self.ids.shape[1])
+
+
+def mine(around: Windows, words: int, min_support: int) -> Iterator[Level]:
+    """All sequences that begin at the given places and occur `min_support` times and more, by length.
+
+    Args:
+        around: all places of the words that the sequences are to begin with, in the order of the stream.
+        words: codes run from 0 to `words` - 1.
+    """
+    nodes = np.zeros(len(around.codes), dtype=np.int64)
+    for length in range(1, around.codes.shape[1] - 1):
+        inside = np.flatnonzero(around.codes[:, length] >= 0)
+        keys = nodes[inside] * words + around.codes[inside, length]
+        order = np.argsort(keys, kind="stable")
+        _, counts = np.unique(keys[order], return_counts=True)
         frequent = counts >= min_support
         if not frequent.any():
-            break
-        number = np.where(frequent, np.cumsum(frequent) - 1, -1).astype(np.int32)
-        at = np.full(len(stream), -1, dtype=np.int32)
-        at[places] = number[inverse]
-        levels.append(Level(length, counts[frequent], places[first[frequent]], at))
-        del found, keys
-    return levels
+            return
+        around = around.at(inside[order[np.repeat(frequent, counts)]])
+        counts = counts[frequent]
+        nodes = np.repeat(np.arange(len(counts)), counts)
+        yield _level(around, nodes, counts, length)
 
 
-def _joined(shorter: np.ndarray, single: np.ndarray, length: int) -> np.ndarray:
-    """Where a frequent sequence of `length` words may begin: its first words' node, if both ends are frequent."""
-    nodes = np.full(len(shorter), -1, dtype=np.int64)
-    room = len(shorter) - length + 1
-    if room > 0:
-        possible = (shorter[:room] >= 0) & (shorter[1 : room + 1] >= 0) & (single[length - 1 :] >= 0)
-        nodes[:room][possible] = shorter[:room][possible]
-    return nodes
+def _level(around: Windows, nodes: np.ndarray, counts: np.ndarray, length: int) -> Level:
+    """Sequences from their places, which lie together, those of each in the order of the stream."""
+    before, after = around.codes[:, 0], around.codes[:, length + 1]
+    is_new = np.concatenate([[True], (np.diff(nodes) > 0) | (np.diff(around.segments) > 0)])
+    contexts = [
+        _entropy(nodes, before, counts),
+        _entropy(nodes, after, counts),
+        *(np.bincount(nodes, values, len(counts)) / counts for values in (before < 0, after < 0, around.shares)),
+    ]
+    first = np.cumsum(counts) - counts
+    return Level(
+        ids=around.codes[first, 1 : length + 1],
+        counts=counts,
+        segments=np.bincount(nodes[is_new], minlength=len(counts)),
+        contexts=np.stack(contexts, axis=1),
+    )
+
+
+def _entropy(nodes: np.ndarray, neighbours: np.ndarray, occurrences: np.ndarray) -> np.ndarray:
+    """Entropy of the neighbours of each sequence, in nats; all marks count as one neighbour."""
+    width = int(neighbours.max(initial=0)) + 2
+    keys, counts = np.unique(nodes * np.int64(width) + np.maximum(neighbours, -1) + 1, return_counts=True)
+    owners = keys // width
+    share = counts / occurrences[owners]
+    return np.bincount(owners, -share * np.log(share), len(occurrences))
 
 
 class Sequences:

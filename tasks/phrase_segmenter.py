@@ -12,11 +12,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 Words = tuple[int, ...]
+
+
+class Judged(NamedTuple):
+    """A phrase as ids of words."""
+
+    words: Words
+    quality: float
+    """From 0 to 1."""
+    frequency: int
+
 
 EPSILON = 1e-8
 

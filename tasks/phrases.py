@@ -7,8 +7,9 @@ its own segmentation, `iterations` times.
 
 The program is run in its length penalty mode: it is given no parts of speech.
 
-Memory: the vocabulary, the phrases, and a part of segments. The program itself keeps the whole text, and so does the
-embedded engine. Both take time that grows with the text and with its frequent phrases.
+Memory: the vocabulary, the phrases, and a part of segments; so it is with the embedded engine, which counts and judges
+on all workers. The program itself keeps the whole text, in a process and as many threads as it is given. Both take time
+that grows with the text and with its frequent phrases.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -27,15 +27,16 @@ from pydantic import Field
 from infra.artifacts import Artifact
 from infra.batching import batches_of
 from infra.errors import UserError
-from infra.stage import Output, StageParams, stage
+from infra.stage import Output, Stage, StageInput, StageParams, run, stage
 from tasks import autophrase_files as files
 from tasks.autophrase_program import TRAIN, clear_working_folders, locate, run_program, working_folder
-from tasks.phrase_classifier import Bagging, qualities
-from tasks.phrase_corpus import MAX_WORDS, SEGMENT_END, chosen_share, is_chosen, stream_of, words_in
-from tasks.phrase_features import features_of, word_facts
-from tasks.phrase_labels import Cut, LabelIds, Labels, label_ids, read_labels
-from tasks.phrase_patterns import Level, Sequences, mine, pieces_of
-from tasks.phrase_segmenter import Words, length_penalty
+from tasks.phrase_candidates import CandidateParams
+from tasks.phrase_corpus import MAX_WORDS, SEGMENT_END, STREAM, Corpus, chosen_share, is_chosen, stream_of, words_in
+from tasks.phrase_embedded import judge
+from tasks.phrase_labels import Cut, LabelIds, Labels, label_ids, read_labels, too_few_labels
+from tasks.phrase_patterns import Sequences, pieces_of
+from tasks.phrase_segmenter import Judged, length_penalty
+from tasks.phrase_votes import VoteParams
 from tasks.phrase_words import Unit, Vocabulary, cut_units, join_words
 from tasks.words import words_of
 
@@ -43,8 +44,6 @@ logger = logging.getLogger(__name__)
 
 WORDS, POSITIVES, PENALTY = "words.txt", "positives.txt", "penalty.json"
 """Files beside the table: the vocabulary; for the embedded engine names that are known to be good, and its penalty."""
-
-STREAM = "stream.int32"
 
 ROWS_AT_ONCE = 50_000
 
@@ -62,26 +61,12 @@ class PhrasesParams(StageParams):
     negatives: int = Field(
         default=1, ge=1, description="negatives of a tree for each positive; autophrase 1.7 reads it and draws one"
     )
-    threads: int = Field(default=1, ge=1, description="autophrase gives the same result again with 1 only")
+    threads: int = Field(default=1, ge=1, description="autophrase, which gives the same again with 1 only")
     timeout: float | None = Field(default=None, gt=0, description="seconds after which autophrase is stopped")
     trees: int = Field(default=1000, ge=1, description="embedded")
     seed: int = Field(default=42, description="of the sample, and of the embedded engine's trees")
     max_words: int = Field(default=MAX_WORDS, ge=1, le=MAX_WORDS, description="words of text at most")
     sample: bool = Field(default=True, description="draw segments where there are more words; else it is an error")
-
-
-@dataclass(frozen=True)
-class Corpus:
-    """The text as numbers, in a working folder."""
-
-    folder: Path
-    vocabulary: Vocabulary
-    words: int
-
-    @property
-    def stream(self) -> np.ndarray:
-        """Codes of all segments, each closed by `SEGMENT_END`; int32, read from the disk."""
-        return np.memmap(self.folder / STREAM, dtype=np.int32, mode="r")
 
 
 @stage(name="phrases", version=1, params=PhrasesParams, tables=("phrases",), unit="step")
@@ -104,7 +89,10 @@ def phrases(inputs: Mapping[str, Any], params: PhrasesParams, out: Output) -> No
             found = _by_program(program, corpus, ids, params, steps)
             out.build.add_file(files.MODEL, folder / files.MODEL)
         else:
-            found = _embedded(corpus, ids, params, steps)
+            mining = CandidateParams(min_support=params.min_support, max_length=params.max_length)
+            voting = VoteParams(trees=params.trees, negatives=params.negatives, seed=params.seed)
+            found = judge(corpus, ids, mining, voting, _Inner(out, steps.note), steps.advance)
+            steps.advance("Writing phrases")
             _add_segmenter(out, folder, found, ids, params)
         (folder / WORDS).write_text("\n".join(corpus.vocabulary.words), encoding="utf-8", newline="\n")
         out.build.add_file(WORDS, folder / WORDS)
@@ -122,7 +110,7 @@ def write_corpus(
     """
     share = chosen_share(words_in(segments, params.unit), params.max_words, params.sample)
     chosen = partial(is_chosen, share=share, seed=params.seed)
-    vocabulary, words = Vocabulary(), 0
+    vocabulary, words, ended = Vocabulary(), 0, 0
     with (
         (folder / STREAM).open("wb") as stream,
         (folder / files.TEXT).open("wb") as text,
@@ -132,19 +120,21 @@ def write_corpus(
         for part in segments.parts("segments"):
             codes = stream_of(part, params.unit, vocabulary, chosen)
             codes.tofile(stream)
+            ends = np.flatnonzero(codes == SEGMENT_END)
             words += int((codes >= 0).sum())
+            ended += len(ends)
             if writer is not None:
-                ends = np.flatnonzero(codes == SEGMENT_END)
                 writer.write(np.delete(codes, ends), np.concatenate([[0], ends - np.arange(len(ends))]))
             on_part()
     if not words:
         raise UserError("Empty corpus: the segments hold no word, so no phrase can be mined. Give more text.")
-    return Corpus(folder, vocabulary, words)
+    return Corpus(folder, vocabulary, words, ended)
 
 
-def name_cutter(segments: Artifact, unit: Unit) -> Cut:
+def name_cutter(segments: Artifact | None, unit: Unit) -> Cut:
     """Cuts names as the segments were cut (a user dictionary that they were given is not known here)."""
-    how = {name: value for name, value in segments.manifest.params.items() if name in ("engine", "hmm")}
+    given = {} if segments is None else segments.manifest.params
+    how = {name: value for name, value in given.items() if name in ("engine", "hmm")}
 
     def cut(names: Sequence[str]) -> Iterator[list[str]]:
         for batch in batches_of(names):
@@ -163,7 +153,28 @@ class _Steps:
 
     def advance(self, note: str = "") -> None:
         self._done += 1
+        self.note(note)
+
+    def note(self, note: str) -> None:
+        """Tell what is being done, within a step."""
         self._out.on_progress("phrases", min(self._done, self._total), self._total, note)
+
+
+class _Inner:
+    """Runs stages inside this one; their progress is told as notes."""
+
+    def __init__(self, out: Output, note: Callable[[str], None]) -> None:
+        self.scratch = out.build.scratch
+        self._out, self._note = out, note
+
+    def run(self, work: Stage[Any], params: StageParams, **inputs: StageInput) -> Artifact:
+        """Do a stage's work or find it done."""
+
+        def tell(name: str, done: int, total: int, note: str = "") -> None:
+            self._note(f"{name}: {done:,} of {total:,}")
+
+        out = self._out
+        return run(work, out.build.store, params, inputs, executor=out.executor, on_progress=tell).artifact
 
 
 def _tell_labels(out: Output, labels: Labels, ids: LabelIds) -> None:
@@ -175,24 +186,15 @@ def _tell_labels(out: Output, labels: Labels, ids: LabelIds) -> None:
     out.count("wiki_names_in_words_of_text", len(ids.wiki))
 
 
-@dataclass(frozen=True)
-class _Judged:
-    """A phrase as ids, with its quality and frequency."""
-
-    words: Words
-    quality: float
-    frequency: int
-
-
 _STEP_LINES = ("...", "Done.")
 
 
-def _by_program(program: Path, corpus: Corpus, ids: LabelIds, params: PhrasesParams, steps: _Steps) -> list[_Judged]:
+def _by_program(program: Path, corpus: Corpus, ids: LabelIds, params: PhrasesParams, steps: _Steps) -> list[Judged]:
     files.write_labels(corpus.folder, ids)
 
     def listen(line: str) -> None:
         if line.startswith("[ERROR]"):
-            raise _too_few_labels(ids, params)
+            raise too_few_labels(ids, params.min_support, params.max_length)
         if line.endswith(_STEP_LINES):
             steps.advance(line.rstrip("."))
 
@@ -202,7 +204,7 @@ def _by_program(program: Path, corpus: Corpus, ids: LabelIds, params: PhrasesPar
     sequences = Sequences([words for words, _ in found], len(corpus.vocabulary.words))
     for piece in pieces_of(corpus.stream, SEGMENT_END):
         sequences.add(piece)
-    return [_Judged(*each, count) for each, count in zip(found, sequences.counts(), strict=True)]
+    return [Judged(*each, count) for each, count in zip(found, sequences.counts(), strict=True)]
 
 
 def _arguments(params: PhrasesParams) -> list[str]:
@@ -225,55 +227,7 @@ def _arguments(params: PhrasesParams) -> list[str]:
     return [str(piece) for flag in flags.items() for piece in flag]
 
 
-def _too_few_labels(ids: LabelIds, params: PhrasesParams) -> UserError:
-    return UserError(
-        f"Of {len(ids.positives):,} names that are made of words of the text none is a phrase of 2 to "
-        f"{params.max_length} words that occurs {params.min_support} times, so there is nothing to learn from. Give "
-        "more text or more names, or lower phrases.min_support."
-    )
-
-
-def _embedded(corpus: Corpus, ids: LabelIds, params: PhrasesParams, steps: _Steps) -> list[_Judged]:
-    stream, names = corpus.stream, corpus.vocabulary.words
-    steps.advance("Mining frequent phrases")
-    levels = mine(stream, len(names), params.min_support, params.max_length)
-    steps.advance("Extracting features")
-    stop_words = frozenset(names[word] for (word,) in ids.stop_words)
-    facts = word_facts(stream, names, stop_words, SEGMENT_END)
-    rows = [features_of(levels, number, stream, facts, SEGMENT_END) for number in range(len(levels))]
-    steps.advance("Estimating phrase quality")
-    if len(levels) < 2:
-        raise _too_few_labels(ids, params)
-    found: list[_Judged] = []
-    for group, features in ((levels[1:], np.concatenate(rows[1:])), (levels[:1], rows[0])):
-        found += _judged(group, features, stream, ids, params)
-    steps.advance("Writing phrases")
-    return found
-
-
-def _judged(
-    levels: list[Level], features: np.ndarray, stream: np.ndarray, ids: LabelIds, params: PhrasesParams
-) -> Iterator[_Judged]:
-    """Judge phrases of several lengths together."""
-    sequences = [
-        tuple(words) for level in levels for words in stream[level.first[:, None] + np.arange(level.length)].tolist()
-    ]
-    good = set(ids.positives) - set(ids.stop_words)
-    positive = np.array([words in good for words in sequences])
-    known = good.union(ids.known) - set(ids.stop_words)
-    unlabelled = np.array([words not in known for words in sequences])
-    bagging = Bagging(trees=params.trees, negatives=params.negatives, seed=params.seed, threads=params.threads)
-    if positive.any() and unlabelled.any():
-        quality = qualities(features, positive, unlabelled, bagging)
-    elif levels[0].length > 1:
-        raise _too_few_labels(ids, params)
-    else:
-        quality = positive.astype(np.float64)  # no single word to learn from
-    counts = np.concatenate([level.counts for level in levels])
-    return map(_Judged, sequences, quality.tolist(), counts.tolist())
-
-
-def _add_segmenter(out: Output, folder: Path, found: list[_Judged], ids: LabelIds, params: PhrasesParams) -> None:
+def _add_segmenter(out: Output, folder: Path, found: list[Judged], ids: LabelIds, params: PhrasesParams) -> None:
     """What segmentation needs beyond the table."""
     judged = {phrase.words: (float(phrase.frequency), phrase.quality) for phrase in found}
     penalty = length_penalty(judged, ids.positives, params.discard)
@@ -284,11 +238,11 @@ def _add_segmenter(out: Output, folder: Path, found: list[_Judged], ids: LabelId
         out.build.add_file(name, folder / name)
 
 
-def _write_table(out: Output, found: list[_Judged], ids: LabelIds, vocabulary: Vocabulary) -> None:
+def _write_table(out: Output, found: list[Judged], ids: LabelIds, vocabulary: Vocabulary) -> None:
     """The table, best phrases first."""
     kg, wiki = set(ids.kg), set(ids.wiki)
 
-    def row(phrase: _Judged) -> dict[str, Any]:
+    def row(phrase: Judged) -> dict[str, Any]:
         words = [vocabulary.words[word] for word in phrase.words]
         return {
             "surface": join_words(words),

@@ -66,6 +66,14 @@ def test_too_many_single_characters_are_corrected_by_phrases() -> None:
     assert cut(surface, phrases={"吡氯铵": 0.9}, share=4 / 6) == uncorrected
 
 
+def test_given_segments_take_the_place_of_too_many_single_characters_alone() -> None:
+    corrections = {"铌钽铼铱": ("铌", "钽铼铱"), "慢性胰腺炎": ("慢", "性", "胰腺", "炎")}
+    found = segment_entities(corrections, CutPoints(), {"铌钽铼": 0.9}, 0.3, corrections)
+    assert found["铌钽铼铱"].pieces == ("铌", "钽铼铱")
+    assert found["慢性胰腺炎"].pieces == ("慢性", "胰腺炎")
+    assert segment_entities(corrections, CutPoints(), {"铌钽铼": 0.9}, 0.3)["铌钽铼铱"].pieces == ("铌钽铼", "铱")
+
+
 def test_what_no_phrase_explains_is_one_unknown_word() -> None:
     assert cut("枸橼酸西吡氯铵胶囊") == "枸橼酸|西吡氯铵|胶囊"
     assert cut("苯噻啶与西吡氯铵") == "苯噻啶|与|西吡氯铵"

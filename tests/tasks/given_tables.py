@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
 import pyarrow as pa
+
+from tasks.phrases import PENALTY, POSITIVES, WORDS
 
 PHRASE_COLUMNS = {
     "surface": pl.String,
@@ -33,6 +36,15 @@ class GivenTable:
 
     stage: str
     frame: pl.DataFrame
+    files: Mapping[str, str] = field(default_factory=dict)
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def manifest(self) -> SimpleNamespace:
+        return SimpleNamespace(params=self.params)
+
+    def read_file(self, name: str) -> bytes:
+        return self.files[name].encode()
 
     @property
     def fingerprint(self) -> str:
@@ -48,12 +60,15 @@ class GivenTable:
 
 
 def given_phrases(*rows: tuple[Sequence[str], float, str]) -> GivenTable:
-    """A table phrases; a row is the words, the quality and who labelled it."""
+    """Phrases of the embedded engine; a row is the words, the quality and who labelled it."""
     records = [
         {"surface": "".join(words), "words": list(words), "quality": quality, "frequency": 10, "labelled_by": label}
         for words, quality, label in rows
     ]
-    return GivenTable("phrases", pl.DataFrame(records, schema=PHRASE_COLUMNS))
+    vocabulary = dict.fromkeys(word for words, *_ in rows for word in words)
+    files = {WORDS: "\n".join(vocabulary), PENALTY: "1.0", POSITIVES: ""}
+    params = {"engine": "embedded", "unit": "words"}
+    return GivenTable("phrases", pl.DataFrame(records, schema=PHRASE_COLUMNS), files, params)
 
 
 def given_graph(*rows: tuple[str, str, Sequence[str], str]) -> GivenTable:

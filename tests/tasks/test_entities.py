@@ -126,6 +126,38 @@ def test_the_review_file_begins_with_the_answers_used_and_is_read_again(
     assert ("性", "end") not in kept and ("型", "end") in kept
 
 
+def test_cut_points_are_counted_in_the_segments_of_the_phrases_or_in_words(store: ArtifactStore) -> None:
+    model = given_phrases((("糖尿病", "肾病"), 0.9, "kg"))
+    graph = given_graph(("D1", "糖尿病肾病综合征", (), "disease"))
+
+    def counted(**params: Any) -> dict[tuple[str, str], tuple[int, tuple[str, ...]]]:
+        found = made(store, EntitiesParams(**params), kg_entities=graph, phrases=model)
+        rows = read_cut_points(found.read_file(REVIEW), REVIEW)
+        return {(row.character, row.side): (row.count, row.examples) for row in rows if row.count}
+
+    segments = counted()
+    assert segments == dict.fromkeys([("病", "end"), ("综", "start")], (1, ("糖尿病肾病|综合征",)))
+    words = counted(cut_points_from="words")
+    examples = ("糖尿病|肾病", "糖尿病|肾病|综合征")
+    assert words == {("病", "end"): (3, examples), ("肾", "start"): (2, examples), ("综", "start"): (1, examples[1:])}
+
+
+def test_segments_of_the_phrases_may_take_the_place_of_a_wrong_cut(store: ArtifactStore) -> None:
+    long, later = ("铌", "钽", "慢性", "胰腺炎"), ("胰腺炎", "锇", "铱")
+    given = {
+        "phrases": given_phrases((long, 0.9, "kg"), (later, 0.9, "none")),
+        "kg_entities": given_graph(("D1", "铌钽慢性胰腺炎锇铱", (), "disease"), ("D2", "急性胰腺炎", (), "disease")),
+    }
+
+    def pieces(**params: Any) -> dict[str, list[str]]:
+        return {row["surface"]: row["pieces"] for row in rows_of(made(store, EntitiesParams(**params), **given))}
+
+    by_phrases, by_segments = pieces(), pieces(correction="segments")
+    assert by_phrases["铌钽慢性胰腺炎锇铱"] == ["铌钽", "慢性", "胰腺炎锇铱"]
+    assert by_segments["铌钽慢性胰腺炎锇铱"] == ["铌钽慢性胰腺炎", "锇铱"], "as the model, whose left-overs are one"
+    assert by_phrases["急性胰腺炎"] == by_segments["急性胰腺炎"] == ["急性", "胰腺炎"]
+
+
 def test_parts_and_order_change_nothing(whole: Artifact, tmp_path: Path) -> None:
     store = ArtifactStore(tmp_path / "another")
     drawn = random.Random(7)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tasks.phrase_features import features_of, word_facts
-from tasks.phrase_patterns import mine
+from tasks.phrase_patterns import mine, windows_of
 
 END, COMMA = -11, -2
 WORDS = ["糖尿病", "肾病", "的", "患者", "3"]
@@ -24,8 +24,9 @@ def segments() -> list[list[int]]:
 
 SEGMENTS = segments()
 STREAM = np.array([code for segment in SEGMENTS for code in [*segment, END]], dtype=np.int32)
-LEVELS = mine(STREAM, len(WORDS), 3, 3)
-FACTS = word_facts(STREAM, WORDS, frozenset("的"), END)
+LEVELS = list(mine(windows_of([STREAM], range(len(WORDS)), 3, END), len(WORDS), 3))
+FACTS = word_facts(LEVELS[0], WORDS, frozenset("的"), len(SEGMENTS))
+FEATURES = features_of(LEVELS, FACTS, int((STREAM >= 0).sum()))
 
 
 def places(run: tuple[int, ...]) -> list[int]:
@@ -41,9 +42,7 @@ def entropy(neighbours: list[int]) -> float:
 def row(run: tuple[int, ...]) -> list[float]:
     """Features of one sequence."""
     number = len(run) - 1
-    level = LEVELS[number]
-    node = int(level.nodes[places(run)[0]])
-    return features_of(LEVELS, number, STREAM, FACTS, END)[node].tolist()
+    return FEATURES[number][LEVELS[number].ids.tolist().index(list(run))].tolist()
 
 
 @pytest.mark.parametrize("run", [(0,), (3,), (0, 1), (1, 2), (0, 1, 2)])
@@ -95,7 +94,5 @@ def test_words_idf_length_and_stop_words() -> None:
 
 
 def test_all_features_are_finite() -> None:
-    for number in range(len(LEVELS)):
-        rows = features_of(LEVELS, number, STREAM, FACTS, END)
-        assert rows.shape[0] == len(LEVELS[number].counts)
-        assert np.isfinite(rows).all()
+    assert [len(rows) for rows in FEATURES] == [len(level.counts) for level in LEVELS]
+    assert all(np.isfinite(rows).all() for rows in FEATURES)

@@ -16,12 +16,14 @@ import pytest
 
 from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
+from infra.ray_session import RayExecutor, stop_ray
 from infra.settings import REPOSITORY
 from infra.stage import run
+from tasks import phrase_candidates, phrase_votes
 from tasks.autophrase_files import SINGLE_WORD
 from tasks.autophrase_program import SEGMENT, SETTING
 from tasks.phrase_segments import PhraseSegmentsParams, phrase_segments
-from tasks.phrases import PhrasesParams, phrases
+from tasks.phrases import PENALTY, POSITIVES, WORDS, PhrasesParams, phrases
 from tasks.raw_input import RawInput
 from tests.tasks.phrase_texts import NAMES, list_of, need_program, segments_of, texts
 from tests.tasks.test_autophrase_program import fake
@@ -104,10 +106,47 @@ def test_the_same_again(tmp_path: Path, engine: Engine, unit: Any) -> None:
         assert {name for name in NAMES if len(name) <= 6} <= surfaces
 
 
-def test_threads_of_the_embedded_engine_change_nothing(store: ArtifactStore, tmp_path: Path) -> None:
+def test_workers_and_shares_of_the_embedded_engine_change_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def mined(executor: RayExecutor) -> tuple[Artifact, list[int]]:
+        store = ArtifactStore(tmp_path / f"store-{executor.workers}")
+        inputs = {"segments": segments_of(store, texts(3, 300)), "labels": list_of(tmp_path, NAMES[::2])}
+        artifact = run(phrases, store, params_of("embedded"), inputs, executor=executor).artifact
+        inner = [each for name in ("phrase_candidates", "phrase_votes") for each in store.list(name)]
+        return artifact, [len(each.parts()) for each in inner]
+
+    alone, units = mined(RayExecutor(1))
+    assert units == [1, 1, 1]
+    monkeypatch.setattr(phrase_candidates, "CODES_AT_ONCE", 1 << 12)
+    monkeypatch.setattr(phrase_votes, "VOTES_AT_ONCE", 1 << 12)
+    try:
+        executor = RayExecutor(2)
+        together, units = mined(executor)
+    finally:
+        stop_ray()
+    assert min(units) > 1 and not executor.in_process
+    assert rows_of(together) == rows_of(alone)
+    for name in (PENALTY, POSITIVES, WORDS):
+        assert together.read_file(name) == alone.read_file(name)
+
+
+def test_what_a_stopped_run_of_the_embedded_engine_counted_is_not_counted_again(
+    store: ArtifactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     inputs = {"segments": segments_of(store, texts(3, 300)), "labels": list_of(tmp_path, NAMES[::2])}
-    one, two = (run(phrases, store, params_of("embedded", threads=n), inputs).artifact for n in (1, 2))
-    assert one.fingerprint != two.fingerprint and rows_of(one) == rows_of(two)
+
+    def stop(*arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(phrase_votes, "votes_of", stop)
+        run(phrases, store, params_of("embedded"), inputs)
+    assert store.latest("phrases") is None and not list(tmp_path.rglob("run-*"))
+    with caplog.at_level("INFO"):
+        found = run(phrases, store, params_of("embedded"), inputs).artifact
+    assert "phrase_candidates: reused" in caplog.text
+    assert found.rows() > 0 and not list(tmp_path.rglob("array-*"))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
