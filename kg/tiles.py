@@ -13,6 +13,7 @@ on any bit.
 from __future__ import annotations
 
 import contextlib
+from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from itertools import pairwise
@@ -36,9 +37,11 @@ def inverse_on_pattern(matrix: sparse.csr_array, side: int = SIDE) -> np.ndarray
     """
     edges = [*range(0, matrix.shape[0], side), matrix.shape[0]]
     tiles = [_tiles_of_rows(matrix, edges, row) for row in range(len(edges) - 1)]
+    # Made once and written over: pieces that come and go in many threads would fall apart in the heap.
+    spare = [torch.empty(len(own[-1]), side, dtype=torch.float64) for own in tiles]
     with _single_threads() as threads:
         for pivot in range(len(tiles)):
-            _sweep(tiles, pivot, threads)
+            _sweep(tiles, pivot, spare, threads)
     return np.concatenate([np.zeros(0), *(_entries(tiles, row, matrix, edges) for row in range(len(tiles)))])
 
 
@@ -48,27 +51,27 @@ def _tiles_of_rows(matrix: sparse.csr_array, edges: list[int], row: int) -> list
     return [dense[:, first:last].contiguous() for first, last in pairwise(edges[: row + 2])]
 
 
-def _sweep(tiles: list[list[torch.Tensor]], pivot: int, threads: Executor) -> None:
-    """Sweep one block of rows and columns."""
+def _sweep(tiles: list[list[torch.Tensor]], pivot: int, spare: list[torch.Tensor], threads: Executor) -> None:
+    """Sweep one block of rows and columns. `spare`: room for a tile of every row."""
     try:
         inverse = torch.cholesky_inverse(torch.linalg.cholesky(tiles[pivot][pivot]))
     except torch.linalg.LinAlgError as error:
         raise ArithmeticError(f"the core is not positive definite: {error}") from error
     others = [row for row in range(len(tiles)) if row != pivot]
     column = {row: _tile(tiles, row, pivot) for row in others}
-    scaled = dict(zip(others, threads.map(lambda row: column[row] @ inverse, others), strict=True))
+    scaled = {row: spare[row][:, : len(inverse)] for row in others}
+
+    def scale(row: int) -> None:
+        torch.mm(column[row], inverse, out=scaled[row])
 
     def update(place: tuple[int, int]) -> None:
         row, other = place
         tiles[row][other].addmm_(scaled[row], column[other].T, alpha=-1)
 
-    for _ in threads.map(update, [(row, other) for row in others for other in others if other <= row]):
-        pass
+    deque(threads.map(scale, others), maxlen=0)
+    deque(threads.map(update, [(row, other) for row in others for other in others if other <= row]), maxlen=0)
     for row in others:
-        if row > pivot:
-            tiles[row][pivot] = scaled[row]
-        else:
-            tiles[pivot][row] = scaled[row].T.contiguous()
+        column[row].copy_(scaled[row])
     tiles[pivot][pivot] = -inverse
 
 
