@@ -31,11 +31,14 @@ def read_cmekg() -> KnowledgeGraph:
     return KnowledgeGraph.from_triples(filter(all, cmekg.triples(cmekg.load())))
 
 
-def grown_graph(
-    seed: KnowledgeGraph, entities: int = ENTITIES, triples: int = TRIPLES, relations: int = RELATIONS
-) -> KnowledgeGraph:
-    """The graph with so many entities and distinct triples; the same every time. Takes a minute and 4 GB."""
+def grown_graph(seed: KnowledgeGraph, share: float = 1.0) -> KnowledgeGraph:
+    """The graph of full size, or the one that so much of the growth leads to; the same every time.
+
+    Takes half a minute and 2 GB at full size.
+    """
     drawn = np.random.default_rng(6)
+    entities = seed.num_entities + int((ENTITIES - seed.num_entities) * share)
+    triples = seed.num_triples + int((TRIPLES - seed.num_triples) * share)
     first, steps = seed.num_triples, int((triples - seed.num_triples) * REDRAWN)
     old_heads = np.unique(seed.heads)
     new_heads = (entities - seed.num_entities) * len(old_heads) // seed.num_entities
@@ -59,8 +62,8 @@ def grown_graph(
     tails[births[new_heads:]] = np.arange(entities - new_tails, entities)
     tails = tails[_end_of(copied)]
 
-    frequent = np.argsort(-np.bincount(seed.relations), kind="stable")[: relations - 1]
-    names = [name if place in set(frequent) else OTHER for place, name in enumerate(seed.relation_names)]
+    frequent = np.argsort(-np.bincount(seed.relations), kind="stable")[: RELATIONS - 1].tolist()
+    names = [name if place in frequent else OTHER for place, name in enumerate(seed.relation_names)]
     everybody = pl.Series(seed.names + _new_names(seed.names, entities - seed.num_entities, drawn))
     frame = pl.DataFrame(
         {

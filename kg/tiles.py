@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from itertools import pairwise
 
@@ -35,56 +35,72 @@ def inverse_on_pattern(matrix: sparse.csr_array, side: int = SIDE) -> np.ndarray
     Raises:
         ArithmeticError: the matrix is not positive definite.
     """
-    edges = [*range(0, matrix.shape[0], side), matrix.shape[0]]
-    tiles = [_tiles_of_rows(matrix, edges, row) for row in range(len(edges) - 1)]
-    # Made once and written over: pieces that come and go in many threads would fall apart in the heap.
-    spare = [torch.empty(len(own[-1]), side, dtype=torch.float64) for own in tiles]
-    with _single_threads() as threads:
-        for pivot in range(len(tiles)):
-            _sweep(tiles, pivot, spare, threads)
-    return np.concatenate([np.zeros(0), *(_entries(tiles, row, matrix, edges) for row in range(len(tiles)))])
+    tiles = SymmetricTiles(matrix, side)
+    tiles.sweep(range(len(tiles)))
+    return -tiles.entries(matrix)
 
 
-def _tiles_of_rows(matrix: sparse.csr_array, edges: list[int], row: int) -> list[torch.Tensor]:
-    """The tiles of a block of rows up to the diagonal."""
-    dense = torch.from_numpy(matrix[edges[row] : edges[row + 1]].toarray())
-    return [dense[:, first:last].contiguous() for first, last in pairwise(edges[: row + 2])]
+class SymmetricTiles:
+    """A symmetric matrix, float64 (n, n), as the tiles of its lower triangle, row by row; `len` counts the rows of
+    tiles."""
 
+    def __init__(self, matrix: sparse.csr_array, side: int = SIDE) -> None:
+        self._edges = [*range(0, matrix.shape[0], side), matrix.shape[0]]
+        self._tiles = [self._of_rows(matrix, row) for row in range(len(self))]
+        # Made once and written over: pieces that come and go in many threads would fall apart in the heap.
+        self._spare = [torch.empty(len(own[-1]), side, dtype=torch.float64) for own in self._tiles]
 
-def _sweep(tiles: list[list[torch.Tensor]], pivot: int, spare: list[torch.Tensor], threads: Executor) -> None:
-    """Sweep one block of rows and columns. `spare`: room for a tile of every row."""
-    try:
-        inverse = torch.cholesky_inverse(torch.linalg.cholesky(tiles[pivot][pivot]))
-    except torch.linalg.LinAlgError as error:
-        raise ArithmeticError(f"the core is not positive definite: {error}") from error
-    others = [row for row in range(len(tiles)) if row != pivot]
-    column = {row: _tile(tiles, row, pivot) for row in others}
-    scaled = {row: spare[row][:, : len(inverse)] for row in others}
+    def __len__(self) -> int:
+        return len(self._edges) - 1
 
-    def scale(row: int) -> None:
-        torch.mm(column[row], inverse, out=scaled[row])
+    def sweep(self, pivots: Iterable[int]) -> None:
+        """Sweep these blocks of rows and columns, in as many threads as torch is set to.
 
-    def update(place: tuple[int, int]) -> None:
-        row, other = place
-        tiles[row][other].addmm_(scaled[row], column[other].T, alpha=-1)
+        Raises:
+            ArithmeticError: the matrix is not positive definite.
+        """
+        with _single_threads() as threads:
+            for pivot in pivots:
+                self._sweep(pivot, threads)
 
-    deque(threads.map(scale, others), maxlen=0)
-    deque(threads.map(update, [(row, other) for row in others for other in others if other <= row]), maxlen=0)
-    for row in others:
-        column[row].copy_(scaled[row])
-    tiles[pivot][pivot] = -inverse
+    def entries(self, pattern: sparse.csr_array) -> np.ndarray:
+        """Entries where the pattern has some, in their order: float64."""
+        return np.concatenate([np.zeros(0), *(self._entries(row, pattern) for row in range(len(self)))])
 
+    def _of_rows(self, matrix: sparse.csr_array, row: int) -> list[torch.Tensor]:
+        dense = torch.from_numpy(matrix[self._edges[row] : self._edges[row + 1]].toarray())
+        return [dense[:, first:last].contiguous() for first, last in pairwise(self._edges[: row + 2])]
 
-def _tile(tiles: list[list[torch.Tensor]], row: int, column: int) -> torch.Tensor:
-    return tiles[row][column] if column <= row else tiles[column][row].T
+    def _sweep(self, pivot: int, threads: Executor) -> None:
+        try:
+            inverse = torch.cholesky_inverse(torch.linalg.cholesky(self._tiles[pivot][pivot]))
+        except torch.linalg.LinAlgError as error:
+            raise ArithmeticError(f"the core is not positive definite: {error}") from error
+        others = [row for row in range(len(self)) if row != pivot]
+        column = {row: self._tile(row, pivot) for row in others}
+        scaled = {row: self._spare[row][:, : len(inverse)] for row in others}
 
+        def scale(row: int) -> None:
+            torch.mm(column[row], inverse, out=scaled[row])
 
-def _entries(tiles: list[list[torch.Tensor]], row: int, pattern: sparse.csr_array, edges: list[int]) -> np.ndarray:
-    """The negated entries of a block of rows, where the pattern has some."""
-    first, last = edges[row], edges[row + 1]
-    dense = torch.cat([_tile(tiles, row, column) for column in range(len(tiles))], dim=1).numpy()
-    rows = np.repeat(np.arange(last - first), np.diff(pattern.indptr[first : last + 1]))
-    return -dense[rows, pattern.indices[pattern.indptr[first] : pattern.indptr[last]]]
+        def update(place: tuple[int, int]) -> None:
+            row, other = place
+            self._tiles[row][other].addmm_(scaled[row], column[other].T, alpha=-1)
+
+        deque(threads.map(scale, others), maxlen=0)
+        deque(threads.map(update, [(row, other) for row in others for other in others if other <= row]), maxlen=0)
+        for row in others:
+            column[row].copy_(scaled[row])
+        self._tiles[pivot][pivot] = -inverse
+
+    def _tile(self, row: int, column: int) -> torch.Tensor:
+        return self._tiles[row][column] if column <= row else self._tiles[column][row].T
+
+    def _entries(self, row: int, pattern: sparse.csr_array) -> np.ndarray:
+        first, last = self._edges[row], self._edges[row + 1]
+        dense = torch.cat([self._tile(row, column) for column in range(len(self))], dim=1).numpy()
+        rows = np.repeat(np.arange(last - first), np.diff(pattern.indptr[first : last + 1]))
+        return np.asarray(dense[rows, pattern.indices[pattern.indptr[first] : pattern.indptr[last]]])
 
 
 @contextlib.contextmanager
