@@ -1,13 +1,14 @@
 """Linking real text to the names of a real knowledge graph: ours, with normalisation and places, and two automata.
 
-    python benchmarks/linking.py --data FOLDER [--megabytes 20] [--output FILE.md]
+    python benchmarks/linking.py --data FOLDER [--full-size] [--megabytes 20] [--output FILE.md]
 
 FOLDER holds Parquet files of real text, and the triples of CMeKG in kg_cmekg/; every string of 40 characters and more
-is a text, every head and tail of two characters and more a name. The automata look for the names as they are in the
-text as it is, many texts at once, and normalise nothing. MB are 10^6 bytes of UTF-8; seconds are CPU seconds of the
-process, one thread, the middle of `ROUNDS` rounds in turn. What is found is compared with ahocorasick-rs where
-normalisation changes neither text nor names and there are no letters or digits, so that both mean the same.
-pyahocorasick is measured where it is installed.
+is a text, every head and tail of two characters and more a name; with --full-size the names are those of a graph of
+SMedBERT's size, grown from CMeKG (benchmarks/grown_graph.py), of which the new ones are synthetic. The automata look
+for the names as they are in the text as it is, many texts at once, and normalise nothing. MB are 10^6 bytes of UTF-8;
+seconds are CPU seconds of the process, one thread, the middle of `ROUNDS` rounds in turn. What is found is compared
+with ahocorasick-rs where normalisation changes neither text nor names and there are no letters or digits, so that both
+mean the same. pyahocorasick is measured where it is installed.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from benchmarks.encode import sample
+from benchmarks.grown_graph import grown_graph, read_cmekg
 from benchmarks.near_duplicates import real_texts
 from benchmarks.pages import cpu_name, publish, table
 from infra.batching import CHARACTERS_AT_ONCE as SMALL_BATCH
@@ -52,10 +54,13 @@ PLAIN = re.compile(r"[㐀-鿿，。、！？\n]*")
 """What normalisation leaves as it is and where any place is a border (full-width marks become plain, but alike)."""
 
 
-def read_names(folder: Path) -> list[str]:
-    """Heads and tails of the triples, without those that are never linked."""
-    triples = pq.read_table(folder / "kg_cmekg" / "triples.parquet", columns=["head", "tail"])
-    names = {name for column in triples.columns for name in column.unique().to_pylist()}
+def read_names(folder: Path, full_size: bool) -> list[str]:
+    """Heads and tails of the triples, or of the grown graph's, without those that are never linked."""
+    if full_size:
+        names = set(grown_graph(read_cmekg()).names)
+    else:
+        triples = pq.read_table(folder / "kg_cmekg" / "triples.parquet", columns=["head", "tail"])
+        names = {name for column in triples.columns for name in column.unique().to_pylist()}
     return sorted(name for name in names if len(name) > 1 and not name.isdecimal())
 
 
@@ -64,9 +69,8 @@ def memory() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
 
-def built(way: str, folder: Path) -> tuple[float, float]:
+def built(way: str, names: Sequence[str]) -> tuple[float, float]:
     """CPU seconds and MB that building takes in a process that holds nothing but the names."""
-    names = read_names(folder)
     gc.collect()
     before, started = memory(), time.process_time()
     made = BUILDERS[way](names)
@@ -144,17 +148,18 @@ def main() -> None:
     """Measure, print, save."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder with Parquet files of real text, and kg_cmekg")
+    parser.add_argument("--full-size", action="store_true", help="names of a graph of SMedBERT's size")
     parser.add_argument("--megabytes", type=float, default=20)
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
-    names = read_names(options.data)
+    names = read_names(options.data, options.full_size)
     texts = real_texts(options.data)
     random.Random(1).shuffle(texts)
     texts = sample(texts, options.megabytes)
     megabytes = sum(len(text.encode()) for text in texts) / 1e6
     batches, small = (list(batches_of(texts, size)) for size in (CHARACTERS_AT_ONCE, SMALL_BATCH))
     with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as alone:
-        costs = {way: alone.submit(built, way, options.data).result() for way in BUILDERS}
+        costs = {way: alone.submit(built, way, names).result() for way in BUILDERS}
     linker, rust = our_linker(names), rust_automaton(names)
     trie = SurfaceTrie(sorted({form for form in surface_forms.forms_of_names(names) if len(form) > 1}))
     forms = [surface_forms.surface_forms(batch) for batch in batches]
@@ -179,10 +184,11 @@ def main() -> None:
         [way, f"{speed:.1f}", f"{speed / base:.2f}", f"{found:,}" if "of ours" not in way else ""]
         for way, (speed, found) in results.items()
     ]
+    whose = "a synthetic graph of SMedBERT's size, grown from CMeKG" if options.full_size else "CMeKG"
     page = [
-        f"# Linking, {date.today()}",
+        f"# Linking{' at full size' if options.full_size else ''}, {date.today()}",
         "",
-        f"{megabytes:.1f} MB of real text, {len(texts):,} texts, {len(names):,} names of CMeKG; one thread; Python "
+        f"{megabytes:.1f} MB of real text, {len(texts):,} texts, {len(names):,} names of {whose}; one thread; Python "
         f"{platform.python_version()}, {', '.join(f'{name} {version}' for name, version in versions.items())}, "
         f"{cpu_name()}. CPU seconds, the middle of {ROUNDS} rounds in turn, "
         f"batches of {CHARACTERS_AT_ONCE:,} characters. The machine was shared: the ratios tell more than the rates. "

@@ -1,6 +1,12 @@
 """PEPR on CMeKG: time, memory, and agreement with the converged iteration; igraph and scipy in the same run.
 
-    python benchmarks/pepr.py [--sample 1000] [--busy 200] [--timed 20] [--peer PYTHON] [--output FILE.md]
+    python benchmarks/pepr.py [--grown 0] [--sample 1000] [--busy 200] [--timed 20] [--threads 1] [--peer PYTHON]
+        [--output FILE.md]
+    python benchmarks/pepr.py --grown 1 --sweeps 3 [--output FILE.md]
+
+--grown 1 takes a synthetic graph of SMedBERT's size, grown from CMeKG (benchmarks/grown_graph.py), and a number between
+0 and 1 one on the way there. --sweeps measures cost alone: so many sweeps of the core's inverse (kg/tiles.py),
+multiplied up, since each does the same work.
 
 Ours ranks the neighbours of every entity (k = 10, α = 0.15). The reference is Eq. 1 of SMedBERT as it is printed,
 iterated with scipy until no score changes by more than 1e-12, for a random sample of all entities and for another of
@@ -35,18 +41,20 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported
 
 import numpy as np
+import torch
 from scipy import sparse
 
+from benchmarks.grown_graph import grown_graph, read_cmekg
 from benchmarks.pages import cpu_name, publish, table
 from kg.core_inverse import inverse_entries
 from kg.graph import KnowledgeGraph
 from kg.pepr import System, prepare, score_candidates, top
-from kg.sources import cmekg
+from kg.tiles import SIDE, SymmetricTiles
 
 K, ALPHA = 10, 0.15
 STEPS = 50
 COLUMNS = 25
-REFERENCES = 4
+REFERENCES = 2
 
 
 @dataclass(frozen=True)
@@ -57,6 +65,8 @@ class Ranked:
     neighbours: np.ndarray
     scores: np.ndarray
     steps: list[tuple[str, float]]
+    seconds: float
+    """Of the clock, all steps."""
 
     @property
     def cpu_seconds(self) -> float:
@@ -65,6 +75,7 @@ class Ranked:
 
 def ranked(graph: KnowledgeGraph) -> Ranked:
     """The steps of `rank_neighbours` for all entities, one by one."""
+    started = time.perf_counter()
     times = [time.process_time()]
     system = prepare(graph, ALPHA)
     times.append(time.process_time())
@@ -76,7 +87,8 @@ def ranked(graph: KnowledgeGraph) -> Ranked:
     times.append(time.process_time())
     names = (f"eliminated to {_size(system)}", "dense inverse of the core", "undone, scores", "ranked")
     steps = list(zip(names, np.diff(times).tolist(), strict=True))
-    return Ranked(found.owners[places], found.neighbours[places], scores, steps)
+    seconds = time.perf_counter() - started
+    return Ranked(found.owners[places], found.neighbours[places], scores, steps, seconds)
 
 
 def iterated_core(graph: KnowledgeGraph, rows: int = 64) -> tuple[str, float]:
@@ -88,16 +100,48 @@ def iterated_core(graph: KnowledgeGraph, rows: int = 64) -> tuple[str, float]:
     return _size(system), (time.process_time() - started) * system.core.shape[0] / rows
 
 
+def cost(graph: KnowledgeGraph, what: str, sweeps: int) -> list[str]:
+    """Lines of a page: CPU seconds of elimination and of the core's inverse, multiplied up from some sweeps; memory."""
+    before, times = _peak(), [time.process_time()]
+    system = prepare(graph, ALPHA)
+    times.append(time.process_time())
+    tiles = SymmetricTiles(system.core)
+    times.append(time.process_time())
+    tiles.sweep(range(sweeps))
+    times.append(time.process_time())
+    eliminated, filled, swept = np.diff(times).tolist()
+    rows = [
+        [f"eliminated to {_size(system)}", f"{eliminated:.0f}"],
+        ["core laid out in tiles", f"{filled:.0f}"],
+        [f"{sweeps} of {len(tiles)} sweeps", f"{swept:.0f}"],
+        ["all sweeps, multiplied up", f"{swept / sweeps * len(tiles):,.0f}"],
+    ]
+    return [
+        f"{what}; α = {ALPHA}; tiles of {SIDE:,} rows; one thread; Python {platform.python_version()}, {cpu_name()}. "
+        "Other work ran beside it on the machine, so that CPU seconds count, not the clock. Every sweep does the same "
+        "work in the memory that the first one has.",
+        "",
+        f"Peak memory {_peak():.1f} GB, of it {before:.1f} GB before (interpreter, package, graph).",
+        "",
+        *table(["step", "CPU s"], rows),
+        "",
+    ]
+
+
+def _peak() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+
+
 def _size(system: System) -> str:
     return f"{system.core.shape[0]:,} entities, {system.core.nnz:,} entries"
 
 
 def walk(graph: KnowledgeGraph) -> sparse.csr_array:
     """A: column-normalised, both directions, a triple a count."""
-    ends = np.concatenate([graph.heads, graph.tails]), np.concatenate([graph.tails, graph.heads])
-    size = graph.num_entities
-    assert (graph.heads != graph.tails).all(), "a self loop would count twice here"
-    weights = sparse.csr_array((np.ones(len(ends[0])), ends), shape=(size, size))
+    size, others = graph.num_entities, graph.heads != graph.tails
+    rows = np.concatenate([graph.heads, graph.tails[others]])
+    columns = np.concatenate([graph.tails, graph.heads[others]])
+    weights = sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=(size, size))
     sums = np.asarray(weights.sum(axis=0)).ravel()
     return sparse.csr_array(weights @ sparse.diags_array(1 / np.maximum(sums, 1)))
 
@@ -190,16 +234,29 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=1000, help="entities that are compared with the iteration")
     parser.add_argument("--busy", type=int, default=200, help="the same, among those with more than 10 neighbours")
     parser.add_argument("--timed", type=int, default=20, help="entities for which scipy and igraph are timed")
+    parser.add_argument("--grown", type=float, default=0, help="share of the way from CMeKG to SMedBERT's size")
+    parser.add_argument("--sweeps", type=int, help="measure the cost alone, of so many sweeps")
+    parser.add_argument("--threads", type=int, default=1, help="threads of ours")
     parser.add_argument("--peer", help="interpreter that has igraph")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
-    triples = list(cmekg.triples(cmekg.load()))
-    graph = KnowledgeGraph.from_triples(filter(all, triples))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    torch.set_num_threads(options.threads)
+    graph = read_cmekg()
+    what = f"CMeKG: {graph.num_entities:,} entities, {graph.num_triples:,} triples (distinct ones with a tail)"
+    if options.grown:
+        graph = grown_graph(graph, options.grown)
+        what = (
+            f"Synthetic, grown from CMeKG (benchmarks/grown_graph.py): {graph.num_entities:,} entities, "
+            f"{graph.num_relations} relations, {graph.num_triples:,} triples"
+        )
+    if options.sweeps:
+        publish([f"# PEPR's cost at full size, {date.today()}", "", *cost(graph, what, options.sweeps)], options.output)
+        return
+    before = _peak()
     found = ranked(graph)
     print(found.steps, file=sys.stderr)
     cpu = found.cpu_seconds
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    peak = _peak()
     size = graph.num_entities
 
     drawn = random.Random(6)
@@ -225,15 +282,14 @@ def main() -> None:
         rows.append([name, f"{seconds:.1f}", f"{each:.3f}", f"{each * size:,.0f}", f"{each * size / cpu:,.0f}"])
     core, by_iteration = iterated_core(graph)
     page = [
-        f"# PEPR, {date.today()}",
+        f"# PEPR{' on a grown graph' if options.grown else ''}, {date.today()}",
         "",
-        f"CMeKG: {size:,} entities, {graph.num_triples:,} triples ({len(triples) - graph.num_triples} of the package "
-        f"left out: equal to another, or without a tail), {int((degrees > K).sum()):,} entities with more "
-        f"than {K} neighbours; k = {K}, α = {ALPHA}; one thread; Python {platform.python_version()}, {cpu_name()}. "
-        "Other work ran beside it on the machine, so that CPU seconds count, not the clock.",
+        f"{what}, {int((degrees > K).sum()):,} entities with more than {K} neighbours; k = {K}, α = {ALPHA}; "
+        f"Python {platform.python_version()}, {cpu_name()}. Other work ran beside it on the machine, so that CPU "
+        "seconds count, not the clock.",
         "",
-        f"Ours: {cpu:.0f} CPU s, peak memory {peak:.1f} GB, of it {before:.1f} GB before (interpreter, package, "
-        f"graph); {len(found.entities):,} rows.",
+        f"Ours: {cpu:.0f} CPU s, {found.seconds:.0f} s with {options.threads} threads, peak memory {peak:.1f} GB, of "
+        f"it {before:.1f} GB before (interpreter, package, graph); {len(found.entities):,} rows.",
         "",
         *table(["tool", "CPU s measured", "CPU s an entity", "CPU s for all", "to ours"], rows),
         "",

@@ -1,6 +1,10 @@
 """TransR against PyKEEN: the same scores, the same step, how many triples a second, and what is learned.
 
     python -m benchmarks.transr --data TRIPLES.parquet --peer PYTHON --output PAGE
+    python -m benchmarks.transr --full-size --output PAGE
+
+The second form measures an epoch of ours, TransE's and TransR's, on a synthetic graph of SMedBERT's size, grown from
+CMeKG (benchmarks/grown_graph.py).
 
 `--data`: CMeKG's triples, columns head, relation, tail. `--peer`: an interpreter that has PyKEEN and our torch. Both
 run one after the other in processes of their own, one thread each, on the same numbers, with equal settings: one
@@ -18,6 +22,7 @@ import sys
 import tempfile
 import time
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +118,8 @@ def run_ours(given: dict[str, Any]) -> dict[str, Any]:
     job = given["job"]
     torch.set_num_threads(1)
     sizes = job["entities"], job["relations"]
-    model = TransR(*sizes, job["dim"], job["dim"], seed=job["seed"])
+    kind = {"TransE": TransE, "TransR": partial(TransR, relation_dim=job["dim"])}[job.get("model", "TransR")]
+    model = kind(*sizes, job["dim"], seed=job["seed"])
     model.load_state_dict(
         {name: torch.from_numpy(given.get(name, w.numpy())) for name, w in model.state_dict().items()}
     )
@@ -264,6 +270,32 @@ def speeds(triples: np.ndarray, ours: list[str], peer: list[str], steps: int) ->
     ]
 
 
+def full_size() -> list[str]:
+    """Lines of the page: an epoch of each model on the grown graph."""
+    from benchmarks.grown_graph import grown_graph, read_cmekg
+
+    graph = grown_graph(read_cmekg())
+    triples = np.random.default_rng(0).permutation(np.stack([graph.heads, graph.relations, graph.tails], 1))
+    job = {"kind": "speed", "dim": 200, "learning_rate": 0.05, "seed": 0, "batch": BATCH} | sizes_of(triples)
+    rows = []
+    for model in ("TransE", "TransR"):
+        done = do([sys.executable, "-m", "benchmarks.transr", "--job"], {"training": triples}, model=model, **job)
+        pace, wall = (done["triples"] / done[clock] for clock in ("cpu", "wall"))
+        rows.append(
+            [model, f"{pace:,.0f}", f"{wall:,.0f}", f"{len(triples) / pace:.0f}", f"{done['memory'] / 1e9:.1f}"]
+        )
+    return [
+        "## An epoch at full size",
+        "",
+        f"Synthetic, grown from CMeKG to SMedBERT's size (benchmarks/grown_graph.py): {graph.num_entities:,} entities, "
+        f"{graph.num_relations} relations, {graph.num_triples:,} triples; widths 200/200, batch {BATCH:,}, all of the "
+        "first epoch but two steps.",
+        "",
+        *table(["model", "triples / CPU s", "triples / s", "CPU s an epoch", "peak memory, GB"], rows),
+        "",
+    ]
+
+
 def learned(
     triples: np.ndarray, ours: list[str], peer: list[str], count: int, epochs: int, rates: list[float]
 ) -> tuple[str, list[list[str]], list[list[str]]]:
@@ -391,6 +423,7 @@ def main() -> None:
     parser.add_argument("--triples", type=int, default=12_000, help="triples of each sub-graph that is learned")
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--rates", type=float, nargs="+", default=[0.01, 0.02, 0.05], help="learning rates")
+    parser.add_argument("--full-size", action="store_true", help="an epoch of ours on a graph of SMedBERT's size")
     parser.add_argument("--only-learn", action="store_true", help="leave out the step and the speed")
     parser.add_argument("--output", type=Path)
     parser.add_argument("--job", nargs=2, type=Path, metavar=("GIVEN", "FOUND"), help=argparse.SUPPRESS)
@@ -400,19 +433,22 @@ def main() -> None:
             given = {name: json.loads(str(arrays[name])) if name == "job" else arrays[name] for name in arrays}
         np.savez(options.job[1], **run_ours(given))
         return
-    if not options.data or not options.peer:
-        parser.error("--data and --peer are needed")
-    ours, peer = [sys.executable, "-m", "benchmarks.transr", "--job"], [options.peer, "-c", PEER]
-    triples = numbered(options.data)
     began = os.getloadavg()[0]
     page = [
-        f"# TransR, {date.today()}",
+        f"# TransR{' at full size' if options.full_size else ''}, {date.today()}",
         "",
         f"Python {platform.python_version()}, {cpu_name()}, one thread each. The machine's two cores are shared with "
         "other work: CPU seconds say more than wall time, and threads that wait for each other would spin. Equal "
         "settings: one Bernoulli negative a triple, Adagrad, margin 1, squared L2 distance.",
         "",
     ]
+    if options.full_size:
+        publish([*page, *full_size()], options.output)
+        return
+    if not options.data or not options.peer:
+        parser.error("--data and --peer are needed")
+    ours, peer = [sys.executable, "-m", "benchmarks.transr", "--job"], [options.peer, "-c", PEER]
+    triples = numbered(options.data)
     if not options.only_learn:
         page += page_of_step(same_step(triples, ours, peer))
         page += page_of_speed(triples, speeds(triples, ours, peer, options.steps), options.steps)

@@ -4,13 +4,11 @@ A code is looked for as the graph has it. Lists of a country refine ICD-10 and w
 (K25.9 as K25.900, D66 as D66.x00); where a list has no K25.9, its K25.900 takes the names, and a finer code of the
 graph that the list lacks (K25.903) gives its names to the code above it, as long as there is one.
 
-Cells with a code of ICD-O (M83120/3, the morphology of tumours) and cells with a range or an exception say of no single
-code that the entity has it: they are not looked at.
+Which codes a cell states is said in kg/codes.py; a morphology, a range and an exception state none of a list of ICD-10.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
@@ -19,12 +17,6 @@ import polars as pl
 
 from kg.codes import codes_in
 from kg.names import normalise_names
-
-MORPHOLOGY = re.compile(r"M\d{4,5}[A-Z]?/\d", re.IGNORECASE)
-"""A code of ICD-O."""
-
-NOT_ONE_CODE = re.compile(rf"{MORPHOLOGY.pattern}|[—–~-]|除外|不包括|不含", re.IGNORECASE)
-"""A morphology, a range, or an exception."""
 
 
 class CodeNames(NamedTuple):
@@ -60,12 +52,7 @@ def names_by_code(
 def listed_codes(cells: Sequence[str], codes: Set[str]) -> list[list[str]]:
     """The codes of a list that each cell of a graph names; each once, in order."""
     stated = codes_in(pl.Series(cells, dtype=pl.String)).to_list()
-    return [
-        []
-        if NOT_ONE_CODE.search(cell)
-        else list(dict.fromkeys(code for one in own or () if (code := _listed(one, codes))))
-        for cell, own in zip(cells, stated, strict=True)
-    ]
+    return [list(dict.fromkeys(code for one in own if (code := _listed(one, codes)))) for own in stated]
 
 
 def _listed(code: str, codes: Set[str]) -> str:

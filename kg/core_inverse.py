@@ -1,21 +1,19 @@
 """The inverse of a core system at its own stored entries, block by block of its rows.
 
-A core that fits into memory is one block: a dense Cholesky factorisation and inverse in place. A larger one is solved
-for a few rows at a time by conjugate gradients, and the blocks can go to many workers. Blocks depend on the core
-alone, and every block is computed in one thread, so its bits are the same wherever it is computed.
+A core that fits into memory is one block, inverted densely (kg/tiles.py) by as many threads as torch is set to. A
+larger one is solved for a few rows at a time by conjugate gradients, and the blocks can go to many workers. Blocks
+depend on the core alone, and not on the number of threads, so their bits are the same wherever they are computed.
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-
 import numpy as np
-import torch
 from scipy import sparse
 
-MAX_DENSE = 20_000
-"""Rows of the largest core that is inverted densely: n² · 8 bytes (3.2 GB) and n³ operations in double precision."""
+from kg.tiles import inverse_on_pattern
+
+MAX_DENSE = 50_000
+"""Rows of the largest core that is inverted densely: 4 n² bytes (10 GB) and n³ operations in double precision."""
 ROWS_AT_ONCE = 64
 ROWS_A_BLOCK = 1024
 RESIDUAL = 1e-14
@@ -38,7 +36,7 @@ def inverse_entries(core: sparse.csr_array, block: range) -> np.ndarray:
         ArithmeticError: the core is not positive definite.
     """
     if len(block) == core.shape[0]:
-        return _dense_entries(core)
+        return inverse_on_pattern(core)
     first, last = core.indptr[block.start], core.indptr[block.stop]
     entries = np.empty(last - first)
     for start in range(block.start, block.stop, ROWS_AT_ONCE):
@@ -48,18 +46,6 @@ def inverse_entries(core: sparse.csr_array, block: range) -> np.ndarray:
         own = np.repeat(np.arange(len(some)), np.diff(core.indptr[some.start : some.stop + 1]))
         entries[places.start - first : places.stop - first] = solutions[core.indices[places], own]
     return entries
-
-
-def _dense_entries(core: sparse.csr_array) -> np.ndarray:
-    rows = np.repeat(np.arange(core.shape[0]), np.diff(core.indptr))
-    with _one_thread():
-        dense = torch.from_numpy(core.toarray()).T  # column by column, or LAPACK would work on a copy
-        try:
-            torch.linalg.cholesky(dense, out=dense)
-        except torch.linalg.LinAlgError as error:
-            raise ArithmeticError(f"the core is not positive definite: {error}") from error
-        torch.cholesky_inverse(dense, out=dense)
-    return dense.numpy()[rows, core.indices]
 
 
 def _conjugate_gradients(core: sparse.csr_array, rows: range) -> np.ndarray:
@@ -84,14 +70,3 @@ def _conjugate_gradients(core: sparse.csr_array, rows: range) -> np.ndarray:
         growth = np.divide(energy, previous, out=np.zeros_like(energy), where=active)
         direction = conditioned + growth * direction
     return solution
-
-
-@contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
-    """Sums in one order, whatever the number of cores."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)

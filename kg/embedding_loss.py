@@ -43,7 +43,7 @@ class MarginLoss:
         table (V, D); triples int64 (B + B·K, 3) of rows (head, relation, tail), the `positives` (B) first.
         The subgradient of the plain norm at 0 is 0.
         """
-        signs = table.new_tensor([1.0, 1.0, -1.0])
+        signs = torch.tensor([1.0, 1.0, -1.0]).to(table)
         differences = embedding_bag(
             triples, table, mode="sum", per_sample_weights=signs.expand(len(triples), 3).contiguous()
         )

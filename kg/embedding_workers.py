@@ -25,6 +25,6 @@ class Workers:
 
     def add_figures(self, figures: Mapping[str, float]) -> dict[str, float]:
         """Named figures, each added over all workers, which must all hold the same names."""
-        values = torch.tensor(list(figures.values()), dtype=torch.float64, device=self.device)
+        values = torch.tensor(list(figures.values()), dtype=torch.float64).to(self.device)
         self.add(values)
         return dict(zip(figures, values.tolist(), strict=True))

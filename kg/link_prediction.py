@@ -84,7 +84,7 @@ def _ranks(
     own = distances[queries, torch.from_numpy(wanted).to(points.device)]
     # The wanted entity itself is no rival either, known or not.
     others = [np.append(known, entity) for known, entity in zip(also_true, wanted, strict=True)]
-    lengths = torch.tensor([len(one) for one in others], device=points.device)
+    lengths = torch.tensor([len(one) for one in others]).to(points.device)
     left_out = torch.from_numpy(np.concatenate(others)).to(points.device)
     distances[queries.repeat_interleave(lengths), left_out] = torch.inf
     # A product of matrices rounds differently at its edges: what differs by rounding only is equally close.

@@ -5,8 +5,9 @@
 The corpus' entity frequencies are no input: Eq. 1 of SMedBERT only starts from them, and converged scores forget where
 they started.
 
-Time: 1 to 2 minutes of one core for CMeKG. Memory of one process: the square of the core (8 bytes · 14,000² there),
-bounded by `max_dense`; a larger core is solved block by block, on as many workers as there are.
+Time: 1 to 2 minutes of one core for CMeKG, half an hour of one core, or a quarter of two, for a graph of SMedBERT's
+size. Memory of one process: the square of the core (4 bytes · 14,000² for CMeKG, 4 · 44,000² for the other), bounded by
+`max_dense`; a larger core is solved block by block, on as many workers as there are.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ class NeighbourParams(StageParams):
     k: int = Field(default=10, ge=1, description="neighbours kept of an entity at most")
     alpha: float = Field(default=0.15, gt=0, le=1, description="probability of a jump")
     max_dense: int = Field(
-        default=MAX_DENSE, ge=0, description="entities of the largest core inverted densely, in 8 n² bytes"
+        default=MAX_DENSE, ge=0, description="entities of the largest core inverted densely, in 4 n² bytes"
     )
 
 
-@stage(name="neighbours", version=1, params=NeighbourParams, tables=("neighbours",), unit="unit")
+@stage(name="neighbours", version=2, params=NeighbourParams, tables=("neighbours",), unit="unit")
 def neighbours(inputs: Mapping[str, Artifact], params: NeighbourParams, out: Output) -> None:
     """Rank the neighbours in `inputs["graph"]`, an artifact with the tables kg_entities and kg_triples.
 

@@ -24,7 +24,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kg.code_names import MORPHOLOGY, NOT_ONE_CODE, listed_codes
+from kg.code_names import listed_codes
+from kg.codes import MORPHOLOGY, NOT_ONE_CODE
 from kg.sources.cmekg import Subjects
 from tasks.retrieve import Entry
 from tasks.search_fields import comparable_forms

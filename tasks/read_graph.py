@@ -40,7 +40,7 @@ class ReadGraphParams(StageParams):
     separators: str = Field(default="", description="of products: characters between the values of one cell")
 
 
-@stage(name="read_graph", version=1, params=ReadGraphParams, tables=("kg_entities", "kg_triples", "rejects"))
+@stage(name="read_graph", version=2, params=ReadGraphParams, tables=("kg_entities", "kg_triples", "rejects"))
 def read_graph(inputs: Mapping[str, RawInput], params: ReadGraphParams, out: Output) -> None:
     """Read `inputs["graph"]`, and `inputs["types"]` where it is given: a CSV (relation, head_type, tail_type).
 

@@ -21,7 +21,7 @@ class ThesaurusParams(StageParams):
     max_size: int = Field(default=MAX_SIZE, ge=2, description="surfaces of a group that several entities are tied into")
 
 
-@stage(name="thesaurus", version=1, params=ThesaurusParams, tables=("synonyms",))
+@stage(name="thesaurus", version=2, params=ThesaurusParams, tables=("synonyms",))
 def thesaurus(inputs: Mapping[str, Artifact], params: ThesaurusParams, out: Output) -> None:
     """Group the names and aliases of `inputs["kg_entities"]`."""
     table = inputs["kg_entities"].to_table("kg_entities").select(["entity_id", "name", "aliases", "type"])

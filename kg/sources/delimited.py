@@ -5,6 +5,7 @@ Time and memory grow with the file: it is read at once.
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,9 +15,12 @@ from typing import Any
 import polars as pl
 
 from infra.errors import UserError
-from kg.sources.source_triples import REJECT_SCHEMA, SourceTriples, checked, with_types
+from kg.sources.source_triples import EXCERPT, EXTRA_FIELDS, REJECT_SCHEMA, SourceTriples, checked, with_types
 
 SUFFIXES = (".tsv", ".csv", ".parquet", ".jsonl")
+
+ROW, FURTHER = "\0row", "\0further"
+"""Columns of ours beside those of the file: the number of a row, and the first field that the header does not name."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,8 @@ class Columns:
 def read(path: str | Path, columns: Columns | None = None, types: Path | None = None) -> SourceTriples:
     """Read one file; `types` is a table of types by relation (`with_types`).
 
-    A row without head, relation or tail, and a line of JSONL that is no object, are rejected with their number.
+    A row without head, relation or tail, one with more fields than the header, and a line of JSONL that is no object
+    are rejected with their number.
 
     Raises:
         UserError: the file cannot be read as what its name says, or lacks a column; both are named.
@@ -58,21 +63,25 @@ def read(path: str | Path, columns: Columns | None = None, types: Path | None = 
         raise UserError(f"{file}: triples come as {', '.join(SUFFIXES)}. Convert the file or rename it.") from None
     except (OSError, UnicodeDecodeError, pl.exceptions.PolarsError) as error:
         raise UserError(f"{file} cannot be read as {file.suffix[1:]}: {error}.") from error
-    missing = sorted(set(wanted.values()) - set(rows.columns))
+    held = [column for column in rows.columns if column != ROW]
+    missing = sorted(set(wanted.values()) - set(held))
     if missing:
         raise UserError(
-            f"{file} has no column {', '.join(missing)}; it has {', '.join(rows.columns)}. Name the columns of "
+            f"{file} has no column {', '.join(missing)}; it has {', '.join(held)}. Name the columns of "
             "head, relation and tail."
         )
     # By expression: the same column may serve twice.
-    frame = rows.select(pl.col(column).cast(pl.String).alias(what) for what, column in wanted.items())
+    frame = rows.select(
+        pl.col(ROW).alias("row"), *(pl.col(column).cast(pl.String).alias(what) for what, column in wanted.items())
+    )
     if types is not None:
         frame = with_types(frame, types)
-    found = checked(frame, file.name, first_row=1)
+    found = checked(frame, file.name)
     return SourceTriples(found.triples, pl.concat([rejects, found.rejects]))
 
 
 _Read = tuple[pl.DataFrame, pl.DataFrame]
+"""The rows with their numbers in a column `ROW`, and what could not be read as a row."""
 
 
 def _no_rejects() -> pl.DataFrame:
@@ -81,7 +90,8 @@ def _no_rejects() -> pl.DataFrame:
 
 def _read_separated(file: Path, columns: Columns) -> _Read:
     is_tsv = file.suffix.lower() == ".tsv"
-    frame = pl.read_csv(
+    read_csv = functools.partial(
+        pl.read_csv,
         file,
         separator="\t" if is_tsv else ",",
         quote_char=None if is_tsv else '"',
@@ -90,14 +100,34 @@ def _read_separated(file: Path, columns: Columns) -> _Read:
         truncate_ragged_lines=True,
     )
     if not columns.header:
+        frame = read_csv()
         frame.columns = [str(number) for number in range(1, frame.width + 1)]
-    return frame, _no_rejects()
+        return frame.with_row_index(ROW, 1), _no_rejects()
+    names = read_csv(n_rows=0).columns
+    frame = read_csv(
+        has_header=False,
+        schema=dict.fromkeys([*names, FURTHER], pl.String),
+        missing_columns="insert",
+        extra_columns="ignore",
+        raise_if_empty=False,
+    )
+    header = frame.select(pl.any_horizontal(pl.all().is_not_null()).arg_max()).item()  # blank lines may come first
+    frame = frame.slice(header + 1).with_row_index(ROW, 1)
+    longer = pl.col(FURTHER).is_not_null()
+    rejects = frame.filter(longer).select(
+        pl.format("{}#{}", pl.lit(file.name), ROW).alias("place"),
+        pl.lit(EXTRA_FIELDS).alias("reason"),
+        pl.lit(f"more than {len(names)} fields").alias("detail"),
+        pl.concat_str(*names, FURTHER, separator=" | ", ignore_nulls=True).str.slice(0, EXCERPT).alias("excerpt"),
+    )
+    return frame.filter(~longer).drop(FURTHER), rejects
 
 
 def _read_parquet(file: Path, columns: Columns) -> _Read:
     lazy = pl.scan_parquet(file)
     held = set(lazy.collect_schema().names())
-    return lazy.select(sorted(held & set(columns.wanted().values())) or sorted(held)).collect(), _no_rejects()
+    frame = lazy.select(sorted(held & set(columns.wanted().values())) or sorted(held)).collect()
+    return frame.with_row_index(ROW, 1), _no_rejects()
 
 
 def _read_jsonl(file: Path, columns: Columns) -> _Read:
@@ -113,9 +143,9 @@ def _read_jsonl(file: Path, columns: Columns) -> _Read:
             except (ValueError, RecursionError) as error:
                 rejects.append((f"{file.name}#{number}", "unreadable_row", str(error), line.strip()[:80]))
                 continue
-            rows.append({column: _cell(row.get(column)) for column in wanted})
+            rows.append({ROW: number} | {column: _cell(row.get(column)) for column in wanted})
     return (
-        pl.DataFrame(rows, schema=dict.fromkeys(wanted, pl.String)),
+        pl.DataFrame(rows, schema={ROW: pl.UInt32} | dict.fromkeys(wanted, pl.String)),
         pl.DataFrame(rejects, schema=REJECT_SCHEMA, orient="row"),
     )
 

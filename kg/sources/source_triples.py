@@ -13,8 +13,8 @@ from kg.graph import KnowledgeGraph
 from kg.union import LONG_RELATION, MAX_RELATION_NAME
 from kg.vocabularies import read_table
 
-MISSING_END = "missing_end"
-"""Why a row is rejected whose head, relation or tail is missing or blank."""
+MISSING_END, EXTRA_FIELDS = "missing_end", "extra_fields"
+"""Why a row is rejected: its head, relation or tail is missing or blank, or it has more fields than the header."""
 
 TRIPLE_SCHEMA = dict.fromkeys(("head", "relation", "tail", "head_type", "tail_type"), pl.String)
 REJECT_SCHEMA = dict.fromkeys(("place", "reason", "detail", "excerpt"), pl.String)
@@ -41,15 +41,20 @@ class SourceTriples:
         return KnowledgeGraph.from_frame(self.triples, source=source, types=self.types, aliases=self.aliases)
 
 
-def checked(rows: pl.DataFrame, file: str, first_row: int = 1) -> SourceTriples:
-    """Part rows (head, relation, tail and perhaps types) into triples and rejects; row n is `file#n`."""
+def checked(rows: pl.DataFrame, file: str) -> SourceTriples:
+    """Part rows (head, relation, tail and perhaps types) into triples and rejects; row n is `file#n`.
+
+    n counts from 1, or stands in a column `row`.
+    """
+    numbers = rows["row"] if "row" in rows.columns else pl.Series("row", range(1, rows.height + 1))
     rows = rows.with_columns(
         *(pl.lit(None, pl.String).alias(name) for name in TRIPLE_SCHEMA if name not in rows.columns)
     ).select(pl.col(TRIPLE_SCHEMA.keys()).cast(pl.String).str.strip_chars().fill_null(""))
     ends = ("head", "relation", "tail")
     lacking = pl.concat_str([pl.when(pl.col(end) == "").then(pl.lit(f" {end}")).otherwise(pl.lit("")) for end in ends])
     length = pl.col("relation").str.len_chars()
-    judged = rows.with_row_index("row", first_row).with_columns(
+    judged = rows.with_columns(
+        row=numbers,
         reason=pl.when(lacking != "")
         .then(pl.lit(MISSING_END))
         .when(length > MAX_RELATION_NAME)

@@ -69,6 +69,7 @@ def test_a_name_of_many_codes_says_nothing_and_one_of_few_goes_to_each() -> None
         ("I50.903", ["I50.9"]),
         ("Z99.9", []),
         ("M95600/0", []),  # ICD-O, not M95.6
+        ("J18 M80700/3", ["J18"]),
         ("J18—J22", []),
         ("J18除外J18.0", []),
         ("", []),

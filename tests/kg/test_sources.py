@@ -71,7 +71,23 @@ def test_lines_of_jsonl_that_are_no_objects_are_rejected(tmp_path: Path) -> None
     ]
     found = read(put(tmp_path / "kg.jsonl", "\n".join(lines)))
     assert named(found) == [("甲", "r", "5")]
-    assert sorted(found.rejects["reason"]) == ["missing_end", "unreadable_row", "unreadable_row"]
+    assert sorted(found.rejects.select("place", "reason").rows()) == [
+        ("kg.jsonl#2", "unreadable_row"),
+        ("kg.jsonl#3", "unreadable_row"),
+        ("kg.jsonl#4", "missing_end"),
+    ]
+
+
+@pytest.mark.parametrize(("name", "comma"), [("kg.csv", ","), ("kg.tsv", "\t")])
+def test_rows_with_a_field_too_many_are_not_cut(tmp_path: Path, name: str, comma: str) -> None:
+    """A comma that nobody quoted would else make another tail."""
+    rows = [["head", "relation", "tail"], ["感冒", "症状", "发热", "咳嗽"], ["感冒", "症状"], ["感冒", "症状", "发热"]]
+    found = read(put(tmp_path / name, "\ufeff\n" + "\r\n".join(map(comma.join, rows))))
+    assert named(found) == [("感冒", "症状", "发热")]
+    assert sorted(found.rejects.rows()) == [
+        (f"{name}#1", "extra_fields", "more than 3 fields", "感冒 | 症状 | 发热 | 咳嗽"),
+        (f"{name}#2", "missing_end", "without tail", "感冒 | 症状 | "),
+    ]
 
 
 @pytest.mark.parametrize(

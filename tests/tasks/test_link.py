@@ -11,6 +11,8 @@ import pytest
 import tasks.link
 from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
+from infra.ray_session import RayExecutor, stop_ray
+from infra.stage import run
 from kg.linking import EntityLinker
 from tasks.link import EntityFrequenciesParams, LinkParams, entity_frequencies, link
 from tasks.segment import SegmentParams, segment
@@ -80,6 +82,32 @@ def test_frequencies_do_not_depend_on_the_parts(tmp_path: Path, monkeypatch: pyt
     assert found[0] == found[1]
     counts, documents_with = expected(texts)
     assert found[0] == [
+        {"entity_id": entity, "count": counts[entity], "documents": documents_with[entity]} for entity in sorted(counts)
+    ]
+
+
+@pytest.mark.ray
+def test_workers_change_no_byte(tmp_path: Path) -> None:
+    made = []
+    try:
+        for workers in (1, 2):
+            store = ArtifactStore(tmp_path / str(workers))
+            executor = RayExecutor(workers=workers)
+            documents = documents_artifact(store, *(TEXTS[number::5] for number in range(5)))
+            given = {"documents": documents, "entities": entities_artifact(store, ENTITIES)}
+            links = run(link, store, LinkParams(), given, executor=executor).artifact
+            assert executor.in_process == (workers == 1), "two workers are Ray's"
+            made.append((links, do(store, entity_frequencies, EntityFrequenciesParams(), links=links)))
+    finally:
+        stop_ray()
+    for one, two in zip(*made, strict=True):
+        assert one.fingerprint == two.fingerprint
+        assert one.manifest.counters == two.manifest.counters
+        assert one.manifest.tables == two.manifest.tables, "rows, bytes and hashes of every part"
+    links, counted = made[1]
+    assert len(links.manifest.tables["mentions"].parts) == 5
+    counts, documents_with = expected(TEXTS)
+    assert frequencies(counted) == [
         {"entity_id": entity, "count": counts[entity], "documents": documents_with[entity]} for entity in sorted(counts)
     ]
 
