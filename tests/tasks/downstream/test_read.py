@@ -146,7 +146,7 @@ def test_a_file_to_be_answered_has_no_answers(name: str, change: Callable[[str],
         ("nlpec", '"answer": "B"', '"answer": "F"', r"record 1: answer 'F' is none of the options A, B, C, D, E"),
         ("nlpec", '"options"', '"choices"', r"record 1: the field options has to hold two"),
         ("cmedir", '"documents"', '"docs"', r"line 1: the field documents is missing"),
-        ("cmedqaner", '"offset": 2', '"offset": "two"', r"line 1, mention_data 2: field offset is 'two', which is no whole"),
+        ("cmedqaner", '"offset": 2', '"offset": "two"', r"line 1, mention_data 2: field offset is 'two', which"),
     ],
 )  # fmt: skip
 def test_bad_files_are_told_with_place_and_field(name: str, old: str, new: str, told: str, tmp_path: Path) -> None:
