@@ -184,9 +184,13 @@ def train_theirs(data: Data, rows: Sequence[int], strategy: str) -> Spent:
 
 
 def infer_ours(data: Data, rows: Sequence[int], precision: str = "fp32") -> Spent:
-    """From text to probabilities by models/inference.py."""
+    """From text to probabilities by models/inference.py, with freed memory kept as tasks/predict.py does."""
     model = our_model(data, 0)
-    return timed(len(rows), lambda: predict(model, as_examples(data, rows), precision=precision))
+    keep_freed_memory()
+    try:
+        return timed(len(rows), lambda: predict(model, as_examples(data, rows), precision=precision))
+    finally:
+        return_freed_memory()
 
 
 def infer_theirs(

@@ -56,6 +56,9 @@ def main() -> None:
     parser.add_argument("--learning-rate", type=float, default=3e-4)
     parser.add_argument("--limit", type=int, help="the most records of each split of a task")
     parser.add_argument("--task", action="append", choices=(*TASKS, *RECORDS), help="several times; by default all")
+    parser.add_argument(
+        "--start", action="append", choices=tuple(STARTS), help="beside random weights; several times, by default all"
+    )
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     os.environ["YIWEN_HOME"] = str(options.work / "artifacts")
@@ -63,13 +66,16 @@ def main() -> None:
     shared = {key: json.loads(value) for key, value in given.items()}
     shared |= {"training.steps": options.steps, "cluster.workers": 0}
     write_texts(options.data, options.work)
-    models = {name: pretrained(options.work, options.preset, shared | own) for name, own in STARTS.items()}
+    starts = {name: own for name, own in STARTS.items() if name in (options.start or STARTS)}
+    models = {name: pretrained(options.work, options.preset, shared | own) for name, own in starts.items()}
     tasks = options.task or (*TASKS, *RECORDS)
     scores = {
         name: {task: finetuned(task, folder, options, random=False) for task in tasks}
         for name, folder in models.items()
     }
-    scores[RANDOM] = {task: finetuned(task, models["eHealth"], options, random=True) for task in tasks}
+    # The architecture and the vocabulary are those of every start.
+    any_model = next(iter(models.values()))
+    scores[RANDOM] = {task: finetuned(task, any_model, options, random=True) for task in tasks}
     publish(list(page(options, given, models, scores)), options.output)
 
 

@@ -1,8 +1,9 @@
 """Fine-tuning of a task model: the recipe of eHealth's Tables 8 and 9, on one device.
 
 Every random choice is a function of (seed, epoch) or (seed, step): the same model, examples and configuration give
-the same weights, on the CPU bit for bit. Batches are drawn at random, whatever their examples' lengths; the encoder
-runs unpadded, so nothing is gained by grouping like lengths.
+the same weights, on the CPU bit for bit, whether a run goes through or is killed and resumed at an epoch's end. Batches
+are drawn at random, whatever their examples' lengths; the encoder runs unpadded, so nothing is gained by grouping like
+lengths.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -111,6 +113,14 @@ Evaluate = Callable[[TaskModel], float]
 """Gives the dev score of the model as it is now, the higher the better."""
 Report = Callable[[int, str, Mapping[str, float]], None]
 """Takes the steps done, the split (`train` or `dev`) and figures by name."""
+State = Mapping[str, Any]
+"""A run at the end of an epoch, in tensors and plain values alone: what `torch.load(..., weights_only=True)` admits.
+The tensors are the run's own, so they are to be written before the next step. Five times the model's size: weights,
+two moments, average, best weights.
+"""
+
+STATE_FORMAT = 1
+"""Raised whenever a state means something else than before."""
 
 
 def finetune(
@@ -121,6 +131,8 @@ def finetune(
     evaluate: Evaluate | None = None,
     report: Report = lambda step, split, figures: None,
     should_stop: Callable[[], bool] = lambda: False,
+    save: Callable[[State], None] | None = None,
+    resume: State | None = None,
 ) -> FinetuneResult:
     """Train `model` in place, on the device where it lies, and leave it in eval mode with its best weights.
 
@@ -128,8 +140,13 @@ def finetune(
     `evaluate`, the dev score is taken `evaluations_per_epoch` times an epoch and at the end, with the averaged
     weights; the best ones wait in CPU memory. `should_stop` is asked after every step.
 
+    `save` is handed the run's state at the end of every epoch but the last. A run with the same model, examples and
+    configuration that is given such a state as `resume`, whose tensors become its own, goes on from there and ends as
+    if it had never been broken off: all randomness is a function of seed and step, so a state holds no generator.
+
     Raises:
-        ValueError: no examples, an example without target, or one that does not fit the model, by its number.
+        ValueError: no examples, an example without target, or one that does not fit the model, by its number; a state
+            of another model, configuration or number of examples, or of another version of this program.
         FloatingPointError: the loss is not a finite number; the message names the step.
     """
     model.check(train)
@@ -137,8 +154,10 @@ def finetune(
     if unlabelled is not None:
         raise ValueError(f"example {unlabelled} has no target; training needs one for each")
     run = _Run(model, len(train), config, evaluate, report)
+    if resume is not None:
+        run.load_state(resume)
     stopped = "finished"
-    for step, rows in enumerate(_batches(len(train), config)):
+    for step, rows in islice(enumerate(_batches(len(train), config)), run.done, None):
         run.step(step, [train[row] for row in rows])
         if run.evaluation_due(step + 1):
             run.evaluate(step + 1)
@@ -148,6 +167,8 @@ def finetune(
         if should_stop():
             stopped = "asked"
             break
+        if save is not None and run.between_epochs():
+            save(run.state())
     return run.finish(stopped)
 
 
@@ -158,6 +179,7 @@ class _Run:
         self, model: TaskModel, examples: int, config: FinetuneConfig, evaluate: Evaluate | None, report: Report
     ) -> None:
         self.model, self.config, self.report = model, config, report
+        self.examples = examples
         self.score_of = evaluate
         self.device = next(model.parameters()).device
         self.steps_per_epoch = math.ceil(examples / config.batch_size)
@@ -231,6 +253,53 @@ class _Run:
         if self.config.patience is None or self.best is None:
             return False
         return len(self.curve) - 1 - self.curve.index(self.best) >= self.config.patience
+
+    def between_epochs(self) -> bool:
+        """Whether an epoch has just ended and another follows."""
+        return self.done % self.steps_per_epoch == 0 and self.done < self.total
+
+    def state(self) -> State:
+        """All that the steps so far have made."""
+        return {
+            "format": STATE_FORMAT,
+            "identity": self._identity(),
+            "done": self.done,
+            "sequences": self.sequences,
+            "seconds": self.seconds,
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "average": None if self.average is None else self.average.state_dict(),
+            "curve": [astuple(point) for point in self.curve],
+            "best": None if self.best is None else self.curve.index(self.best),
+            "best_weights": self.best_weights,
+            "since_report": (self.since_report.sums, self.since_report.count),
+            "since_evaluation": (self.since_evaluation.sums, self.since_evaluation.count),
+        }
+
+    def load_state(self, state: State) -> None:
+        """Go on where `state` was taken."""
+        if state.get("format") != STATE_FORMAT or state["identity"] != self._identity():
+            raise ValueError(
+                "the state is of a run with another model, configuration or number of examples, or of another version "
+                "of this program; go on with those, or start anew without it"
+            )
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        if self.average is not None:
+            self.average.load_state_dict(state["average"])
+        self.done, self.sequences, self.seconds = state["done"], state["sequences"], state["seconds"]
+        self.curve = [DevPoint(*point) for point in state["curve"]]
+        self.best = None if state["best"] is None else self.curve[state["best"]]
+        self.best_weights = state["best_weights"]
+        self.since_report, self.since_evaluation = (
+            _Means({key: value.to(self.device) for key, value in sums.items()}, count)
+            for sums, count in (state["since_report"], state["since_evaluation"])
+        )
+
+    def _identity(self) -> dict[str, Any]:
+        """What a state must share with the run that takes it up, beside the examples themselves."""
+        shapes = {name: tuple(value.shape) for name, value in self.model.state_dict().items()}
+        return {"config": asdict(self.config), "examples": self.examples, "shapes": shapes}
 
     def finish(self, stopped: str) -> FinetuneResult:
         """Give the model its final weights."""

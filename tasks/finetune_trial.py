@@ -1,7 +1,8 @@
 """One trial of fine-tuning: one setting with one seed, from the encoder's folder to a model that predicts alone.
 
 A trial knows neither Ray nor the other trials. It leaves, in a folder of its own, `result.json` (written last: a folder
-without it is of a killed trial) and `model/` with the best weights by dev.
+without it is of a killed trial) and `model/` with the best weights by dev. Until then a checkpoint of the last whole
+epoch lies there (tasks/finetune_checkpoint.py), from which a killed trial goes on.
 
 Time grows with epochs x tokens of train; memory with the model (three copies while it trains) and the task's records.
 """
@@ -35,6 +36,7 @@ from tasks.downstream.records import Record
 from tasks.downstream.shapes import TaskShape, shape_of
 from tasks.downstream.spec import TaskSpec
 from tasks.downstream.task_data import TaskData, load_task_data
+from tasks.finetune_checkpoint import load_checkpoint, save_checkpoint
 from tasks.saved_model import save_task_model
 
 logger = logging.getLogger(__name__)
@@ -87,6 +89,11 @@ class Trial(BaseModel):
         return f"b{self.batch_size}-lr{self.learning_rate:g}-e{self.epochs}-s{self.seed}"
 
     @property
+    def identity(self) -> str:
+        """What a checkpoint of it must agree with: all that changes its results."""
+        return self.model_dump_json(exclude={"storage", "threads", "gpu"})
+
+    @property
     def folder(self) -> str:
         """Folder or URI of its own."""
         return f"{self.storage}/{self.name}"
@@ -128,7 +135,7 @@ class TrialResult(BaseModel):
 
 
 def run_trial(trial: Trial, listen: Listener = lambda epochs, best: None) -> TrialResult:
-    """Train, score and store; what a killed attempt left is written over.
+    """Train, score and store. After a kill it goes on behind the last whole epoch, to the same weights and scores.
 
     Raises:
         UserError: the model, the files or the settings do not fit.
@@ -165,6 +172,8 @@ def run_trial(trial: Trial, listen: Listener = lambda epochs, best: None) -> Tri
             config,
             evaluate=lambda _: scores(data.dev, ask_dev(answer))[spec.metric],
             report=report,
+            save=functools.partial(save_checkpoint, trial.folder, trial.identity),
+            resume=load_checkpoint(trial.folder, trial.identity),
         )
     except FloatingPointError as error:
         logger.warning("%s of %s: %s", trial.name, spec.title, error)
@@ -270,7 +279,7 @@ def _config(trial: Trial) -> FinetuneConfig:
 
 
 def _store(result: TrialResult, model: TaskModel | None = None, shape: TaskShape | None = None) -> TrialResult:
-    """Write the trial's folder, its result last."""
+    """Write the trial's folder, its result last; the checkpoint goes."""
     trial = result.trial
     filesystem, path = fsspec.core.url_to_fs(trial.folder)
     if filesystem.exists(path):

@@ -20,6 +20,7 @@ from typing import Any, TextIO
 import torch
 
 from infra.errors import UserError
+from models.allocator import keep_freed_memory, return_freed_memory
 from models.inference import predict
 from tasks.downstream.catalogue import task as task_of
 from tasks.downstream.features import Prediction
@@ -117,14 +118,18 @@ def predict_file(
     spec = _spec(predictor, task)
     counts = {"rows": 0, "answered": 0, "errors": 0}
     rows = _rows(source)
-    with _opened(target, source) as file:
-        while slab := list(islice(rows, SLAB)):
-            within = functools.partial(_tell_within, progress, counts["rows"], len(slab))
-            for row in _answered(predictor, spec, slab, within):
-                counts["errors" if "error" in row else "answered"] += 1
-                file.write(to_json(row) + "\n")
-            counts["rows"] += len(slab)
-            progress(counts["rows"])
+    keep_freed_memory()
+    try:
+        with _opened(target, source) as file:
+            while slab := list(islice(rows, SLAB)):
+                within = functools.partial(_tell_within, progress, counts["rows"], len(slab))
+                for row in _answered(predictor, spec, slab, within):
+                    counts["errors" if "error" in row else "answered"] += 1
+                    file.write(to_json(row) + "\n")
+                counts["rows"] += len(slab)
+                progress(counts["rows"])
+    finally:
+        return_freed_memory()
     return counts
 
 

@@ -51,7 +51,7 @@ def build(
             and 33; `ranking` and `choice` take none.
         seed: determines the fresh weights; None: torch's default generator does.
         options: the head's own. All: `dropout` (0.1). `tagging`: `crf` (False). `triples`: `relation_weight` (50),
-            `entity_threshold`, `relation_threshold` (0.5).
+            `entity_threshold`, `relation_threshold` (0.5), `relation_prior` (0.01).
 
     Raises:
         ValueError: an unknown head or option (naming near ones), or an impossible number.

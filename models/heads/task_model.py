@@ -20,6 +20,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from models import encoder_inference
 from models.dropout import draw_mask, dropout
 from models.encoder import Encoder, initialise
 from models.heads.batch import TaskBatch, check_sequence, pack
@@ -126,12 +127,17 @@ class TaskModel(nn.Module, ABC):
 
     def encode(self, batch: TaskBatch) -> Tensor:
         """Hidden states (T, D) after dropout, in the layout's order."""
+        if encoder_inference.applies(self.encoder):
+            return encoder_inference.encode(self.encoder, batch.input_ids, batch.layout, batch.type_ids)
         noise = self._noise(batch)
         hidden_TD = self.encoder(batch.input_ids, batch.layout, batch.type_ids, noise)
         return self._drop(hidden_TD, batch.layout, noise)
 
     def encode_first(self, batch: TaskBatch) -> Tensor:
         """Hidden states (S, D) of [CLS] after dropout, in the examples' order."""
+        if encoder_inference.applies(self.encoder):
+            first_SD = encoder_inference.encode_first(self.encoder, batch.input_ids, batch.layout, batch.type_ids)
+            return first_SD[batch.places]
         noise = self._noise(batch)
         first_SD = encode_first(self.encoder, batch.input_ids, batch.layout, batch.type_ids, noise)
         if self.training:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -72,26 +73,28 @@ def read_ccks(path: Path, spec: TaskSpec) -> Iterator[Row]:
 
 
 def _cmeee_entity(given: Mapping[str, Any]) -> dict[str, Any]:
-    start, end = _whole(given["start_idx"]), _whole(given["end_idx"]) + 1
+    start, end = _whole(given, "start_idx"), _whole(given, "end_idx") + 1
     return {"start": start, "end": end, "type": given["type"], "mention": given.get("entity")}
 
 
 def _mention(given: Mapping[str, Any]) -> dict[str, Any]:
-    start, mention = _whole(given["offset"]), given["mention"]
+    start, mention = _whole(given, "offset"), given["mention"]
     label = given["type"] if "type" in given else given["label"]
     return {"start": start, "end": start + len(mention), "type": label, "mention": mention}
 
 
 def _ccks_entity(given: Mapping[str, Any]) -> dict[str, Any]:
-    start, end = _whole(given["start_pos"]), _whole(given["end_pos"])
+    start, end = _whole(given, "start_pos"), _whole(given, "end_pos")
     return {"start": start, "end": end, "type": given["label_type"], "mention": None}
 
 
-def _whole(value: Any) -> int:
+def _whole(given: Mapping[str, Any], field: str) -> int:
     """A whole number, or its digits."""
-    if isinstance(value, str) or type(value) is int:
-        return int(value)
-    raise TypeError(f"a whole number is expected, not {value!r}")
+    value = given[field]
+    with contextlib.suppress(ValueError):
+        if type(value) is int or isinstance(value, str):
+            return int(value)
+    raise TypeError(f"field {field} is {value!r}, which is no whole number,")
 
 
 def _with_entities(path: Path, row: Row, key: str, convert: Any) -> Row:

@@ -1,5 +1,6 @@
 """The recipe of fine-tuning: steps equal a plain loop, the best weights stay, runs repeat and stop as asked."""
 
+import io
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from models.finetuning import FinetuneConfig, FinetuneResult, finetune
+from models.finetuning import FinetuneConfig, FinetuneResult, State, finetune
 from models.heads.examples import HeadExample
 from models.heads.task_model import TaskModel
 from models.inference import predict
@@ -86,6 +87,76 @@ def test_a_run_repeats_bit_for_bit_and_follows_its_seed(make_model: Callable, ma
         finetune(model, examples, config(seed=seed))
         ends.append(weights(model))
     assert equal(ends[0], ends[1]) and not equal(ends[0], ends[2])
+
+
+class Killed(Exception):
+    pass
+
+
+def written(state: State) -> bytes:
+    file = io.BytesIO()
+    torch.save(dict(state), file)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("change", [{}, {"ema_decay": None}, {"evaluations_per_epoch": 2, "patience": 4}])
+@pytest.mark.parametrize("killed_after", [1, 2])
+def test_a_killed_run_ends_as_one_that_was_not(
+    killed_after: int, change: dict[str, Any], make_model: Callable, make_examples: Callable
+) -> None:
+    """Weights bit for bit, the curve and what is reported; averages, moments and schedule go on, dropout and all."""
+    examples, settings = make_examples("tagging", count=10), config(epochs=4, log_every=2, **change)
+    scores = [0.3, 0.6, 0.6, 0.2, 0.4, 0.1, 0.5, 0.1]
+    reports: list[list[Any]] = [[], []]
+    kept: list[bytes] = []
+
+    def begin(into: list[Any], first: int, **more: Any) -> tuple[TaskModel, FinetuneResult]:
+        model, coming = make_model("tagging", dropout=0.3), iter(scores[first:])
+        result = finetune(
+            model,
+            examples,
+            settings,
+            evaluate=lambda _: next(coming),
+            report=lambda step, split, figures: into.append(
+                (step, split, {k: v for k, v in figures.items() if k != "sequences_per_second"})
+            ),
+            **more,
+        )
+        return model, result
+
+    def save(state: State) -> None:
+        kept.append(written(state))
+        if len(kept) == killed_after:
+            raise Killed
+
+    whole, expected = begin(reports[0], 0)
+    with pytest.raises(Killed):
+        begin(reports[1], 0, save=save)
+    state = torch.load(io.BytesIO(kept[-1]), weights_only=True)
+    resumed, found = begin(reports[1], len(state["curve"]), resume=state)
+    assert equal(weights(whole), weights(resumed))
+    assert (found.curve, found.best, found.steps, found.stopped) == (
+        expected.curve, expected.best, expected.steps, expected.stopped
+    )  # fmt: skip
+    assert reports[0] == reports[1] and found.seconds > state["seconds"]
+
+
+def test_a_state_is_saved_between_epochs_and_serves_no_other_run(make_model: Callable, make_examples: Callable) -> None:
+    examples = make_examples("single", count=6)
+    kept: list[bytes] = []
+    finetune(make_model("single"), examples, config(), save=lambda state: kept.append(written(state)))
+    states = [torch.load(io.BytesIO(one), weights_only=True) for one in kept]
+    assert [state["done"] for state in states] == [2, 4]  # none after the last of three epochs
+    others: list[tuple[TaskModel, list[HeadExample], dict[str, Any]]] = [
+        (make_model("single"), examples, {"learning_rate": 2e-3}),
+        (make_model("single"), examples[:5], {}),
+        (make_model("multi_label"), make_examples("multi_label", count=6), {}),
+    ]
+    for model, given, change in others:
+        with pytest.raises(ValueError, match="another model, configuration or number of examples"):
+            finetune(model, given, config(**change), resume=states[0])
+    with pytest.raises(ValueError, match="another version"):
+        finetune(make_model("single"), examples, config(), resume=states[0] | {"format": 0})
 
 
 def test_the_best_weights_stay_and_are_averages(make_model: Callable, make_examples: Callable) -> None:

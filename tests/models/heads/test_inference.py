@@ -23,6 +23,21 @@ def test_predictions_are_those_of_each_example_alone(
         np.testing.assert_allclose(prediction, alone, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("kind", ["single", "choice", "tagging", "two_stream", "triples"])
+def test_predictions_are_those_of_the_model_that_learns(
+    kind: str, make_model: Callable, make_examples: Callable
+) -> None:
+    """Without gradients the encoder takes a faster way (models/encoder_inference.py); with them the plain one."""
+    model, examples = make_model(kind).eval(), make_examples(kind, count=9)
+    plain = model.encode(model.collate(examples)).detach()
+    with torch.no_grad():
+        torch.testing.assert_close(model.encode(model.collate(examples)), plain, rtol=1e-5, atol=1e-5)
+    if kind in ("single", "choice"):
+        logits = model.logits(model.collate(examples)).detach()
+        with torch.no_grad():
+            torch.testing.assert_close(model.logits(model.collate(examples)), logits, rtol=1e-5, atol=1e-5)
+
+
 def test_an_iterator_is_read_a_chunk_at_a_time(make_model: Callable, make_examples: Callable) -> None:
     model, examples = make_model("single"), make_examples("single", count=10)
     read, done = [], []

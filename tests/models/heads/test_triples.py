@@ -62,6 +62,18 @@ def test_loss_and_gradients_are_the_formula_s(
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5, msg=lambda text, name=name: f"{name}: {text}")
 
 
+@pytest.mark.parametrize("prior", [0.01, 0.2])
+def test_fresh_weights_give_every_relation_its_prior(
+    prior: float, make_model: Callable, make_examples: Callable
+) -> None:
+    model, examples = make_model("triples", relation_prior=prior).eval(), make_examples("triples")
+    scores = model._scores(model.encode(model.collate(examples))).sigmoid()
+    assert scores.mean().item() == pytest.approx(prior, rel=0.1)
+    for wrong in (0.0, 1.0, -1.0):
+        with pytest.raises(ValueError, match="relation_prior must lie in"):
+            make_model("triples", relation_prior=wrong)
+
+
 def test_a_relation_named_twice_counts_once(make_model: Callable, make_examples: Callable) -> None:
     model, (example, *_) = make_model("triples").eval(), make_examples("triples")
     target = example.target

@@ -30,6 +30,7 @@ from tasks.downstream.catalogue import task
 from tasks.downstream.records import Entity, Triple
 from tasks.downstream.spec import Grid
 from tasks.finetune import FinetuneParams, finetune, make_trials
+from tasks.finetune_checkpoint import CHECKPOINT
 from tasks.finetune_grid import Resources, best_run, settings_of, still_wanted
 from tasks.finetune_inputs import ModelFolder, TaskFiles
 from tasks.finetune_trial import Trial, TrialResult, run_trial
@@ -186,6 +187,68 @@ def test_what_a_killed_run_finished_is_not_repeated(world: World, tmp_path: Path
     whole = world.run("cmedqq", **SLOW)
     assert artifact.to_table("predictions").equals(whole.to_table("predictions"))
     assert artifact.to_table("scores").equals(whole.to_table("scores"))
+
+
+class Killed(Exception):
+    pass
+
+
+def one_trial(world: World, storage: Path) -> Trial:
+    params = FinetuneParams(task="cmedqq", **{**SMALL, "epochs": (4,)})
+    files = TaskFiles(task("cmedqq"), world.data / "cmedqq")
+    (trial,) = make_trials(task("cmedqq"), params, ModelFolder(world.encoder), files, str(storage))
+    return trial
+
+
+def kill_after(trial: Trial, epochs: int) -> list[float]:
+    """Run the trial until the epoch after so many is scored; returns the epochs that were told."""
+    told: list[float] = []
+
+    def listen(epoch: float, best: float) -> None:
+        told.append(epoch)
+        if epoch > epochs:
+            raise Killed
+
+    with pytest.raises(Killed):
+        run_trial(trial, listen)
+    return told
+
+
+def outcome(result: TrialResult) -> dict[str, Any]:
+    return result.model_dump(exclude={"trial", "seconds", "sequences_per_second"})
+
+
+def test_a_killed_trial_goes_on_after_its_last_whole_epoch(world: World, tmp_path: Path) -> None:
+    whole, killed = one_trial(world, tmp_path / "whole"), one_trial(world, tmp_path / "killed")
+    expected = run_trial(whole)
+    kill_after(killed, 2)
+    assert [path.name for path in Path(killed.folder).iterdir()] == [CHECKPOINT]
+    told: list[float] = []
+    found = run_trial(killed, lambda epoch, best: told.append(epoch))
+    assert told == [3.0, 4.0] and outcome(found) == outcome(expected)
+    for name in ("model.safetensors", "head.safetensors"):
+        assert (Path(killed.folder) / "model" / name).read_bytes() == (Path(whole.folder) / "model" / name).read_bytes()
+    assert {path.name for path in Path(killed.folder).iterdir()} == {"model", "result.json"}
+
+
+@pytest.mark.parametrize("damage", ["cut", "another seed"])
+def test_a_checkpoint_that_does_not_serve_is_told_and_left_alone(
+    damage: str, world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    trial = one_trial(world, tmp_path)
+    kill_after(trial, 1)
+    file = Path(trial.folder) / CHECKPOINT
+    if damage == "cut":
+        file.write_bytes(file.read_bytes()[:1000])
+    else:
+        other = trial.model_copy(update={"seed": 2})
+        file = file.rename(tmp_path / CHECKPOINT)
+        Path(other.folder).mkdir()
+        file.rename(Path(other.folder) / CHECKPOINT)
+        trial = other
+    told: list[float] = []
+    run_trial(trial, lambda epoch, best: told.append(epoch))
+    assert told == [1.0, 2.0, 3.0, 4.0] and "begins anew" in caplog.text
 
 
 @pytest.mark.ray
