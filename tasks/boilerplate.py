@@ -64,31 +64,6 @@ _HINTS = (
 hints = PhraseGlance(_HINTS.split())
 """Tells which texts need not be searched: many times faster than the search."""
 
-_BEGINNING = (
-    r"[《<【]{0,2}\s?(?:上|下)[一1](?:篇|页|条|章)(?:[：:∶]|$|\s)",
-    r"(?:本站|本网|网站)?(?:免责声明|版权声明)",
-    r"责任编辑",
-    r"返回(?:首页|顶部|列表|目录)",
-    r"(?:相关|推荐|延伸|热门|更多)(?:阅读|文章|推荐|链接|新闻|资讯)(?:[：:∶]|$)",
-    r"(?:分享|转发)到",
-    r"(?:文章|信息|内容|图片)来源[：:∶]",
-    r"(?:阅读|浏览|点击)(?:次数|量|数)?[：:∶]\s?\d",
-    r"(?:上传|发布|更新)(?:时间|日期|者)[：:∶]",
-    r"您(?:现在的|当前)(?:所在)?位置",
-    r"当前位置[：:∶]",
-    r"打印(?:本页|此文)",
-    r"关闭(?:窗口|本页)",
-    r"加入收藏",
-    r"设为首页",
-)
-
-
-_HINT = re.compile(
-    "版权|版權|Rights|rights|未经|转载|ICP|公网安备|互联网药品|责任编辑|二维码|公众|微信|点击|微博|朋友圈|QQ空间|不良信息|上一|上1|下一|下1|"
-    "免责声明|返回|相关|推荐|延伸|热门|更多|分享|转发|来源|阅读|浏览|上传|发布|更新|位置|打印|关闭|收藏|首页"
-)
-"""Every phrase holds one of these. Looking for them is quick because each begins with a character, not with a class."""
-
 _BEGINNING = "|".join(AT_THE_BEGINNING)
 _PATTERN = re.compile("|".join((*ANYWHERE, f"^(?:{_BEGINNING})")), re.MULTILINE)
 
