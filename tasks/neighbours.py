@@ -5,9 +5,10 @@
 The corpus' entity frequencies are no input: Eq. 1 of SMedBERT only starts from them, and converged scores forget where
 they started.
 
-Time: 1 to 2 minutes of one core for CMeKG, half an hour of one core, or a quarter of two, for a graph of SMedBERT's
-size. Memory of one process: the square of the core (4 bytes · 14,000² for CMeKG, 4 · 44,000² for the other), bounded by
-`max_dense`; a larger core is solved block by block, on as many workers as there are.
+Time: 1 to 2 minutes of one core for CMeKG, half an hour of one core for a graph of SMedBERT's size; the inverse of the
+core, nearly all of that, takes as many cores as there are. Memory of one process: the square of the core (4 bytes ·
+14,000² for CMeKG, 4 · 44,000² for the other), bounded by `max_dense`; a larger core is solved block by block, on as
+many workers as there are.
 """
 
 from __future__ import annotations
