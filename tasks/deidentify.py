@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
 from infra.artifacts import Artifact, Part
+from infra.batching import batches_of
 from infra.builds import PartWriter
 from infra.stage import Output, StageParams, stage
 from tasks.documents import document_id, meta_json
@@ -83,28 +84,37 @@ def deidentify_part(part: PartWriter, documents: Part, params: DeidentifyParams)
     table = documents.read()
     part.count("documents_in", table.num_rows)
     columns = {name: table[name].to_pylist() for name in table.column_names}
-    changed = False
-    for place, source in enumerate(columns["source"]):
-        if source not in params.sources:
-            continue
+    changed = 0
+    treated = [place for place, source in enumerate(columns["source"]) if source in params.sources]
+    for place, meta_may_hold in _suspected(columns, treated):
         row = {name: values[place] for name, values in columns.items()}
-        counts = _treat(row)
-        part.count("documents_treated")
-        part.count("documents_changed", int(bool(counts)))
+        counts = _treat(row, meta_may_hold)
         if counts:
-            changed = True
+            changed += 1
             for kind, number in counts.items():
                 part.count(f"replaced_{kind}", number)
             for name, value in row.items():
                 columns[name][place] = value
+    if treated:
+        part.count("documents_treated", len(treated))
+        part.count("documents_changed", changed)
     part.write("documents", pa.table(columns, schema=table.schema) if changed else table)
 
 
-def _treat(row: dict[str, Any]) -> Counter[str]:
+def _suspected(columns: Mapping[str, Sequence[str]], places: Sequence[int]) -> Iterator[tuple[int, bool]]:
+    """The rows among some that are worth a look, and whether their `meta` is; batch by batch."""
+    for batch in batches_of(places, length=lambda place: len(columns["text"][place])):
+        texts, titles = ([columns[name][place] for place in batch] for name in ("text", "title"))
+        # What stands before a value in JSON is its key: a cue, as if it were written 姓名：
+        metas = may_hold([columns["meta"][place].replace('": ', "：") for place in batch])
+        suspected = metas | may_hold(texts) | may_hold(titles)
+        yield from ((place, meta) for place, meta, is_it in zip(batch, metas.tolist(), suspected, strict=True) if is_it)
+
+
+def _treat(row: dict[str, Any], meta_may_hold: bool) -> Counter[str]:
     """Change a row where it holds an identifier; returns how many of each type it held."""
     treatment = Treatment()
-    # What stands before a value in JSON is its key: a cue, as if it were written 姓名：
-    meta = json.loads(row["meta"]) if may_hold(row["meta"].replace('": ', "：")) else None
+    meta = json.loads(row["meta"]) if meta_may_hold else None
     title, text = row["title"], row["text"]
     known = -1
     while known < len(treatment.names):  # again where the text named somebody whom the title names too

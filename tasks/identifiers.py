@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import rjieba
 
 from tasks.person_names import anonymous_start, field_name_end, name_end, name_start, surname_length
 from tasks.phrase_glance import PhraseGlance
-from tasks.suspicions import NET, NUMBERS, ODD_FORMS, suspicions_of
+from tasks.suspicions import NET, NUMBERS, ODD_FORMS, all_suspicions, suspicions_of
 
 PLACEHOLDERS = {
     "mobile": "〔手机号〕",
@@ -150,9 +151,10 @@ _NUMBERS: tuple[tuple[str, re.Pattern[str], Check], ...] = (
 )
 
 
-def may_hold(text: str) -> bool:
-    """Whether a quick look finds anything that an identifier could hang on; without it there is none."""
-    return bool(suspicions_of(text) or _cue_glance.places(text))
+def may_hold(texts: Sequence[str]) -> np.ndarray:
+    """Which texts hold, at a glance, anything that an identifier could hang on: bool (T,). The others hold none."""
+    found: np.ndarray = (all_suspicions(texts) > 0) | _cue_glance.may_hold(texts)
+    return found
 
 
 def find_identifiers(text: str, names: Collection[str] = ()) -> list[Identifier]:

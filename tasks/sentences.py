@@ -205,6 +205,7 @@ class _Seams:
 
     def __init__(self, text: str) -> None:
         self._text = text
+        self._lines = [match.end() for match in re.finditer("\n", text)]  # where lines begin, but the first
         self._pairs: dict[int, tuple[list[int], list[int]]] = {}  # of the lines that were asked for
 
     def all(self, level: int) -> list[int]:
@@ -237,10 +238,11 @@ class _Seams:
         return next(index for index in range(first, len(places)) if not self._inside_brackets(places[index]))
 
     def _inside_brackets(self, place: int) -> bool:
-        line = self._text.rfind("\n", 0, place) + 1
+        line = bisect_right(self._lines, place)
         if line not in self._pairs:
-            end = self._text.find("\n", line)
-            self._pairs[line] = _bracket_pairs(self._text, line, end if end >= 0 else len(self._text))
+            start = self._lines[line - 1] if line else 0
+            end = self._lines[line] - 1 if line < len(self._lines) else len(self._text)
+            self._pairs[line] = _bracket_pairs(self._text, start, end)
         opened, closed = self._pairs[line]
         index = bisect_left(opened, place) - 1
         return index >= 0 and place <= closed[index]

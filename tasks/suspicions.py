@@ -6,9 +6,11 @@ Time grows with the characters.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 
 import numpy as np
 
+from infra.code_points import code_points
 from infra.compiled import compiled
 
 NET = 1
@@ -28,6 +30,20 @@ def suspicions_of(text: str) -> int:
     """The bits `NET`, `NUMBERS` and `ODD_FORMS` of a text."""
     points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
     return int(_suspicions(points, _classes()))
+
+
+def all_suspicions(texts: Sequence[str]) -> np.ndarray:
+    """`suspicions_of` each text: uint8 (T,)."""
+    points, ends = code_points(texts)
+    found = np.zeros(len(texts), dtype=np.uint8)
+    _gather(points, ends, _classes(), found)
+    return found
+
+
+@compiled
+def _gather(points: np.ndarray, ends: np.ndarray, classes: np.ndarray, found: np.ndarray) -> None:
+    for text in range(len(found)):
+        found[text] = _suspicions(points[ends[text] : ends[text + 1]], classes)
 
 
 @compiled

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tasks.clean_profile import PROFILES
 from tasks.phrase_glance import PhraseGlance
-from tasks.suspicions import NET, NUMBERS, ODD_FORMS, suspicions_of
+from tasks.suspicions import NET, NUMBERS, ODD_FORMS, all_suspicions, suspicions_of
 from tasks.text_rules import clean_all, clean_text
 
 PHRASES = st.lists(st.text("版权病ab", min_size=1, max_size=4), min_size=1, max_size=5)
@@ -49,6 +49,7 @@ def test_what_a_pattern_could_match_is_suspected(text: str) -> None:
         assert suspicions & NUMBERS
     if NETS.search(text):
         assert suspicions & NET
+    assert all_suspicions(["", text]).tolist() == [0, suspicions]
     assert bool(suspicions & ODD_FORMS) == any(character in "７\ud800" for character in text)
 
 
