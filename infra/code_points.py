@@ -7,10 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 
+def points_of(text: str) -> np.ndarray:
+    """The code points of one text, uint32 (N,), read-only."""
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+
+
 def code_points(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """The code points of all texts, uint32 (N,), and where each begins and the last ends, int64 (T + 1,).
 
     Lone surrogates are code points as any others.
     """
-    points = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-    return points, np.cumsum([0, *map(len, texts)])
+    return points_of("".join(texts)), np.cumsum([0, *map(len, texts)])

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import regex
 
-from infra.code_points import code_points
+from infra.code_points import code_points, points_of
 from infra.compiled import compiled
 
 BLOCK = 2**16
@@ -155,7 +155,7 @@ def codes_of(text: str, overlap: int = 0) -> Iterator[npt.NDArray[np.uint32]]:
     """The codes of a text in blocks, each with the first `overlap` characters of the one after it."""
     for start in range(0, len(text), BLOCK):
         piece = text if len(text) <= BLOCK else text[start : start + BLOCK + overlap]
-        yield np.frombuffer(piece.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+        yield points_of(piece)
 
 
 @functools.cache

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from infra.code_points import code_points
+from infra.code_points import code_points, points_of
 from infra.compiled import compiled
 
 _CODES = 0x110000
@@ -43,7 +43,7 @@ class PhraseGlance:
 
     def places(self, text: str) -> list[int]:
         """Where in a text a phrase may begin; nowhere else does one."""
-        points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+        points = points_of(text)
         places = np.empty(len(points), dtype=np.int64)
         found: list[int] = places[: _find(points, self._begins, self._pairs, places)].tolist()
         return found

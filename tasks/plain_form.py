@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from infra.code_points import code_points
+
 _LAST_LETTER = 0x323B0
 """No letter lies beyond; the rest of the code points has no form."""
 
@@ -48,13 +50,12 @@ class _Table(NamedTuple):
 def plain_forms(texts: Sequence[str]) -> PlainForms:
     """The forms of texts."""
     table = _table()
-    codes = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype="<u4")
+    codes, borders = code_points(texts)
     mapped = table.form[codes]
     origins = np.flatnonzero(mapped)
     points = mapped[origins]
     if (points & _LONG).any():
         points, origins = _spelled_out(points, origins, table)
-    borders = np.cumsum([0, *map(len, texts)])
     return PlainForms(points, origins, np.searchsorted(origins, borders))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from infra.code_points import code_points
+from infra.code_points import code_points, points_of
 from infra.compiled import compiled
 
 NET = 1
@@ -28,8 +28,7 @@ _AT, _COLON, _SLASH, _W, _DIGIT, _IN_RUN, _ODD = 1, 2, 4, 8, 16, 32, 64
 
 def suspicions_of(text: str) -> int:
     """The bits `NET`, `NUMBERS` and `ODD_FORMS` of a text."""
-    points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-    return int(_suspicions(points, _classes()))
+    return int(_suspicions(points_of(text), _classes()))
 
 
 def all_suspicions(texts: Sequence[str]) -> np.ndarray:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from infra.code_points import code_points
+from infra.code_points import code_points, points_of
 from infra.compiled import compiled
 
 _CODES = 0x10000
@@ -247,7 +247,7 @@ def _log_probabilities(counts: np.ndarray, total: int) -> np.ndarray:
 
 def _lengths_and_points(words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     lengths = np.fromiter(map(len, words), dtype=np.int64, count=len(words))
-    return lengths, np.frombuffer("".join(words).encode("utf-32-le", "surrogatepass"), dtype="<u4")
+    return lengths, points_of("".join(words))
 
 
 def _hash_table(keys: np.ndarray, first_node: int) -> np.ndarray:
