@@ -3,7 +3,7 @@
 Characters go through one table; most become one, some (… ℃ ①) a few. A text with a character whose form depends on its
 neighbours (a combining mark, a Greek sigma) is left to `comparable`.
 
-Time and memory grow with the characters of the batch: about 16 bytes each.
+Time and memory grow with the characters of the batch: about 30 bytes each.
 """
 
 from __future__ import annotations

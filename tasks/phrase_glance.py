@@ -8,6 +8,7 @@ Time grows with the characters.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -24,28 +25,33 @@ class PhraseGlance:
     """Looks for the beginnings of some phrases, none of them empty."""
 
     def __init__(self, phrases: Iterable[str]) -> None:
-        self._begins = np.full(_CODES, _NONE, dtype=np.uint8)
-        self._pairs = np.zeros(_PAIRS, dtype=np.bool_)
-        for phrase in phrases:
+        self._phrases = tuple(phrases)
+
+    @functools.cached_property
+    def _tables(self) -> tuple[np.ndarray, np.ndarray]:
+        """By code point what it may begin, and by hash the pairs; made when they are first needed, not on import."""
+        begins, pairs = np.full(_CODES, _NONE, dtype=np.uint8), np.zeros(_PAIRS, dtype=np.bool_)
+        for phrase in self._phrases:
             first, following = ord(phrase[0]), phrase[1:2]
             if not following:
-                self._begins[first] = _ALONE
-            elif self._begins[first] != _ALONE:
-                self._begins[first] = _WITH_NEXT
-                self._pairs[_pair(first, ord(following))] = True
+                begins[first] = _ALONE
+            elif begins[first] != _ALONE:
+                begins[first] = _WITH_NEXT
+                pairs[_pair(first, ord(following))] = True
+        return begins, pairs
 
     def may_hold(self, texts: Sequence[str]) -> np.ndarray:
         """bool (T,): False where a text holds none of the phrases."""
         points, ends = code_points(texts)
         found = np.zeros(len(texts), dtype=np.bool_)
-        _glance(points, ends, self._begins, self._pairs, found)
+        _glance(points, ends, *self._tables, found)
         return found
 
     def places(self, text: str) -> list[int]:
         """Where in a text a phrase may begin; nowhere else does one."""
         points = points_of(text)
         places = np.empty(len(points), dtype=np.int64)
-        found: list[int] = places[: _find(points, self._begins, self._pairs, places)].tolist()
+        found: list[int] = places[: _find(points, *self._tables, places)].tolist()
         return found
 
 

@@ -44,10 +44,9 @@ def problems_of(texts: Sequence[str], raws: Sequence[str], rules: Sequence[Clean
     lengths = np.array([len(text) for text in texts], dtype=np.int64)
     plain = _are_plainly_chinese(counts, lengths, rules)
     varied = _are_varied(texts, lengths, np.array([rule.max_repeated_phrase for rule in rules]))
-    whole = (lengths > 0) & (lengths >= np.array([rule.min_characters for rule in rules]))
-    if any("\ufffd" in raw for raw in raws):
-        whole &= np.array(["\ufffd" not in raw for raw in raws], dtype=bool)
-    fine = whole & plain & (lengths < MIN_FOR_REPETITION)
+    long_enough = lengths >= np.array([rule.min_characters for rule in rules])  # of which at least 1 is asked
+    decoded = np.array(["\ufffd" not in raw for raw in raws], dtype=bool)
+    fine = long_enough & decoded & plain & (lengths < MIN_FOR_REPETITION)
     return [
         None
         if is_fine

@@ -4,7 +4,7 @@ Jieba finds all dictionary words in a run of Chinese characters, letters and dig
 through them, from the run's end to its beginning; of equally likely words the longest. The same sums are made here in
 the same order, so that rounding decides alike, over a trie of the dictionary in one hash table.
 
-Time grows with the characters times the words that begin with each. Memory: 12 bytes a character of the batch, and 40
+Time grows with the characters times the words that begin with each. Memory: 24 bytes a character of the batch, and 40
 MB for the dictionary.
 """
 
