@@ -43,18 +43,18 @@ def problems_of(texts: Sequence[str], raws: Sequence[str], rules: Sequence[Clean
     counts = all_counts(texts)
     lengths = np.array([len(text) for text in texts], dtype=np.int64)
     plain = _are_plainly_chinese(counts, lengths, rules)
-    varied = _are_varied(texts, lengths, np.array([rule.max_repeated_phrase for rule in rules]))
+    varied, unrepeated = _are_varied(texts, lengths, np.array([rule.max_repeated_phrase for rule in rules]))
     long_enough = lengths >= np.array([rule.min_characters for rule in rules])  # of which at least 1 is asked
     decoded = np.array(["\ufffd" not in raw for raw in raws], dtype=bool)
-    fine = long_enough & decoded & plain & (lengths < MIN_FOR_REPETITION)
+    fine = long_enough & decoded & plain & ((lengths < MIN_FOR_REPETITION) | (varied & unrepeated))
     return [
         None
         if is_fine
         else _problem_of_size(text, raw, rule)
         or (None if is_plain else _problem_of_characters(text, rule, counts[number].tolist()))
-        or _problem_of_repetition(text, rule, is_varied)
-        for number, (text, raw, rule, is_fine, is_plain, is_varied) in enumerate(
-            zip(texts, raws, rules, fine.tolist(), plain.tolist(), varied.tolist(), strict=True)
+        or _problem_of_repetition(text, rule, varied[number], unrepeated[number])
+        for number, (text, raw, rule, is_fine, is_plain) in enumerate(
+            zip(texts, raws, rules, fine.tolist(), plain.tolist(), strict=True)
         )
     ]
 
@@ -89,22 +89,26 @@ def _are_plainly_chinese(
 _BUCKETS = 256
 _SCATTER = np.uint64(0x9E3779B97F4A7C15)
 _TO_BUCKET = np.uint64(64 - 8)
+_LINE_END = ord("\n")
 
 
 def _are_varied(
     texts: Sequence[str], lengths: npt.NDArray[np.int64], bounds: npt.NDArray[np.float64]
-) -> npt.NDArray[np.bool_]:
-    """Texts in which no phrase makes up more than the bound, at a glance: no bucket of phrases is full enough.
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Texts in which no phrase makes up more than the bound, at a glance: no bucket of phrases is full enough; and
+    texts in which no line is there twice.
 
-    Long texts, with many phrases to a bucket, are left to `repeated_phrase`.
+    Long texts, with many phrases to a bucket, are left to `repeated_phrase` and `repeated_lines`.
     """
     looked_at = np.flatnonzero((lengths >= MIN_FOR_REPETITION) & (lengths <= LONG_FOR_A_GLANCE))
     points, ends = code_points([texts[number] for number in looked_at.tolist()])
-    fullest = np.zeros(len(looked_at), dtype=np.int64)
+    fullest, repeats = np.zeros(len(looked_at), dtype=np.int64), np.zeros(len(looked_at), dtype=np.bool_)
     _fullest_buckets(points, ends, fullest)
-    varied = np.zeros(len(texts), dtype=bool)
+    _find_repeats(points, ends, repeats)
+    varied, unrepeated = np.zeros(len(texts), dtype=bool), np.zeros(len(texts), dtype=bool)
     varied[looked_at] = fullest * PHRASE <= bounds[looked_at] * lengths[looked_at]
-    return varied
+    unrepeated[looked_at] = ~repeats
+    return varied, unrepeated
 
 
 @compiled
@@ -119,6 +123,31 @@ def _fullest_buckets(points: np.ndarray, ends: np.ndarray, fullest: np.ndarray) 
                 value = (value ^ np.uint64(points[place + offset])) * _SCATTER
             buckets[value >> _TO_BUCKET] += 1
         fullest[text] = buckets.max()
+
+
+_LINES = 1 << 11
+"""Places for the lines of one text: more than twice what a text short enough for a glance has."""
+
+
+@compiled
+def _find_repeats(points: np.ndarray, ends: np.ndarray, repeats: np.ndarray) -> None:
+    """Note the texts that hold a line twice, or two lines with one hash."""
+    seen, owner = np.zeros(_LINES, dtype=np.uint64), np.full(_LINES, -1, dtype=np.int64)
+    for text in range(len(repeats)):
+        value, length = np.uint64(0), 0
+        for place in range(ends[text], ends[text + 1] + 1):
+            if place < ends[text + 1] and points[place] != _LINE_END:
+                value = (value ^ np.uint64(points[place])) * _SCATTER
+                value ^= value >> np.uint64(32)
+                length += 1
+                continue
+            if length >= MIN_LINE:
+                slot = value & np.uint64(_LINES - 1)
+                while owner[slot] == text and seen[slot] != value:
+                    slot = (slot + np.uint64(1)) & np.uint64(_LINES - 1)
+                repeats[text] |= owner[slot] == text
+                seen[slot], owner[slot] = value, text
+            value, length = np.uint64(0), 0
 
 
 def repeated_lines(text: str) -> float:
@@ -163,10 +192,14 @@ def _problem_of_characters(text: str, rules: CleanProfile, counts: Sequence[int]
     return None
 
 
-def _problem_of_repetition(text: str, rules: CleanProfile, is_varied: bool) -> Problem | None:
+def _problem_of_repetition(text: str, rules: CleanProfile, is_varied: bool, is_unrepeated: bool) -> Problem | None:
     if len(text) < MIN_FOR_REPETITION:
         return None
-    if rules.max_repeated_lines < 1 and (share := repeated_lines(text)) > rules.max_repeated_lines:
+    if (
+        rules.max_repeated_lines < 1
+        and not is_unrepeated
+        and (share := repeated_lines(text)) > rules.max_repeated_lines
+    ):
         return "repeated_lines", f"{share:.0%} stood there before, at most {rules.max_repeated_lines:.0%} are allowed"
     if rules.max_repeated_phrase < 1 and not is_varied:
         share, phrase = repeated_phrase(text, rules.max_repeated_phrase)

@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from tasks.boilerplate import hints, without_boilerplate
 from tasks.characters import BLANK, INVISIBLE, LINE_END, NO_TEXT, Need, all_needs, needs_of, radicals
@@ -39,6 +40,8 @@ _TAG = re.compile(
     r"footer|main|o:p)" + _ATTRIBUTES + r"|<!--[^<>]{0,500}-->",
     re.IGNORECASE,
 )
+_TAG_BEGINS = re.compile("<[/!a-z]", re.IGNORECASE)
+"""What each tag begins with: books write <目录>, and formulas a<5."""
 _SCRIPT_BORDER = re.compile(r"<(/?)(script|style)" + _ATTRIBUTES, re.IGNORECASE)
 _AMPERSANDS = re.compile(r"&(?:(?:amp|#38|#x26);)+", re.IGNORECASE)
 # Without a semicolon only what pages leave unfinished often: "a=1&para=2" is no paragraph sign.
@@ -65,16 +68,31 @@ def clean_text(text: str, profile: str | CleanProfile = "ehealth") -> str:
 
 def clean_all(texts: Sequence[str], rules: Sequence[CleanProfile]) -> list[tuple[str, Counter[str]]]:
     """Each text after the rules of its profile, and what they took away; a text without needs is not looked into."""
-    cleaned = []
+    cleaned: list[tuple[str, Counter[str]]] = []
+    nothing: Counter[str] = Counter()
     hinted = hints.may_hold(texts).tolist()
     minded = {number: _minded(own) for number, own in {id(own): own for own in rules}.items()}
     for text, own, needs, has_hint in zip(texts, rules, all_needs(texts), hinted, strict=True):
-        removed: Counter[str] = Counter()
         has_phrase = own.drop_boilerplate and (has_hint or own.boilerplate)
         if needs & minded[id(own)] or own.simplify or has_phrase:
-            text = clean_counted(text, own, removed, needs)
-        cleaned.append((text, removed))
+            removed: Counter[str] = Counter()
+            cleaned.append((clean_counted(text, own, removed, Glance(needs, has_hint)), removed))
+        else:
+            cleaned.append((text, nothing))
     return cleaned
+
+
+_JOINING = Need.INVISIBLE | Need.COMPOSITION | Need.RADICALS | Need.NO_TEXT
+"""Repairs after which characters stand side by side, or are there, that did not before."""
+
+
+class Glance(NamedTuple):
+    """What is known of a text before any rule has changed it."""
+
+    needs: int
+    """Bits of `Need`."""
+    has_hint: bool
+    """It may hold a phrase of a portal."""
 
 
 def _minded(rules: CleanProfile) -> int:
@@ -85,16 +103,18 @@ def _minded(rules: CleanProfile) -> int:
     return minded | (Need.LINES if rules.join_lines or rules.collapse_repeats else 0)
 
 
-def clean_counted(text: str, rules: CleanProfile, removed: Counter[str], needs: int | None = None) -> str:
-    """`clean_text`, which adds to `removed` what each rule took away; `needs` are those of the text, if known.
+def clean_counted(text: str, rules: CleanProfile, removed: Counter[str], known: Glance | None = None) -> str:
+    """`clean_text`, which adds to `removed` what each rule took away; `known` is what a glance told of the text.
 
     Taking something away may uncover more ("&amp;lt;b>", "<<b>b>"): the rules run until none finds anything.
     """
     tidy = None  # the text after the rules for lines, which have nothing more to do in it
+    searched = None  # the text of which a glance told that it holds no phrase of a portal
     for _ in range(2):
         for _ in range(MAX_PASSES):
-            text = _tidy_characters(text, rules, removed, needs_of(text) if needs is None else needs)
-            needs = None
+            text = _tidy_characters(text, rules, removed, needs_of(text) if known is None else known.needs)
+            searched = text if known is not None and not known.has_hint and not known.needs & _JOINING else None
+            known = None
             bare = _strip(text, rules, removed)
             if bare != text:
                 text = bare
@@ -102,7 +122,7 @@ def clean_counted(text: str, rules: CleanProfile, removed: Counter[str], needs: 
             text = simplify(text) if rules.simplify else text
             if text == tidy:
                 return text
-            tidy = _tidy_lines(text, rules, removed)
+            tidy = _tidy_lines(text, rules, removed, text is searched)
             if tidy == text:
                 return text
             text = tidy
@@ -137,7 +157,7 @@ def _tidy_characters(text: str, rules: CleanProfile, removed: Counter[str], need
 def _strip(text: str, rules: CleanProfile, removed: Counter[str]) -> str:
     if rules.strip_markup:
         before = text
-        if "<" in text:
+        if "<" in text and _TAG_BEGINS.search(text):
             text = _TAG.sub("", _BLOCK.sub("\n", _without_scripts(text)))
         if "&" in text:
             text = _ENTITY.sub(lambda entity: html.unescape(entity[0]), _AMPERSANDS.sub("&", text))
@@ -160,8 +180,8 @@ def _without_scripts(text: str) -> str:
     return "\n".join([*kept, text[start:]])
 
 
-def _tidy_lines(text: str, rules: CleanProfile, removed: Counter[str]) -> str:
-    filtered = _filter_lines(text, rules, removed)
+def _tidy_lines(text: str, rules: CleanProfile, removed: Counter[str], without_hint: bool) -> str:
+    filtered = _filter_lines(text, rules, removed, without_hint)
     if not rules.join_lines:
         return filtered
     text = filtered
@@ -174,8 +194,8 @@ def _tidy_lines(text: str, rules: CleanProfile, removed: Counter[str]) -> str:
     return filtered
 
 
-def _filter_lines(text: str, rules: CleanProfile, removed: Counter[str]) -> str:
-    if rules.drop_boilerplate:
+def _filter_lines(text: str, rules: CleanProfile, removed: Counter[str], without_hint: bool = False) -> str:
+    if rules.drop_boilerplate and (rules.boilerplate or not without_hint):
         text = _counted("boilerplate", text, without_boilerplate(text, rules.boilerplate), removed, lines=True)
     if rules.collapse_repeats:
         lines = text.split("\n")

@@ -22,8 +22,9 @@ from tasks.characters import (
     needs_of,
     radicals,
 )
+from tasks.clean_profile import PROFILES
 from tasks.language import tell_language
-from tasks.text_filters import PHRASE, repeated_lines, repeated_phrase
+from tasks.text_filters import PHRASE, problems_of, repeated_lines, repeated_phrase
 
 
 @pytest.mark.parametrize(
@@ -119,6 +120,17 @@ def test_lines_that_stood_there_before_are_weighed_by_their_characters() -> None
     line = "血压稳定，继续用药"
     assert repeated_lines(f"{line}\n好的\n好的\n{line}") == pytest.approx(len(line) / (2 * len(line) + 7))
     assert repeated_lines("好的\n" * 50) == 0
+
+
+@settings(max_examples=100, deadline=None)
+@given(texts=st.lists(st.lists(st.integers(0, 60), min_size=20, max_size=60), max_size=4), bound=st.floats(0, 0.9))
+def test_documents_with_repeated_lines_are_dropped_as_their_share_says(texts: list[list[int]], bound: float) -> None:
+    # No two lines share a phrase, so that only whole lines are repeated.
+    lines = ["".join(chr(0x4E00 + 20 * line + place) for place in range(12)) for line in range(61)]
+    documents = ["\n".join(lines[line] for line in text) for text in texts]
+    rules = PROFILES["ehealth"].model_copy(update={"max_repeated_lines": bound, "max_repeated_phrase": 1.0})
+    for document, problem in zip(documents, problems_of(documents, documents, [rules] * len(documents)), strict=True):
+        assert (problem is not None and problem[0] == "repeated_lines") == (repeated_lines(document) > bound)
 
 
 @settings(max_examples=100, deadline=None)
