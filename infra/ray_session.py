@@ -25,6 +25,10 @@ UNITS_IN_FLIGHT = 2
 """Units submitted a worker: enough to keep it busy, few enough that a million parts do not flood Ray."""
 
 
+ONE_THREAD = {"POLARS_MAX_THREADS": "1"}
+"""A task has one CPU: with a thread for each of the machine's, workers would wait for one another. Ray itself tells
+OpenMP, which Arrow and numpy mind too."""
+
 JOB_VARIABLE = "RAY_JOB_CONFIG_JSON_ENV_VAR"
 """Ray sets it for the entry point of a job."""
 
@@ -82,7 +86,11 @@ def start_ray(workers: int, address: str | None) -> None:
         return
     if address is not None and not is_job_endpoint(address):
         # The cluster's nodes get the code; they have the packages and see the store.
-        code = {"working_dir": str(REPOSITORY), "excludes": [".venv", ".git", "artifacts"]}
+        code = {
+            "working_dir": str(REPOSITORY),
+            "excludes": [".venv", ".git", "artifacts"],
+            "env_vars": ONE_THREAD,
+        }
         ray.init(address=address, logging_level=logging.WARNING, runtime_env=code)
         return
     ray.init(
@@ -91,7 +99,7 @@ def start_ray(workers: int, address: str | None) -> None:
         include_dashboard=False,
         object_store_memory=OBJECT_STORE_BYTES,
         logging_level=logging.WARNING,
-        runtime_env={"env_vars": {"PYTHONPATH": str(REPOSITORY)}},
+        runtime_env={"env_vars": {"PYTHONPATH": str(REPOSITORY), **ONE_THREAD}},
     )
 
 

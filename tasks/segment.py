@@ -207,7 +207,7 @@ class _TokenCost:
     def __call__(self, start: int, end: int) -> int:
         return int(self._before[end] - self._before[start])
 
-    def up_to(self, places: Sequence[int]) -> Sequence[int]:
+    def up_to(self, places: np.ndarray) -> list[int]:
         sums: list[int] = self._before[places].tolist()
         return sums
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
@@ -28,7 +27,7 @@ class Cost(Protocol):
     def __call__(self, start: int, end: int) -> int:
         """Length of text[start:end]."""
 
-    def up_to(self, places: Sequence[int]) -> Sequence[int]:
+    def up_to(self, places: np.ndarray) -> list[int]:
         """Length of the text up to each of some ascending places that lie in no word."""
 
 
@@ -41,8 +40,9 @@ class CountedCost:
     def __call__(self, start: int, end: int) -> int:
         return self._count(self._text[start:end])
 
-    def up_to(self, places: Sequence[int]) -> Sequence[int]:
-        return list(itertools.accumulate(map(self, [0, *places], places)))
+    def up_to(self, places: np.ndarray) -> list[int]:
+        borders = [0, *places.tolist()]
+        return list(itertools.accumulate(map(self, borders, borders[1:])))
 
 
 MAX_BRACKET = 200
@@ -79,8 +79,7 @@ _ATOM = regex.compile(
 )
 """What is cut only where nothing else helps: a number with its unit, a word, a single character."""
 
-_BRACKETS = re.compile(r"[（(【\[「『《“〈{）)】\]」』》”〉}]")
-_CLOSING = dict(zip("）)】]」』》”〉}", "（(【[「『《“〈{", strict=True))
+_OPENING, _CLOSING = "（(【[「『《“〈{", "）)】]」』》”〉}"
 
 
 def cut(text: str, cost: Cost, max_tokens: int, min_tokens: int, keep_lines: bool = False) -> list[Span]:
@@ -106,8 +105,8 @@ def cut(text: str, cost: Cost, max_tokens: int, min_tokens: int, keep_lines: boo
 
 def _packed(seams: _Seams, cost: Cost, max_tokens: int, best: int) -> list[int]:
     """Where pieces begin, and the last ends: whole units of the best level, as many as fit into each piece."""
-    places = seams.all(best)
-    sums = cost.up_to(places)
+    found = seams.all(best)
+    sums, places = cost.up_to(found), found.tolist()
     borders = [0]
     done, spent = 0, 0  # the text up to here is in pieces, the last one still open: so many tokens are before it
     index = 0  # the first place after `done`
@@ -139,10 +138,13 @@ _PATTERNS = (LINE, SENTENCE, _CLAUSE, _ATOM, _ATOM)
 
 def ends_in(text: str, only_lines: bool = False) -> list[int]:
     """The places where the matches of `SENTENCE`, or of `LINE`, end in a text: a quarter of the time."""
-    points = points_of(text)
-    places = np.empty(len(points), dtype=np.int64)
-    found: list[int] = places[: _find_ends(points, _marks(), only_lines, places)].tolist()
+    found: list[int] = _ends(points_of(text), only_lines).tolist()
     return found
+
+
+def _ends(points: np.ndarray, only_lines: bool) -> np.ndarray:
+    places = np.empty(len(points), dtype=np.int64)
+    return places[: _find_ends(points, _marks(), only_lines, places)]
 
 
 _END, _CLOSES, _BLANK, _POINT, _LOWER, _LINE_END = 1, 2, 4, 8, 16, 32
@@ -204,17 +206,17 @@ class _Seams:
     """Where a text may be cut, from the best places to the worst."""
 
     def __init__(self, text: str) -> None:
-        self._text = text
-        self._lines = [match.end() for match in re.finditer("\n", text)]  # where lines begin, but the first
-        self._pairs: dict[int, tuple[list[int], list[int]]] = {}  # of the lines that were asked for
+        self._text, self._points = text, points_of(text)
+        enclosed = np.zeros(len(text) + 1, dtype=np.bool_)
+        _find_enclosed(self._points, _brackets(), enclosed)
+        self._enclosed = enclosed.tobytes()  # of which single places are read faster
 
-    def all(self, level: int) -> list[int]:
-        """The places of a level, that of lines or of sentences, in order, those in brackets included, and the end of
-        the text."""
-        found = ends_in(self._text, only_lines=level == _LINES)
-        if not found or found[-1] < len(self._text):
-            found.append(len(self._text))
-        return found
+    def all(self, level: int) -> np.ndarray:
+        """int64: the places of a level, that of lines or of sentences, in order, those in brackets included, and the
+        end of the text."""
+        found = _ends(self._points, only_lines=level == _LINES)
+        size = len(self._points)
+        return found if len(found) and found[-1] == size else np.append(found, size)
 
     def between(self, start: int, end: int, level: int) -> Iterator[int]:
         """Places of a level in (start, end), in order: line ends, sentence ends, clause ends, ends of words and
@@ -224,48 +226,48 @@ class _Seams:
             return
         for match in _PATTERNS[level].finditer(self._text, start, end):
             place = match.end()
-            if start < place < end and (level == _IN_BRACKETS or not self._inside_brackets(place)):
+            if start < place < end and (level == _IN_BRACKETS or not self._enclosed[place]):
                 yield place
 
     def last_outside_brackets(self, places: Sequence[int], first: int, last: int) -> int:
         """Index of the last of `places[first : last + 1]` that no brackets enclose; first - 1 if there is none."""
-        return next(
-            (index for index in range(last, first - 1, -1) if not self._inside_brackets(places[index])), first - 1
-        )
+        return next((index for index in range(last, first - 1, -1) if not self._enclosed[places[index]]), first - 1)
 
     def first_outside_brackets(self, places: Sequence[int], first: int) -> int:
         """Index of the first place from `first` on that no brackets enclose; the end of the text is one."""
-        return next(index for index in range(first, len(places)) if not self._inside_brackets(places[index]))
-
-    def _inside_brackets(self, place: int) -> bool:
-        line = bisect_right(self._lines, place)
-        if line not in self._pairs:
-            start = self._lines[line - 1] if line else 0
-            end = self._lines[line] - 1 if line < len(self._lines) else len(self._text)
-            self._pairs[line] = _bracket_pairs(self._text, start, end)
-        opened, closed = self._pairs[line]
-        index = bisect_left(opened, place) - 1
-        return index >= 0 and place <= closed[index]
+        return next(index for index in range(first, len(places)) if not self._enclosed[places[index]])
 
 
-def _bracket_pairs(text: str, start: int, end: int) -> tuple[list[int], list[int]]:
-    """Places of a line's outermost brackets that close within `MAX_BRACKET` characters."""
-    opened: list[int] = []
-    closed: list[int] = []
-    waiting: list[tuple[str, int]] = []
-    for match in _BRACKETS.finditer(text, start, end):
-        mark, place = match[0], match.start()
-        if mark not in _CLOSING:
-            waiting.append((mark, place))
-        elif waiting and waiting[-1][0] == _CLOSING[mark]:
-            start = waiting.pop()[1]
-            if place - start <= MAX_BRACKET:
-                while opened and opened[-1] > start:  # those inside
-                    opened.pop()
-                    closed.pop()
-                opened.append(start)
-                closed.append(place)
-    return opened, closed
+@compiled
+def _find_enclosed(points: np.ndarray, brackets: np.ndarray, enclosed: np.ndarray) -> None:
+    """Note the places behind the characters, from an opening bracket on, that a pair of brackets in one line encloses,
+    if it closes within `MAX_BRACKET` characters."""
+    waiting, depth = np.empty(len(points), dtype=np.int64), 0
+    for place in range(len(points)):
+        bracket = brackets[min(points[place], _BRACKETS_END)]
+        if bracket == 0:
+            if points[place] == _LINE_FEED:
+                depth = 0
+        elif bracket > 0:
+            waiting[depth] = place
+            depth += 1
+        elif depth and brackets[points[waiting[depth - 1]]] == -bracket:
+            depth -= 1
+            if place - waiting[depth] <= MAX_BRACKET:
+                enclosed[waiting[depth] + 1 : place + 1] = True
+
+
+_LINE_FEED = ord("\n")
+_BRACKETS_END = 0xFFFF
+
+
+@functools.cache
+def _brackets() -> np.ndarray:
+    """int8 (_BRACKETS_END + 1,) by code point: the kind of an opening bracket, minus that of a closing one, or 0."""
+    brackets = np.zeros(_BRACKETS_END + 1, dtype=np.int8)
+    for kind, (opening, closing) in enumerate(zip(_OPENING, _CLOSING, strict=True), 1):
+        brackets[ord(opening)], brackets[ord(closing)] = kind, -kind
+    return brackets
 
 
 def _units(seams: _Seams, cost: Cost, start: int, end: int, max_tokens: int, level: int) -> Iterator[Span]:

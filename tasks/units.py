@@ -72,7 +72,7 @@ class UnitCost:
             return count_units(self._text[start:end])
         return int(self._before[end] - self._before[start])
 
-    def up_to(self, places: Sequence[int]) -> Sequence[int]:
+    def up_to(self, places: np.ndarray) -> list[int]:
         sums: list[int] = (self._before[places] - self._before[0]).tolist()
         return sums
 

@@ -105,6 +105,35 @@ def test_brackets_stay_whole_where_they_fit() -> None:
     assert split_document("（" + "甲，" * 300 + "）", 50, 1)[0].startswith("（甲，")
 
 
+def enclosed_places(text: str) -> set[int]:
+    """By hand: the places behind a bracket's opening up to its closing, in one line, at most 200 characters on."""
+    found: set[int] = set()
+    closing, start = dict(zip("）)】]」』》”〉}", "（(【[「『《“〈{", strict=True)), 0
+    for line in text.split("\n"):
+        waiting: list[int] = []
+        for place, character in enumerate(line, start):
+            if character in closing.values():
+                waiting.append(place)
+            elif waiting and closing.get(character) == text[waiting[-1]]:
+                opened = waiting.pop()
+                found |= set(range(opened + 1, place + 1)) if place - opened <= 200 else set()
+        start += len(line) + 1
+    return found
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.sampled_from(["甲", "。", "（", "）", "[", "]", "“", "”", "\n", "甲" * 199]), max_size=60).map("".join)
+)
+@example("（甲。[" + "甲" * 198 + "。）甲。]")
+def test_no_cut_falls_into_brackets_where_whole_sentences_fit(text: str) -> None:
+    inside = enclosed_places(text)
+    ends = [place for place in ends_in(text) if place not in inside]
+    longest = max(np.diff([0, *ends, len(text)]).tolist()) if text else 1
+    for span in cut(text, CountedCost(text, len), longest, 0):
+        assert span.end in (*ends, len(text)) and span.tokens <= longest
+
+
 def test_impossible_lengths_are_refused() -> None:
     with pytest.raises(ValueError, match="max_tokens=5 must be"):
         split_document("甲", 5, 6)
