@@ -1,12 +1,17 @@
 """The whole path from raw text to segments: CPU seconds, memory and what it costs to add new files.
 
-    python benchmarks/corpus.py --data FOLDER [--megabytes 100 300] [--workers 1 2] [--output FILE.md]
+    python benchmarks/corpus.py --data FOLDER [--run 100:1 --run 100:2 …] [--refresh-up-to 300] [--output FILE.md]
 
-FOLDER holds Parquet files of real text. Every string of 40 characters and more is a document; to reach a size, more
-are drawn as in benchmarks/near_duplicates.py (clauses of the real ones, shuffled: synthetic). Documents are written as
-.jsonl files of 10 MB, half of them under dialogue/, which is de-identified. Each run is a process of its own, in a
-fresh store; then one more file is added and the flow runs again. CPU seconds and memory are those of the manifests;
-MB are 10^6 bytes of UTF-8 text.
+A run is MEGABYTES:WORKERS. FOLDER holds Parquet files of real text. Every string of 40 characters and more is a
+document; to reach a size, more are drawn as in benchmarks/near_duplicates.py (clauses of the real ones, shuffled:
+synthetic). Documents are written as .jsonl files of 10 MB, half of them under dialogue/, which is de-identified. Each
+run is a process of its own, in a fresh store. Then, for the smaller sizes, a twentieth more text comes in as new files
+and the flow runs again, twice: first with text that resembles nothing that is there, then with text of which a tenth
+are near duplicates, planted, mostly of old documents that they drive out. CPU seconds and memory are those of the
+manifests; MB are 10^6 bytes of UTF-8 text.
+
+Two figures tell how fast the processor is that day: what rjieba, a library of others, cuts on the same text, and how
+much more two processes that share nothing get done than one.
 """
 
 from __future__ import annotations
@@ -14,12 +19,20 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
+import re
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from datetime import date
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from infra.artifacts import Artifact, Manifest
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY))
@@ -27,15 +40,15 @@ sys.path.insert(0, str(REPOSITORY))
 FILE_BYTES = 10_000_000
 
 
-def write_corpus(folder: Path, texts: list[str]) -> None:
-    """Files of about `FILE_BYTES`, in turns under article/ and dialogue/."""
+def write_corpus(folder: Path, texts: list[str], prefix: str = "") -> None:
+    """Files of about `FILE_BYTES`, in turns under article/ and dialogue/; `prefix` begins their names."""
     number, size = 0, 0
     file = None
     for text in texts:
         if file is None or size > FILE_BYTES:
             if file is not None:
                 file.close()
-            place = folder / ("article", "dialogue")[number % 2] / f"{number:05d}.jsonl"
+            place = folder / ("article", "dialogue")[number % 2] / f"{prefix}{number:05d}.jsonl"
             place.parent.mkdir(parents=True, exist_ok=True)
             file, size, number = place.open("w", encoding="utf-8"), 0, number + 1
         line = json.dumps({"text": text}, ensure_ascii=False)
@@ -54,39 +67,116 @@ def run_flow(corpus: Path, home: Path, workers: int) -> float:
     return time.monotonic() - started
 
 
-def measure(texts: list[str], workers: int) -> tuple[list[list[str]], list[str]]:
-    """Rows of the stages' table, and the row of the run."""
+class Measured(NamedTuple):
+    """A run: rows of the page's tables."""
+
+    stages: list[list[str]]
+    whole: list[str]
+    refresh: list[list[str]]
+
+
+def measure(texts: list[str], workers: int, new_texts: list[str] | None) -> Measured:
+    """The flow on all texts but the last twentieth; then, with `new_texts`, on those too, and on that twentieth."""
     from infra.artifacts import ArtifactStore
 
     with tempfile.TemporaryDirectory(prefix="yiwen-corpus-") as folder:
         corpus, home = Path(folder, "corpus"), Path(folder, "store")
         cut = len(texts) - max(1, len(texts) // 20)
         write_corpus(corpus, texts[:cut])
-        size = sum(len(text.encode()) for text in texts[:cut]) / 1e6
+        size = megabytes_of(texts[:cut])
         wall = run_flow(corpus, home, workers)
         first = ArtifactStore(home).list()
-        rows, cpu, peak = [], 0.0, 0.0
-        for artifact in sorted(first, key=lambda one: one.manifest.created_at):
-            manifest = artifact.manifest
-            cpu += manifest.cpu_seconds
-            peak = max(peak, manifest.peak_memory_bytes / 2**20)
-            rows.append(
+        stages = [stage_row(artifact.manifest, size, workers) for artifact in by_time(first)]
+        cpu = sum(artifact.manifest.cpu_seconds for artifact in first)
+        peak = max(artifact.manifest.peak_memory_bytes for artifact in first) / 2**20
+        whole = [f"{size:,.0f}", str(workers), f"{wall:.0f}", f"{cpu:.0f}", f"{size / cpu:.1f}", f"{peak:,.0f}"]
+        refresh = []
+        for kind, more in (("nothing known", new_texts), ("a tenth known", texts[cut:])) if new_texts else ():
+            known = {artifact.fingerprint for artifact in ArtifactStore(home).list()}
+            write_corpus(corpus, more or [], f"{kind} ")
+            again = run_flow(corpus, home, workers)
+            made = [one for one in ArtifactStore(home).list() if one.fingerprint not in known]
+            added = sum(artifact.manifest.cpu_seconds for artifact in made)
+            in_segment = sum(artifact.manifest.cpu_seconds for artifact in made if artifact.manifest.stage == "segment")
+            share = f"{megabytes_of(more or []) / size:.0%}"
+            refresh.append(
                 [
                     f"{size:,.0f}",
                     str(workers),
-                    manifest.stage,
-                    f"{manifest.wall_seconds:.1f}",
-                    f"{manifest.cpu_seconds:.1f}",
-                    f"{size / max(manifest.cpu_seconds, 0.001):,.0f}",
-                    f"{manifest.peak_memory_bytes / 2**20:,.0f}",
+                    kind,
+                    share,
+                    f"{again:.0f}",
+                    f"{added:.0f}",
+                    f"{added / cpu:.0%}",
+                    f"{in_segment:.0f}",
                 ]
             )
-        write_corpus(corpus / "new", texts[cut:])
-        again = run_flow(corpus, home, workers)
-        known = {artifact.fingerprint for artifact in first}
-        added = sum(one.manifest.cpu_seconds for one in ArtifactStore(home).list() if one.fingerprint not in known)
-    run = [f"{size:,.0f}", str(workers), f"{wall:.0f}", f"{cpu:.0f}", f"{size / cpu:.1f}", f"{peak:,.0f}"]
-    return rows, [*run, f"{again:.0f}", f"{added:.0f}"]
+    return Measured(stages, whole, refresh)
+
+
+def by_time(artifacts: Sequence[Artifact]) -> list[Artifact]:
+    """Artifacts in the order in which they were made."""
+    return sorted(artifacts, key=lambda one: one.manifest.created_at)
+
+
+def stage_row(manifest: Manifest, size: float, workers: int) -> list[str]:
+    """What a stage cost."""
+    return [
+        f"{size:,.0f}",
+        str(workers),
+        manifest.stage,
+        f"{manifest.wall_seconds:.1f}",
+        f"{manifest.cpu_seconds:.1f}",
+        f"{size / max(manifest.cpu_seconds, 0.001):,.0f}",
+        f"{manifest.peak_memory_bytes / 2**20:,.0f}",
+    ]
+
+
+def megabytes_of(texts: Sequence[str]) -> float:
+    """10^6 bytes of UTF-8."""
+    return sum(len(text.encode()) for text in texts) / 1e6
+
+
+def drawn_texts(texts: Sequence[str], megabytes: float) -> list[str]:
+    """New texts of shuffled clauses of some texts, none like another."""
+    drawn = random.Random(2)
+    clauses = [clause for text in texts[:50_000] for clause in re.split(r"(?<=[，。；！？\n])", text) if clause]
+    found: list[str] = []
+    size = 0
+    while size < megabytes * 1e6:
+        found.append("".join(drawn.choices(clauses, k=20)))
+        size += len(found[-1].encode())
+    return found
+
+
+def cut_words(texts: Sequence[str]) -> float:
+    """CPU seconds that rjieba takes for some texts."""
+    import rjieba
+
+    started = time.process_time()
+    for text in texts:
+        rjieba.cut(text, False)
+    return time.process_time() - started
+
+
+def yardstick(texts: Sequence[str]) -> tuple[float, float]:
+    """MB a CPU second of rjieba; and how many times the work of one process two get done in the same time."""
+    some = list(texts[:8_000])
+    with ProcessPoolExecutor(2) as pool:
+        list(pool.map(cut_words, [some[:100]] * 2))  # both are there, with their dictionaries
+        started = time.monotonic()
+        seconds = pool.submit(cut_words, some).result()
+        alone = time.monotonic() - started
+        started = time.monotonic()
+        list(pool.map(cut_words, [some, some]))
+        together = time.monotonic() - started
+    return megabytes_of(some) / seconds, 2 * alone / together
+
+
+def run_of(text: str) -> tuple[float, int]:
+    """MEGABYTES:WORKERS of the command line."""
+    megabytes, workers = text.split(":")
+    return float(megabytes), int(workers)
 
 
 def main() -> None:
@@ -96,32 +186,39 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder with Parquet files of real text")
-    parser.add_argument("--megabytes", type=float, nargs="+", default=[100])
-    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--run", type=run_of, action="append", help="MEGABYTES:WORKERS; several times")
+    parser.add_argument("--refresh-up-to", type=float, default=300, help="MB; larger runs are not refreshed")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
-    stages: list[list[str]] = []
-    runs: list[list[str]] = []
-    for megabytes in options.megabytes:
+    runs: list[Measured] = []
+    speeds: list[list[str]] = []
+    for megabytes, workers in options.run or [(100.0, 1), (100.0, 2)]:
         texts, _ = draw(options.data, megabytes, seed=1)
-        for workers in options.workers:
-            rows, run = measure(texts, workers)
-            stages += rows
-            runs.append(run)
-            print(run, file=sys.stderr, flush=True)
+        speeds.append([f"{figure:.1f}" for figure in yardstick(texts)])
+        is_refreshed = megabytes <= options.refresh_up_to
+        runs.append(measure(texts, workers, drawn_texts(texts, megabytes / 20) if is_refreshed else None))
+        print(runs[-1].whole, speeds[-1], runs[-1].refresh, file=sys.stderr, flush=True)
     page = [
         f"# The corpus flow, {date.today()}",
         "",
         f"{cpu_name()}, {len(os.sched_getaffinity(0))} cores. One tenth of the texts has a planted near duplicate. "
-        "`again` is the run after a twentieth more text has come in as new files.",
+        "How fast the processor was before each run: what rjieba cut, and how many times the work of one process two "
+        "that share nothing got done.",
         "",
-        "| MB | workers | wall s | CPU s | MB / CPU s | peak MiB | again, wall s | again, CPU s |",
+        "| MB | workers | wall s | CPU s | MB / CPU s | peak MiB | rjieba, MB / CPU s | two processes |",
         "|---|---|---|---|---|---|---|---|",
-        *(f"| {' | '.join(row)} |" for row in runs),
+        *(f"| {' | '.join([*run.whole, *speed])} |" for run, speed in zip(runs, speeds, strict=True)),
+        "",
+        "Again, after new files have come in: text that resembles nothing that is there; then text a tenth of which "
+        "are near duplicates, mostly of old documents, which they drive out wherever those stand.",
+        "",
+        "| MB | workers | new text | share of it | wall s | CPU s | share of the first run | of it segment |",
+        "|---|---|---|---|---|---|---|---|",
+        *(f"| {' | '.join(row)} |" for run in runs for row in run.refresh),
         "",
         "| MB | workers | stage | wall s | CPU s | MB / CPU s | peak MiB |",
         "|---|---|---|---|---|---|---|",
-        *(f"| {' | '.join(row)} |" for row in stages),
+        *(f"| {' | '.join(row)} |" for run in runs for row in run.stages),
         "",
     ]
     publish(page, options.output)
