@@ -192,8 +192,11 @@ def main() -> None:
     options = parser.parse_args()
     runs: list[Measured] = []
     speeds: list[list[str]] = []
+    texts: list[str] = []
+    drawn = 0.0
     for megabytes, workers in options.run or [(100.0, 1), (100.0, 2)]:
-        texts, _ = draw(options.data, megabytes, seed=1)
+        if megabytes != drawn:
+            texts, drawn = draw(options.data, megabytes, seed=1)[0], megabytes
         speeds.append([f"{figure:.1f}" for figure in yardstick(texts)])
         is_refreshed = megabytes <= options.refresh_up_to
         runs.append(measure(texts, workers, drawn_texts(texts, megabytes / 20) if is_refreshed else None))
