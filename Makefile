@@ -21,9 +21,9 @@ $(VENV)/.installed: pyproject.toml constraints.txt infra/setup.sh
 demo: setup  ## Templated articles of a real knowledge graph in, a pre-trained eHealth model out
 	@$(BIN)/python -m flows run pretrain/ehealth-tiny
 
-test: setup  ## Run the tests: two processes at a time, then alone those that start Ray or a server
+test: setup  ## Run the tests, two files at a time: first the quick ones, then those that start Ray or a server
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not ray and not server"
-	@$(BIN)/python -m pytest -m "ray or server"
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "ray or server"
 
 lint: setup  ## ruff: rules and format
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
