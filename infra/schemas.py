@@ -343,6 +343,15 @@ TERMS = pa.schema(
     ]
 )
 
+TEXT_SYNONYMS = pa.schema(
+    [
+        _field("name", pa.string(), "what the text calls something, before the word that announces another name"),
+        _field("synonym", pa.string(), "the other name; neither is known to be a name of anything"),
+        _field("source", pa.string(), "sub-domain of the documents that say so"),
+        _field("documents", pa.int64(), "documents of the part that say so"),
+    ]
+)
+
 SCORES = pa.schema(
     [
         _field("task", pa.string(), "name of the task in tasks/downstream/catalogue.py"),
@@ -412,6 +421,7 @@ TABLES: Mapping[str, pa.Schema] = {
     "phrase_votes": PHRASE_VOTES,
     "phrase_segments": PHRASE_SEGMENTS,
     "terms": TERMS,
+    "text_synonyms": TEXT_SYNONYMS,
     "scores": SCORES,
     "predictions": PREDICTIONS,
 }
