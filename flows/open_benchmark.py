@@ -8,7 +8,6 @@ from flows.corpus import check_inputs, collect_documents, last
 from flows.graphs import fused, read_request
 from flows.preset import load_preset
 from kg.sources import cmekg, icd10
-from tasks.embedded_index import CandidateIndexParams, candidate_index
 from tasks.open_benchmark import GRAPH, BenchmarkParams, RecallParams, benchmark_mentions, candidate_recall
 from tasks.raw_input import RawInput
 from tasks.runner import stage_runner
@@ -48,6 +47,5 @@ def normalise(terms: str | None = None, graph: str | None = None, text: str | li
             documents = last(collect_documents(run, preset, text))
             named["synonyms"] = run(text_synonyms, TextSynonymsParams(), documents=documents)
         listed = run(terminology, params, list=given, **named)
-        index = run(candidate_index, CandidateIndexParams(), terminology=listed)
-        recall = run(candidate_recall, RecallParams(), mentions=mentions, index=index, terminology=listed)
+        recall = run(candidate_recall, RecallParams(), mentions=mentions, terminology=listed)
     return str(recall.path)

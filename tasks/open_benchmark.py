@@ -1,5 +1,5 @@
 """Stages `benchmark_mentions` and `candidate_recall`: the open benchmark of tasks/normalisation_benchmark.py, made of a
-user's term list and CMeKG, and how many of its queries an index of candidates answers.
+user's term list and CMeKG, and how many of its queries are answered by candidates.
 
 Between the two a terminology is made of the list and of the graph that the first leaves (`GRAPH`), which holds no query
 of dev and test as a name.
@@ -22,11 +22,12 @@ from infra.artifacts import Artifact
 from infra.errors import UserError
 from infra.stage import Output, StageParams, stage
 from kg.sources import cmekg
-from tasks.embedded_index import open_index
+from tasks.embedded_index import EmbeddedIndex
 from tasks.file_access import is_local
 from tasks.normalisation_benchmark import Mention, build_benchmark, without_queries
 from tasks.normaliser import Retrieval
 from tasks.retrieve import Candidate
+from tasks.search_fields import SearchFields
 from tasks.terminology import entries_of
 
 GRAPH = "cmekg.tsv"
@@ -73,18 +74,22 @@ def benchmark_mentions(inputs: Mapping[str, Any], params: BenchmarkParams, out: 
 
 
 class RecallParams(StageParams):
-    """How far down a list of candidates is looked."""
+    """What is searched, and how far down a list of candidates is looked."""
 
+    fields: SearchFields = SearchFields()
     at: tuple[int, ...] = Field(default=(1, 10, 50, 100), min_length=1, description="places that recall is told at")
 
 
 @stage(name="candidate_recall", version=1, params=RecallParams, tables=("candidate_recall",))
 def candidate_recall(inputs: Mapping[str, Artifact], params: RecallParams, out: Output) -> None:
-    """Look for the queries of `inputs["mentions"]` in `inputs["index"]`, made of `inputs["terminology"]`."""
+    """Look for the queries of `inputs["mentions"]` in `inputs["terminology"]`.
+
+    The index is not kept: it lacks the names that are queries, and nobody should normalise with it by mistake.
+    """
+    entries = entries_of(inputs["terminology"])
     rows = []
     with tempfile.TemporaryDirectory(prefix="yiwen-") as folder:
-        index = open_index(inputs["index"], Path(folder))
-        retrieval = Retrieval(index, entries_of(inputs["terminology"]), k=max(params.at))
+        retrieval = Retrieval(EmbeddedIndex.build(entries, folder, params.fields), entries, k=max(params.at))
         for split in JUDGED:
             queries = queries_of(inputs["mentions"], split)
             found = retrieval.candidates([query.text for query in queries])

@@ -5,7 +5,7 @@ labels of the training data that the list lacks are added without a code, since 
 gives further names (kg/code_names.py), and so does text that says what something is also called (tasks/text_names.py).
 Rows of one code with different names stay apart: each is a term.
 
-Time and memory grow with the list and with the entities of the graph.
+Time and memory grow with the list, with the entities of the graph and with the distinct pairs that text states.
 """
 
 from __future__ import annotations
