@@ -399,10 +399,11 @@ def of_text(data: Data, folder: Path, files: Sequence[Path]) -> list[str]:
     return [
         "## Names that text states",
         "",
-        f"Where text says that something is also called something else (X又称Y, 俗称, 学名 …), and one side is a name "
+        "Where text says that something is also called something else (X又称Y, 俗称, 学名 …), and one side is a name "
         "that an entry has, the other becomes one too (tasks/text_synonyms.py, tasks/text_names.py). The texts "
         "are named below; by what their sources say none is CMeKG, ICD-10 or made from them, so a query that such a "
-        f"name equals was learned from text and is no leak. {len(pairs):,} pairs are stated, and give {counts['text_names_added']:,} names.",
+        f"name equals was learned from text and is no leak. {len(pairs):,} pairs are stated, and give "
+        f"{counts['text_names_added']:,} names.",
         "",
         *table(["", *(f"@{at}" for at in AT)], rows),
         "",
