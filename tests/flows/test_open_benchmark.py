@@ -50,6 +50,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> ArtifactStore:
 @pytest.fixture
 def run(store: ArtifactStore, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("YIWEN_HOME", str(store.root))
+    monkeypatch.setenv("YIWEN_WORKERS", "1")  # no Ray for a handful of lines
     return normalise.fn
 
 

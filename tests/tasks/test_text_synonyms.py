@@ -194,6 +194,7 @@ def test_the_stage_takes_names_of_text(store: ArtifactStore, tmp_path: Path) -> 
 
 def test_the_flow_finds_a_diagnosis_by_a_name_of_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("YIWEN_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("YIWEN_WORKERS", "1")  # no Ray for a handful of lines
     monkeypatch.delenv("ELASTICSEARCH_URL", raising=False)
     (tmp_path / "list.csv").write_text("编码,名称\nB02.900,带状疱疹\nJ18.900,肺炎\n", encoding="utf-8")
     (tmp_path / "note.txt").write_text("带状疱疹中医称为“蛇串疮”，是病毒引起的皮肤病。", encoding="utf-8")
