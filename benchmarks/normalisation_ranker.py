@@ -1,20 +1,23 @@
 """What a ranker adds to retrieval on the open benchmark of normalisation, and what it costs.
 
-    python benchmarks/normalisation_ranker.py --model ENCODER [--epochs 4] [--output FILE.md]
+    python benchmarks/normalisation_ranker.py --model ENCODER [--epochs 4] [--diagnoses 10000] [--output FILE.md]
 
 The benchmark is that of benchmarks/normalisation.py: names of diseases in CMeKG against ICD-10 in Chinese, no code and
 no mention in two splits, no query of dev or test among the indexed names. The ranker learns from the queries of train,
 its decision from those of dev. An answer is right where its term is that of one of the query's codes. Seconds are CPU
-seconds of the process.
+seconds of the process. With --epochs 0 nothing is learned: only what diagnoses cost end to end is told, of a ranker
+with the encoder's weights and a head of random ones, which cost the same.
 """
 
 from __future__ import annotations
 
 import argparse
+import random
+import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from pathlib import Path
 
@@ -24,12 +27,15 @@ import torch
 
 from benchmarks.normalisation import Data, prepare
 from benchmarks.pages import cpu_name, publish, table
+from models import heads
+from models.pretrained import load_encoder
+from tasks.downstream.alignment import TOKENIZER_FILES
 from tasks.downstream.records import Record
 from tasks.downstream.task_data import TaskData
 from tasks.embedded_index import EmbeddedIndex
 from tasks.finetune_inputs import ModelFolder
 from tasks.metrics import normalisation_f1, recall_at_k
-from tasks.normaliser import Retrieval
+from tasks.normaliser import INDEX, MODEL, Normaliser, Retrieval, write_decision
 from tasks.retrieve import Candidate
 from tasks.term_decision import TermDecision, tune_decision
 from tasks.term_ranker import TermRanker
@@ -119,6 +125,50 @@ def page(options: argparse.Namespace) -> Iterator[str]:
     )
 
 
+def end_to_end(options: argparse.Namespace) -> Iterator[str]:
+    """What diagnoses cost from text to terms, by the steps of `Normaliser`."""
+    data = prepare()
+    mentions = [mention.text for mention in data.benchmark.mentions]
+    diagnoses = random.Random(1).choices(mentions, k=options.diagnoses)
+    params = NormaliserParams()
+    with tempfile.TemporaryDirectory() as folder:
+        EmbeddedIndex.build(data.full, Path(folder, INDEX))
+        alone = spent(lambda: Normaliser(folder).normalise(diagnoses))
+        model = heads.build("pair", load_encoder(options.model), num_labels=2, seed=params.seed)
+        model.save(Path(folder, MODEL))
+        for name in TOKENIZER_FILES:
+            if (file := Path(options.model, name)).is_file():
+                shutil.copyfile(file, Path(folder, MODEL, name))
+        write_decision(Path(folder), TermDecision(), params.k)
+        normaliser = Normaliser(folder, device="cpu")
+        pairs = sum(len(found) for found in normaliser.retrieval.candidates(diagnoses))
+        ranked = spent(lambda: normaliser.normalise(diagnoses))
+    number = len(diagnoses)
+    yield f"## {number:,} diagnoses end to end"
+    yield ""
+    yield (
+        f"Mentions of the benchmark drawn with repeats, {len(set(diagnoses)):,} distinct; {params.k} candidates a "
+        f"diagnosis, {pairs:,} pairs. {cpu_name()}, {torch.get_num_threads()} thread, the machine shared with other "
+        f"work; CPU seconds of one run. Ranker: {options.note or Path(options.model).name}, with a head of random "
+        "weights, which cost what learned ones do."
+    )
+    yield ""
+    yield from table(
+        ["from text to terms", "CPU s", "diagnoses a CPU s", "CPU ms a diagnosis"],
+        [
+            [what, f"{cost:.1f}", f"{number / cost:,.0f}", f"{1000 * cost / number:.2f}"]
+            for what, cost in (("without a ranker", alone), ("with the ranker", ranked))
+        ],
+    )
+
+
+def spent(work: Callable[[], object]) -> float:
+    """CPU seconds."""
+    began = time.process_time()
+    work()
+    return time.process_time() - began
+
+
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -127,9 +177,11 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--batch-size", type=int, default=256)
     parser.add_argument("--learning-rate", type=float, default=6e-5)
+    parser.add_argument("--diagnoses", type=int, default=10_000, help="normalised end to end; 0 for none")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
-    publish(list(page(options)), options.output)
+    lines = list(page(options)) if options.epochs else []
+    publish([*lines, "", *(end_to_end(options) if options.diagnoses else [])], options.output)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from typing import Any
 from prefect import flow
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from flows.corpus import check_inputs, collect_documents, last
 from flows.graphs import Graphs, fused, read_request
 from flows.preset import load_preset
 from infra.errors import UserError
@@ -20,6 +21,7 @@ from tasks.raw_input import RawInput
 from tasks.report_normaliser import ReportNormaliserParams, report_normaliser
 from tasks.runner import stage_runner
 from tasks.terminology import TerminologyParams, terminology
+from tasks.text_synonyms import TextSynonymsParams, text_synonyms
 from tasks.train_normaliser import TASK, NormaliserParams, normaliser
 
 
@@ -41,6 +43,7 @@ def normalise(
     model: str | None = None,
     graphs: Graphs | None = None,
     synonyms: bool = True,
+    text: str | list[str] | None = None,
     overrides: dict[str, Any] | None = None,
 ) -> str:
     """Index a term list and, to rank, train on labelled diagnoses; every stage that was done before is reused.
@@ -55,6 +58,8 @@ def normalise(
         model: folder of the encoder in Hugging Face's layout.
         graphs: knowledge graphs, as in knowledge/fuse.
         synonyms: a code is also found by the names that the fused graph gives it.
+        text: files or folders of text; where it says that something has another name (X又称Y), a code that is known by
+            one is found by the other too.
         overrides: dotted keys to values, such as `{"normaliser.epochs": 8}`.
 
     Returns:
@@ -63,12 +68,17 @@ def normalise(
     recipe = _recipe(terms, overrides)
     given = {"list": RawInput(terms or icd10.locate())}
     given["list"].places()
+    check_inputs(text)
     files, encoder = _training_inputs(rank, data, model)
     if files is not None:
         given["labels"] = RawInput([str(files.files[split]) for split in ("train", "dev") if split in files.files])
     requested = read_request(graphs) if synonyms else {}
+    preset = load_preset("ehealth")
     with stage_runner() as run:
-        named = {"graph": fused(run, load_preset("ehealth"), requested)} if requested else {}
+        named = {"graph": fused(run, preset, requested)} if requested else {}
+        if text is not None:
+            documents = last(collect_documents(run, preset, text))
+            named["synonyms"] = run(text_synonyms, TextSynonymsParams(), documents=documents)
         listed = run(terminology, recipe.terminology, **given, **named)
         index = run(candidate_index, recipe.index, terminology=listed)
         publish_terms(listed, recipe.index.fields)

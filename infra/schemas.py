@@ -343,6 +343,43 @@ TERMS = pa.schema(
     ]
 )
 
+TEXT_SYNONYMS = pa.schema(
+    [
+        _field("name", pa.string(), "what the text calls something, before the word that announces another name"),
+        _field("synonym", pa.string(), "the other name; neither is known to be a name of anything"),
+        _field("source", pa.string(), "sub-domain of the documents that say so"),
+        _field("documents", pa.int64(), "documents of the part that say so"),
+    ]
+)
+
+BENCHMARK_MENTIONS = pa.schema(
+    [
+        _field("text", pa.string(), "a name of a disease"),
+        _field("codes", _list_of(pa.string()), "the codes it should become, sorted; codes of the list"),
+        _field("split", pa.string(), "train, dev or test"),
+        _field("is_query", pa.bool_(), "it is looked for, and in dev and test no graph that is indexed holds it"),
+        _field("is_equal", pa.bool_(), "the list has it as the term of one of the codes"),
+    ]
+)
+
+BENCHMARK_LEFT_OUT = pa.schema(
+    [
+        _field("text", pa.string(), "a name of a disease"),
+        _field("cell", pa.string(), "its code as the graph has it"),
+        _field("reason", pa.string(), "why it is not used, as in tasks/normalisation_benchmark.py"),
+    ]
+)
+
+CANDIDATE_RECALL = pa.schema(
+    [
+        _field("split", pa.string(), "dev or test"),
+        _field("queries", pa.string(), "all, or those that are not equal to the term of an answer"),
+        _field("number", pa.int64(), "how many these are"),
+        _field("k", pa.int64(), "candidates that are looked at"),
+        _field("recall", pa.float64(), "share of the queries that have a code of theirs among them"),
+    ]
+)
+
 SCORES = pa.schema(
     [
         _field("task", pa.string(), "name of the task in tasks/downstream/catalogue.py"),
@@ -412,6 +449,10 @@ TABLES: Mapping[str, pa.Schema] = {
     "phrase_votes": PHRASE_VOTES,
     "phrase_segments": PHRASE_SEGMENTS,
     "terms": TERMS,
+    "text_synonyms": TEXT_SYNONYMS,
+    "benchmark_mentions": BENCHMARK_MENTIONS,
+    "benchmark_left_out": BENCHMARK_LEFT_OUT,
+    "candidate_recall": CANDIDATE_RECALL,
     "scores": SCORES,
     "predictions": PREDICTIONS,
 }

@@ -2,9 +2,10 @@
 
 The terms are those of ICD-10 in Chinese (kg/sources/icd10.py), or of a list that the user brings (tasks/term_list.py);
 labels of the training data that the list lacks are added without a code, since they are answers too. A knowledge graph
-gives further names (kg/code_names.py). Rows of one code with different names stay apart: each is a term.
+gives further names (kg/code_names.py), and so does text that says what something is also called (tasks/text_names.py).
+Rows of one code with different names stay apart: each is a term.
 
-Time and memory grow with the list and with the entities of the graph.
+Time and memory grow with the list, with the entities of the graph and with the distinct pairs that text states.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+import polars as pl
 from pydantic import Field
 
 from infra.artifacts import Artifact
@@ -28,6 +30,7 @@ from tasks.file_access import is_local
 from tasks.raw_input import RawInput
 from tasks.retrieve import Entry
 from tasks.term_list import Rejected, read_term_list
+from tasks.text_names import with_text_names
 
 LIST, LABEL = "list", "label"
 
@@ -44,11 +47,15 @@ class TerminologyParams(StageParams):
     max_codes: int = Field(
         default=3, ge=1, description="codes that a name of the graph may have before it says nothing"
     )
+    min_documents: int = Field(
+        default=1, ge=1, description="documents that must say that two names mean the same, where text gives names"
+    )
 
 
 @stage(name="terminology", version=1, params=TerminologyParams, tables=("terms", "rejects"))
 def terminology(inputs: Mapping[str, Any], params: TerminologyParams, out: Output) -> None:
-    """Read `inputs["list"]`, `["labels"]` (files of `labels_in`) and `["graph"]` where they are given.
+    """Read `inputs["list"]`, and where given `["labels"]` (files of `labels_in`), `["graph"]` and `["synonyms"]`, which
+    the stage `text_synonyms` makes.
 
     Raises:
         UserError: a file cannot be read, lacks its columns, or no row of the list is a term.
@@ -62,6 +69,9 @@ def terminology(inputs: Mapping[str, Any], params: TerminologyParams, out: Outpu
     if "graph" in inputs:
         entries, added = with_graph_names(entries, inputs["graph"], params)
         counts += added
+    if "synonyms" in inputs:
+        entries, told = with_text_names(entries, pairs_in(inputs["synonyms"]), params.max_codes, params.min_documents)
+        counts += told
     with out.part() as part:
         rows = [_row(entry, LIST) for entry in entries] + [_row(Entry("", label), LABEL) for label in labels]
         part.write("terms", sorted(rows, key=lambda row: (row["code"], row["term"])))
@@ -118,6 +128,12 @@ def with_graph_names(
     ]
     added = sum(len(new.aliases) - len(set(old.aliases)) for old, new in zip(entries, richer, strict=True))
     return richer, found.counts | Counter(names_added=added)
+
+
+def pairs_in(synonyms: Artifact) -> dict[tuple[str, str], int]:
+    """The pairs of an artifact of the stage `text_synonyms` with the documents that state them."""
+    table = synonyms.scan("text_synonyms").group_by("name", "synonym").agg(pl.col("documents").sum()).collect()
+    return {(name, other): number for name, other, number in table.iter_rows()}
 
 
 def labels_in(data: bytes, name: str) -> set[str]:
