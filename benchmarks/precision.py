@@ -104,16 +104,29 @@ def report(curves: dict[str, np.ndarray], seconds: dict[str, float], args: argpa
         )
     lines += [
         "",
-        "Root mean square over the windows, by term:",
+        "By term: float32 in the first and the last window, and the distances' root mean square over all windows:",
         "",
-        "| term | bf16 - fp32 | other seed - fp32 |",
-        "|---|---|---|",
+        "| term | fp32, first | fp32, last | bf16 - fp32 | other seed - fp32 |",
+        "|---|---|---|---|---|",
     ]
     for i, name in enumerate(TERMS):
-        lines.append(f"| {name} | {_rms(gap[:, i]):.4f} | {_rms(noise[:, i]):.4f} |")
+        ends = f"{fp32[0, i]:.3f} | {fp32[-1, i]:.3f}"
+        lines.append(f"| {name} | {ends} | {_rms(gap[:, i]):.4f} | {_rms(noise[:, i]):.4f} |")
     within = _rms(gap[:, 0]) <= _rms(noise[:, 0])
     lines += ["", f"bf16 is {'within' if within else 'NOT within'} the noise of another seed."]
+    if not _learnt(fp32, noise):
+        lines += [
+            "",
+            "Behind the first window no term falls by more than that noise: nothing is learnt yet, so this shows that "
+            "rounding does no harm near chance, not that both learn alike. Take more steps or a smaller vocabulary.",
+        ]
     return [*lines, ""]
+
+
+def _learnt(fp32: np.ndarray, noise: np.ndarray) -> bool:
+    """Whether any term fell, from the second window on, by more than twice what another seed changes."""
+    fell = fp32[min(1, len(fp32) - 1)] - fp32[-1]
+    return bool((fell[1:] > 2 * np.sqrt((noise[:, 1:] ** 2).mean(0))).any())
 
 
 def _rms(values: np.ndarray) -> float:

@@ -35,7 +35,7 @@ class ExportParams(StageParams):
     license: str | None = Field(default=None, description="Licence of the weights, if you give one.")
 
 
-@stage(name="export", version=1, params=ExportParams)
+@stage(name="export", version=2, params=ExportParams)
 def export(inputs: Mapping[str, Artifact], params: ExportParams, out: Output) -> None:
     """Export `inputs["checkpoint"]` with the tokeniser of `inputs["vocabulary"]`; `inputs["examples"]` is
     what it was trained on, for the card.

@@ -5,6 +5,8 @@ test file. A trial that an earlier, killed run finished is not repeated. On disk
 setting so far and of the settings under way.
 
 One trial at a time runs in this process; several at a time are Ray Tune trials, each with its share of cores or a GPU.
+A trial whose process dies is tried once more there and goes on behind its last whole epoch; if it dies again, the other
+trials still run to their ends, and the next run takes up the rest.
 """
 
 from __future__ import annotations
@@ -67,7 +69,12 @@ def run_trials(trials: Sequence[Trial], resources: Resources, progress: Progress
 
     Raises:
         UserError: the model, the files or the settings do not fit.
+        RuntimeError: trials whose process died twice, by their names; all others are finished.
     """
+    at_once = resources.at_once(len(trials))
+    if at_once > 1:
+        # Set by the whole grid, not by what is left of it: with other threads the last bits of the scores change.
+        trials = [trial.model_copy(update={"threads": max(1, available_cores() // at_once)}) for trial in trials]
     found = {trial.name: read_result(trial.folder) for trial in trials}
     open_ = [trial for trial in trials if found[trial.name] is None]
     if len(open_) < len(trials):
@@ -76,16 +83,11 @@ def run_trials(trials: Sequence[Trial], resources: Resources, progress: Progress
     for trial in trials:
         if found[trial.name] is not None:
             watch.finished(trial)
-    at_once = resources.at_once(len(open_))
-    if at_once == 1:
-        _run_here(open_, watch)
-    else:
+    if min(at_once, len(open_)) > 1:
         _tune(open_, at_once, watch)
-    results = [read_result(trial.folder) for trial in trials]
-    lost = [trial.name for trial, result in zip(trials, results, strict=True) if result is None]
-    if lost:
-        raise RuntimeError(f"Ray Tune ended without results of the trials {', '.join(lost)}")
-    return [result for result in results if result is not None]
+    else:
+        _run_here(open_, watch)
+    return [result for trial in trials if (result := read_result(trial.folder)) is not None]
 
 
 def best_run(results: Iterable[TrialResult]) -> TrialResult:
@@ -147,12 +149,14 @@ class _Watch:
 
 def _run_here(trials: Sequence[Trial], watch: _Watch) -> None:
     """Run trials one after the other in this process."""
+    threads = torch.get_num_threads()
     keep_freed_memory()
     try:
         for trial in trials:
             run_trial(trial, functools.partial(watch.reached, trial))
             watch.finished(trial)
     finally:
+        torch.set_num_threads(threads)
         return_freed_memory()
 
 
@@ -161,9 +165,7 @@ def _tune(trials: Sequence[Trial], at_once: int, watch: _Watch) -> None:
     from ray import tune
 
     settings = Settings.from_environment()
-    gpu = trials[0].gpu
-    cores = max(1, available_cores() // at_once)
-    by_name = {trial.name: trial.model_copy(update={"threads": cores}) for trial in trials}
+    by_name = {trial.name: trial for trial in trials}
 
     class Follow(tune.Callback):
         def on_trial_result(self, iteration: int, trials: list, trial: Any, result: dict, **info: Any) -> None:
@@ -176,14 +178,17 @@ def _tune(trials: Sequence[Trial], at_once: int, watch: _Watch) -> None:
     start_ray(available_cores(), settings.ray_address)
     try:
         tuner = tune.Tuner(
-            tune.with_resources(_tune_trial, {"cpu": cores, "gpu": 1 if gpu else 0}),
+            tune.with_resources(_tune_trial, {"cpu": trials[0].threads, "gpu": 1 if trials[0].gpu else 0}),
             param_space={
                 "trial": tune.grid_search(
                     [{"name": name, "json": one.model_dump_json()} for name, one in by_name.items()]
                 )
             },
             tune_config=tune.TuneConfig(
-                max_concurrent_trials=at_once, trial_name_creator=_trial_name, trial_dirname_creator=_trial_name
+                max_concurrent_trials=at_once,
+                reuse_actors=True,  # a process takes longer to start than a small task to be learnt
+                trial_name_creator=_trial_name,
+                trial_dirname_creator=_trial_name,
             ),
             run_config=tune.RunConfig(
                 name="tune",
@@ -193,13 +198,24 @@ def _tune(trials: Sequence[Trial], at_once: int, watch: _Watch) -> None:
                 verbose=0,
             ),
         )
-        failed = tuner.fit().errors
+        errors = [getattr(error, "cause", error) for error in tuner.fit().errors]
     finally:
         if settings.ray_address is None:
             stop_ray()
-    for error in failed:
-        cause = getattr(error, "cause", error)
-        raise cause if isinstance(cause, UserError) else RuntimeError(f"A trial failed: {cause}")
+    mistakes = [error for error in errors if isinstance(error, UserError)]
+    if mistakes:
+        raise mistakes[0]
+    lost = [trial.name for trial in trials if read_result(trial.folder) is None]
+    if lost:
+        raise RuntimeError(
+            f"Trials that failed twice: {', '.join(lost)}. {_first_line(errors)} The "
+            f"other trials are finished; run again to go on with these behind their last whole epoch."
+        )
+
+
+def _first_line(errors: Sequence[BaseException]) -> str:
+    """What the first error says; behind its first line Ray tells of its own processes."""
+    return str(errors[0]).partition("\n")[0] if errors else "Ray Tune told no error."
 
 
 def _trial_name(trial: Any) -> str:
@@ -207,7 +223,7 @@ def _trial_name(trial: Any) -> str:
 
 
 def _tune_trial(config: dict[str, Any]) -> None:
-    """What Ray Tune runs; a user's mistake is not tried again."""
+    """What Ray Tune runs, in a process of the trial's own."""
     from ray import tune
 
     keep_freed_memory()

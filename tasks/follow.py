@@ -22,6 +22,8 @@ class RunFollower:
         self._on_progress = on_progress
         self._filesystem, self._path = fsspec.core.url_to_fs(spec.metrics_path)
         self._offset = 0
+        self._line = b""
+        """The last line that was read; it begins at the offset for as long as the file only grows."""
         self._first: tuple[float, int] | None = None
         self._last = 0
 
@@ -43,7 +45,7 @@ class RunFollower:
     def _time_left(self, step: int) -> list[str]:
         """From the steps that were taken since the first look that saw one, or since the run went back."""
         now = time.monotonic()
-        went_back, self._last = step < self._last, step
+        went_back, self._last = step <= self._last, step
         if self._first is None or went_back:
             self._first = (now, step)
             return []
@@ -55,11 +57,14 @@ class RunFollower:
             size = self._filesystem.size(self._path)
         except FileNotFoundError:
             return []
-        if size < self._offset:  # a restarted worker cut the file back to its checkpoint
-            self._offset = 0
-        data = self._filesystem.cat_file(self._path, start=self._offset)
-        complete = data[: data.rfind(b"\n") + 1]
-        self._offset += len(complete)
+        data = self._filesystem.cat_file(self._path, start=self._offset) if size >= self._offset else b""
+        if not data.startswith(self._line):  # a restarted worker cut the file back to its checkpoint
+            self._offset, self._line = 0, b""
+            data = self._filesystem.cat_file(self._path)
+        complete = data[len(self._line) : data.rfind(b"\n") + 1]
+        if complete:
+            self._offset += len(self._line) + complete.rfind(b"\n", 0, -1) + 1
+            self._line = complete[complete.rfind(b"\n", 0, -1) + 1 :]
         return [json.loads(line) for line in complete.splitlines()]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from infra.artifacts import Artifact, ArtifactStore
 from tasks.run_spec import RunSpec
@@ -76,8 +77,9 @@ def lineage(artifact: Artifact, store: ArtifactStore) -> Iterator[Artifact]:
 
 
 def _what(spec: RunSpec) -> list[str]:
+    start = "from scratch" if spec.init_from is None else f"from the weights of `{Path(spec.init_from).name}` on"
     return [
-        f"Encoder pre-trained from scratch with the objective `{spec.objective}` of Yiwen (医文); an "
+        f"Encoder pre-trained {start} with the objective `{spec.objective}` of Yiwen (医文); an "
         f"`ElectraModel` with {spec.model.get('num_layers', 12)} layers of "
         f"{spec.model.get('hidden_size', 768)} and {spec.model['vocab_size']:,} tokens.",
         "",

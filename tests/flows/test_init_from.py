@@ -8,10 +8,14 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
+from transformers import AutoModel, AutoTokenizer, BertConfig, BertForMaskedLM, BertModel, BertTokenizer
 
+from flows.__main__ import main
 from flows.pretrain import pretrain
+from infra.artifacts import ArtifactStore
 from infra.errors import UserError
-from tests.corpus import write_corpus
+from models.tokenizer import normalise
+from tests.corpus import synthetic_documents, write_corpus
 
 OVERRIDES: dict[str, Any] = {
     "vocabulary.size": 2000,
@@ -46,6 +50,45 @@ def test_a_run_begins_with_the_weights_that_it_is_given(corpus: str) -> None:
     name = "encoder.layer.0.output.dense.weight"
     torch.testing.assert_close(going_on, weights(first), rtol=0, atol=1e-6)
     assert (afresh[name] - weights(first)[name]).abs().max() > 1e-3
+
+
+@pytest.fixture
+def bert(tmp_path: Path) -> Path:
+    """A BERT as transformers saves it, its special tokens where Google's Chinese BERT has them."""
+    text = "".join(document["title"] + document["text"] for document in synthetic_documents())
+    characters = sorted({character for character in text.lower() + normalise(text) if not character.isspace()})
+    special = ["[PAD]", *(f"[unused{number}]" for number in range(1, 100)), "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    tokens = [*special, *characters, *(f"##{character}" for character in characters)]
+    torch.manual_seed(0)
+    sizes = {"num_hidden_layers": 1, "num_attention_heads": 4, "hidden_size": 128, "intermediate_size": 512}
+    folder = tmp_path / "chinese-bert"
+    BertForMaskedLM(BertConfig(vocab_size=len(tokens), max_position_embeddings=128, **sizes)).save_pretrained(folder)
+    (folder / "vocab.txt").write_text("\n".join(tokens) + "\n", encoding="utf-8")
+    return folder
+
+
+def test_a_checkpoint_with_the_vocabulary_of_a_bert_is_exported(corpus: str, bert: Path, tmp_path: Path) -> None:
+    whole = Path(pretrain.fn("ehealth-tiny", corpus, init_from=str(bert), overrides=STILL))
+    run = ArtifactStore(tmp_path / "home").latest("train")
+    assert run is not None
+    folder = tmp_path / "exported"
+    assert main(["export", "--run", str(run.path), "--output", str(folder)]) == 0
+    for name in ("model.safetensors", "config.json", "vocab.txt", "tokenizer.json", "tokenizer_config.json"):
+        assert (folder / name).read_bytes() == (whole / name).read_bytes(), name
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert "from the weights of `chinese-bert` on" in card and str(tmp_path) not in card
+    # Nearly untrained, it still is that BERT, whatever numbers its tokens have now.
+    ours, theirs = AutoTokenizer.from_pretrained(folder), BertTokenizer.from_pretrained(bert)
+    sentence = "糖尿病患者常出现乏力 HIV阴性"
+    encoded, expected = (tokenizer(sentence, return_tensors="pt") for tokenizer in (ours, theirs))
+    tokens = [
+        tokenizer.convert_ids_to_tokens(ids["input_ids"][0]) for tokenizer, ids in ((ours, encoded), (theirs, expected))
+    ]
+    assert tokens[0] == tokens[1] and "[UNK]" not in tokens[0]
+    with torch.no_grad():
+        found = AutoModel.from_pretrained(folder).eval()(**encoded).last_hidden_state
+        known = BertModel.from_pretrained(bert).eval()(**expected).last_hidden_state
+    torch.testing.assert_close(found, known, rtol=1e-4, atol=1e-4)
 
 
 def test_a_folder_without_a_model_is_told_before_any_work(corpus: str, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The deployments on a real Prefect server: start it, deploy all, start a worker, run one with --watch."""
+"""The deployments on a real Prefect server with a worker: all are deployed, one is run, one is cancelled."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ import pytest
 from infra.artifacts import ArtifactStore
 from infra.settings import REPOSITORY
 from tests.corpus import write_corpus
+from tests.flows.job_endpoint import JobEndpointStandIn
 
 pytestmark = [pytest.mark.server, pytest.mark.ray, pytest.mark.timeout(420)]
 
@@ -95,37 +96,36 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     running.start("server", "start", "--port", str(running.port), "--host", "127.0.0.1")
     try:
         running.wait_until_healthy()
+        running.call("work-pool", "create", "yiwen", "--type", "process")
+        running.call("--no-prompt", "deploy", "--all")
+        running.start("worker", "start", "--pool", "yiwen", "--type", "process", "--name", "test")
+        write_corpus(folder / "texts")
         yield running
     finally:
         running.stop()
         shutil.rmtree(folder / "store", ignore_errors=True)
 
 
-def test_deploy_all_and_run_one_with_a_worker(server: Server) -> None:
-    corpus = write_corpus(server.folder / "texts")
-    server.call("work-pool", "create", "yiwen", "--type", "process")
-    server.call("--no-prompt", "deploy", "--all")
-    server.start("worker", "start", "--pool", "yiwen", "--type", "process", "--name", "test")
-    overrides = {
-        "vocabulary.size": 2000,
-        "segment.min_tokens": 8,
-        "training.steps": 4,
-        "training.warmup_steps": 1,
-        "training.batch_size": 8,
-        "training.log_every": 1,
-        "model.num_layers": 1,
-        "encode.held_out_share": 0.2,
-    }
-    server.call(
-        "deployment",
-        "run",
-        "pretrain/ehealth-tiny",
-        "--watch",
-        "--param",
-        f"corpus={json.dumps(str(corpus))}",
-        "--param",
-        f"overrides={json.dumps(overrides)}",
-    )
+OVERRIDES = {
+    "vocabulary.size": 2000,
+    "segment.min_tokens": 8,
+    "training.steps": 4,
+    "training.warmup_steps": 1,
+    "training.batch_size": 8,
+    "training.log_every": 1,
+    "model.num_layers": 1,
+    "encode.held_out_share": 0.2,
+}
+
+
+def run_deployment(server: Server, *options: str, **overrides: object) -> str:
+    parameters = {"corpus": str(server.folder / "texts"), "overrides": OVERRIDES | overrides}
+    given = [part for name, value in parameters.items() for part in ("--param", f"{name}={json.dumps(value)}")]
+    return server.call("deployment", "run", "pretrain/ehealth-tiny", *options, *given)
+
+
+def test_a_deployment_runs_with_a_worker(server: Server) -> None:
+    run_deployment(server, "--watch")
     model = ArtifactStore(server.folder / "store").latest("export")
     assert model is not None, server.logs()
     model.verify()
@@ -134,3 +134,27 @@ def test_deploy_all_and_run_one_with_a_worker(server: Server) -> None:
     assert {"train-progress", "train-counters", "train-curves", "encode-counters", "vocabulary-counters"} <= keys
     deployments = server.post("/deployments/filter", {})
     assert {deployment["name"] for deployment in deployments} >= {"refresh", "build", "ehealth", "ehealth-tiny"}
+
+
+def test_cancelling_a_flow_run_stops_its_ray_job(server: Server) -> None:
+    endpoint = JobEndpointStandIn()
+    try:
+        # The endpoint is given no code: what a job does is not looked at here.
+        environment = {"RAY_ADDRESS": endpoint.address, "YIWEN_CLUSTER_CODE": "anywhere"}
+        run_deployment(server, "--job-variable", f"env={json.dumps(environment)}", **{"training.seed": 7})
+        (flow_run,) = server.post("/flow_runs/filter", {"sort": "EXPECTED_START_TIME_DESC", "limit": 1})
+        wait_until(lambda: "RUNNING" in endpoint.jobs.values(), server)
+        server.call("flow-run", "cancel", str(flow_run["id"]))
+        wait_until(lambda: "RUNNING" not in endpoint.jobs.values(), server)
+        assert list(endpoint.jobs.values()) == ["STOPPED"]
+        ids = {"flow_runs": {"id": {"any_": [flow_run["id"]]}}}
+        wait_until(lambda: server.post("/flow_runs/filter", ids)[0]["state_type"] == "CANCELLED", server)
+    finally:
+        endpoint.stop()
+
+
+def wait_until(condition: Callable[[], bool], server: Server) -> None:
+    deadline = time.monotonic() + 180
+    while not condition():
+        assert time.monotonic() < deadline, server.logs()
+        time.sleep(0.2)

@@ -34,3 +34,12 @@ def test_the_verdict_follows_the_gap() -> None:
         curves = {"fp32": fp32, "other": other, "bf16": bf16}
         page = "\n".join(benchmark.report(curves, {"fp32": 1.0}, args))
         assert f"bf16 {verdict} the noise" in page and page.count("| loss |") == 1
+
+
+def test_a_page_says_when_nothing_was_learnt() -> None:
+    args = Namespace(steps=100, preset="tiny", device="cpu", rows=8, length=32, vocabulary=100, learning_rate=1e-3)
+    rng = np.random.default_rng(0)
+    flat = 6 + rng.normal(size=(100, 5)) / 100
+    for fp32, told in ((flat, True), (flat - np.linspace(0, 2, 100)[:, None], False)):
+        curves = {"fp32": fp32, "other": fp32 + 0.1, "bf16": fp32 + 0.01}
+        assert ("nothing is learnt" in "\n".join(benchmark.report(curves, {"fp32": 1.0}, args))) == told

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import uuid
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tasks.curves import draw_curves
 from tasks.follow import RunFollower, duration
@@ -82,15 +85,38 @@ def test_the_time_that_is_left_follows_from_the_steps_since_the_first_look(
 ) -> None:
     told: list[str] = []
     follower = RunFollower(spec, lambda name, done, total, note="": told.append(note))
-    log, clock = MetricsLog(spec.metrics_path, 0), iter([100.0, 220.0, 230.0])
+    log, clock = MetricsLog(spec.metrics_path, 0), iter([100.0, 220.0, 230.0, 240.0])
     monkeypatch.setattr("tasks.follow.time.monotonic", lambda: next(clock))
-    for step in (2, 4, 3):  # the third look sees a run that went back
+    for look, step in enumerate((2, 4, 3, 3)):  # the last two see a run that went back, one of them to the same step
         if step == 3:
             MetricsLog(spec.metrics_path, 0)
-        log(step, "train", figures(step))
+        log(step, "train", figures(look))
         follower.look()
     assert [note.split(" left")[0] for note in told[1:2]] == ["8 min"]
-    assert "left" not in told[0] and "left" not in told[2]
+    assert all("left" not in told[number] for number in (0, 2, 3))
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(1, 4)), min_size=1, max_size=6))
+def test_a_follower_misses_nothing_however_the_run_goes_back_and_on(moves: list[tuple[int, int]]) -> None:
+    storage = f"memory://followed/{uuid.uuid4().hex}"
+    spec = RunSpec(
+        name="run", store="", examples="", storage=storage, objective="ehealth", model={}, training=training(),
+        workers=1, cpus_per_worker=1, gpu=False,
+    )  # fmt: skip
+    told: list[tuple[int, str]] = []
+    follower = RunFollower(spec, lambda name, done, total, note="": told.append((done, note)))
+    step, lives = 0, 0
+    for back, forward in moves:  # the worker starts again at a checkpoint, and takes steps before the next look
+        lives, step = lives + 1, max(0, step - back)
+        log = MetricsLog(spec.metrics_path, step)
+        for _ in range(forward):
+            step += 1
+            log(step, "train", {"loss": 1 / (lives + step), "tokens_per_second": 10.0**lives})
+        follower.look()
+        assert told[-1][0] == step and f"{10**lives:,} tokens/s, loss {1 / (lives + step):.3g}" in told[-1][1]
+    assert len(told) == len(moves)
+    follower.look()
+    assert len(told) == len(moves)
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import math
 import os
+import signal
 import subprocess
 import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import polars as pl
@@ -33,7 +35,7 @@ from tasks.finetune import FinetuneParams, finetune, make_trials
 from tasks.finetune_checkpoint import CHECKPOINT
 from tasks.finetune_grid import Resources, best_run, settings_of, still_wanted
 from tasks.finetune_inputs import ModelFolder, TaskFiles
-from tasks.finetune_trial import Trial, TrialResult, run_trial
+from tasks.finetune_trial import Listener, Trial, TrialResult, run_trial
 from tasks.predict import Predictor
 from tasks.prediction_rows import answer_from_json
 from tasks.report_finetune import ReportFinetuneParams, report_finetune
@@ -251,13 +253,67 @@ def test_a_checkpoint_that_does_not_serve_is_told_and_left_alone(
     assert told == [1.0, 2.0, 3.0, 4.0] and "begins anew" in caplog.text
 
 
+SEVERAL: dict[str, Any] = {"seeds": (1, 2), "epochs": (1, 4), "resources": Resources(trials_at_once=2)}
+
+
 @pytest.mark.ray
-def test_trials_of_ray_tune_give_the_same_results(world: World, pairs: Artifact, tmp_path: Path) -> None:
-    again = World(ArtifactStore(tmp_path), world.encoder, world.data)
-    settings: dict[str, Any] = {"seeds": (1, 2), "epochs": (1, 4), "resources": Resources(trials_at_once=2)}
-    artifact = again.run("cmedqq", **settings)
+def test_trials_of_ray_tune_give_the_same_results_though_their_processes_are_killed(
+    world: World, pairs: Artifact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "log"
+    deaths = {"b8-lr0.005-e4-s1": [2], "b8-lr0.005-e4-s2": [1, 3]}
+
+    def dying(trial: Trial, listen: Listener) -> TrialResult:
+        before = len(list(log.glob(f"{trial.name}.*")))
+
+        def listen_and_die(epoch: float, best: float) -> None:
+            with (log / f"{trial.name}.{before}").open("a") as told:
+                told.write(f"{epoch:.0f}")
+            listen(epoch, best)
+            # Epoch n is told before it is stored: who dies in it leaves n - 1 behind.
+            if before < len(deaths.get(trial.name, [])) and epoch > deaths[trial.name][before]:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        return run_trial(trial, listen_and_die)
+
+    def mortal(config: dict[str, Any]) -> None:  # a worker gets it by value, and imports a module of its own
+        from tasks import finetune_grid
+
+        with patch.object(finetune_grid, "run_trial", dying):
+            finetune_grid._tune_trial(config)
+
+    log.mkdir()
+    again = World(ArtifactStore(tmp_path / "store"), world.encoder, world.data)
+    with (
+        patch.object(finetune_grid, "_tune_trial", mortal),
+        pytest.raises(RuntimeError, match=r"failed twice: b8-lr0\.005-e4-s2\. .*run again"),
+    ):
+        again.run("cmedqq", **SEVERAL)
+    assert {path.name: path.read_text() for path in log.iterdir()} == {
+        "b8-lr0.005-e1-s1.0": "1",
+        "b8-lr0.005-e1-s2.0": "1",
+        "b8-lr0.005-e4-s1.0": "123",
+        "b8-lr0.005-e4-s1.1": "34",
+        "b8-lr0.005-e4-s2.0": "12",
+        "b8-lr0.005-e4-s2.1": "234",
+    }
+    told: list[tuple[str, float]] = []
+
+    def here(trial: Trial, listen: Listener) -> TrialResult:
+        def both(epoch: float, best: float) -> None:
+            told.append((trial.name, epoch))
+            listen(epoch, best)
+
+        return run_trial(trial, both)
+
+    monkeypatch.setattr(finetune_grid, "run_trial", here)
+    artifact = again.run("cmedqq", **SEVERAL)
     assert artifact.fingerprint == pairs.fingerprint
-    assert artifact.to_table("scores").equals(pairs.to_table("scores"))
+    assert told == [("b8-lr0.005-e4-s2", 4.0)]
+    for table in ("scores", "predictions"):
+        assert artifact.to_table(table).equals(pairs.to_table(table))
+    weights = ("model/model.safetensors", "model/head.safetensors")
+    assert [artifact.read_file(name) for name in weights] == [pairs.read_file(name) for name in weights]
 
 
 def test_the_page_tells_scores_curves_and_mistakes(world: World, tagging: Artifact, pairs: Artifact) -> None:

@@ -1,0 +1,39 @@
+"""One process of a group that trains a run together, as Ray Train's workers do; started by test_resize.py.
+
+Arguments: rank, size of the group, rendezvous file, run.json.
+"""
+
+import os
+import sys
+import traceback
+
+import torch.distributed as dist
+
+from models.training import Worker
+from tasks.run_spec import RunSpec
+from tasks.training_process import train_process
+
+
+def main(rank: int, size: int, rendezvous: str, run: str) -> int:
+    """Do this process's share; returns the exit status."""
+    if size > 1:
+        dist.init_process_group("gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=size)
+    try:
+        train_process(RunSpec.read(run), Worker(rank=rank, world_size=size), agree if size > 1 else lambda n: n)
+    except Exception:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def agree(number: int) -> int:
+    """Everyone gets the number of the first."""
+    given = [number]
+    dist.broadcast_object_list(given)
+    return given[0]
+
+
+if __name__ == "__main__":
+    status = main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])
+    sys.stderr.flush()
+    os._exit(status)  # gloo's threads may outlive the group and abort an orderly exit
