@@ -73,7 +73,7 @@ class DeidentifyParams(StageParams):
     """Sources whose documents are treated; those of others pass as they are."""
 
 
-@stage(name="deidentify", version=1, params=DeidentifyParams, tables=("documents",))
+@stage(name="deidentify", version=2, params=DeidentifyParams, tables=("documents",))
 def deidentify_documents(inputs: Mapping[str, Artifact], params: DeidentifyParams, out: Output) -> None:
     """Treat title, text and the values of `meta` in `inputs["documents"]`, part by part."""
     out.map(deidentify_part, inputs["documents"].parts("documents"), params)

@@ -56,11 +56,12 @@ _GIVEN = frozenset(
     "仓农冀勖卿厅娃孩宥峦崎巍巧幸幼弟彰彼徵怜恕惟慷懿憬拉敖旻昀昕晏晗晞杨栩欧歆殷汐沈洛浠浔淏溥滢漫灏焱珑珩琼琅瑄瑗"
     "璋瓒皓硝祯禧竣筱翊翎肖腾舜苒苓荟菡蓁蔓薛蘅贻轲邵灵政梦革命鄂钦锴锟阿阅雍霓韦韩颜飏骞骥鹭黛胡妤妞娓婕嫚嫦嬿宛屏"
     "弦弥彧悠惜戈晚朔杭枫柯栎梵榆樊殿汶沂沅泠涓渺溶滟勒桢梨棠槿芹荏莘菏葳苇苹萃蕙蕴薏藜虞蝶裴谷豆贡赛骐鲍炫垒垚墨壹"
-    "夷妃妲姬姮璞瑭祈穗箫纬绪绣缇罡翁"
+    "夷妃妲姬姮璞瑭祈穗箫纬绪绣缇罡翁三四五六七八九"
 )
 """Characters that names are made of behind the surname, but for those that mostly go on with a sentence."""
 
 _STOP = (
+    "高一 高二 高三 "
     "高血 高热 高龄 高烧 高危 高度 高渗 高脂 高压 高通 高位 高等 黄疸 黄染 黄体 黄芪 黄连 黄芩 黄斑 白细胞 白蛋白 "
     "白带 白内障 白天 白班 左侧 左右 左肺 左心 左下 左上 左眼 左肾 左手 左腿 右 张口 张力 康复 康健 严重 严格 苗条 "
     "单侧 单纯 单发 单核 汤药 石膏 石英 水肿 水痘 水样 温度 温和 温热 项目 项背 安全 安静 安返 安定 安慰 安排 安宁 "
@@ -109,6 +110,10 @@ _FIELD = re.compile(
     r"|[\u4e00-\u9fff]{2,4}?(?=性别|年龄|男|女|民族|职业|出生|身份|住址|电话|住院|科别|科室|床号|先生|女士)"
 )
 _PERSON_DATA = re.compile(r"[，,、\s（(]{0,3}(?:男|女|\d{1,3}岁|[性孕])|[（(]")
+_BEFORE_SEX = re.compile(
+    r"[\u4e00-\u9fff]{2,8}(?:·[\u4e00-\u9fff]{1,8}){0,3}(?=[，,、\s（(]{1,3}[男女](?:[，,。；;、\s）)性\d]|$))"
+)
+_NO_PART_OF_NAMES = frozenset("因为于在的了是有无不又曾现系男女岁者年月日天次某与和及一两个")
 _ENDS = frozenset(
     "之，,。；;、：:（）() \n\t\u3000！!？?“”\"'/〔·-"
     "因于在诉男女入今自系现为曾的已到来说打拒行就经由患既突无未神有要给向与和及代查主术后晨昨血体意住接同签陪你您"
@@ -128,8 +133,9 @@ def surname_length(text: str, at: int) -> int:
 def name_end(text: str, start: int) -> int | None:
     """Where the name ends that begins at `start` behind a cue such as 患者; None where there is no name."""
     surname = surname_length(text, start)
-    if not surname:
-        return None
+    certain = _end_before_sex(text, start, surname)
+    if certain is not None or not surname:
+        return certain
     masked = _MASKED.match(text, start)
     if masked:
         certain = text[start] not in _WORDLIKE or not _WORD_GOES_ON.match(text, masked.end())
@@ -143,6 +149,21 @@ def name_end(text: str, start: int) -> int | None:
         if end <= len(text) and _GIVEN.issuperset(text[start + surname : end]) and _believed(text, start, surname, end):
             return end
     return None
+
+
+def _end_before_sex(text: str, start: int, surname: int) -> int | None:
+    """The end of a name of rare characters or without a Chinese surname, which is believed where 男 or 女 follows
+    (患者阿依古丽，女): a surname and one or two characters more, or a run that is no chain of words."""
+    found = _BEFORE_SEX.match(text, start)
+    if found is None or not _NO_PART_OF_NAMES.isdisjoint(found[0]):
+        return None
+    if "·" in found[0]:
+        return found.end()
+    words: list[str] = rjieba.cut(found[0], False)
+    if len(words) == 1:
+        return found.end() if _is_person(words[0]) or not rjieba.has_word(words[0]) else None
+    alone = sum(len(word) == 1 for word in words)
+    return found.end() if alone >= 2 or (surname and len(found[0]) - surname <= 2 and alone) else None
 
 
 def _believed(text: str, start: int, surname: int, end: int) -> bool:
