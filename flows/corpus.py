@@ -6,7 +6,7 @@ from typing import Any
 
 from prefect import flow
 
-from flows.preset import Preset, load_preset
+from flows.recipe import Recipe, load_recipe
 from infra.artifacts import Artifact
 from infra.errors import UserError
 from kg.sources import cmekg
@@ -40,7 +40,7 @@ def corpus(
         dictionary: UTF-8 file with a term a line; its terms are words.
         overrides: dotted preset keys to values.
     """
-    recipe = load_preset(preset, overrides)
+    recipe = load_recipe(preset, overrides)
     check_inputs(corpus, benchmarks, dictionary)
     with stage_runner() as run:
         stages = collect_documents(run, recipe, corpus, benchmarks)
@@ -57,7 +57,7 @@ def check_inputs(*given: str | list[str] | None) -> None:
 
 
 def collect_documents(
-    run: StageRunner, recipe: Preset, corpus: str | list[str] | None, benchmarks: str | None = None
+    run: StageRunner, recipe: Recipe, corpus: str | list[str] | None, benchmarks: str | None = None
 ) -> dict[str, Artifact]:
     """The part that every flow over text begins with; the artifact of each stage by its name, in order."""
     stages: dict[str, Artifact] = {}
@@ -96,7 +96,7 @@ def last(stages: dict[str, Artifact]) -> Artifact:
 
 
 def cut_segments(
-    run: StageRunner, recipe: Preset, documents: Artifact, dictionary: str | None, **inputs: Artifact
+    run: StageRunner, recipe: Recipe, documents: Artifact, dictionary: str | None, **inputs: Artifact
 ) -> Artifact:
     """Segments of documents, counted with the vocabulary where there is one."""
     terms = {} if dictionary is None else {"dictionary": RawInput(dictionary)}

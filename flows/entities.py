@@ -8,7 +8,7 @@ from prefect import flow
 
 from flows.corpus import check_inputs, collect_documents, cut_segments, last
 from flows.graphs import Graphs, fused, read_request
-from flows.preset import load_preset
+from flows.recipe import load_recipe
 from tasks.autophrase_program import wiki_lists
 from tasks.entities import entities as entities_stage
 from tasks.phrase_segments import phrase_segments
@@ -47,7 +47,7 @@ def entities(
     Returns:
         The folder of the vocabulary, with `dictionary.txt` and `cut_points.csv` beside the table.
     """
-    recipe = load_preset(preset, overrides)
+    recipe = load_recipe(preset, overrides)
     check_inputs(corpus, labels, cut_points, held_out, benchmarks, dictionary)
     requested = read_request(graphs)
     with stage_runner() as run:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from flows.preset import Preset
+from flows.recipe import Recipe
 from infra.artifacts import Artifact
 from infra.errors import UserError
 from kg import vocabularies
@@ -47,7 +47,7 @@ def check_tables(types: str | None, relations: str | None) -> None:
 
 def fused(
     run: StageRunner,
-    recipe: Preset,
+    recipe: Recipe,
     graphs: Mapping[str, tuple[ReadGraphParams, dict[str, RawInput]]],
     types: str | None = None,
     relations: str | None = None,

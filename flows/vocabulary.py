@@ -8,7 +8,7 @@ from prefect import flow
 
 from flows.corpus import check_inputs, collect_documents, last
 from flows.graphs import Graphs, fused, read_request
-from flows.preset import Preset, load_preset
+from flows.recipe import Recipe, load_recipe
 from infra.artifacts import Artifact
 from tasks.raw_input import RawInput
 from tasks.report_vocabulary import report_vocabulary
@@ -41,7 +41,7 @@ def vocabulary(
         entities: the page tells how well the vocabulary covers the names of the fused graph.
         overrides: dotted preset keys to values.
     """
-    recipe = load_preset(preset, overrides)
+    recipe = load_recipe(preset, overrides)
     check_inputs(corpus, benchmarks, dictionary)
     check_vocabularies(compare)
     requested = read_request(graphs) if entities else {}
@@ -62,7 +62,7 @@ def check_vocabularies(given: str | list[str] | None) -> None:
         read_vocabularies(RawInput(given))
 
 
-def build(run: StageRunner, recipe: Preset, documents: Artifact, vocabulary_file: str | None = None) -> Artifact:
+def build(run: StageRunner, recipe: Recipe, documents: Artifact, vocabulary_file: str | None = None) -> Artifact:
     """Count the words of a sample of documents and build the vocabulary from the counts, or take one that is there."""
     if vocabulary_file is not None:
         return run(adopt, AdoptParams(max_length=recipe.vocabulary.max_length), file=RawInput(vocabulary_file))

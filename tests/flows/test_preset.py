@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from flows.preset import load_preset, preset_names
+from flows.preset import Preset, load_preset, preset_names
+from flows.recipe import OF_NETWORKS, Recipe, load_recipe
 from infra.errors import UserError
+from infra.settings import REPOSITORY
 from models import objectives
 
 TABLE_7: dict[str, Any] = {
@@ -96,3 +101,20 @@ def test_unknown_and_broken_presets_are_told(tmp_path: Path) -> None:
     broken.write_text("steps = = 3")
     with pytest.raises(UserError, match=r"mine\.toml is not valid TOML"):
         load_preset(str(broken))
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_a_recipe_is_what_the_preset_says_about_data(name: str) -> None:
+    recipe, preset = load_recipe(name, {"segment.min_tokens": 8}), load_preset(name, {"segment.min_tokens": 8})
+    assert set(Preset.model_fields) == set(Recipe.model_fields) | set(OF_NETWORKS)
+    assert recipe.model_dump() == {key: preset.model_dump()[key] for key in Recipe.model_fields}
+    with pytest.raises(UserError, match=r"unknown key 'segment\.max_token'; did you mean 'max_tokens'"):
+        load_recipe(name, {"segment.max_token": 5})
+    with pytest.raises(UserError, match=r"unknown key 'trainin'"):
+        load_recipe(name, {"trainin.steps": 5})
+
+
+def test_flows_over_text_bring_no_torch() -> None:
+    code = "import sys, flows.corpus, flows.vocabulary, flows.entities; sys.exit('torch' in sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, env=environment, check=True, timeout=300)
