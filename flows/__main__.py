@@ -124,8 +124,11 @@ def _add_normalise(commands: Any) -> None:
         "--candidates", type=int, metavar="K", help="candidates a diagnosis; by default as trained"
     )
     normalising.add_argument(
-        "--elasticsearch", action="store_true", help="find candidates on the server of ELASTICSEARCH_URL"
+        "--elasticsearch",
+        action="store_true",
+        help="find candidates on the server of ELASTICSEARCH_URL, in the very list that the normaliser was made from",
     )
+    normalising.add_argument("--alias", metavar="NAME", help="what the list was put there under; icd10 by default")
     normalising.add_argument("--device", choices=("cpu", "cuda"), help="by default the GPU, where there is one")
     normalising.set_defaults(command=_normalise)
 
@@ -186,7 +189,9 @@ def _normalise(options: argparse.Namespace) -> int:
 
     from tasks.normalise_file import normalise_file, open_normaliser
 
-    normaliser = open_normaliser(options.model, options.candidates, options.device, options.elasticsearch)
+    normaliser = open_normaliser(
+        options.model, options.candidates, options.device, options.elasticsearch, options.alias
+    )
     with tqdm(unit="diagnosis", disable=None) as bar:
         counts = normalise_file(
             normaliser, options.input, options.output, options.column, lambda done: bar.update(done - bar.n)

@@ -14,9 +14,10 @@ from flows.preset import load_preset
 from infra.errors import UserError
 from kg.sources import icd10
 from tasks.downstream.catalogue import task
+from tasks.elasticsearch_build import check_name
 from tasks.embedded_index import CandidateIndexParams, candidate_index
 from tasks.finetune_inputs import ModelFolder, TaskFiles
-from tasks.publish_terms import publish_terms
+from tasks.publish_terms import ALIAS, publish_terms
 from tasks.raw_input import RawInput
 from tasks.report_normaliser import ReportNormaliserParams, report_normaliser
 from tasks.runner import stage_runner
@@ -44,11 +45,12 @@ def normalise(
     graphs: Graphs | None = None,
     synonyms: bool = True,
     text: str | list[str] | None = None,
+    alias: str = ALIAS,
     overrides: dict[str, Any] | None = None,
 ) -> str:
     """Index a term list and, to rank, train on labelled diagnoses; every stage that was done before is reused.
 
-    Where `ELASTICSEARCH_URL` names a server, the list is put there too, behind the alias `icd10`.
+    Where `ELASTICSEARCH_URL` names a server, the list is put there too, as `<alias>-<content>` behind the alias.
 
     Args:
         rank: train a normaliser; without, the flow ends with the index.
@@ -60,11 +62,13 @@ def normalise(
         synonyms: a code is also found by the names that the fused graph gives it.
         text: files or folders of text; where it says that something has another name (X又称Y), a code that is known by
             one is found by the other too.
+        alias: what the list goes by on the server; lists of several purposes want several.
         overrides: dotted keys to values, such as `{"normaliser.epochs": 8}`.
 
     Returns:
         The folder that `python -m flows normalise --model` takes.
     """
+    check_name(alias)
     recipe = _recipe(terms, overrides)
     given = {"list": RawInput(terms or icd10.locate())}
     given["list"].places()
@@ -81,10 +85,10 @@ def normalise(
             named["synonyms"] = run(text_synonyms, TextSynonymsParams(), documents=documents)
         listed = run(terminology, recipe.terminology, **given, **named)
         index = run(candidate_index, recipe.index, terminology=listed)
-        publish_terms(listed, recipe.index.fields)
+        publish_terms(listed, index, alias)
         if files is None or encoder is None:
             return str(index.path)
-        trained = run(normaliser, recipe.normaliser, model=encoder, data=files, terminology=listed, index=index)
+        trained = run(normaliser, _ranked(recipe, alias), model=encoder, data=files, terminology=listed, index=index)
         run(report_normaliser, ReportNormaliserParams(), run=trained)
     return str(trained.path)
 
@@ -97,6 +101,12 @@ def _training_inputs(rank: bool, data: str | None, model: str | None) -> tuple[T
         raise UserError("No data was given. Give the folder with the files of CHIP-CDN, as in --param data=FOLDER.")
     files = TaskFiles(task(TASK), data) if data is not None else None
     return (files, ModelFolder(model)) if rank and model is not None else (None, None)
+
+
+def _ranked(recipe: Recipe, alias: str) -> NormaliserParams:
+    """Parameters of the normaliser, with the alias only where it is used: no other one depends on it."""
+    own = recipe.normaliser
+    return own.model_copy(update={"alias": alias}) if own.engine == "elasticsearch" else own
 
 
 def _recipe(terms: str | None, overrides: dict[str, Any] | None) -> Recipe:

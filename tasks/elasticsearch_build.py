@@ -11,9 +11,7 @@ the very tokens that the embedded engine counts, and needs no plugin. Every name
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import json
 import logging
 import re
 import time
@@ -26,13 +24,15 @@ from elasticsearch.helpers import streaming_bulk
 from infra.errors import UserError
 from tasks.elasticsearch_server import RefusedError, Server, why
 from tasks.retrieve import Entry
-from tasks.search_fields import EXACT, FIELDS, Documents, SearchFields, documents_of
+from tasks.search_fields import EXACT, FIELDS, Documents, SearchFields, content_of, documents_of
 
 logger = logging.getLogger(__name__)
 
 DOCUMENTS_AT_ONCE = 1000
 SECONDS_UNFINISHED = 24 * 3600.0
 """An unfinished index that was begun longer ago was given up."""
+
+BUILD_IT = "Build it first: python -m flows run normalise/index."
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,119}")
 _CREATED_ALREADY = 409
@@ -102,7 +102,7 @@ class IndexBuilder:
                     "fields": [field for field in FIELDS if field in self._fields.boosts()],
                     "k1": self._fields.k1,
                     "b": self._fields.b,
-                    "content": _digest(documents),
+                    "content": content_of(documents, self._fields),
                     "begun": time.time(),
                     "finished": False,
                 },
@@ -181,25 +181,25 @@ class IndexBuilder:
                 self._server.ask(lambda client, name=name: _delete(client, name))  # type: ignore[misc]
 
 
-def described(server: Server, name: str) -> dict[str, Any]:
+def described(server: Server, name: str, remedy: str = BUILD_IT) -> dict[str, Any]:
     """What an index says of itself, by its name or its alias: `alias`, `fields`, `k1`, `b`, `content`, `finished`.
 
     Raises:
-        UserError: there is none, or one that is not ours.
+        UserError: there is none (the remedy is told), or one that is not ours.
     """
     try:
         answer = server.ask(lambda client: client.indices.get_mapping(index=name).body)
     except NotFoundError as error:
-        raise nothing_called(server, name) from error
+        raise nothing_called(server, name, remedy) from error
     about: dict[str, Any] = next(iter(answer.values()))["mappings"].get("_meta", {})
     if about.get("made_by") != _MADE_BY:
         raise UserError(f"{name} at {server.url} is not an index of ours. Choose another name.")
     return about
 
 
-def nothing_called(server: Server, name: str) -> UserError:
+def nothing_called(server: Server, name: str, remedy: str = BUILD_IT) -> UserError:
     """The error where a terminology is searched that is not there."""
-    return UserError(f"{server.url} has no terminology {name}. Build it first: python -m flows run normalise/index.")
+    return UserError(f"{server.url} has no terminology {name}. {remedy}")
 
 
 def check_name(name: str) -> None:
@@ -209,13 +209,6 @@ def check_name(name: str) -> None:
             f"{name!r} cannot name an index: lower-case letters, digits, '-', '_' and '.' make a name, the first is a "
             "letter or digit, and 120 are the most."
         )
-
-
-def _digest(documents: Documents) -> str:
-    """Tells documents apart from others, in whatever order their entries were given."""
-    entries = [(entry.code, entry.term) for entry in documents.entries]
-    content = json.dumps([entries, list(documents.names), list(documents.owners)])
-    return hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
 
 
 def _writable(client: Elasticsearch, name: str) -> None:

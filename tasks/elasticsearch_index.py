@@ -16,7 +16,7 @@ from elasticsearch import Elasticsearch, NotFoundError
 
 from infra.errors import UserError
 from infra.settings import ElasticsearchSettings
-from tasks.elasticsearch_build import IndexBuilder, check_name, described, nothing_called
+from tasks.elasticsearch_build import BUILD_IT, IndexBuilder, check_name, described, nothing_called
 from tasks.elasticsearch_server import Patience, RefusedError, Server, why
 from tasks.retrieve import Candidate, Entry
 from tasks.search_fields import EXACT, FieldTokens, SearchFields
@@ -25,6 +25,12 @@ MOST_CANDIDATES = 10_000
 """The most that a server gives for one query unless its settings are changed (`index.max_result_window`)."""
 
 TERMS_AT_ONCE = 64
+
+PUBLISH_IT = (
+    "This normaliser was made from that very list, and its place behind the alias was taken by others since. Run the "
+    "flow that made it once more, with the same parameters, alias and ELASTICSEARCH_URL: stages that are finished are "
+    "reused, and the list is put there again. Or leave --elasticsearch out."
+)
 
 
 class _Asked(NamedTuple):
@@ -46,6 +52,7 @@ class ElasticsearchIndex:
         fields: SearchFields | None = None,
         access: ElasticsearchSettings | None = None,
         patience: Patience | None = None,
+        content: str | None = None,
     ) -> None:
         """Nothing is sent yet.
 
@@ -55,6 +62,7 @@ class ElasticsearchIndex:
             fields: what is searched, and what a match is worth.
             access: credentials; by default those of the environment (`ELASTICSEARCH_API_KEY` and so on).
             patience: how long a server that is away is waited for.
+            content: what the index has to hold (`content_of`), where that matters; another one is not searched.
 
         Raises:
             UserError: the address or the alias cannot be one, or the credentials in the environment contradict.
@@ -63,6 +71,7 @@ class ElasticsearchIndex:
         self.index = index
         self.fields = fields or SearchFields()
         self._server = Server(url, access or ElasticsearchSettings.from_environment(), patience or Patience())
+        self._content, self._remedy = content, BUILD_IT if content is None else PUBLISH_IT
         self._checked = False
 
     def build(self, entries: Iterable[Entry], fingerprint: str) -> str:
@@ -83,13 +92,13 @@ class ElasticsearchIndex:
         """See `CandidateIndex.search`; `k` is at most `MOST_CANDIDATES`. Time grows with terms and candidates.
 
         Raises:
-            UserError: nothing is built behind the alias, or with other fields; the server is absent, refuses a term
-                (named) or did not recover.
+            UserError: nothing is built behind the alias, or with other fields or content; the server is absent,
+                refuses a term (named) or did not recover.
         """
         if not 1 <= k <= MOST_CANDIDATES:
             raise ValueError(f"k is {k}: from 1 to {MOST_CANDIDATES} candidates are looked for")
         if not self._checked:
-            self._check_description(described(self._server, self.index))
+            self._check_description(described(self._server, self.index, self._remedy))
             self._checked = True
         found: list[list[Candidate]] = [[] for _ in terms]
         asked = (
@@ -131,7 +140,7 @@ class ElasticsearchIndex:
         try:
             self._server.ask(request)
         except NotFoundError as error:
-            raise nothing_called(self._server, self.index) from error
+            raise nothing_called(self._server, self.index, self._remedy) from error
         return answers.items()
 
     def _query(self, tokens: FieldTokens, k: int) -> dict[str, Any]:
@@ -156,7 +165,11 @@ class ElasticsearchIndex:
     def _check_description(self, held: dict[str, Any]) -> None:
         """Whether an index was built for what is searched; boosts may differ."""
         if not held["finished"]:
-            raise nothing_called(self._server, self.index)
+            raise nothing_called(self._server, self.index, self._remedy)
+        if self._content not in (None, held.get("content")):
+            raise UserError(
+                f"{self.index} at {self._server.url} holds another list than that of this normaliser. {self._remedy}"
+            )
         missing = set(self.fields.boosts()) - set(held["fields"])
         if missing or (held["k1"], held["b"]) != (self.fields.k1, self.fields.b):
             raise UserError(

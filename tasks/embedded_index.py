@@ -27,12 +27,12 @@ from infra.errors import UserError
 from infra.stage import Output, StageParams, stage
 from kg.columns import at
 from tasks.retrieve import Candidate, Entry
-from tasks.search_fields import EXACT, Documents, SearchFields, documents_of
+from tasks.search_fields import EXACT, Documents, SearchFields, content_of, documents_of
 from tasks.terminology import entries_of
 
 Floats = npt.NDArray[np.float32]
 
-FIELDS_FILE, ENTRIES_FILE, TOKENS_FILE = "fields.json", "entries.parquet", "tokens.parquet"
+FIELDS_FILE, ENTRIES_FILE, TOKENS_FILE, CONTENT_FILE = "fields.json", "entries.parquet", "tokens.parquet", "content.txt"
 ARRAYS = ("first_posting", "documents", "weights", "first_document")
 
 
@@ -45,7 +45,7 @@ class EmbeddedIndex:
         Raises:
             UserError: the folder holds no index, or a damaged one.
         """
-        folder = Path(path)
+        self._folder = folder = Path(path)
         try:
             self.fields = SearchFields.model_validate_json((folder / FIELDS_FILE).read_text(encoding="utf-8"))
             entries = pl.read_parquet(folder / ENTRIES_FILE)
@@ -66,6 +66,20 @@ class EmbeddedIndex:
     def num_documents(self) -> int:
         """Names that are searched."""
         return int(self._first_document[-1])
+
+    @property
+    def content(self) -> str:
+        """What it holds, as `content_of` names it.
+
+        Raises:
+            UserError: the folder does not say, as those of older versions.
+        """
+        try:
+            return (self._folder / CONTENT_FILE).read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise UserError(
+                f"{self._folder} does not say what list it holds ({error}). Run the flow that made it once more."
+            ) from error
 
     @classmethod
     def build(cls, entries: Iterable[Entry], path: str | Path, fields: SearchFields | None = None) -> EmbeddedIndex:
@@ -129,6 +143,7 @@ def _save(documents: Documents, fields: SearchFields, folder: Path) -> None:
     pl.DataFrame(entries, schema={"code": pl.String, "term": pl.String}).write_parquet(folder / ENTRIES_FILE)
     tokens.select("field", "token").write_parquet(folder / TOKENS_FILE)
     (folder / FIELDS_FILE).write_text(fields.model_dump_json(indent=1), encoding="utf-8")
+    (folder / CONTENT_FILE).write_text(content_of(documents, fields), encoding="utf-8")
 
 
 def _postings(documents: Documents, fields: SearchFields) -> pl.DataFrame:
@@ -181,7 +196,7 @@ class CandidateIndexParams(StageParams):
     fields: SearchFields = SearchFields()
 
 
-@stage(name="candidate_index", version=1, params=CandidateIndexParams)
+@stage(name="candidate_index", version=2, params=CandidateIndexParams)
 def candidate_index(inputs: Mapping[str, Artifact], params: CandidateIndexParams, out: Output) -> None:
     """Index `inputs["terminology"]` into files beside the manifest; `open_index` opens them."""
     entries = entries_of(inputs["terminology"])

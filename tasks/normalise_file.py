@@ -19,7 +19,7 @@ from tasks.downstream.assemble import SEPARATOR
 from tasks.downstream.source_text import source_text
 from tasks.embedded_index import EmbeddedIndex
 from tasks.normaliser import Normalised, Normaliser, Progress, index_folder
-from tasks.publish_terms import open_server_index
+from tasks.publish_terms import ALIAS, open_server_index
 from tasks.retrieve import Candidate
 
 allow_long_fields()
@@ -32,18 +32,28 @@ ADDED = ("normalised_term", "normalised_code", "normalised_score", "candidates")
 
 
 def open_normaliser(
-    folder: Path | None, candidates: int | None = None, device: str | None = None, elasticsearch: bool = False
+    folder: Path | None,
+    candidates: int | None = None,
+    device: str | None = None,
+    elasticsearch: bool = False,
+    alias: str | None = None,
 ) -> Normaliser:
     """The normaliser of a folder, or else the newest of the store of `YIWEN_HOME`, one that was trained before one
     that was not.
 
+    Args:
+        elasticsearch: its list is searched on the server of `ELASTICSEARCH_URL`.
+        alias: what the list was put there under; icd10 by default.
+
     Raises:
-        UserError: there is none.
+        UserError: there is none, or no server is named.
     """
     if candidates is not None and candidates < 1:
         raise UserError(f"{candidates} candidates are too few; give 1 or more.")
+    if alias is not None and not elasticsearch:
+        raise UserError(f"{alias!r} is the alias of a list on a server. Give --elasticsearch too.")
     folder = folder or _newest()
-    index = open_server_index(EmbeddedIndex(index_folder(folder)).fields) if elasticsearch else None
+    index = open_server_index(EmbeddedIndex(index_folder(folder)), alias or ALIAS) if elasticsearch else None
     return Normaliser(folder, k=candidates, device=device, index=index)
 
 

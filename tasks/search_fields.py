@@ -19,8 +19,10 @@ many aliases neither help nor harm. Engines must count over all documents at onc
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import itertools
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -100,6 +102,16 @@ def documents_of(entries: Iterable[Entry]) -> Documents:
     for owner, name, form in zip(owners, names, comparable_forms(names), strict=True):
         first.setdefault((owner, "".join(form)), name)
     return Documents(merged, list(first.values()), [owner for owner, _ in first])
+
+
+def content_of(documents: Documents, fields: SearchFields) -> str:
+    """32 hex digits that tell what an index holds from what another holds: its entries and names, in whatever order
+    they were given, and the fields and the formula that they are searched by. Boosts are a matter of the query.
+    """
+    entries = [(entry.code, entry.term) for entry in documents.entries]
+    searched = [list(fields.boosts()), fields.k1, fields.b]
+    content = json.dumps([entries, list(documents.names), list(documents.owners), searched])
+    return hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
 
 
 def comparable_forms(names: Sequence[str]) -> list[tuple[str, ...]]:

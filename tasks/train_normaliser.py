@@ -39,7 +39,7 @@ from tasks.embedded_index import open_index
 from tasks.finetune_inputs import ModelFolder
 from tasks.metrics import recall_at_k
 from tasks.normaliser import INDEX, MODEL, Retrieval, write_decision
-from tasks.publish_terms import open_server_index
+from tasks.publish_terms import ALIAS, open_server_index
 from tasks.retrieve import Candidate
 from tasks.term_decision import Judged, TermDecision, tune_decision
 from tasks.term_pairs import Diagnosis, training_pairs
@@ -68,6 +68,7 @@ class NormaliserParams(StageParams):
     engine: Literal["embedded", "elasticsearch"] = Field(
         default="embedded", description="what finds candidates; elasticsearch: the server of ELASTICSEARCH_URL"
     )
+    alias: str = Field(default=ALIAS, description="of the list on the server; the flow sets its own")
     limit: int | None = Field(default=None, ge=1, description="the most diagnoses of each split, for a try")
     random_weights: bool = Field(default=False, description="the encoder's architecture with fresh weights")
 
@@ -84,7 +85,7 @@ def normaliser(inputs: Mapping[str, Any], params: NormaliserParams, out: Output)
     with tempfile.TemporaryDirectory(prefix="yiwen-normaliser-") as name:
         folder = Path(name) / "result"
         index = open_index(inputs["index"], Path(name) / "opened")
-        engine = index if params.engine == "embedded" else open_server_index(index.fields)
+        engine = index if params.engine == "embedded" else open_server_index(index, params.alias)
         retrieval = Retrieval(engine, entries_of(inputs["terminology"]), k=params.k)
 
         def report(step: int, total: int, note: str) -> None:

@@ -19,11 +19,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tasks.elasticsearch_build as building
+from flows.normalise import normalise
 from infra.errors import UserError
 from infra.settings import ElasticsearchSettings
 from tasks.elasticsearch_index import ElasticsearchIndex
 from tasks.elasticsearch_server import Patience
 from tasks.embedded_index import EmbeddedIndex
+from tasks.normalise_file import open_normaliser
+from tasks.publish_terms import open_server_index
 from tasks.retrieve import Candidate, CandidateIndex, Entry
 from tasks.search_fields import SearchFields
 from tests.live_elasticsearch import NOT_TO_BE_HAD, SCRIPTS, LiveServer
@@ -307,6 +310,61 @@ def test_an_index_that_others_write_to_is_not_published(index: ElasticsearchInde
     assert not client.indices.exists_alias(name="icd10")
 
 
+# Normalisers, each with a list of its own
+
+
+@pytest.fixture
+def publish(
+    elasticsearch: LiveServer, client: Elasticsearch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Path]:
+    """normalise/index with a list of one term: the folder of its normaliser."""
+    monkeypatch.setenv("YIWEN_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("ELASTICSEARCH_URL", elasticsearch.url)
+
+    def run(term: str, **given: object) -> Path:
+        file = tmp_path / f"{term}.csv"
+        file.write_text(f"编码,名称\nA01,{term}\n", encoding="utf-8")
+        return Path(normalise.fn(rank=False, synonyms=False, terms=str(file), **given))
+
+    return run
+
+
+def found_on_server(folder: Path, alias: str | None = None) -> list[str]:
+    (one,) = open_normaliser(folder, elasticsearch=True, alias=alias).normalise(["胃病"])
+    return [candidate.term for candidate in one.considered]
+
+
+def test_a_normaliser_searches_its_own_list_whatever_the_alias_says(
+    publish: Callable[..., Path], client: Elasticsearch
+) -> None:
+    first, second = publish("胃病甲"), publish("胃病乙")
+    assert [found_on_server(folder) for folder in (first, second)] == [["胃病甲"], ["胃病乙"]]
+    (behind,) = client.indices.get_alias(name="icd10")
+    assert behind == f"icd10-{EmbeddedIndex(second).content}"
+    publish("胃病丙")  # the first one's index goes, and nothing of another list is given in its place
+    with pytest.raises(UserError, match=rf"has no terminology icd10-{EmbeddedIndex(first).content}\. .*once more"):
+        found_on_server(first)
+    assert publish("胃病甲") == first, "nothing is done again but what the server lost"
+    assert found_on_server(first) == ["胃病甲"]
+
+
+def test_lists_of_several_aliases_leave_each_other_alone(publish: Callable[..., Path], client: Elasticsearch) -> None:
+    folder = publish("胃病甲", alias="gastro")
+    for term in ("胃病乙", "胃病丙", "胃病丁"):
+        publish(term)
+    assert found_on_server(folder, alias="gastro") == ["胃病甲"]
+    with pytest.raises(UserError, match="has no terminology icd10-"):
+        found_on_server(folder)
+
+
+def test_the_formula_may_change_and_the_list_is_indexed_anew(
+    publish: Callable[..., Path], client: Elasticsearch
+) -> None:
+    publish("胃病")
+    assert found_on_server(publish("胃病", overrides={"index.fields.k1": 2.0})) == ["胃病"]
+    assert len(client.indices.get(index="icd10-*")) == 2
+
+
 # Servers that end, and servers that refuse
 
 
@@ -404,6 +462,23 @@ def test_a_server_that_is_absent_or_stays_away(elasticsearch: LiveServer, tmp_pa
         server.server_close()
         with pytest.raises(UserError, match=r"failed: .*did not come back within 1 s"):
             index.search(["胃炎"], 1)
+
+
+def test_an_index_of_other_content_is_not_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = EmbeddedIndex.build(ENTRIES, tmp_path)
+    meta = {"made_by": "yiwen", "finished": True, "fields": list(FIELDS.boosts()), "k1": FIELDS.k1, "b": FIELDS.b}
+    name = f"gastro-{own.content}"
+    held = {name: {"mappings": {"_meta": {**meta, "content": "of others"}}}}
+    with serving(replies={f"/{name}/_mapping": [held]}) as (url, _):
+        monkeypatch.setenv("ELASTICSEARCH_URL", url)
+        with pytest.raises(
+            UserError, match=rf"{name} at .* holds another list than that of this normaliser.*once more"
+        ):
+            open_server_index(own, "gastro").search(["胃炎"], 1)
+        with pytest.raises(UserError, match=rf"no terminology icd10-{own.content}\. "):
+            open_server_index(own).search(["胃炎"], 1)
+        with pytest.raises(UserError, match="'Gastro' cannot name an index"):
+            open_server_index(own, "Gastro")
 
 
 def test_only_the_failed_part_of_a_batch_is_asked_for_again() -> None:

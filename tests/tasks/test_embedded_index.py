@@ -15,7 +15,14 @@ from hypothesis import strategies as st
 from infra.artifacts import ArtifactStore
 from infra.errors import UserError
 from infra.stage import run
-from tasks.embedded_index import CandidateIndexParams, EmbeddedIndex, candidate_index, open_index, rounded_lengths
+from tasks.embedded_index import (
+    CONTENT_FILE,
+    CandidateIndexParams,
+    EmbeddedIndex,
+    candidate_index,
+    open_index,
+    rounded_lengths,
+)
 from tasks.raw_input import RawInput
 from tasks.retrieve import Candidate, CandidateIndex, Entry
 from tasks.search_fields import SearchFields, documents_of
@@ -185,6 +192,20 @@ def test_a_folder_without_an_index_is_named(tmp_path: Path, damage: str) -> None
         (folder / damage).write_bytes(b"no such thing")
     with pytest.raises(UserError, match=f"{folder} holds no index"):
         EmbeddedIndex(folder)
+
+
+def test_its_content_is_told_by_what_is_searched_not_by_order_or_boosts(tmp_path: Path) -> None:
+    def content(entries: list[Entry], **fields: float) -> str:
+        return EmbeddedIndex.build(entries, tmp_path, SearchFields(**fields)).content
+
+    own = content(ENTRIES)
+    assert content(list(reversed(ENTRIES))) == own == content(ENTRIES, characters=3)
+    first, *others = ENTRIES
+    renamed = [Entry(first.code, first.term, (*first.aliases, "又一个名字")), *others]
+    assert len({own, content(others), content(renamed), content(ENTRIES, k1=2), content(ENTRIES, bigrams=0)}) == 5
+    (tmp_path / CONTENT_FILE).unlink()
+    with pytest.raises(UserError, match=r"does not say what list it holds .* once more"):
+        print(EmbeddedIndex(tmp_path).content)
 
 
 def test_k_is_one_at_least(tmp_path: Path) -> None:

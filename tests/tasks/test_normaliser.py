@@ -153,6 +153,17 @@ def test_the_command_line_takes_the_newest_normaliser(
     assert terms == ["胃结石", "脑癌"]
 
 
+def test_an_alias_without_a_server_is_a_mistake(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "in.txt").write_text("胃结石\n")
+    asked = ["normalise", "--input", str(tmp_path / "in.txt"), "--output", str(tmp_path / "out.csv")]
+    assert main([*asked, "--alias", "gastro"]) == 2
+    assert "'gastro' is the alias of a list on a server. Give --elasticsearch" in capsys.readouterr().err
+    assert main([*asked, "--alias", "gastro", "--elasticsearch"]) == 2
+    assert "Set ELASTICSEARCH_URL" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("content", "name", "options", "told"),
     [
@@ -178,6 +189,7 @@ def test_mistakes_are_told_before_any_work(run: Any, given: dict[str, str], home
         ({"rank": True, "model": given["model"]}, "No data"),
         ({"rank": False, "overrides": {"normaliser.epoch": 2}}, "did you mean 'normaliser.epochs'"),
         ({"rank": False, "overrides": {"normaliser.k": 0}}, "normaliser.k: .*given: 0"),
+        ({"rank": False, "alias": "ICD 10"}, "'ICD 10' cannot name an index"),
     ):
         with pytest.raises(UserError, match=told):
             run(**{"terms": given["terms"], "synonyms": False, **options})
