@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterator
 from typing import Any
 
 from prefect import flow
@@ -18,6 +19,7 @@ from tasks.elasticsearch_build import check_name
 from tasks.embedded_index import CandidateIndexParams, candidate_index
 from tasks.finetune_inputs import ModelFolder, TaskFiles
 from tasks.publish_terms import ALIAS, publish_terms
+from tasks.query_settings import query_tables, read_rules
 from tasks.raw_input import RawInput
 from tasks.report_normaliser import ReportNormaliserParams, report_normaliser
 from tasks.runner import stage_runner
@@ -45,6 +47,8 @@ def normalise(
     graphs: Graphs | None = None,
     synonyms: bool = True,
     text: str | list[str] | None = None,
+    abbreviations: str | None = None,
+    typos: str | None = None,
     alias: str = ALIAS,
     overrides: dict[str, Any] | None = None,
 ) -> str:
@@ -62,8 +66,10 @@ def normalise(
         synonyms: a code is also found by the names that the fused graph gives it.
         text: files or folders of text; where it says that something has another name (X又称Y), a code that is known by
             one is found by the other too.
+        abbreviations: CSV with the columns short, expansion and place in place of tasks/diagnosis_abbreviations.csv.
+        typos: CSV with the columns wrong and right in place of tasks/diagnosis_typos.csv.
         alias: what the list goes by on the server; lists of several purposes want several.
-        overrides: dotted keys to values, such as `{"normaliser.epochs": 8}`.
+        overrides: dotted keys to values, such as `{"normaliser.epochs": 8, "index.queries.split": false}`.
 
     Returns:
         The folder that `python -m flows normalise --model` takes.
@@ -73,6 +79,8 @@ def normalise(
     given = {"list": RawInput(terms or icd10.locate())}
     given["list"].places()
     check_inputs(text)
+    tables = query_tables(recipe.index.queries, {"abbreviations": abbreviations, "typos": typos})
+    read_rules(recipe.index.queries, tables)
     files, encoder = _training_inputs(rank, data, model)
     if files is not None:
         given["labels"] = RawInput([str(files.files[split]) for split in ("train", "dev") if split in files.files])
@@ -84,7 +92,7 @@ def normalise(
             documents = last(collect_documents(run, preset, text))
             named["synonyms"] = run(text_synonyms, TextSynonymsParams(), documents=documents)
         listed = run(terminology, recipe.terminology, **given, **named)
-        index = run(candidate_index, recipe.index, terminology=listed)
+        index = run(candidate_index, recipe.index, terminology=listed, **tables)
         publish_terms(listed, index, alias)
         if files is None or encoder is None:
             return str(index.path)
@@ -124,11 +132,17 @@ def _recipe(terms: str | None, overrides: dict[str, Any] | None) -> Recipe:
         key = ".".join(map(str, problem["loc"]))
         if problem["type"] != "extra_forbidden":
             raise UserError(f"{key}: {problem['msg']} (given: {problem['input']!r})") from error
-        known = [f"{part}.{one}" for part, field in Recipe.model_fields.items() for one in _fields(field.annotation)]
+        known = list(_keys(Recipe))
         close = difflib.get_close_matches(key, known, n=1)
         hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
         raise UserError(f"unknown key {key!r}; {hint}") from error
 
 
-def _fields(params: Any) -> list[str]:
-    return list(params.model_fields)
+def _keys(model: type[BaseModel]) -> Iterator[str]:
+    """The dotted keys of a model."""
+    for name, field in model.model_fields.items():
+        inner = field.annotation
+        if isinstance(inner, type) and issubclass(inner, BaseModel):
+            yield from (f"{name}.{key}" for key in _keys(inner))
+        else:
+            yield name

@@ -2,7 +2,8 @@
 
     支气管哮踹(轻度)伴心衰  →  支气管哮踹(轻度)伴心衰, 支气管哮喘(轻度)伴心力衰竭, 支气管哮喘, 心力衰竭 …
 
-Two tables beside this file, for the user to edit, put typos right and write abbreviations out. A compound is cut at
+Two tables put typos right and write abbreviations out: those beside this file, or the user's own
+(tasks/query_settings.py). A compound is cut at
 numbers of an enumeration and at ; + / 伴 合并 及 和 、 … where every part has two characters at least. What also joins
 parts of the body (及 和 、 as in 肝及胆囊结石) cuts only behind what ends like a disease. The whole stays a query of
 its own, so that a wrong cut costs places and no answer.
@@ -72,8 +73,9 @@ class QueryRules:
             notes: also look for the diagnosis without what stands in brackets.
             split: also look for the parts of a compound.
         """
+        self.abbreviations, self.typos = tuple(abbreviations), dict(typos or {})
         self.notes, self.split = notes, split
-        wrong = typos or {}
+        wrong = self.typos
         self._typos = dict(zip(_normal(wrong.keys()), _normal(wrong.values()), strict=True))
         shorts, expansions = (_normal([row[column] for row in abbreviations]) for column in (0, 1))
         self._expansions: dict[tuple[str, str], list[str]] = {}
@@ -118,7 +120,9 @@ class QueryRules:
         return found
 
     def parts(self, diagnoses: Sequence[str]) -> list[int]:
-        """How many diagnoses each one is made of: its parts where it is a compound, else 1."""
+        """How many diagnoses each one is made of: its parts where it is a compound that is split, else 1."""
+        if not self.split:
+            return [1] * len(diagnoses)
         texts = _normal([_without_numbers(diagnosis[:MAX_CHARACTERS]) for diagnosis in diagnoses])
         return [max(1, len(_parts(_NOTE.sub("", text)))) for text in texts]
 

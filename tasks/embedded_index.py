@@ -16,6 +16,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,7 @@ from infra.artifacts import Artifact
 from infra.errors import UserError
 from infra.stage import Output, StageParams, stage
 from kg.columns import at
+from tasks.query_settings import TABLES, QueryParams, read_rules, save_rules
 from tasks.retrieve import Candidate, Entry
 from tasks.search_fields import EXACT, Documents, SearchFields, content_of, documents_of
 from tasks.terminology import entries_of
@@ -45,7 +47,7 @@ class EmbeddedIndex:
         Raises:
             UserError: the folder holds no index, or a damaged one.
         """
-        self._folder = folder = Path(path)
+        self.folder = folder = Path(path)
         try:
             self.fields = SearchFields.model_validate_json((folder / FIELDS_FILE).read_text(encoding="utf-8"))
             entries = pl.read_parquet(folder / ENTRIES_FILE)
@@ -75,10 +77,10 @@ class EmbeddedIndex:
             UserError: the folder does not say, as those of older versions.
         """
         try:
-            return (self._folder / CONTENT_FILE).read_text(encoding="utf-8")
+            return (self.folder / CONTENT_FILE).read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
             raise UserError(
-                f"{self._folder} does not say what list it holds ({error}). Run the flow that made it once more."
+                f"{self.folder} does not say what list it holds ({error}). Run the flow that made it once more."
             ) from error
 
     @classmethod
@@ -191,19 +193,28 @@ def rounded_lengths(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 class CandidateIndexParams(StageParams):
-    """What is searched."""
+    """What is searched, and by which queries."""
 
     fields: SearchFields = SearchFields()
+    queries: QueryParams = QueryParams()
 
 
 @stage(name="candidate_index", version=2, params=CandidateIndexParams)
-def candidate_index(inputs: Mapping[str, Artifact], params: CandidateIndexParams, out: Output) -> None:
-    """Index `inputs["terminology"]` into files beside the manifest; `open_index` opens them."""
+def candidate_index(inputs: Mapping[str, Any], params: CandidateIndexParams, out: Output) -> None:
+    """Index `inputs["terminology"]` into files beside the manifest, with the rules of queries; `open_index` opens them.
+
+    `inputs["abbreviations"]` and `["typos"]`, each a `RawInput` of one table, stand for the default ones.
+
+    Raises:
+        UserError: a table has a fault; the message names file and row.
+    """
     entries = entries_of(inputs["terminology"])
+    rules = read_rules(params.queries, {name: inputs[name] for name in TABLES if name in inputs})
     with tempfile.TemporaryDirectory(prefix="yiwen-") as folder:
         index = EmbeddedIndex.build(entries, folder, params.fields)
         out.count("entries", len(index.terms))
         out.count("names", index.num_documents)
+        save_rules(rules, Path(folder))
         out.build.add_folder(Path(folder))
 
 

@@ -24,6 +24,7 @@ from models import heads
 from tasks.diagnosis_queries import Categories, QueryRules, candidates, categories_of
 from tasks.downstream.alignment import TextTokenizer
 from tasks.embedded_index import FIELDS_FILE, EmbeddedIndex
+from tasks.query_settings import load_rules
 from tasks.retrieve import Candidate, CandidateIndex, Entry
 from tasks.term_decision import Judged, TermDecision
 from tasks.term_ranker import TermRanker
@@ -101,7 +102,7 @@ class Normaliser:
         own = EmbeddedIndex(index_folder(path))
         entries = [Entry(code, term) for code, term in zip(own.codes, own.terms, strict=True)]
         self.decision, ranked_candidates = read_decision(path)
-        self.retrieval = Retrieval(index or own, entries, k=k or ranked_candidates)
+        self.retrieval = Retrieval(index or own, entries, rules=load_rules(own.folder), k=k or ranked_candidates)
         self._ranker = load_ranker(path / MODEL, device) if (path / MODEL).is_dir() else None
 
     @property

@@ -40,6 +40,7 @@ from tasks.finetune_inputs import ModelFolder
 from tasks.metrics import recall_at_k
 from tasks.normaliser import INDEX, MODEL, Retrieval, write_decision
 from tasks.publish_terms import ALIAS, open_server_index
+from tasks.query_settings import load_rules
 from tasks.retrieve import Candidate
 from tasks.term_decision import Judged, TermDecision, tune_decision
 from tasks.term_pairs import Diagnosis, training_pairs
@@ -86,7 +87,8 @@ def normaliser(inputs: Mapping[str, Any], params: NormaliserParams, out: Output)
         folder = Path(name) / "result"
         index = open_index(inputs["index"], Path(name) / "opened")
         engine = index if params.engine == "embedded" else open_server_index(index, params.alias)
-        retrieval = Retrieval(engine, entries_of(inputs["terminology"]), k=params.k)
+        rules = load_rules(index.folder)
+        retrieval = Retrieval(engine, entries_of(inputs["terminology"]), rules=rules, k=params.k)
 
         def report(step: int, total: int, note: str) -> None:
             out.on_progress("normaliser", step, total, note)

@@ -21,6 +21,7 @@ from tasks.diagnosis_queries import (
     categories_of,
 )
 from tasks.embedded_index import EmbeddedIndex
+from tasks.query_settings import QueryParams, load_rules, read_rules, save_rules
 from tasks.retrieve import Candidate, Entry
 from tasks.search_fields import comparable_forms
 
@@ -107,6 +108,16 @@ def test_what_is_switched_off_is_not_done() -> None:
     assert queries(diagnosis, QueryRules(notes=False, split=False)) == ["心衰(左侧)伴copd"]
     assert queries(diagnosis, QueryRules(split=False)) == ["心衰(左侧)伴copd", "心衰伴copd"]
     assert queries(diagnosis, QueryRules()) == ["心衰(左侧)伴copd", "心衰伴copd", "心衰", "copd"]
+    assert (QueryRules().parts([diagnosis]), QueryRules(split=False).parts([diagnosis])) == ([2], [1])
+
+
+@pytest.mark.parametrize("off", ["abbreviations", "typos", "notes", "split"])
+def test_rules_are_kept_as_they_are(tmp_path: Path, off: str) -> None:
+    rules = read_rules(QueryParams(**{off: False}), {})
+    save_rules(rules, tmp_path)
+    diagnoses = ["心衰(左侧)伴COPD", "支气管哮踹（轻度）", "肺炎及胸膜炎"]
+    assert load_rules(tmp_path).queries(diagnoses) == rules.queries(diagnoses) != RULES.queries(diagnoses)
+    assert load_rules(tmp_path / "no such").queries(diagnoses) == RULES.queries(diagnoses)
 
 
 def test_several_expansions_are_several_queries() -> None:

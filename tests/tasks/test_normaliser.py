@@ -16,6 +16,7 @@ from infra.artifacts import ArtifactStore
 from infra.errors import UserError
 from tasks.normalise_file import ADDED, normalise_file, open_normaliser
 from tasks.normaliser import DECISION, Normaliser
+from tasks.query_settings import QUERIES_FILE
 from tasks.train_normaliser import SCORES
 from tests.tasks.downstream import toy
 
@@ -129,6 +130,54 @@ def test_an_index_alone_normalises_by_likeness(run: Any, given: dict[str, str]) 
     assert len(answers[1].terms) == 2
 
 
+@pytest.fixture
+def tables(tmp_path: Path) -> dict[str, str]:
+    """Tables of one row each."""
+    (tmp_path / "short.csv").write_text("short,expansion,place\nfy,肺炎,anywhere\n", encoding="utf-8")
+    (tmp_path / "wrong.csv").write_text("wrong,right\n魏,胃\n", encoding="utf-8")
+    return {"abbreviations": str(tmp_path / "short.csv"), "typos": str(tmp_path / "wrong.csv")}
+
+
+def first_candidates(folder: str | Path, *diagnoses: str) -> list[str]:
+    found = Normaliser(folder, device="cpu").normalise(diagnoses)
+    return [one.considered[0].term if one.considered else "" for one in found]
+
+
+def test_own_tables_are_kept_with_the_index_and_the_normaliser(
+    run: Any, given: dict[str, str], tables: dict[str, str]
+) -> None:
+    plain = run(rank=False, synonyms=False, terms=given["terms"])
+    assert first_candidates(plain, "FY", "魏") == ["", ""]
+    own = run(rank=False, synonyms=False, terms=given["terms"], **tables)
+    trained = run(rank=True, synonyms=False, overrides={**SMALL, "normaliser.epochs": 1}, **given, **tables)
+    wanted = Path(tables["abbreviations"])
+    wanted.write_text(wanted.read_text().replace("肺炎", "脑癌"))
+    assert first_candidates(own, "FY", "魏") == ["肺炎", "胃炎"], "what was read stays"
+    assert {one.term for one in Normaliser(trained, device="cpu").normalise(["FY"])[0].considered} >= {"肺炎"}
+    changed = run(rank=False, synonyms=False, terms=given["terms"], **tables)
+    assert first_candidates(changed, "FY") == ["脑癌"], "the table's content is part of the fingerprint"
+
+
+def test_what_is_switched_off_stays_off(run: Any, given: dict[str, str], tables: dict[str, str]) -> None:
+    def index(*keys: str, **own: str) -> str:
+        overrides = {f"index.queries.{key}": False for key in keys}
+        return run(rank=False, synonyms=False, terms=given["terms"], overrides=overrides, **own)
+
+    (whole,) = Normaliser(index("split")).normalise(["肺炎伴胃癌"])
+    assert len(whole.terms) == 1
+    without = index("abbreviations", typos=tables["typos"])
+    assert first_candidates(without, "COPD", "魏") == ["", "胃炎"]
+    assert index("abbreviations", "typos") != index("abbreviations")
+
+
+def test_damaged_rules_are_named(run: Any, given: dict[str, str], tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(run(rank=False, synonyms=False, terms=given["terms"]), copy)
+    (copy / QUERIES_FILE).write_text('{"typos": []}')
+    with pytest.raises(UserError, match=r"queries\.json cannot be read"):
+        Normaliser(copy)
+
+
 def test_files_keep_their_columns(trained: Path, tmp_path: Path) -> None:
     source, target = tmp_path / "in.csv", tmp_path / "out.csv"
     source.write_bytes('病历号,诊断,备注\n7,肺癌,"a,b"\n8,,空\n'.encode("gb18030"))
@@ -183,12 +232,24 @@ def test_a_file_that_cannot_be_read_is_told(
         normalise_file(open_normaliser(trained), tmp_path / name, tmp_path / "out.csv", **options)
 
 
-def test_mistakes_are_told_before_any_work(run: Any, given: dict[str, str], home: Path, tmp_path: Path) -> None:
+def test_mistakes_are_told_before_any_work(
+    run: Any, given: dict[str, str], tables: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "fault.csv").write_text("short,expansion,place\na,b,start\n", encoding="utf-8")
     for options, told in (
         ({"rank": True, "data": given["data"]}, "No encoder"),
         ({"rank": True, "model": given["model"]}, "No data"),
         ({"rank": False, "overrides": {"normaliser.epoch": 2}}, "did you mean 'normaliser.epochs'"),
         ({"rank": False, "overrides": {"normaliser.k": 0}}, "normaliser.k: .*given: 0"),
+        ({"rank": False, "overrides": {"index.queries.splits": False}}, "did you mean 'index.queries.split'"),
+        ({"rank": False, "abbreviations": "nowhere.csv"}, "There is no .*nowhere.csv"),
+        ({"rank": False, "abbreviations": str(tmp_path)}, "a table is one local CSV file"),
+        ({"rank": False, "abbreviations": str(tmp_path / "fault.csv")}, "fault.csv, row 2: place 'start'"),
+        ({"rank": False, "typos": tables["abbreviations"]}, r"lacks the columns \['wrong', 'right'\]"),
+        (
+            {"rank": False, "typos": tables["typos"], "overrides": {"index.queries.typos": False}},
+            "is given, but index.queries.typos is false",
+        ),
         ({"rank": False, "alias": "ICD 10"}, "'ICD 10' cannot name an index"),
     ):
         with pytest.raises(UserError, match=told):
