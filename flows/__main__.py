@@ -121,7 +121,13 @@ def _add_normalise(commands: Any) -> None:
     )
     normalising.add_argument("--column", help="name of the column of diagnoses; by default the one called text or 诊断")
     normalising.add_argument(
-        "--candidates", type=int, metavar="K", help="candidates a diagnosis; by default as trained"
+        "--candidates",
+        type=int,
+        metavar="N",
+        help="candidates of each diagnosis that are written, best first (default 10, 0 for none); at most K are there",
+    )
+    normalising.add_argument(
+        "--k", type=int, metavar="K", help="candidates of each diagnosis that are ranked; by default as trained, or 100"
     )
     normalising.add_argument(
         "--elasticsearch",
@@ -187,14 +193,17 @@ def _compare(options: argparse.Namespace) -> int:
 def _normalise(options: argparse.Namespace) -> int:
     from tqdm import tqdm
 
-    from tasks.normalise_file import normalise_file, open_normaliser
+    from tasks.normalise_file import SHOWN, normalise_file, open_normaliser
 
-    normaliser = open_normaliser(
-        options.model, options.candidates, options.device, options.elasticsearch, options.alias
-    )
+    normaliser = open_normaliser(options.model, options.k, options.device, options.elasticsearch, options.alias)
     with tqdm(unit="diagnosis", disable=None) as bar:
         counts = normalise_file(
-            normaliser, options.input, options.output, options.column, lambda done: bar.update(done - bar.n)
+            normaliser,
+            options.input,
+            options.output,
+            options.column,
+            lambda done: bar.update(done - bar.n),
+            SHOWN if options.candidates is None else options.candidates,
         )
     print(f"{options.output}: {counts['normalised']:,} of {counts['rows']:,} diagnoses normalised")
     if not normaliser.is_trained:

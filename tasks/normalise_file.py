@@ -25,7 +25,7 @@ from tasks.retrieve import Candidate
 allow_long_fields()
 
 SHOWN = 10
-"""Candidates that are written of each diagnosis."""
+"""Candidates that are written of each diagnosis, unless more or fewer are asked for."""
 NAMES = ("text", "diagnosis", "诊断", "诊断名称", "原始词", "term", "mention")
 """Names a column of diagnoses goes by; the first column where none is there."""
 ADDED = ("normalised_term", "normalised_code", "normalised_score", "candidates")
@@ -33,7 +33,7 @@ ADDED = ("normalised_term", "normalised_code", "normalised_score", "candidates")
 
 def open_normaliser(
     folder: Path | None,
-    candidates: int | None = None,
+    k: int | None = None,
     device: str | None = None,
     elasticsearch: bool = False,
     alias: str | None = None,
@@ -42,19 +42,20 @@ def open_normaliser(
     that was not.
 
     Args:
+        k: candidates of a diagnosis that are ranked; by default as trained.
         elasticsearch: its list is searched on the server of `ELASTICSEARCH_URL`.
         alias: what the list was put there under; icd10 by default.
 
     Raises:
         UserError: there is none, or no server is named.
     """
-    if candidates is not None and candidates < 1:
-        raise UserError(f"{candidates} candidates are too few; give 1 or more.")
+    if k is not None and k < 1:
+        raise UserError(f"{k} candidates are too few; give 1 or more.")
     if alias is not None and not elasticsearch:
         raise UserError(f"{alias!r} is the alias of a list on a server. Give --elasticsearch too.")
     folder = folder or _newest()
     index = open_server_index(EmbeddedIndex(index_folder(folder)), alias or ALIAS) if elasticsearch else None
-    return Normaliser(folder, k=candidates, device=device, index=index)
+    return Normaliser(folder, k=k, device=device, index=index)
 
 
 def _newest() -> Path:
@@ -74,6 +75,7 @@ def normalise_file(
     target: Path,
     column: str | None = None,
     progress: Progress = lambda done: None,
+    shown: int = SHOWN,
 ) -> dict[str, int]:
     """Normalise every row of a file, in order; the target has the given columns and four more.
 
@@ -84,6 +86,7 @@ def normalise_file(
         source: .csv or .tsv with a header, or .txt with a diagnosis a line; UTF-8, UTF-16 or GB18030.
         target: .csv or .tsv.
         column: name of the column of diagnoses; by default one of `NAMES`, or the only one.
+        shown: candidates that are written of each diagnosis, of those that were ranked; 0 for none.
 
     Returns:
         Counts: rows, normalised, without_answer.
@@ -91,6 +94,8 @@ def normalise_file(
     Raises:
         UserError: the file is not there or of no known form, or has no such column.
     """
+    if shown < 0:
+        raise UserError(f"{shown} candidates cannot be written; give 0 or more.")
     if target.suffix.lower() not in _DELIMITERS:
         raise UserError(f"{target} is neither .csv nor .tsv; give the output one of these names.")
     header, rows = _read(source)
@@ -106,7 +111,7 @@ def normalise_file(
         writer.writerow([*header, *ADDED])
         found = normaliser.stream([row[place] for row in rows], progress)
         for row, one in zip(rows, found, strict=True):
-            writer.writerow([*row, *_cells(one)])
+            writer.writerow([*row, *_cells(one, shown)])
             counts["normalised" if one.terms else "without_answer"] += 1
     return counts
 
@@ -114,7 +119,7 @@ def normalise_file(
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 
-def _cells(one: Normalised) -> list[str]:
+def _cells(one: Normalised, shown: int) -> list[str]:
     columns = (
         SEPARATOR.join(value)
         for value in (
@@ -123,8 +128,8 @@ def _cells(one: Normalised) -> list[str]:
             [f"{term.score:.4f}" for term in one.terms],
         )
     )
-    shown = [_shown(candidate) for candidate in one.considered[:SHOWN]]
-    return [*columns, json.dumps(shown, ensure_ascii=False) if shown else ""]
+    candidates = [_shown(candidate) for candidate in one.considered[:shown]]
+    return [*columns, json.dumps(candidates, ensure_ascii=False) if candidates else ""]
 
 
 def _shown(candidate: Candidate) -> dict[str, Any]:

@@ -191,6 +191,39 @@ def test_files_keep_their_columns(trained: Path, tmp_path: Path) -> None:
     assert [written[1][name] for name in ADDED] == [""] * 4
 
 
+@pytest.mark.parametrize(
+    ("options", "written"),
+    [
+        ([], 10),
+        (["--candidates", "3"], 3),
+        (["--candidates", "99"], len(TERMS)),
+        (["--candidates", "9", "--k", "4"], 4),
+    ],
+)
+def test_as_many_candidates_are_written_as_are_asked_for(
+    run: Any, given: dict[str, str], tmp_path: Path, options: list[str], written: int
+) -> None:
+    folder = run(rank=False, synonyms=False, terms=given["terms"])
+    # The whole list is like it.
+    (tmp_path / "in.txt").write_text("肺胃肝肾脑炎癌结石囊肿\n", encoding="utf-8")
+    source, target = str(tmp_path / "in.txt"), tmp_path / "out.csv"
+    assert main(["normalise", "--model", folder, "--input", source, "--output", str(target), *options]) == 0
+    (row,) = csv.DictReader(target.read_text(encoding="utf-8-sig").splitlines())
+    assert len(json.loads(row["candidates"])) == written
+
+
+def test_candidates_may_be_left_out_and_are_never_fewer_than_none(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "in.txt").write_text("肺炎\n", encoding="utf-8")
+    asked = ["normalise", "--input", str(tmp_path / "in.txt"), "--output", str(tmp_path / "out.csv")]
+    assert main([*asked, "--candidates", "0"]) == 0
+    (row,) = csv.DictReader((tmp_path / "out.csv").read_text(encoding="utf-8-sig").splitlines())
+    assert row["candidates"] == "" and row["normalised_term"]
+    assert main([*asked, "--candidates", "-1"]) == 2 and "give 0 or more" in capsys.readouterr().err
+    assert main([*asked, "--k", "0"]) == 2 and "give 1 or more" in capsys.readouterr().err
+
+
 def test_the_command_line_takes_the_newest_normaliser(
     trained: Path, run: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
