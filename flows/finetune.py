@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from infra.artifacts import Artifact
 from infra.errors import UserError
+from tasks.compare_runs import open_run
 from tasks.downstream.catalogue import suite, suites, task
 from tasks.downstream.spec import TaskSpec
 from tasks.downstream.task_data import check_kind
@@ -22,6 +23,7 @@ from tasks.finetune_inputs import ModelFolder, TaskFiles
 from tasks.report_finetune import ReportFinetuneParams, report_finetune
 from tasks.report_suite import ReportSuiteParams, report_suite
 from tasks.runner import stage_runner
+from tasks.train_normaliser import TASK as NORMALISED
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +35,7 @@ def finetune(
     data: str | None = None,
     quick: bool = False,
     seeds: list[int] | None = None,
+    normaliser: str | None = None,
     overrides: dict[str, Any] | None = None,
 ) -> str:
     """Fine-tune an encoder on one task, several, or a suite of them; what was done before is reused.
@@ -44,6 +47,8 @@ def finetune(
             without files are skipped, and said so.
         quick: one setting and one seed a task, instead of the paper's grid.
         seeds: of the runs that a setting is judged by; 1, 2 and 3 by default.
+        normaliser: what normalise/chip-cdn printed for the same encoder; its scores and its file to hand in stand for
+            CHIP-CDN in the table and the archive of a suite.
         overrides: `finetune.<key>` to values, for any field of `tasks.finetune.FinetuneParams`.
 
     Returns:
@@ -56,8 +61,8 @@ def finetune(
     if data is None:
         raise UserError("No data was given. Give the folder with the official files, as in --param data=FOLDER.")
     encoder = ModelFolder(model)
-    files = task_files(specs, data)
-    runs: dict[str, Artifact] = {}
+    runs = {} if normaliser is None else normaliser_run(normaliser, encoder, params)
+    files = task_files([spec for spec in specs if spec.name not in runs], data)
     with stage_runner() as run:
         for spec in specs:
             if spec.name in files:
@@ -93,6 +98,26 @@ def task_params(
         problem = error.errors()[0]
         where = ".".join(map(str, problem["loc"]))
         raise UserError(f"{where}: {problem['msg']} (given: {problem['input']!r})") from error
+
+
+def normaliser_run(folder: str, encoder: ModelFolder, params: Mapping[str, FinetuneParams]) -> dict[str, Artifact]:
+    """The run of CHIP-CDN by the name of its task.
+
+    Raises:
+        UserError: it is none, is of another encoder than the other tasks, or CHIP-CDN is none of them.
+    """
+    if NORMALISED not in params:
+        raise UserError(
+            f"{folder} answers {task(NORMALISED).title}, which is none of the tasks. Leave it out, or give tasks=cblue."
+        )
+    found = open_run(folder, ("normaliser",))
+    trained = (found.manifest.inputs["model"].fingerprint, found.manifest.params["random_weights"])
+    if trained != (encoder.fingerprint, params[NORMALISED].random_weights):
+        raise UserError(
+            f"{folder} was trained with another encoder than {encoder.path}, and a row of the table is of one. Run "
+            f"normalise/chip-cdn with --param model={encoder.path}."
+        )
+    return {NORMALISED: found}
 
 
 def _field(key: str) -> str:

@@ -1,7 +1,9 @@
-"""The paired test between two encoders: two finetune artifacts of one task, on the dev records that both answered."""
+"""The paired test between two encoders: two runs of one task, fine-tuned or normalisers, on the dev records that both
+answered."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,25 +12,29 @@ import polars as pl
 from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
 from tasks.downstream.catalogue import task
-from tasks.downstream.records import Record
+from tasks.downstream.records import Kind, Record
 from tasks.downstream.scoring import compare_answers
-from tasks.error_summary import trials_of
 from tasks.prediction_rows import answer_from_json
 
+RUNS: Mapping[str, str] = {"finetune": "a run of fine-tuning", "normaliser": "a trained normaliser"}
+"""Stages whose artifacts hold answers and scores, and what one is called."""
 
-def open_run(folder: str | Path) -> Artifact:
-    """The finetune artifact in a folder, or that whose `model/` the folder is.
+
+def open_run(folder: str | Path, stages: Sequence[str] = tuple(RUNS)) -> Artifact:
+    """The artifact of one of the stages in a folder, or that whose `model/` the folder is.
 
     Raises:
         UserError: it is none.
     """
     path = Path(folder).expanduser().resolve()
     path = path.parent if path.name == "model" else path
-    if path.parent.name == "finetune":
-        found = ArtifactStore(path.parent.parent).get("finetune", path.name)
-        if found is not None:
-            return found
-    raise UserError(f"{folder} is no run of fine-tuning. Give the folder below artifacts/finetune that a flow printed.")
+    stage = path.parent.name
+    found = ArtifactStore(path.parent.parent).get(stage, path.name) if stage in stages else None
+    if found is None:
+        called = " or ".join(RUNS[one] for one in stages)
+        places = " or ".join(f"artifacts/{one}" for one in stages)
+        raise UserError(f"{folder} is not {called}. Give the folder below {places} that a flow printed.")
+    return found
 
 
 def compare_runs(first: Artifact, second: Artifact, split: str = "dev", seed: int = 0) -> dict[str, Any]:
@@ -38,7 +44,7 @@ def compare_runs(first: Artifact, second: Artifact, split: str = "dev", seed: in
     Raises:
         UserError: the runs are of different tasks, or did not answer the same records of the split.
     """
-    names = [trials_of(run.read_file("trials.json"))["task"] for run in (first, second)]
+    names = [str(run.scan("scores").select("task").first().collect().item()) for run in (first, second)]
     if names[0] != names[1]:
         raise UserError(f"Only runs of one task can be compared; these are of {names[0]} and {names[1]}.")
     spec = task(names[0])
@@ -72,8 +78,10 @@ def _answered(run: Artifact, split: str) -> pl.DataFrame:
     return run.scan("predictions").filter((pl.col("split") == split) & pl.col("gold").is_not_null()).collect()
 
 
-def _answer(kind: Any, row: dict[str, Any]) -> Any:
-    return row["value"] if row["value"] is not None else answer_from_json(kind, row["answer"])
+def _answer(kind: Kind, row: dict[str, Any]) -> Any:
+    """What is scored: the value where candidates are ranked by it, not where it says how sure a normaliser was."""
+    is_ranked = row["value"] is not None and kind is not Kind.NORMALISATION
+    return row["value"] if is_ranked else answer_from_json(kind, row["answer"])
 
 
 def _score(run: Artifact, split: str) -> float:

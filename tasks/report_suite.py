@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean
-from typing import Any
+from typing import Any, NamedTuple
 
 from infra.artifacts import Artifact
 from infra.stage import Output, StageParams, stage
@@ -24,10 +24,16 @@ from tasks.report_finetune import best_scores
 
 TEMPLATE = Path(__file__).with_name("report_suite.html.j2")
 ZIP = "submission.zip"
+Column = tuple[str, str]
+"""Task and split."""
 BEST_RUNS = 3
 """Runs that Table 5 takes the mean of."""
 
 EMPTY = "–"
+AVERAGE = ("avg", "test")
+"""The column of the mean over the tasks."""
+DEV, MIXED = " (dev)", " (test and dev)"
+"""What is said of a score that is not of test."""
 
 
 class ReportSuiteParams(StageParams):
@@ -38,9 +44,9 @@ class ReportSuiteParams(StageParams):
     tasks: tuple[str, ...]
 
 
-@stage(name="report_suite", version=1, params=ReportSuiteParams)
+@stage(name="report_suite", version=2, params=ReportSuiteParams)
 def report_suite(inputs: Mapping[str, Artifact], params: ReportSuiteParams, out: Output) -> None:
-    """`inputs` are finetune artifacts by the names of their tasks."""
+    """`inputs` are finetune artifacts by the names of their tasks, and for CHIP-CDN one of a normaliser."""
     runs = {name: inputs[name] for name in params.tasks if name in inputs}
     with tempfile.TemporaryDirectory() as folder:
         archive = _zip(runs, Path(folder))
@@ -51,7 +57,12 @@ def report_suite(inputs: Mapping[str, Artifact], params: ReportSuiteParams, out:
         "title": params.title,
         "model": params.model,
         **score_table(params, runs),
-        "scores": [{"task": task(name).title, **row} for name, run in runs.items() for row in best_scores(run)],
+        "scores": [
+            {"task": task(name).title, **row}
+            for name, run in runs.items()
+            for row in best_scores(run)
+            if row["low"] is not None
+        ],
         "missing": [task(name).title for name in params.tasks if name not in runs],
         "submission": ZIP if archive is not None else "",
         "left_out": [task(name).title for name in left_out],
@@ -66,9 +77,9 @@ def score_table(params: ReportSuiteParams, runs: Mapping[str, Artifact]) -> dict
     known = {(name, split): published(name, split) for name in params.tasks for split in ("dev", "test")}
     columns = [key for key in known if known[key] or not any(known[key[0], split] for split in ("dev", "test"))]
     if params.title == "cblue":
-        columns.append(("avg", "test"))
-        known["avg", "test"] = published("avg")
-    rows: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
+        columns.append(AVERAGE)
+        known[AVERAGE] = published("avg")
+    rows: dict[tuple[str, str], dict[Column, str]] = {}
     for key in columns:
         for one in known[key]:
             rows.setdefault((one.source, one.model), {})[key] = one.printed
@@ -88,27 +99,52 @@ def _heading(name: str, split: str) -> str:
     return "Avg." if name == "avg" else f"{task(name).title} {split}"
 
 
-def _own_cells(columns: Sequence[tuple[str, str]], runs: Mapping[str, Artifact], mean_of_three: bool) -> list[str]:
-    """Our scores; where those of test are known to the benchmark alone and dev has no column, dev's, said so."""
-    values = {key: _own(key[0], runs[key[0]], key[1], mean_of_three) for key in columns if key[0] in runs}
-    cells = []
-    for name, split in columns:
-        value = values.get((name, split))
-        if name in runs and value is None and (name, "dev") not in columns:
-            cells.append(f"{_own(name, runs[name], 'dev', mean_of_three)} (dev)")
-        else:
-            cells.append(value or EMPTY)
-    return cells
+def _own_cells(columns: Sequence[Column], runs: Mapping[str, Artifact], mean_of_three: bool) -> list[str]:
+    """Our scores as they are shown, and their mean where no task lacks one."""
+    found = {key: _own(*key, columns, runs, mean_of_three) for key in columns if key != AVERAGE}
+    cells = {key: EMPTY if one is None else one.shown(task(key[0]).metric) for key, one in found.items()}
+    return [cells[key] if key in cells else _average(list(found.values())) for key in columns]
 
 
-def _own(name: str, run: Artifact, split: str, mean_of_three: bool) -> str | None:
+class _Own(NamedTuple):
+    """A score of ours."""
+
+    value: float
+    note: str
+
+    def shown(self, metric: str) -> str:
+        return f"{score_text(metric, self.value, digits=1)}{self.note}"
+
+
+def _own(
+    name: str, split: str, columns: Sequence[Column], runs: Mapping[str, Artifact], mean_of_three: bool
+) -> _Own | None:
+    """Our score; where that of test is known to the benchmark alone and dev has no column, dev's, said so."""
+    if name not in runs:
+        return None
+    value = _value(runs[name], split, mean_of_three)
+    if value is not None or (name, "dev") in columns:
+        return None if value is None else _Own(value, "")
+    on_dev = _value(runs[name], "dev", mean_of_three)
+    return None if on_dev is None else _Own(on_dev, DEV)
+
+
+def _average(found: Sequence[_Own | None]) -> str:
+    scores = [one for one in found if one is not None]
+    if not scores or len(scores) < len(found):
+        return EMPTY
+    notes = {one.note for one in scores}
+    return _Own(mean(one.value for one in scores), notes.pop() if len(notes) == 1 else MIXED).shown("avg")
+
+
+def _value(run: Artifact, split: str, mean_of_three: bool) -> float | None:
     if mean_of_three:
         trials = trials_of(run.read_file("trials.json"))
         best = sorted(trials["trials"], key=lambda one: -one["score"])[:BEST_RUNS]
         found = [one[split][trials["metric"]] for one in best if one[split]]
     else:
         found = [row["value"] for row in best_scores(run) if row["main"] and row["split"] == split]
-    return score_text(task(name).metric, mean(found), digits=1) if found else None
+    return mean(found) if found else None
 
 
 def _zip(runs: Mapping[str, Artifact], folder: Path) -> Path | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from flows.__main__ import main
 from flows.catalogue import load_catalogue
 from flows.finetune import finetune
+from flows.normalise import normalise
 from infra.artifacts import ArtifactStore
 from infra.errors import UserError
 from tasks.downstream.catalogue import TASKS, suites
@@ -64,6 +66,52 @@ def test_a_suite_runs_what_is_there_and_names_the_rest(
     assert summary["missing"] == ["CHIP-CDN", "CHIP-CTC", "CHIP-STS", "KUAKE-QIC", "KUAKE-QTR", "KUAKE-QQR"]
     assert summary["left_out"] == summary["missing"]
     assert (Path(folder) / "submission.zip").is_file()
+
+
+@pytest.fixture
+def normaliser(encoder: str, home: ArtifactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What normalise/chip-cdn prints, on a list of three terms."""
+    monkeypatch.delenv("ELASTICSEARCH_URL", raising=False)
+    terms, data = tmp_path / "list.csv", tmp_path / "CHIP-CDN"
+    terms.write_text("编码,名称\nI10,高血压\nE11,糖尿病\nJ18,肺炎\n", encoding="utf-8")
+    data.mkdir()
+    rows = [{"text": f"患者{term}", "normalized_result": term} for term in ("高血压", "糖尿病", "肺炎")]
+    for split, content in (
+        ("train", rows),
+        ("dev", rows),
+        ("test", [{**row, "normalized_result": ""} for row in rows]),
+    ):
+        (data / f"CHIP-CDN_{split}.json").write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+    given = {"normaliser.epochs": 1, "normaliser.k": 3}
+    return normalise.fn(rank=True, terms=str(terms), data=str(data), model=encoder, synonyms=False, overrides=given)
+
+
+def test_a_normaliser_stands_for_chip_cdn_in_the_suite(
+    encoder: str, home: ArtifactStore, tmp_path: Path, caplog: pytest.LogCaptureFixture, normaliser: str
+) -> None:
+    data = toy.save_cmeee(tmp_path / "data" / "CMeEE").parent
+    given: dict[str, Any] = {"tasks": "cblue", "model": encoder, "data": str(data), "quick": True, "overrides": SMALL}
+    with caplog.at_level(logging.WARNING):
+        folder = Path(finetune.fn(**given, normaliser=normaliser))
+    assert "CHIP-STS is skipped" in caplog.text and "CHIP-CDN" not in caplog.text
+    summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    assert "CHIP-CDN" not in summary["missing"] and "CHIP-CDN" not in summary["left_out"]
+    made = home.latest("normaliser")
+    assert made is not None
+    (f1,) = made.scan("scores").filter(metric="normalisation_f1", split="dev").collect()["value"]
+    own = dict(zip(summary["columns"], summary["rows"][-1]["cells"], strict=True))
+    assert own["CHIP-CDN test"] == f"{100 * f1:.1f} (dev)" and own["Avg."] == "–"
+    assert {row["task"] for row in summary["scores"]} == {"CMeEE", "CHIP-CDN"}
+    with zipfile.ZipFile(folder / "submission.zip") as archive:
+        assert sorted(archive.namelist()) == ["CHIP-CDN_test.json", "CMeEE_test.json"]
+        assert archive.read("CHIP-CDN_test.json") == Path(normaliser, "CHIP-CDN_test.json").read_bytes()
+    other = str(toy.save_toy_encoder(tmp_path / "other", seed=1))
+    with pytest.raises(UserError, match="was trained with another encoder than"):
+        finetune.fn(**{**given, "model": other}, normaliser=normaliser)
+    with pytest.raises(UserError, match="is not a trained normaliser"):
+        finetune.fn(**given, normaliser=str(folder))
+    with pytest.raises(UserError, match="answers CHIP-CDN, which is none of the tasks"):
+        finetune.fn(**{**given, "tasks": ["cmeee", "cmeie"]}, normaliser=normaliser)
 
 
 @pytest.mark.parametrize(

@@ -361,7 +361,7 @@ def test_two_encoders_are_compared_on_the_same_records(world: World, tagging: Ar
     assert found["low"] <= found["difference"] <= found["high"]
     with pytest.raises(UserError, match="Only runs of one task"):
         compare_runs(pairs, tagging)
-    with pytest.raises(UserError, match="is no run of fine-tuning"):
+    with pytest.raises(UserError, match="is not a run of fine-tuning or a trained normaliser"):
         open_run(world.encoder)
 
 
