@@ -95,10 +95,13 @@ def _add_predict(commands: Any) -> None:
 def _add_compare(commands: Any) -> None:
     comparing = commands.add_parser(
         "compare",
-        help="the paired test between two fine-tuned encoders",
-        description="Compare two finetune runs on the records that both answered: difference, interval and p-value.",
+        help="the paired test between two fine-tuned encoders, or two normalisers",
+        description="Compare two runs of a finetune flow, or two of normalise/chip-cdn, on the records that both "
+        "answered: difference, interval and p-value.",
     )
-    comparing.add_argument("first", metavar="RUN_A", help="folder of a finetune artifact, or of its model")
+    comparing.add_argument(
+        "first", metavar="RUN_A", help="folder of a finetune or normaliser artifact, or of its model"
+    )
     comparing.add_argument("second", metavar="RUN_B")
     comparing.add_argument("--split", default="dev", choices=("dev", "test"))
     comparing.set_defaults(command=_compare)

@@ -14,6 +14,7 @@ from flows.__main__ import main
 from flows.normalise import normalise
 from infra.artifacts import ArtifactStore
 from infra.errors import UserError
+from tasks.compare_runs import compare_runs, open_run
 from tasks.normalise_file import ADDED, normalise_file, open_normaliser
 from tasks.normaliser import DECISION, Normaliser
 from tasks.query_settings import QUERIES_FILE
@@ -119,6 +120,23 @@ def test_the_same_inputs_are_trained_once(trained: Path, run: Any, given: dict[s
     before = ArtifactStore(home).list()
     assert Path(run(rank=True, synonyms=False, overrides=SMALL, **given)) == trained
     assert ArtifactStore(home).list() == before
+
+
+def test_two_normalisers_are_compared_by_the_paired_test(
+    trained: Path, run: Any, given: dict[str, str], home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hasty = {**SMALL, "normaliser.epochs": 1, "normaliser.learning_rate": 1e-6, "normaliser.k": 2}
+    other = open_run(run(rank=True, synonyms=False, overrides=hasty, **given))
+    found = compare_runs(open_run(trained), other)
+    values = [
+        run.scan("scores").filter(split="dev", main=True).collect()["value"].item()
+        for run in (open_run(trained / "model"), other)
+    ]
+    assert (found["first"], found["second"]) == tuple(values) and found["records"] == len(rows(1))
+    assert found["difference"] == pytest.approx(values[0] - values[1])
+    assert found["low"] <= found["difference"] <= found["high"] and 0 < found["p_value"] <= 1
+    assert main(["compare", str(trained), str(other.path)]) == 0
+    assert "chip-cdn, normalisation_f1 on 11 records of dev" in capsys.readouterr().out
 
 
 def test_an_index_alone_normalises_by_likeness(run: Any, given: dict[str, str]) -> None:
