@@ -65,11 +65,63 @@ def test_entity_scores_are_those_of_scikit_learn_over_indicators(
     pairs: list[tuple[list[Entity], list[Entity]]],
 ) -> None:
     gold, predicted = _columns(pairs)
-    indicators = MultiLabelBinarizer().fit([*gold, *predicted, [Entity(9, 10, "never"), Entity(9, 11, "never")]])
+    assert entity_f1(gold, predicted) == _over_indicators(gold, predicted)
+
+
+def _over_indicators(gold: Sequence[Sequence[Any]], predicted: Sequence[Sequence[Any]]) -> Any:
+    """Micro-averages of scikit-learn, with a column of 0 and 1 for whatever may stand in a record."""
+    never = [object(), object()]  # so that there are columns where all records are empty
+    known = list(dict.fromkeys(one for record in [*gold, *predicted] for one in record))
+    indicators = MultiLabelBinarizer(classes=[*known, *never]).fit([])
     precision, recall, f1, _ = precision_recall_fscore_support(
         indicators.transform(gold), indicators.transform(predicted), average="micro", zero_division=0
     )
-    assert entity_f1(gold, predicted) == pytest.approx({"precision": precision, "recall": recall, "f1": f1})
+    return pytest.approx({"precision": precision, "recall": recall, "f1": f1})
+
+
+def _paired(records: st.SearchStrategy[Any]) -> st.SearchStrategy[list[tuple[Any, Any]]]:
+    return st.lists(st.tuples(records, records), min_size=1, max_size=8)
+
+
+NAMES = st.sampled_from(["肺炎", "咳嗽", "发热"])
+TRIPLES = st.builds(
+    Triple, NAMES, st.sampled_from("疾症"), st.sampled_from(["表现", "病因"]), NAMES, st.sampled_from("疾症")
+)
+TERM_LISTS = st.lists(st.sampled_from(["高血压", "高血压病", "糖尿病", "2型糖尿病", "肺炎"]), max_size=4)
+
+
+@given(_paired(st.lists(TRIPLES, max_size=5)))
+@settings(max_examples=40)
+def test_triple_scores_are_those_of_scikit_learn_without_types(pairs: list[tuple[list[Triple], list[Triple]]]) -> None:
+    gold, predicted = _columns(pairs)
+    plain = [[[(one.subject, one.predicate, one.object) for one in own] for own in side] for side in (gold, predicted)]
+    expected = _over_indicators(*plain)
+    assert triple_f1(gold, predicted) == expected
+    official = [
+        [{"subject": s, "predicate": p, "object": {"@value": o}, "object_type": {"@value": "?"}} for s, p, o in own]
+        for own in plain[1]
+    ]
+    assert triple_f1(gold, official) == expected
+
+
+@given(_paired(TERM_LISTS))
+@settings(max_examples=40)
+def test_term_scores_are_those_of_scikit_learn_joined_or_not(pairs: list[tuple[list[str], list[str]]]) -> None:
+    gold, predicted = _columns(pairs)
+    expected = _over_indicators(gold, predicted)
+    assert normalisation_f1(gold, predicted) == expected
+    assert normalisation_f1(["##".join(own) for own in gold], [tuple(own) for own in predicted]) == expected
+    assert normalisation_f1(gold, [" ## ".join(reversed(own)) for own in predicted]) == expected
+
+
+@given(_paired(st.lists(st.sampled_from("abcd"), max_size=5)))
+@settings(max_examples=40)
+def test_label_set_scores_are_those_of_scikit_learn(pairs: list[tuple[list[str], list[str]]]) -> None:
+    gold, predicted = _columns(pairs)
+    expected = _over_indicators(gold, predicted)
+    assert multi_label_f1(gold, predicted) == expected
+    assert multi_label_f1([frozenset(own) for own in gold], [set(own) for own in predicted]) == expected
+    assert multi_label_f1(predicted, gold)["f1"] == multi_label_f1(gold, predicted)["f1"]
 
 
 @given(ENTITY_SETS)
