@@ -12,9 +12,10 @@ import pytest
 
 from flows.__main__ import main
 from flows.normalise import normalise
-from infra.artifacts import ArtifactStore
+from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
 from tasks.compare_runs import compare_runs, open_run
+from tasks.embedded_index import EmbeddedIndex
 from tasks.normalise_file import ADDED, normalise_file, open_normaliser
 from tasks.normaliser import DECISION, Normaliser
 from tasks.query_settings import QUERIES_FILE
@@ -251,6 +252,28 @@ def test_the_command_line_takes_the_newest_normaliser(
     assert "2 of 2 diagnoses" in capsys.readouterr().out
     terms = [line.split("\t")[1].split("##")[0] for line in target.read_text(encoding="utf-8-sig").splitlines()[1:]]
     assert terms == ["胃结石", "脑癌"]
+
+
+def test_training_searches_where_the_list_was_put(
+    run: Any, given: dict[str, str], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server is stood in for by the index itself, which is asked under the alias that was published."""
+    seen: list[tuple[str, str]] = []
+
+    def published(terms: Artifact, index: Artifact, alias: str) -> None:
+        seen.append(("published", alias))
+
+    def opened(own: EmbeddedIndex, alias: str) -> EmbeddedIndex:
+        seen.append(("opened", alias))
+        return own
+
+    monkeypatch.setattr("flows.normalise.publish_terms", published)
+    monkeypatch.setattr("tasks.train_normaliser.open_server_index", opened)
+    hasty = {**SMALL, "normaliser.epochs": 1}
+    run(rank=True, synonyms=False, alias="gastro", overrides={**hasty, "normaliser.engine": "elasticsearch"}, **given)
+    assert seen == [("published", "gastro"), ("opened", "gastro")]
+    plain = run(rank=True, synonyms=False, overrides=SMALL, **given)
+    assert run(rank=True, synonyms=False, alias="gastro", overrides=SMALL, **given) == plain, "no alias matters in here"
 
 
 def test_an_alias_without_a_server_is_a_mistake(
