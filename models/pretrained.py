@@ -1,7 +1,8 @@
 """Read and write an encoder as a transformers folder: config.json with model.safetensors or pytorch_model.bin.
 
-Any BERT-shaped checkpoint will do: BERT, RoBERTa-wwm, MacBERT, MC-BERT, ELECTRA's and ERNIE-health's
-discriminators, and our own exports. Poolers and heads are passed over.
+Any BERT-shaped checkpoint will do: BERT, RoBERTa-wwm, MacBERT, MC-BERT, ELECTRA's discriminators, ERNIE and
+ERNIE-health (whether converted to ERNIE's or to ELECTRA's names), and our own exports. Poolers and heads are passed
+over.
 """
 
 from __future__ import annotations
@@ -17,17 +18,19 @@ from torch import Tensor
 from transformers import ElectraConfig
 
 from infra.errors import UserError
-from models.convert import electra_config, load_from_transformers, to_transformers
+from models.convert import WORD_TABLE, electra_config, load_from_transformers, to_transformers
 from models.encoder import Encoder, EncoderConfig
 
 CONFIG_FILE = "config.json"
 SAFETENSORS_FILE = "model.safetensors"
 PICKLE_FILE = "pytorch_model.bin"
 
-_MODEL_TYPES = ("bert", "electra")
-_PREFIXES = ("discriminator.electra.", "discriminator.bert.", "discriminator.", "electra.", "bert.", "")
+_MODEL_TYPES = ("bert", "electra", "ernie")
+_PREFIXES = ("discriminator.electra.", "discriminator.bert.", "discriminator.", "electra.", "bert.", "ernie.", "")
 """What may stand before the encoder's own names; the first that occurs with word embeddings is taken."""
-_WORDS = "embeddings.word_embeddings.weight"
+_TYPE_TABLE = "embeddings.token_type_embeddings.weight"
+_TASK_TABLE = "embeddings.task_type_embeddings.weight"
+"""A row for each pre-training task of ERNIE 2.0 (Sun et al., 2020)."""
 _GENERATOR = ("generator_predictions.", "generator_lm_head.")
 _OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 """TensorFlow's names, which early conversions of BERT kept."""
@@ -46,7 +49,7 @@ def load_encoder(folder: str | Path) -> Encoder:
         raise UserError(f"{path} holds an ELECTRA generator; fine-tuning needs the discriminator's folder")
     encoder = Encoder(_encoder_config(path, config))
     try:
-        load_from_transformers(encoder, _encoder_weights(path, state))
+        load_from_transformers(encoder, _with_task_type(_encoder_weights(path, state), config))
     except ValueError as error:
         raise UserError(f"{path}: {error}") from error
     return encoder
@@ -143,13 +146,32 @@ def _is_generator(state: Mapping[str, Tensor]) -> bool:
 def _encoder_weights(folder: Path, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The encoder's part of a state dict, under the names of `ElectraModel`."""
     for prefix in _PREFIXES:
-        if prefix + _WORDS in state:
+        if prefix + WORD_TABLE in state:
             kept = {_current_name(name.removeprefix(prefix)): t for name, t in state.items() if name.startswith(prefix)}
             wanted = ("embeddings.", "embeddings_project.", "encoder.")
             return {name: tensor for name, tensor in kept.items() if name.startswith(wanted)}
     if any(name.startswith("generator.") for name in state):
         raise UserError(f"{folder} holds an ELECTRA generator; fine-tuning needs the discriminator's folder")
-    raise UserError(f"{folder}: the weights hold no {_WORDS}; is this a BERT or ELECTRA model?")
+    raise UserError(f"{folder}: the weights hold no {WORD_TABLE}; is this a BERT, ELECTRA or ERNIE model?")
+
+
+def _with_task_type(weights: Mapping[str, Tensor], config: Mapping[str, Any]) -> dict[str, Tensor]:
+    """The weights of ERNIE with the table of tasks, where it is used, gone into that of segment types.
+
+    Every token is of task 0 unless `ErnieModel` is told otherwise, so its row adds to every type alike.
+    Raises ValueError where the table is missing or does not fit.
+    """
+    if config["model_type"] != "ernie":
+        return dict(weights)
+    kept = {name: tensor for name, tensor in weights.items() if name != _TASK_TABLE}
+    if config.get("use_task_id") and _TYPE_TABLE in kept:
+        if _TASK_TABLE not in weights:
+            raise ValueError(f"use_task_id is true, and the weights hold no {_TASK_TABLE}")
+        tasks, types = weights[_TASK_TABLE], kept[_TYPE_TABLE]
+        if not len(tasks) or tasks.shape[1:] != types.shape[1:]:
+            raise ValueError(f"{_TASK_TABLE} of shape {tuple(tasks.shape)} does not fit types of {tuple(types.shape)}")
+        kept[_TYPE_TABLE] = types + tasks[0]
+    return kept
 
 
 def _current_name(name: str) -> str:

@@ -19,6 +19,9 @@ from transformers import (
     ElectraForMaskedLM,
     ElectraForPreTraining,
     ElectraModel,
+    ErnieConfig,
+    ErnieForMaskedLM,
+    ErnieModel,
 )
 
 from infra.errors import UserError
@@ -35,6 +38,7 @@ BERT: dict[str, Any] = {
     "max_position_embeddings": 20,
 }
 ELECTRA = BERT | {"embedding_size": 8}
+ERNIE = BERT | {"use_task_id": True, "type_vocab_size": 4}
 IDS = torch.tensor([2, 7, 9, 30, 3])
 
 
@@ -56,12 +60,35 @@ def expected_of(model: Any) -> Tensor:
         lambda: BertForMaskedLM(BertConfig(**BERT)),
         lambda: ElectraModel(ElectraConfig(**ELECTRA)),
         lambda: ElectraForPreTraining(ElectraConfig(**ELECTRA)),
+        lambda: ErnieModel(ErnieConfig(**BERT)),
+        lambda: ErnieForMaskedLM(ErnieConfig(**ERNIE)),
     ],
 )
 def test_a_folder_of_transformers_gives_the_same_numbers(make: Callable, tmp_path: Path) -> None:
     model = make()
     model.save_pretrained(tmp_path)
     torch.testing.assert_close(output_of(tmp_path), expected_of(model), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("use_task_id", [False, True])
+def test_ernie_gives_the_same_numbers_in_a_padded_batch(use_task_id: bool, tmp_path: Path) -> None:
+    torch.manual_seed(1)
+    model = ErnieModel(ErnieConfig(**ERNIE | {"use_task_id": use_task_id, "initializer_range": 0.5})).eval()
+    model.save_pretrained(tmp_path)
+    batch, lengths = torch.randint(5, 50, (3, 9)), [9, 4, 7]
+    types = torch.randint(0, 4, (3, 9))
+    real = torch.arange(9) < torch.tensor(lengths)[:, None]
+    expected = model(input_ids=batch, token_type_ids=types, attention_mask=real.long()).last_hidden_state[real]
+    found = load_encoder(tmp_path).eval()(batch[real], Layout.from_lengths(lengths), types[real])
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_a_table_of_tasks_that_ernie_does_not_use_is_passed_over(tmp_path: Path) -> None:
+    model = ErnieModel(ErnieConfig(**ERNIE))
+    model.save_pretrained(tmp_path)
+    changed_config(tmp_path, use_task_id=False)
+    expected = ErnieModel.from_pretrained(tmp_path)
+    torch.testing.assert_close(output_of(tmp_path), expected_of(expected), rtol=1e-5, atol=1e-5)
 
 
 def renamed(state: dict[str, Tensor], rename: Callable[[str], str]) -> dict[str, Tensor]:
@@ -135,6 +162,17 @@ def without_a_layer(folder: Path) -> None:
     save_file({n: t for n, t in state.items() if "layer.1.output.dense.bias" not in n}, folder / "model.safetensors")
 
 
+def with_other_tasks(change: Callable[[Tensor], Tensor | None]) -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        changed_config(folder, model_type="ernie", use_task_id=True)
+        state = load_file(folder / "model.safetensors")
+        table = change(torch.zeros(3, 16))
+        tasks = {} if table is None else {"embeddings.task_type_embeddings.weight": table.contiguous()}
+        save_file(state | tasks, folder / "model.safetensors")
+
+    return damage
+
+
 def with_code_in_a_pickle(folder: Path) -> None:
     without_weights(folder)
     torch.save({"embeddings": print}, folder / "pytorch_model.bin")
@@ -145,8 +183,17 @@ def with_code_in_a_pickle(folder: Path) -> None:
     [
         (lambda folder: (folder / "config.json").unlink(), r"it has no config\.json"),
         (lambda folder: (folder / "config.json").write_text("{"), "is no JSON"),
-        (lambda folder: changed_config(folder, model_type="gpt2"), "model_type is 'gpt2'; known are bert, electra"),
+        (
+            lambda folder: changed_config(folder, model_type="gpt2"),
+            "model_type is 'gpt2'; known are bert, electra, ernie",
+        ),
         (lambda folder: changed_config(folder, hidden_act="relu"), "hidden_act is 'relu'"),
+        (lambda folder: changed_config(folder, model_type="ernie", hidden_act="relu"), "hidden_act is 'relu'"),
+        (with_other_tasks(lambda table: None), r"use_task_id is true, and the weights hold no .*task_type_embeddings"),
+        (
+            with_other_tasks(lambda table: table[:, :8]),
+            r"task_type_embeddings.* \(3, 8\) does not fit types of \(2, 16\)",
+        ),
         (lambda folder: changed_config(folder, position_embedding_type="relative_key"), "not 'absolute'"),
         (lambda folder: changed_config(folder, num_attention_heads=3), "num_heads=3 must divide"),
         (
