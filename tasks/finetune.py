@@ -37,8 +37,9 @@ from tasks.downstream.spec import Grid, TaskSpec
 from tasks.downstream.submission import write_submission
 from tasks.downstream.task_data import TaskData, load_task_data
 from tasks.finetune_card import write_finetune_card
-from tasks.finetune_grid import Resources, best_run, run_trials, settings_of
+from tasks.finetune_grid import best_run, run_trials, settings_of
 from tasks.finetune_inputs import ModelFolder, TaskFiles
+from tasks.finetune_placement import Resources
 from tasks.finetune_trial import MODEL, Trial, TrialResult, check_trials
 from tasks.prediction_rows import answer_to_json
 from tasks.saved_model import SavedModel, load_task_model
@@ -104,7 +105,7 @@ def finetune(inputs: Mapping[str, Any], params: FinetuneParams, out: Output) -> 
         folder = Path(name)
         _fetch(f"{best.trial.folder}/{MODEL}", folder / MODEL)
         saved = load_task_model(folder / MODEL)
-        saved.model.to("cuda" if params.resources.use_gpu() and torch.cuda.is_available() else "cpu")
+        saved.model.to("cuda" if params.resources.gpu is not False and torch.cuda.is_available() else "cpu")
         scores: dict[str, Scored] = {}
         with out.part() as part:
             part.write("scores", [row for result in results for row in _trial_rows(spec, result, best)])
@@ -130,7 +131,6 @@ def make_trials(
     """
     if params.crf and spec.kind is not Kind.TAGGING:
         raise UserError(f"crf is for tagging; {spec.title} is a task of kind {spec.kind}.")
-    gpu = params.resources.use_gpu()
     return [
         Trial(
             task=spec.name,
@@ -153,7 +153,6 @@ def make_trials(
             },
             head_options={"crf": True} if params.crf else {},
             random_weights=params.random_weights,
-            gpu=gpu,
         )
         for batch_size, rate, epochs in settings_of(params.grid(spec), params.quick)
         for seed in (params.seeds[:1] if params.quick else params.seeds)

@@ -77,6 +77,7 @@ class Trial(BaseModel):
     threads: int | None = None
     """Of torch on the CPU; changes speed, and results in the last bits only."""
     gpu: bool = False
+    """Both are set where it runs (tasks/finetune_placement.py)."""
 
     @property
     def setting(self) -> tuple[int, float, int]:
@@ -207,7 +208,7 @@ def check_trials(trials: Sequence[Trial], data: TaskData) -> None:
     encoder = _encoder(first, TextTokenizer.from_folder(first.model))
     spec = task(first.task)
     shape = shape_of(spec, data.train, _length(spec, first.max_length, encoder.config.max_positions))
-    _build(shape, encoder, first.model_copy(update={"gpu": False}))
+    _build(shape, encoder, first)
     for trial in trials:
         _config(trial)
 

@@ -16,8 +16,8 @@ from infra.artifacts import Artifact, ArtifactStore
 from infra.stage import run
 from tasks.downstream.catalogue import task
 from tasks.finetune import FinetuneParams, finetune
-from tasks.finetune_grid import Resources
 from tasks.finetune_inputs import ModelFolder, TaskFiles
+from tasks.finetune_placement import Resources
 from tasks.predict import Predictor
 from tests.tasks.downstream import toy
 from tests.tasks.downstream.tokenizers import VOCABULARY, save_ours, save_vocab_txt
