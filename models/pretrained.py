@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,9 @@ _OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNor
 """TensorFlow's names, which early conversions of BERT kept."""
 
 
-def load_encoder(folder: str | Path) -> Encoder:
-    """The encoder of a transformers folder, in float32 on the CPU.
+def load_encoder(folder: str | Path, dropout: float | None = None) -> Encoder:
+    """The encoder of a transformers folder, in float32 on the CPU, with the dropout rates of its config or, for hidden
+    states and attention alike, the one given.
 
     Raises UserError naming the folder where config.json or the weights are missing or unreadable, the model is of
     another architecture, only a generator is there, or weights and sizes do not fit each other.
@@ -47,7 +49,10 @@ def load_encoder(folder: str | Path) -> Encoder:
     state = _read_weights(path)
     if config.get("architectures") == ["ElectraForMaskedLM"] or _is_generator(state):
         raise UserError(f"{path} holds an ELECTRA generator; fine-tuning needs the discriminator's folder")
-    encoder = Encoder(_encoder_config(path, config))
+    sizes = _encoder_config(path, config)
+    if dropout is not None:
+        sizes = replace(sizes, hidden_dropout=dropout, attention_dropout=dropout)
+    encoder = Encoder(sizes)
     try:
         load_from_transformers(encoder, _with_task_type(_encoder_weights(path, state), config))
     except ValueError as error:

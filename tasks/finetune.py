@@ -65,6 +65,9 @@ class FinetuneParams(StageParams):
     ema_decay: float | None = Field(default=0.9999, ge=0.0, lt=1.0)
     ema_warmup: bool = True
     """The decay rises to its value, so that short runs are not spoilt; false is the paper's plain form."""
+    dropout: float | None = Field(default=None, ge=0.0, lt=1.0)
+    """Rate in the encoder (hidden states and attention) and before the head, 0.1 throughout in eHealth's Table 8. None:
+    the encoder's rates are those of its config.json, which may be 0, and the head's is 0.1."""
     head_learning_rate: float | None = Field(default=None, gt=0.0)
     crf: bool = False
     """TAGGING: a conditional random field over the tags."""
@@ -152,6 +155,7 @@ def make_trials(
                 "precision": params.precision,
             },
             head_options={"crf": True} if params.crf else {},
+            dropout=params.dropout,
             random_weights=params.random_weights,
         )
         for batch_size, rate, epochs in settings_of(params.grid(spec), params.quick)

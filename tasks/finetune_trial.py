@@ -72,6 +72,8 @@ class Trial(BaseModel):
     options: dict[str, Any] = {}
     """Of `FinetuneConfig`."""
     head_options: dict[str, Any] = {}
+    dropout: float | None = None
+    """Rate of encoder and head; None: the encoder's own rates, and the head's default."""
     random_weights: bool = False
     """Train the encoder's architecture from fresh weights instead of its own."""
     threads: int | None = None
@@ -206,6 +208,8 @@ def check_trials(trials: Sequence[Trial], data: TaskData) -> None:
     """
     first = trials[0]
     encoder = _encoder(first, TextTokenizer.from_folder(first.model))
+    if first.dropout is None and encoder.config.hidden_dropout == encoder.config.attention_dropout == 0.0:
+        logger.warning("%s: its config.json sets no dropout; finetune.dropout=0.1 would be BERT's", first.model)
     spec = task(first.task)
     shape = shape_of(spec, data.train, _length(spec, first.max_length, encoder.config.max_positions))
     _build(shape, encoder, first)
@@ -236,7 +240,7 @@ def _data(name: str, folder: str, version: str, limit: int | None) -> TaskData:
 
 
 def _encoder(trial: Trial, tokenizer: TextTokenizer) -> Encoder:
-    encoder = load_encoder(trial.model)
+    encoder = load_encoder(trial.model, trial.dropout)
     if tokenizer.size > encoder.config.vocab_size:
         raise UserError(
             f"{trial.model}: the tokeniser has {tokenizer.size:,} tokens and the encoder embeddings for "
@@ -259,8 +263,11 @@ def _length(spec: TaskSpec, wanted: int | None, positions: int) -> int:
 
 
 def _build(shape: TaskShape, encoder: Encoder, trial: Trial) -> TaskModel:
+    options: dict[str, Any] = {**shape.head_options, **trial.head_options}
+    if trial.dropout is not None:
+        options["dropout"] = trial.dropout
     try:
-        model = heads.build(shape.head, encoder, seed=trial.seed, **shape.head_options, **trial.head_options)
+        model = heads.build(shape.head, encoder, seed=trial.seed, **options)
     except ValueError as error:
         raise UserError(f"{shape.task}: {error}") from error
     return model.to("cuda" if trial.gpu else "cpu")
