@@ -37,7 +37,7 @@ from tasks.downstream.shapes import TaskShape, shape_of
 from tasks.downstream.spec import TaskSpec
 from tasks.downstream.task_data import TaskData, load_task_data
 from tasks.finetune_checkpoint import load_checkpoint, save_checkpoint
-from tasks.saved_model import save_task_model
+from tasks.saved_model import LEAST_LENGTH, save_task_model
 
 logger = logging.getLogger(__name__)
 
@@ -257,8 +257,8 @@ def _length(spec: TaskSpec, wanted: int | None, positions: int) -> int:
             "%s: max_length is %d, not %d: the encoder has no more positions", spec.title, positions, spec.max_length
         )
     length = min(wanted or spec.max_length, positions)
-    if length < 8:
-        raise UserError(f"max_length={length} leaves no room for text. Give 8 or more.")
+    if length < LEAST_LENGTH:
+        raise UserError(f"max_length={length} leaves no room for text. Give {LEAST_LENGTH} or more.")
     return length
 
 

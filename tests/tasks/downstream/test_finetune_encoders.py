@@ -13,6 +13,7 @@ import torch
 from transformers import BertConfig, BertForMaskedLM, BertModel, ErnieConfig, ErnieModel, PreTrainedModel
 
 from infra.artifacts import Artifact, ArtifactStore
+from infra.errors import UserError
 from infra.stage import run
 from tasks.downstream.catalogue import task
 from tasks.finetune import FinetuneParams, finetune
@@ -93,3 +94,63 @@ def test_a_published_folder_is_tuned_and_what_comes_of_it_predicts(
         assert one.scores == pytest.approx(row["scores"], abs=1e-5)
     again = tune(tuned, tmp_path / "again")  # the export is an encoder itself
     assert again.manifest.counters["trials"] == 1
+
+
+def without_tokenizer(folder: Path) -> None:
+    (folder / "tokenizer.json").unlink()
+    (folder / "vocab.txt").unlink()
+
+
+def with_vocab(content: bytes) -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        without_tokenizer(folder)
+        (folder / "vocab.txt").write_bytes(content)
+
+    return damage
+
+
+def cut(name: str, kept: int) -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        (folder / name).write_bytes((folder / name).read_bytes()[:kept])
+
+    return damage
+
+
+TOKENS = "\n".join(VOCABULARY)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (without_tokenizer, r"neither tokenizer\.json nor vocab\.txt\. Give the folder"),
+        (with_vocab(TOKENS.encode("gb18030")), r"vocab\.txt is not in UTF-8: .*Put the original file there again"),
+        (with_vocab(b""), r"vocab\.txt holds no \[UNK\]\. Give BERT's file"),
+        (with_vocab(TOKENS.replace("[CLS]", "cls").encode()), r"knows no \[CLS\]"),
+        (
+            with_vocab((TOKENS + "\n龘\n龖\n").encode()),
+            "71 tokens and the encoder embeddings for 69. Put the tokeniser",
+        ),
+        (cut("tokenizer.json", 200), r"tokenizer\.json cannot be read: .*Put the original file there again"),
+        (
+            cut("tokenizer_config.json", 5),
+            r"tokenizer_config\.json cannot be read: .*Put the original file there again",
+        ),
+        (cut("config.json", 50), r"config\.json is no JSON: .*Fetch the model again"),
+        (cut("model.safetensors", -50), r"model\.safetensors is no readable file of weights: .*Fetch the model again"),
+    ],
+)
+def test_a_folder_that_is_no_encoder_is_told_before_anything_is_trained(
+    damage: Callable[[Path], None], message: str, tmp_path: Path
+) -> None:
+    encoder = toy.save_toy_encoder(tmp_path / "encoder")
+    damage(encoder)
+    with pytest.raises(UserError, match=message) as caught:
+        tune(encoder, tmp_path)
+    assert str(caught.value).startswith(str(encoder))
+    assert not list(tmp_path.rglob("result.json"))
+
+
+def test_the_folder_around_the_model_is_told_which_was_meant(tmp_path: Path) -> None:
+    encoder = toy.save_toy_encoder(tmp_path / "run" / "model")
+    with pytest.raises(UserError, match=rf"holds no config\.json\. .* Did you mean {encoder}\?"):
+        ModelFolder(tmp_path / "run")
