@@ -81,10 +81,10 @@ class EncoderConfig:
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name} must be true or false, got {getattr(self, name)!r}")
         for name in ("hidden_dropout", "attention_dropout"):
-            if not 0.0 <= getattr(self, name) < 1.0:
+            if not (_is_number(getattr(self, name)) and 0.0 <= getattr(self, name) < 1.0):
                 raise ValueError(f"{name} must lie in [0, 1), got {getattr(self, name)!r}")
         for name in ("layer_norm_eps", "initializer_range"):
-            if not getattr(self, name) > 0.0:
+            if not (_is_number(getattr(self, name)) and getattr(self, name) > 0.0):
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)!r}")
 
     @property
@@ -275,6 +275,10 @@ def initialise(module: nn.Module, std: float) -> None:
     if isinstance(module, nn.LayerNorm):
         nn.init.ones_(module.weight)
         nn.init.zeros_(module.bias)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _check_shared(config: EncoderConfig, embeddings: Embeddings) -> None:

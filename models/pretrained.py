@@ -1,13 +1,17 @@
 """Read and write an encoder as a transformers folder: config.json with model.safetensors or pytorch_model.bin.
 
-Any BERT-shaped checkpoint will do: BERT, RoBERTa-wwm, MacBERT, MC-BERT, ELECTRA's and ERNIE-health's
-discriminators, and our own exports. Poolers and heads are passed over.
+Any BERT-shaped checkpoint will do: BERT, RoBERTa-wwm, MacBERT, MC-BERT, ELECTRA's discriminators, ERNIE and
+ERNIE-health (whether converted to ERNIE's or to ELECTRA's names), and our own exports. Poolers and heads are passed
+over.
 """
 
 from __future__ import annotations
 
 import json
+import pickle
+import textwrap
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,38 +21,49 @@ from torch import Tensor
 from transformers import ElectraConfig
 
 from infra.errors import UserError
-from models.convert import electra_config, load_from_transformers, to_transformers
+from models.convert import WORD_TABLE, electra_config, load_from_transformers, to_transformers
 from models.encoder import Encoder, EncoderConfig
 
 CONFIG_FILE = "config.json"
 SAFETENSORS_FILE = "model.safetensors"
 PICKLE_FILE = "pytorch_model.bin"
 
-_MODEL_TYPES = ("bert", "electra")
-_PREFIXES = ("discriminator.electra.", "discriminator.bert.", "discriminator.", "electra.", "bert.", "")
+_MODEL_TYPES = ("bert", "electra", "ernie")
+_PREFIXES = ("discriminator.electra.", "discriminator.bert.", "discriminator.", "electra.", "bert.", "ernie.", "")
 """What may stand before the encoder's own names; the first that occurs with word embeddings is taken."""
-_WORDS = "embeddings.word_embeddings.weight"
+_TYPE_TABLE = "embeddings.token_type_embeddings.weight"
+_TASK_TABLE = "embeddings.task_type_embeddings.weight"
+"""A row for each pre-training task of ERNIE 2.0 (Sun et al., 2020)."""
 _GENERATOR = ("generator_predictions.", "generator_lm_head.")
+_LFS_POINTER = b"version https://git-lfs"
 _OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 """TensorFlow's names, which early conversions of BERT kept."""
 
 
-def load_encoder(folder: str | Path) -> Encoder:
-    """The encoder of a transformers folder, in float32 on the CPU.
+def load_encoder(folder: str | Path, dropout: float | None = None) -> Encoder:
+    """The encoder of a transformers folder, in float32 on the CPU, with the dropout rates of its config or, for hidden
+    states and attention alike, the one given.
 
     Raises UserError naming the folder where config.json or the weights are missing or unreadable, the model is of
-    another architecture, only a generator is there, or weights and sizes do not fit each other.
+    another architecture, only a generator is there, weights and sizes do not fit each other, or a weight is no number.
     """
     path = Path(folder)
     config = _read_config(path)
     state = _read_weights(path)
     if config.get("architectures") == ["ElectraForMaskedLM"] or _is_generator(state):
         raise UserError(f"{path} holds an ELECTRA generator; fine-tuning needs the discriminator's folder")
-    encoder = Encoder(_encoder_config(path, config))
+    sizes = _encoder_config(path, config)
+    if dropout is not None:
+        sizes = replace(sizes, hidden_dropout=dropout, attention_dropout=dropout)
+    encoder, weights = Encoder(sizes), _encoder_weights(path, state)
     try:
-        load_from_transformers(encoder, _encoder_weights(path, state))
+        load_from_transformers(encoder, _with_task_type(weights, config))
     except ValueError as error:
-        raise UserError(f"{path}: {error}") from error
+        told = textwrap.shorten(str(error), 600, placeholder=" …")
+        raise UserError(
+            f"{path}: {told}. {CONFIG_FILE} and weights are of two models; fetch both from one place"
+        ) from error
+    _check_finite(path, weights)
     return encoder
 
 
@@ -85,19 +100,20 @@ def _read_config(folder: Path) -> dict[str, Any]:
         )
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is no JSON: {error}. Fetch the model again") from error
     if not isinstance(config, dict) or config.get("model_type") not in _MODEL_TYPES:
         kind = config.get("model_type") if isinstance(config, dict) else None
-        raise UserError(f"{path}: model_type is {kind!r}; known are {', '.join(_MODEL_TYPES)}")
+        raise UserError(f"{path}: model_type is {kind!r}; known are {', '.join(_MODEL_TYPES)}. Take one of these")
     return config
 
 
 def _encoder_config(folder: Path, config: Mapping[str, Any]) -> EncoderConfig:
     if config.get("hidden_act", "gelu") != "gelu":
-        raise UserError(f"{folder}: hidden_act is {config['hidden_act']!r}; only 'gelu' is known")
+        raise UserError(f"{folder}: hidden_act is {config['hidden_act']!r}; only 'gelu' is known. Take another encoder")
     if config.get("position_embedding_type", "absolute") != "absolute":
-        raise UserError(f"{folder}: position_embedding_type is {config['position_embedding_type']!r}, not 'absolute'")
+        kind = config["position_embedding_type"]
+        raise UserError(f"{folder}: position_embedding_type is {kind!r}, not 'absolute'. Take another encoder")
     try:
         return EncoderConfig(
             vocab_size=config["vocab_size"],
@@ -116,7 +132,7 @@ def _encoder_config(folder: Path, config: Mapping[str, Any]) -> EncoderConfig:
     except KeyError as error:
         raise UserError(f"{folder / CONFIG_FILE} lacks {error}. Fetch the model again") from error
     except ValueError as error:
-        raise UserError(f"{folder / CONFIG_FILE}: {error}") from error
+        raise UserError(f"{folder / CONFIG_FILE}: {error}. Fetch the model again") from error
 
 
 def _read_weights(folder: Path) -> dict[str, Tensor]:
@@ -126,14 +142,36 @@ def _read_weights(folder: Path) -> dict[str, Tensor]:
             try:
                 return {key: value.float() for key, value in read(path).items() if value.is_floating_point()}
             except Exception as error:
+                if _is_lfs_pointer(path):
+                    raise UserError(f"{path} is a pointer of Git LFS. Run `git lfs pull` in {folder}") from error
                 raise UserError(f"{path} is no readable file of weights: {error}. Fetch the model again") from error
     raise UserError(f"{folder} has neither {SAFETENSORS_FILE} nor {PICKLE_FILE}; fetch one of them")
 
 
 def _load_pickle(path: Path) -> dict[str, Tensor]:
-    """Tensors alone: `weights_only` refuses any other object."""
-    state = torch.load(path, map_location="cpu", weights_only=True)
-    return {name: value for name, value in state.items() if isinstance(value, Tensor)}
+    """Tensors alone: `weights_only` refuses any other object. Raises ValueError for one, or without names."""
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:  # torch's own words are long, and advise to load it nevertheless
+        raise ValueError("it is damaged, or holds more than tensors, which could be code") from error
+    if not isinstance(state, dict):
+        raise ValueError(f"it holds a {type(state).__name__}, not weights by their names")
+    return {name: value for name, value in state.items() if isinstance(name, str) and isinstance(value, Tensor)}
+
+
+def _is_lfs_pointer(path: Path) -> bool:
+    """Whether a clone without Git LFS left its note in place of the file."""
+    with path.open("rb") as file:
+        return file.read(len(_LFS_POINTER)) == _LFS_POINTER
+
+
+def _check_finite(folder: Path, weights: Mapping[str, Tensor]) -> None:
+    for name, tensor in weights.items():
+        if not torch.isfinite(tensor).all():
+            raise UserError(
+                f"{folder}: {name} holds values that are no finite numbers. Fetch the model again, or take a "
+                "checkpoint from before its training diverged"
+            )
 
 
 def _is_generator(state: Mapping[str, Tensor]) -> bool:
@@ -143,13 +181,34 @@ def _is_generator(state: Mapping[str, Tensor]) -> bool:
 def _encoder_weights(folder: Path, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The encoder's part of a state dict, under the names of `ElectraModel`."""
     for prefix in _PREFIXES:
-        if prefix + _WORDS in state:
+        if prefix + WORD_TABLE in state:
             kept = {_current_name(name.removeprefix(prefix)): t for name, t in state.items() if name.startswith(prefix)}
             wanted = ("embeddings.", "embeddings_project.", "encoder.")
             return {name: tensor for name, tensor in kept.items() if name.startswith(wanted)}
     if any(name.startswith("generator.") for name in state):
         raise UserError(f"{folder} holds an ELECTRA generator; fine-tuning needs the discriminator's folder")
-    raise UserError(f"{folder}: the weights hold no {_WORDS}; is this a BERT or ELECTRA model?")
+    raise UserError(
+        f"{folder}: the weights hold no {WORD_TABLE}; is this a BERT, ELECTRA or ERNIE model? Name the folder of one"
+    )
+
+
+def _with_task_type(weights: Mapping[str, Tensor], config: Mapping[str, Any]) -> dict[str, Tensor]:
+    """The weights of ERNIE with the table of tasks, where it is used, gone into that of segment types.
+
+    Every token is of task 0 unless `ErnieModel` is told otherwise, so its row adds to every type alike.
+    Raises ValueError where the table is missing or does not fit.
+    """
+    if config["model_type"] != "ernie":
+        return dict(weights)
+    kept = {name: tensor for name, tensor in weights.items() if name != _TASK_TABLE}
+    if config.get("use_task_id") and _TYPE_TABLE in kept:
+        if _TASK_TABLE not in weights:
+            raise ValueError(f"use_task_id is true, and the weights hold no {_TASK_TABLE}")
+        tasks, types = weights[_TASK_TABLE], kept[_TYPE_TABLE]
+        if not len(tasks) or tasks.shape[1:] != types.shape[1:]:
+            raise ValueError(f"{_TASK_TABLE} of shape {tuple(tasks.shape)} does not fit types of {tuple(types.shape)}")
+        kept[_TYPE_TABLE] = types + tasks[0]
+    return kept
 
 
 def _current_name(name: str) -> str:

@@ -37,8 +37,9 @@ from tasks.downstream.spec import Grid, TaskSpec
 from tasks.downstream.submission import write_submission
 from tasks.downstream.task_data import TaskData, load_task_data
 from tasks.finetune_card import write_finetune_card
-from tasks.finetune_grid import Resources, best_run, run_trials, settings_of
+from tasks.finetune_grid import best_run, run_trials, settings_of
 from tasks.finetune_inputs import ModelFolder, TaskFiles
+from tasks.finetune_placement import Resources
 from tasks.finetune_trial import MODEL, Trial, TrialResult, check_trials
 from tasks.prediction_rows import answer_to_json
 from tasks.saved_model import SavedModel, load_task_model
@@ -64,6 +65,9 @@ class FinetuneParams(StageParams):
     ema_decay: float | None = Field(default=0.9999, ge=0.0, lt=1.0)
     ema_warmup: bool = True
     """The decay rises to its value, so that short runs are not spoilt; false is the paper's plain form."""
+    dropout: float | None = Field(default=None, ge=0.0, lt=1.0)
+    """Rate in the encoder (hidden states and attention) and before the head, 0.1 throughout in eHealth's Table 8. None:
+    the encoder's rates are those of its config.json, which may be 0, and the head's is 0.1."""
     head_learning_rate: float | None = Field(default=None, gt=0.0)
     crf: bool = False
     """TAGGING: a conditional random field over the tags."""
@@ -104,7 +108,7 @@ def finetune(inputs: Mapping[str, Any], params: FinetuneParams, out: Output) -> 
         folder = Path(name)
         _fetch(f"{best.trial.folder}/{MODEL}", folder / MODEL)
         saved = load_task_model(folder / MODEL)
-        saved.model.to("cuda" if params.resources.use_gpu() and torch.cuda.is_available() else "cpu")
+        saved.model.to("cuda" if params.resources.gpu is not False and torch.cuda.is_available() else "cpu")
         scores: dict[str, Scored] = {}
         with out.part() as part:
             part.write("scores", [row for result in results for row in _trial_rows(spec, result, best)])
@@ -130,7 +134,6 @@ def make_trials(
     """
     if params.crf and spec.kind is not Kind.TAGGING:
         raise UserError(f"crf is for tagging; {spec.title} is a task of kind {spec.kind}.")
-    gpu = params.resources.use_gpu()
     return [
         Trial(
             task=spec.name,
@@ -152,8 +155,8 @@ def make_trials(
                 "precision": params.precision,
             },
             head_options={"crf": True} if params.crf else {},
+            dropout=params.dropout,
             random_weights=params.random_weights,
-            gpu=gpu,
         )
         for batch_size, rate, epochs in settings_of(params.grid(spec), params.quick)
         for seed in (params.seeds[:1] if params.quick else params.seeds)

@@ -18,6 +18,7 @@ def write_finetune_card(spec: TaskSpec, best: TrialResult, scores: Mapping[str, 
         encoder: name of the folder that the encoder came from.
     """
     trial = best.trial
+    dropout = "" if trial.dropout is None else f"dropout {trial.dropout:g}, "
     start = "the architecture of" if trial.random_weights else "the encoder"
     rows = [
         f"| {split} | {name} | {score_text(name, interval.score)} | "
@@ -33,7 +34,7 @@ def write_finetune_card(spec: TaskSpec, best: TrialResult, scores: Mapping[str, 
         ["| split | metric | score | 95 % interval |", "|---|---|---|---|", *rows],
         [
             f"Batch size {trial.batch_size}, learning rate {trial.learning_rate:g}, {trial.epochs} epochs (the best "
-            f"after {best.epoch:g}), seed {trial.seed}; chosen on dev."
+            f"after {best.epoch:g}), {dropout}seed {trial.seed}; chosen on dev."
         ],
         ["Not a medical device: nothing it says is advice, and no output was checked by a clinician."],
     ]

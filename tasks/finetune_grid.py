@@ -4,7 +4,8 @@ The best setting is the one with the best mean over its seeds on dev (eHealth, s
 test file. A trial that an earlier, killed run finished is not repeated. On disk are at any time the weights of the best
 setting so far and of the settings under way.
 
-One trial at a time runs in this process; several at a time are Ray Tune trials, each with its share of cores or a GPU.
+One trial at a time runs in this process; several at a time, or one on a cluster's GPU, are Ray Tune trials, each with
+its share of cores or a GPU (tasks/finetune_placement.py).
 A trial whose process dies is tried once more there and goes on behind its last whole epoch; if it dies again, the other
 trials still run to their ends, and the next run takes up the rest.
 """
@@ -20,39 +21,19 @@ from statistics import mean
 from typing import Any
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
 
 from infra.errors import UserError
 from infra.ray_session import start_ray, stop_ray
 from infra.settings import Settings, available_cores
 from models.allocator import keep_freed_memory, return_freed_memory
 from tasks.downstream.spec import Grid
+from tasks.finetune_placement import Resources, TrialPlacement, placement_for
 from tasks.finetune_trial import DIVERGED, Trial, TrialResult, drop_model, read_result, run_trial
 
 logger = logging.getLogger(__name__)
 
 Progress = Callable[[float, str], None]
 """Told the epochs done over all trials, and a note."""
-
-
-class Resources(BaseModel):
-    """What the trials are given to run on. It changes speed, never which trials there are."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    trials_at_once: int | None = Field(default=None, ge=1)
-    """None: one a GPU; on CPUs one for every two cores."""
-    gpu: bool | None = None
-    """None: where there is one."""
-
-    def use_gpu(self) -> bool:
-        """Whether trials run on GPUs."""
-        return torch.cuda.is_available() if self.gpu is None else self.gpu
-
-    def at_once(self, trials: int) -> int:
-        """How many trials run at a time."""
-        default = torch.cuda.device_count() if self.use_gpu() else available_cores() // 2
-        return max(1, min(trials, self.trials_at_once or default))
 
 
 def settings_of(grid: Grid, quick: bool = False) -> list[tuple[int, float, int]]:
@@ -68,13 +49,9 @@ def run_trials(trials: Sequence[Trial], resources: Resources, progress: Progress
     """The results of all trials, in their order; what is finished already is taken over.
 
     Raises:
-        UserError: the model, the files or the settings do not fit.
+        UserError: the model, the files, the settings or the resources do not fit.
         RuntimeError: trials whose process died twice, by their names; all others are finished.
     """
-    at_once = resources.at_once(len(trials))
-    if at_once > 1:
-        # Set by the whole grid, not by what is left of it: with other threads the last bits of the scores change.
-        trials = [trial.model_copy(update={"threads": max(1, available_cores() // at_once)}) for trial in trials]
     found = {trial.name: read_result(trial.folder) for trial in trials}
     open_ = [trial for trial in trials if found[trial.name] is None]
     if len(open_) < len(trials):
@@ -83,10 +60,9 @@ def run_trials(trials: Sequence[Trial], resources: Resources, progress: Progress
     for trial in trials:
         if found[trial.name] is not None:
             watch.finished(trial)
-    if min(at_once, len(open_)) > 1:
-        _tune(open_, at_once, watch)
-    else:
-        _run_here(open_, watch)
+    if open_:
+        # By the whole grid, not by what is left of it: with other threads the last bits of the scores change.
+        _run(open_, placement_for(len(trials), resources), watch)
     return [result for trial in trials if (result := read_result(trial.folder)) is not None]
 
 
@@ -147,6 +123,17 @@ class _Watch:
                 drop_model(found.trial.folder)
 
 
+def _run(trials: Sequence[Trial], placement: TrialPlacement, watch: _Watch) -> None:
+    """Run trials as placed: alone in this process with all its cores, or by Ray."""
+    trials = [trial.model_copy(update={"gpu": placement.gpu}) for trial in trials]
+    if placement.at_once > 1 or placement.only_by_ray:
+        trials = [trial.model_copy(update={"threads": placement.threads}) for trial in trials]
+    if placement.only_by_ray or min(placement.at_once, len(trials)) > 1:
+        _tune(trials, placement, watch)
+    else:
+        _run_here(trials, watch)
+
+
 def _run_here(trials: Sequence[Trial], watch: _Watch) -> None:
     """Run trials one after the other in this process."""
     threads = torch.get_num_threads()
@@ -160,7 +147,7 @@ def _run_here(trials: Sequence[Trial], watch: _Watch) -> None:
         return_freed_memory()
 
 
-def _tune(trials: Sequence[Trial], at_once: int, watch: _Watch) -> None:
+def _tune(trials: Sequence[Trial], placement: TrialPlacement, watch: _Watch) -> None:
     """Run trials as Ray Tune does; our own results decide what is finished, Tune only places the work."""
     from ray import tune
 
@@ -178,14 +165,14 @@ def _tune(trials: Sequence[Trial], at_once: int, watch: _Watch) -> None:
     start_ray(available_cores(), settings.ray_address)
     try:
         tuner = tune.Tuner(
-            tune.with_resources(_tune_trial, {"cpu": trials[0].threads or 1, "gpu": 1 if trials[0].gpu else 0}),
+            tune.with_resources(_tune_trial, {"cpu": placement.threads, "gpu": int(placement.gpu)}),
             param_space={
                 "trial": tune.grid_search(
                     [{"name": name, "json": one.model_dump_json()} for name, one in by_name.items()]
                 )
             },
             tune_config=tune.TuneConfig(
-                max_concurrent_trials=at_once,
+                max_concurrent_trials=placement.at_once,
                 reuse_actors=True,  # a process takes longer to start than a small task to be learnt
                 trial_name_creator=_trial_name,
                 trial_dirname_creator=_trial_name,

@@ -34,7 +34,11 @@ class ModelFolder:
                 "what a pretrain flow printed, or a downloaded one with config.json, weights and tokeniser."
             )
         if not (self.path / "config.json").is_file():
-            raise UserError(f"{self.path} holds no config.json. Give the folder of a model in Hugging Face's layout.")
+            inner = self.path / "model"
+            hint = f" Did you mean {inner}?" if (inner / "config.json").is_file() else ""
+            raise UserError(
+                f"{self.path} holds no config.json. Give the folder of a model in Hugging Face's layout.{hint}"
+            )
 
     @cached_property
     def fingerprint(self) -> str:

@@ -37,7 +37,7 @@ from tasks.downstream.shapes import TaskShape, shape_of
 from tasks.downstream.spec import TaskSpec
 from tasks.downstream.task_data import TaskData, load_task_data
 from tasks.finetune_checkpoint import load_checkpoint, save_checkpoint
-from tasks.saved_model import save_task_model
+from tasks.saved_model import LEAST_LENGTH, save_task_model
 
 logger = logging.getLogger(__name__)
 
@@ -72,11 +72,14 @@ class Trial(BaseModel):
     options: dict[str, Any] = {}
     """Of `FinetuneConfig`."""
     head_options: dict[str, Any] = {}
+    dropout: float | None = None
+    """Rate of encoder and head; None: the encoder's own rates, and the head's default."""
     random_weights: bool = False
     """Train the encoder's architecture from fresh weights instead of its own."""
     threads: int | None = None
     """Of torch on the CPU; changes speed, and results in the last bits only."""
     gpu: bool = False
+    """Both are set where it runs (tasks/finetune_placement.py)."""
 
     @property
     def setting(self) -> tuple[int, float, int]:
@@ -205,9 +208,11 @@ def check_trials(trials: Sequence[Trial], data: TaskData) -> None:
     """
     first = trials[0]
     encoder = _encoder(first, TextTokenizer.from_folder(first.model))
+    if first.dropout is None and encoder.config.hidden_dropout == encoder.config.attention_dropout == 0.0:
+        logger.warning("%s: its config.json sets no dropout; finetune.dropout=0.1 would be BERT's", first.model)
     spec = task(first.task)
     shape = shape_of(spec, data.train, _length(spec, first.max_length, encoder.config.max_positions))
-    _build(shape, encoder, first.model_copy(update={"gpu": False}))
+    _build(shape, encoder, first)
     for trial in trials:
         _config(trial)
 
@@ -235,7 +240,7 @@ def _data(name: str, folder: str, version: str, limit: int | None) -> TaskData:
 
 
 def _encoder(trial: Trial, tokenizer: TextTokenizer) -> Encoder:
-    encoder = load_encoder(trial.model)
+    encoder = load_encoder(trial.model, trial.dropout)
     if tokenizer.size > encoder.config.vocab_size:
         raise UserError(
             f"{trial.model}: the tokeniser has {tokenizer.size:,} tokens and the encoder embeddings for "
@@ -252,14 +257,17 @@ def _length(spec: TaskSpec, wanted: int | None, positions: int) -> int:
             "%s: max_length is %d, not %d: the encoder has no more positions", spec.title, positions, spec.max_length
         )
     length = min(wanted or spec.max_length, positions)
-    if length < 8:
-        raise UserError(f"max_length={length} leaves no room for text. Give 8 or more.")
+    if length < LEAST_LENGTH:
+        raise UserError(f"max_length={length} leaves no room for text. Give {LEAST_LENGTH} or more.")
     return length
 
 
 def _build(shape: TaskShape, encoder: Encoder, trial: Trial) -> TaskModel:
+    options: dict[str, Any] = {**shape.head_options, **trial.head_options}
+    if trial.dropout is not None:
+        options["dropout"] = trial.dropout
     try:
-        model = heads.build(shape.head, encoder, seed=trial.seed, **shape.head_options, **trial.head_options)
+        model = heads.build(shape.head, encoder, seed=trial.seed, **options)
     except ValueError as error:
         raise UserError(f"{shape.task}: {error}") from error
     return model.to("cuda" if trial.gpu else "cpu")

@@ -13,11 +13,13 @@ from pydantic import ValidationError
 
 from infra.errors import UserError
 from models import heads
-from models.heads.task_model import TaskModel
+from models.heads.task_model import HEAD_CONFIG, TaskModel
 from tasks.downstream.alignment import TOKENIZER_FILES, TextTokenizer
 from tasks.downstream.shapes import TaskShape
 
 TASK_FILE = "task.json"
+LEAST_LENGTH = 8
+"""Tokens of a sequence, below which special ones leave no room for text."""
 
 
 class SavedModel(NamedTuple):
@@ -42,7 +44,7 @@ def load_task_model(folder: str | Path) -> SavedModel:
     """The model of a folder, on the CPU in eval mode.
 
     Raises:
-        UserError: the folder is no fine-tuned model, or a file of it cannot be read.
+        UserError: the folder is no fine-tuned model, or a file of it cannot be read or is of another model.
     """
     path = Path(folder).expanduser()
     if not path.is_dir():
@@ -53,8 +55,29 @@ def load_task_model(folder: str | Path) -> SavedModel:
         inner = path / "model"
         hint = f"Did you mean {inner}?" if (inner / TASK_FILE).is_file() else "Run a finetune flow to make one."
         raise UserError(f"{path} is no fine-tuned model: it has no {TASK_FILE}. {hint}") from error
-    except (ValidationError, UnicodeDecodeError) as error:
-        raise UserError(f"{path / TASK_FILE} cannot be read: {error}. Fine-tune again.") from error
-    model, tokenizer = heads.load(path), TextTokenizer.from_folder(path)
-    tokenizer.types = model.encoder.config.type_vocab_size
-    return SavedModel(model, shape, tokenizer)
+    except (ValidationError, OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path / TASK_FILE} cannot be read: {_in_a_line(error)}. Fine-tune again.") from error
+    saved = SavedModel(heads.load(path), shape, TextTokenizer.from_folder(path))
+    if fault := _fault(saved):
+        raise UserError(f"{path}: {fault}. Copy the whole folder again from the run that made it.")
+    saved.tokenizer.types = saved.model.encoder.config.type_vocab_size
+    return saved
+
+
+def _fault(saved: SavedModel) -> str:
+    """What shows that the files of a folder are not of one model; empty where nothing does."""
+    sizes, shape, head = saved.model.encoder.config, saved.shape, saved.model.config()
+    if shape.head != saved.model.name or any(head.get(name) != value for name, value in shape.head_options.items()):
+        return f"{TASK_FILE} and {HEAD_CONFIG} are of two models"
+    if not LEAST_LENGTH <= shape.max_length <= sizes.max_positions:
+        return f"{TASK_FILE} has max_length {shape.max_length}, the encoder {sizes.max_positions} positions"
+    if saved.tokenizer.size > sizes.vocab_size:
+        return f"the tokeniser has {saved.tokenizer.size:,} tokens, the encoder embeddings for {sizes.vocab_size:,}"
+    return ""
+
+
+def _in_a_line(error: Exception) -> str:
+    if not isinstance(error, ValidationError):
+        return str(error)
+    first = error.errors()[0]
+    return ": ".join((*map(str, first["loc"]), first["msg"]))

@@ -167,7 +167,10 @@ def _read(folder: Path, settings: Mapping[str, Any]) -> Tokenizer:
             raise UserError(f"tokenizer.json cannot be read: {error}. Put the original file there again.") from error
     if not (folder / "vocab.txt").is_file():
         raise UserError("there is neither tokenizer.json nor vocab.txt. Give the folder of a model with its tokeniser.")
-    tokens = (folder / "vocab.txt").read_text(encoding="utf-8").split("\n")
+    try:
+        tokens = (folder / "vocab.txt").read_text(encoding="utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise UserError(f"vocab.txt is not in UTF-8: {error}. Put the original file there again.") from error
     ids = {token.rstrip("\r"): number for number, token in enumerate(tokens) if token.rstrip("\r")}
     if "[UNK]" not in ids:
         raise UserError("vocab.txt holds no [UNK]. Give BERT's file: a token a line, special ones among them.")

@@ -33,8 +33,9 @@ from tasks.downstream.records import Entity, Triple
 from tasks.downstream.spec import Grid
 from tasks.finetune import FinetuneParams, finetune, make_trials
 from tasks.finetune_checkpoint import CHECKPOINT
-from tasks.finetune_grid import Resources, best_run, settings_of, still_wanted
+from tasks.finetune_grid import best_run, settings_of, still_wanted
 from tasks.finetune_inputs import ModelFolder, TaskFiles
+from tasks.finetune_placement import Resources
 from tasks.finetune_trial import Listener, Trial, TrialResult, run_trial
 from tasks.predict import Predictor
 from tasks.prediction_rows import answer_from_json

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tasks.downstream.shapes import TaskShape
 from tasks.predict import Predictor, predict_file
 from tasks.saved_model import save_task_model
 from tests.tasks.downstream import toy
+from tests.tasks.downstream.tokenizers import VOCABULARY
 
 torch.set_num_threads(1)
 
@@ -162,3 +164,47 @@ def test_mistakes_are_told_in_one_line(
 def test_a_record_of_another_number_of_texts_is_told(matcher: Path) -> None:
     with pytest.raises(UserError, match="Record 1: cmedqq takes 2 texts, not 1 texts"):
         Predictor(matcher, "cpu").predict([["头痛", "发热"], "头痛"])
+
+
+def changed(name: str, **change: Any) -> Callable[[Path], Any]:
+    def damage(folder: Path) -> None:
+        file = folder / name
+        file.write_text(json.dumps(json.loads(file.read_text()) | change))
+
+    return damage
+
+
+def cut(name: str) -> Callable[[Path], Any]:
+    return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:-9])
+
+
+def with_more_tokens(folder: Path) -> None:
+    (folder / "tokenizer.json").unlink()
+    (folder / "vocab.txt").write_text("\n".join([*VOCABULARY, "龘"]), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (cut("task.json"), r"task\.json cannot be read: Invalid JSON: .*\. Fine-tune again"),
+        (
+            lambda folder: (folder / "task.json").write_text("[]"),
+            r"task\.json cannot be read: Input should be an object",
+        ),
+        (changed("task.json", max_length="long"), r"task\.json cannot be read: max_length: Input should be"),
+        (changed("task.json", labels=["0"]), r"task\.json and head\.json are of two models\. Copy the whole folder"),
+        (changed("task.json", head="single"), r"task\.json and head\.json are of two models\. Copy the whole folder"),
+        (changed("task.json", max_length=65), r"task\.json has max_length 65, the encoder 64 positions"),
+        (changed("task.json", max_length=0), r"task\.json has max_length 0, the encoder 64 positions"),
+        (changed("head.json", head="unheard-of"), r"head\.json or head\.safetensors is damaged: .*Fine-tune again"),
+        (cut("head.safetensors"), r"head\.json or head\.safetensors is damaged: .*Fine-tune again"),
+        (cut("model.safetensors"), r"model\.safetensors is no readable file of weights: .*Fetch the model again"),
+        (with_more_tokens, "the tokeniser has 70 tokens, the encoder embeddings for 69. Copy the whole folder"),
+    ],
+)
+def test_a_damaged_model_is_told_in_a_line(damage: Callable[[Path], Any], message: str, tmp_path: Path) -> None:
+    folder = save(tmp_path, PAIRED)
+    damage(folder)
+    with pytest.raises(UserError, match=message) as caught:
+        Predictor(folder, device="cpu")
+    assert str(caught.value).startswith(str(folder)) and "\n" not in str(caught.value)

@@ -1,0 +1,120 @@
+"""Trials are spread over what the nodes have, and the GPUs of a cluster are given out by Ray alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from infra.errors import UserError
+from infra.ray_session import JOB_VARIABLE
+from tasks import finetune_grid, finetune_placement
+from tasks.finetune_grid import run_trials
+from tasks.finetune_placement import Resources, TrialPlacement, place_trials, placement_for
+from tasks.finetune_trial import Trial, TrialResult
+
+HEAD = {"CPU": 4.0, "node:__internal_head__": 1.0}
+GPU_NODE = {"CPU": 32.0, "GPU": 4.0}
+
+
+@pytest.mark.parametrize(
+    ("trials", "resources", "nodes", "expected"),
+    [
+        (81, {}, [HEAD, GPU_NODE, GPU_NODE], TrialPlacement(8, True, 8, True)),
+        (3, {}, [HEAD, GPU_NODE, GPU_NODE], TrialPlacement(3, True, 8, True)),
+        (1, {"gpu": True}, [HEAD, GPU_NODE], TrialPlacement(1, True, 8, True)),
+        (81, {"trials_at_once": 2}, [HEAD, GPU_NODE], TrialPlacement(2, True, 8, True)),
+        (81, {"trials_at_once": 20}, [HEAD, GPU_NODE], TrialPlacement(4, True, 8, True)),
+        (81, {}, [HEAD, GPU_NODE, {"CPU": 2.0, "GPU": 1.0}], TrialPlacement(5, True, 2, True)),
+        (81, {"gpu": False}, [HEAD, GPU_NODE], TrialPlacement(18, False, 2, False)),
+        (81, {}, [HEAD, {"CPU": 7.0}], TrialPlacement(5, False, 2, False)),
+        (2, {}, [HEAD, {"CPU": 7.0}], TrialPlacement(2, False, 4, False)),
+        (81, {}, [{"GPU": 0.0}], TrialPlacement(1, False, 1, False)),
+        (81, {"gpu": True}, [HEAD], TrialPlacement(1, True, 1, True)),
+    ],
+)
+def test_trials_get_what_the_nodes_of_a_cluster_have(
+    trials: int, resources: dict[str, Any], nodes: list[dict[str, float]], expected: TrialPlacement
+) -> None:
+    assert place_trials(trials, Resources(**resources), nodes, cluster=True) == expected
+
+
+@given(st.integers(1, 90), st.integers(1, 64), st.none() | st.integers(1, 80))
+def test_a_machine_shares_its_cores_out(trials: int, cores: int, wanted: int | None) -> None:
+    placement = place_trials(trials, Resources(trials_at_once=wanted), [{"CPU": cores, "GPU": 0}], cluster=False)
+    assert placement.at_once == max(1, min(trials, wanted or cores // 2))
+    assert placement.threads == max(1, cores // placement.at_once)
+    assert not placement.gpu and not placement.only_by_ray
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
+    """A cluster of a head without GPU and a node with four; returns the addresses that were connected to."""
+    asked: list[str | None] = []
+    monkeypatch.setattr(finetune_placement, "start_ray", lambda cores, address: asked.append(address))
+    monkeypatch.setattr(finetune_placement, "nodes", lambda: [HEAD, GPU_NODE])
+    monkeypatch.setattr(finetune_placement, "available_cores", lambda: 4)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    for name in ("RAY_ADDRESS", JOB_VARIABLE):
+        monkeypatch.delenv(name, raising=False)
+    return asked
+
+
+def test_gpus_are_counted_where_the_trials_will_run(cluster: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    here, there = TrialPlacement(2, False, 2, False), TrialPlacement(4, True, 8, True)
+    assert placement_for(81, Resources()) == here
+    monkeypatch.setenv("RAY_ADDRESS", "http://head:8265")  # takes whole jobs; trials are none
+    assert placement_for(81, Resources()) == here and cluster == []
+    monkeypatch.setenv("RAY_ADDRESS", "head:6379")
+    assert placement_for(81, Resources()) == there and cluster == ["head:6379"]
+    monkeypatch.delenv("RAY_ADDRESS")
+    monkeypatch.setenv(JOB_VARIABLE, "{}")
+    assert placement_for(81, Resources()) == there
+
+
+def test_a_gpu_that_is_not_there_is_told(cluster: list[Any]) -> None:
+    with pytest.raises(UserError, match=r"finetune\.resources asks for a GPU.*RAY_ADDRESS"):
+        placement_for(1, Resources(gpu=True))
+
+
+@pytest.mark.parametrize(
+    ("address", "resources", "expected"),
+    [
+        ("head:6379", {}, ("ray", True, 8)),
+        ("head:6379", {"gpu": True}, ("ray", True, 8)),
+        ("head:6379", {"gpu": False}, ("here", False, None)),
+        (None, {}, ("here", False, None)),
+    ],
+)
+def test_a_single_trial_goes_to_the_clusters_gpu(
+    address: str | None,
+    resources: dict[str, Any],
+    expected: tuple[str, bool, int | None],
+    cluster: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    if address is not None:
+        monkeypatch.setenv("RAY_ADDRESS", address)
+    ran: list[tuple[str, bool, int | None]] = []
+
+    def note(where: str, trials: Sequence[Trial]) -> None:
+        ran.extend((where, trial.gpu, trial.threads) for trial in trials)
+
+    def store(trial: Trial, listen: Any) -> TrialResult:
+        note("here", [trial])
+        return TrialResult(trial=trial, stopped="finished")
+
+    monkeypatch.setattr(finetune_grid, "_tune", lambda trials, placement, watch: note("ray", trials))
+    monkeypatch.setattr(finetune_grid, "run_trial", store)
+    trial = Trial(
+        task="t", model="m", data="d", data_version="v", storage=str(tmp_path),
+        batch_size=8, learning_rate=1e-4, epochs=1, seed=1,
+    )  # fmt: skip
+    run_trials([trial], Resources(**resources), lambda epochs, note: None)
+    assert ran == [expected]
