@@ -6,11 +6,10 @@ from typing import Any
 
 from prefect import flow
 
-from flows.corpus import check_inputs
+from flows.corpus import check_inputs, check_vocabularies
 from flows.finetune import chosen_tasks, task_files, task_params
 from flows.preset import load_preset
 from flows.pretrain import TrainedModel, prepare, train_model
-from flows.vocabulary import check_vocabularies
 from infra.artifacts import Artifact
 from infra.errors import UserError
 from tasks.ablation import SETTINGS, AblationParams, ablation, check_scores

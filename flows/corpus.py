@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
-from prefect import flow
+from prefect import flow, get_run_logger
+from prefect.context import FlowRunContext
 
 from flows.recipe import Recipe, load_recipe
 from infra.artifacts import Artifact
 from infra.errors import UserError
+from infra.settings import Settings
 from kg.sources import cmekg
 from tasks.clean import clean
 from tasks.decontaminate import decontaminate
@@ -21,6 +24,10 @@ from tasks.repeated_lines import repeated_lines
 from tasks.report_corpus import report_corpus
 from tasks.runner import StageRunner, stage_runner
 from tasks.segment import segment
+from tasks.vocabulary import AdoptParams, adopt
+from tasks.vocabulary_file import read_vocabularies
+
+logger = logging.getLogger(__name__)
 
 
 @flow(name="corpus")
@@ -29,22 +36,27 @@ def corpus(
     preset: str = "ehealth",
     benchmarks: str | None = None,
     dictionary: str | None = None,
+    vocabulary_file: str | None = None,
     overrides: dict[str, Any] | None = None,
 ) -> str:
     """Raw text to segments; work that was done before is reused, part by part.
 
     Args:
-        corpus: files or folders of text; without one, articles templated from the facts of CMeKG.
+        corpus: files or folders of text; without one those of YIWEN_CORPUS, and without that either articles
+            templated from the facts of CMeKG.
         preset: name of a shipped preset, or a path to a TOML file.
         benchmarks: dev and test sets of downstream tasks; what overlaps with them is cut out of the corpus.
         dictionary: UTF-8 file with a term a line; its terms are words.
+        vocabulary_file: the `vocab.txt` that tokens are counted with; without one their number is estimated.
         overrides: dotted preset keys to values.
     """
     recipe = load_recipe(preset, overrides)
-    check_inputs(corpus, benchmarks, dictionary)
+    check_inputs(given_corpus(corpus), benchmarks, dictionary)
+    check_vocabularies(vocabulary_file)
     with stage_runner() as run:
         stages = collect_documents(run, recipe, corpus, benchmarks)
-        segments = cut_segments(run, recipe, last(stages), dictionary)
+        counted = {} if vocabulary_file is None else {"vocabulary": adopt_vocabulary(run, recipe, vocabulary_file)}
+        segments = cut_segments(run, recipe, last(stages), dictionary, **counted)
         run(report_corpus, recipe.report, **stages, segment=segments)
     return str(segments.path)
 
@@ -56,15 +68,31 @@ def check_inputs(*given: str | list[str] | None) -> None:
             RawInput(place).places()
 
 
+def check_vocabularies(given: str | list[str] | None) -> None:
+    """Read the vocabularies that the user named before any work is done; raises `UserError` where one is none."""
+    if given is not None:
+        read_vocabularies(RawInput(given))
+
+
+def given_corpus(corpus: str | list[str] | None) -> str | list[str] | None:
+    """What the user named, with the flow or with YIWEN_CORPUS; None for the articles templated from CMeKG."""
+    return corpus if corpus is not None else Settings.from_environment().corpus
+
+
 def collect_documents(
     run: StageRunner, recipe: Recipe, corpus: str | list[str] | None, benchmarks: str | None = None
 ) -> dict[str, Artifact]:
     """The part that every flow over text begins with; the artifact of each stage by its name, in order."""
     stages: dict[str, Artifact] = {}
-    if corpus is None:
+    given = given_corpus(corpus)
+    if given is None:
+        _warn(
+            "No corpus was given: the text is articles templated from the facts of CMeKG. Name yours with the "
+            "parameter corpus, or with the setting YIWEN_CORPUS of the worker."
+        )
         stages["render_articles"] = run(render_articles, recipe.render, kg=RawInput(cmekg.locate()))
     else:
-        stages["ingest"] = run(ingest, recipe.ingest, corpus=RawInput(corpus))
+        stages["ingest"] = run(ingest, recipe.ingest, corpus=RawInput(given))
     stages["clean"] = run(clean, recipe.clean, documents=last(stages))
     stages["deidentify"] = run(deidentify_documents, recipe.deidentify, documents=last(stages))
     stages["deduplicate"] = run(deduplicate, recipe.deduplicate, documents=last(stages))
@@ -90,9 +118,20 @@ def refuse_emptiness(stages: dict[str, Artifact]) -> None:
             )
 
 
+def _warn(text: str) -> None:
+    """Log a warning where the user looks for it: with the flow run, where there is one."""
+    log = logger if FlowRunContext.get() is None else get_run_logger()
+    log.warning(text)
+
+
 def last(stages: dict[str, Artifact]) -> Artifact:
     """The artifact that was made last: the documents to go on with."""
     return next(reversed(stages.values()))
+
+
+def adopt_vocabulary(run: StageRunner, recipe: Recipe, vocabulary_file: str) -> Artifact:
+    """A `vocab.txt` that the user brought, with its tokeniser."""
+    return run(adopt, AdoptParams(max_length=recipe.vocabulary.max_length), file=RawInput(vocabulary_file))
 
 
 def cut_segments(

@@ -34,7 +34,7 @@ def entities(
     """Mine phrases, join them with the names of the graph, and cut long entities into their parts.
 
     Args:
-        corpus: files or folders of text; without one, articles templated from the facts of CMeKG.
+        corpus: files or folders of text; where there is none, as in corpus/refresh.
         graphs: as in knowledge/fuse; `{}` for none: then names from Wikipedia alone tell what a phrase is.
         preset: name of a shipped preset, or a path to a TOML file.
         labels: files with a name a line, which are good phrases too.

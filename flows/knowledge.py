@@ -33,7 +33,7 @@ def knowledge(
     Args:
         graphs: by the name of the source, `path` and how it is read, such as
             `{"dxy": {"path": "dxy.tsv", "format": "triples"}}`; without, CMeKG and, where installed, ICD-10.
-        corpus: files or folders of text; without one, articles templated from the facts of CMeKG.
+        corpus: files or folders of text; where there is none, as in corpus/refresh.
         preset: name of a shipped preset, or a path to a TOML file.
         types: CSV that maps the sources' types to those of the fused graph; kg/types.csv by default.
         relations: the same for relations; kg/relations.csv by default.

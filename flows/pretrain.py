@@ -7,11 +7,10 @@ from typing import Any
 
 from prefect import flow
 
-from flows.corpus import check_inputs, collect_documents, cut_segments, last
+from flows.corpus import check_inputs, check_vocabularies, collect_documents, cut_segments, last
 from flows.graphs import Graphs, fused, read_request
 from flows.preset import Preset, load_preset
 from flows.vocabulary import build as build_vocabulary
-from flows.vocabulary import check_vocabularies
 from infra.artifacts import Artifact
 from tasks.encode import encode
 from tasks.export import export
@@ -36,7 +35,7 @@ def pretrain(
 
     Args:
         preset: name of a shipped preset, or a path to a TOML file.
-        corpus: files or folders of text; without one, articles templated from the facts of CMeKG.
+        corpus: files or folders of text; where there is none, as in corpus/refresh.
         benchmarks: dev and test sets of downstream tasks; what overlaps with them is cut out of the corpus.
         dictionary: UTF-8 file with a term a line; its terms are words.
         vocabulary_file: a `vocab.txt` to train with; without one, a vocabulary is built from the text.

@@ -6,16 +6,15 @@ from typing import Any
 
 from prefect import flow
 
-from flows.corpus import check_inputs, collect_documents, last
+from flows.corpus import adopt_vocabulary, check_inputs, check_vocabularies, collect_documents, last
 from flows.graphs import Graphs, fused, read_request
 from flows.recipe import Recipe, load_recipe
 from infra.artifacts import Artifact
 from tasks.raw_input import RawInput
 from tasks.report_vocabulary import report_vocabulary
 from tasks.runner import StageRunner, stage_runner
-from tasks.vocabulary import AdoptParams, adopt, count_words
+from tasks.vocabulary import count_words
 from tasks.vocabulary import vocabulary as vocabulary_stage
-from tasks.vocabulary_file import read_vocabularies
 
 
 @flow(name="vocabulary")
@@ -32,7 +31,7 @@ def vocabulary(
     """Raw text to `vocab.txt` and `tokenizer.json`, and a page about how they cut the text.
 
     Args:
-        corpus: files or folders of text; without one, articles templated from the facts of CMeKG.
+        corpus: files or folders of text; where there is none, as in corpus/refresh.
         preset: name of a shipped preset, or a path to a TOML file.
         benchmarks: dev and test sets of downstream tasks; what overlaps with them is cut out of the corpus.
         compare: `vocab.txt` files of other BERTs, or folders with such, to be shown beside the new one.
@@ -56,15 +55,9 @@ def vocabulary(
     return str(built.path)
 
 
-def check_vocabularies(given: str | list[str] | None) -> None:
-    """Read the vocabularies that the user named before any work is done; raises `UserError` where one is none."""
-    if given is not None:
-        read_vocabularies(RawInput(given))
-
-
 def build(run: StageRunner, recipe: Recipe, documents: Artifact, vocabulary_file: str | None = None) -> Artifact:
     """Count the words of a sample of documents and build the vocabulary from the counts, or take one that is there."""
     if vocabulary_file is not None:
-        return run(adopt, AdoptParams(max_length=recipe.vocabulary.max_length), file=RawInput(vocabulary_file))
+        return adopt_vocabulary(run, recipe, vocabulary_file)
     words = run(count_words, recipe.count_words, documents=documents)
     return run(vocabulary_stage, recipe.vocabulary, words=words)

@@ -22,6 +22,7 @@ import contextlib
 import errno
 import fcntl
 import hashlib
+import io
 import itertools
 import logging
 import os
@@ -34,8 +35,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+import fsspec
 import pyarrow as pa
 import pyarrow.parquet
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -128,7 +130,7 @@ class PartWriter:
             rows = schemas.conform(rows, table)
         except (ValueError, pa.ArrowException) as error:
             raise ValueError(f"stage {self._place.stage}, part {self.index}, table {table}: {error}") from error
-        with _explained(_absolute(self._store, _content_path(self._store, self._place, table))):
+        with explained(_absolute(self._store, _content_path(self._store, self._place, table))):
             if table not in self._writers:
                 self._writers[table] = _TableWriter(table, _staging_folder(self._store, self._place))
             self._writers[table].write(rows)
@@ -184,7 +186,7 @@ class PartWriter:
         parts = self._parts.setdefault(table, [])
         relative = _part_path(table, self.index, len(parts))
         location = _content_path(self._store, self._place, relative)
-        with _explained(_absolute(self._store, location)):
+        with explained(_absolute(self._store, location)):
             file, rows = writer.close()
         size, digest = _publish(self._store, file, location)
         writer.discard()
@@ -252,7 +254,7 @@ class ArtifactBuild:
     def scratch(self) -> str:
         """Folder or URI for state that outlives a killed run; gone once the artifact is committed."""
         path = _absolute(self.store, posixpath.join(self.place.partial, "scratch"))
-        with _explained(path):
+        with explained(path):
             self.store.filesystem.makedirs(path, exist_ok=True)
         return path if self.store.is_local else self.store.filesystem.unstrip_protocol(path)
 
@@ -261,7 +263,7 @@ class ArtifactBuild:
         if name == MANIFEST or posixpath.isabs(name) or {"", ".", ".."} & set(name.split("/")):
             raise ValueError(f"stage {self.place.stage}: {name!r} cannot be the name of a file in an artifact")
         with _staging(self.store, self.place) as folder:
-            with _explained(str(folder)):
+            with explained(str(folder)):
                 staged = Path(shutil.copyfile(source, folder / "file"))
             size, digest = _publish(self.store, staged, _content_path(self.store, self.place, name))
         self._files[name] = FileRecord(path=name, bytes=size, sha256=digest)
@@ -374,7 +376,7 @@ class ArtifactBuild:
         if os.path.exists(posixpath.join(final, MANIFEST)):
             logger.warning("%s was finished by another run meanwhile: this disk does not keep locks", final)
             return
-        with _explained(final):
+        with explained(final):
             shutil.rmtree(final, ignore_errors=True)  # a folder that nobody finished
             os.rename(_absolute(self.store, _content_path(self.store, self.place, "")), final)
             _sync(posixpath.dirname(final))
@@ -423,7 +425,7 @@ def _put_record(store: ArtifactStore, place: BuildPlace, record: WorkRecord) -> 
 def _link(store: ArtifactStore, source: str, location: str) -> None:
     """Let a finished file stand in this build too: by a hard link where the disk has them, by a copy elsewhere."""
     target = _absolute(store, location)
-    with _explained(target):
+    with explained(target):
         store.filesystem.makedirs(posixpath.dirname(target), exist_ok=True)
         if not store.is_local:
             store.filesystem.cp_file(source, target)
@@ -448,7 +450,7 @@ def _put(store: ArtifactStore, place: BuildPlace, data: bytes, location: str) ->
     """Write a small file at once or not at all."""
     with _staging(store, place) as folder:
         file = folder / "small"
-        with _explained(_absolute(store, location)):
+        with explained(_absolute(store, location)):
             file.write_bytes(data)
         _publish(store, file, location)
 
@@ -467,7 +469,7 @@ def _staging_folder(store: ArtifactStore, place: BuildPlace) -> Path:
     if not store.is_local:
         return Path(tempfile.mkdtemp(prefix="yiwen-"))
     path = Path(_absolute(store, posixpath.join(place.partial, "staging", uuid.uuid4().hex)))
-    with _explained(str(path)):
+    with explained(str(path)):
         path.mkdir(parents=True)
     return path
 
@@ -475,7 +477,7 @@ def _staging_folder(store: ArtifactStore, place: BuildPlace) -> Path:
 def _publish(store: ArtifactStore, staged: Path, location: str) -> tuple[int, str]:
     """Move a staged file to its place in the store; returns its bytes and SHA-256."""
     target = _absolute(store, location)
-    with _explained(target):
+    with explained(target):
         size, digest = _measure(staged)
         if store.is_local:
             _sync(staged)
@@ -505,8 +507,28 @@ def _measure(path: Path) -> tuple[int, str]:
 
 
 @contextlib.contextmanager
-def _explained(target: str) -> Iterator[None]:
-    """Turn "no space left" and "not allowed" into errors that say what to do; other errors pass."""
+def open_scratch(path: str) -> Iterator[BinaryIO]:
+    """A file of a build's scratch, to be written; its bytes are held in memory until the block ends well.
+
+    Only then are they put there, by us: polars would tell of a full disk by an error without its number.
+
+    Raises:
+        StorageFullError, UserError: as `explained` says.
+    """
+    memory = io.BytesIO()
+    yield memory
+    with explained(path), fsspec.open(path, "wb") as file:
+        file.write(memory.getbuffer())
+
+
+@contextlib.contextmanager
+def explained(target: str) -> Iterator[None]:
+    """Turn "no space left" and "not allowed" while `target` is written into errors that say what to do.
+
+    Raises:
+        StorageFullError: the disk or the quota is full, or the file is longer than files may be.
+        UserError: this user may not write there. Other errors pass as they are.
+    """
     try:
         yield
     except OSError as error:
@@ -579,7 +601,7 @@ def _lock(store: ArtifactStore, place: BuildPlace) -> Iterator[None]:
 
 def _open_lock(path: str) -> int:
     folder = posixpath.dirname(path)
-    with _explained(path):
+    with explained(path):
         os.makedirs(posixpath.dirname(folder), exist_ok=True)
         while True:
             with contextlib.suppress(FileExistsError):

@@ -68,6 +68,9 @@ class Settings:
     """Processes that map-like stages may use at once (`YIWEN_WORKERS`, default: all cores granted)."""
     ray_address: str | None
     """Address of a running Ray cluster (`RAY_ADDRESS`), http… its job endpoint; None starts a local one when needed."""
+    corpus: str | None = None
+    """Text of the flows that are given none (`YIWEN_CORPUS`), such as the weekly refresh: paths or URIs, with commas
+    between several."""
 
     @classmethod
     def from_environment(cls) -> Settings:
@@ -76,6 +79,7 @@ class Settings:
             home=os.environ.get("YIWEN_HOME") or str(REPOSITORY / "artifacts"),
             workers=_positive_integer("YIWEN_WORKERS", default=available_cores()),
             ray_address=os.environ.get("RAY_ADDRESS") or None,
+            corpus=os.environ.get("YIWEN_CORPUS") or None,
         )
 
 

@@ -34,6 +34,7 @@ def summarise(stages: Mapping[str, Artifact]) -> dict[str, Any]:
     last, segments = documents[-1], stages["segment"]
     return {
         "sources": _sources(last, segments),
+        "tokens_are_counted": "vocabulary" in segments.manifest.inputs,
         "steps": [
             {"stage": artifact.stage, "documents": artifact.rows("documents"), "fingerprint": artifact.fingerprint}
             for artifact in documents

@@ -32,7 +32,7 @@ from pydantic import Field
 
 from infra.artifacts import Artifact, Part
 from infra.batching import batches_of
-from infra.builds import PartWriter
+from infra.builds import PartWriter, explained, open_scratch
 from infra.stage import Output, StageParams, stage
 from tasks.benchmark_texts import read_benchmarks
 from tasks.documents import document_id
@@ -70,7 +70,7 @@ class _Benchmarks(NamedTuple):
     """Columns benchmark and row, by the number of the text."""
 
 
-@stage(name="decontaminate", version=1, params=DecontaminateParams, tables=("documents", "rejects", "contamination"))
+@stage(name="decontaminate", version=2, params=DecontaminateParams, tables=("documents", "rejects", "contamination"))
 def decontaminate(inputs: Mapping[str, Any], params: DecontaminateParams, out: Output) -> None:
     """Take out of `inputs["documents"]` (an artifact) what overlaps with `inputs["benchmarks"]` (a `RawInput`).
 
@@ -85,8 +85,9 @@ def decontaminate(inputs: Mapping[str, Any], params: DecontaminateParams, out: O
         out.count(name, amount)
     # A name of its own: a worker that outlived a killed run may still look at that run's files.
     prefix = posixpath.join(out.build.scratch, uuid.uuid4().hex)
-    ngrams.save(prefix)
-    with fsspec.open(f"{prefix}-texts.parquet", "wb") as file:
+    with explained(prefix):
+        ngrams.save(prefix)
+    with open_scratch(f"{prefix}-texts.parquet") as file:
         pl.DataFrame({"benchmark": given.benchmarks, "row": given.rows}).write_parquet(file)
     del given, ngrams
     files = BenchmarkFiles(prefix, inputs["benchmarks"].fingerprint)

@@ -77,7 +77,7 @@ class IngestParams(StageParams):
         return sources
 
 
-@stage(name="ingest", version=3, params=IngestParams, tables=("documents", "rejects"))
+@stage(name="ingest", version=4, params=IngestParams, tables=("documents", "rejects"))
 def ingest(inputs: Mapping[str, RawInput], params: IngestParams, out: Output) -> None:
     """Documents and rejects of `inputs["corpus"]`.
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from infra import schemas
 from infra.artifacts import Artifact, Part
-from infra.builds import PartWriter
+from infra.builds import PartWriter, open_scratch
 from infra.stage import Output, stage
 from tasks.candidates import ONE, OTHER, ends, promising_pairs
 from tasks.clusters import components, verified_clusters
@@ -104,7 +104,7 @@ def gather_texts(writer: PartWriter, work: tuple[int, Part, bytes], scratch: str
     texts = part.read(columns=["text"])["text"]
     for (bucket,), frame in unpacked(wanted).partition_by("bucket", as_dict=True).items():
         forms = comparables(texts.take(pa.array(frame["row"])).to_pylist())
-        with fsspec.open(_bucket_file(scratch, int(bucket), number), "wb") as file:
+        with open_scratch(_bucket_file(scratch, int(bucket), number)) as file:
             frame.select("place").with_columns(form=pl.Series(forms, dtype=pl.String)).write_parquet(file)
     writer.count("texts_compared", len(unpacked(wanted)))
 

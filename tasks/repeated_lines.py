@@ -23,7 +23,7 @@ from pydantic import Field
 
 from infra.artifacts import Artifact, Part
 from infra.batching import batches_of
-from infra.builds import PartWriter
+from infra.builds import PartWriter, open_scratch
 from infra.stage import Output, StageParams, run, stage
 from tasks.comparable import key_of
 from tasks.comparable_batch import comparables
@@ -91,7 +91,7 @@ def repeated_lines(inputs: Mapping[str, Artifact], params: RepeatedLinesParams, 
         repeated = _repeated(_bucket_of(parts, bucket, buckets), params.min_documents)
         out.count("repeated_lines", repeated.height)
         lists.append(posixpath.join(out.build.scratch, f"repeated-{bucket:05d}.parquet"))
-        with fsspec.open(lists[-1], "wb") as file:
+        with open_scratch(lists[-1]) as file:
             repeated.write_parquet(file)
     out.map(remove_part, documents.parts("documents"), lists, params)
 

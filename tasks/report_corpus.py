@@ -24,7 +24,7 @@ class ReportParams(StageParams):
     title: str = "Corpus"
 
 
-@stage(name="report_corpus", version=1, params=ReportParams)
+@stage(name="report_corpus", version=2, params=ReportParams)
 def report_corpus(inputs: Mapping[str, Artifact], params: ReportParams, out: Output) -> None:
     """`inputs` are the artifacts of the corpus flow by the name of their stage, in the order of the flow."""
     summary = summarise(inputs)

@@ -9,11 +9,9 @@ Memory: one line, one record, one page or one batch of a Parquet row group.
 
 from __future__ import annotations
 
-import csv
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +20,7 @@ import pyarrow.parquet
 
 from tasks.archives import member_blocks
 from tasks.compression import DamagedArchiveError, unfold
-from tasks.csv_fields import allow_long_fields
+from tasks.csv_rows import read_csv
 from tasks.encodings import SAMPLE, encoding_of, sample_windows
 from tasks.file_access import WatchedFile, is_local, watched
 from tasks.html_files import page_text
@@ -38,8 +36,6 @@ PACKED_CHARACTERS = 20_000
 
 MAX_PAGE = 1 << 26
 """Characters of the longest HTML page that is read."""
-
-allow_long_fields()
 
 Row = tuple[int, Mapping[str, Any] | Problem]
 
@@ -125,35 +121,6 @@ def _read_jsonl(piece: Slice, lines: Lines) -> Iterator[Row]:
 
 def _with_text(problem: Problem, text: str) -> Problem:
     return Problem(problem.reason, problem.detail, text)
-
-
-def _read_csv(piece: Slice, lines: Lines) -> Iterator[Row]:
-    delimiter = "\t" if piece.kind == "tsv" else ","
-    reader = csv.reader((line + "\n" for line in lines), delimiter=delimiter)
-    header = next(reader, [])
-    if problem := lines.take_problem():
-        yield 1, _with_text(problem, delimiter.join(header))
-    number = reader.line_num + 1
-    while True:
-        fields: list[str] = []
-        try:
-            fields = next(reader)
-            problem = lines.take_problem()
-        except StopIteration:
-            return
-        except csv.Error as error:
-            lines.take_problem()
-            problem = Problem("invalid_row", str(error))
-        if lines.cut_short:
-            continue  # the damage is told of anyway
-        if problem is not None:
-            yield number, _with_text(problem, delimiter.join(fields))
-        elif len(fields) > len(header):
-            detail = f"{len(fields)} fields under a header of {len(header)}; is a quote missing?"
-            yield number, Problem("surplus_fields", detail, delimiter.join(fields))
-        elif fields:
-            yield number, dict(zip_longest(header, fields))
-        number = reader.line_num + 1
 
 
 def _read_html(piece: Slice, lines: Lines) -> Iterator[Row]:
@@ -244,7 +211,7 @@ _READERS: Mapping[str, Callable[[Slice, Lines], Iterator[Row]]] = {
     "txt": _read_txt,
     "jsonl": _read_jsonl,
     "json": lambda piece, lines: read_json(lines),
-    "csv": _read_csv,
-    "tsv": _read_csv,
+    "csv": lambda piece, lines: read_csv(lines, ","),
+    "tsv": lambda piece, lines: read_csv(lines, "\t"),
     "html": _read_html,
 }

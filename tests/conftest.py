@@ -50,6 +50,7 @@ def elasticsearch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServ
 @pytest.fixture(autouse=True, scope="session")
 def _quiet_libraries(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Prefect and matplotlib keep their state in a folder of this test run, not in the user's home."""
+    os.environ.pop("YIWEN_CORPUS", None)  # a corpus of the user's would stand in for that of the tests
     os.environ["PREFECT_HOME"] = str(tmp_path_factory.mktemp("prefect"))
     os.environ["MPLCONFIGDIR"] = str(tmp_path_factory.mktemp("matplotlib"))
     yield

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import random
 import signal
 import subprocess
@@ -15,11 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tokenizers import Tokenizer
 
 from flows.corpus import corpus as corpus_flow
 from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
 from infra.settings import REPOSITORY
+from kg.sources import cmekg
+from models.tokenizer import SPECIAL_TOKENS
 from tests.tasks.edited import document, edited
 
 FILES = 40
@@ -169,7 +173,72 @@ def test_a_corpus_of_which_nothing_is_left_is_refused(
         refresh(folder, tmp_path / "home", monkeypatch, benchmarks=str(folder))
 
 
-@pytest.mark.parametrize("name", ["benchmarks", "dictionary"])
+def test_a_flow_without_a_corpus_takes_that_of_the_environment(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The schedule names none: it refreshes the user's text, not the demo."""
+    named = refresh(folder, tmp_path / "home", monkeypatch)
+    monkeypatch.setenv("YIWEN_CORPUS", f"{folder}/dialogue,{folder}/article")
+    monkeypatch.setenv("YIWEN_HOME", str(tmp_path / "other"))
+    corpus_flow.fn(overrides=OVERRIDES)
+    taken = ArtifactStore(tmp_path / "other").latest("segment")
+    assert taken is not None
+    texts = [sorted(found.to_table()["text"].to_pylist()) for found in (named, taken)]
+    assert texts[0] == texts[1]
+    assert caplog.text == ""
+    assert refresh(folder, tmp_path / "other", monkeypatch).fingerprint == named.fingerprint  # one that is named wins
+
+
+def test_a_corpus_of_the_environment_that_is_not_there_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("YIWEN_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("YIWEN_CORPUS", str(tmp_path / "nowhere"))
+    with pytest.raises(UserError, match="nowhere"):
+        corpus_flow.fn()
+    assert ArtifactStore(tmp_path / "home").list() == []
+
+
+def test_the_demo_in_place_of_a_corpus_is_warned_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    facts = {f"药{n}": {"成份": ["水", f"物质{n}"], "不良反应": ["恶心", "呕吐", "头痛"]} for n in range(9)}
+    (tmp_path / "cmekg.pkl").write_bytes(pickle.dumps(facts))
+    monkeypatch.setattr(cmekg, "locate", lambda: tmp_path / "cmekg.pkl")
+    monkeypatch.setenv("YIWEN_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("YIWEN_WORKERS", "1")
+    corpus_flow.fn(overrides={"deduplicate.threshold": None, "segment.min_tokens": 5})
+    (record,) = [record for record in caplog.records if record.name == "flows.corpus"]
+    assert record.levelname == "WARNING"
+    assert "templated from the facts of CMeKG" in record.message and "YIWEN_CORPUS" in record.message
+
+
+def test_tokens_are_counted_with_a_vocabulary_that_is_given(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_file(folder, 400, [f"{document(random.Random(8), 5)}hypertension"])
+    estimated = refresh(folder, tmp_path / "home", monkeypatch)
+    file = tmp_path / "vocab.txt"
+    file.write_text("\n".join([*SPECIAL_TOKENS, "hypertension"]), encoding="utf-8")
+    assert page(tmp_path / "home")[0] is False and "Tokens are estimated" in page(tmp_path / "home")[1]
+    counted = refresh(folder, tmp_path / "home", monkeypatch, vocabulary_file=str(file))
+    assert page(tmp_path / "home")[0] is True and "Tokens are counted" in page(tmp_path / "home")[1]
+    adopted = ArtifactStore(tmp_path / "home").latest("adopt_vocabulary")
+    assert adopted is not None and adopted.fingerprint == counted.manifest.inputs["vocabulary"].fingerprint
+    tokenizer = Tokenizer.from_str(adopted.read_file("tokenizer.json").decode())
+    rows = counted.to_table().to_pylist()
+    own = [len(tokenizer.encode(row["text"], add_special_tokens=False).ids) for row in rows]
+    assert [row["tokens"] for row in rows] == own
+    assert sum(own) == sum(estimated.to_table()["tokens"].to_pylist()) - 2  # its 12 letters were taken for 3 tokens
+
+
+def page(home: Path) -> tuple[bool, str]:
+    """Whether the youngest page takes its tokens for counted, and the page."""
+    report = ArtifactStore(home).latest("report_corpus")
+    assert report is not None
+    summary = json.loads(report.read_file("summary.json"))
+    return summary["tokens_are_counted"], report.read_file("report.html").decode()
+
+
+@pytest.mark.parametrize("name", ["benchmarks", "dictionary", "vocabulary_file"])
 def test_what_is_not_there_is_told_before_any_work(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

@@ -16,9 +16,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from infra.artifacts import ArtifactStore
+from infra.builds import open_scratch
+from infra.errors import StorageFullError
 from infra.settings import REPOSITORY
 from tests.infra.building import (
     PARTS,
@@ -317,6 +320,25 @@ def test_files_that_cannot_grow(builder: Builder, undisturbed: dict[str, bytes])
     begun = builder.parts_begun("limited")
     assert begun == sorted(begun)  # what was finished under a lower limit was never begun again
     assert begun[-1] == PARTS - 1
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
+def test_scratch_on_a_full_disk_says_what_to_do() -> None:
+    with (
+        pytest.raises(StorageFullError, match=r"No room left while writing /dev/full .*Free some space"),
+        open_scratch("/dev/full") as file,
+    ):
+        pl.DataFrame({"number": range(100_000)}).write_parquet(file)
+
+
+def test_scratch_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    with pytest.raises(KeyError), open_scratch(str(tmp_path / "half")) as file:
+        file.write(b"half")
+        raise KeyError
+    assert list(tmp_path.iterdir()) == []
+    with open_scratch(str(tmp_path / "whole")) as file:
+        file.write(b"whole")
+    assert (tmp_path / "whole").read_bytes() == b"whole"
 
 
 PRIVATE_MOUNTS = next(

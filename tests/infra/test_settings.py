@@ -11,7 +11,7 @@ import pytest
 from infra.errors import UserError
 from infra.settings import LOCAL_RAY_DEFAULTS, PRIVACY_DEFAULTS, REPOSITORY, Settings, available_cores
 
-VARIABLES = ("YIWEN_HOME", "YIWEN_WORKERS", "RAY_ADDRESS")
+VARIABLES = ("YIWEN_HOME", "YIWEN_WORKERS", "RAY_ADDRESS", "YIWEN_CORPUS")
 
 
 @pytest.fixture(autouse=True)
@@ -25,14 +25,16 @@ def test_defaults() -> None:
     assert settings.home == str(REPOSITORY / "artifacts")
     assert settings.workers == available_cores() >= 1
     assert settings.ray_address is None
+    assert settings.corpus is None
 
 
 def test_the_environment_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("YIWEN_HOME", "s3://病历/artifacts")
     monkeypatch.setenv("YIWEN_WORKERS", "3")
     monkeypatch.setenv("RAY_ADDRESS", "ray://head:10001")
+    monkeypatch.setenv("YIWEN_CORPUS", "病历/,s3://texts")
     assert Settings.from_environment() == Settings(
-        home="s3://病历/artifacts", workers=3, ray_address="ray://head:10001"
+        home="s3://病历/artifacts", workers=3, ray_address="ray://head:10001", corpus="病历/,s3://texts"
     )
 
 
