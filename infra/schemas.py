@@ -176,7 +176,12 @@ KG_RELATION_VECTORS = pa.schema(
 METRICS = pa.schema(
     [
         _field("step", pa.int64(), "training steps taken when the figure was read"),
-        _field("split", pa.string(), "train or held_out"),
+        _field(
+            "split",
+            pa.string(),
+            "step (one training step by itself), train (mean of the steps since the last such row; learning_rate and "
+            "skipped_steps: the newest value), held_out, or skipped (a training step that was not taken)",
+        ),
         _field("name", pa.string(), "name of the figure, such as mlm, rtd, mts_accuracy"),
         _field("value", pa.float64(), "its value"),
     ]

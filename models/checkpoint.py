@@ -36,6 +36,8 @@ class Progress:
     """The newest figures on held-out text; none before the first evaluation."""
     skipped: dict[str, list[Any]] | None = None
     """State of the `SpikeGuard`."""
+    window: list[tuple[int, dict[str, float]]] = field(default_factory=list)
+    """Figures of the steps since the last entry of the curves."""
 
 
 def snapshot(
@@ -63,6 +65,7 @@ def snapshot(
         "optimizer": moments,
         "skipped": progress.skipped,
         "held_out": dict(progress.held_out),
+        "window": progress.window,
     }
 
 
@@ -88,7 +91,9 @@ def restore(objective: Any, optimizer: torch.optim.Optimizer, state: Mapping[str
         for index, kept in state["optimizer"]["state"].items()
     }
     optimizer.load_state_dict({**state["optimizer"], "state": moments})
-    return Progress(int(state["step"]), int(state["position"]), dict(state["held_out"]), state["skipped"])
+    return Progress(
+        int(state["step"]), int(state["position"]), dict(state["held_out"]), state["skipped"], state.get("window", [])
+    )
 
 
 def check_identity(objective: Any, saved: Mapping[str, Any]) -> None:

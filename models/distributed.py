@@ -37,6 +37,14 @@ def global_sum(values: Tensor) -> Tensor:
     return total.to(values.device)
 
 
+def least_over_ranks(value: float, device: torch.device) -> float:
+    """The smallest of all ranks' values; `device` is where the process group can reduce."""
+    least = torch.tensor(value, dtype=torch.float64, device=device)
+    if world().size > 1:
+        dist.all_reduce(least, op=dist.ReduceOp.MIN)
+    return float(least)
+
+
 def gather_with_gradient(rows_ND: Tensor) -> tuple[Tensor, int]:
     """All ranks' rows in order of rank, (G, D), and where this rank's begin. Ranks may hold different numbers of
     rows.

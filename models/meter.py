@@ -21,6 +21,9 @@ PEAKS = {
 that fits counts.
 """
 
+MFU_FORMULA = "model FLOPs utilisation (MFU) = model FLOPs of a step / (seconds a step x workers x peak FLOP/s)"
+"""Chowdhery et al., "PaLM", 2022, appendix B; what the model's FLOPs are, the objective says."""
+
 AddOverRanks = Callable[[Mapping[str, float]], dict[str, float]]
 
 

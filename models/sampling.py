@@ -77,9 +77,19 @@ def _invert(weights_MN: Tensor, uniforms_M: Tensor) -> Tensor:
     """The first index at which the running sum of float64 weights passes u times their total; never one of weight
     0.
     """
-    running_MN = weights_MN.cumsum(1)
+    running_MN = _running_sums(weights_MN, weights_MN.is_cuda and torch.are_deterministic_algorithms_enabled())
     target_M1 = uniforms_M[:, None].clamp(max=_BELOW_ONE) * running_MN[:, -1:]
     return (running_MN <= target_M1).sum(1)
+
+
+def _running_sums(weights_MN: Tensor, by_product: bool) -> Tensor:
+    """Sums along rows, from the left. torch has no deterministic `cumsum` of floats on CUDA; a product with ones does
+    the same work N times over, and a weight of 0 adds exactly 0 there too.
+    """
+    if not by_product:
+        return weights_MN.cumsum(1)
+    size = weights_MN.shape[1]
+    return weights_MN @ torch.ones(size, size, dtype=weights_MN.dtype, device=weights_MN.device).triu()
 
 
 def _without(weights_MV: Tensor, sums_MN: Tensor, taken_MJ: Tensor, block_M: Tensor) -> Tensor:

@@ -24,6 +24,7 @@ from models.parallel import parallelise, without_averaging
 from models.prefetch import Prefetcher
 from models.reader import ExampleStream
 from models.spikes import SpikeGuard
+from models.step_window import StepWindow
 from models.training_config import TrainingConfig, training_config
 
 __all__ = [
@@ -50,8 +51,10 @@ class Worker:
 
 
 Report = Callable[[int, str, Mapping[str, float]], None]
-"""Takes the step, the split (train, held_out, or skipped: a step that was not taken) and figures by name. Called on
-rank 0 only.
+"""Takes the step, the split and figures by name. Called on rank 0 only.
+
+Splits: step, each step by itself, told together every `log_every` steps, in order; train, after them, their means and
+how fast they were; held_out; skipped, at once, a step that was not taken.
 """
 Save = Callable[[int, Mapping[str, Any] | None, Mapping[str, float]], None]
 """Takes the step, the state to keep, and the newest held-out figures (empty before the first evaluation). Called on
@@ -91,9 +94,13 @@ def train(
         for batch in batches:
             figures = run.step(batch, batches.take_waited_seconds(), report)
             done = run.progress.step
+            run.window.add(done, figures)
             if done % config.log_every == 0 or done == config.steps:
-                figures |= run.meter.read(lambda values: add_over_ranks(values, worker))
-                _on_first(worker, report, done, "train", figures)
+                steps, means = run.window.close()
+                for one, its_figures in steps:
+                    _on_first(worker, report, one, "step", its_figures)
+                speed = run.meter.read(lambda values: add_over_ranks(values, worker))
+                _on_first(worker, report, done, "train", means | speed)
             if done % config.evaluate_every == 0 or done == config.steps:
                 with run.meter.paused():
                     run.progress.held_out = evaluate(objective, held_out, config, worker)
@@ -209,6 +216,7 @@ class _Run:
         self.progress = restore(objective, self._optimizer, state)
         if self.progress.skipped is not None:
             self._guard.resume(self.progress.skipped)
+        self.window = StepWindow(self.progress.window)
         self.meter = Meter(worker.device, config.precision)
 
     def step(self, batch: _StepBatch, waited_seconds: float, report: Report) -> dict[str, float]:
@@ -238,7 +246,7 @@ class _Run:
 
     def state(self) -> dict[str, Any] | None:
         """The run's state for its checkpoint; None on all workers but the first. Every worker must call it."""
-        self.progress.skipped = self._guard.state()
+        self.progress.skipped, self.progress.window = self._guard.state(), self.window.state()
         return snapshot(self._objective, self._optimizer, self.progress, keep=self._worker.rank == 0)
 
     def _accumulate(self, micro_batches: Sequence[Any], cut: bool) -> dict[str, Tensor]:

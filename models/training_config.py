@@ -28,7 +28,7 @@ class TrainingConfig:
     """
     micro_batch_size: int | None = None
     """Sequences that a worker computes at once at most; a worker's share of the global batch is cut into micro-batches
-    whose gradients add up. None: it is not cut.
+    whose gradients add up. None: as many as fit a GPU by the formula of models/memory.py; on a CPU it is not cut.
     """
     learning_rate: float
     """Peak of the schedule."""
@@ -51,6 +51,11 @@ class TrainingConfig:
     """How several workers share the model: ddp (each holds all of it) or fsdp2 (weights, gradients and optimiser state
     sharded, layer by layer).
     """
+    deterministic: bool | None = None
+    """Whether only kernels are used that give the same bits every time (torch.use_deterministic_algorithms; on a GPU
+    with CUBLAS_WORKSPACE_CONFIG, and slower). An operation that has none ends the run. None: on a CPU, where it costs
+    nothing, and not on a GPU. Same bits on a GPU also need the same kind of GPU, number of workers and micro-batches.
+    """
     spike_factor: float | None = None
     """A step whose loss is over this multiple of the median of the last 100 losses is skipped. None: only one whose
     loss or gradient is not finite.
@@ -61,7 +66,9 @@ class TrainingConfig:
     """Batches that are masked and packed ahead, in the background."""
     seed: int = 42
     log_every: int = 10
-    """Steps between two entries of the curves."""
+    """Steps between two entries of the curves, which hold the means of the steps since the last one; every step's own
+    figures are kept beside them.
+    """
     evaluate_every: int = 200
     """Steps between two evaluations on held-out text; the last step is always evaluated."""
     held_out_batches: int = 4
@@ -90,6 +97,8 @@ class TrainingConfig:
             )
         if self.spike_factor is not None and not self.spike_factor > 1.0:
             raise ValueError(f"training.spike_factor is {self.spike_factor}; it must be over 1, or left out")
+        if self.deterministic not in (None, True, False):
+            raise ValueError(f"training.deterministic is {self.deterministic!r}; it must be true, false or left out")
         for name, known in (("precision", PRECISIONS), ("parallel", PARALLEL)):
             if getattr(self, name) not in known:
                 raise ValueError(f"training.{name} is {getattr(self, name)!r}; it must be one of {', '.join(known)}")

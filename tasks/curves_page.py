@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from models import objectives
+from models.meter import MFU_FORMULA
 from tasks.curves import CHANCE, series_of
 from tasks.pages import render
 from tasks.run_spec import RunSpec
@@ -72,7 +74,10 @@ def curves_page(spec: RunSpec, entries: Sequence[Mapping[str, Any]]) -> str:
         width=WIDTH,
         height=HEIGHT,
         groups=[
-            ("Losses in training", [panel(_title(name), {name: training[name]}) for name in losses]),
+            (
+                "Losses in training, means between two entries",
+                [panel(_title(name), {name: training[name]}) for name in losses],
+            ),
             (
                 "Losses on held-out text",
                 [panel(_title(name), {name: held_out[name]}) for name in held_out if name.endswith("_loss")],
@@ -83,6 +88,8 @@ def curves_page(spec: RunSpec, entries: Sequence[Mapping[str, Any]]) -> str:
             ),
             ("The run", [panel(RUN_FIGURES.get(name, _title(name)), {name: training[name]}) for name in others]),
         ],
+        formula=f"{MFU_FORMULA}; model FLOPs of a step = {objectives.flops_formula(spec.objective)}. "
+        "Recorded in bf16 on GPUs whose peak is known.",
         skipped=sorted(entry["step"] for entry in entries if entry["split"] == "skipped"),
         table=[_row(name, held_out[name], _chance(name, chances)) for name in held_out if not name.endswith(CHANCE)],
         last=max((entry["step"] for entry in entries), default=0),

@@ -1,14 +1,21 @@
 """The curve of a run as it grows: one JSON line a report, on any filesystem, cut back when a run resumes; and the same
 as TensorBoard events where they are asked for.
+
+Single steps (split "step") wait for the next report and stand in its line as a list for each figure, so that a run of a
+million steps has some ten thousand lines, not a million.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import fsspec
+
+STEP = "step"
+"""The split of single steps."""
 
 
 class MetricsLog:
@@ -19,20 +26,28 @@ class MetricsLog:
 
     def __init__(self, path: str, resumed_step: int) -> None:
         self._filesystem, self._path = fsspec.core.url_to_fs(path)
-        kept = [entry for entry in read_metrics(path) if entry["step"] <= resumed_step]
+        self._steps: list[tuple[int, dict[str, float]]] = []
+        kept = [line for line in _lines(path) if json.loads(line)["step"] <= resumed_step]
         self._filesystem.makedirs(self._filesystem._parent(self._path), exist_ok=True)
         with self._filesystem.open(self._path, "wb") as file:
-            for entry in kept:
-                file.write(_line(entry))
+            for line in kept:
+                file.write(line + b"\n")
 
     def __call__(self, step: int, split: str, figures: Mapping[str, float]) -> None:
-        """Append one report."""
+        """Append one report; one of a single step with the next that is not."""
+        if split == STEP:
+            self._steps.append((step, dict(figures)))
+            return
+        entry = {"step": step, "split": split, "figures": dict(figures)}
+        if self._steps:
+            entry |= {"steps": _columns(self._steps)}
+            self._steps = []
         with self._filesystem.open(self._path, "ab") as file:
-            file.write(_line({"step": step, "split": split, "figures": dict(figures)}))
+            file.write(json.dumps(entry).encode() + b"\n")
 
 
 class TensorBoardLog:
-    """The same reports as TensorBoard events in `<storage>/tensorboard`, a local or mounted folder."""
+    """The same reports but single steps as TensorBoard events in `<storage>/tensorboard`, a local or mounted folder."""
 
     FOLDER = "tensorboard"
 
@@ -44,20 +59,41 @@ class TensorBoardLog:
 
     def __call__(self, step: int, split: str, figures: Mapping[str, float]) -> None:
         """Append one report."""
+        if split == STEP:
+            return
         for name, value in figures.items():
             self._writer.add_scalar(f"{split}/{name}", value, step)
         self._writer.flush()
 
 
 def read_metrics(path: str) -> list[dict[str, Any]]:
-    """The reports so far, each with step, split and figures; a line that is still being written is left out."""
+    """The reports so far, each with step, split and figures; a line that is still being written is left out, and so
+    are single steps (`read_steps`).
+    """
+    keys = ("step", "split", "figures")
+    return [{key: entry[key] for key in keys} for entry in map(json.loads, _lines(path))]
+
+
+def read_steps(path: str) -> Iterator[tuple[int, dict[str, float]]]:
+    """Each single step so far with its figures, in order; one line of the file at a time is taken apart."""
+    for line in _lines(path):
+        columns = json.loads(line).get("steps")
+        if columns is not None:
+            numbers = columns.pop("step")
+            for place, step in enumerate(numbers):
+                yield step, {name: values[place] for name, values in columns.items()}
+
+
+def _lines(path: str) -> list[bytes]:
     filesystem, place = fsspec.core.url_to_fs(path)
     try:
-        lines = filesystem.cat_file(place).split(b"\n")[:-1]
+        return [line for line in filesystem.cat_file(place).split(b"\n")[:-1] if line]
     except FileNotFoundError:
         return []
-    return [json.loads(line) for line in lines if line]
 
 
-def _line(entry: Mapping[str, Any]) -> bytes:
-    return json.dumps(entry).encode() + b"\n"
+def _columns(steps: list[tuple[int, dict[str, float]]]) -> dict[str, list[float]]:
+    """Figures by name, to the seven digits that float32 has; NaN where a step has none."""
+    names = dict.fromkeys(name for _, figures in steps for name in figures)
+    columns: dict[str, list[float]] = {STEP: [step for step, _ in steps]}
+    return columns | {name: [float(f"{figures.get(name, math.nan):.7g}") for _, figures in steps] for name in names}

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow.compute as pc
+
 from infra.artifacts import Artifact, ArtifactStore
 from tasks.run_spec import RunSpec
 
@@ -131,8 +133,8 @@ def _results(figures: Mapping[str, float]) -> list[str]:
 
 def held_out_figures(checkpoint: Artifact) -> dict[str, float]:
     """The figures of the last evaluation of a `train` artifact."""
-    table = checkpoint.to_table("metrics").to_pylist()
-    held_out = [row for row in table if row["split"] == "held_out"]
+    table = checkpoint.to_table("metrics")
+    held_out = table.filter(pc.field("split") == "held_out").to_pylist()
     last = max(row["step"] for row in held_out)
     return {row["name"]: row["value"] for row in held_out if row["step"] == last}
 

@@ -156,6 +156,14 @@ class RunResult(BaseModel):
     workers: int
     cpus_per_worker: int
     gpu: bool
+    micro_batch_size: int | None = None
+    """Rows at once: as the settings say, or as was chosen for the GPUs' memory; None: shares were not cut."""
+
+    def applied_to(self, spec: RunSpec) -> RunSpec:
+        """The run as it was carried out, nothing left open."""
+        ran = {"workers": self.workers, "cpus_per_worker": self.cpus_per_worker, "gpu": self.gpu}
+        size = {} if self.micro_batch_size is None else {"micro_batch_size": self.micro_batch_size}
+        return spec.model_copy(update={**ran, "training": {**spec.training, **size}})
 
 
 def most(workers: Workers) -> int:

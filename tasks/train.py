@@ -14,6 +14,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,11 @@ from tasks.curves import draw_curves
 from tasks.curves_page import curves_page
 from tasks.driver_child import run_child
 from tasks.driver_job import run_job
-from tasks.metrics_log import TensorBoardLog, read_metrics
+from tasks.metrics_log import STEP, TensorBoardLog, read_metrics, read_steps
 from tasks.run_spec import Cluster, RunSpec
+
+STEPS_AT_ONCE = 1_000
+"""Steps whose figures are made into rows at once."""
 
 
 class TrainParams(StageParams):
@@ -138,11 +142,14 @@ def _keep_result(spec: RunSpec, out: Output) -> None:
     assert result is not None, "the driver has just said so"
     entries = read_metrics(spec.metrics_path)
     with out.part() as part:
-        part.write("metrics", [row for entry in entries for row in _rows(entry)])
+        part.write("metrics", [row for one in entries for row in _rows(one["step"], one["split"], one["figures"])])
+        steps = read_steps(spec.metrics_path)
+        while some := list(islice(steps, STEPS_AT_ONCE)):
+            part.write("metrics", [row for step, figures in some for row in _rows(step, STEP, figures)])
     checkpoints = Checkpoints(spec.storage, spec.name)
     last = checkpoints.at(spec.config.steps)
     best = checkpoints.best(spec.cluster.keep_best, spec.cluster.best_by)
-    ran = spec.model_copy(update=result.model_dump())
+    ran = result.applied_to(spec)
     with tempfile.TemporaryDirectory(prefix="yiwen-result-") as name:
         folder = Path(name)
         checkpoints.copy(last, folder)
@@ -159,8 +166,5 @@ def _keep_result(spec: RunSpec, out: Output) -> None:
     out.count("workers", result.workers)
 
 
-def _rows(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [
-        {"step": entry["step"], "split": entry["split"], "name": name, "value": value}
-        for name, value in entry["figures"].items()
-    ]
+def _rows(step: int, split: str, figures: Mapping[str, float]) -> list[dict[str, Any]]:
+    return [{"step": step, "split": split, "name": name, "value": value} for name, value in figures.items()]

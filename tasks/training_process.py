@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import fsspec
@@ -13,11 +15,14 @@ from infra.errors import UserError
 from models import objectives
 from models.allocator import keep_freed_memory
 from models.continual import initialise_from
+from models.distributed import least_over_ranks
+from models.memory import choose_micro_batch, usable_memory
 from models.reader import ExampleStream
-from models.training import Report, Worker, train
+from models.training import Report, TrainingConfig, Worker, train
 from tasks.checkpoints import BackgroundWriter, Checkpoints
 from tasks.metrics_log import MetricsLog, TensorBoardLog
 from tasks.run_spec import RunResult, RunSpec
+from tasks.training_notes import opening_notes, out_of_memory
 
 Agree = Callable[[int], int]
 """Takes a number on every process and gives all of them that of the first."""
@@ -27,8 +32,8 @@ def train_process(spec: RunSpec, worker: Worker, agree: Agree = lambda number: n
     """Do this process's share of a run, with nothing left open in `spec`, from the newest checkpoint to the end.
 
     Raises:
-        UserError: the examples are not to be seen from here, what to begin with does not fit, or a checkpoint could not
-            be written.
+        UserError: the examples are not to be seen from here, what to begin with does not fit, a checkpoint could not
+            be written, or the GPU's memory is too small for a micro-batch.
     """
     _make_deterministic(spec, worker)
     artifact = ArtifactStore(spec.store).get("encode", spec.examples)
@@ -38,25 +43,43 @@ def train_process(spec: RunSpec, worker: Worker, agree: Agree = lambda number: n
     step, state = _last_state(spec, worker, agree)
     if spec.init_from is not None and state is None:
         initialise_from(objective, spec.init_from, _vocabulary(spec, artifact))
-    saver = Saver(spec, worker)
-    train(
-        objective,
-        ExampleStream(artifact.parts("examples"), spec.config.seed),
-        ExampleStream(artifact.parts("held_out"), spec.config.seed),
-        spec.config,
-        worker=worker,
-        state=state,
-        report=_reporter(spec, step) if worker.rank == 0 else _ignore,
-        save=saver,
-    )
+    config = resolve_micro_batch(objective, spec.config, worker)
+    saver = Saver(spec, worker, config.micro_batch_size)
+    if worker.rank == 0:
+        print(*opening_notes(spec.objective, config, worker), sep="\n", flush=True)
+    try:
+        train(
+            objective,
+            ExampleStream(artifact.parts("examples"), config.seed),
+            ExampleStream(artifact.parts("held_out"), config.seed),
+            config,
+            worker=worker,
+            state=state,
+            report=_reporter(spec, step) if worker.rank == 0 else _ignore,
+            save=saver,
+        )
+    except torch.cuda.OutOfMemoryError as error:
+        raise UserError(out_of_memory(spec.config, config, worker, error)) from error
     saver.finish()
+
+
+def resolve_micro_batch(objective: Any, config: TrainingConfig, worker: Worker) -> TrainingConfig:
+    """The settings with the micro-batch that fits the smallest of the workers' GPUs, where they leave it open; as they
+    are on a CPU. Every worker must call it.
+    """
+    memory = usable_memory(worker.device)
+    if config.micro_batch_size is not None or memory is None:
+        return config
+    least = least_over_ranks(memory, worker.device)
+    return replace(config, micro_batch_size=choose_micro_batch(objective, config, worker.world_size, least))
 
 
 class Saver:
     """Writes checkpoints beside the training, the last one before it returns; only the first worker has any."""
 
-    def __init__(self, spec: RunSpec, worker: Worker) -> None:
+    def __init__(self, spec: RunSpec, worker: Worker, micro_batch_size: int | None = None) -> None:
         self._spec = spec
+        self._micro_batch_size = micro_batch_size
         self._worker = worker
         self._checkpoints = Checkpoints(spec.storage, spec.name)
         self._writer = BackgroundWriter()
@@ -76,6 +99,7 @@ class Saver:
                 workers=self._worker.world_size,
                 cpus_per_worker=self._spec.cpus_per_worker or 1,
                 gpu=self._worker.device.type == "cuda",
+                micro_batch_size=self._micro_batch_size,
             )
             with fsspec.open(self._spec.result_path, "wb") as file:
                 file.write(result.model_dump_json().encode())
@@ -89,8 +113,12 @@ class Saver:
 def _make_deterministic(spec: RunSpec, worker: Worker) -> None:
     torch.set_num_threads(spec.cpus_per_worker or 1)
     torch.manual_seed(spec.config.seed)
-    if worker.device.type == "cpu":
-        torch.use_deterministic_algorithms(True)
+    on_cpu = worker.device.type == "cpu"
+    wanted = on_cpu if spec.config.deterministic is None else spec.config.deterministic
+    torch.use_deterministic_algorithms(wanted)
+    if wanted and not on_cpu:  # read when cuBLAS is first used, which is later; a size that the user set stays
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    if on_cpu:
         keep_freed_memory()
 
 

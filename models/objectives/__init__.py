@@ -34,6 +34,19 @@ class Objective(Protocol):
     def flops(self, batch: Any) -> float:
         """Floating-point operations that a training step on this batch needs."""
 
+    flops_formula: str
+    """The same in words, for logs and pages."""
+
+    def row_bytes(self, precision: str) -> float:
+        """Bytes of a GPU's memory that a training step takes for a row of the longest length (models/memory.py)."""
+
+    def workspace_bytes(self) -> float:
+        """Bytes that it takes beside weights, optimiser and rows."""
+
+    @property
+    def longest_row(self) -> int:
+        """Tokens of the longest row that the model reads."""
+
     def identity(self) -> dict[str, Any]:
         """Plain values that decide the weights and losses; a checkpoint goes on only where they are the same."""
 
@@ -51,6 +64,11 @@ class Objective(Protocol):
 
 
 _OBJECTIVES: dict[str, tuple[type[nn.Module], type]] = {"ehealth": (EHealth, EHealthConfig)}
+
+
+def flops_formula(name: str) -> str:
+    """How the objective `name` counts the floating-point operations of a training step."""
+    return str(_OBJECTIVES[name][0].flops_formula)
 
 
 def build(name: str, config: Mapping[str, Any]) -> Any:

@@ -33,6 +33,7 @@ from models.distributed import global_sum, world
 from models.encoder import Encoder, EncoderConfig, initialise
 from models.linear import Linear
 from models.lm_head import HeadOutput, LanguageModelHead
+from models.memory import encoder_bytes, number_bytes
 from models.objectives.contrast import Contrast, compare_views, compare_views_of
 from models.objectives.ehealth_config import EHealthConfig
 from models.randomness import SequenceNoise, Stream, seed_device
@@ -82,6 +83,13 @@ class Share:
 
 class EHealth(nn.Module):
     """Generator and discriminator on one embedding block, and the four losses."""
+
+    flops_formula = (
+        "6 x (weights of the dense layers of both networks) x tokens + 12 x layers x width x sum of length^2 for each "
+        "network + 6 x (table + generator's dense layer) x selected tokens + 6 x (RTD's dense layer) x tokens; "
+        "tokens of both views, work done twice not counted"
+    )
+    """What `flops` adds up, for people."""
 
     def __init__(self, config: EHealthConfig) -> None:
         super().__init__()
@@ -199,6 +207,32 @@ class EHealth(nn.Module):
         head = self.config.discriminator.embedding_width * (self.config.vocab_size + self.config.generator.hidden_size)
         detector = self.config.hidden_size**2 if self.config.rtd_weight else 0
         return total + 6.0 * (len(batch.original) * head + tokens * detector)
+
+    def row_bytes(self, precision: str) -> float:
+        """Bytes of a GPU's memory that a row of the longest length takes in a training step, both views counted.
+
+        What the encoders keep (models/memory.py), RTD's dense layer, and for each selected token the generator's
+        hidden states, its logits three times in float32 (the weights they become, their rounded copy, the sampler's
+        reading) and MTS's candidates with their gradient.
+        """
+        disc, b = self.config.discriminator, number_bytes(precision)
+        kept = encoder_bytes(self.config.generator, precision) + encoder_bytes(disc, precision)
+        kept += (3 * b + 4) * disc.hidden_size if self.config.rtd_weight else 0
+        candidates = (1 + self.config.mts_negatives) * 8 * disc.embedding_width if self.config.mts_weight else 0
+        selected = 2 * b * self.config.generator.hidden_size + 20 * disc.embedding_width + 12 * disc.table_rows
+        return VIEWS * self.longest_row * (kept + self.config.mask_probability * (selected + candidates))
+
+    def workspace_bytes(self) -> float:
+        """Bytes beside weights and rows: the table's gradient from the generator's head, where it is added up, once
+        more as a summand, and rounded.
+        """
+        disc = self.config.discriminator
+        return 10.0 * disc.table_rows * disc.embedding_width
+
+    @property
+    def longest_row(self) -> int:
+        """Tokens of the longest row that the model reads."""
+        return self.config.max_positions
 
     def identity(self) -> dict[str, Any]:
         """What decides this objective's weights and losses, as plain values: a checkpoint carries it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -11,6 +12,10 @@ from transformers import ElectraConfig, ElectraModel
 from flows.preset import load_preset, preset_names
 from models import objectives
 from models.encoder import count_parameters
+from models.meter import peak_flops
+from models.training import train, training_config
+from tests.models.conftest import random_rows
+from tests.models.memory_part import stream_of
 
 CHINESE_BERT = 21_128
 """Tokens of Google's Chinese vocabulary, with which published sizes are counted."""
@@ -85,3 +90,35 @@ def test_new_sizes_keep_the_papers_objective() -> None:
         model = load_preset(name).model
         for key in ("rtd_weight", "mts_weight", "csp_weight", "mts_negatives", "csp_temperature"):
             assert model[key] == paper[key]
+
+
+@pytest.mark.parametrize("name", ELECTRA)
+def test_presets_for_gpus_suit_matrix_units_and_have_a_peak_to_compare_with(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    preset = load_preset(name)
+    monkeypatch.setattr("models.meter.torch.cuda.get_device_name", lambda device: "NVIDIA H200")
+    assert peak_flops(torch.device("cuda"), preset.train.training["precision"]) == 989e12
+    assert len(build_on_meta(name).discriminator.embeddings.word.weight) % 64 == 0
+
+
+@pytest.mark.parametrize("name", ELECTRA)
+def test_presets_for_gpus_train_on_a_cpu_too(name: str) -> None:
+    """Their settings with smaller numbers: two steps in bfloat16, filled vocabulary."""
+    preset = load_preset(name)
+    small = {"num_layers": 1, "num_heads": 12, "hidden_size": 24, "intermediate_size": 48, "embedding_size": 24}
+    objective = objectives.build(preset.objective, preset.model | small | {"vocab_size": 100})
+    few = {"steps": 2, "warmup_steps": 1, "batch_size": 4, "log_every": 1, "evaluate_every": 2, "checkpoint_every": 2}
+    entries: list[tuple[str, Any]] = []
+    train(
+        objective,
+        stream_of(random_rows([12, 20, 9, 30, 16, 24], vocab_size=100)),
+        stream_of(random_rows([12, 20], vocab_size=100)),
+        training_config(preset.train.training | few),
+        report=lambda step, split, figures: entries.append(
+            (split, figures["loss" if split == "train" else "mlm_loss"])
+        ),
+    )
+    assert [split for split, _ in entries] == ["train", "train", "held_out"]
+    assert all(math.isfinite(loss) for _, loss in entries)
+    assert {parameter.dtype for parameter in objective.parameters()} == {torch.float32}

@@ -99,6 +99,7 @@ def test_a_step_of_two_processes_equals_that_of_one(job: dict[str, Any], found: 
 def test_gathering_sends_every_ranks_gradient_back(found: list[dict[str, Any]]) -> None:
     for rank, f in enumerate(found):
         gathered = f["gathered"]
+        assert f["least"] == 5e9 - 1
         assert gathered["rows"][:, 0].tolist() == [0, 0, 1, 1, 1] and gathered["start"] == 2 * rank
         own_places = [[0.0, 1.0], [2.0, 3.0, 4.0]][rank]
         assert gathered["gradient"][:, 0].tolist() == [3 * place for place in own_places]  # both ranks' losses

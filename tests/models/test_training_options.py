@@ -308,6 +308,7 @@ def test_a_write_that_fails_leaves_the_last_checkpoint(tmp_path: Path, monkeypat
         ({"micro_batch_size": 0}, r"training\.micro_batch_size is 0"),
         ({"precision": "fp16"}, r"training\.precision is 'fp16'; it must be one of fp32, bf16"),
         ({"parallel": "zero"}, r"training\.parallel is 'zero'; it must be one of ddp, fsdp2"),
+        ({"deterministic": "yes"}, r"training\.deterministic is 'yes'; it must be true, false or left out"),
         ({"spike_factor": 1.0}, r"training\.spike_factor is 1\.0; it must be over 1"),
         ({"max_skipped": -1}, r"training\.max_skipped is -1"),
         ({"length_warmup_tokens": 2}, r"training\.length_warmup_tokens is 2"),

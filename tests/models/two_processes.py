@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from models.distributed import gather_with_gradient, global_sum
+from models.distributed import gather_with_gradient, global_sum, least_over_ranks
 from models.objectives import build
 from models.parallel import without_averaging
 from models.training import TrainingConfig, Worker, train
@@ -29,6 +29,7 @@ def main(rank: int, rendezvous: str, given: str, found: str) -> None:
         "joint": one_step(job, [job["shares"][rank]]),
         "cut": one_step(job, job["micro_batches"][rank]),
         "gathered": gathering(rank),
+        "least": least_over_ranks(5e9 - rank, torch.device("cpu")),
         "runs": {name: run(job, settings, rank, None) for name, settings in job["runs"].items()},
     }
     out["poisoned"] = run(job | {"poisoned": rank == 1}, job["runs"]["ddp"], rank, None)

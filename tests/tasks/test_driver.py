@@ -86,7 +86,7 @@ def losses(rows: Iterable[tuple[int, str, str, float]]) -> dict[tuple[int, str, 
     return {
         (step, split, name): value
         for step, split, name, value in rows
-        if name in ("loss", "mlm", "rtd", "mts", "csp", "gradient_norm") or name.endswith("_loss")
+        if split != "step" and (name in ("loss", "mlm", "rtd", "mts", "csp", "gradient_norm") or name.endswith("_loss"))
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import uuid
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from tasks.curves import draw_curves
 from tasks.follow import RunFollower, duration
-from tasks.metrics_log import MetricsLog, read_metrics
+from tasks.metrics_log import STEP, MetricsLog, TensorBoardLog, read_metrics, read_steps
 from tasks.run_spec import RunSpec
 from tests.synthetic import training
 
@@ -48,6 +49,34 @@ def test_resume_drops_the_steps_that_are_taken_again(root: str, tmp_path: Path) 
     entries = read_metrics(path)
     assert [(entry["step"], entry["split"]) for entry in entries] == [(1, "train"), (2, "train"), (3, "train")]
     assert entries[-1]["figures"] == figures(30)
+
+
+def test_single_steps_stand_in_the_line_of_their_entry(tmp_path: Path) -> None:
+    path = str(tmp_path / "metrics.jsonl")
+    log = MetricsLog(path, 0)
+    for last in (2, 4):
+        for step in (last - 1, last):
+            log(step, STEP, {"loss": 1 / (3 * step), "rtd_recall": math.nan} if step != 4 else {"loss": 0.25})
+        log(last, "train", figures(last))
+        log(last, "held_out", {"mts_accuracy": 0.5})
+    assert len(Path(path).read_bytes().splitlines()) == 4
+    assert [entry["step"] for entry in read_metrics(path)] == [2, 2, 4, 4]
+    assert read_metrics(path)[0] == {"step": 2, "split": "train", "figures": figures(2)}
+    steps = list(read_steps(path))
+    assert [step for step, _ in steps] == [1, 2, 3, 4]
+    assert [figures["loss"] for _, figures in steps] == pytest.approx([1 / 3, 1 / 6, 1 / 9, 0.25], rel=1e-6)
+    assert all(math.isnan(figures["rtd_recall"]) for _, figures in steps)
+    MetricsLog(path, 3)
+    assert [step for step, _ in read_steps(path)] == [1, 2]
+
+
+def test_single_steps_are_no_tensorboard_events(tmp_path: Path) -> None:
+    log = TensorBoardLog(str(tmp_path), 0)
+    sizes = []
+    for split in (STEP, "train"):
+        log(1, split, figures(1))
+        sizes.append(sum(file.stat().st_size for file in (tmp_path / TensorBoardLog.FOLDER).iterdir()))
+    assert sizes[1] > sizes[0]
 
 
 def test_a_line_that_is_being_written_is_left_out(tmp_path: Path) -> None:
