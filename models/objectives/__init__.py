@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from typing import Any, Protocol
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from models.objectives.ehealth import EHealth
 from models.objectives.ehealth_config import EHealthConfig
@@ -63,7 +63,7 @@ class Objective(Protocol):
         """The encoder's transformers config."""
 
 
-_OBJECTIVES: dict[str, tuple[type[nn.Module], type]] = {"ehealth": (EHealth, EHealthConfig)}
+_OBJECTIVES: dict[str, tuple[type[Any], type]] = {"ehealth": (EHealth, EHealthConfig)}
 
 
 def flops_formula(name: str) -> str:
