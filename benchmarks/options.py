@@ -111,7 +111,7 @@ def page(results: Mapping[str, Mapping[str, float]], args: argparse.Namespace) -
         "",
         *verdicts(results),
         "",
-        "What a tiny model does in so few steps says little of a large one in a million: no reason to turn anything on.",
+        "What a tiny model does in so few steps says little of a large one in a million: no reason to turn one on.",
         "",
     ]
 

@@ -68,7 +68,8 @@ _OBJECTIVES: dict[str, tuple[type[Any], type]] = {"ehealth": (EHealth, EHealthCo
 
 def flops_formula(name: str) -> str:
     """How the objective `name` counts the floating-point operations of a training step."""
-    return str(_OBJECTIVES[name][0].flops_formula)
+    objective: Any = _OBJECTIVES[name][0]
+    return str(objective.flops_formula)
 
 
 def build(name: str, config: Mapping[str, Any]) -> Any:
