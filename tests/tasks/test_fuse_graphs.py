@@ -39,7 +39,7 @@ def test_files_become_one_graph_whatever_their_order(store: ArtifactStore, tmp_p
     assert fused[0].to_table("kg_triples").equals(fused[1].to_table("kg_triples"))
     graph = KnowledgeGraph.from_tables(fused[0].to_table("kg_entities"), fused[0].to_table("kg_triples"))
     diabetes = graph.names.index("糖尿病")
-    assert graph.aliases[diabetes] == ["消渴"]
+    assert graph.aliases[diabetes] == ["消渴", "糖 尿病"]
     assert len(graph.neighbours(diabetes)[0]) == 3
     counters = fused[0].manifest.counters
     assert (counters["graphs_in"], counters["triples"], counters["aligned_by_alias"]) == (2, 4, 1)
