@@ -15,6 +15,7 @@ from infra.errors import UserError
 from kg import vocabularies
 from kg.sources import cmekg, icd10
 from tasks.fuse_graphs import fuse_graphs
+from tasks.link import EntityFrequenciesParams, UnambiguousCountsParams, entity_frequencies, unambiguous_counts
 from tasks.raw_input import RawInput
 from tasks.read_graph import ReadGraphParams, read_graph
 from tasks.runner import StageRunner
@@ -59,6 +60,17 @@ def fused(
         "relations": RawInput(relations or vocabularies.RELATIONS),
     }
     return run(fuse_graphs, recipe.fuse, **{f"graph_{name}": artifact for name, artifact in read.items()}, **tables)
+
+
+def deciding_frequencies(run: StageRunner, segments: Artifact, entities: Artifact) -> dict[str, Artifact]:
+    """What decides on a name that entities share: `entity_frequencies`, how often each occurs by names of its own.
+
+    Nothing where no name is shared.
+    """
+    counted = run(unambiguous_counts, UnambiguousCountsParams(), segments=segments, entities=entities)
+    if not counted.manifest.counters.get("ambiguous_surfaces"):
+        return {}
+    return {"entity_frequencies": run(entity_frequencies, EntityFrequenciesParams(), links=counted)}
 
 
 def _installed() -> dict[str, dict[str, Any]]:
