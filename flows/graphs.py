@@ -23,10 +23,13 @@ from tasks.runner import StageRunner
 logger = logging.getLogger(__name__)
 
 Graphs = Mapping[str, Mapping[str, Any]]
-"""By the name of the source: `path`, `types`, and the parameters of the stage `read_graph`."""
+"""By the name of the source: `path`, a table `types`, and the parameters of the stage `read_graph`."""
 
 _INSTALLED = {"cmekg": cmekg.locate, "icd10": icd10.locate}
 """Formats whose files a package brings, for those who name no path."""
+
+_TYPES = {"cmekg": cmekg.TYPES, "icd10": icd10.CHAPTERS}
+"""Formats that come with a table of types, for those who name none."""
 
 
 def read_request(graphs: Graphs | None) -> dict[str, tuple[ReadGraphParams, dict[str, RawInput]]]:
@@ -96,8 +99,7 @@ def _request(name: str, given: dict[str, Any]) -> tuple[ReadGraphParams, dict[st
         if params.format not in _INSTALLED:
             raise UserError(f"graphs.{name} names no path. Give the file or folder of the graph as its path.")
         path = _INSTALLED[params.format]()
-    if types is None and params.format == "cmekg":
-        types = cmekg.TYPES
+    types = _TYPES.get(params.format) if types is None else types
     inputs = {"graph": RawInput(path)} | ({} if types is None else {"types": RawInput(types)})
     for raw in inputs.values():
         raw.places()

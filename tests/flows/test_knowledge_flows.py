@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import flows.graphs
 from flows.entities import entities
 from flows.graphs import read_request
 from flows.knowledge import knowledge
@@ -20,6 +21,7 @@ from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
 from kg.fusion import entity_ids
 from kg.sources import cmekg
+from tasks.read_graph import read_graph
 from tasks.runner import stage_runner
 
 DISEASES = ["再生障碍性贫血", "新型冠状病毒肺炎", "糖尿病酮酸中毒", "急性阑尾炎", "慢性肾小球肾炎"]
@@ -191,3 +193,17 @@ def test_without_a_request_the_installed_graphs_are_read() -> None:
     params, inputs = requested["cmekg"]
     assert (params.format, sorted(inputs)) == ("cmekg", ["graph", "types"])
     assert read_request({}) == {}
+
+
+def test_an_edited_table_of_icd10_makes_another_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "zh_CN.po").write_text("", encoding="utf-8")
+    chapters = tmp_path / "chapters.csv"
+    monkeypatch.setitem(flows.graphs._TYPES, "icd10", chapters)
+
+    def fingerprint(table: str) -> str:
+        chapters.write_text(table, encoding="utf-8")
+        params, inputs = read_request({"icd": {"format": "icd10", "path": str(tmp_path / "zh_CN.po")}})["icd"]
+        return read_graph.fingerprint(params, inputs)
+
+    first, other, again = (fingerprint(f"letter,type\nD,{kind}\n") for kind in ("Disease", "Blood", "Disease"))
+    assert first == again != other
