@@ -15,6 +15,7 @@ from infra.errors import UserError
 from kg import vocabularies
 from kg.sources import cmekg, icd10
 from tasks.fuse_graphs import fuse_graphs
+from tasks.link import EntityFrequenciesParams, UnambiguousCountsParams, entity_frequencies, unambiguous_counts
 from tasks.raw_input import RawInput
 from tasks.read_graph import ReadGraphParams, read_graph
 from tasks.runner import StageRunner
@@ -22,10 +23,13 @@ from tasks.runner import StageRunner
 logger = logging.getLogger(__name__)
 
 Graphs = Mapping[str, Mapping[str, Any]]
-"""By the name of the source: `path`, `types`, and the parameters of the stage `read_graph`."""
+"""By the name of the source: `path`, a table `types`, and the parameters of the stage `read_graph`."""
 
 _INSTALLED = {"cmekg": cmekg.locate, "icd10": icd10.locate}
 """Formats whose files a package brings, for those who name no path."""
+
+_TYPES = {"cmekg": cmekg.TYPES, "icd10": icd10.CHAPTERS}
+"""Formats that come with a table of types, for those who name none."""
 
 
 def read_request(graphs: Graphs | None) -> dict[str, tuple[ReadGraphParams, dict[str, RawInput]]]:
@@ -61,6 +65,17 @@ def fused(
     return run(fuse_graphs, recipe.fuse, **{f"graph_{name}": artifact for name, artifact in read.items()}, **tables)
 
 
+def deciding_frequencies(run: StageRunner, segments: Artifact, entities: Artifact) -> dict[str, Artifact]:
+    """What decides on a name that entities share: `entity_frequencies`, how often each occurs by names of its own.
+
+    Nothing where no name is shared.
+    """
+    counted = run(unambiguous_counts, UnambiguousCountsParams(), segments=segments, entities=entities)
+    if not counted.manifest.counters.get("ambiguous_surfaces"):
+        return {}
+    return {"entity_frequencies": run(entity_frequencies, EntityFrequenciesParams(), links=counted)}
+
+
 def _installed() -> dict[str, dict[str, Any]]:
     graphs: dict[str, dict[str, Any]] = {"cmekg": {"format": "cmekg"}}
     try:
@@ -84,8 +99,7 @@ def _request(name: str, given: dict[str, Any]) -> tuple[ReadGraphParams, dict[st
         if params.format not in _INSTALLED:
             raise UserError(f"graphs.{name} names no path. Give the file or folder of the graph as its path.")
         path = _INSTALLED[params.format]()
-    if types is None and params.format == "cmekg":
-        types = cmekg.TYPES
+    types = _TYPES.get(params.format) if types is None else types
     inputs = {"graph": RawInput(path)} | ({} if types is None else {"types": RawInput(types)})
     for raw in inputs.values():
         raw.places()

@@ -7,7 +7,7 @@ from typing import Any
 from prefect import flow
 
 from flows.corpus import check_inputs, collect_documents, cut_segments, last
-from flows.graphs import Graphs, check_tables, fused, read_request
+from flows.graphs import Graphs, check_tables, deciding_frequencies, fused, read_request
 from flows.preset import load_preset
 from tasks.embed_graph import embed_graph
 from tasks.link import EntityFrequenciesParams, entity_frequencies, link
@@ -54,7 +54,8 @@ def knowledge(
         found = {"graph": graph, "neighbours": run(neighbours, recipe.neighbours, graph=graph)}
         documents = last(collect_documents(run, recipe, corpus, benchmarks))
         found["segments"] = cut_segments(run, recipe, documents, dictionary)
-        found["mentions"] = run(link, recipe.link, segments=found["segments"], entities=graph)
+        deciding = deciding_frequencies(run, found["segments"], graph)
+        found["mentions"] = run(link, recipe.link, segments=found["segments"], entities=graph, **deciding)
         frequencies = EntityFrequenciesParams()
         found["entity_frequencies"] = run(entity_frequencies, frequencies, links=found["mentions"])
         if vectors:

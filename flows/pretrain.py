@@ -8,7 +8,7 @@ from typing import Any
 from prefect import flow
 
 from flows.corpus import check_inputs, check_vocabularies, collect_documents, cut_segments, last
-from flows.graphs import Graphs, fused, read_request
+from flows.graphs import Graphs, deciding_frequencies, fused, read_request
 from flows.preset import Preset, load_preset
 from flows.vocabulary import build as build_vocabulary
 from infra.artifacts import Artifact
@@ -88,7 +88,10 @@ def prepare(
     documents = last(collect_documents(run, recipe, corpus, benchmarks))
     vocabulary = build_vocabulary(run, recipe, documents, vocabulary_file)
     segments = cut_segments(run, recipe, documents, dictionary, vocabulary=vocabulary)
-    linked = {"entities": fused(run, recipe, requested)} if requested else {}
+    linked = {}
+    if requested:
+        entities = fused(run, recipe, requested)
+        linked = {"entities": entities, **deciding_frequencies(run, segments, entities)}
     return TrainingData(vocabulary, run(encode, recipe.encode, segments=segments, vocabulary=vocabulary, **linked))
 
 

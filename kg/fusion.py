@@ -29,6 +29,7 @@ from kg.components import Indices
 from kg.conflicts import type_conflicts, value_conflicts
 from kg.graph import KnowledgeGraph
 from kg.provenance import merge_sets, sources_of
+from kg.surface_forms import forms_of_names
 from kg.union import Union, unite
 from kg.vocabularies import Vocabulary
 
@@ -155,12 +156,29 @@ def _entity_table(union: Union, labels: Indices, entities: _Entities) -> pa.Tabl
 
 
 def _aliases(union: Union, entities: _Entities) -> pl.DataFrame:
-    """(entity, aliases): every other name, one spelling each."""
-    chief_form = union.nodes.forms.gather(entities.chief)
-    spelled = union.spellings.with_columns(entity=at(entities.of_node, "node"))
-    others = spelled.filter(pl.col("value").cast(pl.String) != chief_form.gather(spelled["entity"]))
-    one_each = others.sort(pl.col("raw").str.len_chars(), "raw").unique(["entity", "value"], keep="first")
+    """(entity, aliases): every other name and spelling, one for each form in which a text may hold it.
+
+    Names that are equal here need not be so in a text: II型 and 2型 have surface forms of their own.
+    """
+    own = pl.DataFrame(
+        {
+            "entity": np.arange(len(entities.chief)),
+            "value": union.nodes.forms.gather(entities.chief),
+            "raw": union.names.gather(entities.chief),
+        }
+    )
+    spelled = union.spellings.select(pl.col("value").cast(pl.String), "raw", entity=at(entities.of_node, "node"))
+    others = _with_surface(spelled.join(own, on=["entity", "raw"], how="anti"))
+    one_each = (
+        others.join(_with_surface(own), on=["entity", "value", "surface"], how="anti")
+        .sort(pl.col("raw").str.len_chars(), "raw")
+        .unique(["entity", "value", "surface"], keep="first")
+    )
     return one_each.group_by("entity").agg(aliases=pl.col("raw").sort())
+
+
+def _with_surface(spelled: pl.DataFrame) -> pl.DataFrame:
+    return spelled.with_columns(surface=pl.Series(forms_of_names(spelled["raw"]), dtype=pl.String))
 
 
 def _sources(union: Union, entities: _Entities) -> pl.DataFrame:

@@ -1,7 +1,7 @@
 """Entity linking by names: the longest name from left to right, one entity for each.
 
 Names and texts are compared by their surface forms (kg/surface_forms.py); what a mention covers is given in characters
-of the text as it is. A name of one character or of digits alone is never linked.
+of the text as it is. A name of one character, of digits alone or of punctuation alone is never linked.
 
 A name that several entities share stands for the one with the highest P(entity | name) ∝ prior of its type ×
 (frequency + 1), the smallest id among equals.
@@ -34,6 +34,8 @@ class Mentions(NamedTuple):
     """int64 (M,): the character behind its last."""
     entities: np.ndarray
     """int64 (M,): place of its entity in `EntityLinker.entity_ids`."""
+    shared: np.ndarray
+    """bool (M,): whether the name is that of other entities too."""
 
 
 class EntityLinker:
@@ -51,7 +53,7 @@ class EntityLinker:
         entity_ids: all ids, ascending.
         num_surfaces: distinct forms that are looked for.
         num_ambiguous: of these, the forms that several entities share.
-        num_left_out: names that are never linked: empty, of one character, or of digits alone.
+        num_left_out: names that are never linked: empty, of one character, of digits alone or of punctuation alone.
     """
 
     def __init__(
@@ -78,10 +80,11 @@ class EntityLinker:
 
         self.entity_ids = sorted(ids)
         self.num_surfaces = len(sharing)
-        self.num_ambiguous = sum(len(entities) > 1 for entities in sharing.values())
         places = {entity: place for place, entity in enumerate(self.entity_ids)}
         chosen = (min(entities, key=by_probability) for entities in sharing.values())
         self._entities = np.fromiter((places[entity] for entity in chosen), np.int64, len(sharing))
+        self._shared = np.fromiter((len(entities) > 1 for entities in sharing.values()), bool, len(sharing))
+        self.num_ambiguous = int(self._shared.sum())
         self._trie = SurfaceTrie(list(sharing))
 
     def link(self, text: str) -> list[tuple[int, int, str]]:
@@ -90,10 +93,8 @@ class EntityLinker:
         For many texts `link_many` is faster.
         """
         found = self.link_many([text])
-        return [
-            (start, end, self.entity_ids[entity])
-            for start, end, entity in zip(*(array.tolist() for array in found[1:]), strict=True)
-        ]
+        columns = (array.tolist() for array in (found.starts, found.ends, found.entities))
+        return [(start, end, self.entity_ids[entity]) for start, end, entity in zip(*columns, strict=True)]
 
     def link_many(self, texts: Sequence[str]) -> Mentions:
         """The mentions of every text.
@@ -109,7 +110,8 @@ class EntityLinker:
             begins, ends = forms.sources[begins], forms.sources[ends - 1] + 1
         firsts = np.cumsum([0, *(len(text) + 1 for text in texts)])
         text = np.searchsorted(firsts, begins, side="right") - 1
-        return Mentions(text, begins - firsts[text], ends - firsts[text], self._entities[found.names[chosen]])
+        starts, names = firsts[text], found.names[chosen]
+        return Mentions(text, begins - starts, ends - starts, self._entities[names], self._shared[names])
 
 
 def left_to_right(found: Matches) -> np.ndarray:
@@ -124,6 +126,6 @@ def left_to_right(found: Matches) -> np.ndarray:
 
 
 def _is_linkable(name: str, form: str) -> bool:
-    """Whether a name has two characters, as it is given and as it is compared, and they are not all digits."""
+    """Whether a name has two characters, as it is given and as it is compared, and more than digits or punctuation."""
     shortest = min(len(name.strip()), len(form), len(unicodedata.normalize("NFC", form)))
-    return shortest > 1 and not form.isdecimal()
+    return shortest > 1 and not form.isdecimal() and any(map(str.isalnum, form))

@@ -26,7 +26,7 @@ _NUMERAL = re.compile(
 )
 _MAYBE_NUMERAL = rf"(?:^|[^a-z0-9])(?:[ivx]{{2,4}}(?:$|[^a-z0-9]|[a-c]{_GRADE})|[iv][a-c]?{_GRADE})"
 
-_VARIANTS = {
+VARIANTS = {
     "(": "[{【〔〖「『《〈<⟨﹝",
     ")": "]}】〕〗」』》〉>⟩﹞",
     "-": "‐‑‒–—―−─⁃﹘",
@@ -35,7 +35,9 @@ _VARIANTS = {
     "~": "～〜∼",
     "": "\"'`´“”‘’„‟‛′″\u00ad\u200b\u200c\u200d\u2060\ufeff",
 }
-_UNIFIED = {variant: plain for plain, variants in _VARIANTS.items() for variant in variants}
+"""By the character that stands for them; of the last ones nothing is left."""
+
+_UNIFIED = {variant: plain for plain, variants in VARIANTS.items() for variant in variants}
 _EDGES = " ,.;:!?。·-~_/|"
 
 

@@ -2,8 +2,9 @@
 
 Every character is normalised by itself, as the models' tokeniser does it: numerals such as Ⅱ and ❶ become digits,
 full-width, enclosed and squared characters their plain ones, all in lower case; invisible characters go. Letters with
-marks are taken apart (NFKD), so that it does not matter how they were typed, and what a character becomes does not
-depend on its neighbours: each character of a form has one place in the text.
+marks are taken apart (NFKD), so that it does not matter how they were typed; brackets of any kind are one, so are
+dashes, middle dots and tildes (kg/names.py). What a character becomes does not depend on its neighbours: each character
+of a form has one place in the text.
 
 A name neither begins nor ends inside a run of letters (Latin, Greek, Cyrillic), digits and marks, nor inside what a
 single character became (㈠ is compared as (一)).
@@ -21,6 +22,8 @@ from typing import NamedTuple
 import numpy as np
 import regex
 
+from kg.names import VARIANTS
+
 LAST = 0x10FFFF
 """The highest code point; a larger number in the table stands for several characters or none."""
 
@@ -28,6 +31,9 @@ SEVERAL = LAST + 1
 
 NUMERALS = ((0x2160, 0x2180), (0x2776, 0x2794), (0x24EB, 0x2500), (0x1F10B, 0x1F10D))
 """Code points of Roman numerals and filled or doubly circled numbers: NFKD spells them with letters or not at all."""
+
+UNIFIED = {variant: plain for plain in "()-·~" for variant in VARIANTS[plain]}
+"""Not the variants of a comma, since 、 parts names in a text, nor quotation marks, beside which a word ends."""
 
 SURROGATES = range(0xD800, 0xE000)
 
@@ -112,7 +118,7 @@ def _form(character: str) -> str:
         return "\n" if character in "\n" + LINE_ENDS else " "
     if unicodedata.category(character) in ("Cc", "Cf", "Co") or 0xFE00 <= code <= 0xFE0F or 0xE0100 <= code <= 0xE01EF:
         return ""
-    return unicodedata.normalize("NFKD", character).lower()
+    return "".join(UNIFIED.get(part, part) for part in unicodedata.normalize("NFKD", character).lower())
 
 
 @functools.cache

@@ -53,7 +53,7 @@ class EncodeParams(StageParams):
     type_priors: TypePriors = Field(default={}, exclude_if=operator.not_, description="as those of the stage link")
 
 
-@stage(name="encode", version=2, params=EncodeParams, tables=("examples", "held_out"))
+@stage(name="encode", version=3, params=EncodeParams, tables=("examples", "held_out"))
 def encode(inputs: Mapping[str, Artifact], params: EncodeParams, out: Output) -> None:
     """Encode `inputs["segments"]` with the tokeniser of `inputs["vocabulary"]`.
 

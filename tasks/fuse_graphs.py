@@ -40,7 +40,7 @@ class FuseGraphsParams(StageParams):
 
 @stage(
     name="fuse_graphs",
-    version=2,
+    version=3,
     params=FuseGraphsParams,
     tables=("kg_triples", "kg_entities", "kg_alignments", "kg_conflicts", "rejects"),
 )

@@ -1,7 +1,9 @@
 """Stages `link` and `entity_frequencies`: entities found in a corpus by their names, and how often each occurs.
 
 A part of segments (or of documents) becomes a part of mentions and a part of counts; the second stage adds the counts
-up, so that the result does not depend on the number of workers. `entity_linker` gives other stages the same linker.
+up, so that the result does not depend on the number of workers. Before them, `unambiguous_counts` counts what is
+called by a name of its own: summed up, these counts tell `link` which of the entities that share a name is the frequent
+one. `entity_linker` gives other stages the same linker.
 
 Time grows with the characters (about 30 MB of text a second and core, benchmarks/linking.py), memory with one part and
 the names, about 700 bytes each. A worker builds the linker once, 10 µs a name.
@@ -11,7 +13,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated
 
 import numpy as np
@@ -41,16 +43,20 @@ class LinkParams(StageParams):
     type_priors: TypePriors = Field(default={}, description="how likely a name means an entity of this type; 1 if not")
 
 
+class UnambiguousCountsParams(StageParams):
+    """None."""
+
+
 class EntityFrequenciesParams(StageParams):
     """None."""
 
 
-@stage(name="link", version=1, params=LinkParams, tables=("mentions", "mention_counts"))
+@stage(name="link", version=2, params=LinkParams, tables=("mentions", "mention_counts"))
 def link(inputs: Mapping[str, Artifact], params: LinkParams, out: Output) -> None:
     """Link `inputs["segments"]`, or `inputs["documents"]`, to the entities of `inputs["entities"]`.
 
-    The latter has a table `entities` or `kg_entities`. `inputs["entity_frequencies"]`, from an earlier run of the
-    second stage, helps to decide between entities that share a name.
+    The latter has a table `entities` or `kg_entities`. `inputs["entity_frequencies"]`, of the stage of that name, helps
+    to decide between entities that share a name.
 
     Raises:
         UserError: there are no entities, or none of their names can be linked.
@@ -60,8 +66,7 @@ def link(inputs: Mapping[str, Artifact], params: LinkParams, out: Output) -> Non
     out.count("surfaces", linker.num_surfaces)
     out.count("ambiguous_surfaces", linker.num_ambiguous)
     out.count("names_left_out", linker.num_left_out)
-    table = "segments" if "segments" in inputs else "documents"
-    out.map(link_part, inputs[table].parts(table), params, entities, frequencies)
+    out.map(link_part, _parts(inputs), params, entities, frequencies)
 
 
 def link_part(
@@ -69,36 +74,93 @@ def link_part(
 ) -> None:
     """Link one part of segments or documents."""
     linker = entity_linker(entities, params.type_priors, frequencies)
-    ids = id_array(linker)
-    names = ["segment_id", "doc_id", "text"] if texts.table == "segments" else ["doc_id", "doc_id", "text"]
-    rows = texts.read(columns=sorted(set(names))).select(names).rename_columns(["segment_id", "doc_id", "text"])
-    documents = rows["doc_id"].combine_chunks().dictionary_encode().indices.to_numpy()
-    sizes = pc.utf8_length(rows["text"]).to_pylist()
-    counts = np.zeros(len(ids), dtype=np.int64)
-    pairs = [np.empty(0, np.int64)]
-    for batch in batches_of(range(len(sizes)), CHARACTERS_AT_ONCE, length=sizes.__getitem__):
-        found = linker.link_many(rows["text"].slice(batch[0], len(batch)).to_pylist())
-        found = found._replace(texts=found.texts + batch[0])
-        part.write("mentions", _mention_rows(found, rows["segment_id"], ids))
-        counts += np.bincount(found.entities, minlength=len(ids))
-        pairs.append(documents[found.texts].astype(np.int64) * len(ids) + found.entities)
+    rows = _rows(texts)
+    counts = _Counts(linker, rows)
+    for found in _mentions(linker, rows):
+        part.write("mentions", _mention_rows(found, rows["segment_id"], id_array(linker)))
+        counts.add(found.texts, found.entities)
         part.count("linked_characters", int((found.ends - found.starts).sum()))
-    ordered = np.sort(np.concatenate(pairs))
-    of_documents = np.bincount(ordered[np.diff(ordered, prepend=-1) != 0] % len(ids), minlength=len(ids))
-    part.write("mention_counts", _count_rows(ids, counts, of_documents))
-    part.count(texts.table, len(sizes))
-    part.count("characters", sum(sizes))
-    part.count("mentions", int(counts.sum()))
+    part.write("mention_counts", counts.table())
+    part.count(texts.table, len(rows))
+    part.count("characters", pc.sum(pc.utf8_length(rows["text"]), min_count=0).as_py())
+    part.count("mentions", int(counts.counts.sum()))
+
+
+@stage(name="unambiguous_counts", version=1, params=UnambiguousCountsParams, tables=("mention_counts",))
+def unambiguous_counts(inputs: Mapping[str, Artifact], params: UnambiguousCountsParams, out: Output) -> None:
+    """Count the entities of `inputs["entities"]` where the texts, given as to `link`, call them by a name of their own.
+
+    Nothing is counted, and the counter `ambiguous_surfaces` is 0, where no name is shared.
+
+    Raises:
+        UserError: as `link`.
+    """
+    ambiguous = entity_linker(inputs["entities"], {}).num_ambiguous
+    out.count("ambiguous_surfaces", ambiguous)
+    out.map(count_part, _parts(inputs) if ambiguous else [], inputs["entities"])
+
+
+def count_part(part: PartWriter, texts: Part, entities: Artifact) -> None:
+    """Count in one part. A shared name is looked for too, since no shorter name may be counted inside it."""
+    linker = entity_linker(entities, {})
+    rows = _rows(texts)
+    counts = _Counts(linker, rows)
+    for found in _mentions(linker, rows):
+        counts.add(found.texts[~found.shared], found.entities[~found.shared])
+        part.count("ambiguous_mentions", int(found.shared.sum()))
+    part.write("mention_counts", counts.table())
 
 
 @stage(name="entity_frequencies", version=1, params=EntityFrequenciesParams, tables=("entity_frequencies",))
 def entity_frequencies(inputs: Mapping[str, Artifact], params: EntityFrequenciesParams, out: Output) -> None:
-    """Add up the counts of `inputs["links"]`, an artifact of the stage `link`: a row an entity that occurs, by id."""
+    """Add up the counts of `inputs["links"]`, of `link` or `unambiguous_counts`: a row an entity that occurs, by id."""
     counts = inputs["links"].scan("mention_counts")
     with out.part() as part:
         summed = counts.group_by("entity_id").agg(pl.col("count").sum(), pl.col("documents").sum()).collect()
         part.write("entity_frequencies", summed.sort("entity_id").to_arrow())
         part.count("entities", len(summed))
+
+
+class _Counts:
+    """How often the entities of a linker are found in some texts, and in how many documents."""
+
+    def __init__(self, linker: EntityLinker, rows: pa.Table) -> None:
+        self._ids = id_array(linker)
+        self._documents = rows["doc_id"].combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
+        self._pairs = [np.empty(0, np.int64)]
+        self.counts = np.zeros(len(self._ids), dtype=np.int64)
+
+    def add(self, texts: np.ndarray, entities: np.ndarray) -> None:
+        self.counts += np.bincount(entities, minlength=len(self._ids))
+        self._pairs.append(self._documents[texts] * len(self._ids) + entities)
+
+    def table(self) -> pa.Table:
+        """As `entity_frequencies` of infra/schemas.py."""
+        ordered = np.sort(np.concatenate(self._pairs))
+        distinct = ordered[np.diff(ordered, prepend=-1) != 0]
+        documents = np.bincount(distinct % len(self._ids), minlength=len(self._ids))
+        occurring = np.flatnonzero(self.counts)
+        columns = [self._ids.take(pa.array(occurring)), *(pa.array(a[occurring]) for a in (self.counts, documents))]
+        return pa.Table.from_arrays(columns, schema=schemas.ENTITY_FREQUENCIES)
+
+
+def _parts(inputs: Mapping[str, Artifact]) -> list[Part]:
+    table = "segments" if "segments" in inputs else "documents"
+    return inputs[table].parts(table)
+
+
+def _rows(texts: Part) -> pa.Table:
+    """(segment_id, doc_id, text); a document is its own segment."""
+    names = ["segment_id", "doc_id", "text"] if texts.table == "segments" else ["doc_id", "doc_id", "text"]
+    return texts.read(columns=sorted(set(names))).select(names).rename_columns(["segment_id", "doc_id", "text"])
+
+
+def _mentions(linker: EntityLinker, rows: pa.Table) -> Iterator[Mentions]:
+    """The mentions in the texts of some rows, batch by batch."""
+    sizes = pc.utf8_length(rows["text"]).to_pylist()
+    for batch in batches_of(range(len(sizes)), CHARACTERS_AT_ONCE, length=sizes.__getitem__):
+        found = linker.link_many(rows["text"].slice(batch[0], len(batch)).to_pylist())
+        yield found._replace(texts=found.texts + batch[0])
 
 
 def _mention_rows(found: Mentions, segment_ids: pa.ChunkedArray, ids: pa.Array) -> pa.Table:
@@ -111,12 +173,6 @@ def _mention_rows(found: Mentions, segment_ids: pa.ChunkedArray, ids: pa.Array) 
         ],
         schema=schemas.MENTIONS,
     )
-
-
-def _count_rows(ids: pa.Array, counts: np.ndarray, documents: np.ndarray) -> pa.Table:
-    occurring = np.flatnonzero(counts)
-    columns = [ids.take(pa.array(occurring)), pa.array(counts[occurring]), pa.array(documents[occurring])]
-    return pa.Table.from_arrays(columns, schema=schemas.ENTITY_FREQUENCIES)
 
 
 def entity_linker(
@@ -166,6 +222,6 @@ def _linker(addresses: tuple[tuple[str, str, str], ...], type_priors: tuple[tupl
     if not linker.num_surfaces:
         raise UserError(
             f"{entities.path}: none of the {len(names):,} names in table {table} can be linked; a name has two "
-            "characters or more, and not digits alone. Give entities with such names."
+            "characters or more, and not digits or punctuation alone. Give entities with such names."
         )
     return linker

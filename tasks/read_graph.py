@@ -6,6 +6,7 @@ memory grow with its triples.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
@@ -18,7 +19,7 @@ from infra.errors import UserError
 from infra.stage import Output, StageParams, stage
 from kg.graph import KnowledgeGraph
 from kg.sources import cmekg, delimited, icd10, neo4j, products, rdf
-from kg.sources.source_triples import REJECT_SCHEMA, SourceTriples
+from kg.sources.source_triples import REJECT_SCHEMA, SourceTriples, retyped
 from tasks.file_access import is_local
 from tasks.raw_input import RawInput
 
@@ -38,13 +39,15 @@ class ReadGraphParams(StageParams):
     header: bool = Field(default=True, description="the first line of a TSV or CSV file names the columns")
     name_property: str = Field(default="name", description="of neo4j: the property by which a node goes")
     separators: str = Field(default="", description="of products: characters between the values of one cell")
+    title_type: str = Field(default="Drug", description="of products: type of the titles that `types` does not type")
 
 
-@stage(name="read_graph", version=2, params=ReadGraphParams, tables=("kg_entities", "kg_triples", "rejects"))
+@stage(name="read_graph", version=3, params=ReadGraphParams, tables=("kg_entities", "kg_triples", "rejects"))
 def read_graph(inputs: Mapping[str, RawInput], params: ReadGraphParams, out: Output) -> None:
     """Read `inputs["graph"]`, and `inputs["types"]` where it is given: a CSV (relation, head_type, tail_type).
 
-    A caller that gives CMeKG's own table (`cmekg.TYPES`) as raw input gets a new artifact once it is edited.
+    Of ICD-10 it is (letter, type). A caller that gives the tables that come with CMeKG (`cmekg.TYPES`) and ICD-10
+    (`icd10.CHAPTERS`) as raw input gets a new artifact once they are edited.
 
     Raises:
         UserError: a file cannot be read as the format says, lies behind a URI, or no row makes a triple.
@@ -88,7 +91,7 @@ def _read_icd10(paths: list[Path], params: ReadGraphParams, types: Path | None) 
     by_name = {path.name: path for path in paths}
     if icd10.CATALOGUE not in by_name:
         raise UserError(f"ICD-10 is read from {icd10.CATALOGUE} (and {icd10.DISEASES}); give these files.")
-    return icd10.read_icd10(by_name[icd10.CATALOGUE], by_name.get(icd10.DISEASES))
+    return icd10.read_icd10(by_name[icd10.CATALOGUE], by_name.get(icd10.DISEASES), types or icd10.CHAPTERS)
 
 
 def _read_triples(paths: list[Path], params: ReadGraphParams, types: Path | None) -> SourceTriples:
@@ -99,15 +102,16 @@ def _read_triples(paths: list[Path], params: ReadGraphParams, types: Path | None
 
 def _read_products(paths: list[Path], params: ReadGraphParams, types: Path | None) -> SourceTriples:
     columns = delimited.Columns(*params.product_columns, None, None, params.header)
-    return _joined([products.read_products(path, columns, params.separators, types=types) for path in paths])
+    read = functools.partial(products.read_products, title_type=params.title_type, types=types)
+    return _joined([read(path, columns, params.separators) for path in paths])
 
 
 def _read_ntriples(paths: list[Path], params: ReadGraphParams, types: Path | None) -> SourceTriples:
-    return _joined([rdf.read_ntriples(path) for path in paths])
+    return _retyped(_joined([rdf.read_ntriples(path) for path in paths]), types)
 
 
 def _read_neo4j(paths: list[Path], params: ReadGraphParams, types: Path | None) -> SourceTriples:
-    return neo4j.read_neo4j(paths, params.name_property)
+    return _retyped(neo4j.read_neo4j(paths, params.name_property), types)
 
 
 _READERS: Mapping[str, Callable[[list[Path], ReadGraphParams, Path | None], SourceTriples]] = {
@@ -118,6 +122,10 @@ _READERS: Mapping[str, Callable[[list[Path], ReadGraphParams, Path | None], Sour
     "ntriples": _read_ntriples,
     "neo4j": _read_neo4j,
 }
+
+
+def _retyped(found: SourceTriples, types: Path | None) -> SourceTriples:
+    return found if types is None else retyped(found, types)
 
 
 def _only(paths: list[Path]) -> Path:

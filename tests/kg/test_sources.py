@@ -14,7 +14,7 @@ from kg.sources.delimited import Columns, read
 from kg.sources.neo4j import read_neo4j
 from kg.sources.products import read_products
 from kg.sources.rdf import read_ntriples
-from kg.sources.source_triples import SourceTriples
+from kg.sources.source_triples import TRIPLE_SCHEMA, SourceTriples, retyped
 from tests.kg.test_cmekg import GRAPH, written
 
 Triple = tuple[str, str, str]
@@ -166,6 +166,34 @@ def test_products_give_a_triple_a_value(tmp_path: Path) -> None:
     assert set(found.triples["head_type"]) == {"Drug"} and found.rejects.height == 1
 
 
+def test_a_table_types_titles_before_the_title_type(tmp_path: Path) -> None:
+    path = put(
+        tmp_path / "p.csv", "title,attribute,value\n血压计,测量,血压\n血压计,颜色,白\n血压计,重量,1kg\n滴眼液,颜色,白\n"
+    )
+    table = put(tmp_path / "types.csv", "relation,head_type,tail_type\n测量,Device,Sign\n")
+    graph = read_products(path, types=table).graph("shop")
+    types = dict(zip(graph.names, graph.types, strict=True))
+    assert types == {"血压计": "Device", "滴眼液": "Drug", "血压": "Sign", "白": "", "1kg": ""}
+    assert set(read_products(path, title_type="Goods").triples["head_type"]) == {"Goods"}
+
+
+def test_a_table_goes_before_the_types_that_names_bring(tmp_path: Path) -> None:
+    triples = pl.DataFrame(
+        [
+            ("甲", "r", "乙", "A", "B"),
+            ("甲", "s", "乙", "A", "B"),
+            ("甲", "s", "丙", "A", "C"),
+            ("甲", "s", "丁", "A", ""),
+        ],
+        schema=list(TRIPLE_SCHEMA),
+        orient="row",
+    )
+    table = put(tmp_path / "types.csv", "relation,head_type,tail_type\nr,X,\nt,Y,Y\n")
+    found = retyped(SourceTriples(triples, types={"甲": "A", "丁": "D"}), table)
+    graph = found.graph("own")
+    assert dict(zip(graph.names, graph.types, strict=True)) == {"甲": "X", "乙": "B", "丙": "C", "丁": "D"}
+
+
 def test_cmekg_has_types_by_its_table(tmp_path: Path) -> None:
     graph = cmekg.read_cmekg(written(tmp_path, GRAPH)).graph("cmekg")
     types = dict(zip(graph.names, graph.types, strict=True))
@@ -228,6 +256,15 @@ def test_icd10_is_read_from_the_files_of_its_package(tmp_path: Path) -> None:
     assert found.aliases == {"未特指的贫血": ["贫血"]}
     assert found.types["未特指的贫血"] == "Disease" and found.types["家"] == "ExternalCause"
     assert found.types["D64.9"] == "ICDCode" and found.types["(D60-D64) 贫血类"] == "Block"
+
+
+def test_icd10_has_types_by_its_table(tmp_path: Path) -> None:
+    table = put(tmp_path / "chapters.csv", "letter,type\nD,Blood\n")
+    found = icd10.read_icd10(put(tmp_path / "zh_CN.po", CATALOGUE), chapters=table)
+    assert (found.types["未特指的贫血"], found.types["家"], found.types["D64"]) == ("Blood", "", "ICDCode")
+    with pytest.raises(UserError, match=r"types\.csv.*letter"):
+        wrong = put(tmp_path / "types.csv", "relation,head_type,tail_type\nr,A,B\n")
+        icd10.read_icd10(tmp_path / "zh_CN.po", chapters=wrong)
 
 
 def test_icd10_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

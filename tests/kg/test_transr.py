@@ -29,6 +29,30 @@ def test_score_is_the_formula(
     assert model.score(h, r, t).tolist() == pytest.approx(expected, abs=1e-12)
 
 
+def test_score_is_that_of_pykeen() -> None:
+    """PyKEEN 1.11.1 with torch 2.11.0: `TransR(embedding_dim=6, relation_dim=4, scoring_fct_norm=2, power_norm=True)`
+    with these weights in float64 gave these scores, −distance², by `score_hrt`. Some of the projected ends are longer
+    than 1 and shortened, both ends of (2, 1, 2) and of (1, 1, 2) are not.
+    """
+    drawn = np.random.default_rng(2026)
+    model = TransR(5, 3, 6, 4).double()
+    with torch.no_grad():
+        for table in (model.entities, model.relations, model.projections):
+            table.copy_(torch.from_numpy(drawn.normal(size=table.shape) * 0.6))
+    scores_of_pykeen = {
+        (0, 0, 1): -3.314217226447041,
+        (4, 0, 2): -3.921294540465853,
+        (1, 0, 3): -2.909418590726318,
+        (1, 1, 2): -1.649985341094095,
+        (3, 1, 4): -4.08697269023171,
+        (2, 1, 2): -0.6232898556474034,
+        (1, 2, 2): -3.0210934147820283,
+        (0, 2, 4): -0.824835618650062,
+    }
+    h, r, t = torch.tensor(list(scores_of_pykeen)).T
+    assert (-(model.distance(h, r, t) ** 2)).tolist() == pytest.approx([*scores_of_pykeen.values()], rel=1e-12)
+
+
 def test_score_broadcasts_and_takes_numbers_and_arrays() -> None:
     model = randomised(TransR(5, 3, 4, 2), 1)
     grid = model.score(np.arange(5)[:, None], 2, torch.arange(5))

@@ -12,7 +12,7 @@ from infra.stage import run
 from kg.graph import KnowledgeGraph
 from tasks.fuse_graphs import FuseGraphsParams, fuse_graphs
 from tasks.raw_input import RawInput
-from tasks.read_graph import ReadGraphParams, read_graph
+from tasks.read_graph import Format, ReadGraphParams, read_graph
 
 
 def put(path: Path, text: str) -> RawInput:
@@ -39,7 +39,7 @@ def test_files_become_one_graph_whatever_their_order(store: ArtifactStore, tmp_p
     assert fused[0].to_table("kg_triples").equals(fused[1].to_table("kg_triples"))
     graph = KnowledgeGraph.from_tables(fused[0].to_table("kg_entities"), fused[0].to_table("kg_triples"))
     diabetes = graph.names.index("糖尿病")
-    assert graph.aliases[diabetes] == ["消渴"]
+    assert graph.aliases[diabetes] == ["消渴", "糖 尿病"]
     assert len(graph.neighbours(diabetes)[0]) == 3
     counters = fused[0].manifest.counters
     assert (counters["graphs_in"], counters["triples"], counters["aligned_by_alias"]) == (2, 4, 1)
@@ -53,6 +53,26 @@ def test_tables_given_by_the_user_stand_in_for_the_default(store: ArtifactStore,
     artifact = run(read_graph, store, ReadGraphParams(source="kg"), {"graph": given}).artifact
     fused = run(fuse_graphs, store, FuseGraphsParams(), {"kg": artifact, "relations": relations}).artifact
     assert sorted(map(len, fused.to_table("kg_entities")["aliases"].to_pylist())) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("form", "files"),
+    [
+        ("triples", {"kg.csv": "head,relation,tail\n血压计,测量,血压\n"}),
+        ("products", {"kg.csv": "title,attribute,value\n血压计,测量,血压\n"}),
+        ("ntriples", {"kg.nt": "<x:/血压计> <x:/测量> <x:/血压> .\n"}),
+        ("neo4j", {"n.csv": ":ID,name,:LABEL\n1,血压计,物\n2,血压,\n", "r.csv": ":START_ID,:END_ID,:TYPE\n1,2,测量\n"}),
+    ],
+)
+def test_every_format_takes_a_table_of_types(
+    store: ArtifactStore, tmp_path: Path, form: Format, files: dict[str, str]
+) -> None:
+    given = RawInput([put(tmp_path / name, text).path for name, text in files.items()])
+    table = put(tmp_path / "types.csv", "relation,head_type,tail_type\n测量,Device,Sign\n")
+    params = ReadGraphParams(source="kg", format=form)
+    artifact = run(read_graph, store, params, {"graph": given, "types": table}).artifact
+    rows = artifact.to_table("kg_entities").to_pylist()
+    assert {row["name"]: row["type"] for row in rows} == {"血压计": "Device", "血压": "Sign"}
 
 
 def test_nothing_to_read_or_fuse_is_told(store: ArtifactStore, tmp_path: Path) -> None:

@@ -14,7 +14,14 @@ from infra.errors import UserError
 from infra.ray_session import RayExecutor, stop_ray
 from infra.stage import run
 from kg.linking import EntityLinker
-from tasks.link import EntityFrequenciesParams, LinkParams, entity_frequencies, link
+from tasks.link import (
+    EntityFrequenciesParams,
+    LinkParams,
+    UnambiguousCountsParams,
+    entity_frequencies,
+    link,
+    unambiguous_counts,
+)
 from tasks.segment import SegmentParams, segment
 from tests.corpus import DISEASES, DRUGS, SYMPTOMS, synthetic_documents
 from tests.tables import documents_artifact
@@ -97,14 +104,16 @@ def test_workers_change_no_byte(tmp_path: Path) -> None:
             given = {"documents": documents, "entities": entities_artifact(store, ENTITIES)}
             links = run(link, store, LinkParams(), given, executor=executor).artifact
             assert executor.in_process == (workers == 1), "two workers are Ray's"
-            made.append((links, do(store, entity_frequencies, EntityFrequenciesParams(), links=links)))
+            frequent = do(store, entity_frequencies, EntityFrequenciesParams(), links=links)
+            counts = run(unambiguous_counts, store, UnambiguousCountsParams(), given, executor=executor).artifact
+            made.append((links, frequent, counts))
     finally:
         stop_ray()
     for one, two in zip(*made, strict=True):
         assert one.fingerprint == two.fingerprint
         assert one.manifest.counters == two.manifest.counters
         assert one.manifest.tables == two.manifest.tables, "rows, bytes and hashes of every part"
-    links, counted = made[1]
+    links, counted, _ = made[1]
     assert len(links.manifest.tables["mentions"].parts) == 5
     counts, documents_with = expected(TEXTS)
     assert frequencies(counted) == [
@@ -138,6 +147,35 @@ def test_priors_and_frequencies_decide_between_entities(store: ArtifactStore, ta
     if table == "entities":
         frequent = entities_artifact(store, [{**row, "frequency": place} for place, row in enumerate(rows)], table)
         assert chosen(frequent, LinkParams()) == {"b": 3}
+
+
+def test_only_names_of_their_own_are_counted_before_linking(store: ArtifactStore) -> None:
+    rows = [
+        {"entity_id": "a", "name": "贫血", "aliases": ["血红蛋白减少"]},
+        {"entity_id": "b", "name": "贫血", "aliases": ["血虚"]},
+        {"entity_id": "c", "name": "血虚贫血", "aliases": ["缺铁性贫血"]},
+        {"entity_id": "d", "name": "血虚贫血"},
+    ]
+    entities = entities_artifact(store, rows)
+    # Neither the 血虚 nor the 贫血 of a longer name, shared or not, is a name of its own.
+    documents = documents_artifact(
+        store, ["血虚，血虚；缺铁性贫血。", "血虚贫血，血红蛋白减少。"], ["贫血，血虚。", "血虚贫血。"]
+    )
+    counted = do(store, unambiguous_counts, UnambiguousCountsParams(), documents=documents, entities=entities)
+    assert counted.manifest.counters["ambiguous_surfaces"] == 2
+    assert counted.manifest.counters["ambiguous_mentions"] == 3
+    frequent = do(store, entity_frequencies, EntityFrequenciesParams(), links=counted)
+    assert [tuple(row.values()) for row in frequencies(frequent)] == [("a", 1, 1), ("b", 3, 2), ("c", 1, 1)]
+    links = do(store, link, LinkParams(), documents=documents, entities=entities, entity_frequencies=frequent)
+    assert Counter(links.to_table("mentions")["entity_id"].to_pylist()) == {"a": 1, "b": 4, "c": 3}
+
+
+def test_nothing_is_counted_where_no_name_is_shared(store: ArtifactStore) -> None:
+    entities = entities_artifact(store, [{"entity_id": "a", "name": "贫血"}])
+    given = {"documents": documents_artifact(store, ["贫血。"]), "entities": entities}
+    counted = do(store, unambiguous_counts, UnambiguousCountsParams(), **given)
+    assert not counted.manifest.counters.get("ambiguous_surfaces")
+    assert counted.rows("mention_counts") == 0
 
 
 def test_a_corpus_without_mentions_has_no_frequencies(store: ArtifactStore) -> None:
