@@ -4,6 +4,8 @@ A quote without its partner makes one field of all that follows up to some later
 over several lines has therefore to be well formed: its quotes close where fields end, before the file does and within
 `MAX_ROW` characters, and no line it took in is a whole row while it is none. Where that fails its first line is
 rejected and read on is from the second. A row on one line may have stray quotes, as the csv module takes them.
+Where the field behind a lost quote begins with a line break or a delimiter, its opening quote looks like the lost one:
+then that row may be lost too.
 
 Time is linear in the file, whatever its quotes. Memory: the longest line, or a row over several lines of `MAX_ROW`.
 """

@@ -64,9 +64,10 @@ def test_well_formed_files_are_read_as_the_csv_module_reads_them(
 @settings(max_examples=300)
 @given(st.data())
 def test_a_lost_quote_costs_no_other_row(data: st.DataObject) -> None:
-    plain = st.text(alphabet="头痛发热a1\n", min_size=1, max_size=12)
+    """Where no cell begins with a line break, whose quote would look like the lost one."""
+    plain = st.text(alphabet="头痛发热a1\n", max_size=12)
     cells = data.draw(st.lists(st.lists(plain, min_size=2, max_size=2), min_size=1, max_size=8))
-    rows = [[f"{number}:{title}", text] for number, (title, text) in enumerate(cells)]
+    rows = [[f"{number}:{title}", f"文{text}"] for number, (title, text) in enumerate(cells)]
     lines = [written([row], data.draw(st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]))) for row in rows]
     broken = data.draw(st.integers(0, len(rows) - 1))
     quotes = [place for place, character in enumerate(lines[broken]) if character == '"']
@@ -103,6 +104,12 @@ def test_a_quote_that_another_rows_stray_quote_closes() -> None:
     content = 'text,title\n"一,甲\n二,乙"\n三,丙\n'
     assert documents_in(content) == [{"text": "二", "title": '乙"'}, {"text": "三", "title": "丙"}]
     assert problems_in(content) == [(2, "lost_quote")]
+
+
+def test_a_quote_that_looks_like_the_lost_one_costs_one_row_more() -> None:
+    lines = [f'{number},"\n文{number}"\n' for number in range(5)]
+    found = documents_in("title,text\n" + lines[0].replace('0"', "0") + "".join(lines[1:]))
+    assert [row for row in found if row["text"]][-3:] == [{"title": f"{n}", "text": f"\n文{n}"} for n in (2, 3, 4)]
 
 
 def test_a_row_over_lines_may_lack_its_last_fields() -> None:
