@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import socket
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -145,6 +146,7 @@ def run_trial(trial: Trial, listen: Listener = lambda epochs, best: None) -> Tri
     """
     if trial.threads is not None:
         torch.set_num_threads(trial.threads)
+    _check_seen(trial)
     spec = task(trial.task)
     data = _data(trial.task, trial.data, trial.data_version, trial.limit)
     tokenizer = TextTokenizer.from_folder(trial.model)
@@ -198,6 +200,15 @@ def run_trial(trial: Trial, listen: Listener = lambda epochs, best: None) -> Tri
         counters={name: count for name, count in features.counters.items() if count},
     )
     return _store(result, model.cpu(), shape)
+
+
+def _check_seen(trial: Trial) -> None:
+    for folder in (trial.model, trial.data):
+        if not Path(folder).exists():
+            raise UserError(
+                f"{socket.gethostname()} sees no {folder}. All machines that fine-tune need the encoder and the files at "
+                "the same path; put them on a file system that they share."
+            )
 
 
 def check_trials(trials: Sequence[Trial], data: TaskData) -> None:

@@ -203,6 +203,13 @@ def one_trial(world: World, storage: Path) -> Trial:
     return trial
 
 
+@pytest.mark.parametrize("folder", ["model", "data"])
+def test_a_node_that_does_not_see_a_folder_is_told(folder: str, world: World, tmp_path: Path) -> None:
+    trial = one_trial(world, tmp_path).model_copy(update={folder: str(tmp_path / "absent")})
+    with pytest.raises(UserError, match=r"sees no .*absent\. .* file system that they share"):
+        run_trial(trial)
+
+
 def kill_after(trial: Trial, epochs: int) -> list[float]:
     """Run the trial until the epoch after so many is scored; returns the epochs that were told."""
     told: list[float] = []
