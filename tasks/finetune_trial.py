@@ -206,7 +206,7 @@ def _check_seen(trial: Trial) -> None:
     for folder in (trial.model, trial.data):
         if not Path(folder).exists():
             raise UserError(
-                f"{socket.gethostname()} sees no {folder}. All machines that fine-tune need the encoder and the files at "
+                f"{socket.gethostname()} sees no {folder}. All machines that fine-tune need encoder and files at "
                 "the same path; put them on a file system that they share."
             )
 
