@@ -27,9 +27,9 @@ MOST_CANDIDATES = 10_000
 TERMS_AT_ONCE = 64
 
 PUBLISH_IT = (
-    "This normaliser was made from that very list, and its place behind the alias was taken by others since. Run the "
-    "flow that made it once more, with the same parameters, alias and ELASTICSEARCH_URL: stages that are finished are "
-    "reused, and the list is put there again. Or leave --elasticsearch out."
+    "This normaliser answers from its own list alone, which was never put there or gave way to newer ones. Run the "
+    "flow that made it once more, with the same parameters, this alias and ELASTICSEARCH_URL: stages that are finished "
+    "are reused, and the list is put there. Or leave --elasticsearch out."
 )
 
 

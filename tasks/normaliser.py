@@ -84,7 +84,8 @@ class Normaliser:
         folder: see the module.
         k: candidates a diagnosis that are ranked.
         device: `cuda` or `cpu`; by default the first where there is one.
-        index: another engine in place of the folder's own index, such as `ElasticsearchIndex(url, "icd10")`.
+        index: another engine for the list of the folder's own index, as `open_server_index` gives it
+            (tasks/publish_terms.py). One that finds terms of another list gives answers of another list.
 
     Raises:
         UserError: the folder is none of a normaliser, or a file of it cannot be read.

@@ -61,7 +61,10 @@ def load_task_data(spec: TaskSpec, folder: str | Path, limit: int | None = None)
 def check_kind(spec: TaskSpec) -> None:
     """Raise `UserError` for a task that fine-tuning alone does not solve."""
     if spec.kind is Kind.NORMALISATION:
-        raise UserError(f"{spec.title} needs candidates from a term list: run normalise/{spec.name}.")
+        raise UserError(
+            f"{spec.title} needs candidates from a term list: run normalise/{spec.name}, and give a suite "
+            "what it prints as --param normaliser=FOLDER."
+        )
 
 
 def _limited(records: Sequence[Record], limit: int | None) -> list[Record]:
