@@ -103,9 +103,10 @@ def page(results: Mapping[str, Mapping[str, float]], args: argparse.Namespace) -
         f"# Options beyond the paper, preset {PRESET}, on a CPU",
         "",
         f"{datetime.date.today()}; {cpu_name()}, one thread, other work on the machine; torch {torch.__version__}. "
-        f"Templated text of the demo. Each column has the model FLOPs of {args.steps} steps of the preset, a tenth of "
-        "a demo or so: a tiny model, briefly trained, in one seed but for the first column's. Held-out text with the "
-        "preset's masks.",
+        f"Templated text of the demo. Each column has the model FLOPs of {args.steps} steps of the preset, which has "
+        f"{load_preset(PRESET).train.training['steps']:,}: a tiny model, briefly trained, in one seed but for the "
+        "second column. Held-out text with the preset's masks; RTD trained with more masking expects more "
+        "replaced tokens than these hold, which raises its loss there.",
         "",
         *table(["held out", *names], rows),
         "",
