@@ -116,9 +116,9 @@ def test_presets_for_gpus_train_on_a_cpu_too(name: str) -> None:
         stream_of(random_rows([12, 20], vocab_size=100)),
         training_config(preset.train.training | few),
         report=lambda step, split, figures: entries.append(
-            (split, figures["loss" if split == "train" else "mlm_loss"])
+            (split, figures["mlm_loss" if split == "held_out" else "loss"])
         ),
     )
-    assert [split for split, _ in entries] == ["train", "train", "held_out"]
+    assert [split for split, _ in entries] == ["step", "train", "step", "train", "held_out"]
     assert all(math.isfinite(loss) for _, loss in entries)
     assert {parameter.dtype for parameter in objective.parameters()} == {torch.float32}
