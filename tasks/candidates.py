@@ -31,6 +31,7 @@ def candidates(inputs: Mapping[str, Artifact], params: NearParams, out: Output) 
     """Pairs of different texts of `inputs["sketches"]` that share a band; a unit of work is a band."""
     if params.threshold is not None:
         count = min(BINS // rows_for(params.threshold), schemas.MAX_BANDS)
+        inputs["sketches"].scan()  # checks its hashes, which are known then to the processes it is sent to
         out.map(candidates_of_band, [f"band_{band:02d}" for band in range(count)], inputs["sketches"])
 
 

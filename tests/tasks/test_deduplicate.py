@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from infra.artifacts import ArtifactStore
-from infra.stage import run
+from infra.artifacts import ArtifactStore, read_checked
+from infra.builds import BuildPlace, WorkRecord
+from infra.stage import SerialExecutor, Unit, run
+from tasks.candidates import candidates
 from tasks.comparable import text_key
 from tasks.deduplicate import DeduplicateParams, deduplicate
+from tasks.sketches import NearParams, sketches
 from tests.tables import documents_artifact
 
 
@@ -58,3 +64,28 @@ def test_one_of_each_stays_whatever_the_order_the_parts_and_the_buckets(texts: l
     assert deduplicated([shuffled], 1_000) == (kept, drops)
     assert len(kept) == len({text_key(text) for text in texts})
     assert {kept_id for _, kept_id in drops} <= set(kept)
+
+
+class ElsewhereExecutor(SerialExecutor):
+    """Gives each unit a copy of what it is given, as another process gets it."""
+
+    in_process = False
+
+    def run(self, place: BuildPlace, function: Callable[..., None], units: Sequence[Unit]) -> Iterator[WorkRecord]:
+        yield from super().run(place, function, [pickle.loads(pickle.dumps(unit)) for unit in units])
+
+
+def test_sketches_are_checked_once_and_not_for_each_band(store: ArtifactStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ["患者头痛三天，伴恶心呕吐，无发热。", "患者咳嗽一周，咳白痰，夜间明显加重。"]
+    documents = documents_artifact(store, texts, texts[:1])
+    found = run(sketches, store, NearParams(), {"documents": documents}).artifact
+    checked: list[str] = []
+
+    def noting(filesystem: Any, folder: str, record: Any) -> bytes:
+        checked.append(record.path)
+        return read_checked(filesystem, folder, record)
+
+    monkeypatch.setattr("infra.artifacts.read_checked", noting)
+    given = {"documents": documents, "sketches": found}
+    run(candidates, store, NearParams(), given, executor=ElsewhereExecutor())
+    assert sorted(checked) == sorted(part.record.path for part in found.parts("sketches"))
