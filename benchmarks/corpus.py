@@ -179,6 +179,18 @@ def run_of(text: str) -> tuple[float, int]:
     return float(megabytes), int(workers)
 
 
+def _refresh_lines(rows: Sequence[Sequence[str]]) -> list[str]:
+    return [
+        "Again, after new files have come in: text that resembles nothing that is there; then text a tenth of which "
+        "are near duplicates, mostly of old documents, which they drive out wherever those stand.",
+        "",
+        "| MB | workers | new text | share of it | wall s | CPU s | share of the first run | of it segment |",
+        "|---|---|---|---|---|---|---|---|",
+        *(f"| {' | '.join(row)} |" for row in rows),
+        "",
+    ]
+
+
 def main() -> None:
     """Measure, print, save."""
     from benchmarks.near_duplicates import corpus as draw
@@ -201,6 +213,7 @@ def main() -> None:
         is_refreshed = megabytes <= options.refresh_up_to
         runs.append(measure(texts, workers, drawn_texts(texts, megabytes / 20) if is_refreshed else None))
         print(runs[-1].whole, speeds[-1], runs[-1].refresh, file=sys.stderr, flush=True)
+    refreshed = [row for run in runs for row in run.refresh]
     page = [
         f"# The corpus flow, {date.today()}",
         "",
@@ -212,13 +225,7 @@ def main() -> None:
         "|---|---|---|---|---|---|---|---|",
         *(f"| {' | '.join([*run.whole, *speed])} |" for run, speed in zip(runs, speeds, strict=True)),
         "",
-        "Again, after new files have come in: text that resembles nothing that is there; then text a tenth of which "
-        "are near duplicates, mostly of old documents, which they drive out wherever those stand.",
-        "",
-        "| MB | workers | new text | share of it | wall s | CPU s | share of the first run | of it segment |",
-        "|---|---|---|---|---|---|---|---|",
-        *(f"| {' | '.join(row)} |" for run in runs for row in run.refresh),
-        "",
+        *(_refresh_lines(refreshed) if refreshed else ()),
         "| MB | workers | stage | wall s | CPU s | MB / CPU s | peak MiB |",
         "|---|---|---|---|---|---|---|",
         *(f"| {' | '.join(row)} |" for run in runs for row in run.stages),

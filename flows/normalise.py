@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from flows.corpus import check_inputs, collect_documents, last
 from flows.graphs import Graphs, fused, read_request
-from flows.preset import load_preset
+from flows.recipe import load_recipe
 from infra.errors import UserError
 from kg.sources import icd10
 from tasks.downstream.catalogue import task
@@ -85,7 +85,7 @@ def normalise(
     if files is not None:
         given["labels"] = RawInput([str(files.files[split]) for split in ("train", "dev") if split in files.files])
     requested = read_request(graphs) if synonyms else {}
-    preset = load_preset("ehealth")
+    preset = load_recipe("ehealth")
     with stage_runner() as run:
         named = {"graph": fused(run, preset, requested)} if requested else {}
         if text is not None:

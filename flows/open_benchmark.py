@@ -6,7 +6,7 @@ from prefect import flow
 
 from flows.corpus import check_inputs, collect_documents, last
 from flows.graphs import fused, read_request
-from flows.preset import load_preset
+from flows.recipe import load_recipe
 from kg.sources import cmekg, icd10
 from tasks.open_benchmark import GRAPH, BenchmarkParams, RecallParams, benchmark_mentions, candidate_recall
 from tasks.raw_input import RawInput
@@ -34,7 +34,7 @@ def normalise(terms: str | None = None, graph: str | None = None, text: str | li
     for raw in (given, whole):
         raw.places()
     check_inputs(text)
-    preset = load_preset("ehealth")
+    preset = load_recipe("ehealth")
     with stage_runner() as run:
         mentions = run(
             benchmark_mentions, BenchmarkParams(), cmekg=whole, terminology=run(terminology, params, list=given)
