@@ -8,15 +8,21 @@ from typing import Any
 import fsspec
 import torch
 
+from infra.builds import explained
 from infra.errors import DamagedArtifactError
 
 
 def save_state(state: Mapping[str, Any], path: str) -> None:
-    """Write a state (tensors and plain values) to a path or URI; an older one there stays until it is replaced."""
+    """Write a state (tensors and plain values) to a path or URI; an older one there stays until it is replaced.
+
+    Raises:
+        StorageFullError, UserError: as `infra.builds.explained` says.
+    """
     filesystem, place = fsspec.core.url_to_fs(path)
-    filesystem.makedirs(filesystem._parent(place), exist_ok=True)
-    with filesystem.open(f"{place}.new", "wb") as file:
-        torch.save(dict(state), file)
+    with explained(path):
+        filesystem.makedirs(filesystem._parent(place), exist_ok=True)
+        with filesystem.open(f"{place}.new", "wb") as file:
+            torch.save(dict(state), file)
     filesystem.mv(f"{place}.new", place)
 
 

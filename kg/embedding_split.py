@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import fsspec
 import numpy as np
 
+from infra.builds import open_scratch
 from kg.embedding_batches import Draw, Triples, generator_for
 
 
@@ -42,13 +43,17 @@ _COLUMNS = ("heads", "relations", "tails")
 
 
 def save_split(graph: SplitGraph, path: str) -> None:
-    """Write a split graph to a path or URI, as arrays of NumPy."""
+    """Write a split graph to a path or URI, as arrays of NumPy.
+
+    Raises:
+        StorageFullError, UserError: as `infra.builds.explained` says.
+    """
     arrays = {
         f"{name}_{column}": getattr(triples, column)
         for name, triples in (("training", graph.training), ("held_out", graph.held_out))
         for column in _COLUMNS
     }
-    with fsspec.open(path, "wb") as file:
+    with open_scratch(path) as file:
         np.savez(file, sizes=np.array([graph.num_entities, graph.num_relations]), **arrays)
 
 

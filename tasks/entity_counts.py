@@ -19,7 +19,7 @@ import fsspec
 import polars as pl
 
 from infra.artifacts import Part
-from infra.builds import PartWriter
+from infra.builds import PartWriter, open_scratch
 from infra.stage import Output, StageParams, stage
 from kg.entity_vocabulary import count_occurrences
 
@@ -39,10 +39,14 @@ class Surfaces:
 
     @classmethod
     def save(cls, surfaces: Sequence[str], folder: str) -> Surfaces:
-        """Write the surfaces into a folder that all workers can read."""
+        """Write the surfaces into a folder that all workers can read.
+
+        Raises:
+            StorageFullError, UserError: as `infra.builds.explained` says.
+        """
         # A name of its own: a worker that outlived a killed run may still read that run's file.
         path = posixpath.join(folder, f"surfaces-{uuid.uuid4().hex}.parquet")
-        with fsspec.open(path, "wb") as file:
+        with open_scratch(path) as file:
             pl.DataFrame({"surface": surfaces}, schema={"surface": pl.String}).write_parquet(file)
         return cls(path, hashlib.sha256("\0".join(surfaces).encode("utf-8", "surrogatepass")).hexdigest()[:32])
 

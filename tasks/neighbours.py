@@ -26,7 +26,7 @@ from scipy import sparse
 
 from infra import schemas
 from infra.artifacts import Artifact
-from infra.builds import PartWriter
+from infra.builds import PartWriter, open_scratch
 from infra.stage import Output, StageParams, stage
 from kg.core_inverse import MAX_DENSE, inverse_entries
 from kg.graph import KnowledgeGraph
@@ -65,7 +65,7 @@ def neighbours(inputs: Mapping[str, Artifact], params: NeighbourParams, out: Out
     # Workers are told where their work lies, not given it: Ray's memory for data is small.
     ranges = []
     for first, frame in _ranges(graph, found):
-        with fsspec.open(_range_file(scratch, first), "wb") as file:
+        with open_scratch(_range_file(scratch, first)) as file:
             frame.write_parquet(file)
         ranges.append(first)
     out.map(rank_range, ranges, scratch, params.k)
@@ -129,10 +129,8 @@ def _range_file(scratch: str, first: int) -> str:
 
 
 def _save(path: str, **arrays: np.ndarray) -> None:
-    memory = io.BytesIO()
-    np.savez(memory, **arrays)  # type: ignore[arg-type]  # the stub takes the names for options
-    with fsspec.open(path, "wb") as file:
-        file.write(memory.getbuffer())
+    with open_scratch(path) as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]  # the stub takes the names for options
 
 
 def _load(path: str) -> Mapping[str, Any]:

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 import fsspec
 import numpy as np
 
+from infra.builds import explained
+
 
 @dataclass(frozen=True)
 class SharedArray:
@@ -30,11 +32,15 @@ class SharedArray:
 
     @classmethod
     def save(cls, array: np.ndarray, folder: str) -> SharedArray:
-        """Write an array that is not empty into a folder that all workers can read."""
+        """Write an array that is not empty into a folder that all workers can read.
+
+        Raises:
+            StorageFullError, UserError: as `infra.builds.explained` says.
+        """
         array = np.ascontiguousarray(array)
         # A name of its own: a worker that outlived a killed run may still read that run's file.
         path = posixpath.join(folder, f"array-{uuid.uuid4().hex}")
-        with fsspec.open(path, "wb") as file:
+        with explained(path), fsspec.open(path, "wb") as file:
             file.write(array.data.cast("B"))
         named = hashlib.sha256(f"{array.dtype.str} {array.shape} ".encode())
         named.update(array.data)
