@@ -54,6 +54,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=1_500, help="of pre-training, of each start")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--learning-rate", type=float, default=3e-4)
+    parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32", help="of fine-tuning")
     parser.add_argument("--limit", type=int, help="the most records of each split of a task")
     parser.add_argument("--task", action="append", choices=(*TASKS, *RECORDS), help="several times; by default all")
     parser.add_argument(
@@ -123,6 +124,7 @@ def finetuned(task: str, model: str, options: argparse.Namespace, *, random: boo
         "finetune.batch_sizes": [32],
         "finetune.learning_rates": [options.learning_rate],
         "finetune.limit": options.limit,
+        "finetune.precision": options.precision,
         "finetune.random_weights": random,
         "finetune.resources": {"trials_at_once": 1},
     }
@@ -147,7 +149,7 @@ def page(
     yield ""
     yield (
         f"Preset {options.preset}{changed}, {options.steps:,} steps of pre-training; {cpu_name()}. Fine-tuning: "
-        f"{options.epochs} epochs, batch 32, rate {options.learning_rate:g}, best epoch by dev"
+        f"{options.epochs} epochs, batch 32, rate {options.learning_rate:g}, {options.precision}, best epoch by dev"
         f"{f', at most {options.limit:,} records a split' if options.limit else ''}. Test scores in per cent: mean and "
         "standard deviation of three seeds."
     )

@@ -2,7 +2,8 @@
 
 It is about texts, known by their keys: where they stand, and how often, plays no part.
 
-Time grows with the documents, for each band. Memory: one band of the whole corpus (about 60 bytes a document).
+A unit of work is a slice of a band: the texts whose hash of that band falls into it, so that those which share it meet.
+Time grows with the documents, for each unit. Memory: one slice (`DOCUMENTS_A_SLICE`, about 60 bytes each).
 """
 
 from __future__ import annotations
@@ -25,19 +26,26 @@ ONE, OTHER = ["one_high", "one_low"], ["other_high", "other_low"]
 MARGIN = 0.2
 """An estimate so far under the threshold (more than four deviations) is not looked into."""
 
+DOCUMENTS_A_SLICE = 4_000_000
+"""Each slice reads the column of its band once more."""
 
-@stage(name="candidates", version=1, params=NearParams, tables=("candidates",), unit="band")
+
+@stage(name="candidates", version=1, params=NearParams, tables=("candidates",), unit="slice")
 def candidates(inputs: Mapping[str, Artifact], params: NearParams, out: Output) -> None:
-    """Pairs of different texts of `inputs["sketches"]` that share a band; a unit of work is a band."""
+    """Pairs of different texts of `inputs["sketches"]` that share a band."""
     if params.threshold is not None:
         count = min(BINS // rows_for(params.threshold), schemas.MAX_BANDS)
-        inputs["sketches"].scan()  # checks its hashes, which are known then to the processes it is sent to
-        out.map(candidates_of_band, [f"band_{band:02d}" for band in range(count)], inputs["sketches"])
+        found = inputs["sketches"]
+        found.scan()  # checks its hashes, which are known then to the processes it is sent to
+        slices = max(1, -(-found.rows() // DOCUMENTS_A_SLICE))
+        units = [(f"band_{band:02d}", number, slices) for band in range(count) for number in range(slices)]
+        out.map(candidates_of_slice, units, found)
 
 
-def candidates_of_band(writer: PartWriter, band: str, found: Artifact) -> None:
-    """Write the pairs of one band."""
-    column = found.scan().select(pl.col(band).alias("band"), *KEY).filter(pl.col("band").is_not_null())
+def candidates_of_slice(writer: PartWriter, unit: tuple[str, int, int], found: Artifact) -> None:
+    """Write the pairs of one slice of a band: the band's column, the slice's number, and how many slices there are."""
+    band, number, slices = unit
+    column = found.scan().select(pl.col(band).alias("band"), *KEY).filter(pl.col("band") % slices == number)
     shared = column.filter(pl.col("band").is_duplicated()).collect()
     writer.write("candidates", pairs_of_keys(shared).to_arrow())
 
@@ -53,12 +61,15 @@ def pairs_of_keys(shared: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def promising_pairs(pairs: pl.DataFrame, texts: pl.DataFrame, threshold: float) -> pl.DataFrame:
+def promising_pairs(
+    pairs: pl.DataFrame, texts: pl.DataFrame, fingerprints: np.ndarray, threshold: float
+) -> pl.DataFrame:
     """Pairs whose fingerprints do not speak against them.
 
     Args:
         pairs: columns ONE and OTHER.
-        texts: columns KEY, place and fingerprint, with the places 0, 1, … in order.
+        texts: columns KEY and place.
+        fingerprints: uint8 (T, BINS), by place.
         threshold: similarity that is asked for.
 
     Returns:
@@ -71,10 +82,9 @@ def promising_pairs(pairs: pl.DataFrame, texts: pl.DataFrame, threshold: float) 
         .select("one", "other")
         .sort("one", "other")
     )
-    codes = np.frombuffer(b"".join(texts["fingerprint"].to_list()), dtype=np.uint8).reshape(-1, BINS)
     one, other = ends(placed)
     shares = [
-        estimate(codes[one[at : at + PAIRS_AT_ONCE]], codes[other[at : at + PAIRS_AT_ONCE]])
+        estimate(fingerprints[one[at : at + PAIRS_AT_ONCE]], fingerprints[other[at : at + PAIRS_AT_ONCE]])
         for at in range(0, len(one), PAIRS_AT_ONCE)
     ]
     return placed.filter(pl.Series(np.concatenate([np.empty(0), *shares]) >= threshold - MARGIN, dtype=pl.Boolean))

@@ -5,14 +5,15 @@
 Candidates whose fingerprints differ too much are put aside. The rest is verified by true Jaccard similarity and
 clustered (`tasks/clusters.py`), in buckets of whole clusters whose texts are gathered first, part by part.
 
-Time grows with the candidates and their texts. Memory: the candidate pairs (40 bytes each), a part of documents, or a
-bucket of clusters (`CHARACTERS_A_BUCKET`, but at least the largest cluster).
+Time grows with the candidates and their texts. Memory: the candidate pairs (40 bytes each) and the sketches of their
+texts (200 bytes each), then a part of documents or a bucket of clusters (`CHARACTERS_A_BUCKET`, but at least the
+largest cluster).
 """
 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import fsspec
 import numpy as np
@@ -28,20 +29,21 @@ from tasks.clusters import components, verified_clusters
 from tasks.comparable import key_of
 from tasks.comparable_batch import comparables
 from tasks.packed import packed, unpacked
+from tasks.similarity_sketch import BINS
 from tasks.sketches import KEY, NearParams
 
-CHARACTERS_A_BUCKET = 1 << 25
+CHARACTERS_A_BUCKET = 1 << 24
 
 
 @stage(name="near", version=1, params=NearParams, tables=("near",), unit="unit")
 def near(inputs: Mapping[str, Artifact], params: NearParams, out: Output) -> None:
     """Texts to drop for others: `inputs` are documents, their sketches and the candidates among them."""
     documents, found = inputs["documents"], inputs["sketches"]
-    pairs = inputs["candidates"].scan().unique().collect()
+    pairs = inputs["candidates"].scan().unique().collect(engine="streaming")
     if params.threshold is None or pairs.is_empty():
         return
     texts = _texts_in(pairs, found)
-    pairs = promising_pairs(pairs, texts, params.threshold)
+    pairs = promising_pairs(pairs, texts, _fingerprints_of(texts, found.parts("sketches")), params.threshold)
     if pairs.is_empty():
         return
     texts = _with_buckets(texts, pairs)
@@ -57,11 +59,20 @@ def near(inputs: Mapping[str, Artifact], params: NearParams, out: Output) -> Non
 
 
 def _texts_in(pairs: pl.DataFrame, found: Artifact) -> pl.DataFrame:
-    """The texts of the pairs, by key: a row of the corpus that holds each, its length and its fingerprint."""
+    """The texts of the pairs, by key: a row of the corpus that holds each, and its length."""
     sides = pl.concat([pairs.select(ONE).rename(_back(ONE)), pairs.select(OTHER).rename(_back(OTHER))]).unique()
-    rows = found.scan().select(*KEY, "characters", "fingerprint").with_row_index("row")
-    known = rows.join(sides.lazy(), on=KEY, how="semi").collect()
+    rows = found.scan().select(*KEY, "characters").with_row_index("row")
+    known = rows.join(sides.lazy(), on=KEY, how="semi").collect(engine="streaming")
     return known.sort(*KEY, "row").unique(KEY, keep="first", maintain_order=True).with_row_index("place")
+
+
+def _fingerprints_of(texts: pl.DataFrame, parts: Sequence[Part]) -> np.ndarray:
+    """uint8 (T, BINS), by place: read part by part, for these texts alone."""
+    fingerprints = np.empty((len(texts), BINS), dtype=np.uint8)
+    for _, part, wanted in _by_part(texts, parts):
+        codes = part.read(columns=["fingerprint"])["fingerprint"].take(pa.array(wanted["row"])).to_pylist()
+        fingerprints[wanted["place"].to_numpy()] = np.frombuffer(b"".join(codes), np.uint8).reshape(-1, BINS)
+    return fingerprints
 
 
 def _back(names: Sequence[str]) -> dict[str, str]:
@@ -84,18 +95,21 @@ def _with_buckets(texts: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
 
 def _wanted_by_part(texts: pl.DataFrame, parts: Sequence[Part]) -> list[tuple[int, Part, bytes]]:
     """For each part of documents its number, the part, and which rows go to which bucket."""
-    borders = np.cumsum([part.rows for part in parts])
-    rows = texts["row"].to_numpy().astype(np.int64)
-    part_of = np.searchsorted(borders, rows, side="right")
-    placed = texts.select("place", "bucket").with_columns(
-        part=pl.Series(part_of), row=pl.Series(rows - np.concatenate([[0], borders])[part_of])
-    )
-    wanted = {key[0]: frame for key, frame in placed.partition_by("part", as_dict=True).items()}
     return [
-        (number, part, packed(wanted[number].select("row", "place", "bucket").sort("bucket", "row")))
-        for number, part in enumerate(parts)
-        if number in wanted
+        (number, part, packed(wanted.select("row", "place", "bucket").sort("bucket", "row")))
+        for number, part, wanted in _by_part(texts, parts)
     ]
+
+
+def _by_part(texts: pl.DataFrame, parts: Sequence[Part]) -> Iterator[tuple[int, Part, pl.DataFrame]]:
+    """Each part that holds any of the texts, with its number and these; their rows count from the part's first."""
+    borders = np.cumsum([0] + [part.rows for part in parts])
+    ordered = texts.sort("row")
+    cuts = np.searchsorted(ordered["row"].to_numpy(), borders)
+    for number, (part, first, last) in enumerate(zip(parts, cuts, cuts[1:], strict=False)):
+        if first < last:
+            within = pl.col("row").cast(pl.Int64) - int(borders[number])
+            yield number, part, ordered[first:last].with_columns(row=within)
 
 
 def gather_texts(writer: PartWriter, work: tuple[int, Part, bytes], scratch: str) -> None:

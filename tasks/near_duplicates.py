@@ -78,8 +78,7 @@ def _similar(
         if name.startswith("band_")
     ]
     by_place = places.sort("place")["row"].to_numpy().astype(np.int64)
-    texts = pl.DataFrame(places).with_columns(fingerprint=pl.Series([codes[row].tobytes() for row in by_place]))
-    pairs = promising_pairs(pl.concat(found).unique(), texts, params.threshold)
+    pairs = promising_pairs(pl.concat(found).unique(), places, codes[by_place], params.threshold)
     drops = verified_clusters([forms[row] for row in by_place], *ends(pairs), params.threshold, params.shingle)
     return {int(by_place[gone]): (int(by_place[kept]), share) for gone, kept, share in drops}
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from infra.artifacts import Artifact, ArtifactStore
-from tasks import near
+from tasks import candidates, near
 from tasks.comparable import comparable, text_key
 from tasks.comparable_batch import comparables
 from tasks.deduplicate import DeduplicateParams, deduplicate
@@ -141,6 +141,7 @@ def test_order_parts_and_buckets_change_nothing(
     texts = planted(3)
     first = do(store, deduplicate, DeduplicateParams(threshold=0.7), documents=documents_artifact(store, texts))
     monkeypatch.setattr(near, "CHARACTERS_A_BUCKET", characters)
+    monkeypatch.setattr(candidates, "DOCUMENTS_A_SLICE", 150)
     shuffled = random.Random(size).sample(texts, len(texts))
     documents = documents_artifact(store, *(shuffled[at : at + size] for at in range(0, len(texts), size)))
     params = DeduplicateParams(threshold=0.7, documents_per_bucket=bucket)
