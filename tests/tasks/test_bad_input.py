@@ -76,14 +76,14 @@ def test_zero_bytes_are_taken_out_and_counted(tmp_path: Path) -> None:
     assert artifact.manifest.counters["nul_characters"] == 6
 
 
-@pytest.mark.parametrize("kind", ["jsonl", "json", "csv", "txt"])
-def test_a_very_long_line_is_read_in_bounded_memory(tmp_path: Path, kind: str) -> None:
-    text = "患者主诉头痛。" * 1_000_000
+@pytest.mark.parametrize(("kind", "megabytes"), [("jsonl", 100), ("json", 20), ("csv", 20), ("txt", 100)])
+def test_a_very_long_line_is_read_in_bounded_memory(tmp_path: Path, kind: str, megabytes: int) -> None:
+    text = "患者主诉头痛。" * (megabytes * 50_000)
     rows = [{"text": "前"}, {"text": text}, {"text": "后"}]
     content = "\n".join(row["text"] for row in rows).encode() if kind == "txt" else FORMATS[kind](rows)
     corpus = RawInput(written(tmp_path / "corpus", {f"a.{kind}": content}))
     _ = corpus.fingerprint
-    assert len(content) > 20_000_000
+    assert len(content) > megabytes * 1_000_000
     tracemalloc.start()
     artifact = run(ingest, ArtifactStore(tmp_path / "store"), IngestParams(txt_documents="lines"), {"corpus": corpus})
     peak = tracemalloc.get_traced_memory()[1]
