@@ -161,7 +161,7 @@ def _segment_batch(
             )
     part.count("documents_in", len(texts))
     part.count("tokens", sum(lengths))
-    of_owners = batch.take(pa.array(owners, pa.int64()))
+    of_owners = batch.select(["doc_id", "source"]).take(pa.array(owners, pa.int64()))
     columns = {
         "segment_id": pc.binary_join_element_wise(of_owners["doc_id"], pa.array(map(str, positions), pa.string()), "-"),
         "doc_id": of_owners["doc_id"],

@@ -121,6 +121,17 @@ TURNS = "\n".join(
 )
 
 
+def test_a_book_in_one_document_is_cut_in_memory_of_its_own_size(store: ArtifactStore) -> None:
+    # With a copy of the text beside each of its segments it would take 13 GB.
+    book = "".join(f"第{number}例患者反复头痛伴恶心呕吐，行头颅磁共振检查未见异常。" for number in range(12_000))
+    found = run(
+        segment, store, SegmentParams(max_tokens=32, min_tokens=1), {"documents": documents_artifact(store, [book])}
+    ).artifact
+    assert found.rows("segments") > 11_000
+    assert "".join(found.to_table("segments")["text"].to_pylist()) == book
+    assert found.manifest.peak_memory_bytes < 4 << 30
+
+
 def test_turns_of_a_dialogue_stay_whole_where_they_fit(store: ArtifactStore) -> None:
     documents = run(given_rows, store, RowsParams(rows=(("dialogue", TURNS), ("article", TURNS))), {}).artifact
     artifact = run(segment, store, SegmentParams(max_tokens=24, min_tokens=5), {"documents": documents}).artifact
