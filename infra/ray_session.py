@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from infra import builds
@@ -93,14 +93,30 @@ def start_ray(workers: int, address: str | None) -> None:
         }
         ray.init(address=address, logging_level=logging.WARNING, runtime_env=code)
         return
-    ray.init(
-        address="local",
-        num_cpus=workers,
-        include_dashboard=False,
-        object_store_memory=OBJECT_STORE_BYTES,
-        logging_level=logging.WARNING,
-        runtime_env={"env_vars": {"PYTHONPATH": str(REPOSITORY), **ONE_THREAD}},
-    )
+    # Its processes inherit the environment. As a `runtime_env` Ray would throw away the workers that it has begun with.
+    with _environment({"PYTHONPATH": str(REPOSITORY), **ONE_THREAD}):
+        ray.init(
+            address="local",
+            num_cpus=workers,
+            include_dashboard=False,
+            object_store_memory=OBJECT_STORE_BYTES,
+            logging_level=logging.WARNING,
+        )
+
+
+@contextlib.contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Variables of this process for the block."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def nodes() -> list[dict[str, float]]:
