@@ -34,11 +34,11 @@ from tasks.downstream.records import Record
 from tasks.downstream.task_data import TaskData
 from tasks.embedded_index import EmbeddedIndex
 from tasks.finetune_inputs import ModelFolder
+from tasks.finetune_placement import Resources
 from tasks.metrics import normalisation_f1, recall_at_k
-from tasks.normaliser import INDEX, MODEL, Normaliser, Retrieval, write_decision
+from tasks.normaliser import INDEX, MODEL, Normaliser, Retrieval, load_ranker, write_decision
 from tasks.retrieve import Candidate
 from tasks.term_decision import TermDecision, tune_decision
-from tasks.term_ranker import TermRanker
 from tasks.train_normaliser import NormaliserParams, train_ranker
 
 AT = (1, 5, 10, 50, 100)
@@ -68,16 +68,21 @@ def page(options: argparse.Namespace) -> Iterator[str]:
     texts = {split: [record.texts[0] for record in own] for split, own in splits.items()}
     gold = {split: [tuple(map(str, record.answer or ())) for record in own] for split, own in splits.items()}
     params = NormaliserParams(
-        epochs=options.epochs, batch_size=options.batch_size, learning_rate=options.learning_rate, ema_decay=None
+        epochs=(options.epochs,),
+        batch_sizes=(options.batch_size,),
+        learning_rates=(options.learning_rate,),
+        seeds=(1,),
+        ema_decay=None,
+        resources=Resources(trials_at_once=1),
     )
     with tempfile.TemporaryDirectory() as folder:
         index = EmbeddedIndex.build(data.full, folder)
         retrieval = Retrieval(index, data.full, k=params.k)
         began = time.process_time()
         given = TaskData(splits["train"], splits["dev"], splits["test"])
-        trained = train_ranker(params, ModelFolder(options.model), given, retrieval, index.terms)
+        (trained,) = train_ranker(params, ModelFolder(options.model), given, retrieval, index.terms, folder)
         training = time.process_time() - began
-        ranker = TermRanker(trained.model.eval(), trained.tokenizer, params.max_length)
+        ranker = load_ranker(Path(trained.trial.folder, MODEL))
         found = {split: retrieval.candidates(texts[split]) for split in ("dev", "test")}
         began = time.process_time()
         judged = {split: ranker.judge(texts[split], own, retrieval.parts(texts[split])) for split, own in found.items()}
@@ -91,7 +96,7 @@ def page(options: argparse.Namespace) -> Iterator[str]:
     yield (
         f"{len(texts['train']):,}, {len(texts['dev']):,} and {len(texts['test']):,} queries of train, dev and test; "
         f"{cpu_name()}, {torch.get_num_threads()} threads. Encoder: {options.note or Path(options.model).name}; "
-        f"{params.epochs} epochs, batch {params.batch_size}, rate {params.learning_rate:g}, {params.hard_negatives} "
+        f"{options.epochs} epochs, batch {options.batch_size}, rate {options.learning_rate:g}, {params.hard_negatives} "
         f"hard and {params.random_negatives} random wrong pairs a query. A query with several codes has several right "
         "terms: recall counts each."
     )
@@ -134,7 +139,7 @@ def end_to_end(options: argparse.Namespace) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         EmbeddedIndex.build(data.full, Path(folder, INDEX))
         alone = spent(lambda: Normaliser(folder).normalise(diagnoses))
-        model = heads.build("pair", load_encoder(options.model), num_labels=2, seed=params.seed)
+        model = heads.build("pair", load_encoder(options.model), num_labels=2, seed=1)
         model.save(Path(folder, MODEL))
         for name in TOKENIZER_FILES:
             if (file := Path(options.model, name)).is_file():

@@ -57,7 +57,8 @@ def normalise(
     Where `ELASTICSEARCH_URL` names a server, the list is put there too, as `<alias>-<content>` behind the alias.
 
     Args:
-        rank: train a normaliser; without, the flow ends with the index.
+        rank: train a normaliser, by the grid and seeds of the paper (`normaliser.quick`: one setting, one seed);
+            without, the flow ends with the index.
         terms: the list, CSV, TSV or XLSX with a column of codes and one of names; without, ICD-10 in Chinese, which
             infra/fetch_icd10.sh brings.
         data: folder with the files of CHIP-CDN; labels of train and dev that the list lacks are added to it.

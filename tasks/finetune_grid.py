@@ -46,13 +46,13 @@ def settings_of(grid: Grid, quick: bool = False) -> list[tuple[int, float, int]]
 
 
 def run_trials(trials: Sequence[Trial], resources: Resources, progress: Progress) -> list[TrialResult]:
-    """The results of all trials, in their order; what is finished already is taken over.
+    """The results of all trials, which are of one kind, in their order; what is finished already is taken over.
 
     Raises:
         UserError: the model, the files, the settings or the resources do not fit.
         RuntimeError: trials whose process died twice, by their names; all others are finished.
     """
-    found = {trial.name: read_result(trial.folder) for trial in trials}
+    found = {trial.name: read_result(trial) for trial in trials}
     open_ = [trial for trial in trials if found[trial.name] is None]
     if len(open_) < len(trials):
         logger.info("%d of %d trials were finished by an earlier run", len(trials) - len(open_), len(trials))
@@ -63,7 +63,7 @@ def run_trials(trials: Sequence[Trial], resources: Resources, progress: Progress
     if open_:
         # By the whole grid, not by what is left of it: with other threads the last bits of the scores change.
         _run(open_, placement_for(len(trials), resources), watch)
-    return [result for trial in trials if (result := read_result(trial.folder)) is not None]
+    return [result for trial in trials if (result := read_result(trial)) is not None]
 
 
 def best_run(results: Iterable[TrialResult]) -> TrialResult:
@@ -78,7 +78,8 @@ def best_run(results: Iterable[TrialResult]) -> TrialResult:
         whole = [r for r in found if r.trial.setting == setting and r.stopped != DIVERGED]
         if whole:
             return max(whole, key=lambda result: result.score)
-    raise UserError("In every trial the loss became no number. Lower finetune.learning_rates.")
+    section = found[0].trial.section
+    raise UserError(f"In every trial the loss became no number. Lower {section}.learning_rates.")
 
 
 def still_wanted(trials: Sequence[Trial], results: Sequence[TrialResult]) -> set[str]:
@@ -112,15 +113,15 @@ class _Watch:
 
     def finished(self, trial: Trial) -> None:
         """A trial is done: forget the weights that cannot be the best run's any more."""
-        result = read_result(trial.folder)
+        result = read_result(trial)
         if result is None:
             return
         self.reached(trial, trial.epochs, result.score)
-        results = [found for one in self._trials if (found := read_result(one.folder)) is not None]
+        results = [found for one in self._trials if (found := read_result(one)) is not None]
         kept = still_wanted(self._trials, results)
         for found in results:
             if found.trial.name not in kept:
-                drop_model(found.trial.folder)
+                drop_model(found.trial)
 
 
 def _run(trials: Sequence[Trial], placement: TrialPlacement, watch: _Watch) -> None:
@@ -165,7 +166,10 @@ def _tune(trials: Sequence[Trial], placement: TrialPlacement, watch: _Watch) -> 
     start_ray(available_cores(), settings.ray_address)
     try:
         tuner = tune.Tuner(
-            tune.with_resources(_tune_trial, {"cpu": placement.threads, "gpu": int(placement.gpu)}),
+            tune.with_resources(
+                functools.partial(_tune_trial, type(trials[0])),
+                {"cpu": placement.threads, "gpu": int(placement.gpu)},
+            ),
             param_space={
                 "trial": tune.grid_search(
                     [{"name": name, "json": one.model_dump_json()} for name, one in by_name.items()]
@@ -192,7 +196,7 @@ def _tune(trials: Sequence[Trial], placement: TrialPlacement, watch: _Watch) -> 
     mistakes = [error for error in errors if isinstance(error, UserError)]
     if mistakes:
         raise mistakes[0]
-    lost = [trial.name for trial in trials if read_result(trial.folder) is None]
+    lost = [trial.name for trial in trials if read_result(trial) is None]
     if lost:
         raise RuntimeError(
             f"Trials that failed twice: {', '.join(lost)}. {_first_line(errors)} The "
@@ -209,10 +213,10 @@ def _trial_name(trial: Any) -> str:
     return trial.config["trial"]["name"]
 
 
-def _tune_trial(config: dict[str, Any]) -> None:
+def _tune_trial(kind: type[Trial], config: dict[str, Any]) -> None:
     """What Ray Tune runs, in a process of the trial's own."""
     from ray import tune
 
     keep_freed_memory()
-    trial = Trial.model_validate_json(config["trial"]["json"])
+    trial = kind.model_validate_json(config["trial"]["json"])
     run_trial(trial, lambda epochs, best: tune.report({"epochs": epochs, "best": best}))

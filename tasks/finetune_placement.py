@@ -55,7 +55,7 @@ def placement_for(trials: int, resources: Resources) -> TrialPlacement:
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if resources.gpu and not gpus:
         raise UserError(
-            "finetune.resources asks for a GPU, and torch finds none on this machine. Leave gpu out, or name a Ray "
+            "The trials' resources ask for a GPU, and torch finds none on this machine. Leave gpu out, or name a Ray "
             "cluster that has some with RAY_ADDRESS."
         )
     return place_trials(trials, resources, [{"CPU": available_cores(), "GPU": gpus}], cluster=False)
@@ -73,7 +73,9 @@ def place_trials(trials: int, resources: Resources, nodes: Sequence[Node], *, cl
         at_once = max(1, min(trials, resources.trials_at_once or _room(nodes, 2)))
         return TrialPlacement(at_once, False, _most_cores(nodes, at_once), False)
     if not gpus:
-        logger.warning("No node of the cluster has a GPU now, and finetune.resources asks for one: trials wait for it.")
+        logger.warning(
+            "No node of the cluster has a GPU now, and the trials' resources ask for one: trials wait for it."
+        )
     at_once = max(1, min(trials, resources.trials_at_once or gpus, max(gpus, 1)))
     shares = [int(node.get("CPU", 0) // node["GPU"]) for node in nodes if node.get("GPU")]
     return TrialPlacement(at_once, True, max(1, min(shares, default=1)), cluster)

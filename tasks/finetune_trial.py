@@ -1,44 +1,35 @@
 """One trial of fine-tuning: one setting with one seed, from the encoder's folder to a model that predicts alone.
 
-A trial knows neither Ray nor the other trials. It leaves, in a folder of its own, `result.json` (written last: a folder
-without it is of a killed trial) and `model/` with the best weights by dev. Until then a checkpoint of the last whole
-epoch lies there (tasks/finetune_checkpoint.py), from which a killed trial goes on.
+What is learnt is said by a kind of trial: a task's records (tasks/task_trial.py), or pairs for the ranker of CHIP-CDN
+(tasks/ranker_trial.py). A trial knows neither Ray nor the other trials. It leaves, in a folder of its own,
+`result.json` (written last: a folder without it is of a killed trial) and `model/` with the best weights by dev. Until
+then a checkpoint of the last whole epoch lies there (tasks/finetune_checkpoint.py), from which a killed trial goes on.
 
-Time grows with epochs x tokens of train; memory with the model (three copies while it trains) and the task's records.
+Time grows with epochs x tokens of train; memory with the model (three copies while it trains) and what it learns from.
 """
 
 from __future__ import annotations
 
 import functools
+import json
 import logging
 import socket
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import fsspec
 import torch
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny
 
 from infra.errors import UserError
-from models import heads
-from models.encoder import Encoder
 from models.finetuning import FinetuneConfig, finetune
 from models.heads.examples import HeadExample
 from models.heads.task_model import TaskModel
-from models.inference import predict
-from models.pretrained import load_encoder, random_encoder
-from tasks.downstream.alignment import TextTokenizer
-from tasks.downstream.catalogue import task
-from tasks.downstream.evaluation import metric_values, scored_answers
-from tasks.downstream.features import Prediction
-from tasks.downstream.records import Record
-from tasks.downstream.shapes import TaskShape, shape_of
-from tasks.downstream.spec import TaskSpec
-from tasks.downstream.task_data import TaskData, load_task_data
 from tasks.finetune_checkpoint import load_checkpoint, save_checkpoint
-from tasks.saved_model import LEAST_LENGTH, save_task_model
+from tasks.term_decision import TermDecision
 
 logger = logging.getLogger(__name__)
 
@@ -50,18 +41,21 @@ Listener = Callable[[float, float], None]
 """Told the epochs done and the best dev score so far."""
 
 
-class Trial(BaseModel):
+class Trial(BaseModel, ABC):
     """One setting with one seed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    section: ClassVar[str]
+    """Section of the parameters by which users set it, for messages."""
 
     task: str
     model: str
     """Folder of the encoder."""
     data: str
-    """Folder of the task's files."""
+    """Folder or URI of what it learns from."""
     data_version: str
-    """Fingerprint of these files."""
+    """Fingerprint of that."""
     storage: str
     """Folder or URI below which each trial has a folder of its own."""
     batch_size: int
@@ -69,10 +63,8 @@ class Trial(BaseModel):
     epochs: int
     seed: int
     max_length: int | None = None
-    limit: int | None = None
     options: dict[str, Any] = {}
     """Of `FinetuneConfig`."""
-    head_options: dict[str, Any] = {}
     dropout: float | None = None
     """Rate of encoder and head; None: the encoder's own rates, and the head's default."""
     random_weights: bool = False
@@ -81,6 +73,14 @@ class Trial(BaseModel):
     """Of torch on the CPU; changes speed, and results in the last bits only."""
     gpu: bool = False
     """Both are set where it runs (tasks/finetune_placement.py)."""
+
+    @abstractmethod
+    def prepare(self) -> Work:
+        """Read and build what is trained.
+
+        Raises:
+            UserError: the model, the data or the settings do not fit.
+        """
 
     @property
     def setting(self) -> tuple[int, float, int]:
@@ -102,6 +102,48 @@ class Trial(BaseModel):
         """Folder or URI of its own."""
         return f"{self.storage}/{self.name}"
 
+    def config(self) -> FinetuneConfig:
+        """The recipe of its training; raises `UserError` for a value that cannot be."""
+        try:
+            return FinetuneConfig(
+                epochs=self.epochs,
+                batch_size=self.batch_size,
+                learning_rate=self.learning_rate,
+                seed=self.seed,
+                **self.options,
+            )
+        except (TypeError, ValueError) as error:
+            raise UserError(f"{self.task}: {error}") from error
+
+
+class Figures(NamedTuple):
+    """What a trained model is worth; fields as in `TrialResult`."""
+
+    dev: dict[str, float]
+    test: dict[str, float]
+    counters: dict[str, int]
+    decision: TermDecision | None = None
+
+
+class Work(Protocol):
+    """What a trial trains, and how that is scored and kept."""
+
+    model: TaskModel
+    """On the device where it is trained."""
+    examples: Sequence[HeadExample]
+
+    def dev_score(self) -> float:
+        """The task's metric on dev, of the model as it is now."""
+        ...
+
+    def figures(self) -> Figures:
+        """All figures of the model as it is now."""
+        ...
+
+    def save(self, folder: Path) -> None:
+        """Write the model, with all that it needs to predict alone, into a folder."""
+        ...
+
 
 class DevScore(BaseModel):
     """A point of the dev curve."""
@@ -119,7 +161,7 @@ class TrialResult(BaseModel):
 
     model_config = ConfigDict(ser_json_inf_nan="constants")  # a pair score may be infinite
 
-    trial: Trial
+    trial: SerializeAsAny[Trial]
     stopped: str
     """Why it ended: `finished`, `patience`, or `diverged`: its loss became no number, and it has no model."""
     score: float = 0.0
@@ -136,35 +178,19 @@ class TrialResult(BaseModel):
     sequences_per_second: float = 0.0
     counters: dict[str, int] = {}
     """What features had to leave out, over all that the trial read."""
+    decision: TermDecision | None = Field(default=None, exclude_if=lambda value: value is None)
+    """How answers follow from a ranker's scores, tuned on dev; None for all other tasks."""
 
 
 def run_trial(trial: Trial, listen: Listener = lambda epochs, best: None) -> TrialResult:
     """Train, score and store. After a kill it goes on behind the last whole epoch, to the same weights and scores.
 
     Raises:
-        UserError: the model, the files or the settings do not fit.
+        UserError: the model, the data or the settings do not fit.
     """
     if trial.threads is not None:
         torch.set_num_threads(trial.threads)
-    _check_seen(trial)
-    spec = task(trial.task)
-    data = _data(trial.task, trial.data, trial.data_version, trial.limit)
-    tokenizer = TextTokenizer.from_folder(trial.model)
-    encoder = _encoder(trial, tokenizer)
-    tokenizer.types = encoder.config.type_vocab_size
-    shape = shape_of(spec, data.train, _length(spec, trial.max_length, encoder.config.max_positions))
-    features = shape.features(tokenizer)
-    pieces = features.encode(data.train)
-    model = _build(shape, encoder, trial)
-    config = _config(trial)
-
-    ask_dev = features.asked(data.dev)
-
-    def answer(examples: Sequence[HeadExample]) -> list[Any]:
-        return predict(model, examples, precision=config.precision)
-
-    def scores(records: Sequence[Record], found: Sequence[Prediction]) -> dict[str, float]:
-        return metric_values(spec, records, scored_answers(spec, shape.labels, found))
+    work, config = trial.prepare(), trial.config()
 
     def report(step: int, split: str, figures: Any) -> None:
         if split == "dev":
@@ -172,16 +198,16 @@ def run_trial(trial: Trial, listen: Listener = lambda epochs, best: None) -> Tri
 
     try:
         outcome = finetune(
-            model,
-            [piece.example for piece in pieces],
+            work.model,
+            work.examples,
             config,
-            evaluate=lambda _: scores(data.dev, ask_dev(answer))[spec.metric],
+            evaluate=lambda _: work.dev_score(),
             report=report,
             save=functools.partial(save_checkpoint, trial.folder, trial.identity),
             resume=load_checkpoint(trial.folder, trial.identity),
         )
     except FloatingPointError as error:
-        logger.warning("%s of %s: %s", trial.name, spec.title, error)
+        logger.warning("%s of %s: %s", trial.name, trial.task, error)
         return _store(TrialResult(trial=trial, stopped=DIVERGED))
     assert outcome.best is not None, "dev is never empty, and is scored after the last epoch"
     result = TrialResult(
@@ -189,21 +215,21 @@ def run_trial(trial: Trial, listen: Listener = lambda epochs, best: None) -> Tri
         stopped=outcome.stopped,
         score=outcome.best.score,
         epoch=outcome.best.epoch,
-        dev=scores(data.dev, ask_dev(answer)),
-        test=scores(data.test, features.predict(data.test, answer)) if data.test_has_answers else {},
         curve=[
             DevScore(step=point.step, epoch=point.epoch, score=point.score, train_loss=point.train_loss)
             for point in outcome.curve
         ],
         seconds=round(outcome.seconds, 3),
         sequences_per_second=round(outcome.sequences_per_second, 2),
-        counters={name: count for name, count in features.counters.items() if count},
+        **work.figures()._asdict(),
     )
-    return _store(result, model.cpu(), shape)
+    work.model.cpu()
+    return _store(result, work)
 
 
-def _check_seen(trial: Trial) -> None:
-    for folder in (trial.model, trial.data):
+def check_seen(*folders: str) -> None:
+    """Raise `UserError` where this machine lacks one of the folders that a trial reads."""
+    for folder in folders:
         if not Path(folder).exists():
             raise UserError(
                 f"{socket.gethostname()} sees no {folder}. All machines that fine-tune need encoder and files at "
@@ -211,102 +237,40 @@ def _check_seen(trial: Trial) -> None:
             )
 
 
-def check_trials(trials: Sequence[Trial], data: TaskData) -> None:
-    """Build what the trials build, without training, so that a setting that cannot be is told before any work is done.
-
-    Raises:
-        UserError: as `run_trial` does.
-    """
-    first = trials[0]
-    encoder = _encoder(first, TextTokenizer.from_folder(first.model))
-    if first.dropout is None and encoder.config.hidden_dropout == encoder.config.attention_dropout == 0.0:
-        logger.warning("%s: its config.json sets no dropout; finetune.dropout=0.1 would be BERT's", first.model)
-    spec = task(first.task)
-    shape = shape_of(spec, data.train, _length(spec, first.max_length, encoder.config.max_positions))
-    _build(shape, encoder, first)
-    for trial in trials:
-        _config(trial)
-
-
-def read_result(folder: str) -> TrialResult | None:
+def read_result(trial: Trial) -> TrialResult | None:
     """The result of a finished trial; None where it was killed or never begun."""
-    filesystem, path = fsspec.core.url_to_fs(f"{folder}/{RESULT}")
+    filesystem, path = fsspec.core.url_to_fs(f"{trial.folder}/{RESULT}")
     try:
-        return TrialResult.model_validate_json(filesystem.cat_file(path))
-    except (FileNotFoundError, NotADirectoryError, ValidationError):  # the last: killed while it was written
+        content = json.loads(filesystem.cat_file(path))
+        return TrialResult.model_validate(content | {"trial": type(trial).model_validate(content["trial"])})
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (ValueError, TypeError, KeyError):  # a kill broke it off while it was written
         return None
 
 
-def drop_model(folder: str) -> None:
+def drop_model(trial: Trial) -> None:
     """Delete a trial's weights; its result stays."""
-    filesystem, path = fsspec.core.url_to_fs(f"{folder}/{MODEL}")
+    filesystem, path = fsspec.core.url_to_fs(f"{trial.folder}/{MODEL}")
     if filesystem.exists(path):
         filesystem.rm(path, recursive=True)
 
 
-@functools.lru_cache(maxsize=1)
-def _data(name: str, folder: str, version: str, limit: int | None) -> TaskData:
-    """Trials in one process read the files once."""
-    return load_task_data(task(name), folder, limit)
+def fetch_model(trial: Trial, target: Path) -> None:
+    """Copy a trial's `model/` into a local folder."""
+    filesystem, path = fsspec.core.url_to_fs(f"{trial.folder}/{MODEL}")
+    filesystem.get(path, str(target), recursive=True)
 
 
-def _encoder(trial: Trial, tokenizer: TextTokenizer) -> Encoder:
-    encoder = load_encoder(trial.model, trial.dropout)
-    if tokenizer.size > encoder.config.vocab_size:
-        raise UserError(
-            f"{trial.model}: the tokeniser has {tokenizer.size:,} tokens and the encoder embeddings for "
-            f"{encoder.config.vocab_size:,}. Put the tokeniser there that belongs to the encoder."
-        )
-    return random_encoder(encoder.config, trial.seed) if trial.random_weights else encoder
-
-
-def _length(spec: TaskSpec, wanted: int | None, positions: int) -> int:
-    if wanted is not None and wanted > positions:
-        raise UserError(f"max_length={wanted} is more than the encoder's {positions} positions. Give at most that.")
-    if wanted is None and spec.max_length > positions:
-        logger.warning(
-            "%s: max_length is %d, not %d: the encoder has no more positions", spec.title, positions, spec.max_length
-        )
-    length = min(wanted or spec.max_length, positions)
-    if length < LEAST_LENGTH:
-        raise UserError(f"max_length={length} leaves no room for text. Give {LEAST_LENGTH} or more.")
-    return length
-
-
-def _build(shape: TaskShape, encoder: Encoder, trial: Trial) -> TaskModel:
-    options: dict[str, Any] = {**shape.head_options, **trial.head_options}
-    if trial.dropout is not None:
-        options["dropout"] = trial.dropout
-    try:
-        model = heads.build(shape.head, encoder, seed=trial.seed, **options)
-    except ValueError as error:
-        raise UserError(f"{shape.task}: {error}") from error
-    return model.to("cuda" if trial.gpu else "cpu")
-
-
-def _config(trial: Trial) -> FinetuneConfig:
-    try:
-        return FinetuneConfig(
-            epochs=trial.epochs,
-            batch_size=trial.batch_size,
-            learning_rate=trial.learning_rate,
-            seed=trial.seed,
-            **trial.options,
-        )
-    except (TypeError, ValueError) as error:
-        raise UserError(f"{trial.task}: {error}") from error
-
-
-def _store(result: TrialResult, model: TaskModel | None = None, shape: TaskShape | None = None) -> TrialResult:
+def _store(result: TrialResult, work: Work | None = None) -> TrialResult:
     """Write the trial's folder, its result last; the checkpoint goes."""
-    trial = result.trial
-    filesystem, path = fsspec.core.url_to_fs(trial.folder)
+    filesystem, path = fsspec.core.url_to_fs(result.trial.folder)
     if filesystem.exists(path):
         filesystem.rm(path, recursive=True)
     filesystem.makedirs(path, exist_ok=True)
-    if model is not None and shape is not None:
+    if work is not None:
         with tempfile.TemporaryDirectory(prefix="yiwen-trial-") as name:
-            save_task_model(Path(name), model, shape, trial.model)
+            work.save(Path(name))
             filesystem.put(name, f"{path}/{MODEL}", recursive=True)
     filesystem.pipe_file(f"{path}/{RESULT}", result.model_dump_json(indent=1).encode())
     return result

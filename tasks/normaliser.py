@@ -16,6 +16,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
@@ -27,7 +28,7 @@ from tasks.embedded_index import FIELDS_FILE, EmbeddedIndex
 from tasks.query_settings import load_rules
 from tasks.retrieve import Candidate, CandidateIndex, Entry
 from tasks.term_decision import Judged, TermDecision
-from tasks.term_ranker import TermRanker
+from tasks.term_ranker import MAX_LENGTH, TermRanker
 
 INDEX, MODEL, DECISION = "index", "model", "decision.json"
 
@@ -102,9 +103,9 @@ class Normaliser:
         path = Path(folder).expanduser()
         own = EmbeddedIndex(index_folder(path))
         entries = [Entry(code, term) for code, term in zip(own.codes, own.terms, strict=True)]
-        self.decision, ranked_candidates = read_decision(path)
+        self.decision, ranked_candidates, max_length = read_decision(path)
         self.retrieval = Retrieval(index or own, entries, rules=load_rules(own.folder), k=k or ranked_candidates)
-        self._ranker = load_ranker(path / MODEL, device) if (path / MODEL).is_dir() else None
+        self._ranker = load_ranker(path / MODEL, device, max_length) if (path / MODEL).is_dir() else None
 
     @property
     def is_trained(self) -> bool:
@@ -135,34 +136,51 @@ class Normaliser:
         return [Judged(count, tuple(own)) for own, count in zip(found, parts, strict=True)]
 
 
-def load_ranker(folder: Path, device: str | None = None) -> TermRanker:
+def load_ranker(folder: Path, device: str | None = None, max_length: int | None = None) -> TermRanker:
     """The ranker that a normaliser's folder holds.
+
+    Args:
+        max_length: tokens of a pair; None: CHIP-CDN's, or the encoder's if it has fewer positions.
 
     Raises:
         UserError: a file is missing or cannot be read.
     """
     model = heads.load(folder).to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    return TermRanker(model, TextTokenizer.from_folder(folder))
+    tokenizer, sizes = TextTokenizer.from_folder(folder), model.encoder.config
+    tokenizer.types = sizes.type_vocab_size
+    return TermRanker(model, tokenizer, max_length or min(MAX_LENGTH, sizes.max_positions))
 
 
-def write_decision(folder: Path, decision: TermDecision, k: int) -> None:
-    """Keep the decision, and for how many candidates it was tuned."""
-    (folder / DECISION).write_text(json.dumps({**asdict(decision), "k": k}, indent=1) + "\n", encoding="utf-8")
+class Kept(NamedTuple):
+    """What `decision.json` holds."""
+
+    decision: TermDecision
+    k: int
+    """Candidates a diagnosis for which it was tuned."""
+    max_length: int | None
+    """Tokens of a pair that the ranker was trained with; see `load_ranker`."""
 
 
-def read_decision(folder: Path) -> tuple[TermDecision, int]:
-    """The decision of a normaliser and its number of candidates; without one, as many answers as parts.
+def write_decision(folder: Path, decision: TermDecision, k: int, max_length: int | None = None) -> None:
+    """Keep the decision, and for what it was tuned."""
+    held = {**asdict(decision), "k": k, "max_length": max_length}
+    (folder / DECISION).write_text(json.dumps(held, indent=1) + "\n", encoding="utf-8")
+
+
+def read_decision(folder: Path) -> Kept:
+    """The decision of a normaliser and what it was tuned for; without one, as many answers as parts.
 
     Raises:
         UserError: the file is damaged.
     """
     path = folder / DECISION
     if not path.is_file():
-        return TermDecision(threshold=0.0, bounded=True), 100
+        return Kept(TermDecision(threshold=0.0, bounded=True), 100, None)
     try:
         held = json.loads(path.read_text(encoding="utf-8"))
         decision = TermDecision(float(held["threshold"]), bool(held["bounded"]), float(held["retrieval_weight"]))
-        return decision, int(held["k"])
+        max_length = held.get("max_length")
+        return Kept(decision, int(held["k"]), None if max_length is None else int(max_length))
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(f"{path} cannot be read ({error}). Train the normaliser again.") from error
 

@@ -14,11 +14,17 @@ from flows.__main__ import main
 from flows.normalise import normalise
 from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
+from tasks import finetune_grid
 from tasks.compare_runs import compare_runs, open_run
 from tasks.embedded_index import EmbeddedIndex
+from tasks.finetune_scores import TRIALS
+from tasks.finetune_trial import Listener, Trial, TrialResult, run_trial
 from tasks.normalise_file import ADDED, normalise_file, open_normaliser
 from tasks.normaliser import DECISION, Normaliser
 from tasks.query_settings import QUERIES_FILE
+from tasks.ranker_data import LabelledDiagnoses, RankerData, load_ranker_data, save_ranker_data
+from tasks.retrieve import Candidate
+from tasks.term_pairs import Pair
 from tasks.train_normaliser import SCORES
 from tests.tasks.downstream import toy
 
@@ -28,8 +34,9 @@ TERMS = [(f"{organ_code}{kind:02d}", organ + name) for organ_code, organ in zip(
          for kind, name in enumerate(KINDS)]  # fmt: skip
 SMALL: dict[str, Any] = {
     "normaliser.epochs": 2,
-    "normaliser.batch_size": 32,
-    "normaliser.learning_rate": 3e-3,
+    "normaliser.batch_sizes": 32,
+    "normaliser.learning_rates": 3e-3,
+    "normaliser.seeds": 1,
     "normaliser.k": 10,
     "normaliser.hard_negatives": 3,
     "normaliser.random_negatives": 1,
@@ -91,7 +98,8 @@ def test_scores_are_those_of_the_predictions(trained: Path, home: Path) -> None:
     given_sets = [(set(json.loads(row["gold"])), set(json.loads(row["answer"]))) for row in dev]
     hits = sum(len(gold & answer) for gold, answer in given_sets)
     f1 = 2 * hits / sum(len(gold) + len(answer) for gold, answer in given_sets)
-    scores = {row["metric"]: row["value"] for row in artifact.to_table("scores").to_pylist() if row["split"] == "dev"}
+    rows = artifact.scan("scores").filter(split="dev", of="best run").collect().to_dicts()
+    scores = {row["metric"]: row["value"] for row in rows}
     assert scores["normalisation_f1"] == pytest.approx(f1)
     assert scores["recall_at_100"] == 1.0, "the whole list is among the candidates"
     held = json.loads(artifact.read_file(SCORES))
@@ -114,7 +122,7 @@ def test_the_page_shows_scores_and_hard_cases(trained: Path, home: Path) -> None
     report = ArtifactStore(home).latest("report_normaliser")
     assert report is not None
     page = report.read_file("report.html").decode()
-    assert "Recall of the candidates" in page and "Other terms" in page
+    assert "Recall of the candidates" in page and "Other terms" in page and "mean on dev" in page
 
 
 def test_the_same_inputs_are_trained_once(trained: Path, run: Any, given: dict[str, str], home: Path) -> None:
@@ -126,11 +134,11 @@ def test_the_same_inputs_are_trained_once(trained: Path, run: Any, given: dict[s
 def test_two_normalisers_are_compared_by_the_paired_test(
     trained: Path, run: Any, given: dict[str, str], home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    hasty = {**SMALL, "normaliser.epochs": 1, "normaliser.learning_rate": 1e-6, "normaliser.k": 2}
+    hasty = {**SMALL, "normaliser.epochs": 1, "normaliser.learning_rates": 1e-6, "normaliser.k": 2}
     other = open_run(run(rank=True, synonyms=False, overrides=hasty, **given))
     found = compare_runs(open_run(trained), other)
     values = [
-        run.scan("scores").filter(split="dev", main=True).collect()["value"].item()
+        run.scan("scores").filter(split="dev", main=True, of="best run").collect()["value"].item()
         for run in (open_run(trained / "model"), other)
     ]
     assert (found["first"], found["second"]) == tuple(values) and found["records"] == len(rows(1))
@@ -138,6 +146,95 @@ def test_two_normalisers_are_compared_by_the_paired_test(
     assert found["low"] <= found["difference"] <= found["high"] and 0 < found["p_value"] <= 1
     assert main(["compare", str(trained), str(other.path)]) == 0
     assert "chip-cdn, normalisation_f1 on 11 records of dev" in capsys.readouterr().out
+
+
+GRID = {**SMALL, "normaliser.seeds": [1, 2], "normaliser.epochs": [1, 3], "normaliser.max_length": 8}
+
+
+@pytest.fixture
+def searched(run: Any, given: dict[str, str]) -> Artifact:
+    """What two settings with two seeds came to."""
+    return open_run(run(rank=True, synonyms=False, overrides=GRID, **given))
+
+
+def test_every_setting_is_tried_with_every_seed_and_the_best_mean_wins(searched: Artifact) -> None:
+    rows = searched.scan("scores").filter(of="trial", metric="normalisation_f1", split="dev").collect()
+    found = {(row["epochs"], row["seed"]): row["value"] for row in rows.to_dicts()}
+    assert found.keys() == {(epochs, seed) for epochs in (1, 3) for seed in (1, 2)}
+    best = rows.filter(best=True).to_dicts()[0]
+    means = {epochs: (found[epochs, 1] + found[epochs, 2]) / 2 for epochs in (1, 3)}
+    assert means[best["epochs"]] == max(means.values())
+    assert best["value"] == max(found[best["epochs"], seed] for seed in (1, 2))
+    held = json.loads(searched.read_file(TRIALS))
+    curves = {one["name"]: [point["score"] for point in one["curve"]] for one in held["trials"]}
+    assert [len(curve) for curve in curves.values()] == [1, 1, 3, 3]
+    assert max(curves[held["best"]]) == best["value"]
+    (chosen,) = (one for one in held["trials"] if one["name"] == held["best"])
+    assert json.loads(searched.read_file(DECISION)) == {**chosen["decision"], "k": 10, "max_length": 8}
+    (own,) = searched.scan("scores").filter(of="best run", main=True, split="dev").collect()["value"]
+    assert own == pytest.approx(best["value"])
+
+
+def test_the_normaliser_reads_pairs_at_the_length_it_was_trained_with(searched: Artifact) -> None:
+    rows = searched.scan("predictions").filter(split="dev").collect().to_dicts()
+    answers = Normaliser(searched.path, device="cpu").normalise([row["texts"][0] for row in rows])
+    for answer, row in zip(answers, rows, strict=True):
+        assert [one.term for one in answer.terms] == json.loads(row["answer"])
+        assert [one.score for one in answer.terms] == pytest.approx(row["scores"], abs=1e-6)
+
+
+class Killed(Exception):
+    pass
+
+
+def test_a_killed_grid_goes_on_behind_its_last_whole_epoch(
+    searched: Artifact, given: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("YIWEN_HOME", str(tmp_path))
+    told: list[tuple[str, float]] = []
+
+    def grid(dies_at: tuple[str, float]) -> str:
+        def watched(trial: Trial, listen: Listener) -> TrialResult:
+            def both(epoch: float, best: float) -> None:
+                told.append((trial.name, epoch))
+                if told[-1] == dies_at:
+                    raise Killed
+                listen(epoch, best)
+
+            return run_trial(trial, both)
+
+        monkeypatch.setattr(finetune_grid, "run_trial", watched)
+        return normalise.fn(rank=True, synonyms=False, overrides=GRID, **given)
+
+    names = [f"b32-lr0.003-e{epochs}-s{seed}" for epochs in (1, 3) for seed in (1, 2)]
+    with pytest.raises(Killed):
+        grid(dies_at=(names[2], 2.0))  # which is told before it is stored
+    assert told == [(names[0], 1.0), (names[1], 1.0), (names[2], 1.0), (names[2], 2.0)]
+    told.clear()
+    again = open_run(grid(dies_at=("", 0.0)))
+    assert told == [(names[2], 2.0), (names[2], 3.0), *((names[3], epoch) for epoch in (1.0, 2.0, 3.0))]
+    assert again.fingerprint == searched.fingerprint
+    for table in ("scores", "predictions"):
+        assert again.to_table(table).equals(searched.to_table(table))
+    for name in ("model/model.safetensors", "model/head.safetensors", DECISION, SCORES):
+        assert again.read_file(name) == searched.read_file(name)
+
+
+def test_a_ranker_that_gets_no_better_stops(run: Any, given: dict[str, str]) -> None:
+    still = {**SMALL, "normaliser.epochs": 9, "normaliser.patience": 1, "normaliser.learning_rates": 1e-9}
+    (trial,) = json.loads(open_run(run(rank=True, synonyms=False, overrides=still, **given)).read_file(TRIALS))[
+        "trials"
+    ]
+    assert trial["stopped"] == "patience" and len(trial["curve"]) == 2
+
+
+def test_trials_read_what_was_found(tmp_path: Path) -> None:
+    pairs = [Pair("胃病", "胃炎", True), Pair("胃病", "肺炎", False)]
+    found = [[Candidate("K29", "胃炎", 3.5), Candidate("", "胃癌", 0.1)], []]
+    dev = LabelledDiagnoses(["胃病", "？"], [1, 2], found, [("胃炎", "胃癌"), ("肺炎",)])
+    version = save_ranker_data(str(tmp_path), pairs, dev)
+    assert load_ranker_data(str(tmp_path)) == RankerData(pairs, dev)
+    assert save_ranker_data(str(tmp_path), pairs, dev) == version != save_ranker_data(str(tmp_path), pairs[:1], dev)
 
 
 def test_an_index_alone_normalises_by_likeness(run: Any, given: dict[str, str]) -> None:
@@ -314,6 +411,11 @@ def test_mistakes_are_told_before_any_work(
         ({"rank": True, "data": given["data"]}, "No encoder"),
         ({"rank": True, "model": given["model"]}, "No data"),
         ({"rank": False, "overrides": {"normaliser.epoch": 2}}, "did you mean 'normaliser.epochs'"),
+        ({"rank": False, "overrides": {"normaliser.learning_rate": 1e-4}}, "did you mean 'normaliser.learning_rates'"),
+        ({"rank": False, "overrides": {"normaliser.batch_size": 32}}, "did you mean 'normaliser.batch_sizes'"),
+        ({"rank": False, "overrides": {"normaliser.seed": 1}}, "did you mean 'normaliser.seeds'"),
+        ({"rank": False, "overrides": {"normaliser.seeds": []}}, "normaliser.seeds: .*at least 1 item"),
+        ({"rank": True, **given, "overrides": {"normaliser.max_length": 100}}, "more than the encoder's 64 positions"),
         ({"rank": False, "overrides": {"normaliser.k": 0}}, "normaliser.k: .*given: 0"),
         ({"rank": False, "overrides": {"index.queries.splits": False}}, "did you mean 'index.queries.split'"),
         ({"rank": False, "abbreviations": "nowhere.csv"}, "There is no .*nowhere.csv"),

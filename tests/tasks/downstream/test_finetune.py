@@ -35,12 +35,14 @@ from tasks.finetune import FinetuneParams, finetune, make_trials
 from tasks.finetune_checkpoint import CHECKPOINT
 from tasks.finetune_grid import best_run, settings_of, still_wanted
 from tasks.finetune_inputs import ModelFolder, TaskFiles
+from tasks.finetune_model import load_start
 from tasks.finetune_placement import Resources
-from tasks.finetune_trial import Listener, Trial, TrialResult, run_trial
+from tasks.finetune_trial import RESULT, Listener, Trial, TrialResult, read_result, run_trial
 from tasks.predict import Predictor
 from tasks.prediction_rows import answer_from_json
 from tasks.report_finetune import ReportFinetuneParams, report_finetune
 from tasks.report_suite import ReportSuiteParams, report_suite
+from tasks.task_trial import TaskTrial
 from tests.tasks.downstream import toy
 
 torch.set_num_threads(1)
@@ -284,11 +286,12 @@ def test_trials_of_ray_tune_give_the_same_results_though_their_processes_are_kil
 
         return run_trial(trial, listen_and_die)
 
-    def mortal(config: dict[str, Any]) -> None:  # a worker gets it by value, and imports a module of its own
+    # A worker gets it by value, and imports a module of its own.
+    def mortal(kind: type[Trial], config: dict[str, Any]) -> None:
         from tasks import finetune_grid
 
         with patch.object(finetune_grid, "run_trial", dying):
-            finetune_grid._tune_trial(config)
+            finetune_grid._tune_trial(kind, config)
 
     log.mkdir()
     again = World(ArtifactStore(tmp_path / "store"), world.encoder, world.data)
@@ -378,7 +381,7 @@ STOPPED = st.sampled_from(["finished", "finished", "diverged"])
 
 def result(setting: tuple[int, float, int], seed: int, score: float, stopped: str = "finished") -> TrialResult:
     batch_size, rate, epochs = setting
-    trial = Trial(
+    trial = TaskTrial(
         task="t", model="m", data="d", data_version="v", storage="s",
         batch_size=batch_size, learning_rate=rate, epochs=epochs, seed=seed,
     )  # fmt: skip
@@ -490,9 +493,12 @@ def test_every_other_kind_goes_from_files_to_a_page(
     assert task(name).title in report.read_file("report.html").decode()
 
 
-def test_a_score_without_bound_is_written_and_read() -> None:
+def test_a_score_without_bound_is_written_and_read(tmp_path: Path) -> None:
     one = result((8, 1e-4, 1), 1, math.inf)
-    assert TrialResult.model_validate_json(one.model_dump_json()).score == math.inf
+    one.trial = one.trial.model_copy(update={"storage": str(tmp_path)})
+    Path(one.trial.folder).mkdir()
+    (Path(one.trial.folder) / RESULT).write_text(one.model_dump_json())
+    assert read_result(one.trial) == one
 
 
 def test_quick_is_one_setting_of_the_grid() -> None:
@@ -507,10 +513,7 @@ def test_random_weights_forget_the_encoder(world: World) -> None:
         params = FinetuneParams(**{"task": "cmedqq", **SMALL, "random_weights": random_weights})
         (trial,) = make_trials(task("cmedqq"), params, ModelFolder(world.encoder), files, "unused")
         assert trial.random_weights == random_weights
-        from tasks.downstream.alignment import TextTokenizer
-        from tasks.finetune_trial import _encoder
-
-        weights = _encoder(trial, TextTokenizer.from_folder(world.encoder)).embeddings.word.weight.detach().numpy()
+        weights = load_start(trial).encoder.embeddings.word.weight.detach().numpy()
         expected = AutoModel.from_pretrained(world.encoder).embeddings.word_embeddings.weight.detach().numpy()
         assert np.allclose(weights, expected) != random_weights
 

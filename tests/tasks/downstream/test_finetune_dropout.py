@@ -17,7 +17,8 @@ from tasks.downstream.task_data import load_task_data
 from tasks.finetune import FinetuneParams, finetune, make_trials
 from tasks.finetune_card import write_finetune_card
 from tasks.finetune_inputs import ModelFolder, TaskFiles
-from tasks.finetune_trial import Trial, check_trials, run_trial
+from tasks.finetune_trial import run_trial
+from tasks.task_trial import TaskTrial, check_trials
 from tests.tasks.downstream import toy
 
 torch.set_num_threads(1)
@@ -36,7 +37,7 @@ class World:
         (folder / "config.json").write_text(json.dumps(config | rates))
         return folder
 
-    def trial(self, encoder: Path, name: str, dropout: float | None) -> Trial:
+    def trial(self, encoder: Path, name: str, dropout: float | None) -> TaskTrial:
         params = FinetuneParams(
             task="cmedqq", seeds=(1,), batch_sizes=(8,), learning_rates=(5e-3,), epochs=(1,), dropout=dropout
         )
@@ -55,7 +56,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     return World(folder)
 
 
-def trained(trial: Trial) -> tuple[tuple[float, float, float], bytes]:
+def trained(trial: TaskTrial) -> tuple[tuple[float, float, float], bytes]:
     """The rates that the model was trained with (hidden, attention, head), and its weights."""
     result = run_trial(trial)
     assert result.stopped == "finished"

@@ -17,6 +17,7 @@ from tasks import finetune_grid, finetune_placement
 from tasks.finetune_grid import run_trials
 from tasks.finetune_placement import Resources, TrialPlacement, place_trials, placement_for
 from tasks.finetune_trial import Trial, TrialResult
+from tasks.task_trial import TaskTrial
 
 HEAD = {"CPU": 4.0, "node:__internal_head__": 1.0}
 GPU_NODE = {"CPU": 32.0, "GPU": 4.0}
@@ -78,7 +79,7 @@ def test_gpus_are_counted_where_the_trials_will_run(cluster: list[Any], monkeypa
 
 
 def test_a_gpu_that_is_not_there_is_told(cluster: list[Any]) -> None:
-    with pytest.raises(UserError, match=r"finetune\.resources asks for a GPU.*RAY_ADDRESS"):
+    with pytest.raises(UserError, match=r"resources ask for a GPU.*RAY_ADDRESS"):
         placement_for(1, Resources(gpu=True))
 
 
@@ -112,7 +113,7 @@ def test_a_single_trial_goes_to_the_clusters_gpu(
 
     monkeypatch.setattr(finetune_grid, "_tune", lambda trials, placement, watch: note("ray", trials))
     monkeypatch.setattr(finetune_grid, "run_trial", store)
-    trial = Trial(
+    trial = TaskTrial(
         task="t", model="m", data="d", data_version="v", storage=str(tmp_path),
         batch_size=8, learning_rate=1e-4, epochs=1, seed=1,
     )  # fmt: skip
