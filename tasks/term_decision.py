@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product, takewhile
+from itertools import takewhile
 
 import numpy as np
 
@@ -57,11 +57,7 @@ class TermDecision:
         """
         if judged.probabilities is None or not judged.found:
             return judged.found
-        likeness = np.array([one.score for one in judged.found])
-        relative = likeness / max(float(likeness.max()), _NEAREST)
-        probability = np.clip(judged.probabilities, _NEAREST, 1 - _NEAREST)
-        logits = np.log(probability / (1 - probability)) - self.retrieval_weight * (1 - relative)
-        scores = np.where(judged.probabilities >= 1.0, 1.0, 1 / (1 + np.exp(-logits)))
+        scores = _scores(judged, self.retrieval_weight)
         return tuple(
             Candidate(judged.found[place].code, judged.found[place].term, float(scores[place]))
             for place in np.argsort(-scores, kind="stable")
@@ -80,7 +76,7 @@ def tune_decision(judged: Sequence[Judged], gold: Sequence[Sequence[str]]) -> tu
     """The decision with the best micro-F1 over sets of terms (CBLUE's metric for CHIP-CDN), and that F1.
 
     Of equals the one with the smallest weight, then the threshold nearest to 0.5, the bounded one first. Time grows
-    with candidates, weights and thresholds.
+    with candidates and weights, and with diagnoses and thresholds.
 
     Raises:
         ValueError: there is no diagnosis to tune on.
@@ -88,20 +84,47 @@ def tune_decision(judged: Sequence[Judged], gold: Sequence[Sequence[str]]) -> tu
     if not judged:
         raise ValueError("a decision is tuned on labelled diagnoses; there is none")
     terms = [frozenset(one) for one in gold]
-    by_distance = sorted(THRESHOLDS, key=lambda threshold: abs(threshold - 0.5))
+    right = sum(map(len, terms))
+    by_distance = np.array(sorted(THRESHOLDS, key=lambda threshold: abs(threshold - 0.5)))
     best, best_score = TermDecision(), -1.0
     for weight in WEIGHTS:
-        ordered = [TermDecision(retrieval_weight=weight).order(one) for one in judged]
-        for threshold, bounded in product(by_distance, (True, False)):
-            decision = TermDecision(threshold, bounded, weight)
-            answers = [decision.choose(own, one.parts) for own, one in zip(ordered, judged, strict=True)]
-            score = _micro_f1(answers, terms)
-            if score > best_score:
-                best, best_score = decision, score
+        counts = np.zeros((2, len(by_distance), 2), dtype=np.int64)
+        for one, own in zip(judged, terms, strict=True):
+            counts += _counts(one, own, weight, by_distance)
+        given, hits = counts
+        f1 = 2 * hits / np.maximum(given + right, 1)
+        place, unbounded = np.unravel_index(int(f1.argmax()), f1.shape)
+        if f1[place, unbounded] > best_score:
+            best = TermDecision(float(by_distance[place]), not unbounded, weight)
+            best_score = float(f1[place, unbounded])
     return best, best_score
 
 
-def _micro_f1(answers: Sequence[Sequence[Candidate]], gold: Sequence[frozenset[str]]) -> float:
-    hits = sum(one.term in terms for given, terms in zip(answers, gold, strict=True) for one in given)
-    total = sum(map(len, answers)) + sum(map(len, gold))
-    return 2 * hits / total if total else 0.0
+def _scores(judged: Judged, weight: float) -> np.ndarray:
+    """float64 score of each candidate, in the order in which they were found; likeness alone without a ranker."""
+    likeness = np.array([one.score for one in judged.found])
+    if judged.probabilities is None:
+        return likeness
+    relative = likeness / max(float(likeness.max()), _NEAREST)
+    probability = np.clip(judged.probabilities, _NEAREST, 1 - _NEAREST)
+    logits = np.log(probability / (1 - probability)) - weight * (1 - relative)
+    return np.where(judged.probabilities >= 1.0, 1.0, 1 / (1 + np.exp(-logits)))
+
+
+def _counts(judged: Judged, gold: frozenset[str], weight: float, thresholds: np.ndarray) -> np.ndarray:
+    """What `TermDecision.choose` would give, counted for all thresholds at once: int64 (2, thresholds, 2), answers and
+    the right ones among them, bounded and not.
+    """
+    if not judged.found:
+        return np.zeros((2, len(thresholds), 2), dtype=np.int64)
+    scores = _scores(judged, weight)
+    order = np.arange(len(scores)) if judged.probabilities is None else np.argsort(-scores, kind="stable")
+    terms = [judged.found[place].term for place in order]
+    # Where each distinct term stands first; then, by a number of distinct terms, how many of them are right.
+    firsts = np.array(sorted({term: place for place, term in reversed(list(enumerate(terms)))}.values()))
+    hits = np.concatenate([[0], np.cumsum([terms[place] in gold for place in firsts])])
+    falling = np.minimum.accumulate(scores[order])
+    reached = np.maximum(np.searchsorted(-falling, -thresholds, side="right"), 1)
+    unbounded = np.searchsorted(firsts, reached)
+    given = np.stack([np.minimum(unbounded, judged.parts), unbounded], axis=1)
+    return np.stack([given, hits[given]])

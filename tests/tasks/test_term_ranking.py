@@ -74,7 +74,7 @@ def test_what_is_certain_stays_first_whatever_retrieval_says() -> None:
 
 lists = st.lists(
     st.tuples(
-        st.lists(st.tuples(st.floats(0, 1), st.floats(0.1, 9)), max_size=4),
+        st.lists(st.tuples(st.floats(0, 1), st.floats(0.1, 9), st.sampled_from("甲乙丙丁")), max_size=4),
         st.integers(1, 3),
         st.sets(st.sampled_from("甲乙丙丁戊"), min_size=1),
     ),
@@ -86,10 +86,16 @@ lists = st.lists(
 @settings(max_examples=20)
 @given(lists)
 def test_the_tuned_decision_is_the_best_of_all_that_are_tried(
-    cases: list[tuple[list[tuple[float, float]], int, set[str]]],
+    cases: list[tuple[list[tuple[float, float, str]], int, set[str]]],
 ) -> None:
     given_judged = [
-        judged(*(p for p, _ in own), parts=parts, likeness=tuple(score for _, score in own)) for own, parts, _ in cases
+        judged(
+            *(probability for probability, _, _ in own),
+            parts=parts,
+            likeness=tuple(likeness for _, likeness, _ in own),
+            terms="".join(term for _, _, term in own),
+        )
+        for own, parts, _ in cases
     ]
     gold = [tuple(terms) for *_, terms in cases]
 
