@@ -12,6 +12,7 @@ from flows.graphs import Graphs, deciding_frequencies, fused, read_request
 from flows.preset import Preset, load_preset
 from flows.vocabulary import build as build_vocabulary
 from infra.artifacts import Artifact
+from infra.errors import UserError
 from tasks.encode import encode
 from tasks.export import export
 from tasks.finetune_inputs import ModelFolder
@@ -51,12 +52,23 @@ def pretrain(
     check_inputs(corpus, benchmarks, dictionary)
     init = None if init_from is None else ModelFolder(init_from)
     if init is not None and vocabulary_file is None:
-        vocabulary_file = str(init.path / "vocab.txt")
+        vocabulary_file = _vocabulary_of(init)
     check_vocabularies(vocabulary_file)
     requested = read_request(graphs) if mentions else {}
     with stage_runner() as run:
         data = prepare(run, recipe, corpus, benchmarks, dictionary, vocabulary_file, requested)
         return str(train_model(run, recipe, data, init).model.path)
+
+
+def _vocabulary_of(init: ModelFolder) -> str:
+    """The vocabulary that a model was trained with. Raises `UserError` where its folder holds none."""
+    file = init.path / "vocab.txt"
+    if not file.is_file():
+        raise UserError(
+            f"init_from: {init.path} holds no vocab.txt, and the tokens of its weights are known by it alone. Put the "
+            "model's own vocab.txt there, or give it with --param vocabulary_file=FILE."
+        )
+    return str(file)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,8 @@ CHECKPOINT_FILE = "state.pt"
 FORMAT = 1
 """Raised whenever a checkpoint means something else than before."""
 _KEYS = ("format", "step", "position", "identity", "model", "optimizer", "skipped", "held_out")
+_NEWER_KEYS = ("window",)
+"""Not in every checkpoint of this format."""
 
 
 @dataclass
@@ -144,7 +146,7 @@ def load_state(folder: Path) -> dict[str, Any]:
             f"{path} is not a readable checkpoint: it has {found}, this program reads format {FORMAT}. Go on with the "
             "version that wrote it, or delete it to start over."
         )
-    return {key: state[key] for key in _KEYS}
+    return {key: state[key] for key in (*_KEYS, *_NEWER_KEYS) if key in state}
 
 
 def _copy(tensor: Tensor, keep: bool) -> Tensor | None:

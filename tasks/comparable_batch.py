@@ -119,6 +119,8 @@ def _table() -> _Table:
             continue
         is_simple = not unicodedata.decomposition(character)
         plain = (character if is_simple else unicodedata.normalize("NFKC", guarded(character))).lower()
+        if max(map(ord, plain), default=0) >= _END:  # some compatibility forms: the table tells nothing of the result
+            continue
         if character.isspace() or plain.isspace():
             kind[code] = _BLANK
         elif len(plain) == 1 and plain.lower() == plain:

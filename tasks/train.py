@@ -21,7 +21,7 @@ from typing import Any
 import fsspec
 import torch
 from fsspec.implementations.local import LocalFileSystem
-from pydantic import Field
+from pydantic import Field, field_serializer
 
 from infra.artifacts import Artifact
 from infra.errors import UserError
@@ -42,12 +42,22 @@ STEPS_AT_ONCE = 1_000
 
 
 class TrainParams(StageParams):
-    """What is trained, and how. `cluster` is left out of the fingerprint: it changes speed, not results."""
+    """What is trained, and how.
+
+    What changes speed and memory but no results is in no fingerprint: `cluster`, and `training.micro_batch_size`. So a
+    run whose GPU was too small for its micro-batches goes on with smaller ones.
+    """
 
     objective: str
     model: dict[str, Any] = Field(default_factory=dict)
     training: dict[str, Any]
     cluster: Cluster = Field(default_factory=Cluster, exclude=True)
+
+    @field_serializer("training", when_used="json")
+    def _without_micro_batches(self, training: dict[str, Any]) -> dict[str, Any]:
+        if self.model.get("csp_across_micro_batches") is False:  # what is compared with what is then theirs to say
+            return training
+        return {name: value for name, value in training.items() if name != "micro_batch_size"}
 
 
 @stage(name="train", version=2, params=TrainParams, tables=("metrics",), unit="step")

@@ -41,5 +41,6 @@ def out_of_memory(given: TrainingConfig, used: TrainingConfig, worker: Worker, e
     detail = str(error).split(". ")[0]
     return (
         f"A GPU ran out of memory at {tried} at once (training.micro_batch_size, {chosen}). {remedy}. "
-        f"Losses stay those of the whole batch. torch says: {detail}."
+        "Losses stay those of the whole batch; with smaller micro-batches the run goes on from its last checkpoint. "
+        f"torch says: {detail}."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +92,11 @@ def test_a_checkpoint_with_the_vocabulary_of_a_bert_is_exported(corpus: str, ber
     torch.testing.assert_close(found, known, rtol=1e-4, atol=1e-4)
 
 
-def test_a_folder_without_a_model_is_told_before_any_work(corpus: str, tmp_path: Path) -> None:
+def test_a_folder_without_a_model_or_its_vocabulary_is_told_before_any_work(corpus: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"holds no config\.json"):
+        pretrain.fn("ehealth-tiny", corpus, init_from=str(tmp_path), overrides=OVERRIDES)
+    (tmp_path / "config.json").write_text('{"model_type": "bert"}', encoding="utf-8")
+    missing = rf"init_from: {re.escape(str(tmp_path))} holds no vocab\.txt.*--param vocabulary_file=FILE"
+    with pytest.raises(UserError, match=missing):
         pretrain.fn("ehealth-tiny", corpus, init_from=str(tmp_path), overrides=OVERRIDES)
     assert not (tmp_path / "home").exists()

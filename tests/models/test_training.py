@@ -17,7 +17,7 @@ from infra.artifacts import ArtifactStore
 from infra.settings import REPOSITORY
 from models import objectives
 from models.reader import ExampleStream
-from models.training import TrainingConfig, load_state, save_state, train
+from models.training import Report, TrainingConfig, load_state, save_state, train
 from tests.synthetic import TINY_MODEL, VOCABULARY, make_inputs, training
 
 
@@ -43,6 +43,21 @@ def same_weights(left: Any, right: Any) -> bool:
     return states[0].keys() == states[1].keys() and all(torch.equal(states[0][k], states[1][k]) for k in states[0])
 
 
+def into(told: dict[tuple[int, str], dict[str, float]]) -> Report:
+    """A report that keeps the figures by step and split."""
+    return lambda step, split, figures: told.update({(step, split): dict(figures)})
+
+
+def losses(told: dict[tuple[int, str], dict[str, float]]) -> dict[tuple[int, str, str], float]:
+    """Those of training, without the times."""
+    return {
+        (step, split, name): figures[name]
+        for (step, split), figures in told.items()
+        if split in ("train", "step")
+        for name in ("loss", "mlm", "rtd", "csp", "mts", "gradient_norm")
+    }
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -51,8 +66,9 @@ def same_weights(left: Any, right: Any) -> bool:
         {"batch_size": None, "batch_tokens": 150, "micro_batch_size": 2},
         {"length_warmup_steps": 7, "length_warmup_tokens": 12},
         {"precision": "bf16", "micro_batch_size": 3},
+        {"log_every": 5},
     ],
-    ids=["whole", "micro-batches", "tokens", "length warm-up", "bf16"],
+    ids=["whole", "micro-batches", "tokens", "length warm-up", "bf16", "entries of five steps"],
 )
 def test_a_resumed_run_ends_with_the_same_bits(store: ArtifactStore, tmp_path: Path, options: dict[str, Any]) -> None:
     examples, held_out = streams(store)
@@ -66,31 +82,51 @@ def test_a_resumed_run_ends_with_the_same_bits(store: ArtifactStore, tmp_path: P
         save_state(state, folder)
         states[step], handed[step] = load_state(folder), dict(figures)
 
-    whole = build()
-    train(whole, examples, held_out, config, save=keep)
+    whole, told = build(), {}
+    train(whole, examples, held_out, config, report=into(told), save=keep)
     assert not same_weights(whole, build())
     for stop_at in (4, 8):
-        resumed, again = build(), {}
+        resumed, again, told_again = build(), {}, {}
         train(
             resumed,
             examples,
             held_out,
             config,
             state=states[stop_at],
+            report=into(told_again),
             save=lambda step, state, figures, again=again: again.update({step: (state, dict(figures))}),
         )
         assert same_weights(whole, resumed)
+        behind = {key: values for key, values in told.items() if key[0] > stop_at}
+        assert losses(behind).items() <= losses(told_again).items() <= losses(told).items()
         assert again[12][0]["position"] == states[12]["position"]
         assert all(again[step][1] == pytest.approx(handed[step], abs=0, nan_ok=True) for step in again)
     assert handed[4] == {}  # before the first evaluation, at 6
     assert handed[8] == pytest.approx(states[8]["held_out"], abs=0, nan_ok=True) and handed[8]["mlm_loss"] > 0
 
 
+def test_a_run_goes_on_in_other_micro_batches_with_the_same_losses(store: ArtifactStore, tmp_path: Path) -> None:
+    examples, held_out = streams(store)
+
+    def keep(step: int, state: Any, figures: Any) -> None:
+        if step == 4:
+            save_state(state, tmp_path)
+
+    told: dict[tuple[int, str], dict[str, float]] = {}
+    train(build(), examples, held_out, TrainingConfig(**training()), report=into(told), save=keep)
+    for size in (5, 3):
+        again: dict[tuple[int, str], dict[str, float]] = {}
+        config = TrainingConfig(**training(micro_batch_size=size))
+        train(build(), examples, held_out, config, state=load_state(tmp_path), report=into(again))
+        expected = losses({key: figures for key, figures in told.items() if key[0] > 4})
+        assert losses(again) == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
 CHILD = """
 import os, signal, sys, torch
 from pathlib import Path
 from infra.artifacts import ArtifactStore
-from models.training import TrainingConfig, load_state, save_state, train
+from models.training import Report, TrainingConfig, load_state, save_state, train
 from tests.models.test_training import build, streams
 from tests.synthetic import training
 torch.use_deterministic_algorithms(True)

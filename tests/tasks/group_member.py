@@ -1,21 +1,41 @@
 """One process of a group that trains a run together, as Ray Train's workers do; started by test_resize.py.
 
-Arguments: rank, size of the group, rendezvous file, run.json.
+Arguments: rank, size of the group, rendezvous file, run.json, and the step after whose checkpoint the last of the group
+is killed; 0: none.
 """
 
 import os
+import signal
 import sys
 import traceback
+from typing import Any
 
 import torch.distributed as dist
 
 from models.training import Worker
+from tasks import training_process
 from tasks.run_spec import RunSpec
-from tasks.training_process import train_process
+from tasks.training_process import Saver, train_process
 
 
-def main(rank: int, size: int, rendezvous: str, run: str) -> int:
+class LeavingSaver(Saver):
+    """A saver whose process is gone, or sees to it that the checkpoint is whole, after a step."""
+
+    leaves: int
+    is_last: bool
+
+    def __call__(self, step: int, *given: Any) -> None:
+        super().__call__(step, *given)
+        if step == self.leaves:
+            self._writer.wait()
+            if self.is_last:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+def main(rank: int, size: int, rendezvous: str, run: str, leaves: int) -> int:
     """Do this process's share; returns the exit status."""
+    LeavingSaver.leaves, LeavingSaver.is_last = leaves, rank == size - 1
+    training_process.Saver = LeavingSaver
     if size > 1:
         dist.init_process_group("gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=size)
     try:
@@ -34,6 +54,6 @@ def agree(number: int) -> int:
 
 
 if __name__ == "__main__":
-    status = main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])
+    status = main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:5], int(sys.argv[5]))
     sys.stderr.flush()
     os._exit(status)  # gloo's threads may outlive the group and abort an orderly exit

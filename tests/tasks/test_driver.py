@@ -100,11 +100,16 @@ def losses_of_file(spec: RunSpec) -> dict[tuple[int, str, str], float]:
     return losses((e["step"], e["split"], name, value) for e in entries for name, value in e["figures"].items())
 
 
-def test_two_workers_have_the_losses_of_one_and_one_goes_on_where_two_stopped(
+def test_two_workers_have_the_losses_of_one_and_one_goes_on_in_micro_batches_where_two_stopped(
     store: ArtifactStore, tmp_path: Path
 ) -> None:
     inputs = make_inputs(store)
     assert train.fingerprint(params(workers=0), inputs) == train.fingerprint(params(workers=2), inputs)
+    assert train.fingerprint(params(), inputs) == train.fingerprint(params(micro_batch_size=3), inputs)
+    apart = [params(micro_batch_size=size) for size in (3, 4)]
+    for one in apart:
+        one.model["csp_across_micro_batches"] = False
+    assert train.fingerprint(apart[0], inputs) != train.fingerprint(apart[1], inputs)
     one = run(train, store, params(workers=0), inputs).artifact
     expected = losses_of_table(one)
     assert len(expected) == 12 * 6 + 2 * 4
@@ -113,9 +118,9 @@ def test_two_workers_have_the_losses_of_one_and_one_goes_on_where_two_stopped(
     assert spec.result() == RunResult(workers=2, cpus_per_worker=1, gpu=False)
     assert losses_of_file(spec) == pytest.approx(expected, abs=1e-4, rel=1e-4, nan_ok=True)
     forget_after(4, spec)
-    spec.model_copy(update={"workers": 0}).write()
+    spec.model_copy(update={"workers": 0, "training": training(micro_batch_size=3)}).write()
     assert start_driver(spec).wait(300) == 0
-    assert spec.result() == RunResult(workers=1, cpus_per_worker=1, gpu=False)
+    assert spec.result() == RunResult(workers=1, cpus_per_worker=1, gpu=False, micro_batch_size=3)
     assert losses_of_file(spec) == pytest.approx(expected, rel=1e-6, abs=1e-6, nan_ok=True)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from infra.artifacts import Artifact, ArtifactStore
-from tasks import candidates, near
+from tasks import candidates, comparable_batch, near
 from tasks.comparable import comparable, text_key
 from tasks.comparable_batch import comparables
 from tasks.deduplicate import DeduplicateParams, deduplicate
@@ -165,6 +165,15 @@ def test_without_a_threshold_only_equal_texts_go(store: ArtifactStore) -> None:
     )
 )
 def test_many_forms_at_once_are_those_of_each(texts: list[str]) -> None:
+    assert comparables(texts) == [comparable(text) for text in texts]
+
+
+def test_no_form_is_looked_up_beyond_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    # As plain Python, which checks its indices. U+FAD7 and others become characters beyond U+20000.
+    monkeypatch.setattr(comparable_batch, "_write_forms", comparable_batch._write_forms.py_func)
+    texts = [
+        f"a {chr(code)} b" for code in (*range(0xF900, 0xFB00), *range(0x1FF00, 0x20100), *range(0x2F800, 0x2FA20))
+    ]
     assert comparables(texts) == [comparable(text) for text in texts]
 
 
