@@ -29,6 +29,7 @@ from benchmarks.normalisation import Data, prepare
 from benchmarks.pages import cpu_name, publish, table
 from models import heads
 from models.pretrained import load_encoder
+from tasks.category_index import with_categories
 from tasks.downstream.alignment import TOKENIZER_FILES
 from tasks.downstream.records import Record
 from tasks.downstream.task_data import TaskData
@@ -77,7 +78,7 @@ def page(options: argparse.Namespace) -> Iterator[str]:
     )
     with tempfile.TemporaryDirectory() as folder:
         index = EmbeddedIndex.build(data.full, folder)
-        retrieval = Retrieval(index, data.full, k=params.k)
+        retrieval = Retrieval(with_categories(index, index), data.full, k=params.k)
         began = time.process_time()
         given = TaskData(splits["train"], splits["dev"], splits["test"])
         (trained,) = train_ranker(params, ModelFolder(options.model), given, retrieval, index.terms, folder)

@@ -153,12 +153,17 @@ Categories = Mapping[str, Sequence[Entry]]
 """The entries of every three-character category, in order of their codes."""
 
 
+def category_of(code: str) -> str:
+    """The three characters that a code of ICD-10 begins with; empty for a code of another shape."""
+    return code[:3] if _ICD10.match(code) else ""
+
+
 def categories_of(entries: Iterable[Entry]) -> Categories:
     """The categories of a list of ICD-10; codes of another shape have none."""
     categories: dict[str, list[Entry]] = {}
     for entry in sorted(entries, key=lambda entry: (entry.code, entry.term)):
-        if _ICD10.match(entry.code):
-            categories.setdefault(entry.code[:3], []).append(entry)
+        if category := category_of(entry.code):
+            categories.setdefault(category, []).append(entry)
     return categories
 
 

@@ -13,7 +13,9 @@ document, and the strings.
 
 from __future__ import annotations
 
+import shutil
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,14 +29,17 @@ from infra.artifacts import Artifact
 from infra.errors import UserError
 from infra.stage import Output, StageParams, stage
 from kg.columns import at
+from tasks.diagnosis_queries import category_of
 from tasks.query_settings import TABLES, QueryParams, read_rules, save_rules
 from tasks.retrieve import Candidate, Entry
-from tasks.search_fields import EXACT, Documents, SearchFields, content_of, documents_of
+from tasks.search_fields import EXACT, Documents, FieldTokens, SearchFields, content_of, documents_of
 from tasks.terminology import entries_of
 
 Floats = npt.NDArray[np.float32]
 
 FIELDS_FILE, ENTRIES_FILE, TOKENS_FILE, CONTENT_FILE = "fields.json", "entries.parquet", "tokens.parquet", "content.txt"
+CATEGORIES = "categories"
+"""The folder of the index of categories within that of an index."""
 ARRAYS = ("first_posting", "documents", "weights", "first_document")
 
 
@@ -63,6 +68,9 @@ class EmbeddedIndex:
         self._first_posting, self._documents, self._weights, self._first_document = (
             np.asarray(arrays[name]) for name in ARRAYS
         )
+        self.categories = EmbeddedIndex(folder / CATEGORIES) if (folder / CATEGORIES).is_dir() else None
+        """The categories of its codes, each by all its names as one text and with its code as the term; see
+        tasks/category_index.py. None where they are not looked at, or no code is one of ICD-10."""
 
     @property
     def num_documents(self) -> int:
@@ -93,17 +101,25 @@ class EmbeddedIndex:
         documents = documents_of(entries)
         if not documents.names:
             raise UserError("There are no terms to index. Give a terminology that has some.")
-        _save(documents, fields or SearchFields(), Path(path))
+        folder, fields = Path(path), fields or SearchFields()
+        tokens = list(fields.document_tokens(documents.names))
+        _save(documents.entries, documents.owners, tokens, fields, folder)
+        (folder / CONTENT_FILE).write_text(content_of(documents, fields), encoding="utf-8")
+        shutil.rmtree(folder / CATEGORIES, ignore_errors=True)
+        if fields.category and (united := _by_category(documents, tokens)):
+            categories = [Entry(category, category) for category in sorted(united)]
+            texts = [united[category.code] for category in categories]
+            _save(categories, range(len(categories)), texts, fields, folder / CATEGORIES)
         return cls(path)
 
     def search(self, terms: Sequence[str], k: int) -> list[list[Candidate]]:
         """See `CandidateIndex.search`. Memory grows with the terms' candidates."""
         if k < 1:
             raise ValueError(f"k is {k}: at least one candidate is looked for")
-        return [self._best(scores, k) for scores in self._scores(terms)]
+        return [self._best(scores, k) for scores in self.scores(terms)]
 
-    def _scores(self, terms: Sequence[str]) -> Iterator[Floats]:
-        """[entries] float32 for every term; 0 for what shares no token with it."""
+    def scores(self, terms: Sequence[str]) -> Iterator[Floats]:
+        """[entries] float32 for every term, in the order of `codes`; 0 for what shares no token with it."""
         starts = self._first_document[:-1]
         for tokens in self.fields.query_tokens(terms):
             postings = [
@@ -129,31 +145,48 @@ class EmbeddedIndex:
         return [Candidate(self.codes[place], self.terms[place], score) for place, score in pairs]
 
 
-def _save(documents: Documents, fields: SearchFields, folder: Path) -> None:
-    postings = _postings(documents, fields)
-    tokens = postings.group_by("field", "token", maintain_order=True).len()
+def _by_category(documents: Documents, tokens: Sequence[FieldTokens]) -> dict[str, FieldTokens]:
+    """The tokens of all names of every category; whole names are none of a text that is made of many."""
+    united: dict[str, dict[str, list[str]]] = {}
+    for owner, own in zip(documents.owners, tokens, strict=True):
+        if category := category_of(documents.entries[owner].code):
+            held = united.setdefault(category, defaultdict(list))
+            for field in own.keys() - {EXACT}:
+                held[field] += own[field]
+    return dict(united)
+
+
+def _save(
+    entries: Sequence[Entry],
+    owners: Sequence[int],
+    tokens: Iterable[FieldTokens],
+    fields: SearchFields,
+    folder: Path,
+) -> None:
+    """Save an index of entries and of the tokens of documents, each of which is that of the entry at `owners`."""
+    postings = _postings(tokens, fields)
+    distinct = postings.group_by("field", "token", maintain_order=True).len()
     arrays = {
-        "first_posting": np.append(0, tokens["len"].to_numpy()).cumsum(),
+        "first_posting": np.append(0, distinct["len"].to_numpy()).cumsum(),
         "documents": postings["document"].to_numpy(),
         "weights": postings["weight"].to_numpy(),
-        "first_document": np.searchsorted(documents.owners, np.arange(len(documents.entries) + 1)),
+        "first_document": np.searchsorted(owners, np.arange(len(entries) + 1)),
     }
     folder.mkdir(parents=True, exist_ok=True)
     for name in ARRAYS:
         np.save(folder / f"{name}.npy", arrays[name], allow_pickle=False)
-    entries = {"code": [entry.code for entry in documents.entries], "term": [entry.term for entry in documents.entries]}
-    pl.DataFrame(entries, schema={"code": pl.String, "term": pl.String}).write_parquet(folder / ENTRIES_FILE)
-    tokens.select("field", "token").write_parquet(folder / TOKENS_FILE)
+    listed = {"code": [entry.code for entry in entries], "term": [entry.term for entry in entries]}
+    pl.DataFrame(listed, schema={"code": pl.String, "term": pl.String}).write_parquet(folder / ENTRIES_FILE)
+    distinct.select("field", "token").write_parquet(folder / TOKENS_FILE)
     (folder / FIELDS_FILE).write_text(fields.model_dump_json(indent=1), encoding="utf-8")
-    (folder / CONTENT_FILE).write_text(content_of(documents, fields), encoding="utf-8")
 
 
-def _postings(documents: Documents, fields: SearchFields) -> pl.DataFrame:
+def _postings(tokens: Iterable[FieldTokens], fields: SearchFields) -> pl.DataFrame:
     """field, token, document and weight, sorted by the first three."""
     held: dict[str, list[Sequence[str]]] = {field: [] for field in fields.boosts()}
-    for tokens in fields.document_tokens(documents.names):
-        for field, own in tokens.items():
-            held[field].append(own)
+    for document in tokens:
+        for field in held:
+            held[field].append(document.get(field, ()))
     return pl.concat([_weighted(field, held[field], fields) for field in sorted(held)])
 
 
@@ -199,7 +232,7 @@ class CandidateIndexParams(StageParams):
     queries: QueryParams = QueryParams()
 
 
-@stage(name="candidate_index", version=2, params=CandidateIndexParams)
+@stage(name="candidate_index", version=3, params=CandidateIndexParams)
 def candidate_index(inputs: Mapping[str, Any], params: CandidateIndexParams, out: Output) -> None:
     """Index `inputs["terminology"]` into files beside the manifest, with the rules of queries; `open_index` opens them.
 

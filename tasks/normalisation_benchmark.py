@@ -14,6 +14,7 @@ Codes that share a mention are one group, and groups are dealt into train, dev a
 mention is in two of them. Of dev and test, about half of the mentions of every group of equal answers are queries,
 the first always; the others are known. `without_queries` takes the queries out of CMeKG wherever it has them as names,
 so that the names which a graph then gives the codes are those of known and train mentions and never a query itself.
+Nor does it keep the foreign names of a disease that a query names: they are the query in another language.
 """
 
 from __future__ import annotations
@@ -108,17 +109,22 @@ def build_benchmark(subjects: Subjects, entries: Sequence[Entry]) -> Normalisati
 
 
 def without_queries(subjects: Subjects, held_out: Set[str]) -> Subjects:
-    """The names and codes of CMeKG without those names whose comparable form is held out.
+    """The names and codes of CMeKG without those names whose comparable form is held out, and without the foreign names
+    of the entities that have one of these, wherever they are foreign names.
 
     An entity whose own name is held out goes by its first other name; without one it is left out.
     """
     reduced: dict[str, dict[str, list[str]]] = {}
-    relations = (*NAME_RELATIONS, *FOREIGN_RELATIONS)
-    names = [[head, *_values(attributes, relations)] for head, attributes in subjects.items()]
-    forms = map(form_of, comparable_forms([name for own in names for name in own]))
-    is_kept = iter([form not in held_out for form in forms])
-    for own_names, attributes in zip(names, subjects.values(), strict=True):
-        kept = [name for name in own_names if next(is_kept)]
+    names = _forms([(head, *_values(own, NAME_RELATIONS)) for head, own in subjects.items()])
+    foreign = _forms([_values(own, FOREIGN_RELATIONS) for own in subjects.values()])
+    translated = {
+        form for own, others in zip(names, foreign, strict=True) if held_out & own.keys() for form in others
+    } | held_out
+    for own, others, attributes in zip(names, foreign, subjects.values(), strict=True):
+        kept = [
+            *(name for form, same in own.items() if form not in held_out for name in same),
+            *(name for form, same in others.items() if form not in translated for name in same),
+        ]
         if kept:
             own = reduced.setdefault(kept[0], {})
             own.setdefault(CODE_RELATION, []).extend(attributes.get(CODE_RELATION, ()))
@@ -133,6 +139,17 @@ def _pairs(subjects: Subjects, codes: Set[str]) -> Iterator[tuple[str, str, Sequ
     for (head, cell), found in zip(coded, stated, strict=True):
         for name in (head, *_values(subjects[head], NAME_RELATIONS)):
             yield name, cell, found
+
+
+def _forms(names: Sequence[Sequence[str]]) -> list[dict[str, list[str]]]:
+    """The names of every entity by their comparable form, in order."""
+    forms = map(form_of, comparable_forms([name for own in names for name in own]))
+    found: list[dict[str, list[str]]] = []
+    for own in names:
+        found.append({})
+        for name in own:
+            found[-1].setdefault(next(forms), []).append(name)
+    return found
 
 
 def _values(attributes: Mapping[str, Sequence[str]], relations: Sequence[str]) -> list[str]:

@@ -22,6 +22,7 @@ import torch
 
 from infra.errors import UserError
 from models import heads
+from tasks.category_index import with_categories
 from tasks.diagnosis_queries import Categories, QueryRules, candidates, categories_of
 from tasks.downstream.alignment import TextTokenizer
 from tasks.embedded_index import FIELDS_FILE, EmbeddedIndex
@@ -104,7 +105,9 @@ class Normaliser:
         own = EmbeddedIndex(index_folder(path))
         entries = [Entry(code, term) for code, term in zip(own.codes, own.terms, strict=True)]
         self.decision, ranked_candidates, max_length = read_decision(path)
-        self.retrieval = Retrieval(index or own, entries, rules=load_rules(own.folder), k=k or ranked_candidates)
+        self.retrieval = Retrieval(
+            with_categories(index or own, own), entries, rules=load_rules(own.folder), k=k or ranked_candidates
+        )
         self._ranker = load_ranker(path / MODEL, device, max_length) if (path / MODEL).is_dir() else None
 
     @property

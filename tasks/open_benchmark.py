@@ -22,6 +22,7 @@ from infra.artifacts import Artifact
 from infra.errors import UserError
 from infra.stage import Output, StageParams, stage
 from kg.sources import cmekg
+from tasks.category_index import with_categories
 from tasks.embedded_index import EmbeddedIndex
 from tasks.file_access import is_local
 from tasks.normalisation_benchmark import Mention, build_benchmark, without_queries
@@ -41,7 +42,7 @@ class BenchmarkParams(StageParams):
 
 
 @stage(
-    name="benchmark_mentions", version=1, params=BenchmarkParams, tables=("benchmark_mentions", "benchmark_left_out")
+    name="benchmark_mentions", version=2, params=BenchmarkParams, tables=("benchmark_mentions", "benchmark_left_out")
 )
 def benchmark_mentions(inputs: Mapping[str, Any], params: BenchmarkParams, out: Output) -> None:
     """Make the benchmark of `inputs["cmekg"]` (its pickle) and `inputs["terminology"]`, which no graph gave names.
@@ -80,7 +81,7 @@ class RecallParams(StageParams):
     at: tuple[int, ...] = Field(default=(1, 10, 50, 100), min_length=1, description="places that recall is told at")
 
 
-@stage(name="candidate_recall", version=1, params=RecallParams, tables=("candidate_recall",))
+@stage(name="candidate_recall", version=2, params=RecallParams, tables=("candidate_recall",))
 def candidate_recall(inputs: Mapping[str, Artifact], params: RecallParams, out: Output) -> None:
     """Look for the queries of `inputs["mentions"]` in `inputs["terminology"]`.
 
@@ -89,7 +90,8 @@ def candidate_recall(inputs: Mapping[str, Artifact], params: RecallParams, out: 
     entries = entries_of(inputs["terminology"])
     rows = []
     with tempfile.TemporaryDirectory(prefix="yiwen-") as folder:
-        retrieval = Retrieval(EmbeddedIndex.build(entries, folder, params.fields), entries, k=max(params.at))
+        index = EmbeddedIndex.build(entries, folder, params.fields)
+        retrieval = Retrieval(with_categories(index, index), entries, k=max(params.at))
         for split in JUDGED:
             queries = queries_of(inputs["mentions"], split)
             found = retrieval.candidates([query.text for query in queries])

@@ -7,6 +7,9 @@ Every name of an entry, its term and each alias, is a document of its own with t
     bigrams      two neighbours of these                              2型 型糖 糖尿 尿病 病足
     pinyin       the characters as they sound (off by default)        2 xing tang niao bing zu
 
+`category` is no field of a name: it says how much counts what the names of a whole category of ICD-10 have in common
+with a term (tasks/category_index.py), which is worked out above the engine.
+
 The score of a document is the sum over its fields of `boost` times BM25 as Lucene has it since version 8; the field
 `exact` adds its boost alone where the names are equal. With f occurrences of a token in a field of |d| tokens, n of
 the N documents that have the field holding it:
@@ -55,6 +58,7 @@ class SearchFields(BaseModel):
     characters: float = Field(default=1.0, ge=0)
     bigrams: float = Field(default=0.5, ge=0)
     pinyin: float = Field(default=0.0, ge=0, description="needs the package pypinyin")
+    category: float = Field(default=0.2, ge=0, description="what the names of its whole category add to a candidate")
     k1: float = Field(default=1.2, ge=0, description="how much a repeated token adds")
     b: float = Field(default=0.5, ge=0, le=1, description="how much longer names lose")
 

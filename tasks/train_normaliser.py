@@ -25,6 +25,7 @@ from pydantic import Field
 
 from infra.errors import UserError
 from infra.stage import Output, stage
+from tasks.category_index import with_categories
 from tasks.downstream.catalogue import task
 from tasks.downstream.records import Record
 from tasks.downstream.scoring import score
@@ -68,7 +69,7 @@ class NormaliserParams(TuningParams):
     alias: str = Field(default=ALIAS, description="of the list on the server; the flow sets its own")
 
 
-@stage(name="normaliser", version=2, params=NormaliserParams, tables=("scores", "predictions"), unit="epoch")
+@stage(name="normaliser", version=3, params=NormaliserParams, tables=("scores", "predictions"), unit="epoch")
 def normaliser(inputs: Mapping[str, Any], params: NormaliserParams, out: Output) -> None:
     """Train on `inputs["data"]` (`TaskFiles` of CHIP-CDN) with the encoder `inputs["model"]` (`ModelFolder`), the
     artifacts `inputs["terminology"]` and `inputs["index"]`.
@@ -84,7 +85,8 @@ def normaliser(inputs: Mapping[str, Any], params: NormaliserParams, out: Output)
         index = open_index(inputs["index"], Path(name) / "opened")
         engine = index if params.engine == "embedded" else open_server_index(index, params.alias)
         rules = load_rules(index.folder)
-        retrieval = Retrieval(engine, entries_of(inputs["terminology"]), rules=rules, k=params.k)
+        searched = with_categories(engine, index)
+        retrieval = Retrieval(searched, entries_of(inputs["terminology"]), rules=rules, k=params.k)
         total = sum(run["epochs"] for run in params.runs(spec))
         results = train_ranker(
             params,

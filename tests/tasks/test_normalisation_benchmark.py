@@ -94,9 +94,21 @@ def test_splits_share_nothing_and_queries_are_gone_from_the_graph(given_graph: d
 
 def test_an_entity_without_its_own_name_goes_by_another() -> None:
     subjects = {"心衰": disease("I50", "心 衰", "心功能不全") | {"英文名称": ["heart failure"]}, "肺炎": disease("J18")}
-    assert without_queries(subjects, {"心衰", "肺炎"}) == {
-        "心功能不全": {CODE_RELATION: ["I50"], "别称": ["heart failure"]}
+    assert without_queries(subjects, {"心衰", "肺炎"}) == {"心功能不全": {CODE_RELATION: ["I50"], "别称": []}}
+
+
+def test_the_foreign_names_of_a_query_are_gone_wherever_they_are_foreign_names() -> None:
+    foreign = {"英文名称": ["Heart  Failure", "CHF"]}
+    subjects = {
+        "心衰": disease("I50", "心功能不全") | foreign,
+        "心力衰竭病": disease("I50") | foreign | {"英文别名": ["cardiac failure"]},
+        "充血性心衰": disease("I50", "CHF"),
     }
+    left = without_queries(subjects, {"心功能不全"})
+    assert left["心衰"]["别称"] == []
+    assert left["心力衰竭病"]["别称"] == ["cardiac failure"]
+    assert left["充血性心衰"]["别称"] == ["CHF"], "a name in its own right is dealt like any other"
+    assert without_queries(subjects, set())["心衰"]["别称"] == ["心功能不全", *foreign["英文名称"]]
 
 
 def test_the_real_benchmark() -> None:
