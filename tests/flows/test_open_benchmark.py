@@ -12,6 +12,7 @@ import pytest
 from flows.open_benchmark import normalise
 from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
+from tasks.category_index import with_categories
 from tasks.embedded_index import EmbeddedIndex
 from tasks.normaliser import Retrieval
 from tasks.open_benchmark import queries_of
@@ -74,7 +75,8 @@ def test_recall_is_that_of_an_index_without_the_queries(
     mentions, listed = (source(store, folder, name) for name in ("mentions", "terminology"))
     entries = entries_of(listed)
     forms = {"".join(form) for form in comparable_forms([name for one in entries for name in one.aliases])}
-    retrieval = Retrieval(EmbeddedIndex.build(entries, tmp_path), entries, k=100)
+    index = EmbeddedIndex.build(entries, tmp_path)
+    retrieval = Retrieval(with_categories(index, index), entries, k=100)
     seen = 0
     for split in ("dev", "test"):
         queries = queries_of(mentions, split)
