@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tasks.category_index import with_categories
 from tasks.diagnosis_queries import QueryRules, candidates
 from tasks.embedded_index import CATEGORIES, EmbeddedIndex
+from tasks.normaliser import Normaliser
 from tasks.retrieve import Candidate, Entry
 from tasks.search_fields import SearchFields, comparable_forms
 
@@ -90,6 +91,13 @@ def test_an_index_of_an_earlier_version_is_searched_as_it_was(tmp_path: Path) ->
     shutil.rmtree(tmp_path / CATEGORIES)
     old = EmbeddedIndex(tmp_path)
     assert with_categories(old, old).search(["喉囊肿"], 5) == built.search(["喉囊肿"], 5)
+
+
+def test_the_normaliser_of_a_folder_orders_by_category(tmp_path: Path) -> None:
+    own = EmbeddedIndex.build(ENTRIES, tmp_path, SearchFields(category=1))
+    (one,) = Normaliser(tmp_path, k=6).normalise(["会厌和喉的囊肿"])
+    (ordered,) = with_categories(own, own).search(["会厌和喉的囊肿"], 6)
+    assert one.considered[0] == ordered[0] != own.search(["会厌和喉的囊肿"], 6)[0][0]
 
 
 class Fixed:

@@ -225,6 +225,7 @@ def test_the_stage_keeps_what_the_index_needs(store: ArtifactStore, tmp_path: Pa
     assert artifact.manifest.counters == {"entries": 2, "names": 2}
     assert [one.code for one in index.search(["糖尿病"], 5)[0]] == ["E11"]
     assert isinstance(index, EmbeddedIndex) and index.fields == params.fields
+    assert index.categories is not None and index.categories.codes == ["E11", "J18"]
     Path(artifact.path, "weights.npy").write_bytes(b"")
     with pytest.raises(UserError, match=r"weights\.npy"):
         open_index(artifact, tmp_path)
