@@ -320,7 +320,7 @@ def cost_of(entries: Sequence[Entry], texts: Sequence[str], place: Path) -> list
     ]
     with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as alone:
         megabytes = alone.submit(held, str(place)).result()
-    disk = sum(file.stat().st_size for file in place.iterdir()) / 1e6
+    disk = sum(file.stat().st_size for file in place.rglob("*") if file.is_file()) / 1e6
     rates = [f"{len(texts) / cost:,.0f}" for cost in searches]
     names, terms = f"{index.num_documents:,}", f"{len(entries) / build:,.0f}"
     return [names, f"{build:.2f}", terms, *rates, f"{megabytes:.0f}", f"{disk:.1f}"]
