@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tasks.diagnosis_queries import category_of
 from tasks.embedded_index import EmbeddedIndex, Floats
 from tasks.retrieve import Candidate, CandidateIndex
 
@@ -36,8 +35,9 @@ class CategoryIndex:
 
     def _ordered(self, found: Sequence[Candidate], scores: Floats) -> list[Candidate]:
         weight = self._categories.fields.category
-        known = [self._places.get(category_of(one.code)) for one in found]
-        added = [0.0 if place is None else weight * float(scores[place]) for place in known]
+        worth = (weight * scores.astype(float)).tolist()
+        places = (self._places.get(one.code[:3]) for one in found)
+        added = (0.0 if place is None else worth[place] for place in places)
         judged = [Candidate(one.code, one.term, one.score + more) for one, more in zip(found, added, strict=True)]
         return sorted(judged, key=lambda one: (-one.score, one.term, one.code))
 
