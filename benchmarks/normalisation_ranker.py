@@ -81,10 +81,11 @@ def page(options: argparse.Namespace) -> Iterator[str]:
         retrieval = Retrieval(with_categories(index, index), data.full, k=params.k)
         began = time.process_time()
         given = TaskData(splits["train"], splits["dev"], splits["test"])
-        (trained,) = train_ranker(params, ModelFolder(options.model), given, retrieval, index.terms, folder)
+        found = {split: retrieval.candidates(texts[split]) for split in ("dev", "test")}
+        model = ModelFolder(options.model)
+        (trained,) = train_ranker(params, model, given, retrieval, index.terms, found["dev"], folder)
         training = time.process_time() - began
         ranker = load_ranker(Path(trained.trial.folder, MODEL))
-        found = {split: retrieval.candidates(texts[split]) for split in ("dev", "test")}
         began = time.process_time()
         judged = {split: ranker.judge(texts[split], own, retrieval.parts(texts[split])) for split, own in found.items()}
         ranking = time.process_time() - began

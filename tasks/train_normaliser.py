@@ -44,9 +44,7 @@ from tasks.query_settings import load_rules
 from tasks.ranker_data import LabelledDiagnoses, save_ranker_data
 from tasks.ranker_trial import RankerTrial, check_ranker_trials
 from tasks.retrieve import Candidate
-from tasks.term_decision import Judged
 from tasks.term_pairs import Diagnosis, Pair, training_pairs
-from tasks.term_ranker import TermRanker
 from tasks.terminology import entries_of
 
 TASK = "chip-cdn"
@@ -69,7 +67,7 @@ class NormaliserParams(TuningParams):
     alias: str = Field(default=ALIAS, description="of the list on the server; the flow sets its own")
 
 
-@stage(name="normaliser", version=3, params=NormaliserParams, tables=("scores", "predictions"), unit="epoch")
+@stage(name="normaliser", version=4, params=NormaliserParams, tables=("scores", "predictions"), unit="epoch")
 def normaliser(inputs: Mapping[str, Any], params: NormaliserParams, out: Output) -> None:
     """Train on `inputs["data"]` (`TaskFiles` of CHIP-CDN) with the encoder `inputs["model"]` (`ModelFolder`), the
     artifacts `inputs["terminology"]` and `inputs["index"]`.
@@ -88,12 +86,14 @@ def normaliser(inputs: Mapping[str, Any], params: NormaliserParams, out: Output)
         searched = with_categories(engine, index)
         retrieval = Retrieval(searched, entries_of(inputs["terminology"]), rules=rules, k=params.k)
         total = sum(run["epochs"] for run in params.runs(spec))
+        found = {split: retrieval.candidates(_texts(records)) for split, records in _splits(data)}
         results = train_ranker(
             params,
             inputs["model"],
             data,
             retrieval,
             index.terms,
+            found["dev"],
             out.build.scratch,
             lambda epochs, note: out.on_progress("normaliser", round(epochs), total, note),
         )
@@ -105,8 +105,10 @@ def normaliser(inputs: Mapping[str, Any], params: NormaliserParams, out: Output)
         write_decision(folder, decision, params.k, params.max_length)
         gpu = params.resources.gpu is not False and torch.cuda.is_available()
         ranker = load_ranker(folder / MODEL, "cuda" if gpu else "cpu", params.max_length)
-        looked = {split: _look_up(retrieval, records) for split, records in _splits(data)}
-        judged = {split: _judge(ranker, retrieval, records, looked[split]) for split, records in _splits(data)}
+        judged = {
+            split: ranker.judge(_texts(records), found[split], retrieval.parts(_texts(records)))
+            for split, records in _splits(data)
+        }
         scores: dict[str, Any] = {"decision": asdict(decision)}
         with out.part() as part:
             part.write("scores", list(trial_rows(spec, results, best)))
@@ -115,7 +117,8 @@ def normaliser(inputs: Mapping[str, Any], params: NormaliserParams, out: Output)
                 answers = [decision.choose(own, one.parts) for own, one in zip(ordered, judged[split], strict=True)]
                 part.write("predictions", list(_prediction_rows(split, records, answers, ordered)))
                 if all(record.answer is not None for record in records):
-                    scores[split] = _scores(records, answers, looked[split], ordered)
+                    recalled = _recalled(retrieval, records, found[split])
+                    scores[split] = _scores(records, answers, recalled, ordered)
                     part.write("scores", list(_score_rows(split, records, answers, scores[split])))
                 elif split == "test" and params.limit is None:
                     write_submission(spec, records, [tuple(one.term for one in own) for own in answers], folder)
@@ -132,15 +135,17 @@ def train_ranker(
     data: TaskData,
     retrieval: Retrieval,
     terms: Sequence[str],
+    found: list[list[Candidate]],
     storage: str,
     progress: Progress = lambda epochs, note: None,
 ) -> list[TrialResult]:
     """The results of all trials of the grid, trained on `data.train` and chosen by F1 on `data.dev`.
 
-    Candidates are looked for here alone; trials read what was found.
+    Trials look for no candidates: they read what was found.
 
     Args:
         terms: the standard terms of the list.
+        found: the candidates of `data.dev`, as `retrieval` gives them.
         storage: folder or URI of what trials read, and of their own folders; what is finished there is taken over.
         progress: told the epochs done over all trials, and a note.
 
@@ -149,8 +154,7 @@ def train_ranker(
     """
     trials = _trials(params, source, storage, version="")
     check_ranker_trials(trials)
-    texts = [record.texts[0] for record in data.dev]
-    found = [own[: params.k] for own in _look_up(retrieval, data.dev)]
+    texts = _texts(data.dev)
     dev = LabelledDiagnoses(texts, retrieval.parts(texts), found, [_terms(record) for record in data.dev])
     version = save_ranker_data(storage, _pairs(params, data.train, retrieval, terms), dev)
     return run_trials(_trials(params, source, storage, version), params.resources, progress)
@@ -170,7 +174,7 @@ def _pairs(
     params: NormaliserParams, records: Sequence[Record], retrieval: Retrieval, terms: Sequence[str]
 ) -> Iterator[Pair]:
     known = set(terms)
-    found = retrieval.candidates([record.texts[0] for record in records])
+    found = retrieval.candidates(_texts(records))
     diagnoses = [
         Diagnosis(record.texts[0], _terms(record), tuple(one.term for one in own))
         for record, own in zip(records, found, strict=True)
@@ -194,16 +198,18 @@ def _splits(data: TaskData) -> list[tuple[str, Sequence[Record]]]:
     return [(split, records) for split, records in (("dev", data.dev), ("test", data.test)) if records]
 
 
-def _look_up(retrieval: Retrieval, records: Sequence[Record]) -> list[list[Candidate]]:
-    """More candidates than are ranked, as far as recall is told."""
-    return retrieval.candidates([record.texts[0] for record in records], max(retrieval.k, *RECALLS)) if records else []
+def _recalled(
+    retrieval: Retrieval, records: Sequence[Record], found: Sequence[Sequence[Candidate]]
+) -> dict[int, list[list[str]]]:
+    """For each of `RECALLS` the terms of so many candidates: of those that are ranked, or of more, looked up anew (the
+    first of more are others: places are kept for siblings, by their number).
+    """
+    looked = {k: found if k <= retrieval.k else retrieval.candidates(_texts(records), k) for k in RECALLS}
+    return {k: [[one.term for one in own] for own in each] for k, each in looked.items()}
 
 
-def _judge(
-    ranker: TermRanker, retrieval: Retrieval, records: Sequence[Record], found: Sequence[Sequence[Candidate]]
-) -> list[Judged]:
-    texts = [record.texts[0] for record in records]
-    return ranker.judge(texts, [own[: retrieval.k] for own in found], retrieval.parts(texts))
+def _texts(records: Sequence[Record]) -> list[str]:
+    return [record.texts[0] for record in records]
 
 
 def _terms(record: Record) -> tuple[str, ...]:
@@ -214,18 +220,20 @@ def _terms(record: Record) -> tuple[str, ...]:
 def _scores(
     records: Sequence[Record],
     answers: Sequence[Sequence[Candidate]],
-    found: Sequence[Sequence[Candidate]],
+    recalled: Mapping[int, Sequence[Sequence[str]]],
     ordered: Sequence[Sequence[Candidate]],
 ) -> dict[str, Any]:
     """Recall of retrieval, by number of gold terms too, and how often the first after ranking is right."""
     gold = [_terms(record) for record in records]
-    terms = [[one.term for one in own] for own in found]
     by_count = {label: [place for place, own in enumerate(gold) if test(len(own))] for label, test in _GROUPS}
     groups = {label: places for label, places in {"all": list(range(len(gold))), **by_count}.items() if places}
     first = [bool(one) and one[0].term in own for one, own in zip(ordered, gold, strict=True)]
     return {
         "recall": {
-            label: {str(k): recall_at_k([gold[i] for i in places], [terms[i] for i in places], k) for k in RECALLS}
+            label: {
+                str(k): recall_at_k([gold[i] for i in places], [terms[i] for i in places], k)
+                for k, terms in recalled.items()
+            }
             for label, places in groups.items()
         },
         "diagnoses": {label: len(places) for label, places in groups.items()},
