@@ -202,6 +202,34 @@ def test_the_normaliser_reads_pairs_at_the_length_it_was_trained_with(searched: 
         assert [one.score for one in answer.terms] == pytest.approx(row["scores"], abs=1e-6)
 
 
+def test_what_is_ranked_and_told_is_what_the_normaliser_considers(
+    run: Any, given: dict[str, str], tmp_path: Path
+) -> None:
+    # The last code of a category is called like no diagnosis: only as a sibling it is among ten of 48 candidates.
+    organs = "肺胃肝肾脑心脾肠眼耳鼻骨"
+    terms = [
+        (f"J{20 + place}.{kind}", f"{organ}炎{kind}型" if kind < 3 else f"余{chr(0x4E00 + 7 * place)}")
+        for place, organ in enumerate(organs)
+        for kind in range(4)
+    ]
+    (tmp_path / "list.csv").write_text("编码,名称\n" + "".join(f"{code},{term}\n" for code, term in terms))
+    last = [term for _, term in terms][3::4]
+    labelled = [
+        {"text": f"考虑{organ}炎0型", "normalized_result": term} for organ, term in zip(organs, last, strict=True)
+    ]
+    for split, content in (("train", labelled[:6]), ("dev", labelled[6:]), ("test", labelled[6:8])):
+        (tmp_path / f"CHIP-CDN_{split}.json").write_text(json.dumps(content, ensure_ascii=False))
+    places = {"terms": str(tmp_path / "list.csv"), "data": str(tmp_path)}
+    artifact = open_run(run(rank=True, synonyms=False, overrides=SMALL, **{**given, **places}))
+    answers = Normaliser(artifact.path, device="cpu").normalise([row["text"] for row in labelled[6:]])
+    considered = [{one.term for one in answer.considered} for answer in answers]
+    assert all(term in own and len(own) == 10 for term, own in zip(last[6:], considered, strict=True))
+    told = json.loads(artifact.read_file(SCORES))["dev"]["recall"]["all"]
+    assert told["10"] == 1.0
+    rows = artifact.scan("predictions").filter(split="dev").collect().to_dicts()
+    assert [json.loads(row["answer"]) for row in rows] == [[one.term for one in own.terms] for own in answers]
+
+
 class Killed(Exception):
     pass
 
