@@ -3,7 +3,8 @@
 It is about texts, known by their keys: where they stand, and how often, plays no part.
 
 A unit of work is a slice of a band: the texts whose hash of that band falls into it, so that those which share it meet.
-Time grows with the documents, for each unit. Memory: one slice (`DOCUMENTS_A_SLICE`, about 60 bytes each).
+Time grows with the documents for each unit, so with their square where there are many slices. Memory: one slice
+(`DOCUMENTS_A_SLICE`, about 60 bytes each).
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ MARGIN = 0.2
 """An estimate so far under the threshold (more than four deviations) is not looked into."""
 
 DOCUMENTS_A_SLICE = 4_000_000
-"""Each slice reads the column of its band once more."""
+"""Each slice reads the column of its band once more: with more memory a larger one is faster."""
 
 
-@stage(name="candidates", version=1, params=NearParams, tables=("candidates",), unit="slice")
+@stage(name="candidates", version=2, params=NearParams, tables=("candidates",), unit="slice")
 def candidates(inputs: Mapping[str, Artifact], params: NearParams, out: Output) -> None:
     """Pairs of different texts of `inputs["sketches"]` that share a band."""
     if params.threshold is not None:

@@ -48,6 +48,7 @@ class TuningParams(StageParams):
     the encoder's rates are those of its config.json, which may be 0, and the head's is 0.1."""
     head_learning_rate: float | None = Field(default=None, gt=0.0)
     precision: Literal["fp32", "bf16"] = "fp32"
+    """Of the products in training, and where a task's records are answered; candidates are ranked in fp32."""
     random_weights: bool = False
     """The encoder's architecture with fresh weights: what pre-training is worth shows against it."""
     resources: Resources = Field(default_factory=Resources, exclude=True)

@@ -238,11 +238,13 @@ def check_seen(*folders: str) -> None:
 
 
 def read_result(trial: Trial) -> TrialResult | None:
-    """The result of a finished trial; None where it was killed or never begun."""
+    """The result of a finished trial; None where it was killed or never begun, or learnt from other data."""
     filesystem, path = fsspec.core.url_to_fs(f"{trial.folder}/{RESULT}")
     try:
         content = json.loads(filesystem.cat_file(path))
-        return TrialResult.model_validate(content | {"trial": type(trial).model_validate(content["trial"])})
+        own = type(trial).model_validate(content["trial"])
+        # Of a trial on other data only the name is the same; where it lies may have changed.
+        return TrialResult.model_validate(content | {"trial": trial}) if own.identity == trial.identity else None
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, TypeError, KeyError):  # a kill broke it off while it was written

@@ -35,7 +35,7 @@ from tasks.sketches import KEY, NearParams
 CHARACTERS_A_BUCKET = 1 << 24
 
 
-@stage(name="near", version=1, params=NearParams, tables=("near",), unit="unit")
+@stage(name="near", version=2, params=NearParams, tables=("near",), unit="unit")
 def near(inputs: Mapping[str, Artifact], params: NearParams, out: Output) -> None:
     """Texts to drop for others: `inputs` are documents, their sketches and the candidates among them."""
     documents, found = inputs["documents"], inputs["sketches"]
@@ -52,9 +52,8 @@ def near(inputs: Mapping[str, Artifact], params: NearParams, out: Output) -> Non
     scratch = out.build.scratch
     out.map(gather_texts, _wanted_by_part(texts, documents.parts("documents")), scratch)
     sides = pairs.join(texts.select("place", "bucket"), left_on="one", right_on="place")
-    work = [
-        (bucket, packed(sides.filter(pl.col("bucket") == bucket).select("one", "other"))) for bucket in range(buckets)
-    ]
+    of_bucket = sides.partition_by("bucket", as_dict=True, maintain_order=True)
+    work = [(bucket, packed(of_bucket[(bucket,)].select("one", "other"))) for bucket in range(buckets)]
     out.map(cluster_bucket, work, len(documents.parts("documents")), scratch, params)
 
 

@@ -25,6 +25,11 @@ class RankerTrial(Trial):
 
     section: ClassVar[str] = "normaliser"
 
+    @property
+    def identity(self) -> str:
+        """See `Trial.identity`; `data` only says where lies what `data_version` names."""
+        return self.model_dump_json(exclude={"storage", "threads", "gpu", "data"})
+
     def prepare(self) -> Work:
         """Read pairs and encoder, turn the pairs into tokens, and build the head."""
         check_seen(self.model)

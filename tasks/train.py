@@ -44,8 +44,9 @@ STEPS_AT_ONCE = 1_000
 class TrainParams(StageParams):
     """What is trained, and how.
 
-    What changes speed and memory but no results is in no fingerprint: `cluster`, and `training.micro_batch_size`. So a
-    run whose GPU was too small for its micro-batches goes on with smaller ones.
+    What changes speed and memory but no results is in no fingerprint: `cluster`, and `training.micro_batch_size`, which
+    changes rounding and, on a GPU, what dropout and samples draw. So a run whose GPU was too small for its
+    micro-batches goes on with smaller ones.
     """
 
     objective: str

@@ -41,6 +41,7 @@ def out_of_memory(given: TrainingConfig, used: TrainingConfig, worker: Worker, e
     detail = str(error).split(". ")[0]
     return (
         f"A GPU ran out of memory at {tried} at once (training.micro_batch_size, {chosen}). {remedy}. "
-        "Losses stay those of the whole batch; with smaller micro-batches the run goes on from its last checkpoint. "
+        "With smaller micro-batches losses stay those of the whole batch and the run goes on from its last checkpoint "
+        "(not with model.csp_across_micro_batches=false). "
         f"torch says: {detail}."
     )

@@ -126,7 +126,7 @@ CHILD = """
 import os, signal, sys, torch
 from pathlib import Path
 from infra.artifacts import ArtifactStore
-from models.training import Report, TrainingConfig, load_state, save_state, train
+from models.training import TrainingConfig, load_state, save_state, train
 from tests.models.test_training import build, streams
 from tests.synthetic import training
 torch.use_deterministic_algorithms(True)

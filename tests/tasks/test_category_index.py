@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 import tempfile
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from tasks.category_index import with_categories
 from tasks.diagnosis_queries import QueryRules, candidates
-from tasks.embedded_index import CATEGORIES, EmbeddedIndex
+from tasks.embedded_index import CATEGORIES, FIELDS_FILE, EmbeddedIndex
 from tasks.normaliser import Normaliser
 from tasks.retrieve import Candidate, Entry
 from tasks.search_fields import SearchFields, comparable_forms
@@ -59,7 +60,7 @@ def test_what_is_added_is_bm25_of_all_names_of_the_category(terms: list[str], we
             assert after == sorted(after, key=lambda one: (-one.score, one.term, one.code))
 
 
-def test_a_residual_class_of_the_category_that_is_spoken_of_comes_first(tmp_path: Path) -> None:
+def test_what_is_called_otherwise_moves_up_in_the_category_that_is_spoken_of(tmp_path: Path) -> None:
     own = EmbeddedIndex.build(ENTRIES, tmp_path, SearchFields(category=1))
     query = "会厌和喉的囊肿"
     plain, ordered = (
@@ -89,6 +90,9 @@ def test_without_categories_candidates_are_those_of_the_engine(
 def test_an_index_of_an_earlier_version_is_searched_as_it_was(tmp_path: Path) -> None:
     built = EmbeddedIndex.build(ENTRIES, tmp_path)
     shutil.rmtree(tmp_path / CATEGORIES)
+    fields = json.loads((tmp_path / FIELDS_FILE).read_text())
+    del fields["category"]
+    (tmp_path / FIELDS_FILE).write_text(json.dumps(fields))
     old = EmbeddedIndex(tmp_path)
     assert with_categories(old, old).search(["喉囊肿"], 5) == built.search(["喉囊肿"], 5)
 

@@ -18,11 +18,12 @@ from tasks import finetune_grid
 from tasks.compare_runs import compare_runs, open_run
 from tasks.embedded_index import EmbeddedIndex
 from tasks.finetune_scores import TRIALS
-from tasks.finetune_trial import Listener, Trial, TrialResult, run_trial
+from tasks.finetune_trial import RESULT, Listener, Trial, TrialResult, read_result, run_trial
 from tasks.normalise_file import ADDED, normalise_file, open_normaliser
 from tasks.normaliser import DECISION, Normaliser
 from tasks.query_settings import QUERIES_FILE
 from tasks.ranker_data import LabelledDiagnoses, RankerData, load_ranker_data, save_ranker_data
+from tasks.ranker_trial import RankerTrial
 from tasks.retrieve import Candidate
 from tasks.term_pairs import Pair
 from tasks.train_normaliser import SCORES
@@ -273,6 +274,27 @@ def test_a_ranker_that_gets_no_better_stops(run: Any, given: dict[str, str]) -> 
         "trials"
     ]
     assert trial["stopped"] == "patience" and len(trial["curve"]) == 2
+
+
+def test_a_result_of_other_data_is_none_of_this_trial(tmp_path: Path) -> None:
+    trial = RankerTrial(
+        task="chip-cdn",
+        model="m",
+        data="here",
+        data_version="1",
+        storage=str(tmp_path),
+        batch_size=32,
+        learning_rate=1e-4,
+        epochs=2,
+        seed=1,
+    )
+    Path(trial.folder).mkdir()
+    Path(trial.folder, RESULT).write_text(TrialResult(trial=trial, stopped="finished", score=0.5).model_dump_json())
+    moved = trial.model_copy(update={"data": "there"})
+    found = read_result(moved)
+    assert found is not None and found.score == 0.5 and found.trial.data == "there"
+    assert read_result(trial.model_copy(update={"data_version": "2"})) is None
+    assert read_result(trial.model_copy(update={"dropout": 0.1})) is None
 
 
 def test_trials_read_what_was_found(tmp_path: Path) -> None:
