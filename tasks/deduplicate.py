@@ -4,7 +4,7 @@ What "the same" means is told in `tasks/comparable.py`, what "nearly" in `tasks/
 first. Of a cluster of near duplicates the longest text stays, of documents with one text the one with the
 smallest id (of identical rows the first), whatever the order of the parts.
 
-Memory: one bucket of keys (about 150 bytes a document), the near duplicates (60 bytes each), or one part of documents.
+Memory: one bucket of keys (about 220 bytes a document), the near duplicates (60 bytes each), or one part of documents.
 Time grows with the text; the keys (48 bytes a document) are read once a bucket.
 """
 
@@ -29,7 +29,7 @@ from tasks.sketches import KEY, NearParams, sketches
 class DeduplicateParams(NearParams):
     """What a duplicate is, and bounds of memory."""
 
-    documents_per_bucket: int = Field(default=4_000_000, ge=1)
+    documents_per_bucket: int = Field(default=2_000_000, ge=1)
 
     @property
     def near(self) -> NearParams:
