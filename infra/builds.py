@@ -35,7 +35,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import fsspec
 import pyarrow as pa
@@ -507,7 +507,7 @@ def _measure(path: Path) -> tuple[int, str]:
 
 
 @contextlib.contextmanager
-def open_scratch(path: str) -> Iterator[BinaryIO]:
+def open_scratch(path: str) -> Iterator[io.BytesIO]:
     """A file of a build's scratch, to be written; its bytes are held in memory until the block ends well.
 
     Only then are they put there, by us: polars would tell of a full disk by an error without its number.

@@ -6,7 +6,6 @@ Memory and files grow with the pairs and with the dev diagnoses' candidates.
 from __future__ import annotations
 
 import hashlib
-import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -63,11 +62,9 @@ def save_ranker_data(folder: str, pairs: Iterable[Pair], dev: LabelledDiagnoses)
     )
     digest = hashlib.sha256()
     for name, frame in ((PAIRS, learnt), (DEV, scored)):
-        memory = io.BytesIO()
-        frame.write_parquet(memory)
-        digest.update(memory.getbuffer())
         with open_scratch(f"{folder}/{name}") as file:
-            file.write(memory.getbuffer())
+            frame.write_parquet(file)
+            digest.update(file.getvalue())
     return digest.hexdigest()[:32]
 
 
