@@ -36,9 +36,8 @@ from benchmarks.near_duplicates import real_texts
 from benchmarks.pages import cpu_name, publish
 from infra.artifacts import Artifact, ArtifactStore
 from infra.batching import CHARACTERS_AT_ONCE
-from infra.builds import BuildPlace, PartWriter
+from infra.builds import BuildPlace, run_unit
 from infra.stage import Output, StageParams, run, stage
-from infra.usage import measure_usage
 from models import character_table
 from models.corpus_tokenizer import CorpusTokenizer, corpus_tokenizer
 from models.tokenizer import build_tokenizer
@@ -135,10 +134,8 @@ def compare(texts: list[str], vocabulary: list[str], folder: Path) -> tuple[list
     place = BuildPlace(str(folder), "examples", str(len(vocabulary)))
 
     def part() -> int:
-        writer = PartWriter(place, 0)
-        with measure_usage() as usage:
-            encode_part(writer, part_of_segments, EncodeParams(), 0.02, written)
-        return writer.commit(usage).counters["tokens"]
+        given = (part_of_segments, EncodeParams(), 0.02, written)
+        return run_unit(place, 0, encode_part, given).counters["tokens"]
 
     ways: dict[str, tuple[float, Callable[[], int]]] = {
         "tokenizers encode_batch": (whole, peer),

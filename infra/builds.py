@@ -105,7 +105,7 @@ class BuildPlace:
 
 
 class PartWriter:
-    """Writes one unit of work: its parts of each table, with counters; finished by `commit`.
+    """Writes one unit of work: its parts of each table, with counters; ended by `finish` and `commit`.
 
     A table goes on in another part once one holds `PART_BYTES`, so that who reads a part whole is bounded too.
     Memory is bounded by what the caller passes to `write` at once and one Parquet row group a table.
@@ -156,11 +156,14 @@ class PartWriter:
         if len(self._rejects) >= REJECTS_AT_ONCE:
             self._flush_rejects()
 
-    def commit(self, usage: Usage) -> WorkRecord:
-        """Move the finished files into the build and write the record that vouches for them."""
+    def finish(self) -> None:
+        """Move the finished files into the build: much of a unit's work, so it is measured with it."""
         self._flush_rejects()
         for table in list(self._writers):
             self._finish_part(table)
+
+    def commit(self, usage: Usage) -> WorkRecord:
+        """Write the record that vouches for the files of `finish`, and tells what they cost."""
         record = WorkRecord(
             index=self.index,
             parts=self._parts,
@@ -657,6 +660,7 @@ def run_unit(place: BuildPlace, index: int, function: Callable[..., None], argum
     try:
         with measure_usage() as usage:
             function(part, *arguments)
+            part.finish()
         return part.commit(usage)
     finally:
         part.discard()

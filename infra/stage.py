@@ -140,6 +140,7 @@ class Output:
         try:
             with measure_usage() as usage:
                 yield writer
+                writer.finish()
             self._keep(writer.commit(usage), in_process=True)
         finally:
             writer.discard()

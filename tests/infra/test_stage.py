@@ -26,7 +26,7 @@ from pydantic import Field, ValidationError
 
 from infra import schemas
 from infra.artifacts import ArtifactStore, fingerprint_of
-from infra.builds import PartWriter
+from infra.builds import BuildPlace, PartWriter, run_unit
 from infra.errors import UserError
 from infra.settings import REPOSITORY
 from infra.stage import Output, SerialExecutor, StageParams, code_version, run, stage
@@ -439,6 +439,15 @@ def test_seconds_are_counted_once(store: ArtifactStore) -> None:
     manifest = run(make(function), store, Params(), {}).artifact.manifest
     assert 1.0 <= manifest.cpu_seconds < 1.4
     assert manifest.wall_seconds >= 1.0
+
+
+def test_a_unit_costs_what_it_takes_to_write_its_files(store: ArtifactStore) -> None:
+    text = np.random.default_rng(0).integers(0x4E00, 0x9FA5, 8_000_000, np.uint32).tobytes().decode("utf-32-le")
+    words = [text[at : at + 1_000] for at in range(0, len(text), 1_000)]
+    rows = pa.table({"word": words, "count": [1] * len(words)})
+    before = time.process_time()
+    record = run_unit(BuildPlace(store.root, "sample", "0" * 32), 0, PartWriter.write, ("word_counts", rows))
+    assert record.cpu_seconds > 0.8 * (time.process_time() - before)
 
 
 def _burn(seconds: float) -> None:
