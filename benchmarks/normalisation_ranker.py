@@ -74,6 +74,7 @@ def page(options: argparse.Namespace) -> Iterator[str]:
         learning_rates=(options.learning_rate,),
         seeds=(1,),
         ema_decay=None,
+        precision=options.precision,
         resources=Resources(trials_at_once=1),
     )
     with tempfile.TemporaryDirectory() as folder:
@@ -98,9 +99,9 @@ def page(options: argparse.Namespace) -> Iterator[str]:
     yield (
         f"{len(texts['train']):,}, {len(texts['dev']):,} and {len(texts['test']):,} queries of train, dev and test; "
         f"{cpu_name()}, {torch.get_num_threads()} threads. Encoder: {options.note or Path(options.model).name}; "
-        f"{options.epochs} epochs, batch {options.batch_size}, rate {options.learning_rate:g}, {params.hard_negatives} "
-        f"hard and {params.random_negatives} random wrong pairs a query. A query with several codes has several right "
-        "terms: recall counts each."
+        f"{options.epochs} epochs, batch {options.batch_size}, rate {options.learning_rate:g}, {options.precision}, "
+        f"{params.hard_negatives} hard and {params.random_negatives} random wrong pairs a query. A query with several "
+        "codes has several right terms: recall counts each."
     )
     yield ""
     orders = {"retrieval": found["test"], "ranker alone": alone, "both": both}
@@ -184,6 +185,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--batch-size", type=int, default=256)
     parser.add_argument("--learning-rate", type=float, default=6e-5)
+    parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32", help="of training")
     parser.add_argument("--diagnoses", type=int, default=10_000, help="normalised end to end; 0 for none")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()

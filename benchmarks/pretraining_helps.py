@@ -53,6 +53,7 @@ def main() -> None:
     parser.add_argument("--override", action="append", default=[], metavar="KEY=VALUE", help="of the preset, as JSON")
     parser.add_argument("--steps", type=int, default=1_500, help="of pre-training, of each start")
     parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--batch-size", type=int, default=32, help="of fine-tuning")
     parser.add_argument("--learning-rate", type=float, default=3e-4)
     parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32", help="of fine-tuning")
     parser.add_argument("--limit", type=int, help="the most records of each split of a task")
@@ -121,7 +122,7 @@ def finetuned(task: str, model: str, options: argparse.Namespace, *, random: boo
 
     overrides = {
         "finetune.epochs": [options.epochs],
-        "finetune.batch_sizes": [32],
+        "finetune.batch_sizes": [options.batch_size],
         "finetune.learning_rates": [options.learning_rate],
         "finetune.limit": options.limit,
         "finetune.precision": options.precision,
@@ -149,7 +150,8 @@ def page(
     yield ""
     yield (
         f"Preset {options.preset}{changed}, {options.steps:,} steps of pre-training; {cpu_name()}. Fine-tuning: "
-        f"{options.epochs} epochs, batch 32, rate {options.learning_rate:g}, {options.precision}, best epoch by dev"
+        f"{options.epochs} epochs, batch {options.batch_size}, rate {options.learning_rate:g}, {options.precision}, "
+        f"best epoch by dev"
         f"{f', at most {options.limit:,} records a split' if options.limit else ''}. Test scores in per cent: mean and "
         "standard deviation of three seeds."
     )
