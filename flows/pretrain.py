@@ -50,7 +50,7 @@ def pretrain(
     """
     recipe = load_preset(preset, overrides)
     check_inputs(corpus, benchmarks, dictionary)
-    init = None if init_from is None else ModelFolder(init_from)
+    init = None if init_from is None else ModelFolder(init_from, "init_from")
     if init is not None and vocabulary_file is None:
         vocabulary_file = _vocabulary_of(init)
     check_vocabularies(vocabulary_file)

@@ -25,12 +25,14 @@ class ModelFolder:
 
     stage = "model"
 
-    def __init__(self, folder: str | Path) -> None:
-        """Raises `UserError` where there is no such folder, or no model in it."""
+    def __init__(self, folder: str | Path, parameter: str = "model") -> None:
+        """`parameter` is what users give it with. Raises `UserError` where there is no such folder, or no model in
+        it.
+        """
         self.path = Path(folder).expanduser().resolve()
         if not self.path.is_dir():
             raise UserError(
-                f"There is no folder {self.path}. Give that of an encoder, as in --param model=FOLDER: "
+                f"There is no folder {self.path}. Give that of an encoder, as in --param {parameter}=FOLDER: "
                 "what a pretrain flow printed, or a downloaded one with config.json, weights and tokeniser."
             )
         if not (self.path / "config.json").is_file():

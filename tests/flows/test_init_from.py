@@ -93,6 +93,8 @@ def test_a_checkpoint_with_the_vocabulary_of_a_bert_is_exported(corpus: str, ber
 
 
 def test_a_folder_without_a_model_or_its_vocabulary_is_told_before_any_work(corpus: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"There is no folder .*--param init_from=FOLDER"):
+        pretrain.fn("ehealth-tiny", corpus, init_from=str(tmp_path / "absent"), overrides=OVERRIDES)
     with pytest.raises(UserError, match=r"holds no config\.json"):
         pretrain.fn("ehealth-tiny", corpus, init_from=str(tmp_path), overrides=OVERRIDES)
     (tmp_path / "config.json").write_text('{"model_type": "bert"}', encoding="utf-8")
