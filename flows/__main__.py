@@ -26,7 +26,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("interrupted; the same command goes on where this run stopped", file=sys.stderr)
+        told = "the same command goes on where this run stopped" if options.command is _run else "nothing was written"
+        print(f"interrupted; {told}", file=sys.stderr)
         return 130
 
 
@@ -220,19 +221,22 @@ def merge_parameters(entry: Entry, given: list[str]) -> dict[str, Any]:
     Raises:
         UserError: a parameter without `=`, or one the flow does not have.
     """
-    parameters = {**entry.parameters, "overrides": dict(entry.parameters.get("overrides") or {})}
+    parameters = dict(entry.parameters)
+    if "overrides" in parameters:
+        parameters["overrides"] = dict(parameters["overrides"] or {})
     for item in given:
         key, equals, text = item.partition("=")
         if not equals:
             raise UserError(f"--param {item!r} is not of the form KEY=VALUE.")
-        if "." in key:
+        if "." in key and "overrides" in parameters:
             parameters["overrides"][key] = _value(text)
         elif key in entry.parameters:
             parameters[key] = _value(text)
         else:
+            hint = " A key of the preset is given with its section, such as training.steps=100."
             raise UserError(
-                f"{entry.name} has no parameter {key!r}; it has {', '.join(entry.parameters)}. "
-                "A key of the preset is given with its section, such as training.steps=100."
+                f"{entry.name} has no parameter {key!r}; it has {', '.join(entry.parameters)}."
+                f"{hint if 'overrides' in parameters else ''}"
             )
     return parameters
 

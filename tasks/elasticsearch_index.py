@@ -18,11 +18,8 @@ from infra.errors import UserError
 from infra.settings import ElasticsearchSettings
 from tasks.elasticsearch_build import BUILD_IT, IndexBuilder, check_name, described, nothing_called
 from tasks.elasticsearch_server import Patience, RefusedError, Server, why
-from tasks.retrieve import Candidate, Entry
+from tasks.retrieve import MOST_CANDIDATES, Candidate, Entry
 from tasks.search_fields import EXACT, FieldTokens, SearchFields
-
-MOST_CANDIDATES = 10_000
-"""The most that a server gives for one query unless its settings are changed (`index.max_result_window`)."""
 
 TERMS_AT_ONCE = 64
 

@@ -6,6 +6,7 @@ Time grows with the rows; memory with the file's diagnoses, which are short, and
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,7 +21,8 @@ from tasks.downstream.source_text import source_text
 from tasks.embedded_index import EmbeddedIndex
 from tasks.normaliser import Normalised, Normaliser, Progress, index_folder
 from tasks.publish_terms import ALIAS, open_server_index
-from tasks.retrieve import Candidate
+from tasks.retrieve import MOST_CANDIDATES, Candidate
+from tasks.whole_file import whole_file
 
 allow_long_fields()
 
@@ -49,8 +51,8 @@ def open_normaliser(
     Raises:
         UserError: there is none, or no server is named.
     """
-    if k is not None and k < 1:
-        raise UserError(f"{k} candidates are too few; give 1 or more.")
+    if k is not None and not 1 <= k <= MOST_CANDIDATES:
+        raise UserError(f"{k:,} candidates cannot be ranked; give from 1 to {MOST_CANDIDATES:,}.")
     if alias is not None and not elasticsearch:
         raise UserError(f"{alias!r} is the alias of a list on a server. Give --elasticsearch too.")
     folder = folder or _newest()
@@ -84,7 +86,7 @@ def normalise_file(
 
     Args:
         source: .csv or .tsv with a header, or .txt with a diagnosis a line; UTF-8, UTF-16 or GB18030.
-        target: .csv or .tsv.
+        target: .csv or .tsv; written whole or not at all.
         column: name of the column of diagnoses; by default one of `NAMES`, or the only one.
         shown: candidates that are written of each diagnosis, of those that were ranked; 0 for none.
 
@@ -104,9 +106,8 @@ def normalise_file(
     if taken:
         raise UserError(f"{source} already has a column {taken[0]!r}. Rename it, or give the file as it was before.")
     counts = {"rows": len(rows), "normalised": 0, "without_answer": 0}
-    target.parent.mkdir(parents=True, exist_ok=True)
     # Excel takes a CSV for UTF-8 only if it begins with a byte order mark.
-    with target.open("w", encoding="utf-8-sig", newline="") as file:
+    with whole_file(target, source, encoding="utf-8-sig", newline="") as file:
         writer = csv.writer(file, delimiter=_DELIMITERS[target.suffix.lower()])
         writer.writerow([*header, *ADDED])
         found = normaliser.stream([row[place] for row in rows], progress)
@@ -145,7 +146,7 @@ def _read(source: Path) -> tuple[list[str], list[list[str]]]:
         raise UserError(f"{source} is none of .csv, .tsv and .txt; give the file one of these names.")
     text = source_text(source)
     if kind == ".txt":
-        return ["text"], [[line] for line in text.splitlines()]
+        return ["text"], [[line] for line in text.removesuffix("\n").split("\n")] if text else []
     rows = list(_parsed(source, text, _DELIMITERS[kind]))
     if not rows:
         raise UserError(f"{source} is empty; its first line has to name the columns.")
@@ -160,7 +161,8 @@ def _read(source: Path) -> tuple[list[str], list[list[str]]]:
 
 
 def _parsed(source: Path, text: str, delimiter: str) -> Iterator[list[str]]:
-    reader = csv.reader(text.splitlines(keepends=True), delimiter=delimiter)
+    # Lines end at line feeds alone: a cell may hold U+2028, or the soft break of a word processor.
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     try:
         yield from (row for row in reader if row)
     except csv.Error as error:

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import csv
 import functools
+import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import torch
 
@@ -29,6 +30,7 @@ from tasks.downstream.source_text import source_text
 from tasks.downstream.spec import TaskSpec
 from tasks.prediction_rows import answer_to_value, to_json
 from tasks.saved_model import load_task_model
+from tasks.whole_file import whole_file
 
 SLAB = 4096
 """Records that are in memory at once."""
@@ -105,7 +107,8 @@ def predict_file(
     Args:
         source: .txt (a text a line; tabs between several), .jsonl or .json (objects, lists or strings), .csv or .tsv
             with a header. Names of fields are the task's own, or text, or text1 and text2.
-        target: written as .jsonl: the given fields, `answer`, `scores` where there are any, or `error`.
+        target: written as .jsonl, whole or not at all: the given fields, `answer`, `scores` where there are any, or
+            `error`.
         task: name of the task, where it is to be checked against the model's.
         progress: told the rows done so far.
 
@@ -120,7 +123,7 @@ def predict_file(
     rows = _rows(source)
     keep_freed_memory()
     try:
-        with _opened(target, source) as file:
+        with whole_file(target, source) as file:
             while slab := list(islice(rows, SLAB)):
                 within = functools.partial(_tell_within, progress, counts["rows"], len(slab))
                 for row in _answered(predictor, spec, slab, within):
@@ -131,16 +134,6 @@ def predict_file(
     finally:
         return_freed_memory()
     return counts
-
-
-def _opened(target: Path, source: Path) -> TextIO:
-    if target.resolve() == source.resolve():
-        raise UserError(f"{target} is the input itself. Give another file with --output.")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        return target.open("w", encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{target} cannot be written: {error.strerror}. Give another file with --output.") from error
 
 
 def _tell_within(progress: Callable[[int], None], before: int, size: int, done: int) -> None:
@@ -229,7 +222,7 @@ def _json_rows(text: str) -> Iterator[Row]:
 
 
 def _csv_rows(text: str, delimiter: str = ",") -> Iterator[Row]:
-    reader = csv.DictReader(text.splitlines(keepends=True), delimiter=delimiter)
+    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
     try:
         for row in reader:
             surplus = row.pop(None, None)

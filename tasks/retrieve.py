@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 _ENGINES = {"EmbeddedIndex": "tasks.embedded_index", "ElasticsearchIndex": "tasks.elasticsearch_index"}
 
+MOST_CANDIDATES = 10_000
+"""Of one query: what Elasticsearch gives at most (`index.max_result_window`)."""
+
 
 @dataclass(frozen=True)
 class Entry:

@@ -31,7 +31,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from infra.errors import UserError
 from kg.names import normalise_names
@@ -61,6 +61,12 @@ class SearchFields(BaseModel):
     category: float = Field(default=0.2, ge=0, description="what the names of its whole category add to a candidate")
     k1: float = Field(default=1.2, ge=0, description="how much a repeated token adds")
     b: float = Field(default=0.5, ge=0, le=1, description="how much longer names lose")
+
+    @model_validator(mode="after")
+    def _searched(self) -> SearchFields:
+        if not self.boosts():
+            raise ValueError(f"no field is searched: give {', '.join(FIELDS)} or one of them a value above 0")
+        return self
 
     def boosts(self) -> dict[str, float]:
         """The boost of every field that is searched."""

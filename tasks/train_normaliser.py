@@ -43,7 +43,7 @@ from tasks.publish_terms import ALIAS, open_server_index
 from tasks.query_settings import load_rules
 from tasks.ranker_data import LabelledDiagnoses, save_ranker_data
 from tasks.ranker_trial import RankerTrial, check_ranker_trials
-from tasks.retrieve import Candidate
+from tasks.retrieve import MOST_CANDIDATES, Candidate
 from tasks.term_pairs import Diagnosis, Pair, training_pairs
 from tasks.terminology import entries_of
 
@@ -58,7 +58,9 @@ PAIRS_SEED = 1
 class NormaliserParams(TuningParams):
     """How many candidates, and how their ranker learns."""
 
-    k: int = Field(default=100, ge=1, description="candidates of each diagnosis that are ranked (eHealth: 100)")
+    k: int = Field(
+        default=100, ge=1, le=MOST_CANDIDATES, description="candidates of each diagnosis that are ranked (eHealth: 100)"
+    )
     hard_negatives: int = Field(default=12, ge=0, description="wrong pairs a diagnosis from its candidates")
     random_negatives: int = Field(default=4, ge=0, description="wrong pairs a diagnosis from the whole list")
     engine: Literal["embedded", "elasticsearch"] = Field(

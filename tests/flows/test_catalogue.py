@@ -66,7 +66,9 @@ def test_promised_deployments_exist_and_their_flows_have_the_names_and_parameter
     for entry in entries:
         flow = entry.load_flow()
         assert entry.name.split("/")[0] == flow.name
-        assert entry.parameters.keys() == inspect.signature(flow.fn).parameters.keys()
+        signature = inspect.signature(flow.fn)
+        assert entry.parameters.keys() == signature.parameters.keys()
+        signature.bind(**merge_parameters(entry, []))  # what `python -m flows run` calls it with
         assert importlib.import_module(entry.module).__doc__
 
 
@@ -90,6 +92,11 @@ def test_parameters_are_merged_and_dotted_ones_become_overrides() -> None:
     assert merged["corpus"] == "a b.txt"
     assert merged["preset"] == "ehealth-tiny"
     assert merged["overrides"] == {"training.steps": 100, "model.hidden_dropout": 0.0}
+
+
+def test_a_flow_without_overrides_is_given_none() -> None:
+    with pytest.raises(UserError, match=r"no parameter 'index\.k'; it has terms, graph, text\.$"):
+        merge_parameters(find("normalise/open-benchmark"), ["index.k=3"])
 
 
 @pytest.mark.parametrize(

@@ -376,6 +376,37 @@ def test_files_keep_their_columns(trained: Path, tmp_path: Path) -> None:
     assert [written[1][name] for name in ADDED] == [""] * 4
 
 
+def test_cells_may_hold_any_character_that_ends_no_line(trained: Path, tmp_path: Path) -> None:
+    soft = "".join(map(chr, (0x0B, 0x0C, 0x85, 0x2028)))
+    source, target = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_text(f"id,诊断,备注\n1,肺{soft}癌,x\n2,肺癌,y\n", encoding="utf-8")
+    assert normalise_file(open_normaliser(trained), source, target)["rows"] == 2
+    with target.open(encoding="utf-8-sig", newline="") as file:
+        written = [[row[name] for name in ("id", "诊断", "备注")] for row in csv.DictReader(file)]
+    assert written == [["1", f"肺{soft}癌", "x"], ["2", "肺癌", "y"]]
+    source = tmp_path / "in.txt"
+    source.write_text(f"肺{soft}癌\n\n肺癌\n", encoding="utf-8")
+    assert normalise_file(open_normaliser(trained), source, target)["rows"] == 3
+
+
+def test_a_run_that_breaks_off_leaves_the_files_as_they_were(trained: Path, tmp_path: Path) -> None:
+    class Broken(Normaliser):
+        def stream(self, diagnoses: Any, progress: Any = None) -> Any:
+            yield from super().stream(diagnoses[:1])
+            raise RuntimeError("broken off")
+
+    source, target = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_text("诊断\n肺癌\n肺炎\n", encoding="utf-8")
+    target.write_text("of an earlier run", encoding="utf-8")
+    with pytest.raises(RuntimeError, match="broken off"):
+        normalise_file(Broken(trained), source, target)
+    with pytest.raises(UserError, match="is the input itself"):
+        normalise_file(open_normaliser(trained), source, source)
+    assert target.read_text(encoding="utf-8") == "of an earlier run"
+    assert source.read_text(encoding="utf-8") == "诊断\n肺癌\n肺炎\n"
+    assert {file.name for file in tmp_path.iterdir()} == {"in.csv", "out.csv"}
+
+
 @pytest.mark.parametrize(
     ("options", "written"),
     [
@@ -406,7 +437,7 @@ def test_candidates_may_be_left_out_and_are_never_fewer_than_none(
     (row,) = csv.DictReader((tmp_path / "out.csv").read_text(encoding="utf-8-sig").splitlines())
     assert row["candidates"] == "" and row["normalised_term"]
     assert main([*asked, "--candidates", "-1"]) == 2 and "give 0 or more" in capsys.readouterr().err
-    assert main([*asked, "--k", "0"]) == 2 and "give 1 or more" in capsys.readouterr().err
+    assert main([*asked, "--k", "0"]) == 2 and "give from 1 to 10,000" in capsys.readouterr().err
 
 
 def test_the_command_line_takes_the_newest_normaliser(
@@ -486,6 +517,11 @@ def test_mistakes_are_told_before_any_work(
         ({"rank": False, "overrides": {"normaliser.seeds": []}}, "normaliser.seeds: .*at least 1 item"),
         ({"rank": True, **given, "overrides": {"normaliser.max_length": 100}}, "more than the encoder's 64 positions"),
         ({"rank": False, "overrides": {"normaliser.k": 0}}, "normaliser.k: .*given: 0"),
+        ({"rank": False, "overrides": {"normaliser.k": 20_000}}, "normaliser.k: .*10000.*given: 20000"),
+        (
+            {"rank": False, "overrides": {f"index.fields.{name}": 0 for name in ("exact", "characters", "bigrams")}},
+            "no field is searched",
+        ),
         ({"rank": False, "overrides": {"index.queries.splits": False}}, "did you mean 'index.queries.split'"),
         ({"rank": False, "abbreviations": "nowhere.csv"}, "There is no .*nowhere.csv"),
         ({"rank": False, "abbreviations": str(tmp_path)}, "a table is one local CSV file"),
