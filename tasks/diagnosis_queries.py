@@ -3,10 +3,8 @@
     支气管哮踹(轻度)伴心衰  →  支气管哮踹(轻度)伴心衰, 支气管哮喘(轻度)伴心力衰竭, 支气管哮喘, 心力衰竭 …
 
 Two tables put typos right and write abbreviations out: those beside this file, or the user's own
-(tasks/query_settings.py). A compound is cut at
-numbers of an enumeration and at ; + / 伴 合并 及 和 、 … where every part has two characters at least. What also joins
-parts of the body (及 和 、 as in 肝及胆囊结石) cuts only behind what ends like a disease. The whole stays a query of
-its own, so that a wrong cut costs places and no answer.
+(tasks/query_settings.py). tasks/compound_diagnoses.py says where a compound is cut. The whole stays a query of its
+own, so that a wrong cut costs places and no answer.
 """
 
 from __future__ import annotations
@@ -21,6 +19,7 @@ import polars as pl
 from infra.errors import UserError
 from kg.names import normalise_names
 from kg.vocabularies import read_table
+from tasks.compound_diagnoses import parts_of, without_numbers
 from tasks.retrieve import Candidate, CandidateIndex, Entry
 from tasks.search_fields import comparable_forms
 
@@ -45,14 +44,6 @@ SIBLINGS_OF = 10
 
 _ICD10 = re.compile(r"[A-Z]\d\d")
 _NOTE = re.compile(r"\([^()]*\)")
-_NUMBER = re.compile(r"(?:^|(?<=[\s;；,，。、]))[(（]?\d{1,2}[.．、)）](?!\d)\s*")
-_ALWAYS = r"[;。+/]|伴有|伴发|伴(?!侣)|合并(?!症)|并发(?!症)"
-_BETWEEN = r",|以及|(?<![波累涉埃])及|(?<!饱)和|与|并(?![指趾发])"
-_CUT = re.compile(f"(?P<always>{_ALWAYS})|(?P<between>{_BETWEEN})")
-_LIKE_A_DISEASE = re.compile(
-    "(?:[病炎症征癌瘤伤折石疝衰栓死血痛肿疮疹癣毒热咳喘泻痔痫癎痹聋盲损裂缺形亢减竭孔阻疣斑变]"
-    "|障碍|硬化|积液|感染|增生|结核|狭窄|脱位|扩张|不全|突出|[a-z0-9]{2})$"
-)
 
 
 class QueryRules:
@@ -107,7 +98,7 @@ class QueryRules:
     def queries(self, diagnoses: Sequence[str]) -> list[list[str]]:
         """The queries of every diagnosis, the whole one first, each once; none where nothing can be searched."""
         # Before white space goes, without which 1.冠心病 2.房颤 shows no second number.
-        texts = _normal([_without_numbers(diagnosis[:MAX_CHARACTERS]) for diagnosis in diagnoses])
+        texts = _normal([without_numbers(diagnosis[:MAX_CHARACTERS]) for diagnosis in diagnoses])
         variants = [list(self._variants(text)) for text in texts]
         forms = iter(comparable_forms([query for own in variants for query in own]))
         found = []
@@ -123,13 +114,13 @@ class QueryRules:
         """How many diagnoses each one is made of: its parts where it is a compound that is split, else 1."""
         if not self.split:
             return [1] * len(diagnoses)
-        texts = _normal([_without_numbers(diagnosis[:MAX_CHARACTERS]) for diagnosis in diagnoses])
-        return [max(1, len(_parts(_NOTE.sub("", text)))) for text in texts]
+        texts = _normal([without_numbers(diagnosis[:MAX_CHARACTERS]) for diagnosis in diagnoses])
+        return [max(1, len(parts_of(_NOTE.sub("", text)))) for text in texts]
 
     def _variants(self, text: str) -> Iterator[str]:
         right = self._typo.sub(lambda match: self._typos[match[0]], text) if self._typo else text
         plain = _NOTE.sub("", right) if self.notes else right
-        parts = _parts(plain) if self.split else []
+        parts = parts_of(plain) if self.split else []
         whole, bare, *spelled = (self._spelled_out(one) for one in (right, plain, *parts))
         # Every part before second spellings, so that none is lost to the limit.
         yield from (text, right, *whole[:1], plain, *bare[:1])
@@ -221,34 +212,6 @@ def _with_siblings(found: Sequence[Candidate], k: int, categories: Categories) -
     room = max(0, k - len(first) - len(siblings))
     more = [one for one in found[len(first) :] if (one.code, one.term) not in there][:room]
     return [*first, *more, *siblings][:k]
-
-
-def _parts(text: str) -> list[str]:
-    """The parts of a compound; nothing where it is one disease."""
-    parts, start = [], 0
-    for match in _CUT.finditer(text):
-        before, after = text[start : match.start()], text[match.end() :]
-        if _size(before) < 2 or _size(after) < 2 or _in_brackets(text, match.start()):
-            continue
-        if match["between"] and not _LIKE_A_DISEASE.search(before.rstrip(")")):
-            continue
-        parts.append(before)
-        start = match.end()
-    return [part.strip(";, ") for part in (*parts, text[start:])] if parts else []
-
-
-def _without_numbers(diagnosis: str) -> str:
-    """Between what an enumeration numbers stands a cut; a number alone stays."""
-    cut = _NUMBER.sub(";", diagnosis)
-    return cut if _size(cut) else diagnosis
-
-
-def _size(text: str) -> int:
-    return sum(character.isalnum() for character in text)
-
-
-def _in_brackets(text: str, place: int) -> bool:
-    return text.count("(", 0, place) > text.count(")", 0, place)
 
 
 def _stands(match: re.Match[str], place: str) -> bool:

@@ -81,7 +81,7 @@ class RecallParams(StageParams):
     at: tuple[int, ...] = Field(default=(1, 10, 50, 100), min_length=1, description="places that recall is told at")
 
 
-@stage(name="candidate_recall", version=2, params=RecallParams, tables=("candidate_recall",))
+@stage(name="candidate_recall", version=3, params=RecallParams, tables=("candidate_recall",))
 def candidate_recall(inputs: Mapping[str, Artifact], params: RecallParams, out: Output) -> None:
     """Look for the queries of `inputs["mentions"]` in `inputs["terminology"]`.
 

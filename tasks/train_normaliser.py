@@ -69,7 +69,7 @@ class NormaliserParams(TuningParams):
     alias: str = Field(default=ALIAS, description="of the list on the server; the flow sets its own")
 
 
-@stage(name="normaliser", version=4, params=NormaliserParams, tables=("scores", "predictions"), unit="epoch")
+@stage(name="normaliser", version=5, params=NormaliserParams, tables=("scores", "predictions"), unit="epoch")
 def normaliser(inputs: Mapping[str, Any], params: NormaliserParams, out: Output) -> None:
     """Train on `inputs["data"]` (`TaskFiles` of CHIP-CDN) with the encoder `inputs["model"]` (`ModelFolder`), the
     artifacts `inputs["terminology"]` and `inputs["index"]`.

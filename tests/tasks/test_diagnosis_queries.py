@@ -76,12 +76,22 @@ def test_short_forms_that_are_none(diagnosis: str, unchanged: str) -> None:
         ("肺炎并胃炎", ["肺炎", "胃炎"]),
         ("1.肺炎 2.肾炎\n3、胃炎", ["肺炎", "肾炎", "胃炎"]),
         ("（1）肺炎；（2）肾炎", ["肺炎", "肾炎"]),
+        ("房颤、胃炎", ["房颤", "胃炎"]),
+        ("痛风和肺炎", ["痛风", "肺炎"]),
+        ("休克，肺炎", ["休克", "肺炎"]),
+        ("胃息肉及胃炎", ["胃息肉", "胃炎"]),
+        ("低血压3级、胃炎", ["低血压3级", "胃炎"]),
+        ("肺癌术后、低血压", ["肺癌术后", "低血压"]),
+        ("膈疝,伴有肺炎", ["膈疝", "肺炎"]),
+        ("1.低血压 2.2型糖尿病", ["低血压", "2型糖尿病"]),
+        ("1、低血压 2、2型糖尿病", ["低血压", "2型糖尿病"]),
+        ("1.肺炎 2.3级低血压", ["肺炎", "3级低血压"]),
     ],
 )
 def test_compounds_are_cut(diagnosis: str, parts: list[str]) -> None:
-    found = queries(diagnosis)
-    assert found[-len(parts) :] == parts
-    assert len(found) == len(parts) + 1
+    found = queries(diagnosis, QueryRules())
+    assert found[1:] == parts
+    assert QueryRules().parts([diagnosis]) == [len(parts)]
 
 
 @pytest.mark.parametrize(
@@ -96,6 +106,15 @@ def test_compounds_are_cut(diagnosis: str, parts: list[str]) -> None:
         "A+B",
         "第1.5度烧伤",
         "肺炎(左肺及右肺,轻度+重度)",
+        "脑血管和神经",
+        "脑血管和神经损伤",
+        "压疮 2、3期",
+        "1.5度烧伤",
+        "颈动脉闭塞和狭窄",
+        "先天性缺如,闭锁和狭窄",
+        "惊厥，不可归类在他处者",
+        "溃疡，不伴有出血",
+        "唇裂伴或不伴有腭裂",
     ],
 )
 def test_what_is_one_disease_stays_whole(diagnosis: str) -> None:
