@@ -10,7 +10,8 @@ own, so that a wrong cut costs places and no answer.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain, zip_longest
 from pathlib import Path
 
@@ -29,8 +30,11 @@ ABBREVIATIONS, TYPOS = (Path(__file__).with_name(f"diagnosis_{name}.csv") for na
 PLACES = ("anywhere", "end", "whole")
 """Where in a text a short form means its expansion."""
 
-MAX_QUERIES = 8
-"""Queries of one diagnosis, the whole among them."""
+MAX_PARTS = 24
+"""Parts of a compound that are looked for; what stands behind them is found by the whole only."""
+
+MAX_QUERIES = 8 + MAX_PARTS
+"""Queries of one diagnosis, the whole among them: at most eight, and one more for each part."""
 
 AT_ONCE = 256
 """Diagnoses whose queries are searched together."""
@@ -44,6 +48,16 @@ SIBLINGS_OF = 10
 
 _ICD10 = re.compile(r"[A-Z]\d\d")
 _NOTE = re.compile(r"\([^()]*\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is looked for to normalise one diagnosis."""
+
+    queries: tuple[str, ...]
+    """The whole first, each once; none where nothing can be searched."""
+    parts: tuple[int, ...]
+    """Places among the queries of a compound's parts, spelled out where they can be; two and more, or none."""
 
 
 class QueryRules:
@@ -95,37 +109,36 @@ class QueryRules:
         wrong = {row[0]: row[1] for row in _rows(typos, ("wrong", "right"))}
         return cls([(short, expansion, place) for short, expansion, place in shorts], wrong, notes, split)
 
-    def queries(self, diagnoses: Sequence[str]) -> list[list[str]]:
-        """The queries of every diagnosis, the whole one first, each once; none where nothing can be searched."""
+    def ask(self, diagnoses: Sequence[str]) -> list[Asked]:
+        """The queries of every diagnosis, and which of them are its parts."""
         # Before white space goes, without which 1.冠心病 2.房颤 shows no second number.
         texts = _normal([without_numbers(diagnosis[:MAX_CHARACTERS]) for diagnosis in diagnoses])
-        variants = [list(self._variants(text)) for text in texts]
-        forms = iter(comparable_forms([query for own in variants for query in own]))
-        found = []
-        for own in variants:
-            distinct: dict[tuple[str, ...], str] = {}
-            for query, form in zip(own, forms, strict=False):
-                distinct.setdefault(form, query)
-            distinct.pop((), None)
-            found.append(list(distinct.values())[:MAX_QUERIES])
-        return found
+        variants = [self._variants(text) for text in texts]
+        forms = iter(comparable_forms([query for own, _ in variants for query in own]))
+        return [_asked(own, [next(forms) for _ in own], parts) for own, parts in variants]
+
+    def queries(self, diagnoses: Sequence[str]) -> list[list[str]]:
+        """The queries of every diagnosis; see `Asked`."""
+        return [list(asked.queries) for asked in self.ask(diagnoses)]
 
     def parts(self, diagnoses: Sequence[str]) -> list[int]:
-        """How many diagnoses each one is made of: its parts where it is a compound that is split, else 1."""
-        if not self.split:
-            return [1] * len(diagnoses)
-        texts = _normal([without_numbers(diagnosis[:MAX_CHARACTERS]) for diagnosis in diagnoses])
-        return [max(1, len(parts_of(_NOTE.sub("", text)))) for text in texts]
+        """How many diagnoses each one is made of: its different parts where it is a compound that is split, else 1.
 
-    def _variants(self, text: str) -> Iterator[str]:
+        All of them are among the queries.
+        """
+        return [max(1, len(asked.parts)) for asked in self.ask(diagnoses)]
+
+    def _variants(self, text: str) -> tuple[list[str], range]:
+        """Everything to look for, and where among it the parts stand."""
         right = self._typo.sub(lambda match: self._typos[match[0]], text) if self._typo else text
         plain = _NOTE.sub("", right) if self.notes else right
-        parts = parts_of(plain) if self.split else []
+        parts = parts_of(plain)[:MAX_PARTS] if self.split else []
         whole, bare, *spelled = (self._spelled_out(one) for one in (right, plain, *parts))
         # Every part before second spellings, so that none is lost to the limit.
-        yield from (text, right, *whole[:1], plain, *bare[:1])
-        yield from (written[0] if written else part for part, written in zip(parts, spelled, strict=True))
-        yield from chain(parts, *(written[1:] for written in (whole, bare, *spelled)))
+        first = [text, right, *whole[:1], plain, *bare[:1]]
+        readings = [written[0] if written else part for part, written in zip(parts, spelled, strict=True)]
+        more = chain(parts, *(written[1:] for written in (whole, bare, *spelled)))
+        return [*first, *readings, *more], range(len(first), len(first) + len(parts))
 
     def _spelled_out(self, text: str) -> list[str]:
         """The text with the first expansion of its short forms, with the second, and so on; nothing without them."""
@@ -138,6 +151,17 @@ class QueryRules:
                 filled = [one or own[-1] for one, own in zip(written, choices, strict=True)]
                 texts.append(_with(text, found, filled))
         return [written for written in texts if written != text]
+
+
+def _asked(variants: Sequence[str], forms: Sequence[tuple[str, ...]], parts: range) -> Asked:
+    distinct: dict[tuple[str, ...], str] = {}
+    for variant, form in zip(variants, forms, strict=True):
+        if form:
+            distinct.setdefault(form, variant)
+    places = {form: place for place, form in enumerate(distinct)}
+    own = tuple(dict.fromkeys(places[forms[part]] for part in parts if forms[part]))
+    queries = tuple(distinct.values())[: MAX_QUERIES - MAX_PARTS + len(own)]
+    return Asked(queries, own if len(own) > 1 else ())
 
 
 Categories = Mapping[str, Sequence[Entry]]

@@ -14,6 +14,7 @@ from infra.errors import UserError
 from tasks.diagnosis_queries import (
     ABBREVIATIONS,
     AT_ONCE,
+    MAX_PARTS,
     MAX_QUERIES,
     TYPOS,
     QueryRules,
@@ -156,6 +157,17 @@ def test_a_long_text_is_cut_into_few_queries() -> None:
     assert len(found) <= MAX_QUERIES
     assert {"肺炎", "胸膜炎"} <= set(found)
     assert max(map(len, found)) <= 2_000
+
+
+def test_every_part_that_is_counted_is_looked_for() -> None:
+    diseases = [f"{organ}{kind}" for organ in "肺胃肝肾脑心脾肠" for kind in ("炎", "癌", "结石", "脓肿")]
+    for number in (2, 10, len(diseases)):
+        (found,), (parts,) = (ask([("；".join(diseases[:number]))]) for ask in (RULES.queries, RULES.parts))
+        assert parts == min(number, MAX_PARTS)
+        spelled = QueryRules.read(split=False).queries(diseases[:parts])
+        assert all(own[-1] in found for own in spelled)
+        assert len(found) <= MAX_QUERIES
+    assert RULES.parts(["肺炎+肺炎", "肺炎+胃癌+肺炎", "心衰、心力衰竭"]) == [1, 2, 1]
 
 
 @given(st.lists(st.text("肺炎伴及、+,（）()1.2 COPD心衰癌", max_size=30), max_size=4))
