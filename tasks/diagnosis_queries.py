@@ -33,8 +33,8 @@ PLACES = ("anywhere", "end", "whole")
 MAX_PARTS = 24
 """Parts of a compound that are looked for; what stands behind them is found by the whole only."""
 
-MAX_QUERIES = 8 + MAX_PARTS
-"""Queries of one diagnosis, the whole among them: at most eight, and one more for each part."""
+MAX_QUERIES = 32
+"""Queries of one diagnosis, the whole among them: eight and two for each part, and never more than these."""
 
 AT_ONCE = 256
 """Diagnoses whose queries are searched together."""
@@ -56,8 +56,10 @@ class Asked:
 
     queries: tuple[str, ...]
     """The whole first, each once; none where nothing can be searched."""
-    parts: tuple[int, ...]
-    """Places among the queries of a compound's parts, spelled out where they can be; two and more, or none."""
+    parts: tuple[tuple[int, ...], ...]
+    """Places among the queries of a compound's parts: of each as it is spelled out, and as it is written where that is
+    another query. Two and more, or none.
+    """
 
 
 class QueryRules:
@@ -128,8 +130,8 @@ class QueryRules:
         """
         return [max(1, len(asked.parts)) for asked in self.ask(diagnoses)]
 
-    def _variants(self, text: str) -> tuple[list[str], range]:
-        """Everything to look for, and where among it the parts stand."""
+    def _variants(self, text: str) -> tuple[list[str], list[tuple[int, int]]]:
+        """Everything to look for, and where among it the parts stand, spelled out and as they are written."""
         right = self._typo.sub(lambda match: self._typos[match[0]], text) if self._typo else text
         plain = _NOTE.sub("", right) if self.notes else right
         parts = parts_of(plain)[:MAX_PARTS] if self.split else []
@@ -137,8 +139,9 @@ class QueryRules:
         # Every part before second spellings, so that none is lost to the limit.
         first = [text, right, *whole[:1], plain, *bare[:1]]
         readings = [written[0] if written else part for part, written in zip(parts, spelled, strict=True)]
-        more = chain(parts, *(written[1:] for written in (whole, bare, *spelled)))
-        return [*first, *readings, *more], range(len(first), len(first) + len(parts))
+        more = chain(*(written[1:] for written in (whole, bare, *spelled)))
+        places = [(len(first) + place, len(first) + len(parts) + place) for place in range(len(parts))]
+        return [*first, *readings, *parts, *more], places
 
     def _spelled_out(self, text: str) -> list[str]:
         """The text with the first expansion of its short forms, with the second, and so on; nothing without them."""
@@ -153,15 +156,16 @@ class QueryRules:
         return [written for written in texts if written != text]
 
 
-def _asked(variants: Sequence[str], forms: Sequence[tuple[str, ...]], parts: range) -> Asked:
+def _asked(variants: Sequence[str], forms: Sequence[tuple[str, ...]], parts: Sequence[tuple[int, int]]) -> Asked:
     distinct: dict[tuple[str, ...], str] = {}
     for variant, form in zip(variants, forms, strict=True):
         if form:
             distinct.setdefault(form, variant)
-    places = {form: place for place, form in enumerate(distinct)}
-    own = tuple(dict.fromkeys(places[forms[part]] for part in parts if forms[part]))
-    queries = tuple(distinct.values())[: MAX_QUERIES - MAX_PARTS + len(own)]
-    return Asked(queries, own if len(own) > 1 else ())
+    queries = tuple(distinct.values())[: min(MAX_QUERIES, 8 + 2 * len(parts))]
+    places = {form: place for place, form in enumerate(list(distinct)[: len(queries)])}
+    readings = [tuple(dict.fromkeys(places[forms[at]] for at in own if forms[at] in places)) for own in parts]
+    own = {reading[0]: reading for reading in reversed(readings) if reading}
+    return Asked(queries, tuple(own[place] for place in sorted(own)) if len(own) > 1 else ())
 
 
 Categories = Mapping[str, Sequence[Entry]]
@@ -182,14 +186,28 @@ def categories_of(entries: Iterable[Entry]) -> Categories:
     return categories
 
 
-def candidates(
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the queries of one diagnosis find."""
+
+    candidates: list[Candidate]
+    """See `find`."""
+    parts: int
+    """Diagnoses that it is made of; at least 1."""
+    of_parts: tuple[Candidate, ...]
+    """The best of each part's own query, of those that are among the candidates. Empty where it is one disease, or
+    where a term is called like the whole.
+    """
+
+
+def find(
     index: CandidateIndex,
     diagnoses: Sequence[str],
     k: int,
     rules: QueryRules | None = None,
     categories: Categories | None = None,
-) -> list[list[Candidate]]:
-    """At most `k` candidates for every diagnosis, from all its queries.
+) -> list[Found]:
+    """At most `k` candidates for every diagnosis, from all its queries, and which of them its parts found first.
 
     The queries take turns, the whole diagnosis first: each gives its best candidate, then each its second, and one
     that is there already takes no further place. So no part of a compound goes without, and what several queries find
@@ -205,12 +223,48 @@ def candidates(
     Beside the answer, memory is bounded by what the queries of `AT_ONCE` diagnoses find.
     """
     rules = rules or QueryRules.read()
-    merged: list[list[Candidate]] = []
+    merged: list[Found] = []
     for start in range(0, len(diagnoses), AT_ONCE):
-        queries = rules.queries(diagnoses[start : start + AT_ONCE])
-        found = iter(index.search([query for own in queries for query in own], k))
-        merged += [_in_turn([next(found) for _ in own], k) for own in queries]
-    return [_with_siblings(own, k, categories) for own in merged] if categories else merged
+        asked = rules.ask(diagnoses[start : start + AT_ONCE])
+        found = iter(index.search([query for one in asked for query in one.queries], k))
+        rows = [[next(found) for _ in one.queries] for one in asked]
+        for one, own, is_named in zip(asked, rows, _named(asked, rows), strict=True):
+            in_turn = _in_turn(own, k)
+            kept = _with_siblings(in_turn, k, categories) if categories else in_turn
+            first = _best_of_parts(one, own, is_named)
+            merged.append(Found(kept, max(1, len(one.parts)), tuple(each for each in kept if _key(each) in first)))
+    return merged
+
+
+def candidates(
+    index: CandidateIndex,
+    diagnoses: Sequence[str],
+    k: int,
+    rules: QueryRules | None = None,
+    categories: Categories | None = None,
+) -> list[list[Candidate]]:
+    """The candidates that `find` gives."""
+    return [one.candidates for one in find(index, diagnoses, k, rules, categories)]
+
+
+_Rows = Sequence[Sequence[Candidate]]
+
+
+def _named(asked: Sequence[Asked], found: Sequence[_Rows]) -> list[list[bool]]:
+    """Whether the best candidate of each query of a compound is called as the query; nothing for what is none."""
+    compounds = [(one, own) for one, own in zip(asked, found, strict=True) if one.parts]
+    queries = comparable_forms([query for one, _ in compounds for query in one.queries])
+    terms = comparable_forms([row[0].term if row else "" for _, own in compounds for row in own])
+    same = iter([query == term for query, term in zip(queries, terms, strict=True)])
+    return [[next(same) for _ in one.queries] if one.parts else [] for one in asked]
+
+
+def _best_of_parts(asked: Asked, found: _Rows, is_named: Sequence[bool]) -> set[tuple[str, str]]:
+    """What the query of each part finds first: as it is written if that is a term's name, else as it is spelled out."""
+    if not asked.parts or is_named[0]:
+        return set()
+    chosen = (next((place for place in reversed(own) if is_named[place]), own[0]) for own in asked.parts)
+    return {_key(found[place][0]) for place in chosen if found[place]}
 
 
 def _in_turn(found: Sequence[Sequence[Candidate]], k: int) -> list[Candidate]:
@@ -218,15 +272,19 @@ def _in_turn(found: Sequence[Sequence[Candidate]], k: int) -> list[Candidate]:
     for row in zip_longest(*found):
         for one in row:
             if one is not None:
-                key = (one.code, one.term)
+                key = _key(one)
                 if key not in best or best[key].score < one.score:
                     best[key] = one  # an earlier place is kept
     return list(best.values())[:k]
 
 
+def _key(one: Candidate) -> tuple[str, str]:
+    return one.code, one.term
+
+
 def _with_siblings(found: Sequence[Candidate], k: int, categories: Categories) -> list[Candidate]:
     first = list(found[: k - int(k * SIBLING_SHARE)])
-    there = {(one.code, one.term) for one in first}
+    there = {_key(one) for one in first}
     siblings = []
     for one in first[:SIBLINGS_OF]:
         for entry in categories.get(one.code[:3], ()):
@@ -234,7 +292,7 @@ def _with_siblings(found: Sequence[Candidate], k: int, categories: Categories) -
                 there.add((entry.code, entry.term))
                 siblings.append(Candidate(entry.code, entry.term, 0.0))
     room = max(0, k - len(first) - len(siblings))
-    more = [one for one in found[len(first) :] if (one.code, one.term) not in there][:room]
+    more = [one for one in found[len(first) :] if _key(one) not in there][:room]
     return [*first, *more, *siblings][:k]
 
 

@@ -4,8 +4,8 @@
     normaliser.normalise(["2型糖尿病伴视网膜病变", "冠心病"])
 
 The folder is that of an artifact of the stage `normaliser` (index, ranker and decision), or of the stage
-`candidate_index` alone: then nothing was learned, and the first candidates, as many as the diagnosis has parts, are
-its answer.
+`candidate_index` alone: then nothing was learned, and the best candidate is the answer, of a compound that of each
+part.
 
 Time grows with diagnoses and candidates; memory with one slab of diagnoses, the index and the model.
 """
@@ -23,7 +23,7 @@ import torch
 from infra.errors import UserError
 from models import heads
 from tasks.category_index import with_categories
-from tasks.diagnosis_queries import Categories, QueryRules, candidates, categories_of
+from tasks.diagnosis_queries import Categories, Found, QueryRules, categories_of, find
 from tasks.downstream.alignment import TextTokenizer
 from tasks.embedded_index import FIELDS_FILE, EmbeddedIndex
 from tasks.query_settings import load_rules
@@ -72,7 +72,11 @@ class Retrieval:
 
     def candidates(self, diagnoses: Sequence[str], k: int | None = None) -> list[list[Candidate]]:
         """At most `k` candidates of each, best first."""
-        return candidates(self._index, diagnoses, k or self.k, self._rules, self._categories)
+        return [one.candidates for one in self.find(diagnoses, k)]
+
+    def find(self, diagnoses: Sequence[str], k: int | None = None) -> list[Found]:
+        """The same, with how many diagnoses each one is made of, and what its parts found."""
+        return find(self._index, diagnoses, k or self.k, self._rules, self._categories)
 
     def parts(self, diagnoses: Sequence[str]) -> list[int]:
         """How many diagnoses each one is made of; at least 1."""
@@ -133,10 +137,17 @@ class Normaliser:
             progress(first + len(slab))
 
     def _judged(self, slab: Sequence[str]) -> list[Judged]:
-        found, parts = self.retrieval.candidates(slab), self.retrieval.parts(slab)
+        found = self.retrieval.find(slab)
         if self._ranker is not None:
-            return self._ranker.judge(slab, found, parts)
-        return [Judged(count, tuple(own)) for own, count in zip(found, parts, strict=True)]
+            return self._ranker.judge(slab, [one.candidates for one in found], [one.parts for one in found])
+        return [_by_likeness(one) for one in found]
+
+
+def _by_likeness(found: Found) -> Judged:
+    """Where nothing ranks, the best of each part comes first and is an answer, the rest as retrieval has it."""
+    first = set(found.of_parts)
+    ordered = sorted(found.candidates, key=lambda one: one not in first)
+    return Judged(max(1, len({one.term for one in first})), tuple(ordered))
 
 
 def load_ranker(folder: Path, device: str | None = None, max_length: int | None = None) -> TermRanker:

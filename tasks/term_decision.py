@@ -36,7 +36,7 @@ class Judged:
     parts: int
     """Diagnoses that it is made of, as tasks/diagnosis_queries.py splits it; at least 1."""
     found: tuple[Candidate, ...]
-    """In the order of retrieval, with its scores. Empty where nothing was found."""
+    """In the order of retrieval, with its scores; without a ranker those that are answers first. May be empty."""
     probabilities: np.ndarray | None = None
     """float64 of each candidate; 1 is certain. None where there is no ranker."""
 

@@ -312,7 +312,19 @@ def test_an_index_alone_normalises_by_likeness(run: Any, given: dict[str, str]) 
     assert not normaliser.is_trained
     answers = normaliser.normalise(["肝囊肿", "肺炎伴胃癌"])
     assert [one.term for one in answers[0].terms] == ["肝囊肿"]
-    assert len(answers[1].terms) == 2
+    assert [one.term for one in answers[1].terms] == ["肺炎", "胃癌"]
+
+
+def test_without_a_ranker_every_part_has_its_own_best_candidate(run: Any, tmp_path: Path) -> None:
+    terms = ["E11.0,2型糖尿病伴有昏迷", "E11,2型糖尿病", "E11.9,2型糖尿病不伴有高血压", "I10,特发性（原发性）高血压"]
+    (tmp_path / "list.csv").write_text("编码,名称\n" + "\n".join(terms) + "\n", encoding="utf-8")
+    normaliser = Normaliser(run(rank=False, synonyms=False, terms=str(tmp_path / "list.csv")))
+    answers = normaliser.normalise(["2型糖尿病伴高血压", "高血压、2型糖尿病、T2DM", "2型糖尿病伴有昏迷"])
+    # The last is a term of its own.
+    assert [{one.code for one in own.terms} for own in answers] == [{"E11", "I10"}, {"E11", "I10"}, {"E11.0"}]
+    for own in answers:
+        assert own.terms == own.considered[: len(own.terms)]
+        assert len(set(own.considered)) == len(own.considered) <= len(terms)
 
 
 @pytest.fixture
