@@ -1,17 +1,21 @@
 """Lists of standard terms that a user brings: CSV, TSV or XLSX with a column of codes and one of names.
 
 The header may stand below a title, in one of the first rows; of a workbook the first sheet with one is read. Which
-columns are meant is told by the params, else by what such columns are usually called. Codes keep their extension
-(K25.900x001); width, case and white space go, as do the dagger and the asterisk of ICD-10. A list is held in memory.
+columns are meant is told by the params, else by what such columns are usually called. Where no sheet has a header (that
+of CHIP-CDN has none), the first one with a column of ICD-10's codes and one of names is read from its first row. Codes
+keep their extension (K25.900x001); width, case and white space go, as do the dagger and the asterisk of ICD-10. A list
+is held in memory.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 import unicodedata
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import zip_longest
 from typing import NamedTuple
 from xml.etree import ElementTree
 
@@ -32,7 +36,12 @@ CODE_COLUMNS = ("编码", "代码", "诊断编码", "疾病编码", "诊断代�
 NAME_COLUMNS = ("名称", "诊断名称", "疾病名称", "疾病诊断名称", "标准名称", "标准词", "诊断", "name", "term")
 """What the columns are called; failing these, a name that ends with the first two or the last of them."""
 
+HEADERLESS_SHARE = 0.95
+"""Rows of a sheet without a header that have a code of ICD-10's shape, and a name, at the least."""
+
 _HEADER_ROWS = 20
+_COLUMNS = 50
+_ICD10 = re.compile(r"[A-Z]\d[0-9A-Z](?:\.?[0-9A-Z+/-]*)")
 _Cells = Sequence[str]
 
 
@@ -66,12 +75,15 @@ def read_term_list(
         [(number, cells) for number, cells in enumerate(sheet, start=1) if any(cells)] for sheet in _sheets(data, name)
     ]
     headed = ((rows, _header(rows, code_column, name_column)) for rows in sheets)
-    rows, header = next((pair for pair in headed if pair[1]), ([], None))
-    if header is None:
+    rows, layout = next((pair for pair in headed if pair[1]), ([], None))
+    if layout is None and code_column is None and name_column is None:
+        bare = ((rows, _without_header(rows)) for rows in sheets)
+        rows, layout = next((pair for pair in bare if pair[1]), ([], None))
+    if layout is None:
         raise _no_columns(name, sheets, code_column, name_column)
-    place, code_place, name_place = header
+    first, code_place, name_place = layout
     terms, rejects = [], []
-    for number, cells in rows[place + 1 :]:
+    for number, cells in rows[first:]:
         text = " | ".join(cells)
         code, term = (cells[at] if at < len(cells) else "" for at in (code_place, name_place))
         if not term:
@@ -136,25 +148,45 @@ def _book_rows(data: bytes, name: str) -> list[list[_Cells]]:
         raise UserError(f"{name} cannot be read as XLSX ({error}). Save it anew, or as CSV.") from error
 
 
-def _header(
-    rows: Sequence[tuple[int, _Cells]], code_column: str | None, name_column: str | None
-) -> tuple[int, int, int] | None:
-    """Places of the header among the rows, and of the two columns in it; None where there is none."""
+_Rows = Sequence[tuple[int, _Cells]]
+_Layout = tuple[int, int, int]
+"""Where among the rows the terms begin, and the places of the two columns."""
+
+
+def _header(rows: _Rows, code_column: str | None, name_column: str | None) -> _Layout | None:
+    """The layout below a row that names both columns; None where there is none."""
     for place, (_, cells) in enumerate(rows[:_HEADER_ROWS]):
         code = _column(cells, code_column, CODE_COLUMNS)
         term = _column(cells, name_column, NAME_COLUMNS)
         if code is not None and term is not None:
-            return place, code, term
+            return place + 1, code, term
     return None
 
 
-def _no_columns(
-    name: str, sheets: Sequence[Sequence[tuple[int, _Cells]]], code_column: str | None, name_column: str | None
-) -> UserError:
+def _without_header(rows: _Rows) -> _Layout | None:
+    """The layout of a sheet with a column of codes and one of Chinese names from its first row on; None without them.
+
+    Of several such columns that with the most distinct cells is meant: A00.000, not A00, and 霍乱, not 传染病.
+    """
+    columns = list(zip_longest(*(cells[:_COLUMNS] for _, cells in rows), fillvalue=""))
+    code = _most_distinct(columns, lambda cell: _ICD10.fullmatch(plain_code(cell)) is not None)
+    term = _most_distinct(columns, lambda cell: any("\u4e00" <= character <= "\u9fff" for character in cell))
+    return None if code is None or term is None else (0, code, term)
+
+
+def _most_distinct(columns: Sequence[_Cells], is_one: Callable[[str], bool]) -> int | None:
+    found = [place for place, cells in enumerate(columns) if sum(map(is_one, cells)) >= HEADERLESS_SHARE * len(cells)]
+    return max(found, key=lambda place: len(set(columns[place])), default=None)
+
+
+def _no_columns(name: str, sheets: Sequence[_Rows], code_column: str | None, name_column: str | None) -> UserError:
     first = next((rows[0][1] for rows in sheets if rows), ())
     found = ", ".join(cell for cell in first if cell) or "nothing"
     wanted = f"{code_column or 'a code (such as 编码)'} and {name_column or 'a name (such as 名称)'}"
-    return UserError(f"{name} has no columns for {wanted}; it has {found}. Name them: code_column, name_column.")
+    return UserError(
+        f"{name} has no columns for {wanted}; it has {found}. Name the columns (code_column, name_column), or "
+        "put a row above the first with their names, such as 编码 and 名称."
+    )
 
 
 def _column(cells: _Cells, given: str | None, usual: Sequence[str]) -> int | None:

@@ -52,7 +52,7 @@ class TerminologyParams(StageParams):
     )
 
 
-@stage(name="terminology", version=1, params=TerminologyParams, tables=("terms", "rejects"))
+@stage(name="terminology", version=2, params=TerminologyParams, tables=("terms", "rejects"))
 def terminology(inputs: Mapping[str, Any], params: TerminologyParams, out: Output) -> None:
     """Read `inputs["list"]`, and where given `["labels"]` (files of `labels_in`), `["graph"]` and `["synonyms"]`, which
     the stage `text_synonyms` makes.

@@ -96,6 +96,28 @@ def test_a_list_without_the_columns_names_what_it_has() -> None:
         read(LIST, code_column="国标码")
 
 
+OFFICIAL = [["A00.000", "霍乱，由于O1群霍乱弧菌"], ["A00.100x001", "霍乱，埃尔托生物型"]]
+"""As CHIP-CDN's list comes: without a header."""
+
+
+@pytest.mark.parametrize("suffix", ["xlsx", "csv", "tsv"])
+def test_a_list_without_a_header_is_told_by_its_codes(tmp_path: Path, suffix: str) -> None:
+    rows = [*OFFICIAL, *([f"B{number:02}.900", f"第{number}种病"] for number in range(40)), ["合计", "42种"]]
+    text = "\n".join(("\t" if suffix == "tsv" else ",").join(row) for row in rows)
+    data = sheet(tmp_path / "list.xlsx", rows) if suffix == "xlsx" else text.encode()
+    found = read(data, f"list.{suffix}")
+    assert len(found) == len(rows) and found[:2] == [(code.upper(), term) for code, term in rows[:2]]
+
+
+def test_among_columns_without_a_header_those_with_most_to_tell_are_read() -> None:
+    text = "1,A00,A00.0,传染病,古典霍乱\n2,A00,A00.1,传染病,埃尔托霍乱\n"
+    assert read(text) == [("A00.0", "古典霍乱"), ("A00.1", "埃尔托霍乱")]
+    with pytest.raises(UserError, match="put a row above the first with their names"):
+        read("古典霍乱,001\n埃尔托霍乱,002\n")
+    with pytest.raises(UserError, match="has no columns for 编码"):
+        read(text, code_column="编码")
+
+
 @pytest.mark.parametrize(
     ("data", "name", "message"),
     [
