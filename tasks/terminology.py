@@ -10,7 +10,6 @@ Time and memory grow with the list, with the entities of the graph and with the 
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -24,8 +23,10 @@ from infra.errors import UserError
 from infra.stage import Output, StageParams, stage
 from kg.code_names import names_by_code
 from kg.sources import icd10
-from tasks.downstream.assemble import SEPARATOR
-from tasks.encodings import detect_encoding
+from tasks.downstream.assemble import assemble
+from tasks.downstream.catalogue import task
+from tasks.downstream.read_json import json_rows
+from tasks.downstream.source_text import decoded
 from tasks.file_access import is_local
 from tasks.raw_input import RawInput
 from tasks.retrieve import Entry
@@ -137,22 +138,18 @@ def pairs_in(synonyms: Artifact) -> dict[tuple[str, str], int]:
 
 
 def labels_in(data: bytes, name: str) -> set[str]:
-    """The standard terms that training data names: CHIP-CDN's JSON (`normalized_result`), or a term a line.
+    """The standard terms that training data names: CHIP-CDN's JSON as fine-tuning reads it, or a term a line.
+
+    Records without an answer give none.
 
     Raises:
-        UserError: the file is neither.
+        UserError: the file is neither; naming line or record, and field.
     """
-    try:
-        text = data.decode(detect_encoding(data)).removeprefix("\ufeff")
-        if not name.lower().endswith(".json"):
-            return {line.strip() for line in text.splitlines()} - {""}
-        joined = [row["normalized_result"] for row in json.loads(text)]
-        return {label.strip() for one in joined for label in one.split(SEPARATOR)} - {""}
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise UserError(
-            f"{name} holds no labels ({type(error).__name__}: {error}). Give CHIP-CDN's train or dev JSON, a list of "
-            "objects with normalized_result, or a text file with a term a line."
-        ) from error
+    text = decoded(data, Path(name))
+    if not name.lower().endswith(".json"):
+        return {line.strip() for line in text.splitlines()} - {""}
+    records, _ = assemble(json_rows(text, Path(name)), task("chip-cdn"), Path(name), "train")
+    return {str(term) for record in records if isinstance(record.answer, tuple) for term in record.answer}
 
 
 _Read = tuple[list[Entry], list[tuple[str, Rejected]], Counter[str]]

@@ -19,7 +19,11 @@ def read_json(path: Path, spec: TaskSpec | None = None) -> Iterator[Row]:
     Raises:
         UserError: naming the line, or the record of a list.
     """
-    text = source_text(path)
+    yield from json_rows(source_text(path), path)
+
+
+def json_rows(text: str, path: Path) -> Iterator[Row]:
+    """The objects in the text of a file; see `read_json`."""
     if not text.lstrip().startswith("["):
         yield from _lines(path, text)
         return

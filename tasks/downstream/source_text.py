@@ -20,6 +20,15 @@ def source_text(path: Path) -> str:
         data = path.read_bytes()
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}.") from error
+    return decoded(data, path)
+
+
+def decoded(data: bytes, path: Path) -> str:
+    """The characters of a file's bytes; see `source_text`.
+
+    Raises:
+        UserError: bytes are not of the encoding that most of them are in.
+    """
     encoding = detect_encoding(sample_windows(lambda start, size: data[start : start + size], len(data)))
     try:
         text = data.decode(encoding)

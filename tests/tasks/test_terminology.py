@@ -13,6 +13,8 @@ from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
 from infra.stage import run
 from kg.sources import cmekg, icd10
+from tasks.downstream.catalogue import task
+from tasks.downstream.task_data import load_task_data
 from tasks.fuse_graphs import FuseGraphsParams, fuse_graphs
 from tasks.raw_input import RawInput
 from tasks.read_graph import ReadGraphParams, read_graph
@@ -193,9 +195,36 @@ def test_labels_a_line_each() -> None:
     assert labels_in("霍乱\n\n 腹泻\r\n".encode("gb18030"), "labels.txt") == {"霍乱", "腹泻"}
 
 
-@pytest.mark.parametrize("data", [b"{", b'{"a": 1}', b'[{"text": "x"}]', b'[{"normalized_result": 1}]', b"[1]"])
-def test_files_without_labels_are_named(data: bytes) -> None:
-    with pytest.raises(UserError, match=r"train\.json holds no labels"):
+LABELLED = [
+    {"text": "霍乱腹泻", "normalized_result": "霍乱##腹泻"},
+    {"text": "泻", "normalized_result": None},
+    {"text": "未标", "normalized_result": ""},
+    {"text": "无"},
+]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [json.dumps(LABELLED), "\n".join(map(json.dumps, LABELLED)), "\ufeff" + json.dumps(LABELLED, ensure_ascii=False)],
+)
+def test_labels_are_those_that_fine_tuning_reads(tmp_path: Path, text: str) -> None:
+    for split in ("train", "dev"):
+        (tmp_path / f"CHIP-CDN_{split}.json").write_text(text, encoding="utf-8")
+    records = load_task_data(task("chip-cdn"), tmp_path).train
+    assert labels_in(text.encode(), "CHIP-CDN_train.json") == {"霍乱", "腹泻"} == set(records[0].answer or ())
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"{", r"train\.json, line 1: no JSON"),
+        (b'{"a": 1}', r"train\.json, line 1, field text: it is missing"),
+        (b'[{"text": "x", "normalized_result": 1}]', r"record 1, field normalized_result: a text is expected"),
+        (b"[1]", r"train\.json, record 1: a JSON object is expected"),
+    ],
+)
+def test_files_without_labels_are_named(data: bytes, message: str) -> None:
+    with pytest.raises(UserError, match=message):
         labels_in(data, "train.json")
 
 
