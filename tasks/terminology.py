@@ -1,7 +1,8 @@
 """Stage `terminology`: the standard terms that free text is normalised to, with every name they may be found by.
 
 The terms are those of ICD-10 in Chinese (kg/sources/icd10.py), or of a list that the user brings (tasks/term_list.py);
-labels of the training data that the list lacks are added without a code, since they are answers too. A knowledge graph
+labels of the training data that the list lacks are added, since they are answers too: with the code of the term that
+they differ from in width, case or punctuation only, else without one. A knowledge graph
 gives further names (kg/code_names.py), and so does text that says what something is also called (tasks/text_names.py).
 Rows of one code with different names stay apart: each is a term.
 
@@ -30,6 +31,7 @@ from tasks.downstream.source_text import decoded
 from tasks.file_access import is_local
 from tasks.raw_input import RawInput
 from tasks.retrieve import Entry
+from tasks.search_fields import comparable_forms
 from tasks.term_list import Rejected, read_term_list
 from tasks.text_names import with_text_names
 
@@ -65,8 +67,7 @@ def terminology(inputs: Mapping[str, Any], params: TerminologyParams, out: Outpu
     entries, rejects, counts = (_icd10_entries if params.format == "icd10" else _list_entries)(given, params)
     if not entries:
         raise UserError(f"{given.path} holds no term ({len(rejects):,} rows rejected). Give a list that has some.")
-    terms = {entry.term for entry in entries}
-    labels = _labels(inputs["labels"]) - terms if "labels" in inputs else set()
+    labels = _label_entries(_labels(inputs["labels"]), entries) if "labels" in inputs else []
     if "graph" in inputs:
         entries, added = with_graph_names(entries, inputs["graph"], params)
         counts += added
@@ -74,7 +75,7 @@ def terminology(inputs: Mapping[str, Any], params: TerminologyParams, out: Outpu
         entries, told = with_text_names(entries, pairs_in(inputs["synonyms"]), params.max_codes, params.min_documents)
         counts += told
     with out.part() as part:
-        rows = [_row(entry, LIST) for entry in entries] + [_row(Entry("", label), LABEL) for label in labels]
+        rows = [_row(entry, LIST) for entry in entries] + [_row(entry, LABEL) for entry in labels]
         part.write("terms", sorted(rows, key=lambda row: (row["code"], row["term"])))
         for name, reject in rejects:
             part.reject(
@@ -85,6 +86,7 @@ def terminology(inputs: Mapping[str, Any], params: TerminologyParams, out: Outpu
                 text=reject.text,
             )
         counts["labels_added"] = len(labels)
+        counts["labels_with_code"] = sum(bool(entry.code) for entry in labels)
         for name, amount in sorted(counts.items()):
             part.count(name, amount)
 
@@ -195,6 +197,17 @@ def _counts(pairs: Iterable[tuple[str, str]], repeated: int) -> Counter[str]:
 
 def _labels(given: RawInput) -> set[str]:
     return set().union(*(labels_in(file.read(), file.name) for file in given.files))
+
+
+def _label_entries(labels: set[str], listed: Sequence[Entry]) -> list[Entry]:
+    """Entries of the labels that are no listed term; of several codes that could be a label's, the first is."""
+    forms = comparable_forms([entry.term for entry in listed])
+    codes: dict[tuple[str, ...], str] = {}
+    for code, form in sorted((entry.code, form) for entry, form in zip(listed, forms, strict=True) if entry.code):
+        codes.setdefault(form, code)
+    codes.pop((), None)
+    new = sorted(labels - {entry.term for entry in listed})
+    return [Entry(codes.get(form, ""), label) for label, form in zip(new, comparable_forms(new), strict=True)]
 
 
 def _row(entry: Entry, origin: str) -> dict[str, Any]:

@@ -166,6 +166,7 @@ def test_repeated_codes_stay_apart_and_are_counted(store: ArtifactStore, tmp_pat
         "terms_with_several_codes": 1,
         "terms_without_code": 1,
         "labels_added": 0,
+        "labels_with_code": 0,
         "rejected_empty_name": 1,
     }
     (reject,) = artifact.to_table("rejects").to_pylist()
@@ -189,6 +190,16 @@ def test_labels_that_the_list_lacks_are_added(store: ArtifactStore, tmp_path: Pa
     assert terms == [("", "腹泻", "label"), ("A00", "霍乱", "list")]
     assert entries_of(artifact) == [Entry("", "腹泻"), Entry("A00", "霍乱")]
     assert artifact.manifest.counters["labels_added"] == 1
+
+
+def test_labels_that_are_written_otherwise_keep_the_code_of_their_term(store: ArtifactStore, tmp_path: Path) -> None:
+    labels = tmp_path / "labels.txt"
+    labels.write_text('２型糖尿病\n"高血压病"\n霍乱\n腹泻\n？\n', encoding="utf-8")
+    listed = "编码,名称\nA00,霍乱\nE11,2型糖尿病\nI10,高血压病\nI15,“高血压病”\n,腹泻。\n"
+    artifact = made(store, listed, tmp_path, labels=RawInput(labels))
+    terms = {row["term"]: row["code"] for row in artifact.to_table("terms").to_pylist() if row["origin"] == "label"}
+    assert terms == {"２型糖尿病": "E11", '"高血压病"': "I10", "腹泻": "", "？": ""}
+    assert artifact.manifest.counters["labels_added"] == 4 and artifact.manifest.counters["labels_with_code"] == 2
 
 
 def test_labels_a_line_each() -> None:
