@@ -418,6 +418,15 @@ PREDICTIONS = pa.schema(
     ]
 )
 
+GOLD_RANKS = pa.schema(
+    [
+        _field("split", pa.string(), "dev or test"),
+        _field("record_id", pa.string(), "of the diagnosis, as in predictions"),
+        _field("term", pa.string(), "a right term of it"),
+        _field("rank", pa.int64(), "its place among the ranked candidates, from 1; null: it is none", nullable=True),
+    ]
+)
+
 FEW_VALUES = frozenset({"source", "reason", "kind", "benchmark", "split", "name", "task", "of", "metric"})
 """Columns with few values, which Parquet's dictionaries make small; in others looking for repeats costs time alone."""
 
@@ -460,6 +469,7 @@ TABLES: Mapping[str, pa.Schema] = {
     "candidate_recall": CANDIDATE_RECALL,
     "scores": SCORES,
     "predictions": PREDICTIONS,
+    "gold_ranks": GOLD_RANKS,
 }
 """Every table a stage may write, by name."""
 

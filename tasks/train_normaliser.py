@@ -69,7 +69,13 @@ class NormaliserParams(TuningParams):
     alias: str = Field(default=ALIAS, description="of the list on the server; the flow sets its own")
 
 
-@stage(name="normaliser", version=5, params=NormaliserParams, tables=("scores", "predictions"), unit="epoch")
+@stage(
+    name="normaliser",
+    version=5,
+    params=NormaliserParams,
+    tables=("scores", "predictions", "gold_ranks"),
+    unit="epoch",
+)
 def normaliser(inputs: Mapping[str, Any], params: NormaliserParams, out: Output) -> None:
     """Train on `inputs["data"]` (`TaskFiles` of CHIP-CDN) with the encoder `inputs["model"]` (`ModelFolder`), the
     artifacts `inputs["terminology"]` and `inputs["index"]`.
@@ -118,6 +124,7 @@ def normaliser(inputs: Mapping[str, Any], params: NormaliserParams, out: Output)
                 ordered = [decision.order(one) for one in judged[split]]
                 answers = [decision.choose(own, one.parts) for own, one in zip(ordered, judged[split], strict=True)]
                 part.write("predictions", list(_prediction_rows(split, records, answers, ordered)))
+                part.write("gold_ranks", list(_rank_rows(split, records, ordered)))
                 if all(record.answer is not None for record in records):
                     recalled = _recalled(retrieval, records, found[split])
                     scores[split] = _scores(records, answers, recalled, ordered)
@@ -271,6 +278,15 @@ def _prediction_rows(
             "scores": [each.score for each in answer],
             "value": one[0].score if one else None,
         }
+
+
+def _rank_rows(
+    split: str, records: Sequence[Record], ordered: Sequence[Sequence[Candidate]]
+) -> Iterator[dict[str, Any]]:
+    for record, own in zip(records, ordered, strict=True):
+        places = {one.term: place for place, one in reversed(list(enumerate(own, start=1)))}
+        for term in () if record.answer is None else _terms(record):
+            yield {"split": split, "record_id": record.record_id, "term": term, "rank": places.get(term)}
 
 
 def _score_rows(

@@ -24,6 +24,7 @@ from tasks.normaliser import DECISION, Normaliser
 from tasks.query_settings import QUERIES_FILE
 from tasks.ranker_data import LabelledDiagnoses, RankerData, load_ranker_data, save_ranker_data
 from tasks.ranker_trial import RankerTrial
+from tasks.report_normaliser import hard_cases
 from tasks.retrieve import Candidate
 from tasks.term_pairs import Pair
 from tasks.train_normaliser import SCORES
@@ -103,6 +104,11 @@ def test_scores_are_those_of_the_predictions(trained: Path, home: Path) -> None:
     scores = {row["metric"]: row["value"] for row in rows}
     assert scores["normalisation_f1"] == pytest.approx(f1)
     assert scores["recall_at_100"] == 1.0, "the whole list is among the candidates"
+    ranks = [row for row in artifact.to_table("gold_ranks").to_pylist() if row["split"] == "dev"]
+    assert [(row["record_id"], row["term"]) for row in ranks] == [
+        (row["record_id"], term) for row in dev for term in json.loads(row["gold"])
+    ]
+    assert sum(row["rank"] == 1 for row in ranks) == round(scores["accuracy_at_1"] * len(dev))
     held = json.loads(artifact.read_file(SCORES))
     assert held["dev"]["diagnoses"] == {"all": len(dev), "1 term": len(dev) - 1, "2 terms": 1}
 
@@ -123,7 +129,31 @@ def test_the_page_shows_scores_and_hard_cases(trained: Path, home: Path) -> None
     report = ArtifactStore(home).latest("report_normaliser")
     assert report is not None
     page = report.read_file("report.html").decode()
-    assert "Recall of the candidates" in page and "Other terms" in page and "mean on dev" in page
+    assert "Recall of the candidates" in page and "Missed, and no candidate" in page and "mean on dev" in page
+
+
+def test_hard_cases_tell_missed_candidates_from_what_was_none() -> None:
+    def wrong(record: str, answer: list[str], value: float | None) -> dict[str, Any]:
+        return {"record_id": record, "texts": [record], "answer": json.dumps(answer), "correct": False, "value": value}
+
+    predictions = [
+        wrong("甲", ["A"], 0.9),
+        wrong("乙", ["B", "X"], 0.5),
+        wrong("丙", [], None),
+        wrong("丁", ["D", "Y"], 0.7),
+        {**wrong("对", ["E"], 1.0), "correct": True},
+    ]
+    places = [("甲", "A", 1), ("甲", "C", 7), ("乙", "A", None), ("乙", "C", 3), ("丙", "F", None), ("丁", "D", 2)]
+    ranks = [{"record_id": record, "term": term, "rank": rank} for record, term, rank in places]
+    found = {section["name"]: section["rows"] for section in hard_cases(predictions, ranks)}
+    assert found == {
+        "Missed although a candidate": [["甲", "A (1) ## C (7)", "A", "0.900"]],
+        "Missed, and no candidate": [
+            ["乙", "A (no candidate) ## C (3)", "B ## X", "0.500"],
+            ["丙", "F (no candidate)", "", ""],
+        ],
+        "Too many terms": [["丁", "D (2)", "D ## Y", "0.700"]],
+    }
 
 
 def test_the_same_inputs_are_trained_once(trained: Path, run: Any, given: dict[str, str], home: Path) -> None:
