@@ -7,7 +7,7 @@
 ; + / 伴 合并 并发 always cut. What also joins parts of the body (, 及 和 与 并) cuts only behind what ends like a
 disease, and not before what cannot stand alone: a qualifier (不可归类在他处者, 由于 …) or a change that does not say of
 what (狭窄).
-Every part has two letters or digits at least, and what stands in brackets stays whole.
+Every part but 痔, 疝 and 龋 has two letters or digits at least, and what stands in brackets stays whole.
 
 Texts are in the form of kg/names.py. Time grows with a text's length and with its cuts.
 """
@@ -45,6 +45,9 @@ _ALWAYS = r"[;。+/]|,?(?:(?<![不未无])(?:伴有|伴发|伴(?![侣或]))|合�
 _BETWEEN = r",|以及|(?<![波累涉埃])及|(?<!饱)和|与|并(?![指趾发])"
 _CUT = re.compile(f"(?P<always>{_ALWAYS})|(?P<between>{_BETWEEN})")
 
+_SHORT = {"痔", "疝", "龋"}
+"""Diseases of one character."""
+
 # A digit behind is a decimal's, but for that of a type or grade: 2.2型糖尿病 is the second, of type 2.
 _NUMBER = re.compile(r"(?:^|(?<=[\s;；,，。、]))[(（]?\d{1,2}[.．、)）](?!\d(?![型级期]\w\w))\s*")
 
@@ -60,13 +63,17 @@ def parts_of(text: str) -> list[str]:
     parts, start = [], 0
     for match in _CUT.finditer(text):
         before, after = text[start : match.start()], text[match.end() :]
-        if _size(before) < 2 or _size(after) < 2 or _in_brackets(text, match.start()):
+        if _is_too_short(before) or _is_too_short(after) or _in_brackets(text, match.start()):
             continue
         if match["between"] and not (_LIKE_A_DISEASE.search(before.rstrip(")")) and not _STANDS_NOT_ALONE.match(after)):
             continue
         parts.append(before)
         start = match.end()
     return [part.strip(";, ") for part in (*parts, text[start:])] if parts else []
+
+
+def _is_too_short(text: str) -> bool:
+    return _size(text) < 2 and text not in _SHORT
 
 
 def _size(text: str) -> int:
