@@ -338,4 +338,7 @@ def _rows(path: Path | None, columns: Sequence[str]) -> list[tuple[str, ...]]:
     for number, row in enumerate(rows, start=2):
         if not all(row):
             raise UserError(f"{path}, row {number} has an empty cell: {', '.join(row)}. Fill it, or delete the row.")
+    for number, (row, name) in enumerate(zip(rows, _normal(row[0] for row in rows), strict=True), start=2):
+        if not name:
+            raise UserError(f"{path}, row {number}: nothing of {row[0]!r} can be looked for. Delete the row.")
     return rows

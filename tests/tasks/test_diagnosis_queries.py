@@ -196,6 +196,7 @@ def test_the_tables_say_nothing_twice_and_nothing_of_itself(path: Path) -> None:
         ("short,expansion\na,b\n", "lacks the columns"),
         ("short,expansion,place\na,b,start\n", "row 2: place 'start'"),
         ("short,expansion,place\na,,end\n", "row 2 has an empty cell"),
+        ("short,expansion,place\nb,c,end\n\u201d,a,end\n", "row 3: nothing of '\u201d' can be looked for"),
     ],
 )
 def test_tables_with_a_fault_are_named(tmp_path: Path, text: str, message: str) -> None:
