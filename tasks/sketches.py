@@ -70,7 +70,7 @@ def sketched(forms: Sequence[str], params: NearParams) -> Sketched:
     return Sketched(keys, characters, characters >= params.shingle, fingerprints(bins), shares)
 
 
-@stage(name="sketches", version=3, params=NearParams, tables=("sketches",))
+@stage(name="sketches", version=4, params=NearParams, tables=("sketches",))
 def sketches(inputs: Mapping[str, Artifact], params: NearParams, out: Output) -> None:
     """Keys, sketches and bands of `inputs["documents"]`: a part for each of its parts."""
     out.map(sketch_part, inputs["documents"].parts("documents"), params)
