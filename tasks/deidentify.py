@@ -8,19 +8,28 @@ memory with one part.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from infra.artifacts import Artifact, Part
 from infra.batching import batches_of
 from infra.builds import PartWriter
 from infra.stage import Output, StageParams, stage
+from tasks.document_persons import cue_of, in_path, is_path, meta_may_name, speakers
 from tasks.documents import document_id, meta_json
-from tasks.identifiers import find_identifiers, may_hold, names_of, replace
+from tasks.identifiers import Identifier, find_identifiers, may_hold, names_of, replace
+
+DIALOGUE = "dialogue"
+"""The source whose documents are turns, a line each."""
+
+_WHOLE_NUMBER = re.compile(r"^(\d{5,20})\.0$")
+"""A number as a table makes it of a column with gaps: 13812345678.0."""
 
 
 def deidentify(text: str) -> tuple[str, dict[str, int]]:
@@ -45,9 +54,7 @@ class Treatment:
         if not text:
             return text
         while found := find_identifiers(text, self.names):  # what stands beside one may become one: each round
-            self.counts.update(identifier.type for identifier in found)  # leaves less text
-            self.names |= names_of(text, found)
-            text = replace(text, found)
+            text = self._replaced(text, found)  # leaves less text
         return text
 
     def of_value(self, key: str, value: Any) -> Any:
@@ -56,14 +63,27 @@ class Treatment:
             return {name: self.of_value(name, inner) for name, inner in value.items()}
         if isinstance(value, list):
             return [self.of_value(key, inner) for inner in value]
-        if isinstance(value, bool) or not isinstance(value, str | int):
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
             return value
-        clear, cue = str(value), f"{key}："
-        found = [i for i in find_identifiers(cue + clear, self.names) if i.start >= len(cue)]
-        self.counts.update(identifier.type for identifier in found)
-        self.names |= names_of(cue + clear, found)
-        treated = self.of(replace(cue + clear, found)[len(cue) :])
+        clear = str(value)
+        if is_path(key):
+            treated = self._replaced(clear, in_path(clear))
+        else:
+            clear, cue = _WHOLE_NUMBER.sub(r"\1", clear), cue_of(key)
+            found = [i for i in find_identifiers(cue + clear, self.names) if i.start >= len(cue)]
+            treated = self._replaced(cue + clear, found)[len(cue) :]
+        treated = self.of(treated)
         return value if treated == clear else treated
+
+    def of_turns(self, text: str) -> str:
+        """The text of a dialogue, in which persons may stand as speakers before their lines."""
+        return self.of(self._replaced(text, speakers(text)))
+
+    def _replaced(self, text: str, found: Sequence[Identifier]) -> str:
+        """The text with placeholders for some identifiers of it, which are counted and whose names are kept."""
+        self.counts.update(identifier.type for identifier in found)
+        self.names |= names_of(text, found)
+        return replace(text, found)
 
 
 class DeidentifyParams(StageParams):
@@ -73,7 +93,7 @@ class DeidentifyParams(StageParams):
     """Sources whose documents are treated; those of others pass as they are."""
 
 
-@stage(name="deidentify", version=2, params=DeidentifyParams, tables=("documents",))
+@stage(name="deidentify", version=3, params=DeidentifyParams, tables=("documents",))
 def deidentify_documents(inputs: Mapping[str, Artifact], params: DeidentifyParams, out: Output) -> None:
     """Treat title, text and the values of `meta` in `inputs["documents"]`, part by part."""
     out.map(deidentify_part, inputs["documents"].parts("documents"), params)
@@ -106,8 +126,10 @@ def _suspected(columns: Mapping[str, Sequence[str]], places: Sequence[int]) -> I
     for batch in batches_of(places, length=lambda place: len(columns["text"][place])):
         texts, titles = ([columns[name][place] for place in batch] for name in ("text", "title"))
         # What stands before a value in JSON is its key: a cue, as if it were written 姓名：
-        metas = may_hold([columns["meta"][place].replace('": ', "：") for place in batch])
-        suspected = metas | may_hold(texts) | may_hold(titles)
+        held = [columns["meta"][place] for place in batch]
+        metas = may_hold([meta.replace('": ', "：") for meta in held]) | np.array([*map(meta_may_name, held)])
+        spoken = [columns["source"][place] == DIALOGUE and bool(speakers(columns["text"][place])) for place in batch]
+        suspected = metas | may_hold(texts) | may_hold(titles) | np.array(spoken)
         yield from ((place, meta) for place, meta, is_it in zip(batch, metas.tolist(), suspected, strict=True) if is_it)
 
 
@@ -116,6 +138,7 @@ def _treat(row: dict[str, Any], meta_may_hold: bool) -> Counter[str]:
     treatment = Treatment()
     meta = json.loads(row["meta"]) if meta_may_hold else None
     title, text = row["title"], row["text"]
+    of_text = treatment.of_turns if row["source"] == DIALOGUE else treatment.of
     known = -1
     while known < len(treatment.names):  # again where the text named somebody whom the title names too
         known = len(treatment.names)
@@ -123,7 +146,7 @@ def _treat(row: dict[str, Any], meta_may_hold: bool) -> Counter[str]:
             meta = json.loads(row["meta"])
         if meta is not None:
             meta = treatment.of_value("", meta)
-        title, text = treatment.of(title), treatment.of(text)
+        title, text = treatment.of(title), of_text(text)
     if treatment.counts:
         row |= {"doc_id": document_id(row["source"], title, text), "title": title, "text": text}
         if meta is not None:

@@ -15,7 +15,14 @@ from typing import NamedTuple
 import numpy as np
 import rjieba
 
-from tasks.person_names import anonymous_start, field_name_end, name_end, name_start, surname_length
+from tasks.person_names import (
+    anonymous_start,
+    field_name_end,
+    listed_name_end,
+    name_end,
+    name_start,
+    surname_length,
+)
 from tasks.phrase_glance import PhraseGlance
 from tasks.suspicions import NET, NUMBERS, ODD_FORMS, all_suspicions, suspicions_of
 
@@ -236,7 +243,8 @@ def _in_run(text: str, run: re.Match[str], kind: str, pattern: re.Pattern[str], 
 
 
 # What stands behind a cue, by type: what may lie between, and the value.
-_SEPARATOR = r"[\s(（]{0,12}+(?:号码|号|同号)?+\s{0,4}+[：:]?+\s{0,12}+(?:是|为|加)?+\s?+"
+_SEPARATOR = r"[\s(（]{0,12}+(?:号码|号|码|同号)?+\s{0,4}+[：:]?+\s{0,12}+(?:是|为|加)?+[：:]?+\s?+"
+_NUMBER_SIGN = r"(?:(?:[Nn][Oo]\.?|№|[#＃])\s?+)?+"
 _VALUES = {
     "identity": re.compile(rf"{_SEPARATOR}(?P<value>[0-9*]{{16,17}}[0-9Xx*]|\d{{15}})(?![0-9A-Za-z*])"),
     "passport": re.compile(rf"{_SEPARATOR}(?P<value>[A-Za-z]{{1,2}}\d{{6,9}}|\d{{9}})(?![0-9A-Za-z])"),
@@ -245,22 +253,34 @@ _VALUES = {
     "qq": re.compile(rf"{_SEPARATOR}(?P<value>[1-9]\d{{4,11}})(?![\d.])"),
     "wechat": re.compile(rf"{_SEPARATOR}(?P<value>[A-Za-z][A-Za-z0-9_\-]{{5,19}}|[1-9]\d{{4,11}})(?![A-Za-z0-9.])"),
     "record": re.compile(
-        rf"{_SEPARATOR}(?P<value>\+?[A-Za-z]{{0,5}}-?\d[A-Za-z0-9]{{0,23}}+(?:-[A-Za-z0-9]{{1,12}}+){{0,3}})"
+        rf"{_SEPARATOR}{_NUMBER_SIGN}(?P<value>\+?[A-Za-z]{{0,5}}-?\d[A-Za-z0-9]{{0,23}}+(?:-[A-Za-z0-9]{{1,12}}+){{0,3}})"
     ),
+    "case": re.compile(
+        rf"{_SEPARATOR}{_NUMBER_SIGN}(?P<value>[A-Za-z]{{0,5}}-?\d[A-Za-z0-9]{{3,23}}+)(?![~～—–\-至到例个次]|\.\d)"
+    ),
+    "id": re.compile(r"\s?[：:]\s?(?!NCT|ICD|rs\d)(?P<value>[A-Za-z]{0,3}\d{5,18})(?![A-Za-z0-9_.~～\-])"),
 }
+_TYPES = {"case": "record", "id": "record"}
+"""Kinds of values that are of another type's."""
+
+_MORE = re.compile(r"\s?[、,，/／;；和及]\s?(?P<value>[A-Za-z0-9\-]{5,24}+)")
+"""What may stand behind a value: one more, which has as many digits at the same places."""
+
 _DIGITS_CUES = {
     "identity": "身份证 公民身份 身份号码 证件号 证件号码 老身份证",
     "passport": "护照",
     "bank_card": "银行卡 银行卡号 卡号 账号 帐号 账户 帐户",
     "landline": "电话 座机 固话 热线 传真 Tel TEL tel Fax",
-    "qq": "QQ qq Qq 扣扣 企鹅号",
+    "qq": "QQ qq Qq 扣扣 企鹅号 QQ群 qq群 Qq群 扣扣群",
     "wechat": "微信 薇信 威信 V信 v信 weixin Weixin wechat WeChat Wechat vx VX Vx wx WX",
     "record": (
         "住院号 门诊号 病历号 病案号 就诊卡 就诊卡号 就诊号 诊疗卡号 登记号 床号 检查号 检验号 病理号 影像号 "
         "放射号 超声号 标本号 样本号 医保卡 医保卡号 医保号 医保编号 社保号 社保卡 社保卡号 健康卡号 一卡通号 "
         "条码号 条形码 ID号 挂号单号 处方号 申请单号 流水号 急诊号 体检号 腕带号 患者ID 病人ID 就诊ID 病历编号 "
-        "参合号 合作医疗号 MRN"
+        "参合号 合作医疗号 MRN 住院ID 门诊ID 病案ID"
     ),
+    "case": "患者编号 病人编号 住院编号 门诊编号 病案编号 就诊编号 登记编号 受试者编号",
+    "id": "ID",
 }
 _FIELD_CUES = (
     "签名 签字 联系人 收件人 记录者 记录人 主诉者 陈述者 供史者 病史陈述者 随访人 开户人 户名 术者 主刀 一助 "
@@ -292,6 +312,7 @@ _CUES: dict[str, str] = {
     "姓": "surname",
 }
 _HAN = "\u4e00-\u9fff"
+_OTHER_ID = re.compile(rf"[{_HAN}]$|[A-Za-z]\s$")
 _ANCHORS = {
     **{place: f"{place}(?<=[{_HAN}]{{{len(place) + 3}}})" for place in ("镇", "乡", "街道", "村", "社区", "小区")},
     **{road: f"{road}(?=[0-9]{{1,5}}[号弄])" for road in "路街道巷弄段"},
@@ -312,6 +333,7 @@ def _alternatives(patterns: Iterable[str]) -> str:
 _CUE = re.compile(_alternatives([*_CUES, *_ANCHORS.values()]))
 _cue_glance = PhraseGlance([*_CUES, *_ANCHORS.keys() - {"人", "者"}, "人:", "人：", "者:", "者："])
 
+_COMMAS = frozenset("，,；;/／")
 _SPACE = re.compile(r"\s{0,12}+[：:]\s{0,12}+|\s{0,12}+[(（]|\s{1,4}+")
 
 
@@ -358,15 +380,25 @@ def _beside(text: str, start: int, end: int, floor: int) -> list[Identifier]:
 def _value(text: str, start: int, end: int, kind: str) -> list[Identifier]:
     if text[start].isascii() and start and text[start - 1].isascii() and text[start - 1].isalnum():
         return []  # the cue is the end of another word
+    if kind == "id" and _OTHER_ID.search(text, max(0, start - 2), start):
+        return []  # 基因ID, Entrez ID
     match = _VALUES[kind].match(text, end)
-    if (
-        match
-        and kind == "wechat"
+    if match is None or (
+        kind == "wechat"
         and not re.search("[0-9]", match["value"])
         and not re.search("[：:是为加]", text[end : match.start("value")])
     ):
         return []  # "微信 Android"
-    return [Identifier(match.start("value"), match.end("value"), kind)] if match else []
+    found, shape = [], _shape(match["value"])
+    while match and _shape(match["value"]) == shape and not (found and _is_date(match["value"])):
+        found.append(Identifier(match.start("value"), match.end("value"), _TYPES.get(kind, kind)))
+        match = _MORE.match(text, match.end())
+    return found
+
+
+def _shape(value: str) -> str:
+    """A value with 0 for every digit."""
+    return re.sub("[0-9]", "0", value)
 
 
 def _names_after(text: str, end: int, kind: str | None) -> list[Identifier]:
@@ -380,7 +412,8 @@ def _names_after(text: str, end: int, kind: str | None) -> list[Identifier]:
         if stop is None:
             return found
         found.append(Identifier(start, stop, "name"))
-        if not field or text[stop : stop + 1] != "、":
+        mark = text[stop : stop + 1]
+        if not (field and (mark == "、" or (mark in _COMMAS and listed_name_end(text, stop + 1)))):
             return found
         start = stop + 1
 

@@ -119,6 +119,10 @@ _ENDS = frozenset(
     "因于在诉男女入今自系现为曾的已到来说打拒行就经由患既突无未神有要给向与和及代查主术后晨昨血体意住接同签陪你您"
     "先"
 )
+MAX_NAME = 12
+"""Characters of the longest name that is believed without a cue beside it."""
+
+_ITEM_ENDS = re.compile(r"[，,、；;。/／\s]|$")
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 _WORD_GOES_ON = re.compile(r"[\u4e00-\u9fff*]")
 
@@ -207,6 +211,23 @@ def field_name_end(text: str, start: int, anybody: bool) -> int | None:
     if word.startswith(_STOPS_BY_SURNAME.get(word[0], ())) or (rjieba.has_word(word) and not _is_person(word)):
         return None
     return filled.end()
+
+
+def listed_name_end(text: str, start: int) -> int | None:
+    """Where the name ends that stands behind another and a comma: one that begins like no word (not 汉族, 安徽人)."""
+    end = name_end(text, start) if surname_length(text, start) else None
+    if end is None or not _ITEM_ENDS.match(text, end):
+        return None
+    return None if _begins_as_word(text[start:end]) else end
+
+
+def is_name(text: str) -> bool:
+    """Whether a text that stands alone is a person's name: one that begins like no word (not 高血压, 危害一)."""
+    return len(text) <= MAX_NAME and field_name_end(text, 0, anybody=False) == len(text) and not _begins_as_word(text)
+
+
+def _begins_as_word(name: str) -> bool:
+    return bool(rjieba.has_word(name[:2])) and not _is_person(name[:2])
 
 
 def name_start(text: str, end: int) -> int | None:

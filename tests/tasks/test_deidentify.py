@@ -49,7 +49,7 @@ FOUND = {
     "bank_card": ["{6228480122334455666}", "打到{6228 4801 2233 4455 666}", "卡号：{6217002870012345670}"],
     "email": ["发到{zhang.san_1@mail.example.cn}，", "邮箱{a-b@c.cn}"],
     "url": ["见{http://a.example.cn/x?y=1}。", "{www.example.com/a}上说"],
-    "qq": ["QQ：{847261593}", "扣扣{847261593}", "qq号是{847261593}"],
+    "qq": ["QQ群{12345678}", "QQ群号：{12345678}", "QQ：{847261593}", "扣扣{847261593}", "qq号是{847261593}"],
     "wechat": ["微信号：{lyr_wuxi87}", "加vx {ab12345}", "我的微信是{xiaofei0926}", "WX：{zhang-san99}"],
     "record": [
         "住院号：{20190871}",
@@ -59,6 +59,18 @@ FOUND = {
         "医保卡号 {S30117726510}",
         "ID号：{P0098213}",
         "条码号为{880012347765}",
+        "住院号码：{0012345}",
+        "住院号：No.{0012345}",
+        "门诊病历号为No.{123456}",
+        "住院号#{0012345}",
+        "住院号为：{0012345}",
+        "住院ID：{0012345}",
+        "住院编号：{ZY001234}",
+        "病人编号：{123456}",
+        "患者编号 {00123}",
+        "ID:{0012345}，",
+        "病理号{201435397}、{201435398}。",
+        "住院号：{0012345}/{0012346}",
     ],
     "address": [
         "家庭住址：{湖北省孝感市孝南区书院街道玉泉路28号3栋2单元501室}",
@@ -102,6 +114,8 @@ FOUND = {
         "送检人：{殷素梅} 日期",
         "患者{赵}先生",
         "患者{张伟明}入院。{张伟明}诉疼痛",
+        "姓名：{王小明}，{李小红}",
+        "家属签名：{王小明}，{李小红}，2019年",
     ],
 }
 
@@ -189,6 +203,13 @@ KEPT = [
     "医师签名：      日期：",
     "呼吸道3号病房",
     "联系电话：无",
+    "将120例患者编号为1～120",
+    "患者编号0001～0120",
+    "rsID:0012345",
+    "基因ID:0012345，Entrez ID: 0012345，PMID: 30012345",
+    "ID：NCT01234567",
+    "ID：rs6983267",
+    "QQ群里",
     "DOI:10.3760/cma.j.issn.0578-1426.2018.07.012",
 ]
 
@@ -201,6 +222,21 @@ def test_each_type_is_replaced_by_its_placeholder(kind: str, marked: str) -> Non
     treated, counts = deidentify(text)
     assert treated.replace(PLACEHOLDERS[kind], "") == clear
     assert counts == {kind: len(spans)}
+
+
+LISTS_THAT_END = [
+    ("住院号：20190871，20190305入院", "住院号：〔编号〕，20190305入院"),
+    ("住院号：0012345，120/80mmHg", "住院号：〔编号〕，120/80mmHg"),
+    *(
+        (f"姓名：王小明，{word}，", f"姓名：〔姓名〕，{word}，")
+        for word in ("汉族", "安徽人", "农民", "高血压", "石膏固定")
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "treated"), LISTS_THAT_END)
+def test_what_stands_behind_a_list_stays(text: str, treated: str) -> None:
+    assert deidentify(text)[0] == treated
 
 
 @pytest.mark.parametrize("text", KEPT)
@@ -392,6 +428,51 @@ def test_stage_treats_title_text_and_meta_of_its_sources(store: ArtifactStore) -
         "replaced_record": 2,
         "replaced_qq": 1,
     }
+
+
+MARKED = (
+    (
+        "emr",
+        "",
+        "一切良好。",
+        '{"phone": 13812345678.0, "tel": "13812345678.0"}',
+        {"phone": "〔手机号〕", "tel": "〔手机号〕"},
+    ),
+    (
+        "emr",
+        "",
+        "王小明诉头痛。",
+        '{"patient_name": "王小明", "admissionNo": "0012345"}',
+        {"patient_name": "〔姓名〕", "admissionNo": "〔编号〕"},
+    ),
+    ("emr", "", "一切良好。", '{"name": "王小明", "weight": 61.0}', {"name": "〔姓名〕", "weight": 61.0}),
+    ("emr", "", "一切良好。", '{"file": "emr/王小明_13812345678.txt"}', {"file": "emr/〔姓名〕_〔手机号〕.txt"}),
+    ("emr", "", "一切良好。", '{"name": "高血压", "file": "内科/高血压_2019.txt"}', None),
+    ("emr", "", "一切良好。", '{"name": "阿莫西林", "value": 0.5, "big": 1e300}', None),
+)
+"""Source, title, text and `meta`, and what `meta` becomes; None where nothing changes."""
+
+
+def test_keys_and_paths_tell_what_values_are(store: ArtifactStore) -> None:
+    documents = run(given_rows, store, GivenParams(rows=tuple(row[:4] for row in MARKED)), {}).artifact
+    rows = (
+        run(deidentify_documents, store, DeidentifyParams(), {"documents": documents}).artifact.to_table().to_pylist()
+    )
+    assert [json.loads(row["meta"]) for row in rows] == [row[4] or json.loads(row[3]) for row in MARKED]
+    assert rows[1]["text"] == "〔姓名〕诉头痛。"
+
+
+def test_speakers_of_a_dialogue_give_way(store: ArtifactStore) -> None:
+    said = "王伟：我头痛。\n王小明：多久了？王小明听着。\n高血压：病名。\n危害一：肝。\n患者：三天。\n护士：好。"
+    given = tuple((source, "", said, "{}") for source in ("dialogue", "emr"))
+    documents = run(given_rows, store, GivenParams(rows=given), {}).artifact
+    rows = (
+        run(deidentify_documents, store, DeidentifyParams(), {"documents": documents}).artifact.to_table().to_pylist()
+    )
+    treated = (
+        "〔姓名〕：我头痛。\n〔姓名〕：多久了？〔姓名〕听着。\n高血压：病名。\n危害一：肝。\n患者：三天。\n护士：好。"
+    )
+    assert [row["text"] for row in rows] == [treated, said]
 
 
 def test_names_of_the_text_go_from_the_title_too(store: ArtifactStore) -> None:
