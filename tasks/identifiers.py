@@ -79,6 +79,7 @@ _LANDLINE = re.compile(
     r"|[48]00-\d{3}-?\d{4}|[48]00-\d{4}-\d{3})(?!\d)"
     rf"(?:\s?(?:转|ext\.?)\s?\d{{1,6}}|-\d{{1,6}})?(?!\d){_UNIT}"
 )
+_TELEPHONE = re.compile(r"(?:电话|座机|固话|热线|传真|手机|致电|拨打|联系|[Tt]el|TEL|[Ff]ax|FAX)[^0-9，。；\n]{0,8}$")
 _IDENTITY = re.compile(
     r"(?<![0-9A-Za-z.])(?:[1-8]\d{5} ?\d{8} ?\d{3}[\dXx]|[1-8]\d{14}|[1-8]\d{5}\*{6,10}\d{3}[\dXx])(?![0-9A-Za-z*])"
 )
@@ -144,8 +145,10 @@ def _card_fits(text: str, start: int, number: str) -> bool:
     return is_card_number(re.sub(r"[ -]", "", number))
 
 
-def _fits(text: str, start: int, number: str) -> bool:
-    return True
+def _landline_fits(text: str, start: int, number: str) -> bool:
+    """A bare 86 may be a pulse, and what follows other values: 86 28 335 4520."""
+    bare = number.startswith("86") and not re.match(r"86-\d{2,4}-\d{7,8}(?!\d)", number)
+    return not bare or bool(_TELEPHONE.search(text, max(0, start - 12), start))
 
 
 Check = Callable[[str, int, str], bool]
@@ -153,7 +156,7 @@ _NUMBERS: tuple[tuple[str, re.Pattern[str], Check], ...] = (
     ("identity", _IDENTITY, _identity_fits),
     ("bank_card", _CARD, _card_fits),
     ("mobile", _MOBILE, _mobile_fits),
-    ("landline", _LANDLINE, _fits),
+    ("landline", _LANDLINE, _landline_fits),
     ("passport", _PASSPORT, _passport_fits),
 )
 
@@ -266,6 +269,8 @@ _TYPES = {"case": "record", "id": "record"}
 _MORE = re.compile(r"\s?[、,，/／;；和及]\s?(?P<value>[A-Za-z0-9\-]{5,24}+)")
 """What may stand behind a value: one more, which has as many digits at the same places."""
 
+_DATE = re.compile(r"(?:19|20)\d\d([ -])(?:0?[1-9]|1[0-2])\1(?:0?[1-9]|[12]\d|3[01])(?!\d)")
+
 _DIGITS_CUES = {
     "identity": "身份证 公民身份 身份号码 证件号 证件号码 老身份证",
     "passport": "护照",
@@ -368,7 +373,7 @@ def _beside(text: str, start: int, end: int, floor: int) -> list[Identifier]:
         alone = length and re.match(r"[，,。；;\s！!]|$", text[end + length : end + length + 1])
         return [Identifier(end, end + length, "name")] if alone else []
     if kind == "place":
-        return _place(text, end)
+        return _place(text, end, cue)
     if kind is None and cue not in "床人者":
         return _place_around(text, start, end, floor)
     before = name_start(text, start) if kind == "title" else None
@@ -389,6 +394,11 @@ def _value(text: str, start: int, end: int, kind: str) -> list[Identifier]:
         and not re.search("[：:是为加]", text[end : match.start("value")])
     ):
         return []  # "微信 Android"
+    if kind == "landline" and (
+        _DATE.match(match["value"])
+        or (_is_date(match["value"]) and not re.search("[：:]", text[end : match.start("value")]))
+    ):
+        return []  # 电话2019-05-06随访
     found, shape = [], _shape(match["value"])
     while match and _shape(match["value"]) == shape and not (found and _is_date(match["value"])):
         found.append(Identifier(match.start("value"), match.end("value"), _TYPES.get(kind, kind)))
@@ -440,17 +450,20 @@ _PROVINCE = re.compile(
     "海南|四川|贵州|云南|陕西|甘肃|青海|台湾)省"
     "|内蒙古|(?:广西|西藏|宁夏|新疆).{0,3}自治区"
 )
+_OF_THE_BODY = re.compile("段|(?<!社|小)区|(?<![大街])道|[通旁尿管回气]路")
+"""Levels of an address that are parts of the body too, or of what is put into it."""
+_SECTION = re.compile(r"(?:路|街|道|线)[^路街道线]{0,3}段$")
 _WIDE_LEVEL = re.compile("[省市县区州]")
 
 
-def _place(text: str, end: int) -> list[Identifier]:
+def _place(text: str, end: int, cue: str) -> list[Identifier]:
     """The address behind a cue: a chain of places, or whatever fills the field."""
     separator = _SPACE.match(text, end)
     start = separator.end() if separator else end
     if _NO_PLACE.match(text, start):
         return []
     chain = _CHAIN.match(text, start)
-    if chain and (separator or _address_like(chain[0])):
+    if chain and (separator or _address_like(chain[0], cue)):
         return [Identifier(start, chain.end(), "address")]
     filled = _FILLED.match(text, start) if separator and not chain else None
     if filled is None:
@@ -460,9 +473,15 @@ def _place(text: str, end: int) -> list[Identifier]:
     return [Identifier(start, stop, "address")] if stop - start >= 2 else []
 
 
-def _address_like(chain: str) -> bool:
-    """Whether a chain without a field around it is one: two levels at least, or a door."""
-    return len(re.findall(_LEVEL, chain)) >= 2 or bool(re.search(_DOOR, chain))
+def _address_like(chain: str, cue: str) -> bool:
+    """Whether a chain without a field around it is one: two levels at least, not all of the body, or a door.
+
+    Behind 患者系 a diagnosis may stand: 胃窦区2号溃疡 needs more than the door.
+    """
+    of_a_place = len(_OF_THE_BODY.findall(chain)) < len(re.findall(_LEVEL, chain))
+    if re.search(_DOOR, chain):
+        return of_a_place or cue != "患者系"
+    return of_a_place and len(re.findall(_LEVEL, chain)) >= 2
 
 
 def _place_around(text: str, start: int, end: int, floor: int) -> list[Identifier]:
@@ -484,9 +503,19 @@ def _place_around(text: str, start: int, end: int, floor: int) -> list[Identifie
         return []
     if road and text[start] == "道" and not re.search("[大中东西南北]$", text[left:start]):
         return []  # 呼吸道
+    if road and not _is_road(text[left:end]):
+        return []
     if not road and len(_WIDE_LEVEL.findall(chain[0])) < 2:
         return []
     return [Identifier(left, chain.end(), "address")]
+
+
+def _is_road(way: str) -> bool:
+    """Whether what ends in 路 or 段 is a way in a place: not 静脉通路, 十二指肠降段."""
+    placed = re.search("[省市县镇乡]", way)
+    if way.endswith("段"):
+        return bool(placed or (_SECTION.search(way) and not _OF_THE_BODY.search(way[:-1])))
+    return bool(placed or _WIDE_LEVEL.search(way) or not re.search("[通旁尿管回气]路$", way))
 
 
 def _names_again(text: str, names: set[str]) -> list[Identifier]:
