@@ -94,7 +94,7 @@ class SegmentParams(StageParams):
         return self
 
 
-@stage(name="segment", version=4, params=SegmentParams, tables=("segments", "rejects"))
+@stage(name="segment", version=5, params=SegmentParams, tables=("segments", "rejects"))
 def segment(inputs: Mapping[str, Any], params: SegmentParams, out: Output) -> None:
     """Cut `inputs["documents"]`.
 

@@ -64,25 +64,43 @@ SENTENCE = regex.compile(rf"(?:[{_ENDS}]++|(?<=\p{{Ll}}{{2}})\.(?=\s))[{_CLOSING
 
 LINE = regex.compile(r"\n\s*+")
 
-_CLAUSE = regex.compile(r"(?:[，、：]|(?<!\d)[,:]|[,:](?!\d))[”’」』）)】\]》〉]*+\s*+")
-"""A comma or a colon, but none inside 1,000 or 1:100."""
+_NUMERAL = "[〇零一二两三四五六七八九十百千万亿半]"
+_CLAUSE = regex.compile(
+    rf"(?:(?<!\d)[，：∶,:]|[，：∶,:](?!\d)|(?<!\d|{_NUMERAL})、|、(?!\d|{_NUMERAL}))[”’」』）)】\]》〉]*+\s*+"
+)
+"""A comma or a colon, but none inside 1,000 or 1：100 or 3、4 or 三、四."""
 
 _LETTER = r"[\p{L}\p{N}\p{M}--\p{Han}]"
 _UNIT = (
-    "(?:毫米汞柱|厘米水柱|[毫微纳]?摩尔|毫当量|国际单位|单位|[毫微纳千]?克|公斤|斤|[毫微分]?升|[毫厘分微纳]?米|"
-    "个?半?小时|分钟|刻钟|分|秒|天|日|个?(?:星期|礼拜)|周|个?半?月|年|岁|个?疗程|千?卡|千?焦|千?帕|[毫千]?伏|赫兹|"
+    "(?:毫米汞柱|厘米水柱|[毫微纳]?摩尔|毫当量|国际单位|单位|[毫微纳千]?克|公斤|斤|[毫微分]?升|"
+    "(?:平方|立方)?[毫厘分微纳千]?米|个?半?小时|分钟|刻钟|点钟?|时|分|秒|天|日|个?(?:星期|礼拜)|周|个?半?月|年|岁|"
+    "个?疗程|千?卡|千?焦|千?帕|[毫千]?伏|赫兹|"
     "次|片|粒|丸|支|袋|瓶|滴|例|倍|度|个|枚|剂|付|帖|贴|针|颗|张|级|期|型)"
 )
-_NUMERAL = "[〇零一二两三四五六七八九十百千万亿半]"
-_ATOM = regex.compile(
-    rf"(?:(?:[<>＜＞≤≥≦≧=≈±] ?|[+\-−–~～])(?=\d))?+{_LETTER}++"
-    rf"(?:[.,:/+\-‐–—~～±×·^'’_%％‰．，：∶／－＋*]++{_LETTER}++|(?<=\d) [a-zA-Zμµ]++)*+"
+_UNIT_SIGN = r"[%％‰℃℉°\u3380-\u33DF]"
+_PER = rf"(?:[/／](?:{_UNIT}|[\u3380-\u33DF]|[(（][^()（）\n]{{1,16}}[)）]))*+"
+_QUANTITY = (
+    rf"{_LETTER}++"
+    rf"(?:[.,:/+\-‐–—~～±×·^'’_%％‰．，：∶／－＋*]++{_LETTER}++"
+    rf"|(?<=\d)、(?=\d){_LETTER}++"
+    rf"|(?<=(?<!\d)\d{{1,3}})[ \xa0](?=\d{{3}}(?!\d)){_LETTER}++"
+    rf"| ?[<>＜＞≤≥≦≧=＝≈]{{1,2}} ?[+\-−]?(?=\.?\d)\.?{_LETTER}++"
+    r"|(?<=\d) [a-zA-Zμµ]++)*+"
+    r"(?:分之\d[\d.]*+)?+"
     rf"(?:(?<=\d)[十百千万亿]++(?: ?[a-zA-Zμµ]++(?:[/／]{_LETTER}++)*+)?+)?+"
-    rf"(?:(?<=[\d十百千万亿]) ?(?:[%％‰℃℉°]C?|{_UNIT}))?+(?:[/／]{_UNIT})*+\s*+"
-    rf"|{_NUMERAL}++(?:{_UNIT}(?:[/／]{_UNIT})*+)?+\s*+|.\s*+",
+    rf"(?:(?<=[\d十百千万亿]) ?(?:{_UNIT_SIGN}C?|[余多几]?{_UNIT})"
+    rf"(?:\d[\d.]*+{_UNIT}|(?<=[度米点])\d++(?=[\p{{Han}}，。；、！？）)]|$))*+)?+{_PER}"
+)
+_IN_NUMERALS = rf"{_NUMERAL}++(?:(?:分之|点)(?:{_NUMERAL}++|\d[\d.]*+))*+(?:[余多几]?{_UNIT}{_PER})?+"
+_ATOM = regex.compile(
+    rf"(?:(?:[<>＜＞≤≥≦≧=≈±] ?|[+\-−–~～])(?=\d))?+{_QUANTITY}(?: ?[~～±×—–\-−至到] ?(?=\d){_QUANTITY})*+\s*+"
+    rf"|{_IN_NUMERALS}(?:[~～—–\-−至到、]{_IN_NUMERALS})*+\s*+|.\s*+",
     regex.VERSION1 | regex.DOTALL,
 )
-"""What is cut only where nothing else helps: a number with its sign and unit, a word, a single character."""
+"""What is cut only where nothing else helps: a number or a range with its sign and unit, a word, a single character."""
+
+_ANY_COMMA = regex.compile(r"[，、：∶,:\s]\s*+")
+"""Where a list of numbers is cut that is too long: not inside one of them."""
 
 _OPENING, _CLOSING = "（(【[「『《“〈{", "）)】]」』》”〉}"
 
@@ -137,8 +155,8 @@ def _packed(seams: _Seams, cost: Cost, max_tokens: int, best: int) -> list[int]:
     return [*borders, done]
 
 
-_LINES, _SENTENCES, _CLAUSES, _ATOMS, _IN_BRACKETS, _ANYWHERE = range(6)
-_PATTERNS = (LINE, SENTENCE, _CLAUSE, _ATOM, _ATOM)
+_LINES, _SENTENCES, _CLAUSES, _ATOMS, _IN_BRACKETS, _IN_LISTS, _ANYWHERE = range(7)
+_PATTERNS = (LINE, SENTENCE, _CLAUSE, _ATOM, _ATOM, _ANY_COMMA)
 
 
 def ends_in(text: str, only_lines: bool = False) -> list[int]:
@@ -225,13 +243,13 @@ class _Seams:
 
     def between(self, start: int, end: int, level: int) -> Iterator[int]:
         """Places of a level in (start, end), in order: line ends, sentence ends, clause ends, ends of words and
-        numbers (all outside brackets), the same inside them, every character."""
+        numbers (all outside brackets), the same inside them, commas in lists of numbers, every character."""
         if level == _ANYWHERE:
             yield from range(start + 1, end)
             return
         for match in _PATTERNS[level].finditer(self._text, start, end):
             place = match.end()
-            if start < place < end and (level == _IN_BRACKETS or not self._enclosed[place]):
+            if start < place < end and (level >= _IN_BRACKETS or not self._enclosed[place]):
                 yield place
 
     def last_outside_brackets(self, places: Sequence[int], first: int, last: int) -> int:

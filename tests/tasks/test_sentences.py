@@ -9,6 +9,7 @@ import jieba
 import numpy as np
 import polars as pl
 import pytest
+import regex
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -54,6 +55,30 @@ QUANTITIES = [
     "3个疗程",
     "80次/分",
     "两个月",
+    "1：1000",
+    "8：30分",
+    "1，000ml",
+    "3、4天",
+    "5 ~ 10 mg",
+    "3至5天",
+    "三、四天",
+    "1.2 ± 0.3 mg/L",
+    "P<0.05",
+    "P < .05",
+    "三分之一",
+    "百分之三十",
+    "百分之30.5",
+    "3分之1",
+    "20余年",
+    "二十多天",
+    "38度5",
+    "8点30分",
+    "2年3个月",
+    "1 000 ml",
+    "5平方米",
+    "5㎎",
+    "5㎎/㎏",
+    "5 mg/(kg·d)",
 ]
 MARKS = ["，", "。", "；", "！”", "（", "）", "“", "\n", " "]
 BITS = [*QUANTITIES, *MARKS, "患者", "头痛", "IL-2", "pneumonia"]
@@ -113,6 +138,19 @@ def test_numbers_units_and_words_stay_whole(number: str, longest: int) -> None:
     pieces = split_document(text, longest, 1)
     assert len(pieces) > 4
     assert "".join(pieces).count(number) == 24 == sum(piece.count(number) for piece in pieces)
+
+
+@pytest.mark.parametrize("comma", ["，", "、", ",", " "])
+def test_a_long_list_of_numbers_is_cut_between_them(comma: str) -> None:
+    numbers = [str(number) for number in range(100, 400)]
+    pieces = split_document(comma.join(numbers) + "。", 20, 1)
+    assert len(pieces) > 20
+    assert regex.findall(r"\d+", " ".join(pieces)) == numbers
+
+
+def test_commas_beside_one_digit_are_seams() -> None:
+    text = "体温38，脉搏80次，共3、后4，"
+    assert split_document(text * 2, 8, 1) == ["体温38，", "脉搏80次，", "共3、后4，"] * 2
 
 
 def test_brackets_stay_whole_where_they_fit() -> None:
