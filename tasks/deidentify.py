@@ -28,7 +28,7 @@ from tasks.identifiers import Identifier, find_identifiers, may_hold, names_of, 
 DIALOGUE = "dialogue"
 """The source whose documents are turns, a line each."""
 
-_WHOLE_NUMBER = re.compile(r"^(\d{5,20})\.0$")
+_WHOLE_NUMBER = re.compile(r"\d{5,20}\.0$")
 """A number as a table makes it of a column with gaps: 13812345678.0."""
 
 
@@ -69,7 +69,9 @@ class Treatment:
         if is_path(key):
             treated = self._replaced(clear, in_path(clear))
         else:
-            clear, cue = _WHOLE_NUMBER.sub(r"\1", clear), cue_of(key)
+            cue = cue_of(key)
+            if _WHOLE_NUMBER.match(clear):
+                clear = clear.removesuffix(".0")
             found = [i for i in find_identifiers(cue + clear, self.names) if i.start >= len(cue)]
             treated = self._replaced(cue + clear, found)[len(cue) :]
         treated = self.of(treated)

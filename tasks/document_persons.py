@@ -29,13 +29,14 @@ _CUES: Mapping[str, str] = {
 }  # fmt: skip
 """What an English key of `meta` is read as; of a name that may be a drug's only a person's is taken (签名)."""
 
-_KEY = re.compile(rf'"(?:{"|".join("[_ -]?".join(key) for key in _CUES)})": ', re.IGNORECASE)
+_KEY = re.compile(rf'"(?:{"|".join("[_ -]?".join(key) for key in _CUES)})": ')
 _PATH_KEYS = frozenset({"file", "path", "filename"})
-_PATH = re.compile(r'"(?:file|path|filename)": "((?:[^"\\]|\\.)*)"')
+_PATH = re.compile(r'"(?:file|path|filename)": "([^"\\]*(?:\\.[^"\\]*)*)"')
 _PATH_PIECE = re.compile(r"[^/\\_.\s]+")
-_SPEAKER = re.compile(rf"^([\u4e00-\u9fff·*]{{2,{MAX_NAME}}})[：:]", re.MULTILINE)
+_SPEAKER = re.compile(rf"\n(?!患者|医生)([\u4e00-\u9fff·*]{{2,{MAX_NAME}}})[：:]")
 
 
+@functools.lru_cache(maxsize=4096)
 def cue_of(key: str) -> str:
     """What a key of `meta` says before its value; a Chinese key is a cue itself."""
     return _CUES.get(re.sub("[_ -]", "", key).lower(), f"{key}：")
@@ -49,7 +50,7 @@ def is_path(key: str) -> bool:
 def meta_may_name(meta: str) -> bool:
     """Whether `meta`, as JSON, has a key that is a cue or the path of a file that holds an identifier."""
     path = _PATH.search(meta)
-    return bool((path and in_path(path[1])) or _KEY.search(meta))
+    return bool((path and in_path(path[1])) or _KEY.search(meta.lower()))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -70,4 +71,5 @@ _is_name = functools.lru_cache(maxsize=4096)(is_name)
 
 def speakers(text: str) -> list[Identifier]:
     """The names that stand as speakers at the beginnings of a dialogue's lines."""
-    return [Identifier(*match.span(1), "name") for match in _SPEAKER.finditer(text) if _is_name(match[1])]
+    lines = _SPEAKER.finditer(f"\n{text}")
+    return [Identifier(line.start(1) - 1, line.end(1) - 1, "name") for line in lines if _is_name(line[1])]
