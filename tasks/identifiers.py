@@ -399,7 +399,8 @@ def _value(text: str, start: int, end: int, kind: str) -> list[Identifier]:
         or (_is_date(match["value"]) and not re.search("[：:]", text[end : match.start("value")]))
     ):
         return []  # 电话2019-05-06随访
-    found, shape = [], _shape(match["value"])
+    found: list[Identifier] = []
+    shape = _shape(match["value"])
     while match and _shape(match["value"]) == shape and not (found and _is_date(match["value"])):
         found.append(Identifier(match.start("value"), match.end("value"), _TYPES.get(kind, kind)))
         match = _MORE.match(text, match.end())
