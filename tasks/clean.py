@@ -19,6 +19,7 @@ from infra.builds import PartWriter
 from infra.stage import Output, StageParams, stage
 from tasks.clean_profile import PROFILES, SOURCES, CleanProfile, adapted, read_profile
 from tasks.documents import document_id
+from tasks.sub_domains import source_called
 from tasks.text_filters import problems_of
 from tasks.text_rules import clean_all, clean_text
 
@@ -46,7 +47,7 @@ class CleanParams(StageParams):
     def _all_known(cls, profiles: Any) -> Any:
         if not isinstance(profiles, Mapping):
             return profiles
-        return {source: _read_for(source, profile) for source, profile in profiles.items()}
+        return {source_called(source): _read_for(source, profile) for source, profile in profiles.items()}
 
     def rules(self, source: str) -> CleanProfile:
         """The rules for documents of a source."""

@@ -97,6 +97,7 @@ def _slices(
         kind_of(file.name),
         file.sha256,
         encoding=encoding or "",
+        sub_domain=file.sub_domain,
         path=file.path,
         size=file.size,
         stamp=file.stamp,

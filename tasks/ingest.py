@@ -13,6 +13,7 @@ times the row (bytes, characters, their parse, the columns written). Time is lin
 from __future__ import annotations
 
 import codecs
+import logging
 from collections.abc import Iterator, Mapping
 
 from pydantic import Field, field_validator
@@ -23,9 +24,11 @@ from infra.stage import Output, StageParams, stage
 from tasks.corpus_plan import TxtDocuments, plan_units
 from tasks.encodings import KNOWN
 from tasks.raw_input import RawInput
-from tasks.row_documents import DocumentMaker, readable, source_of
+from tasks.row_documents import DocumentMaker, matches, readable, source_of
 from tasks.row_files import read_rows
 from tasks.slices import COMPRESSIONS, KINDS, Problem, Slice, kind_of
+
+logger = logging.getLogger(__name__)
 
 CHARACTERS_PER_WRITE = 1 << 21
 """Characters of text that wait in memory for the next write."""
@@ -36,7 +39,8 @@ class IngestParams(StageParams):
 
     source: str | None = Field(default=None, min_length=1)
     """Sub-domain of all documents: dialogue, article, emr, textbook, encyclopedia, … By default that of the first
-    folder where it is named as one of these, else dialogue for rows with turns, else article."""
+    folder, from the one that was given on, or of the file where it is named as one of these or as people call it
+    (`tasks.sub_domains`: EMR, records, 病历 …); else dialogue for rows with turns, else article."""
     source_of: dict[str, str] = Field(default_factory=dict)
     """Folders, files or patterns (`notes/*.txt`) of relative names to the sub-domain of what they match; the longest
     counts, and all go before `source`."""
@@ -77,7 +81,7 @@ class IngestParams(StageParams):
         return sources
 
 
-@stage(name="ingest", version=4, params=IngestParams, tables=("documents", "rejects"))
+@stage(name="ingest", version=5, params=IngestParams, tables=("documents", "rejects"))
 def ingest(inputs: Mapping[str, RawInput], params: IngestParams, out: Output) -> None:
     """Documents and rejects of `inputs["corpus"]`.
 
@@ -92,6 +96,9 @@ def ingest(inputs: Mapping[str, RawInput], params: IngestParams, out: Output) ->
             f"{', '.join('.' + kind for kind in KINDS)}, each but .zip also {' or '.join(COMPRESSIONS)}."
         )
     units = plan_units(corpus.files, params.bytes_per_part, params.encoding, params.txt_documents)
+    for pattern in params.source_of:
+        if not any(matches(piece.name, pattern) for unit in units for piece in unit):
+            logger.warning("ingest.source_of: no file of %s is named or lies below %r", corpus.path, pattern)
     out.map(ingest_part, units, params)
     if out.rows("documents") == 0:
         counts = sorted(out.counters().items())

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from infra.errors import UserError
 from tasks.file_access import changed_file, filesystem_of, hash_file, is_local, open_file, size_and_stamp
+from tasks.sub_domains import sub_domain_of
 
 HASHED_AT_ONCE = 8
 """Files that are hashed at the same time: hashing leaves Python's lock, and remote files are waited for."""
@@ -35,6 +36,8 @@ class RawFile:
     size: int
     stamp: str
     """What its storage knew its state by when it was hashed."""
+    sub_domain: str = ""
+    """What the folder that was given, or that of the file that was given, is named as; empty for other names."""
 
     def read(self) -> bytes:
         """All its bytes, for files that are small by nature.
@@ -76,10 +79,10 @@ class RawInput:
         Raises:
             UserError: nothing is there, or something cannot be read; the message names it.
         """
-        found = self.places()
+        found = self._found()
         names = sorted(found)
         with ThreadPoolExecutor(HASHED_AT_ONCE) as pool:
-            return tuple(pool.map(lambda name: _hashed(found[name], name), names))
+            return tuple(pool.map(lambda name: _hashed(*found[name], name), names))
 
     def places(self) -> dict[str, str]:
         """Path or URI of every file by its name, unread.
@@ -87,20 +90,27 @@ class RawInput:
         Raises:
             UserError: nothing is there; the message names it.
         """
-        found: dict[str, str] = {}
-        for root, prefix in zip(self._roots, self._prefixes(), strict=True):
-            found.update((prefix + name, path) for name, path in _walk(root))
-        if not found:
-            raise UserError(f"The folder {self.path} holds no file. Put the corpus there, or give another.")
-        return found
+        return {name: path for name, (path, _) in self._found().items()}
 
     @cached_property
     def fingerprint(self) -> str:
-        """32 hex digits over the sorted names and the SHA-256 of every file."""
+        """32 hex digits over the sorted names, the SHA-256 and the sub-domain, if there is one, of every file."""
         digest = hashlib.sha256()
         for file in self.files:
-            digest.update(f"{file.name}\0{file.sha256}\n".encode("utf-8", "surrogateescape"))
+            said = f"\0{file.sub_domain}" if file.sub_domain else ""
+            digest.update(f"{file.name}\0{file.sha256}{said}\n".encode("utf-8", "surrogateescape"))
         return digest.hexdigest()[:32]
+
+    def _found(self) -> dict[str, tuple[str, str]]:
+        """Of every file, by its name, the path or URI, and the sub-domain that its root's folder is named as."""
+        found: dict[str, tuple[str, str]] = {}
+        for root, prefix in zip(self._roots, self._prefixes(), strict=True):
+            *_, above, last = ["", "", *root.rstrip("/").split("/")]
+            said = sub_domain_of(above if _is_file(root) else last) or ""
+            found.update((prefix + name, (path, said)) for name, path in _walk(root))
+        if not found:
+            raise UserError(f"The folder {self.path} holds no file. Put the corpus there, or give another.")
+        return found
 
     def _prefixes(self) -> Iterator[str]:
         if len(self._roots) == 1:
@@ -163,7 +173,7 @@ def _walk(root: str) -> Iterator[tuple[str, str]]:
     yield from (pair for pair in pairs if not any(not part or part.startswith(".") for part in pair[0].split("/")))
 
 
-def _hashed(path: str, name: str) -> RawFile:
+def _hashed(path: str, sub_domain: str, name: str) -> RawFile:
     try:
         size, stamp = size_and_stamp(path)
         digest = hash_file(path)
@@ -175,4 +185,4 @@ def _hashed(path: str, name: str) -> RawFile:
         raise UserError(
             f"{path} cannot be read: {error.strerror or error}. Give it read permission or take it out of the corpus."
         ) from error
-    return RawFile(path, name, digest, size, stamp)
+    return RawFile(path, name, digest, size, stamp, sub_domain)

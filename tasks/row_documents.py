@@ -12,14 +12,12 @@ from typing import Any, Protocol
 from infra.errors import UserError
 from tasks.dialogues import dialogue_text, turns_field
 from tasks.documents import make_document
-from tasks.slices import Problem, Slice
+from tasks.slices import Problem, Slice, kind_of
+from tasks.sub_domains import first_sub_domain, source_called
 
 TEXT_FIELDS = ("text", "content", "正文", "内容", "文本", "body")
 TITLE_FIELDS = ("title", "标题", "题目")
 """Names a field is looked for under, in this order, when no parameter names it."""
-
-SUB_DOMAINS = ("dialogue", "article", "emr", "textbook", "encyclopedia")
-"""Sources that a first folder of this name gives to the files below it."""
 
 MAX_META_VALUE = 500
 """Characters of another field of the row that are kept in a document's meta."""
@@ -93,7 +91,9 @@ class DocumentMaker:
         if len(row) > 1:
             extra = {**_others(row, {name, title_field, params.source_field}), **extra}
         return make_document(
-            readable(source) if isinstance(source, str) and source.strip() else self._sources[turns is not None],
+            source_called(readable(source))
+            if isinstance(source, str) and source.strip()
+            else self._sources[turns is not None],
             readable(title).strip() if title and isinstance(title, str) else "",
             readable(text),
             extra,
@@ -101,17 +101,20 @@ class DocumentMaker:
 
 
 def source_of(piece: Slice, params: Fields, is_dialogue: bool = False) -> str:
-    """The sub-domain of a file's rows that do not say their own: by `source_of`, `source`, or its first folder."""
-    matching = [pattern for pattern in params.source_of if _matches(piece.name, pattern)]
+    """The sub-domain of a file's rows that do not say their own: by `source_of`, by `source`, or by the first of the
+    folder that was given, the folders below it and the file itself that is named as one."""
+    matching = [pattern for pattern in params.source_of if matches(piece.name, pattern)]
     if matching:
-        return params.source_of[max(matching, key=lambda pattern: (len(pattern), pattern))]
+        return source_called(params.source_of[max(matching, key=lambda pattern: (len(pattern), pattern))])
     if params.source is not None:
-        return params.source
-    folders = (part for part in piece.name.split("/")[:-1] if not part.lower().endswith(".zip"))
-    first = next(folders, "")
-    if first in SUB_DOMAINS:
-        return first
-    return "dialogue" if is_dialogue else "article"
+        return source_called(params.source)
+    named = piece.sub_domain or first_sub_domain(_without_kind(part) for part in piece.name.split("/"))
+    return named or ("dialogue" if is_dialogue else "article")
+
+
+def _without_kind(name: str) -> str:
+    """The name of a file or an archive without what its kind and its compression are told by."""
+    return name.partition(".")[0] if kind_of(name) else name
 
 
 def readable(text: str) -> str:
@@ -125,7 +128,8 @@ def readable(text: str) -> str:
     return text
 
 
-def _matches(name: str, pattern: str) -> bool:
+def matches(name: str, pattern: str) -> bool:
+    """Whether a relative name is that of `ingest.source_of`, lies in a folder of that name, or fits the pattern."""
     start = pattern.rstrip("/")
     return name == start or name.startswith(f"{start}/") or fnmatchcase(name, pattern)
 

@@ -108,9 +108,9 @@ SOURCES = {f"{folder}/a.txt": folder.encode() for folder in ("emr", "dialogue", 
 @pytest.mark.parametrize(
     ("params", "sources"),
     [
-        ({}, ["dialogue", "emr", "article", "article", "article"]),
+        ({}, ["dialogue", "emr", "article", "article", "emr"]),
         ({"source": "textbook"}, ["textbook"] * 5),
-        ({"source_of": {"notes": "emr", "notes/old/": "textbook"}}, ["dialogue", "emr", "emr", "textbook", "article"]),
+        ({"source_of": {"notes": "emr", "notes/old/": "textbook"}}, ["dialogue", "emr", "emr", "textbook", "emr"]),
         ({"source_of": {"*/emr/*": "x", "*": "y"}, "source": "z"}, ["y", "y", "y", "y", "x"]),
     ],
 )
