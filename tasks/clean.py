@@ -54,7 +54,7 @@ class CleanParams(StageParams):
         return adapted(self.profiles.get(source, self.profile), source)
 
 
-@stage(name="clean", version=2, params=CleanParams, tables=("documents", "rejects"))
+@stage(name="clean", version=3, params=CleanParams, tables=("documents", "rejects"))
 def clean(inputs: Mapping[str, Artifact], params: CleanParams, out: Output) -> None:
     """Clean `inputs["documents"]`, part by part."""
     out.map(clean_part, inputs["documents"].parts("documents"), params)

@@ -88,6 +88,12 @@ def test_noise_goes_and_medicine_stays(raw: str, cleaned: str) -> None:
 def test_smedbert_profile_takes_addresses_and_symbols_away() -> None:
     assert clean_text("见http://a.b/c?d=1，邮箱x.y@z.com★，体温38.5℃", "smedbert") == "见，邮箱，体温38.5℃"
     assert clean_text("见WWW.a.b/c或HTTPS://x.y。", "smedbert") == "见或。"
+
+
+def test_smedbert_profile_keeps_powers_and_units_in_one_character() -> None:
+    text = "白细胞10^9/L，10^-3，10^６，剂量100㎎，大小3㎝×2㎝，5㎍，10⁹，10⁻³"
+    assert clean_text(text, "smedbert") == text
+    assert clean_text("(^_^) 好^ ^5 1^^9", "smedbert") == "(_) 好 5 19"
     assert clean_text("见http://a.b/c★", "ehealth") == "见http://a.b/c★"
 
 
