@@ -17,7 +17,7 @@ from pydantic import Field, field_validator
 from infra.artifacts import Artifact, Part
 from infra.builds import PartWriter
 from infra.stage import Output, StageParams, stage
-from tasks.clean_profile import PROFILES, SOURCES, CleanProfile, adapted, read_profile
+from tasks.clean_profile import PROFILES, SOURCES, CleanProfile, adapted, laid_over, read_profile
 from tasks.documents import document_id
 from tasks.sub_domains import source_called
 from tasks.text_filters import problems_of
@@ -34,7 +34,8 @@ class CleanParams(StageParams):
 
     profile: str | CleanProfile = "ehealth"
     profiles: dict[str, str | CleanProfile] = Field(
-        default_factory=dict, description="by source (dialogue, article, emr, textbook …), in the place of `profile`"
+        default_factory=dict,
+        description="by source (dialogue, article, emr, textbook …): a name in the place of `profile`, rules over it",
     )
 
     @field_validator("profile", mode="before")
@@ -50,8 +51,9 @@ class CleanParams(StageParams):
         return {source_called(source): _read_for(source, profile) for source, profile in profiles.items()}
 
     def rules(self, source: str) -> CleanProfile:
-        """The rules for documents of a source."""
-        return adapted(self.profiles.get(source, self.profile), source)
+        """The rules for documents of a source: what was said for it, over the profile as the source needs it."""
+        own = self.profiles.get(source, self.profile)
+        return laid_over(adapted(self.profile, source), own) if isinstance(own, CleanProfile) else adapted(own, source)
 
 
 @stage(name="clean", version=3, params=CleanParams, tables=("documents", "rejects"))
