@@ -84,7 +84,9 @@ def _clean_batch(part: PartWriter, columns: dict[str, list[str]], rules: Sequenc
             kept.append(number)
             continue
         doc_id, source = columns["doc_id"][number], columns["source"][number]
-        part.reject(doc_id=doc_id, source=source, reason=problem[0], detail=problem[1], text=texts[number])
+        part.reject(
+            doc_id=doc_id, source=source, reason=problem[0], detail=problem[1], text=texts[number] or raws[number]
+        )
     counters: Counter[str] = Counter()
     for number in kept:
         raw, text, title, source = raws[number], texts[number], columns["title"][number], columns["source"][number]

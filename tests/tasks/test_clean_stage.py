@@ -74,6 +74,7 @@ def test_dropped_documents_keep_their_reason(store: ArtifactStore) -> None:
     rejects = {row["reason"]: row for row in artifact.to_table("rejects").to_pylist()}
     assert rejects.keys() == {"empty", "little_chinese", "too_short"}
     assert rejects["little_chinese"]["excerpt"] == "only English words here"
+    assert rejects["empty"]["excerpt"] == "<p></p>"  # what was there, where nothing is left
     assert artifact.manifest.counters["documents_in"] == 4
     assert sum(v for k, v in artifact.manifest.counters.items() if k.startswith("rejected_")) == 3
 
