@@ -46,13 +46,15 @@ class IngestParams(StageParams):
     counts, and all go before `source`."""
     source_field: str | None = None
     """Field that holds the sub-domain of each row; what is said above stands in where it is empty."""
-    text_field: str | None = None
-    """Field that holds the text; the first of `TEXT_FIELDS` that is there by default."""
+    text_field: str | tuple[str, ...] | None = None
+    """Field that holds the text, or fields whose texts make one with a line feed between them; the first of
+    `TEXT_FIELDS` that is there by default."""
     title_field: str | None = None
     """Field that holds the title; the first of `TITLE_FIELDS` that is there by default."""
-    turns_field: str | None = None
-    """Field that holds the turns of a dialogue; by default the first of `TURNS_FIELDS` that is a list, unless
-    `text_field` is named."""
+    turns_field: str | tuple[str, ...] | None = None
+    """Field that holds the turns of a dialogue, or fields that hold a turn each, in order (`["ask", "answer"]`), whose
+    names `roles` and `ROLES` make speakers; by default the first of `TURNS_FIELDS` that is a list, unless `text_field`
+    is named."""
     roles: dict[str, str] = Field(default_factory=dict)
     """Speakers of the turns to what they are called in the text; they go before `ROLES`."""
     encoding: str | None = None
@@ -72,6 +74,13 @@ class IngestParams(StageParams):
             return KNOWN[codecs.lookup(encoding).name]
         except LookupError:
             raise ValueError(f"no such encoding is read; give one of {', '.join(KNOWN.values())}") from None
+
+    @field_validator("text_field", "turns_field")
+    @classmethod
+    def _some(cls, fields: str | tuple[str, ...] | None) -> str | tuple[str, ...] | None:
+        if fields is not None and not all(fields or [""]):
+            raise ValueError("name a field, or several as a list")
+        return fields
 
     @field_validator("source_of")
     @classmethod
@@ -135,7 +144,7 @@ def _documents(part: PartWriter, piece: Slice, params: IngestParams) -> Iterator
         suffix = piece.name.rpartition("/")[2].rpartition(".")[2]
         yield 0, Problem("unknown_kind", f"files that end in {suffix!r} are not read; {known} are")
         return
-    number, maker = None, DocumentMaker(piece, params)
+    number, maker = None, DocumentMaker(piece, params, part.counters)
     for number, row in read_rows(piece, part.counters):
         yield number, row if isinstance(row, Problem) else maker.document_of(number, row)
     if number is None and piece.end is None:
