@@ -3,8 +3,9 @@
 How files become units of work is told in `tasks/corpus_plan.py`: a big .csv or .json, a compressed or a UTF-16 file is
 read by one worker; cut such files yourself, or give them as .jsonl or .parquet, to have them read in parallel.
 
-Rows that cannot be read are rejected with file#row and the run goes on. A file in the wrong encoding, or one that
-changes while it is read, stops it.
+Rows that cannot be read are rejected with file#row, files in no known encoding with their name, and the run goes on.
+In a .txt or a page what cannot be decoded stands as U+FFFD: `clean` judges how much of it is too much. A file that
+changes while it is read stops the run.
 
 Memory: one batch of documents and what the reader of the format holds; for a row of 100 MB about twelve to fourteen
 times the row (bytes, characters, their parse, the columns written). Time is linear in the bytes.
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import codecs
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from pydantic import Field, field_validator
 
@@ -95,8 +96,8 @@ def ingest(inputs: Mapping[str, RawInput], params: IngestParams, out: Output) ->
     """Documents and rejects of `inputs["corpus"]`.
 
     Raises:
-        UserError: nothing there can be read, no row holds a text, a table lacks the text field, a file is not in
-            its encoding, or one changed since it was hashed.
+        UserError: nothing there can be read, no row holds a text, a table lacks the text field, or a file changed
+            since it was hashed.
     """
     corpus = inputs["corpus"]
     if not any(kind_of(file.name) for file in corpus.files):
@@ -114,9 +115,17 @@ def ingest(inputs: Mapping[str, RawInput], params: IngestParams, out: Output) ->
         rejected = [f"{name} {count:,}" for name, count in counts if name.startswith("rejected_")]
         why = ", ".join(rejected).replace("rejected_", "") or "it is empty"
         raise UserError(
-            f"Empty corpus: no row of {corpus.path} became a document ({why}). Look at the files, or name the "
-            "field that holds the text with ingest.text_field."
+            f"Empty corpus: no row of {corpus.path} became a document ({why}). "
+            + (_first_wrong_encoding(units) if "rejected_wrong_encoding" in dict(counts) else "")
+            + "Look at the files, or name the field that holds the text with ingest.text_field."
         )
+
+
+def _first_wrong_encoding(units: Iterable[tuple[Slice, ...]]) -> str:
+    """What is told of the first file in no known encoding: its rejects are not kept where there is no document."""
+    firsts = (next(read_rows(piece), (0, None))[1] for unit in units for piece in unit if piece.kind)
+    wrong = (row.detail for row in firsts if isinstance(row, Problem) and row.reason == "wrong_encoding")
+    return f"{next(wrong, '')} "
 
 
 def ingest_part(part: PartWriter, unit: tuple[Slice, ...], params: IngestParams) -> None:
