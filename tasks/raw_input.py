@@ -1,7 +1,8 @@
 """Raw input of a stage: files and folders, local or behind URIs, that name themselves by their content.
 
 The fingerprint is a hash over relative names and content, so the same files give the same artifact wherever
-they lie. Names that begin with a dot are left out: they belong to tools, not to the corpus.
+they lie. Names that begin with a dot are left out: they belong to tools, not to the corpus. Links are followed, and
+what cannot be listed is an error: a corpus must not shrink without a word.
 
 Time grows with the bytes (SHA-256, about 1 GB/s a core, several files at once), memory with the number of files.
 """
@@ -9,6 +10,8 @@ Time grows with the bytes (SHA-256, about 1 GB/s a core, several files at once),
 from __future__ import annotations
 
 import hashlib
+import os
+import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -140,7 +143,9 @@ def _absolute(root: str) -> str:
     if root.startswith("file://"):
         root = filesystem_of(root)[1]
     if is_local(root):
-        return str(Path(root).expanduser().resolve())
+        path = Path(root).expanduser()
+        # A link keeps its name, which may say what is in it.
+        return str(path.resolve() if ".." in path.parts else path.absolute())
     return root.rstrip("/") if root.split("://")[1].strip("/") else root
 
 
@@ -158,19 +163,60 @@ def _walk(root: str) -> Iterator[tuple[str, str]]:
             yield root.rpartition("/")[2], root
             return
         if is_local(root):
-            found = [path for path in Path(root).rglob("*") if path.is_file()] if Path(root).exists() else None
-            pairs = [(path.relative_to(root).as_posix(), str(path)) for path in found or ()]
+            found = _local_files(root) if Path(root).exists() else None
+            base = root.rstrip("/") + "/"
+            pairs = [(path.removeprefix(base), path) for path in found or ()]
         else:
             filesystem, place = filesystem_of(root)
             found = filesystem.find(place) if filesystem.exists(place) else None
             base = place.rstrip("/") + "/"
             pairs = [(path.removeprefix(base), filesystem.unstrip_protocol(path)) for path in found or ()]
     except OSError as error:
-        raise UserError(f"{root} cannot be listed: {error}. Give read permission, or another path.") from error
+        place, why = error.filename or root, error.strerror or error
+        raise UserError(f"{place} cannot be listed: {why}. Give read permission, or another path.") from error
     if found is None:
         raise UserError(f"There is no {root}. Give an existing file or folder, as in --param corpus=PATH.")
     # Object stores may list a folder as an empty file of its name.
     yield from (pair for pair in pairs if not any(not part or part.startswith(".") for part in pair[0].split("/")))
+
+
+def _local_files(root: str) -> list[str]:
+    """All files below a folder but hidden ones, through links; a link to a folder above itself is passed over.
+
+    Raises:
+        OSError: a folder cannot be listed, or a file in it not be looked at.
+        UserError: a link leads nowhere.
+    """
+    found: list[str] = []
+    above: dict[str, frozenset[tuple[int, int]]] = {}
+    """Devices and inodes of the folders that still have to be gone into, and of those above each."""
+    for folder, folders, files in os.walk(root, onerror=_raised, followlinks=True):
+        own = above.pop(folder, frozenset()) | {_identity(folder)}
+        shown = [name for name in folders if not name.startswith(".")]
+        folders[:] = [name for name in shown if _identity(os.path.join(folder, name)) not in own]
+        above.update((os.path.join(folder, name), own) for name in folders)
+        found += (path for name in files if not name.startswith(".") and _is_a_file(path := os.path.join(folder, name)))
+    return found
+
+
+def _raised(error: OSError) -> None:
+    raise error
+
+
+def _identity(folder: str) -> tuple[int, int]:
+    status = os.stat(folder)
+    return status.st_dev, status.st_ino
+
+
+def _is_a_file(path: str) -> bool:
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except PermissionError:
+        raise
+    except OSError as error:
+        if not os.path.islink(path):
+            return False  # it has gone meanwhile
+        raise UserError(f"{path} is a link that leads nowhere. Mend it, or take it out of the corpus.") from error
 
 
 def _hashed(path: str, sub_domain: str, name: str) -> RawFile:
