@@ -24,6 +24,7 @@ from tasks.repeated_lines import repeated_lines
 from tasks.report_corpus import report_corpus
 from tasks.runner import StageRunner, stage_runner
 from tasks.segment import segment
+from tasks.untreated import untreated_warning
 from tasks.vocabulary import AdoptParams, adopt
 from tasks.vocabulary_file import read_vocabularies
 
@@ -95,6 +96,8 @@ def collect_documents(
         stages["ingest"] = run(ingest, recipe.ingest, corpus=RawInput(given))
     stages["clean"] = run(clean, recipe.clean, documents=last(stages))
     stages["deidentify"] = run(deidentify_documents, recipe.deidentify, documents=last(stages))
+    if warning := untreated_warning(stages["deidentify"].manifest.counters, recipe.deidentify.sources):
+        _warn(warning)
     stages["deduplicate"] = run(deduplicate, recipe.deduplicate, documents=last(stages))
     if recipe.repeated_lines is not None:
         stages["repeated_lines"] = run(repeated_lines, recipe.repeated_lines, documents=last(stages))

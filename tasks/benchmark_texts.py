@@ -96,6 +96,8 @@ def _strings_of_file(file: Slice, counters: Counter[str]) -> Iterator[tuple[int,
     try:
         for number, row in read_rows(file):
             if isinstance(row, Problem):
+                if row.reason == "wrong_encoding":  # a set that is not read would not be cut out
+                    raise UserError(row.detail)
                 unreadable += 1
                 continue
             counters["benchmark_rows"] += 1

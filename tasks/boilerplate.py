@@ -1,6 +1,7 @@
 """Lines that a portal puts around its articles: known by their phrases, and dropped where the line is short.
 
-The list is made for precision: a phrase that medical prose could hold counts only where a line begins with it.
+The list is made for precision: a phrase that medical prose could hold counts only where a line begins with it, and a
+line that holds a measured value or a dose stays, whatever else it holds.
 """
 
 from __future__ import annotations
@@ -53,6 +54,16 @@ AT_THE_BEGINNING = (
     r"设为首页",
 )
 
+_UNITS = (
+    r"[kKmMμµu]?g|[mMdDμµu]?[lL]|[cmnμµ]?m|[cm]m[23²³]|[mμµnpk]?mol|m?Eq|[mMkK]?IU|U|mmHg|kPa|Gy|kcal|bpm|[\u3380-\u33df]|"
+    r"[毫微千]?克|[毫微]?升|[毫厘]米|毫摩|毫米汞柱|单位|℃|°C|度|％|‰|%(?!\d)|×\s?10|[xX*]\s?10\^|片|粒|丸|支|滴|次/"
+)
+_MEASURED = re.compile(
+    rf"(?<![%\d.])\d[\d.,]*\s?(?:{_UNITS})(?![A-Za-z])"
+    r"|(?:每[日天晚早]|[一1][日天])\s?[\d一二两三四][次粒片丸]|每次\s?[\d一二两三四半]"
+)
+"""A number with its unit, or how often to take something. Days, hours and years are not among the units: a portal dates
+its pages."""
 
 _HINTS = (
     "版权 版權 Rights rights 未经 转载 ICP 公网安备 互联网药品 责任编辑 二维码 公众 微信 点击 微博 朋友圈 "
@@ -94,4 +105,4 @@ def _short_lines(text: str, places: Iterable[int]) -> Iterator[tuple[int, int]]:
 
 
 def _is_boilerplate(line: str, phrases: Sequence[str]) -> bool:
-    return any(phrase in line for phrase in phrases) or bool(_PATTERN.search(line))
+    return any(phrase in line for phrase in phrases) or bool(_PATTERN.search(line) and not _MEASURED.search(line))

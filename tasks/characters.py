@@ -34,8 +34,8 @@ _INVISIBLE = (
 INVISIBLE = regex.compile(rf"[{_INVISIBLE}--[\n{LINE_END}{BLANK}]]", regex.VERSION1)
 """Control, format (zero-width), private-use and unassigned codes, half surrogates, fillers, variation selectors."""
 
-NO_TEXT = regex.compile(r"[^\p{L}\p{M}\p{N}\p{P}\p{Sm}\p{Zs}\n°℃℉Ωµ%‰]")
-"""What is no letter, digit, punctuation mark or sign of a measurement."""
+NO_TEXT = regex.compile(r"[^\p{L}\p{M}\p{N}\p{P}\p{Sm}\p{Zs}\n°℃℉Ωµ%‰\u3380-\u33df^]|(?<!\d)\^|\^(?![+\-−]?\d)")
+"""What is no letter, digit, punctuation mark, sign of a measurement, unit in one character (㎎) or ^ of a power."""
 
 SIMPLIFIED = (
     "个们来时国会对发说学医药疗诊脏肿疡疯疮疱经动见现问应进这为体点过还没从样开关无间东车门长马鸟鱼龙"

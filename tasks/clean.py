@@ -17,8 +17,9 @@ from pydantic import Field, field_validator
 from infra.artifacts import Artifact, Part
 from infra.builds import PartWriter
 from infra.stage import Output, StageParams, stage
-from tasks.clean_profile import PROFILES, SOURCES, CleanProfile, adapted, read_profile
+from tasks.clean_profile import PROFILES, SOURCES, CleanProfile, adapted, laid_over, read_profile
 from tasks.documents import document_id
+from tasks.sub_domains import source_called
 from tasks.text_filters import problems_of
 from tasks.text_rules import clean_all, clean_text
 
@@ -33,7 +34,8 @@ class CleanParams(StageParams):
 
     profile: str | CleanProfile = "ehealth"
     profiles: dict[str, str | CleanProfile] = Field(
-        default_factory=dict, description="by source (dialogue, article, emr, textbook …), in the place of `profile`"
+        default_factory=dict,
+        description="by source (dialogue, article, emr, textbook …): a name in the place of `profile`, rules over it",
     )
 
     @field_validator("profile", mode="before")
@@ -46,14 +48,15 @@ class CleanParams(StageParams):
     def _all_known(cls, profiles: Any) -> Any:
         if not isinstance(profiles, Mapping):
             return profiles
-        return {source: _read_for(source, profile) for source, profile in profiles.items()}
+        return {source_called(source): _read_for(source, profile) for source, profile in profiles.items()}
 
     def rules(self, source: str) -> CleanProfile:
-        """The rules for documents of a source."""
-        return adapted(self.profiles.get(source, self.profile), source)
+        """The rules for documents of a source: what was said for it, over the profile as the source needs it."""
+        own = self.profiles.get(source, self.profile)
+        return laid_over(adapted(self.profile, source), own) if isinstance(own, CleanProfile) else adapted(own, source)
 
 
-@stage(name="clean", version=2, params=CleanParams, tables=("documents", "rejects"))
+@stage(name="clean", version=3, params=CleanParams, tables=("documents", "rejects"))
 def clean(inputs: Mapping[str, Artifact], params: CleanParams, out: Output) -> None:
     """Clean `inputs["documents"]`, part by part."""
     out.map(clean_part, inputs["documents"].parts("documents"), params)
@@ -81,7 +84,9 @@ def _clean_batch(part: PartWriter, columns: dict[str, list[str]], rules: Sequenc
             kept.append(number)
             continue
         doc_id, source = columns["doc_id"][number], columns["source"][number]
-        part.reject(doc_id=doc_id, source=source, reason=problem[0], detail=problem[1], text=texts[number])
+        part.reject(
+            doc_id=doc_id, source=source, reason=problem[0], detail=problem[1], text=texts[number] or raws[number]
+        )
     counters: Counter[str] = Counter()
     for number in kept:
         raw, text, title, source = raws[number], texts[number], columns["title"][number], columns["source"][number]

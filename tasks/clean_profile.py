@@ -7,7 +7,15 @@ import importlib.util
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    field_validator,
+    model_serializer,
+)
 
 Language = Literal["zh", "zh-Hans", "zh-Hant", "yue", "ja", "ko"]
 
@@ -15,7 +23,10 @@ OPENCC_REMEDY = "simplify needs the package OpenCC: install it (make setup does)
 
 
 class CleanProfile(BaseModel):
-    """Rules of one kind of source. A share is a bound on part of the characters that are no blanks."""
+    """Rules of one kind of source. A share is a bound on part of the characters that are no blanks.
+
+    Which of them were given matters: the others may be adapted to the source. So only those given are written down.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -36,6 +47,10 @@ class CleanProfile(BaseModel):
     max_repeated_lines: float = Field(default=0.5, ge=0, le=1, description="share of lines that stood there before")
     max_repeated_phrase: float = Field(default=0.4, ge=0, le=1, description="share of the most frequent 10 characters")
     max_replaced: float = Field(default=0.01, ge=0, le=1, description="share of U+FFFD, where decoding failed")
+
+    @model_serializer(mode="wrap")
+    def _as_given(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in write(self).items() if name in self.model_fields_set}
 
     @field_validator("boilerplate")
     @classmethod
@@ -75,14 +90,19 @@ SOURCES: Mapping[str, Mapping[str, Any]] = {
         "max_repeated_phrase": 0.8,
     },
 }
-"""What a source changes in a profile that is called by its name."""
+"""What a source changes in a profile, but for rules that were given."""
 
 
 def adapted(profile: str | CleanProfile, source: str) -> CleanProfile:
-    """The rules for a source: those of a name, as the source needs them; rules that were spelled out as they stand."""
-    if isinstance(profile, CleanProfile):
-        return profile
-    return PROFILES[profile].model_copy(update=dict(SOURCES.get(source, {})))
+    """The rules for a source: those of a name, or some that were given; the others are as the source needs them."""
+    rules = PROFILES[profile] if isinstance(profile, str) else profile
+    needed = SOURCES.get(source, {})
+    return rules.model_copy(update={name: needed[name] for name in needed.keys() - rules.model_fields_set})
+
+
+def laid_over(rules: CleanProfile, given: CleanProfile) -> CleanProfile:
+    """Rules in which those that were given stand in the place of their own."""
+    return rules.model_copy(update={name: getattr(given, name) for name in given.model_fields_set})
 
 
 def read_profile(given: Any) -> Any:

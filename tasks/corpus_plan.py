@@ -13,7 +13,6 @@ is read, of a zip its list of members. Memory: the plan.
 
 from __future__ import annotations
 
-import collections
 import hashlib
 import math
 import re
@@ -26,12 +25,11 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from tasks.archives import list_members
-from tasks.encodings import LINE_SAFE, encoding_of
+from tasks.encodings import LINE_SAFE
 from tasks.file_access import WatchedFile, watched
 from tasks.raw_input import RawFile
-from tasks.row_files import sample_of
+from tasks.row_files import tell_encoding
 from tasks.slices import Member, Slice, Splitting, compression_of, kind_of
-from tasks.text_files import Lines
 
 LONG_TXT = 1 << 20
 """A .txt above this size is cut into documents between its paragraphs, unless it is said how."""
@@ -97,6 +95,7 @@ def _slices(
         kind_of(file.name),
         file.sha256,
         encoding=encoding or "",
+        sub_domain=file.sub_domain,
         path=file.path,
         size=file.size,
         stamp=file.stamp,
@@ -165,20 +164,14 @@ def _row_groups(whole: Slice, bytes_per_part: int) -> list[tuple[Slice, int]]:
 def _byte_ranges(whole: Slice, bytes_per_part: int) -> Iterator[tuple[Slice, int]]:
     """Cut a file at line ends (a .txt of blocks at blank lines), counting lines on the way.
 
-    All ranges are in the file's encoding. None where a line end could be part of a character.
-
-    Raises:
-        UserError: most lines are in no encoding.
+    All ranges are in the file's encoding. None where a line end could be part of a character, or most lines are in no
+    encoding, which the reader then reports.
     """
     cut = _BLANK_LINE if whole.splitting == "blank_lines" and whole.kind == "txt" else _LINE_END
     with watched(replace(whole, end=whole.size)) as file:
-        sample = sample_of(whole, file)
-        encoding = encoding_of(whole, lambda: sample)
-        if encoding not in LINE_SAFE:
+        encoding, wrong = tell_encoding(whole, file)
+        if encoding not in LINE_SAFE or wrong is not None:
             return
-        lines = Lines(iter([sample]), whole.name, encoding)
-        collections.deque(lines, maxlen=0)
-        lines.check_encoding(is_sample=len(sample) < whole.size)
         yield from _ranges(replace(whole, encoding=encoding), file, cut, bytes_per_part)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pydantic import field_validator
 
 from infra.artifacts import Artifact, Part
 from infra.batching import batches_of
@@ -24,6 +25,8 @@ from infra.stage import Output, StageParams, stage
 from tasks.document_persons import cue_of, in_path, is_path, meta_may_name, speakers
 from tasks.documents import document_id, meta_json
 from tasks.identifiers import Identifier, find_identifiers, may_hold, names_of, replace
+from tasks.sub_domains import source_called
+from tasks.untreated import count_untreated
 
 DIALOGUE = "dialogue"
 """The source whose documents are turns, a line each."""
@@ -94,8 +97,13 @@ class DeidentifyParams(StageParams):
     sources: tuple[str, ...] = ("emr", "dialogue")
     """Sources whose documents are treated; those of others pass as they are."""
 
+    @field_validator("sources")
+    @classmethod
+    def _called(cls, sources: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(map(source_called, sources))
 
-@stage(name="deidentify", version=3, params=DeidentifyParams, tables=("documents",))
+
+@stage(name="deidentify", version=4, params=DeidentifyParams, tables=("documents",))
 def deidentify_documents(inputs: Mapping[str, Artifact], params: DeidentifyParams, out: Output) -> None:
     """Treat title, text and the values of `meta` in `inputs["documents"]`, part by part."""
     out.map(deidentify_part, inputs["documents"].parts("documents"), params)
@@ -120,6 +128,8 @@ def deidentify_part(part: PartWriter, documents: Part, params: DeidentifyParams)
     if treated:
         part.count("documents_treated", len(treated))
         part.count("documents_changed", changed)
+    if len(treated) < table.num_rows:
+        part.counters.update(count_untreated(columns["source"], columns["text"], params.sources))
     part.write("documents", pa.table(columns, schema=table.schema) if changed else table)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tasks.slices import Problem
@@ -16,15 +16,17 @@ TEXT_FIELDS = ("content", "text", "value", "utterance", "sentence", "内容")
 
 ROLES: Mapping[str, str] = {
     **dict.fromkeys(("user", "human", "patient", "患者", "病人", "client"), "患者"),
+    **dict.fromkeys(("ask", "question", "query", "问题", "提问", "问"), "患者"),
     **dict.fromkeys(("assistant", "gpt", "doctor", "医生", "bot", "counselor"), "医生"),
+    **dict.fromkeys(("answer", "response", "reply", "回答", "回复", "答"), "医生"),
 }
-"""What the speakers of data sets are called; others keep their own names."""
+"""What the speakers of data sets, and the columns of questions and answers, are called; others keep their own names."""
 
 _LINE_BREAKS = re.compile("[\r\n\v\f\x85\u2028\u2029]+")
 
 
 def turns_field(row: Mapping[str, Any], wanted: str | None) -> str | None:
-    """The field that holds the row's turns; None where it is no dialogue. `wanted` need not hold a list."""
+    """The field that holds the list of a row's turns; None where it is no dialogue. `wanted` need not hold a list."""
     if wanted is not None:
         return wanted if row.get(wanted) is not None else None
     return next((name for name in TURNS_FIELDS if name in row and isinstance(_list_of(row[name]), list)), None)
@@ -52,6 +54,11 @@ def dialogue_text(value: Any, roles: Mapping[str, str]) -> tuple[str, int] | Pro
     return "\n".join(lines), len(lines)
 
 
+def turns_of_fields(row: Mapping[str, Any], fields: Sequence[str]) -> list[dict[str, Any]]:
+    """The turns of a row that has a field for each: who speaks is named as the field is."""
+    return [{"role": name, "content": row[name]} for name in fields if name in row]
+
+
 def _list_of(value: Any) -> Any:
     if not isinstance(value, str) or not value.lstrip().startswith("["):
         return value
@@ -67,10 +74,10 @@ def _line(turn: Any, roles: Mapping[str, str]) -> str | None:
         return _joined(turn or "")
     if not isinstance(turn, Mapping):
         return None
-    field = next((name for name in TEXT_FIELDS if name in turn), None)
-    if field is None or not isinstance(turn[field], str | None):
+    texts = [turn[name] for name in TEXT_FIELDS if name in turn]
+    text = next(filter(None, (_joined(text) for text in texts if isinstance(text, str))), "")
+    if not text and (not texts or not all(isinstance(text, str | None) for text in texts)):
         return None
-    text = _joined(turn[field] or "")
     speaker = next((turn[name] for name in SPEAKER_FIELDS if isinstance(turn.get(name), str)), "")
     speaker = roles.get(speaker.strip().lower(), _joined(speaker))
     return f"{speaker}：{text}" if speaker and text else text

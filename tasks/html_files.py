@@ -10,6 +10,8 @@ import html
 import re
 from collections import Counter
 
+from tasks.raised_digits import with_raised_digits
+
 _TAG = re.compile(r"""<(/?)([a-zA-Z][^\s/>]*+)((?>[^>=]++|=\s*+"[^"]*+"|=\s*+'[^']*+'|=)*+)>""")
 _PLAIN_TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*+)[^>]*+>")
 _LETTER = re.compile(r"</?[a-zA-Z]")
@@ -54,7 +56,7 @@ _RAW_ENDS = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in
 def page_text(page: str) -> tuple[str, str]:
     """Title and text of a page; its lines are its blocks, cells of a table's row have tabs between them."""
     reader = _Reader()
-    reader.read(page)
+    reader.read(with_raised_digits(page))
     text = _lines(reader.text) or _lines(reader.around)
     title = " ".join("".join(reader.title).split()) or " ".join("".join(reader.heading).split())
     return title, text

@@ -3,8 +3,9 @@
 How files become units of work is told in `tasks/corpus_plan.py`: a big .csv or .json, a compressed or a UTF-16 file is
 read by one worker; cut such files yourself, or give them as .jsonl or .parquet, to have them read in parallel.
 
-Rows that cannot be read are rejected with file#row and the run goes on. A file in the wrong encoding, or one that
-changes while it is read, stops it.
+Rows that cannot be read are rejected with file#row, files in no known encoding with their name, and the run goes on.
+In a .txt or a page what cannot be decoded stands as U+FFFD: `clean` judges how much of it is too much. A file that
+changes while it is read stops the run.
 
 Memory: one batch of documents and what the reader of the format holds; for a row of 100 MB about twelve to fourteen
 times the row (bytes, characters, their parse, the columns written). Time is linear in the bytes.
@@ -13,7 +14,8 @@ times the row (bytes, characters, their parse, the columns written). Time is lin
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator, Mapping
+import logging
+from collections.abc import Iterable, Iterator, Mapping
 
 from pydantic import Field, field_validator
 
@@ -23,9 +25,11 @@ from infra.stage import Output, StageParams, stage
 from tasks.corpus_plan import TxtDocuments, plan_units
 from tasks.encodings import KNOWN
 from tasks.raw_input import RawInput
-from tasks.row_documents import DocumentMaker, readable, source_of
+from tasks.row_documents import DocumentMaker, matches, readable, source_of
 from tasks.row_files import read_rows
 from tasks.slices import COMPRESSIONS, KINDS, Problem, Slice, kind_of
+
+logger = logging.getLogger(__name__)
 
 CHARACTERS_PER_WRITE = 1 << 21
 """Characters of text that wait in memory for the next write."""
@@ -36,19 +40,22 @@ class IngestParams(StageParams):
 
     source: str | None = Field(default=None, min_length=1)
     """Sub-domain of all documents: dialogue, article, emr, textbook, encyclopedia, … By default that of the first
-    folder where it is named as one of these, else dialogue for rows with turns, else article."""
+    folder, from the one that was given on, or of the file where it is named as one of these or as people call it
+    (`tasks.sub_domains`: EMR, records, 病历 …); else dialogue for rows with turns, else article."""
     source_of: dict[str, str] = Field(default_factory=dict)
     """Folders, files or patterns (`notes/*.txt`) of relative names to the sub-domain of what they match; the longest
     counts, and all go before `source`."""
     source_field: str | None = None
     """Field that holds the sub-domain of each row; what is said above stands in where it is empty."""
-    text_field: str | None = None
-    """Field that holds the text; the first of `TEXT_FIELDS` that is there by default."""
+    text_field: str | tuple[str, ...] | None = None
+    """Field that holds the text, or fields whose texts make one with a line feed between them; the first of
+    `TEXT_FIELDS` that is there by default."""
     title_field: str | None = None
     """Field that holds the title; the first of `TITLE_FIELDS` that is there by default."""
-    turns_field: str | None = None
-    """Field that holds the turns of a dialogue; by default the first of `TURNS_FIELDS` that is a list, unless
-    `text_field` is named."""
+    turns_field: str | tuple[str, ...] | None = None
+    """Field that holds the turns of a dialogue, or fields that hold a turn each, in order (`["ask", "answer"]`), whose
+    names `roles` and `ROLES` make speakers; by default the first of `TURNS_FIELDS` that is a list, unless `text_field`
+    is named."""
     roles: dict[str, str] = Field(default_factory=dict)
     """Speakers of the turns to what they are called in the text; they go before `ROLES`."""
     encoding: str | None = None
@@ -69,6 +76,13 @@ class IngestParams(StageParams):
         except LookupError:
             raise ValueError(f"no such encoding is read; give one of {', '.join(KNOWN.values())}") from None
 
+    @field_validator("text_field", "turns_field")
+    @classmethod
+    def _some(cls, fields: str | tuple[str, ...] | None) -> str | tuple[str, ...] | None:
+        if fields is not None and not all(fields or [""]):
+            raise ValueError("name a field, or several as a list")
+        return fields
+
     @field_validator("source_of")
     @classmethod
     def _all_named(cls, sources: dict[str, str]) -> dict[str, str]:
@@ -77,13 +91,13 @@ class IngestParams(StageParams):
         return sources
 
 
-@stage(name="ingest", version=4, params=IngestParams, tables=("documents", "rejects"))
+@stage(name="ingest", version=5, params=IngestParams, tables=("documents", "rejects"))
 def ingest(inputs: Mapping[str, RawInput], params: IngestParams, out: Output) -> None:
     """Documents and rejects of `inputs["corpus"]`.
 
     Raises:
-        UserError: nothing there can be read, no row holds a text, a table lacks the text field, a file is not in
-            its encoding, or one changed since it was hashed.
+        UserError: nothing there can be read, no row holds a text, a table lacks the text field, or a file changed
+            since it was hashed.
     """
     corpus = inputs["corpus"]
     if not any(kind_of(file.name) for file in corpus.files):
@@ -92,15 +106,26 @@ def ingest(inputs: Mapping[str, RawInput], params: IngestParams, out: Output) ->
             f"{', '.join('.' + kind for kind in KINDS)}, each but .zip also {' or '.join(COMPRESSIONS)}."
         )
     units = plan_units(corpus.files, params.bytes_per_part, params.encoding, params.txt_documents)
+    for pattern in params.source_of:
+        if not any(matches(piece.name, pattern) for unit in units for piece in unit):
+            logger.warning("ingest.source_of: no file of %s is named or lies below %r", corpus.path, pattern)
     out.map(ingest_part, units, params)
     if out.rows("documents") == 0:
         counts = sorted(out.counters().items())
         rejected = [f"{name} {count:,}" for name, count in counts if name.startswith("rejected_")]
         why = ", ".join(rejected).replace("rejected_", "") or "it is empty"
         raise UserError(
-            f"Empty corpus: no row of {corpus.path} became a document ({why}). Look at the files, or name the "
-            "field that holds the text with ingest.text_field."
+            f"Empty corpus: no row of {corpus.path} became a document ({why}). "
+            + (_first_wrong_encoding(units) if "rejected_wrong_encoding" in dict(counts) else "")
+            + "Look at the files, or name the field that holds the text with ingest.text_field."
         )
+
+
+def _first_wrong_encoding(units: Iterable[tuple[Slice, ...]]) -> str:
+    """What is told of the first file in no known encoding: its rejects are not kept where there is no document."""
+    firsts = (next(read_rows(piece), (0, None))[1] for unit in units for piece in unit if piece.kind)
+    wrong = (row.detail for row in firsts if isinstance(row, Problem) and row.reason == "wrong_encoding")
+    return f"{next(wrong, '')} "
 
 
 def ingest_part(part: PartWriter, unit: tuple[Slice, ...], params: IngestParams) -> None:
@@ -128,7 +153,7 @@ def _documents(part: PartWriter, piece: Slice, params: IngestParams) -> Iterator
         suffix = piece.name.rpartition("/")[2].rpartition(".")[2]
         yield 0, Problem("unknown_kind", f"files that end in {suffix!r} are not read; {known} are")
         return
-    number, maker = None, DocumentMaker(piece, params)
+    number, maker = None, DocumentMaker(piece, params, part.counters)
     for number, row in read_rows(piece, part.counters):
         yield number, row if isinstance(row, Problem) else maker.document_of(number, row)
     if number is None and piece.end is None:

@@ -34,6 +34,7 @@ _BEGINS_ANEW = regex.compile(
 )
 _LATIN_WORD = regex.compile(r"[\p{Latin}\p{Greek}\d\-]{1,20}")
 _BROKEN_WORD = regex.compile(r"\p{Ll}{2}-\Z")
+_NUMBER_OF_PROSE = regex.compile(r"\p{Latin} [\d.,]{1,20}\Z")
 _NO_BLANK_AFTER, _NO_BLANK_BEFORE = "([{<-/", ")]}>.,;:!?%-/"
 
 
@@ -50,7 +51,7 @@ def join_lines(text: str) -> str:
         if full and _runs_on(last, line):
             if last[-1] == "-" and _BROKEN_WORD.search(last) and line[0].islower():
                 pieces[-1] = pieces[-1][:-1]
-            pieces.append(_between(last[-1], line[0]))
+            pieces.append(_between(last, line))
         else:
             pieces.append("\n")
         pieces.append(line)
@@ -108,8 +109,11 @@ def _width(line: str) -> int:
     return 2 * len(line) - len(line.encode("ascii", "ignore"))
 
 
-def _between(last: str, first: str) -> str:
-    """What takes the place of a line break: a blank between words, nothing beside Chinese."""
+def _between(before: str, after: str) -> str:
+    """What takes the place of a line break: a blank between words, nothing beside Chinese or within a number."""
+    last, first = before[-1], after[0]
+    if last.isdecimal() and first.isdecimal():  # English breaks its lines at blanks, so there these are two numbers
+        return " " if _NUMBER_OF_PROSE.search(before) else ""
     if last in _NO_BLANK_AFTER or first in _NO_BLANK_BEFORE:
         return ""
     return "" if any(unicodedata.east_asian_width(c) in "WF" for c in (last, first)) else " "

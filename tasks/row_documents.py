@@ -5,21 +5,20 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Protocol
 
 from infra.errors import UserError
-from tasks.dialogues import dialogue_text, turns_field
+from tasks.dialogues import dialogue_text, turns_field, turns_of_fields
 from tasks.documents import make_document
-from tasks.slices import Problem, Slice
+from tasks.slices import Problem, Slice, kind_of
+from tasks.sub_domains import first_sub_domain, source_called
 
 TEXT_FIELDS = ("text", "content", "正文", "内容", "文本", "body")
 TITLE_FIELDS = ("title", "标题", "题目")
 """Names a field is looked for under, in this order, when no parameter names it."""
-
-SUB_DOMAINS = ("dialogue", "article", "emr", "textbook", "encyclopedia")
-"""Sources that a first folder of this name gives to the files below it."""
 
 MAX_META_VALUE = 500
 """Characters of another field of the row that are kept in a document's meta."""
@@ -37,11 +36,11 @@ class Fields(Protocol):
     @property
     def source_of(self) -> Mapping[str, str]: ...
     @property
-    def text_field(self) -> str | None: ...
+    def text_field(self) -> str | tuple[str, ...] | None: ...
     @property
     def title_field(self) -> str | None: ...
     @property
-    def turns_field(self) -> str | None: ...
+    def turns_field(self) -> str | tuple[str, ...] | None: ...
     @property
     def roles(self) -> Mapping[str, str]: ...
 
@@ -52,10 +51,11 @@ class DocumentMaker:
     Args:
         piece: the slice.
         params: which fields count.
+        counts: where values that were left out of the documents' meta are counted.
     """
 
-    def __init__(self, piece: Slice, params: Fields) -> None:
-        self._piece, self._params = piece, params
+    def __init__(self, piece: Slice, params: Fields, counts: Counter[str]) -> None:
+        self._piece, self._params, self._counts = piece, params, counts
         is_plain = piece.kind in ("txt", "html")  # these have no fields that could be named
         self._text_field = "text" if is_plain else params.text_field
         self._title_field = None if is_plain else params.title_field
@@ -71,47 +71,131 @@ class DocumentMaker:
         """
         params = self._params
         extra: dict[str, Any] = {"file": self._file, "row": number}
-        turns = _turns_of(row, params) if self._may_have_turns else None
-        name = turns or _field(row, self._text_field, TEXT_FIELDS)
-        if name is None:
-            return _without_text(self._piece, row, params)
-        text = row[name]
+        turns = self._turns_of(row) if self._may_have_turns else None
         if turns is not None:
-            read = dialogue_text(text, params.roles)
+            names, listed = turns
+            read = dialogue_text(listed, params.roles)
             if isinstance(read, Problem):
                 return read
             text, extra["turns"] = read
-        if text is None:
-            return Problem("missing_text", f"field {name!r} is null")
-        if not isinstance(text, str):
-            return Problem("text_not_string", f"field {name!r} is a {type(text).__name__}", str(text))
+        else:
+            names = self._text_fields(row)
+            if not names:
+                return self._without_text(row)
+            found = _text_of(row, names)
+            if isinstance(found, Problem):
+                return found
+            text = found
         if not text or text.isspace():
-            return Problem("empty_text", f"field {name!r} is blank")
+            return Problem("empty_text", f"field {_shown(names)} is blank")
         title_field = _field(row, self._title_field, TITLE_FIELDS)
+        if title_field in names:
+            title_field = None
         title = row[title_field] if title_field else ""
         source = row.get(params.source_field) if params.source_field else None
         if len(row) > 1:
-            extra = {**_others(row, {name, title_field, params.source_field}), **extra}
+            extra = {**self._others(row, {*names, title_field, params.source_field}), **extra}
         return make_document(
-            readable(source) if isinstance(source, str) and source.strip() else self._sources[turns is not None],
+            source_called(readable(source))
+            if isinstance(source, str) and source.strip()
+            else self._sources[turns is not None],
             readable(title).strip() if title and isinstance(title, str) else "",
             readable(text),
             extra,
         )
 
+    def _turns_of(self, row: Mapping[str, Any]) -> tuple[tuple[str, ...], Any] | None:
+        """The fields of the turns, and the turns; an empty list beside a text is none."""
+        wanted = self._params.turns_field
+        if isinstance(wanted, tuple):
+            self._check_columns(row, wanted)
+            turns = turns_of_fields(row, wanted)
+            return (wanted, turns) if any(turn["content"] is not None for turn in turns) else None
+        name = turns_field(row, wanted)
+        if name is None or (wanted is None and not row[name] and _field(row, None, TEXT_FIELDS)):
+            return None
+        return (name,), row[name]
+
+    def _text_fields(self, row: Mapping[str, Any]) -> tuple[str, ...]:
+        """The fields of the row that make its text; none where it has none."""
+        if isinstance(self._text_field, tuple):
+            self._check_columns(row, self._text_field)
+            return tuple(name for name in self._text_field if name in row)
+        name = _field(row, self._text_field, TEXT_FIELDS)
+        return () if name is None else (name,)
+
+    def _check_columns(self, row: Mapping[str, Any], names: Iterable[str]) -> None:
+        """A row of JSON may lack fields; a table without a column is read wrongly from its first row on."""
+        missing = [name for name in names if name not in row]
+        if missing and self._piece.kind not in ("jsonl", "json"):
+            raise self._lacks(row, _shown(missing))
+
+    def _without_text(self, row: Mapping[str, Any]) -> Problem:
+        named = self._params.text_field or self._params.turns_field
+        wanted = _shown(_listed(named)) if named else " or ".join(TEXT_FIELDS)
+        if self._piece.kind in ("jsonl", "json"):
+            found = ", ".join(map(str, row)) or "none"
+            return Problem("missing_text", f"no field {wanted}; fields are {found}", json.dumps(row, default=str))
+        turns = _listed(self._params.turns_field or ())
+        if any(name in row for name in turns):
+            return Problem("missing_text", f"field {_shown(turns)} is null")
+        raise self._lacks(row, wanted)
+
+    def _lacks(self, row: Mapping[str, Any], wanted: str) -> UserError:
+        return UserError(
+            f"{self._piece.name} has no column {wanted}; its columns are {', '.join(map(str, row)) or 'none'}. "
+            "Name the one that holds the text with ingest.text_field."
+        )
+
+    def _others(self, row: Mapping[str, Any], taken: set[str | None]) -> dict[str, str | int | float | bool]:
+        """Short plain values of the row's other fields."""
+        others = {
+            readable(str(name)): readable(value) if isinstance(value, str) else value
+            for name, value in row.items()
+            if name not in taken and isinstance(value, str | int | float) and len(str(value)) <= MAX_META_VALUE
+            if not (isinstance(value, float) and not math.isfinite(value))
+        }
+        if len(others) + sum(name in row for name in taken) < len(row):
+            left = (value for name, value in row.items() if name not in taken)
+            if long := sum(isinstance(value, str) and len(value) > MAX_META_VALUE for value in left):
+                self._counts["meta_values_left_out"] += long
+        return others
+
+
+def _text_of(row: Mapping[str, Any], names: Sequence[str]) -> str | Problem:
+    """The text of a row: what its fields hold, a line feed between them."""
+    texts = [row[name] for name in names if row[name] is not None]
+    if not texts:
+        return Problem("missing_text", f"field {_shown(names)} is null")
+    for name in names:
+        if not isinstance(row[name], str | None):
+            return Problem("text_not_string", f"field {name!r} is a {type(row[name]).__name__}", str(row[name]))
+    return texts[0] if len(texts) == 1 else "\n".join(text for text in texts if text and not text.isspace())
+
+
+def _listed(names: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else names
+
+
+def _shown(names: Iterable[str]) -> str:
+    return " and ".join(map(repr, names))
+
 
 def source_of(piece: Slice, params: Fields, is_dialogue: bool = False) -> str:
-    """The sub-domain of a file's rows that do not say their own: by `source_of`, `source`, or its first folder."""
-    matching = [pattern for pattern in params.source_of if _matches(piece.name, pattern)]
+    """The sub-domain of a file's rows that do not say their own: by `source_of`, by `source`, or by the first of the
+    folder that was given, the folders below it and the file itself that is named as one."""
+    matching = [pattern for pattern in params.source_of if matches(piece.name, pattern)]
     if matching:
-        return params.source_of[max(matching, key=lambda pattern: (len(pattern), pattern))]
+        return source_called(params.source_of[max(matching, key=lambda pattern: (len(pattern), pattern))])
     if params.source is not None:
-        return params.source
-    folders = (part for part in piece.name.split("/")[:-1] if not part.lower().endswith(".zip"))
-    first = next(folders, "")
-    if first in SUB_DOMAINS:
-        return first
-    return "dialogue" if is_dialogue else "article"
+        return source_called(params.source)
+    named = piece.sub_domain or first_sub_domain(_without_kind(part) for part in piece.name.split("/"))
+    return named or ("dialogue" if is_dialogue else "article")
+
+
+def _without_kind(name: str) -> str:
+    """The name of a file or an archive without what its kind and its compression are told by."""
+    return name.partition(".")[0] if kind_of(name) else name
 
 
 def readable(text: str) -> str:
@@ -125,31 +209,10 @@ def readable(text: str) -> str:
     return text
 
 
-def _matches(name: str, pattern: str) -> bool:
+def matches(name: str, pattern: str) -> bool:
+    """Whether a relative name is that of `ingest.source_of`, lies in a folder of that name, or fits the pattern."""
     start = pattern.rstrip("/")
     return name == start or name.startswith(f"{start}/") or fnmatchcase(name, pattern)
-
-
-def _turns_of(row: Mapping[str, Any], params: Fields) -> str | None:
-    """The field of the turns; an empty list beside a text is none."""
-    name = turns_field(row, params.turns_field)
-    is_empty = name is not None and params.turns_field is None and not row[name]
-    return None if is_empty and _field(row, params.text_field, TEXT_FIELDS) else name
-
-
-def _without_text(piece: Slice, row: Mapping[str, Any], params: Fields) -> Problem:
-    """A row of JSON may lack its text; a table without the column is read wrongly from its first row on."""
-    named = params.text_field or params.turns_field
-    wanted = repr(named) if named else " or ".join(TEXT_FIELDS)
-    found = ", ".join(map(str, row)) or "none"
-    if piece.kind in ("jsonl", "json"):
-        return Problem("missing_text", f"no field {wanted}; fields are {found}", json.dumps(row, default=str))
-    if params.turns_field in row:
-        return Problem("missing_text", f"field {params.turns_field!r} is null")
-    raise UserError(
-        f"{piece.name} has no column {wanted}; its columns are {found}. "
-        "Name the one that holds the text with ingest.text_field."
-    )
 
 
 def _field(row: Mapping[str, Any], wanted: str | None, candidates: Iterable[str]) -> str | None:
@@ -157,13 +220,3 @@ def _field(row: Mapping[str, Any], wanted: str | None, candidates: Iterable[str]
         if name in row:
             return name
     return None
-
-
-def _others(row: Mapping[str, Any], taken: set[str | None]) -> dict[str, str | int | float | bool]:
-    """Short plain values of the row's other fields."""
-    return {
-        readable(str(name)): readable(value) if isinstance(value, str) else value
-        for name, value in row.items()
-        if name not in taken and isinstance(value, str | int | float) and len(str(value)) <= MAX_META_VALUE
-        if not (isinstance(value, float) and not math.isfinite(value))
-    }

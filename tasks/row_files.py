@@ -9,6 +9,7 @@ Memory: one line, one record, one page or one batch of a Parquet row group.
 
 from __future__ import annotations
 
+import collections
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -21,7 +22,7 @@ import pyarrow.parquet
 from tasks.archives import member_blocks
 from tasks.compression import DamagedArchiveError, unfold
 from tasks.csv_rows import read_csv
-from tasks.encodings import SAMPLE, encoding_of, sample_windows
+from tasks.encodings import SAMPLE, decodes, encoding_of, sample_windows
 from tasks.file_access import WatchedFile, is_local, watched
 from tasks.html_files import page_text
 from tasks.json_files import json_object, read_json
@@ -41,11 +42,11 @@ Row = tuple[int, Mapping[str, Any] | Problem]
 
 
 def read_rows(piece: Slice, counts: Counter[str] | None = None) -> Iterator[Row]:
-    """The rows of a slice, in order; a damaged archive ends with a `Problem`. What was put right is counted.
+    """The rows of a slice, in order; a damaged archive ends with a `Problem`, and a file in no known encoding is one.
+    What was put right is counted.
 
     Raises:
         ChangedFileError: the file is not what was planned.
-        UserError: the file cannot be decoded.
     """
     member = piece.member
     if member is not None and member.refusal:
@@ -59,11 +60,15 @@ def read_rows(piece: Slice, counts: Counter[str] | None = None) -> Iterator[Row]
                 for number, row in _read_parquet(piece, file):
                     yield number, row
             else:
-                lines = _lines(piece, file, counts)
+                encoding, wrong = tell_encoding(piece, file)
+                if wrong is not None:
+                    yield 0, wrong
+                    return
+                lines = Lines(_blocks(piece, file), piece.name, encoding, counts, piece.start, _separator(piece))
                 for number, row in _READERS[piece.kind](piece, lines):
                     yield number, row
                 if piece.end is None:  # of a file in ranges the plan has looked at samples: no cut may matter
-                    lines.check_encoding()
+                    problem = lines.wrong_encoding()
         except DamagedArchiveError as error:
             problem = Problem(error.reason, str(error))
         except pa.ArrowException as error:
@@ -104,10 +109,21 @@ def sample_of(piece: Slice, file: WatchedFile) -> bytes:
     return sample
 
 
-def _lines(piece: Slice, file: WatchedFile, counts: Counter[str] | None) -> Lines:
-    encoding = encoding_of(piece, lambda: sample_of(piece, file))
-    separator = "," if piece.kind == "json" else "\n"
-    return Lines(_blocks(piece, file), piece.name, encoding, counts, piece.start, separator)
+def tell_encoding(piece: Slice, file: WatchedFile) -> tuple[str, Problem | None]:
+    """The encoding of a text file, and why a sample of it says that this is not what it is in."""
+    if piece.end is not None and piece.encoding:
+        return piece.encoding, None  # the plan has looked
+    sample = sample_of(piece, file)
+    encoding = encoding_of(piece, lambda: sample)
+    if decodes(sample, encoding):
+        return encoding, None
+    lines = Lines(iter([sample]), piece.name, encoding, separator=_separator(piece))
+    collections.deque(lines, maxlen=0)
+    return encoding, lines.wrong_encoding(is_sample=len(sample) < piece.size)
+
+
+def _separator(piece: Slice) -> str:
+    return "," if piece.kind == "json" else "\n"
 
 
 def _read_jsonl(piece: Slice, lines: Lines) -> Iterator[Row]:
@@ -137,10 +153,11 @@ def _read_html(piece: Slice, lines: Lines) -> Iterator[Row]:
     except DamagedArchiveError as error:
         damage = error
     source = "\n".join(page)
-    if problem := lines.take_problem():
-        yield 1, _with_text(problem, source)
-    elif source.strip():
-        title, text = page_text(source)
+    read = lines.take_text(source)
+    if isinstance(read, Problem):
+        yield 1, read
+    elif read.strip():
+        title, text = page_text(read)
         yield 1, {"title": title, "text": text}
     if damage is not None:
         raise damage
@@ -176,9 +193,8 @@ def _read_txt(piece: Slice, lines: Lines) -> Iterator[Row]:
     damage = None
 
     def document() -> Row:
-        text = "\n".join(held)
-        problem = lines.take_problem()
-        return first, _with_text(problem, text) if problem else {"text": text}
+        text = lines.take_text("\n".join(held))
+        return first, text if isinstance(text, Problem) else {"text": text}
 
     try:
         for number, line in enumerate(lines, piece.first_row):

@@ -65,6 +65,8 @@ class Slice:
     """None reads to the end of the file."""
     first_row: int = 1
     """Number of the first line, or of the first Parquet row."""
+    sub_domain: str = ""
+    """`RawFile.sub_domain` of its file."""
 
     path: str = field(default="", compare=False)
     """Local path, or URI."""

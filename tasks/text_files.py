@@ -2,7 +2,7 @@
 
 Files are often pasted together from others: a line that is not in its file's encoding is taken if it is in the
 other one of UTF-8 and GB18030, and else is told of by its place, so that the row it belongs to can be rejected.
-Where most lines fail the encoding is wrong, and that stops the run: text decoded wrongly spoils a corpus without a
+Where most lines fail the encoding is wrong, and that costs the file: text decoded wrongly spoils a corpus without a
 sound.
 
 Memory: one block and the longest line, its bytes and its characters up to twice each.
@@ -14,7 +14,6 @@ import codecs
 from collections import Counter, deque
 from collections.abc import Iterator
 
-from infra.errors import UserError
 from tasks.compression import DamagedArchiveError
 from tasks.encodings import WIDE, line_encoding
 from tasks.slices import Problem
@@ -24,6 +23,9 @@ MAX_LINE = 1 << 29
 
 UNREADABLE = "\udcff"
 """Stands for what could not be decoded; no text that was decoded holds it."""
+
+MOST_REPLACED = 100
+"""Of so many characters one may be undecodable where no line is whole: the bound of `clean` for what is no text."""
 
 _MARK = "\ufeff"
 
@@ -54,7 +56,7 @@ class Lines:
         self._end = separator.encode(encoding if encoding in WIDE else "ascii")
         self._held: list[bytes] = []
         self._bad: dict[int, Problem] = {}
-        self._foreign = self._failed = 0
+        self._foreign = self._failed = self._replaced = self._characters_failed = 0
         self._first_failure = ""
 
     def __iter__(self) -> Iterator[str]:
@@ -84,19 +86,30 @@ class Lines:
         self.problems.clear()
         return problem
 
-    def check_encoding(self, is_sample: bool = False) -> None:
-        """Look back at the lines given so far; of a sample, the places of its bytes mean nothing.
+    def take_text(self, text: str) -> str | Problem:
+        """The text of the lines given since the last call, with U+FFFD for what could not be decoded, which is counted:
+        one spot is no reason to lose a book. Or why it cannot be had."""
+        if not self.problems:
+            return text
+        others = [problem for problem in self.problems if problem.reason != "undecodable"]
+        self.problems.clear()
+        if others:
+            return Problem(others[0].reason, others[0].detail, text)
+        self._counts["undecodable_characters"] += text.count(UNREADABLE)
+        return text.replace(UNREADABLE, "\ufffd")
 
-        Raises:
-            UserError: most of those that are not ASCII fit no encoding; the message names the first and a remedy.
-        """
-        if self._failed * 2 > self._foreign:
-            other = "gb18030" if self._encoding.startswith("utf-8") else "utf-8"
-            where = "in a sample of it" if is_sample else self._first_failure
-            raise UserError(
-                f"{self._name} is not {self._encoding} throughout: {where}, and most other lines. Say its encoding "
-                f"with ingest.encoding, such as {other}, or convert the file to UTF-8."
-            )
+    def wrong_encoding(self, is_sample: bool = False) -> Problem | None:
+        """Look back at the lines given so far: whether most of those that are not ASCII fit no encoding, and more of
+        them than a few spots. The detail names the first, and a remedy; of a sample, the places of its bytes mean
+        nothing."""
+        if self._failed * 2 <= self._foreign or self._replaced * MOST_REPLACED <= self._characters_failed:
+            return None
+        where = "in a sample of it" if is_sample else self._first_failure
+        return Problem(
+            "wrong_encoding",
+            f"{self._name} is not {self._encoding} throughout: {where}, and most other lines. Convert the file to "
+            "UTF-8, or where all files are in one encoding (utf-16-le, big5 …) say it with ingest.encoding.",
+        )
 
     def _chunks(self) -> Iterator[bytes]:
         """The bytes up to a line end, again and again; the last ones need not have one."""
@@ -209,4 +222,7 @@ class Lines:
             detail = f"byte {place + error.start:,} ({error.reason})"
         self._first_failure = self._first_failure or detail
         self._bad.setdefault(index, Problem("undecodable", detail))
-        return line.decode(self._encoding, "replace").replace("\ufffd", UNREADABLE)
+        text = line.decode(self._encoding, "replace").replace("\ufffd", UNREADABLE)
+        self._replaced += text.count(UNREADABLE)
+        self._characters_failed += len(text)
+        return text

@@ -17,6 +17,7 @@ from tasks.boilerplate import hints, without_boilerplate
 from tasks.characters import BLANK, INVISIBLE, LINE_END, NO_TEXT, Need, all_needs, needs_of, radicals
 from tasks.clean_profile import PROFILES, CleanProfile
 from tasks.line_joining import join_lines
+from tasks.raised_digits import with_raised_digits
 from tasks.simplify import simplify
 
 MAX_PASSES = 8
@@ -158,7 +159,7 @@ def _strip(text: str, rules: CleanProfile, removed: Counter[str]) -> str:
     if rules.strip_markup:
         before = text
         if "<" in text and _TAG_BEGINS.search(text):
-            text = _TAG.sub("", _BLOCK.sub("\n", _without_scripts(text)))
+            text = _TAG.sub("", _BLOCK.sub("\n", with_raised_digits(_without_scripts(text))))
         if "&" in text:
             text = _ENTITY.sub(lambda entity: html.unescape(entity[0]), _AMPERSANDS.sub("&", text))
         _counted("markup", before, text, removed)

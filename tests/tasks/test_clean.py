@@ -88,6 +88,12 @@ def test_noise_goes_and_medicine_stays(raw: str, cleaned: str) -> None:
 def test_smedbert_profile_takes_addresses_and_symbols_away() -> None:
     assert clean_text("见http://a.b/c?d=1，邮箱x.y@z.com★，体温38.5℃", "smedbert") == "见，邮箱，体温38.5℃"
     assert clean_text("见WWW.a.b/c或HTTPS://x.y。", "smedbert") == "见或。"
+
+
+def test_smedbert_profile_keeps_powers_and_units_in_one_character() -> None:
+    text = "白细胞10^9/L，10^-3，10^６，剂量100㎎，大小3㎝×2㎝，5㎍，10⁹，10⁻³"
+    assert clean_text(text, "smedbert") == text
+    assert clean_text("(^_^) 好^ ^5 1^^9", "smedbert") == "(_) 好 5 19"
     assert clean_text("见http://a.b/c★", "ehealth") == "见http://a.b/c★"
 
 
@@ -118,6 +124,9 @@ def test_every_paper_has_its_preset(name: str) -> None:
         "All Rights Reserved",
         "您现在的位置：首页 > 内科",
         "违法和不良信息举报电话",
+        "发布时间：2015年3月3日 阅读次数：125次",
+        "24小时热线，关注公众号，3天内回复",
+        "分享到：http://a.b/?u=http%3A%2F%2F%E4%BA 微信 微博",
     ],
 )
 def test_lines_of_a_portal_go(line: str) -> None:
@@ -142,6 +151,11 @@ def test_lines_of_a_portal_go(line: str) -> None:
         "患者近日通过微信咨询，诉头晕。",
         "我在微信朋友圈看到这种药，能吃吗？",
         "此药未经许可的适应症不得使用。",
+        "李红医生：吃药，王小明，有问题添加我的微信号，布洛芬0.3g每日3次",
+        "请点击查看检查结果：白细胞12.5×10^9/L，建议头孢克肟0.1g每日两次口服三天后复查。",
+        "点击查看结果：WBC12.5×10⁹/L，SpO2 98%",
+        "添加我的微信号，阿莫西林每次2粒，一日三次",
+        "点击查看，剂量5㎎",
         "本文介绍糖尿病。" * 12 + "版权所有。",
     ],
 )

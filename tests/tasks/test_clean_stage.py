@@ -15,6 +15,7 @@ from infra.builds import PartWriter
 from infra.errors import UserError
 from infra.stage import Output, StageParams, run, stage
 from tasks.clean import PROFILES, CleanParams, CleanProfile, clean
+from tasks.clean_profile import adapted
 from tasks.documents import make_document
 from tests.tables import documents_artifact
 
@@ -73,6 +74,7 @@ def test_dropped_documents_keep_their_reason(store: ArtifactStore) -> None:
     rejects = {row["reason"]: row for row in artifact.to_table("rejects").to_pylist()}
     assert rejects.keys() == {"empty", "little_chinese", "too_short"}
     assert rejects["little_chinese"]["excerpt"] == "only English words here"
+    assert rejects["empty"]["excerpt"] == "<p></p>"  # what was there, where nothing is left
     assert artifact.manifest.counters["documents_in"] == 4
     assert sum(v for k, v in artifact.manifest.counters.items() if k.startswith("rejected_")) == 3
 
@@ -149,16 +151,40 @@ def test_languages_are_kept_by_name(store: ArtifactStore, languages: tuple[str, 
 
 def test_a_source_may_have_a_profile_of_its_own(store: ArtifactStore) -> None:
     params = CleanParams(profile="smedbert", profiles={"dialogue": "ehealth", "emr": {"min_characters": 3}})
-    artifact = cleaned(store, params, ("article", ARTICLE), ("dialogue", "好★"), ("emr", "发热★"), ("emr", "热"))
-    assert artifact.scan().collect()["text"].to_list() == ["好★", "发热★"]
+    artifact = cleaned(store, params, ("article", ARTICLE), ("dialogue", "好★"), ("emr", "发热头痛★"), ("emr", "热"))
+    assert artifact.scan().collect()["text"].to_list() == ["好★", "发热头痛"]  # smedbert's other rules hold for records
     assert reasons(artifact) == ["too_short", "too_short"]
 
 
-def test_a_name_is_adapted_to_the_source_and_rules_are_not() -> None:
+def test_rules_that_are_not_given_are_those_that_the_source_needs() -> None:
+    """Setting one rule of a source must not take the others away, which README's own example did."""
+    preset = load_preset("ehealth-tiny", {"clean.profiles.textbook.min_characters": 9})
+    assert preset.clean.rules("textbook") == adapted("ehealth", "textbook").model_copy(update={"min_characters": 9})
+    records = CleanParams(profiles={"emr": {"simplify": True}}).rules("emr")
+    assert records == adapted("ehealth", "emr").model_copy(update={"simplify": True})
+    everywhere = CleanParams(profile={"simplify": True, "max_symbol_share": 0.2})
+    assert everywhere.rules("emr") == records.model_copy(update={"max_symbol_share": 0.2})
+    given = CleanParams(profiles={"emr": {"drop_boilerplate": True}, "textbook": {"join_lines": False}})
+    assert given.rules("emr").drop_boilerplate and not given.rules("textbook").join_lines
+
+
+def test_what_was_given_makes_the_fingerprint_and_comes_back() -> None:
+    """Of equal values some may be given: 0.1 for records is not what records have by default."""
+    few = CleanParams(profiles={"emr": {"simplify": True}})
+    more = CleanParams(profiles={"emr": {"simplify": True, "min_han_share": 0.1}})
+    assert clean.fingerprint(few, {}) != clean.fingerprint(more, {})
+    for params in (few, more):
+        again = CleanParams.model_validate(params.model_dump(mode="json"))
+        assert again.rules("emr") == params.rules("emr") and clean.fingerprint(again, {}) == clean.fingerprint(
+            params, {}
+        )
+
+
+def test_a_name_is_adapted_to_the_source() -> None:
     assert CleanParams().rules("textbook").join_lines
     assert not CleanParams().rules("article").join_lines
     assert CleanParams(profile="smedbert").rules("textbook").min_characters == 256
-    assert not CleanParams(profile=PROFILES["ehealth"]).rules("textbook").join_lines
+    assert CleanParams(profile=PROFILES["ehealth"]).rules("textbook").join_lines
 
 
 def test_smedberts_256_characters_are_the_least() -> None:
@@ -167,7 +193,7 @@ def test_smedberts_256_characters_are_the_least() -> None:
 
 def test_what_the_rules_took_away_is_counted(store: ArtifactStore) -> None:
     text = f"<b>{ARTICLE}</b>\u200b\n上一篇：没有了\n版权所有\n见 http://a.b/c ★。\n{ARTICLE}"
-    artifact = cleaned(store, CleanParams(profile="smedbert", profiles={"article": {"strip_addresses": True}}),
+    artifact = cleaned(store, CleanParams(profiles={"article": {"strip_addresses": True}}),
                        ("article", text))  # fmt: skip
     counters = artifact.manifest.counters
     assert (counters["lines_boilerplate"], counters["characters_markup"], counters["characters_invisible"]) == (2, 7, 1)

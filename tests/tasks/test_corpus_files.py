@@ -103,9 +103,14 @@ def test_encodings_are_told_apart(read: Any, encoding: str) -> None:
 
 
 def test_a_wrong_byte_names_file_offset_and_remedy(read: Any) -> None:
-    good = ("患者主诉头痛。" * 20_000).encode()
+    good = ("患者主诉头痛。" * 10).encode()
     with pytest.raises(UserError, match=rf"b/a\.txt is not utf-8 throughout: byte {len(good):,}.*ingest\.encoding"):
         read({"b/a.txt": good + b"\xff\xfe" + good})
+
+
+def test_a_wrong_byte_in_a_long_line_costs_no_file(read: Any) -> None:
+    good = "患者主诉头痛。" * 20_000
+    assert texts_of(read({"a.txt": good.encode() + b"\xff\xfe" + good.encode()})) == [f"{good}\ufffd\ufffd{good}"]
 
 
 def test_a_broken_utf8_file_is_not_taken_for_gb18030() -> None:

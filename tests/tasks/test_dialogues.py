@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from infra.errors import UserError
 from tasks.dialogues import dialogue_text
 from tasks.ingest import IngestParams
 from tests.tasks.corpora import texts_of
@@ -108,9 +109,9 @@ SOURCES = {f"{folder}/a.txt": folder.encode() for folder in ("emr", "dialogue", 
 @pytest.mark.parametrize(
     ("params", "sources"),
     [
-        ({}, ["dialogue", "emr", "article", "article", "article"]),
+        ({}, ["dialogue", "emr", "article", "article", "emr"]),
         ({"source": "textbook"}, ["textbook"] * 5),
-        ({"source_of": {"notes": "emr", "notes/old/": "textbook"}}, ["dialogue", "emr", "emr", "textbook", "article"]),
+        ({"source_of": {"notes": "emr", "notes/old/": "textbook"}}, ["dialogue", "emr", "emr", "textbook", "emr"]),
         ({"source_of": {"*/emr/*": "x", "*": "y"}, "source": "z"}, ["y", "y", "y", "y", "x"]),
     ],
 )
@@ -130,3 +131,54 @@ def test_rows_and_turns_have_their_own_source(tmp_path: Path) -> None:
 def test_blank_sources_are_no_parameters() -> None:
     with pytest.raises(ValidationError, match="blank"):
         IngestParams(source_of={"a": " "})
+
+
+QUESTIONS = [
+    {"department": "内科", "title": "头痛", "ask": "头痛三天。", "answer": "多休息。" * 200},
+    {"department": "外科", "title": "外伤", "ask": "腿摔伤了。", "answer": None},
+    {"department": "外科", "title": "空", "ask": " ", "answer": ""},
+]
+
+
+@pytest.mark.parametrize("make", [jsonl, parquet])
+def test_columns_of_questions_and_answers_are_turns(tmp_path: Path, make: Any) -> None:
+    files = {"a.parquet" if make is parquet else "a.jsonl": make(QUESTIONS)}
+    artifact = ingested(tmp_path, files, turns_field=["ask", "answer"])
+    rows = artifact.to_table("documents").to_pylist()
+    assert [row["text"] for row in rows] == ["患者：头痛三天。\n医生：" + "多休息。" * 200, "患者：腿摔伤了。"]
+    assert [(row["title"], row["source"]) for row in rows] == [("头痛", "dialogue"), ("外伤", "dialogue")]
+    assert [(meta["turns"], meta["department"]) for meta in metas(artifact)] == [(2, "内科"), (1, "外科")]
+    assert list(rejects(artifact).values()) == ["empty_text"]
+    named = ingested(tmp_path / "2", files, turns_field=["ask", "answer"], roles={"Answer": "专家"})
+    assert texts_of(named)[0].split("\n")[1].startswith("专家：")
+
+
+def test_several_fields_make_one_text(tmp_path: Path) -> None:
+    artifact = ingested(tmp_path, {"a.jsonl": jsonl(QUESTIONS)}, text_field=["title", "ask", "answer"])
+    assert texts_of(artifact) == ["头痛\n头痛三天。\n" + "多休息。" * 200, "外伤\n腿摔伤了。", "空"]
+    assert artifact.to_table("documents")["title"].to_pylist() == [""] * 3
+    rows = [{"ask": 5, "answer": "甲"}, {"answer": "乙"}, {"ask": None}, {"other": "丙"}]
+    bad = ingested(tmp_path / "2", {"a.jsonl": jsonl(rows)}, text_field=["ask", "answer"])
+    assert texts_of(bad) == ["乙"]
+    assert list(rejects(bad).values()) == ["text_not_string", "missing_text", "missing_text"]
+
+
+@pytest.mark.parametrize("which", ["text_field", "turns_field"])
+def test_a_table_without_one_of_the_columns_is_told(tmp_path: Path, which: str) -> None:
+    with pytest.raises(
+        UserError, match=r"a\.csv has no column 'anwser'; its columns are department, title, ask, answer"
+    ):
+        ingested(tmp_path, {"a.csv": table(QUESTIONS)}, **{which: ["ask", "anwser"]})
+    with pytest.raises(ValidationError, match="name a field"):
+        IngestParams(**{which: []})
+
+
+def test_values_that_are_too_long_for_meta_are_counted(tmp_path: Path) -> None:
+    artifact = ingested(tmp_path, {"a.jsonl": jsonl(QUESTIONS)}, text_field="ask")
+    assert artifact.manifest.counters["meta_values_left_out"] == 1
+    assert "answer" not in metas(artifact)[0]
+
+
+def test_a_turn_has_the_first_of_its_texts_that_is_one() -> None:
+    turns = [{"role": "user", "content": None, "text": "头痛三天"}, {"content": " ", "value": "乙", "text": 5}]
+    assert dialogue_text(turns, {}) == ("患者：头痛三天\n乙", 2)

@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from infra.artifacts import ArtifactStore
 from infra.errors import UserError
 from tasks import text_files
+from tasks.clean import CleanParams, clean
 from tasks.encodings import detect_encoding
 from tasks.text_files import Lines
-from tests.tasks.corpora import reasons_of, texts_of
+from tests.tasks.corpora import do, texts_of
 from tests.tasks.reading import FORMATS, SENTENCES, ingested, jsonl, rejects, table
 
 ROWS = [{"title": f"标题{n}", "text": f"第{n}篇：患者年龄{n}岁。"} for n in range(50)]
@@ -79,13 +81,48 @@ def test_an_undecodable_element_of_an_array_is_rejected_alone(tmp_path: Path) ->
     assert f"byte {content.index(0xFF):,} " in details[0] and f"byte {content.rindex(0xFF):,} " in details[1]
 
 
-@pytest.mark.parametrize(("way", "kept"), [("lines", 119), ("blank_lines", 39)])
-def test_an_undecodable_line_takes_its_document_along(tmp_path: Path, way: str, kept: int) -> None:
+@pytest.mark.parametrize(("way", "kept"), [("lines", 120), ("blank_lines", 40), ("file", 1)])
+def test_an_undecodable_spot_costs_no_document(tmp_path: Path, way: str, kept: int) -> None:
+    """A book was lost for one broken character; how many of them are too many is for `clean` to say."""
     lines = [line.encode() for n in range(40) for line in (f"{n}甲", f"{n}乙", f"{n}丙", "")]
     lines[21] += b"\xff"
-    artifact = ingested(tmp_path, {"a.txt": b"\n".join(lines)}, txt_documents=way)
-    assert artifact.rows("documents") == kept
-    assert rejects(artifact) == {f"a.txt#{22 if way == 'lines' else 21}": "undecodable"}
+    page = "<p>头痛</p>\n".encode() * 20 + b"<p>\xd5\xff</p>"
+    artifact = ingested(tmp_path, {"a.txt": b"\n".join(lines), "b.html": page}, txt_documents=way)
+    assert artifact.rows("rejects") == 0 and artifact.rows("documents") == kept + 1
+    assert "5乙\ufffd" in "\n".join(texts_of(artifact)) and texts_of(artifact)[-1] == "头痛\n" * 20 + "\ufffd\ufffd"
+    assert artifact.manifest.counters["undecodable_characters"] == 3
+
+
+def test_a_book_keeps_its_good_lines_through_ingest_and_clean(tmp_path: Path) -> None:
+    book = "\n".join(f"{n} {SENTENCES[n % 4]}" for n in range(1_480)).encode("gb18030")
+    place = book.index("700 患".encode("gb18030")) + 4
+    broken = book[:place] + b"\xff" + book[place + 1 :]
+    documents = ingested(tmp_path, {"a.txt": broken})
+    (text,) = texts_of(do(ArtifactStore(tmp_path / "s"), clean, CleanParams(), documents=documents))
+    assert text.count("\n") == 1_479 and text.count("\ufffd") in (1, 2)
+
+
+def test_a_file_in_no_known_encoding_is_rejected_alone_and_a_remedy_told(tmp_path: Path) -> None:
+    foreign = b"\n".join(b"\xff\xfd" + line.encode() for line in SENTENCES)
+    files = {"a.txt": foreign, "b.txt": SENTENCES[0].encode(), "c.jsonl": jsonl(ROWS[:1]), "d.jsonl": foreign * 50}
+    for size in (1 << 24, 500):
+        artifact = ingested(tmp_path / str(size), files, bytes_per_part=size)
+        assert texts_of(artifact) == [SENTENCES[0], ROWS[0]["text"]]
+        assert rejects(artifact) == {"a.txt": "wrong_encoding", "d.jsonl": "wrong_encoding"}
+        assert all("Convert the file to UTF-8" in row["detail"] for row in artifact.to_table("rejects").to_pylist())
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf16_without_a_mark_and_without_a_line_end_is_told(tmp_path: Path, encoding: str) -> None:
+    text = "患者主诉头痛三天，伴有恶心呕吐。查体神志清楚，瞳孔等大等圆，对光反射灵敏。" * 20
+    artifact = ingested(tmp_path, {"a.txt": text.encode(encoding)})
+    assert texts_of(artifact) == [text]
+
+
+def test_two_letters_are_not_taken_for_a_chinese_character_of_utf16(tmp_path: Path) -> None:
+    text = "Le patient a été hospitalisé à l'hôpital, où l'état général s'est amélioré" * 9
+    files = {"a.txt": text.encode("latin-1"), "b.txt": "好".encode()}
+    assert rejects(ingested(tmp_path, files)) == {"a.txt": "wrong_encoding"}
 
 
 def test_a_file_in_the_wrong_encoding_stops_the_run(tmp_path: Path) -> None:
@@ -97,8 +134,8 @@ def test_a_broken_character_of_utf8_is_not_read_as_gb18030(tmp_path: Path) -> No
     lines = [sentence.encode() * 3 for sentence in SENTENCES * 5]
     lines[7] = lines[7][:-4] + lines[7][-3:]
     artifact = ingested(tmp_path, {"a.txt": b"\n".join(lines)}, txt_documents="lines")
-    assert set(texts_of(artifact)) == {sentence * 3 for sentence in SENTENCES}
-    assert reasons_of(artifact) == ["undecodable"]
+    whole = {sentence * 3 for sentence in SENTENCES}
+    assert set(texts_of(artifact)) - whole == {(SENTENCES[3] * 3)[:-2] + "\ufffd。"}
 
 
 def test_a_character_cut_by_the_end_of_a_file_costs_no_document(tmp_path: Path) -> None:
@@ -115,8 +152,8 @@ def test_a_lone_surrogate_of_utf16_costs_one_line(tmp_path: Path, encoding: str)
     if order == "big":
         data = text.encode(encoding).replace("7 口".encode("utf-16-be"), b"\x007" + (0xD800).to_bytes(2, order), 1)
     artifact = ingested(tmp_path, {"a.txt": data}, txt_documents="lines")
-    assert artifact.rows("documents") == 29
-    assert rejects(artifact) == {"a.txt#8": "undecodable"}
+    assert artifact.rows("documents") == 30 and artifact.rows("rejects") == 0
+    assert texts_of(artifact)[7].startswith("7\ufffd") and texts_of(artifact)[8] == f"8 {SENTENCES[0]} ok"
 
 
 def test_a_mark_in_the_middle_of_a_file_is_no_text(tmp_path: Path) -> None:

@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tasks.clean import clean_text
 from tasks.html_files import page_text
+from tasks.raised_digits import with_raised_digits
 from tests.tasks.corpora import texts_of
 from tests.tasks.reading import ingested, rejects
 
@@ -26,6 +28,35 @@ PAGE = """<!DOCTYPE html>
 <footer>版权所有</footer></body></html>"""
 
 TEXT = "糖尿病\n患者应控制血糖，体温<38℃。\n空腹血糖 ≥ 7.0 mmol/L\n复查\n药物\t剂量\n二甲双胍\t0.5 g"
+
+
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [
+        ("12.5×10<sup>9</sup>/L", "12.5×10⁹/L"),
+        ("10<SUP class='x'>-3</SUP>mol", "10⁻³mol"),
+        ("10<sup>&minus;3</sup>、10<sup>−3</sup>、10<sup> ６ </sup>", "10⁻³、10⁻³、10⁶"),
+        ("10<sup><span style='a'>12</span></sup>", "10¹²"),
+        ("CO<sub>2</sub>、Ca<sup>2+</sup>、HCO<sub>3</sub><sup>-</sup>、B<sub>12</sub>", "CO₂、Ca²⁺、HCO₃⁻、B₁₂"),
+        ("10<sup>1.5</sup>", "10^1.5"),
+        ("研究<sup>[1]</sup>、HbA<sub>1c</sub>、C<sub>max</sub>、x<sup>n</sup>", "研究[1]、HbA1c、Cmax、xn"),
+        ("甲<sup>乙", "甲乙"),
+    ],
+)
+def test_raised_and_lowered_digits_stay_apart(markup: str, text: str) -> None:
+    assert page_text(f"<p>{markup}</p>")[1] == text
+    assert clean_text(f"结果：{markup}") == f"结果：{text}"
+    assert clean_text(f"结果：{html.escape(markup)}") == f"结果：{text}"
+
+
+@pytest.mark.parametrize("attack", ["<sup>" * 60_000, "<sup>9" * 50_000, "<sup><b>" * 40_000, "<sub " * 60_000])
+def test_raised_digits_without_an_end_cost_no_more_than_their_length(attack: str) -> None:
+    started = time.process_time()
+    with_raised_digits(attack)
+    short = time.process_time() - started
+    started = time.process_time()
+    with_raised_digits(attack * 4)
+    assert time.process_time() - started < 12 * short + 0.5
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,19 @@ def test_words_get_their_blank_and_lose_their_hyphen() -> None:
     assert join_lines(mixed) == mixed.replace("HBV\nDNA", "HBV DNA").replace("\n", "")
 
 
+def test_a_number_that_a_line_broke_stays_one() -> None:
+    text = (
+        "患者既往体健，因发热咳嗽收入院，每日静脉滴注剂量为100毫克，"
+        "连用三天以后体温正常，咳嗽减轻，未诉不适，予以出院，门诊随访。"
+    )
+    place = text.index("00毫克")
+    width = next(width for width in range(20, place + 1) if place % width == 0)
+    assert "剂量为1\n00毫克" in broken(text, width)
+    assert join_lines(broken(text, width)) == text
+    english = "The patients of the group, who were sixty in 2019\n12 of whom had diabetes, and hypertension in\nmost"
+    assert "in 2019 12 of" in join_lines(english)
+
+
 @pytest.mark.parametrize(
     "text",
     [

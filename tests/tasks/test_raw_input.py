@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import fsspec
@@ -67,6 +68,42 @@ def test_an_unreadable_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(Path, "open", refuse)  # the tests may run as root, whom no permission stops
     with pytest.raises(UserError, match=r"one/a cannot be read: Permission denied"):
+        _ = RawInput(folder).files
+
+
+def test_links_are_followed_and_loops_are_not(tmp_path: Path) -> None:
+    folder, other = corpus(tmp_path / "one", a="甲", b__c="乙"), corpus(tmp_path / "two", d="丙", e__f="丁")
+    (folder / "linked").symlink_to(other)
+    (folder / "b" / "file").symlink_to(other / "d")
+    (folder / "b" / "loop").symlink_to(folder)
+    (other / "e" / "loop").symlink_to(other / "e")
+    raw = RawInput(folder)
+    assert [file.name for file in raw.files] == ["a", "b/c", "b/file", "linked/d", "linked/e/f"]
+    assert [file.read().decode() for file in raw.files] == ["甲", "乙", "丙", "丙", "丁"]
+    (tmp_path / "emr").symlink_to(other)
+    assert {file.sub_domain for file in RawInput(tmp_path / "emr").files} == {"emr"}
+
+
+def test_a_link_that_leads_nowhere_is_told(tmp_path: Path) -> None:
+    folder = corpus(tmp_path / "one", a="甲")
+    (folder / ".hidden").symlink_to(tmp_path / "gone")
+    assert len(RawInput(folder).files) == 1
+    (folder / "b").symlink_to(tmp_path / "gone")
+    with pytest.raises(UserError, match=r"one/b is a link that leads nowhere"):
+        _ = RawInput(folder).files
+
+
+def test_a_folder_that_cannot_be_listed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = corpus(tmp_path / "one", a="甲", b__c="乙")
+    real = os.scandir
+
+    def refuse(path: str) -> object:
+        if str(path).endswith("/b"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)  # the tests may run as root, whom no permission stops
+    with pytest.raises(UserError, match=r"one/b cannot be listed: Permission denied"):
         _ = RawInput(folder).files
 
 

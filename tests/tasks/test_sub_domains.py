@@ -1,0 +1,94 @@
+"""Records are treated as records whatever way they are given, and what is not treated is told."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra.artifacts import ArtifactStore
+from tasks.clean import CleanParams
+from tasks.deidentify import DeidentifyParams, deidentify_documents
+from tasks.ingest import IngestParams, ingest
+from tasks.raw_input import RawInput
+from tasks.untreated import untreated_warning
+from tests.tasks.corpora import do, texts_of
+from tests.tasks.reading import ingested, jsonl, metas, written, zipped
+
+RECORD = "住院号：20190871，患者诉头痛三天。"
+
+
+def sources_of(root: Path, given: Any, **params: Any) -> list[str]:
+    artifact = do(ArtifactStore(root / "store"), ingest, IngestParams(**params), corpus=RawInput(given))
+    return artifact.to_table("documents")["source"].to_pylist()
+
+
+@pytest.mark.parametrize("folder", ["emr", "EMR", "records", "Medical_Records", "电子病历", "病历"])
+def test_a_folder_of_records_is_one_however_it_is_given(tmp_path: Path, folder: str) -> None:
+    texts = written(tmp_path / "texts", {f"{folder}/a/b.txt": RECORD.encode(), "article/c.txt": b"x"})
+    place, other = texts / folder, texts / "article"
+    assert sources_of(tmp_path, place) == ["emr"]
+    assert sources_of(tmp_path, f"{place}/") == ["emr"]
+    assert sorted(sources_of(tmp_path, [place, other])) == ["article", "emr"]
+    assert sorted(sources_of(tmp_path, texts)) == ["article", "emr"]
+    assert sources_of(tmp_path, place / "a") == ["article"]
+
+
+def test_names_in_meta_and_the_fingerprint_of_other_folders_stay(tmp_path: Path) -> None:
+    for folder in ("emr", "notes", "ward"):
+        written(tmp_path / folder, {"a.txt": RECORD.encode()})
+    artifact = do(ArtifactStore(tmp_path / "s"), ingest, IngestParams(), corpus=RawInput(tmp_path / "emr"))
+    assert metas(artifact) == [{"file": "a.txt", "row": 1}]
+    emr, notes, ward = (RawInput(tmp_path / name).fingerprint for name in ("emr", "notes", "ward"))
+    assert notes == ward != emr  # as what is made of it differs
+
+
+def test_files_and_archives_may_be_named_as_records(tmp_path: Path) -> None:
+    files = {"hospital/emr/a.txt": b"x", "病历.jsonl.gz": __import__("gzip").compress(jsonl([{"text": "x"}]))}
+    files["records.zip"] = zipped({"a.txt": b"x"})
+    assert ingested(tmp_path, files).to_table("documents")["source"].to_pylist() == ["emr"] * 3
+    alone = written(tmp_path / "emr", {"a.txt": b"x"}) / "a.txt"
+    assert sources_of(tmp_path, alone) == ["emr"]
+
+
+@pytest.mark.parametrize("said", ["EMR", "emr ", "病历", "门诊病历", "ＥＭＲ", "Record"])
+def test_what_rows_call_records_are_records(tmp_path: Path, said: str) -> None:
+    rows = jsonl([{"text": RECORD, "kind": said}, {"text": RECORD, "kind": " Notes "}])
+    artifact = ingested(tmp_path, {"a.jsonl": rows}, source_field="kind")
+    assert artifact.to_table("documents")["source"].to_pylist() == ["emr", "Notes"]
+    treated = do(ArtifactStore(tmp_path / "store"), deidentify_documents, DeidentifyParams(), documents=artifact)
+    assert texts_of(treated) == ["住院号：〔编号〕，患者诉头痛三天。", RECORD]
+    assert sources_of(tmp_path, tmp_path / "corpus", source=said) == ["emr", "emr"]
+    assert sources_of(tmp_path, tmp_path / "corpus", source_of={"a.jsonl": said}) == ["emr", "emr"]
+
+
+def test_parameters_call_sources_as_rows_do() -> None:
+    assert DeidentifyParams(sources=("EMR", "问诊", "ward 3")).sources == ("emr", "dialogue", "ward 3")
+    assert CleanParams(profiles={"病历": {"min_characters": 7}}).rules("emr").min_characters == 7
+
+
+def test_identifiers_in_a_source_that_nobody_knows_are_told_and_not_shown(tmp_path: Path) -> None:
+    rows = [{"text": text, "kind": kind} for text, kind in (
+        (RECORD, "ward3"), ("电话13812345678。", "ward3"), ("头痛三天。", "notes"),
+        (RECORD, "article"), ("咨询电话13812345678。", "article"), ("咨询电话13812345678。", "textbook"),
+    )]  # fmt: skip
+    documents = ingested(tmp_path, {"a.jsonl": jsonl(rows)}, source_field="kind")
+    params = DeidentifyParams()
+    artifact = do(ArtifactStore(tmp_path / "store"), deidentify_documents, params, documents=documents)
+    warning = untreated_warning(artifact.manifest.counters, params.sources)
+    assert warning is not None and "article (1), ward3 (2)" in warning
+    assert 'deidentify.sources=["emr","dialogue","article","ward3"]' in warning
+    assert not any(secret in warning + str(artifact.manifest.counters) for secret in ("20190871", "13812345678"))
+    treating = DeidentifyParams(sources=("article", "ward3"))
+    rest = do(ArtifactStore(tmp_path / "store"), deidentify_documents, treating, documents=documents)
+    assert untreated_warning(rest.manifest.counters, treating.sources) is None
+
+
+def test_a_pattern_that_fits_no_file_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        ingested(tmp_path, {"a.txt": b"x"}, source_of={"notes": "emr", "*.txt": "emr"})
+    assert [record.message for record in caplog.records if "source_of" in record.message] == [
+        f"ingest.source_of: no file of {tmp_path / 'corpus'} is named or lies below 'notes'"
+    ]
