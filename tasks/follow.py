@@ -9,6 +9,7 @@ from collections.abc import Callable
 import fsspec
 
 from infra.stage import ProgressListener
+from tasks.only_shown import OnlyShown
 from tasks.run_spec import RunSpec
 
 SECONDS_BETWEEN_LOOKS = 1.0
@@ -26,6 +27,7 @@ class RunFollower:
         """The last line that was read; it begins at the offset for as long as the file only grows."""
         self._first: tuple[float, int] | None = None
         self._last = 0
+        self._only_shown = OnlyShown(f"The progress of run {spec.name}")
 
     def until(self, finished: Callable[[], bool]) -> None:
         """Look every second until `finished()`, and once more."""
@@ -35,7 +37,13 @@ class RunFollower:
         self.look()
 
     def look(self) -> None:
-        """Report the last training entry, if there is a new one."""
+        """Report the last training entry, if there is a new one. What cannot be read or reported now is at the next
+        look: a run does not end because nobody could watch it.
+        """
+        with self._only_shown:
+            self._report_news()
+
+    def _report_news(self) -> None:
         entries = [entry for entry in self._new_entries() if entry["split"] == "train"]
         if entries:
             step = entries[-1]["step"]

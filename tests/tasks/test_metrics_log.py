@@ -109,6 +109,36 @@ def test_a_follower_tells_each_new_step_once_and_survives_a_resume(spec: RunSpec
     assert told[-1][1] == 2
 
 
+def test_a_run_goes_on_where_it_cannot_be_watched(
+    spec: RunSpec, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A disk or a store that gives no answer for a while, and a listener that fails."""
+    told: list[int] = []
+
+    def listen(name: str, done: int, total: int, note: str = "") -> None:
+        if done == 3:
+            raise RuntimeError("the server restarts")
+        told.append(done)
+
+    follower, log = RunFollower(spec, listen), MetricsLog(spec.metrics_path, 0)
+    with monkeypatch.context() as broken:
+        broken.setattr(
+            type(follower._filesystem), "size", lambda *given: (_ for _ in ()).throw(OSError(5, "I/O error"))
+        )
+        log(1, "train", figures(1))
+        for _ in range(3):
+            follower.look()
+    assert told == [] and [record.levelname for record in caplog.records] == ["WARNING"]
+    for step in (2, 3, 4):
+        log(step, "train", figures(step))
+        follower.look()
+    assert told == [2, 4] and len(caplog.records) == 2
+    with monkeypatch.context() as cancelled, pytest.raises(KeyboardInterrupt):
+        cancelled.setattr(follower, "_on_progress", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
+        log(5, "train", figures(5))
+        follower.look()
+
+
 def test_the_time_that_is_left_follows_from_the_steps_since_the_first_look(
     spec: RunSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
