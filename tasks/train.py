@@ -21,15 +21,16 @@ from typing import Any
 import fsspec
 import torch
 from fsspec.implementations.local import LocalFileSystem
-from pydantic import Field, field_serializer
+from pydantic import Field, field_serializer, field_validator
 
 from infra.artifacts import Artifact
 from infra.errors import UserError
 from infra.settings import Settings, is_job_endpoint
 from infra.stage import Output, StageParams, stage
 from models import objectives
-from models.training import training_config
-from tasks.checkpoints import FOLDER, Checkpoints
+from models.field_types import with_integers
+from models.training import TrainingConfig, training_config
+from tasks.checkpoints import FOLDER, Checkpoints, score_of
 from tasks.curves import draw_curves
 from tasks.curves_page import curves_page
 from tasks.driver_child import run_child
@@ -53,6 +54,11 @@ class TrainParams(StageParams):
     model: dict[str, Any] = Field(default_factory=dict)
     training: dict[str, Any]
     cluster: Cluster = Field(default_factory=Cluster, exclude=True)
+
+    @field_validator("training")
+    @classmethod
+    def _with_integers(cls, training: dict[str, Any]) -> dict[str, Any]:
+        return with_integers(TrainingConfig, training)  # 1e3 steps are the same work as 1000
 
     @field_serializer("training", when_used="json")
     def _without_micro_batches(self, training: dict[str, Any]) -> dict[str, Any]:
@@ -86,14 +92,17 @@ def check_training(params: TrainParams, vocabulary_size: int) -> None:
     """Build the model without memory, so that impossible sizes are told before any work is done.
 
     Raises:
-        UserError: an unknown key or an impossible value; the message names it.
+        UserError: an unknown key, an impossible value, or no such figure to choose by; the message names it.
     """
+    if "vocab_size" in params.model:
+        raise UserError("model.vocab_size follows from the vocabulary. Set vocabulary.size in its place.")
     try:
         training_config(params.training)
         with torch.device("meta"):
-            objectives.build(params.objective, {**params.model, "vocab_size": vocabulary_size})
+            objective = objectives.build(params.objective, {**params.model, "vocab_size": vocabulary_size})
     except ValueError as error:
         raise UserError(f"This model cannot be trained: {error}") from error
+    score_of(dict.fromkeys(objective.held_out_figures, 0.0), params.cluster.best_by)  # told now, not when it is needed
 
 
 def check_examples(spec: RunSpec, examples: Artifact) -> None:

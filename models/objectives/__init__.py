@@ -56,6 +56,10 @@ class Objective(Protocol):
     def rates(self, added: Mapping[str, float | Tensor]) -> dict[str, float]:
         """Added sums, as losses, accuracies and the chance levels they are to be compared with."""
 
+    @property
+    def held_out_figures(self) -> tuple[str, ...]:
+        """Names of what `rates` gives."""
+
     def encoder_state_dict(self) -> dict[str, Tensor]:
         """The encoder's weights under transformers' names."""
 

@@ -43,6 +43,15 @@ SPEED_ONLY = frozenset({"checkpoint_activations", "compile_layers"})
 """Settings that change speed and memory alone: a run may go on with others."""
 
 
+_FIGURES = {
+    "mlm": ("mlm_loss", "mlm_accuracy", "selected_rate", "replaced_rate"),
+    "rtd": ("rtd_loss", "rtd_recall", "rtd_precision", "rtd_balanced_accuracy", "rtd_chance"),
+    "mts": ("mts_loss", "mts_accuracy", "mts_chance"),
+    "csp": ("csp_loss", "csp_accuracy", "csp_chance"),
+}
+"""Held-out figures by the term that they need."""
+
+
 class ReplacedTokenHead(nn.Module):
     """Dense, GELU, one logit: is this token replaced? (ELECTRA's discriminator head.)"""
 
@@ -228,6 +237,12 @@ class EHealth(nn.Module):
         """
         disc = self.config.discriminator
         return 10.0 * disc.table_rows * disc.embedding_width
+
+    @property
+    def held_out_figures(self) -> tuple[str, ...]:
+        """Names of what `rates` gives."""
+        weights = {"rtd": self.config.rtd_weight, "mts": self.config.mts_weight, "csp": self.config.csp_weight}
+        return tuple(name for term, names in _FIGURES.items() if weights.get(term, 1.0) for name in names)
 
     @property
     def longest_row(self) -> int:

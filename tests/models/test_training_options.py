@@ -313,8 +313,28 @@ def test_a_write_that_fails_leaves_the_last_checkpoint(tmp_path: Path, monkeypat
         ({"max_skipped": -1}, r"training\.max_skipped is -1"),
         ({"length_warmup_tokens": 2}, r"training\.length_warmup_tokens is 2"),
         ({"prefetch_batches": 0}, r"training\.prefetch_batches is 0"),
+        ({"steps": "1_000"}, r"training\.steps is '1_000'; it must be an integer$"),
+        ({"micro_batch_size": 2.5}, r"training\.micro_batch_size is 2\.5; it must be an integer or left out"),
+        ({"batch_size": True}, r"training\.batch_size is True; it must be an integer"),
+        ({"spike_factor": "x"}, r"training\.spike_factor is 'x'; it must be a finite number or left out"),
+        ({"learning_rate": "2e-4"}, r"training\.learning_rate is '2e-4'; it must be a finite number"),
+        ({"learning_rate": -1}, r"training\.learning_rate is -1\.0; it must be over 0"),
+        ({"adam_epsilon": math.inf}, r"training\.adam_epsilon is inf; it must be a finite number"),
+        ({"adam_beta1": 2}, r"training\.adam_beta1 is 2\.0; it must be at least 0 and under 1"),
+        ({"clip_norm": -1}, r"training\.clip_norm is -1\.0; it must be over 0"),
+        ({"weight_decay": -1}, r"training\.weight_decay is -1\.0; it must be at least 0"),
+        ({"seed": -1}, r"training\.seed is -1; it must be at least 0"),
+        ({"seed": 1.5}, r"training\.seed is 1\.5; it must be an integer"),
+        ({"seed": 2**63}, r"training\.seed is \d+; it must be under"),
+        ({"precision": 16}, r"training\.precision is 16; it must be text"),
     ],
 )
 def test_impossible_options_are_told_by_name(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         TrainingConfig(**training(**changes))
+
+
+def test_whole_numbers_are_integers_however_they_are_written() -> None:
+    config = TrainingConfig(**training(steps=1e3, micro_batch_size=4.0, learning_rate=1))
+    assert (config.steps, config.micro_batch_size, config.learning_rate) == (1000, 4, 1.0)
+    assert [type(value) for value in (config.steps, config.micro_batch_size, config.learning_rate)] == [int, int, float]
