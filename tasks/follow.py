@@ -6,9 +6,8 @@ import json
 import time
 from collections.abc import Callable
 
-import fsspec
-
 from infra.stage import ProgressListener
+from tasks.metrics_text import MetricsText
 from tasks.only_shown import OnlyShown
 from tasks.run_spec import RunSpec
 
@@ -21,7 +20,7 @@ class RunFollower:
     def __init__(self, spec: RunSpec, on_progress: ProgressListener) -> None:
         self._spec = spec
         self._on_progress = on_progress
-        self._filesystem, self._path = fsspec.core.url_to_fs(spec.metrics_path)
+        self._text = MetricsText(spec.metrics_path)
         self._offset = 0
         self._line = b""
         """The last line that was read; it begins at the offset for as long as the file only grows."""
@@ -61,14 +60,10 @@ class RunFollower:
         return [f"{duration((now - began) / (step - first) * (self._spec.config.steps - step))} left"]
 
     def _new_entries(self) -> list[dict]:
-        try:
-            size = self._filesystem.size(self._path)
-        except FileNotFoundError:
-            return []
-        data = self._filesystem.cat_file(self._path, start=self._offset) if size >= self._offset else b""
+        data = self._text.read(self._offset)
         if not data.startswith(self._line):  # a restarted worker cut the file back to its checkpoint
             self._offset, self._line = 0, b""
-            data = self._filesystem.cat_file(self._path)
+            data = self._text.read()
         complete = data[len(self._line) : data.rfind(b"\n") + 1]
         if complete:
             self._offset += len(self._line) + complete.rfind(b"\n", 0, -1) + 1
