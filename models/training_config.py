@@ -11,6 +11,8 @@ from models.field_types import check_types
 
 PRECISIONS = ("fp32", "bf16")
 PARALLEL = ("ddp", "fsdp2")
+SPEED_ONLY = frozenset({"micro_batch_size", "parallel", "prefetch_batches"})
+"""Settings that change speed and memory, and results by rounding at most: a run may go on with others."""
 LARGEST_SEED = 2**63
 """Seeds are below it: hashes and generators take 64 bits."""
 

@@ -21,7 +21,7 @@ from typing import Any
 import fsspec
 import torch
 from fsspec.implementations.local import LocalFileSystem
-from pydantic import Field, field_serializer, field_validator
+from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer
 
 from infra.artifacts import Artifact
 from infra.errors import UserError
@@ -30,6 +30,7 @@ from infra.stage import Output, StageParams, stage
 from models import objectives
 from models.field_types import with_integers
 from models.training import TrainingConfig, training_config
+from models.training_config import SPEED_ONLY
 from tasks.checkpoints import FOLDER, Checkpoints, score_of
 from tasks.curves import draw_curves
 from tasks.curves_page import curves_page
@@ -45,9 +46,10 @@ STEPS_AT_ONCE = 1_000
 class TrainParams(StageParams):
     """What is trained, and how.
 
-    What changes speed and memory but no results is in no fingerprint: `cluster`, and `training.micro_batch_size`, which
-    changes rounding and, on a GPU, what dropout and samples draw. So a run whose GPU was too small for its
-    micro-batches goes on with smaller ones.
+    What changes speed and memory but no results is in no fingerprint: `cluster`, and the settings that are called
+    `SPEED_ONLY`, which change rounding and, where the batch is cut otherwise, what dropout and samples draw on a GPU.
+    So a run whose GPU was too small goes on with smaller micro-batches, or with activations computed again. Where CSP
+    compares within micro-batches alone, these and the number of workers decide the loss, and name the run.
     """
 
     objective: str
@@ -60,11 +62,21 @@ class TrainParams(StageParams):
     def _with_integers(cls, training: dict[str, Any]) -> dict[str, Any]:
         return with_integers(TrainingConfig, training)  # 1e3 steps are the same work as 1000
 
-    @field_serializer("training", when_used="json")
-    def _without_micro_batches(self, training: dict[str, Any]) -> dict[str, Any]:
-        if self.model.get("csp_across_micro_batches") is False:  # what is compared with what is then theirs to say
-            return training
-        return {name: value for name, value in training.items() if name != "micro_batch_size"}
+    @property
+    def depends_on_cuts(self) -> bool:
+        """Whether how a batch is cut into micro-batches and shared among workers changes the loss."""
+        return self.model.get("csp_across_micro_batches") is False
+
+    @model_serializer(mode="wrap", when_used="json")
+    def _what_decides_results(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = write(self)
+        of_model, of_training = objectives.speed_only(self.objective), SPEED_ONLY
+        if self.depends_on_cuts:
+            of_training -= {"micro_batch_size"}
+            written["workers"] = self.cluster.most_workers or 1
+        for section, speed_only in (("model", of_model), ("training", of_training)):
+            written[section] = {name: value for name, value in written[section].items() if name not in speed_only}
+        return written
 
 
 @stage(name="train", version=2, params=TrainParams, tables=("metrics",), unit="step")
@@ -102,7 +114,19 @@ def check_training(params: TrainParams, vocabulary_size: int) -> None:
             objective = objectives.build(params.objective, {**params.model, "vocab_size": vocabulary_size})
     except ValueError as error:
         raise UserError(f"This model cannot be trained: {error}") from error
+    if params.depends_on_cuts:
+        _check_cuts(params)
     score_of(dict.fromkeys(objective.held_out_figures, 0.0), params.cluster.best_by)  # told now, not when it is needed
+
+
+def _check_cuts(params: TrainParams) -> None:
+    """How a batch is cut must be given where the loss depends on it, not left to what a run meets."""
+    why = "model.csp_across_micro_batches=false makes the loss depend on it:"
+    if params.training.get("micro_batch_size") is None:
+        raise UserError(f"{why} how many rows are compared at once. Set training.micro_batch_size.")
+    workers = params.cluster.workers
+    if not isinstance(workers, int):
+        raise UserError(f"{why} cluster.workers is {list(workers)}, and each has rows of its own. Give one number.")
 
 
 def check_examples(spec: RunSpec, examples: Artifact) -> None:

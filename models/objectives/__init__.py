@@ -37,6 +37,9 @@ class Objective(Protocol):
     flops_formula: str
     """The same in words, for logs and pages."""
 
+    speed_only: frozenset[str]
+    """Fields of its config that change speed and memory alone."""
+
     def row_bytes(self, precision: str) -> float:
         """Bytes of a GPU's memory that a training step takes for a row of the longest length (models/memory.py)."""
 
@@ -74,6 +77,13 @@ def flops_formula(name: str) -> str:
     """How the objective `name` counts the floating-point operations of a training step."""
     objective: Any = _OBJECTIVES[name][0]
     return str(objective.flops_formula)
+
+
+def speed_only(name: str) -> frozenset[str]:
+    """Settings of the objective `name` that change speed and memory alone: a run may go on with others. None of an
+    unknown one.
+    """
+    return _OBJECTIVES[name][0].speed_only if name in _OBJECTIVES else frozenset()
 
 
 def build(name: str, config: Mapping[str, Any]) -> Any:

@@ -39,8 +39,6 @@ from models.objectives.ehealth_config import EHealthConfig
 from models.randomness import SequenceNoise, Stream, seed_device
 
 VIEWS = 2
-SPEED_ONLY = frozenset({"checkpoint_activations", "compile_layers"})
-"""Settings that change speed and memory alone: a run may go on with others."""
 
 
 _FIGURES = {
@@ -99,6 +97,8 @@ class EHealth(nn.Module):
         "tokens of both views, work done twice not counted"
     )
     """What `flops` adds up, for people."""
+    speed_only = frozenset({"checkpoint_activations", "compile_layers"})
+    """Settings that change speed and memory alone: a run may go on with others."""
 
     def __init__(self, config: EHealthConfig) -> None:
         super().__init__()
@@ -251,7 +251,7 @@ class EHealth(nn.Module):
 
     def identity(self) -> dict[str, Any]:
         """What decides this objective's weights and losses, as plain values: a checkpoint carries it."""
-        settings = {name: value for name, value in asdict(self.config).items() if name not in SPEED_ONLY}
+        settings = {name: value for name, value in asdict(self.config).items() if name not in self.speed_only}
         return {"objective": "ehealth"} | settings
 
     @torch.no_grad()
