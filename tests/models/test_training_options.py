@@ -16,7 +16,7 @@ from infra.errors import DamagedArtifactError
 from models import linear, objectives
 from models.meter import Meter
 from models.reader import ExampleStream
-from models.training import TrainingConfig, Worker, load_state, save_state, train
+from models.training import TrainingConfig, Worker, evaluate, load_state, save_state, train
 from tests.models.memory_part import stream_of
 from tests.synthetic import TINY_MODEL, VOCABULARY, make_inputs, synthetic_rows, training
 
@@ -256,6 +256,24 @@ def test_a_part_that_vanishes_in_mid_run_is_named(store: ArtifactStore) -> None:
             report=vanish,
         )
     assert steps[0] == 1 and steps[-1] < 12
+
+
+def test_sharded_workers_evaluate_equally_many_micro_batches_of_any_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """15 rows, one at a time, on two workers: under FSDP2 one must not wait for the other. No row is left out."""
+    config = TrainingConfig(**training(batch_size=64, micro_batch_size=1, parallel="fsdp2"))
+    seen: dict[int, list[set[int]]] = {0: [], 1: []}
+    for rank in seen:
+        objective = build()
+        metrics = objective.metrics
+
+        def watch(batch: Any, share: Any = None, rank: int = rank, metrics: Any = metrics) -> Any:
+            seen[rank].append(set(batch.rows.tolist()))
+            return metrics(batch, share)
+
+        monkeypatch.setattr(objective, "metrics", watch)
+        evaluate(objective, stream_of(synthetic_rows(1, 15)), config, Worker(rank=rank, world_size=2))
+    assert len(seen[0]) == len(seen[1]) == 7
+    assert sorted(row for rows in (*seen[0], *seen[1]) for row in rows) == list(range(15))
 
 
 def test_more_workers_than_rows_is_told() -> None:
