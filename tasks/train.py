@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from infra.errors import UserError
 from infra.settings import Settings, is_job_endpoint
 from infra.stage import Output, StageParams, stage
 from models import objectives
+from models.continual import check_start
 from models.field_types import with_integers
 from models.training import TrainingConfig, training_config
 from models.training_config import SPEED_ONLY
@@ -100,11 +101,21 @@ def train(inputs: Mapping[str, Any], params: TrainParams, out: Output) -> None:
     _keep_result(spec, out)
 
 
-def check_training(params: TrainParams, vocabulary_size: int) -> None:
+def check_training(
+    params: TrainParams,
+    vocabulary_size: int,
+    init_from: Path | None = None,
+    vocabulary: Sequence[str] | None = None,
+) -> None:
     """Build the model without memory, so that impossible sizes are told before any work is done.
 
+    Args:
+        init_from: folder of the BERT or ELECTRA whose weights the run begins with, where there is one.
+        vocabulary: the tokens to be trained with, where they are known, to be compared with its.
+
     Raises:
-        UserError: an unknown key, an impossible value, or no such figure to choose by; the message names it.
+        UserError: an unknown key, an impossible value, no such figure to choose by, or weights to begin with that do
+            not fit; the message names it.
     """
     if "vocab_size" in params.model:
         raise UserError("model.vocab_size follows from the vocabulary. Set vocabulary.size in its place.")
@@ -117,6 +128,8 @@ def check_training(params: TrainParams, vocabulary_size: int) -> None:
     if params.depends_on_cuts:
         _check_cuts(params)
     score_of(dict.fromkeys(objective.held_out_figures, 0.0), params.cluster.best_by)  # told now, not when it is needed
+    if init_from is not None:
+        check_start(init_from, objective.config.discriminator, vocabulary)
 
 
 def _check_cuts(params: TrainParams) -> None:
@@ -153,7 +166,7 @@ def check_examples(spec: RunSpec, examples: Artifact) -> None:
 def resolve_run(inputs: Mapping[str, Any], params: TrainParams, out: Output) -> RunSpec:
     """The run: sizes from the inputs; cores and GPUs from this machine, or left to the cluster where one trains."""
     examples, vocabulary = inputs["examples"], inputs["vocabulary"]
-    check_training(params, vocabulary.rows())
+    check_training(params, vocabulary.rows(), inputs["init"].path if "init" in inputs else None)
     cluster = params.cluster
     if cluster.tensorboard and not out.build.store.is_local:
         raise UserError("cluster.tensorboard needs YIWEN_HOME on a local or mounted disk: it appends to files.")
