@@ -16,8 +16,10 @@ from infra.errors import UserError
 from tasks.encode import encode
 from tasks.export import export
 from tasks.finetune_inputs import ModelFolder
+from tasks.raw_input import RawInput
 from tasks.runner import StageRunner, stage_runner
-from tasks.train import train
+from tasks.train import check_training, train
+from tasks.vocabulary_file import read_vocabularies
 
 
 @flow(name="pretrain")
@@ -42,7 +44,8 @@ def pretrain(
         vocabulary_file: a `vocab.txt` to train with; without one, a vocabulary is built from the text.
         graphs: knowledge graphs, as in knowledge/fuse.
         mentions: the examples tell which entities of the fused graph they mention, and where.
-        init_from: folder of a BERT or ELECTRA of the preset's sizes to go on from, with its own vocab.txt.
+        init_from: folder of a BERT or ELECTRA of the preset's sizes to go on from, with its own vocab.txt. Every node
+            that trains must see it under this path.
         overrides: dotted preset keys to values, such as `{"training.steps": 100}`.
 
     Returns:
@@ -54,6 +57,8 @@ def pretrain(
     if init is not None and vocabulary_file is None:
         vocabulary_file = _vocabulary_of(init)
     check_vocabularies(vocabulary_file)
+    if init is not None:
+        _check_start(recipe, init, str(vocabulary_file))
     requested = read_request(graphs) if mentions else {}
     with stage_runner() as run:
         data = prepare(run, recipe, corpus, benchmarks, dictionary, vocabulary_file, requested)
@@ -69,6 +74,12 @@ def _vocabulary_of(init: ModelFolder) -> str:
             "model's own vocab.txt there, or give it with --param vocabulary_file=FILE."
         )
     return str(file)
+
+
+def _check_start(recipe: Preset, init: ModelFolder, vocabulary_file: str) -> None:
+    """Compare the weights to begin with, and their vocabulary, with what is to be trained, before any work is done."""
+    tokens = list(read_vocabularies(RawInput(vocabulary_file)).values())
+    check_training(recipe.train, recipe.vocabulary.size, init.path, tokens[0] if len(tokens) == 1 else None)
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ def attend_jagged(q_THC: Tensor, k_THC: Tensor, v_THC: Tensor, layout: Layout, r
     """Attention through torch's jagged tensors, shape (T, H * C); dropout draws from the device's default
     generator.
     """
-    offsets, shortest, longest = layout.offsets.long(), min(layout.lengths), max(layout.lengths)
+    offsets, shortest, longest = layout.jagged_offsets, min(layout.lengths), max(layout.lengths)
 
     def jagged(x_THC: Tensor) -> Tensor:
         packed = x_THC.contiguous()

@@ -63,12 +63,9 @@ class MaskedBatch:
 
     def pin_memory(self) -> "MaskedBatch":
         """The same batch in page-locked memory, from which copies to a GPU run beside its work."""
-        layout = replace(
-            self.layout, offsets=self.layout.offsets.pin_memory(), positions=self.layout.positions.pin_memory()
-        )
         return replace(
             self,
-            layout=layout,
+            layout=self.layout.pin_memory(),
             input_ids=self.input_ids.pin_memory(),
             selected=self.selected.pin_memory(),
             original=self.original.pin_memory(),

@@ -38,6 +38,7 @@ _LM_HEADS = {
     "bert": ("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.bias"),
     "electra": ("generator_predictions.dense", "generator_predictions.LayerNorm", "generator_lm_head.bias"),
 }
+_REMEDY = "Train with the checkpoint's own vocabulary: give its vocab.txt as vocabulary_file."
 _RTD_HEAD = ("discriminator_predictions.dense", "discriminator_predictions.dense_prediction")
 
 
@@ -50,8 +51,9 @@ class Start:
 
 
 def initialise_from(objective: EHealth, folder: str | Path, vocabulary: Sequence[str] | None = None) -> Start:
-    """Copy the weights of a folder of `save_pretrained` (config.json; model.safetensors or pytorch_model.bin; vocab.txt
-    where there is one) into a fresh `objective`, which is left as it was where anything does not fit.
+    """Copy the weights of a folder of `save_pretrained` into a fresh `objective`, which is left as it was where
+    anything does not fit. Read are config.json, then model.safetensors or pytorch_model.bin or the files that an index
+    of theirs names, and vocab.txt where there is one.
 
     `vocabulary`: the tokens that the objective is trained with, by id. Without it, or without vocab.txt, only the
     number of tokens is compared, and ids are taken to mean the same. Time and memory grow with the checkpoint.
@@ -79,6 +81,21 @@ def initialise_from(objective: EHealth, folder: str | Path, vocabulary: Sequence
             head.load_state_dict(given)
             taken.append(name)
     return Start(tuple(taken), tuple(name for name, _ in objective.named_children() if name not in taken))
+
+
+def check_start(folder: str | Path, config: EncoderConfig, vocabulary: Sequence[str] | None = None) -> None:
+    """Tell what `initialise_from` would refuse, as far as it is known without reading weights: a folder without a
+    checkpoint, another kind of model, other sizes than those of the discriminator's `config`, another vocabulary. Takes
+    milliseconds.
+
+    Raises:
+        UserError: as `initialise_from` does.
+    """
+    place = Path(folder)
+    _check_sizes(place, _read_config(place), config)
+    _weight_files(place)
+    if vocabulary is not None and (place / "vocab.txt").is_file():
+        _vocabulary_in_common(place / "vocab.txt", vocabulary)
 
 
 def _read_config(place: Path) -> dict[str, Any]:
@@ -115,19 +132,46 @@ def _check_sizes(place: Path, settings: Mapping[str, Any], config: EncoderConfig
 
 def _read_weights(place: Path) -> dict[str, Tensor]:
     """All weights, in float32, under the names of today."""
-    safe, old = place / "model.safetensors", place / "pytorch_model.bin"
-    file = safe if safe.is_file() else old
-    if not file.is_file():
-        raise UserError(
-            f"{place} holds neither model.safetensors nor pytorch_model.bin (weights in several files are not read)."
-        )
+    weights: dict[str, Tensor] = {}
+    for file in _weight_files(place):
+        try:
+            safe = file.suffix == ".safetensors"
+            state = load_file(file) if safe else torch.load(file, map_location="cpu", weights_only=True)
+            weights |= {_renamed(name): tensor.float() for name, tensor in state.items()}
+        except Exception as error:
+            raise UserError(
+                f"{file} is damaged, or holds more than weights: {error}. Fetch the checkpoint again."
+            ) from error
+    return weights
+
+
+def _weight_files(place: Path) -> list[Path]:
+    """The files that hold the weights: one, or those that an index names."""
+    for name in ("model.safetensors", "pytorch_model.bin"):
+        if (place / name).is_file():
+            return [place / name]
+        index = place / f"{name}.index.json"
+        if index.is_file():
+            return _files_of_index(index)
+    raise UserError(f"{place} holds neither model.safetensors nor pytorch_model.bin, nor an index of several files.")
+
+
+def _files_of_index(index: Path) -> list[Path]:
     try:
-        state = load_file(file) if file == safe else torch.load(file, map_location="cpu", weights_only=True)
-        return {_renamed(name): tensor.float() for name, tensor in state.items()}
-    except Exception as error:
+        names = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
+        inside = all(name == Path(name).name for name in names)
+        if not names:
+            raise ValueError("it names no files")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"{index} is no index of weights: {error!r}. Fetch the checkpoint again.") from error
+    if not inside:
+        raise UserError(f"{index} names files outside its folder. Fetch the checkpoint again.")
+    missing = [name for name in names if not (index.parent / name).is_file()]
+    if missing:
         raise UserError(
-            f"{file} is damaged, or holds more than weights: {error}. Fetch the checkpoint again."
-        ) from error
+            f"{index} names {len(names):,} files, of which {_some(missing)} are missing. Fetch the checkpoint again."
+        )
+    return [index.parent / name for name in names]
 
 
 def _renamed(name: str) -> str:
@@ -149,27 +193,32 @@ def _token_order(place: Path, state: Mapping[str, Tensor], vocab_size: int, voca
     if WORD_TABLE not in state or POSITION_TABLE not in state:
         raise UserError(f"{place} holds no embedding tables. Give a checkpoint of a whole BERT or ELECTRA.")
     rows = len(state[WORD_TABLE])
-    remedy = "Train with the checkpoint's own vocabulary: give its vocab.txt as vocabulary_file."
     file = place / "vocab.txt"
     if vocabulary is None or not file.is_file():
         if rows != vocab_size:
-            raise UserError(f"{place} has {rows:,} tokens, the vocabulary in use {vocab_size:,}. {remedy}")
+            raise UserError(f"{place} has {rows:,} tokens, the vocabulary in use {vocab_size:,}. {_REMEDY}")
         return torch.arange(rows)
-    theirs = [line.removesuffix("\r") for line in file.read_text(encoding="utf-8").removesuffix("\n").split("\n")]
-    places = {token: row for row, token in enumerate(theirs)}
-    unknown = [token for token in vocabulary if token not in places]
-    if unknown or len(theirs) != len(vocabulary):
-        known = set(vocabulary)
-        unused = [token for token in theirs if token not in known]
-        raise UserError(
-            f"{file} is another vocabulary than the one in use: {_some(unknown)} only in use, "
-            f"{_some(unused)} only in the checkpoint. {remedy}"
-        )
+    theirs = _vocabulary_in_common(file, vocabulary)
     if rows < len(theirs):
         raise UserError(
             f"{file} names {len(theirs):,} tokens, but the weights hold {rows:,}. Fetch the checkpoint again."
         )
+    places = {token: row for row, token in enumerate(theirs)}
     return torch.tensor([places[token] for token in vocabulary])
+
+
+def _vocabulary_in_common(file: Path, vocabulary: Sequence[str]) -> list[str]:
+    """The tokens of a vocab.txt, which must be those in use, in whatever order."""
+    theirs = [line.removesuffix("\r") for line in file.read_text(encoding="utf-8").removesuffix("\n").split("\n")]
+    ours, known = set(vocabulary), set(theirs)
+    unknown = [token for token in vocabulary if token not in known]
+    if unknown or len(theirs) != len(vocabulary):
+        unused = [token for token in theirs if token not in ours]
+        raise UserError(
+            f"{file} is another vocabulary than the one in use: {_some(unknown)} only in use, "
+            f"{_some(unused)} only in the checkpoint. {_REMEDY}"
+        )
+    return theirs
 
 
 def _some(tokens: Sequence[str]) -> str:

@@ -96,11 +96,16 @@ def shorten(row: Example, longest: int | None) -> Example:
     return Example(np.append(ids[:cut], ids[-1]), starts[starts < cut])
 
 
-def share_out(lengths: Sequence[int], workers: int, micro_batch_size: int | None) -> list[list[np.ndarray]]:
+def share_out(
+    lengths: Sequence[int], workers: int, micro_batch_size: int | None, *, equally_many: bool = False
+) -> list[list[np.ndarray]]:
     """The rows of each worker's micro-batches: for each worker, for each micro-batch, increasing indices int64.
 
     Every worker has as many micro-batches as the one with the most rows needs for `micro_batch_size` rows in each, but
-    no empty one. Time O(n log n).
+    no empty one: with micro-batches of one row and rows left over, some workers have one fewer. Time O(n log n).
+
+    Args:
+        equally_many: the others then have one fewer as well, and one of two rows.
 
     Raises:
         ValueError: there are fewer rows than workers.
@@ -113,6 +118,8 @@ def share_out(lengths: Sequence[int], workers: int, micro_batch_size: int | None
     sizes = np.asarray(lengths)
     most = -(-len(sizes) // workers)
     cuts = -(-most // (micro_batch_size or most))
+    if equally_many:
+        cuts = min(cuts, len(sizes) // workers)
     shares = _deal(sizes, np.arange(len(sizes)), workers)
     return [_deal(sizes, share, min(cuts, len(share))) for share in shares]
 

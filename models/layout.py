@@ -6,7 +6,7 @@ n*L rows, so attention on a CPU is one batched product a run, with no gather and
 packing and there is one run a distinct length.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import NamedTuple
@@ -38,6 +38,10 @@ class Layout:
     """Maximal runs of equal neighbouring lengths, in order."""
     offsets: Tensor
     """int32 (S+1,): first token of each sequence, and T; what variable-length kernels call cu_seqlens."""
+    jagged_offsets: Tensor
+    """The same as int64, for jagged tensors. Torch takes two of them for equally ragged only where they hold the very
+    same offsets tensor, so a forward pass that is computed again must find the one that it had at first.
+    """
     positions: Tensor
     """int64 (T,): place of each token in its sequence, from 0."""
 
@@ -53,7 +57,7 @@ class Layout:
         offsets = torch.zeros(len(lengths) + 1, dtype=torch.int64)
         torch.cumsum(lengths_S, 0, out=offsets[1:])
         positions = torch.arange(int(offsets[-1])) - torch.repeat_interleave(offsets[:-1], lengths_S)
-        return cls(lengths, tuple(_runs(lengths)), offsets.to(torch.int32), positions)
+        return cls(lengths, tuple(_runs(lengths)), offsets.to(torch.int32), offsets, positions)
 
     @property
     def total(self) -> int:
@@ -66,11 +70,19 @@ class Layout:
         return self.offsets[:-1]
 
     def to(self, device: torch.device | str) -> "Layout":
-        """The same layout with its tensors on `device`."""
+        """The same layout with its tensors on `device`; the copy does not wait where they are pinned."""
+        return self._with_tensors(lambda tensor: tensor.to(device, non_blocking=True))
+
+    def pin_memory(self) -> "Layout":
+        """The same layout in page-locked memory."""
+        return self._with_tensors(Tensor.pin_memory)
+
+    def _with_tensors(self, change: Callable[[Tensor], Tensor]) -> "Layout":
         return replace(
             self,
-            offsets=self.offsets.to(device, non_blocking=True),
-            positions=self.positions.to(device, non_blocking=True),
+            offsets=change(self.offsets),
+            jagged_offsets=change(self.jagged_offsets),
+            positions=change(self.positions),
         )
 
 

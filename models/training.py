@@ -101,6 +101,7 @@ def train(
                     _on_first(worker, report, one, "step", its_figures)
                 speed = run.meter.read(lambda values: add_over_ranks(values, worker))
                 _on_first(worker, report, done, "train", means | speed)
+            # Before the checkpoint, which is kept or not by these figures.
             if done % config.evaluate_every == 0 or done == config.steps:
                 with run.meter.paused():
                     run.progress.held_out = evaluate(objective, held_out, config, worker)
@@ -115,7 +116,7 @@ def evaluate(objective: Any, held_out: ExampleStream, config: TrainingConfig, wo
     """Figures on held-out text, the same examples, masks and samples at every evaluation.
 
     The batch is the training batch, or all of the held-out text where there is less of it; batches end where the text
-    does.
+    does. Under FSDP2 a micro-batch of one row may become one of two: all workers must have as many.
     """
     objective.eval()
     sums: dict[str, float] = {}
@@ -128,7 +129,10 @@ def evaluate(objective: Any, held_out: ExampleStream, config: TrainingConfig, wo
             break
         position = batch.next_position
         # A seed of its own keeps these masks apart from the masks of training step `number`.
-        shared = _Shared.of(objective, batch.rows, config, worker, seed=config.seed + 1, step=number)
+        shared = _Shared.of(
+            objective, batch.rows, config, worker, seed=config.seed + 1, step=number,
+            equally_many=config.parallel == "fsdp2",
+        )  # fmt: skip
         micro_batches = [one.to(worker.device) for one in shared.micro_batches]
         for one, share in zip(micro_batches, _survey(objective, micro_batches, shared.cut, config), strict=True):
             with _autocast(config, worker.device):
@@ -153,10 +157,18 @@ class _Shared(NamedTuple):
 
     @classmethod
     def of(
-        cls, objective: Any, rows: Sequence[Any], config: TrainingConfig, worker: Worker, *, seed: int, step: int
+        cls,
+        objective: Any,
+        rows: Sequence[Any],
+        config: TrainingConfig,
+        worker: Worker,
+        *,
+        seed: int,
+        step: int,
+        equally_many: bool = False,
     ) -> _Shared:
         lengths = [len(row.input_ids) for row in rows]
-        shares = share_out(lengths, worker.world_size, config.micro_batch_size)
+        shares = share_out(lengths, worker.world_size, config.micro_batch_size, equally_many=equally_many)
         if config.parallel == "fsdp2" and len({len(share) for share in shares}) > 1:
             raise ValueError(
                 f"{len(rows)} rows in micro-batches of {config.micro_batch_size} give {worker.world_size} workers "

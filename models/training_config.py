@@ -7,8 +7,14 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
+from models.field_types import check_types
+
 PRECISIONS = ("fp32", "bf16")
 PARALLEL = ("ddp", "fsdp2")
+SPEED_ONLY = frozenset({"micro_batch_size", "parallel", "prefetch_batches"})
+"""Settings that change speed and memory, and results by rounding at most: a run may go on with others."""
+LARGEST_SEED = 2**63
+"""Seeds are below it: hashes and generators take 64 bits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +83,7 @@ class TrainingConfig:
     """Steps between two checkpoints; the last step is always saved."""
 
     def __post_init__(self) -> None:
+        check_types(self, "training.")
         self._check_batch()
         for name in (
             "steps",
@@ -87,9 +94,17 @@ class TrainingConfig:
             "checkpoint_every",
         ):
             _at_least(self, name, 1)
-        for name in ("max_skipped", "length_warmup_steps"):
+        for name in ("max_skipped", "length_warmup_steps", "weight_decay", "seed"):
             _at_least(self, name, 0)
         _at_least(self, "length_warmup_tokens", 3)  # [CLS], a token and [SEP]
+        if self.seed >= LARGEST_SEED:
+            raise ValueError(f"training.seed is {self.seed}; it must be under 2 to the power of 63")
+        for name in ("learning_rate", "adam_epsilon", "clip_norm"):
+            if not getattr(self, name) > 0.0:
+                raise ValueError(f"training.{name} is {getattr(self, name)}; it must be over 0")
+        for name in ("adam_beta1", "adam_beta2"):
+            if not 0.0 <= getattr(self, name) < 1.0:
+                raise ValueError(f"training.{name} is {getattr(self, name)}; it must be at least 0 and under 1")
         if not 0 <= self.warmup_steps < self.steps:
             raise ValueError(
                 f"training.warmup_steps ({self.warmup_steps}) must be at least 0 and under training.steps "
@@ -97,8 +112,6 @@ class TrainingConfig:
             )
         if self.spike_factor is not None and not self.spike_factor > 1.0:
             raise ValueError(f"training.spike_factor is {self.spike_factor}; it must be over 1, or left out")
-        if self.deterministic not in (None, True, False):
-            raise ValueError(f"training.deterministic is {self.deterministic!r}; it must be true, false or left out")
         for name, known in (("precision", PRECISIONS), ("parallel", PARALLEL)):
             if getattr(self, name) not in known:
                 raise ValueError(f"training.{name} is {getattr(self, name)!r}; it must be one of {', '.join(known)}")

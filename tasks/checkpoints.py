@@ -84,12 +84,7 @@ class Checkpoints:
 
     def records(self) -> list[CheckpointRecord]:
         """The checkpoints that are there, in the order of their steps; their states are not read."""
-        self._filesystem.invalidate_cache()
-        try:
-            names = self._filesystem.ls(self._base, detail=False)
-        except FileNotFoundError:
-            names = []
-        folders = [*sorted(name for name in names if "/step-" in name), self._root]
+        folders = [*self._step_folders(), self._root]
         return [record for record in map(self._read_record, folders) if record is not None]
 
     def load(self, record: CheckpointRecord) -> dict[str, Any]:
@@ -143,7 +138,7 @@ class Checkpoints:
         return sorted(scored, key=lambda record: (score_of(record.figures, by), -record.step))[:count]
 
     def prune(self, newest: int, best: int, by: str | None) -> None:
-        """Keep the newest and the best, delete the others and what killed runs left half-written."""
+        """Keep the newest and the best, delete the others (and `sweep` what is half-written)."""
         records = self.records()
         kept = {record.step for record in records[-newest:]} | {record.step for record in self.best(best, by)}
         for record in records:
@@ -151,15 +146,29 @@ class Checkpoints:
                 self._remove(self._path(record.step))
 
     def sweep(self) -> None:
-        """Delete what killed runs left half-written. Only for who is alone in writing."""
+        """Delete what killed runs left half-written or half-deleted. Only for who is alone in writing."""
         if self._is_local:
             for folder in Path(self._base).glob(".writing-*"):
                 shutil.rmtree(folder, ignore_errors=True)
+        for place in self._step_folders():
+            try:  # not `exists`, which takes any error of a store for an absence
+                self._filesystem.info(posixpath.join(place, RECORD_FILE))
+            except FileNotFoundError:
+                self._remove(place)
 
     def path(self, step: int) -> str:
         """Where the checkpoint of a step lies: a local path, or a URI."""
         path = self._folder(step)
         return path if self._is_local else self._filesystem.unstrip_protocol(path)
+
+    def _step_folders(self) -> list[str]:
+        """All that are there, half-written ones too, in the order of their steps."""
+        self._filesystem.invalidate_cache()
+        try:
+            names = self._filesystem.ls(self._base, detail=False)
+        except FileNotFoundError:
+            return []
+        return sorted(name for name in names if posixpath.basename(name).startswith("step-"))
 
     def _path(self, step: int) -> str:
         return posixpath.join(self._base, f"step-{step:09d}")
@@ -239,7 +248,8 @@ class Checkpoints:
 class BackgroundWriter:
     """Does one piece of work at a time beside the training; a failure is raised by the next call.
 
-    A second piece waits for the first: at most one snapshot is in memory beside the model.
+    A second piece waits for the first. The trainer makes a snapshot and hands it over, so that two are in memory beside
+    the model where writing takes longer than the steps between two checkpoints: the one that is written, and the next.
     """
 
     def __init__(self) -> None:

@@ -77,7 +77,8 @@ def _train_here(spec: RunSpec) -> None:
     gpu = torch.cuda.is_available() if spec.gpu is None else spec.gpu
     cpus = spec.cpus_per_worker or available_cores()
     resolved = spec.model_copy(update={"cpus_per_worker": cpus, "gpu": gpu})
-    train_process(resolved, Worker(device=torch.device("cuda" if gpu else "cpu")))
+    # With its number: `torch.cuda.set_device` takes no device without one.
+    train_process(resolved, Worker(device=torch.device("cuda", 0) if gpu else torch.device("cpu")))
 
 
 def _train_on_ray(spec: RunSpec) -> None:

@@ -38,6 +38,7 @@ from kg.embedding_workers import Workers
 from kg.transe import TransE
 from kg.transr import TransR
 from tasks.metrics_log import MetricsLog, read_metrics
+from tasks.only_shown import OnlyShown
 from tasks.run_spec import Cluster
 
 ROWS_AT_ONCE = 16_384
@@ -263,13 +264,14 @@ def _train_worker(config: dict[str, Any]) -> None:
 @contextlib.contextmanager
 def _followed(run: EmbeddingRun, epochs: int, out: Output) -> Iterator[None]:
     """Show the run's metrics as progress while the block trains."""
-    finished = threading.Event()
+    finished, only_shown = threading.Event(), OnlyShown("The progress of the embeddings")
 
     def look() -> None:
-        entries = read_metrics(run.path("metrics.jsonl"))
-        if entries:
-            note = ", ".join(f"{name} {value:,.4g}" for name, value in entries[-1]["figures"].items())
-            out.on_progress("kg_embeddings", entries[-1]["step"], epochs, note)
+        with only_shown:
+            entries = read_metrics(run.path("metrics.jsonl"))
+            if entries:
+                note = ", ".join(f"{name} {value:,.4g}" for name, value in entries[-1]["figures"].items())
+                out.on_progress("kg_embeddings", entries[-1]["step"], epochs, note)
 
     def watch() -> None:
         while not finished.wait(SECONDS_BETWEEN_LOOKS):

@@ -14,7 +14,10 @@ from tasks.downstream.read_question import ANSWERS, QUESTIONS
 from tasks.downstream.spec import TaskSpec
 from tasks.file_access import hash_file
 
-ENCODER_FILES = ("config.json", "model.safetensors", "pytorch_model.bin", *TOKENIZER_FILES)
+WEIGHTS_IN_PIECES = ("*.index.json", "model-*-of-*.safetensors", "pytorch_model-*-of-*.bin")
+"""How Hugging Face's tools name the weights of a model that is in several files."""
+ENCODER_FILES = ("config.json", "model.safetensors", "pytorch_model.bin", *WEIGHTS_IN_PIECES, *TOKENIZER_FILES)
+"""Names and patterns of the files that make a model."""
 
 
 class ModelFolder:
@@ -45,7 +48,9 @@ class ModelFolder:
     @cached_property
     def fingerprint(self) -> str:
         """32 hex digits over the names and contents of the files that make the model."""
-        return _fingerprint({name: self.path / name for name in ENCODER_FILES if (self.path / name).is_file()})
+        return _fingerprint(
+            {file.name: file for name in ENCODER_FILES for file in self.path.glob(name) if file.is_file()}
+        )
 
 
 class TaskFiles:

@@ -6,9 +6,9 @@ import json
 import time
 from collections.abc import Callable
 
-import fsspec
-
 from infra.stage import ProgressListener
+from tasks.metrics_text import MetricsText
+from tasks.only_shown import OnlyShown
 from tasks.run_spec import RunSpec
 
 SECONDS_BETWEEN_LOOKS = 1.0
@@ -20,12 +20,13 @@ class RunFollower:
     def __init__(self, spec: RunSpec, on_progress: ProgressListener) -> None:
         self._spec = spec
         self._on_progress = on_progress
-        self._filesystem, self._path = fsspec.core.url_to_fs(spec.metrics_path)
+        self._text = MetricsText(spec.metrics_path)
         self._offset = 0
         self._line = b""
         """The last line that was read; it begins at the offset for as long as the file only grows."""
         self._first: tuple[float, int] | None = None
         self._last = 0
+        self._only_shown = OnlyShown(f"The progress of run {spec.name}")
 
     def until(self, finished: Callable[[], bool]) -> None:
         """Look every second until `finished()`, and once more."""
@@ -35,7 +36,13 @@ class RunFollower:
         self.look()
 
     def look(self) -> None:
-        """Report the last training entry, if there is a new one."""
+        """Report the last training entry, if there is a new one. What cannot be read or reported now is at the next
+        look: a run does not end because nobody could watch it.
+        """
+        with self._only_shown:
+            self._report_news()
+
+    def _report_news(self) -> None:
         entries = [entry for entry in self._new_entries() if entry["split"] == "train"]
         if entries:
             step = entries[-1]["step"]
@@ -53,14 +60,10 @@ class RunFollower:
         return [f"{duration((now - began) / (step - first) * (self._spec.config.steps - step))} left"]
 
     def _new_entries(self) -> list[dict]:
-        try:
-            size = self._filesystem.size(self._path)
-        except FileNotFoundError:
-            return []
-        data = self._filesystem.cat_file(self._path, start=self._offset) if size >= self._offset else b""
+        data = self._text.read(self._offset)
         if not data.startswith(self._line):  # a restarted worker cut the file back to its checkpoint
             self._offset, self._line = 0, b""
-            data = self._filesystem.cat_file(self._path)
+            data = self._text.read()
         complete = data[len(self._line) : data.rfind(b"\n") + 1]
         if complete:
             self._offset += len(self._line) + complete.rfind(b"\n", 0, -1) + 1

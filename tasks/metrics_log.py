@@ -1,5 +1,5 @@
-"""The curve of a run as it grows: one JSON line a report, on any filesystem, cut back when a run resumes; and the same
-as TensorBoard events where they are asked for.
+"""The curve of a run as it grows: one JSON line a report, on any filesystem (tasks/metrics_text.py), cut back when a
+run resumes; and the same as TensorBoard events where they are asked for.
 
 Single steps (split "step") wait for the next report and stand in its line as a list for each figure, so that a run of a
 million steps has some ten thousand lines, not a million.
@@ -7,12 +7,13 @@ million steps has some ten thousand lines, not a million.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import fsspec
+from tasks.metrics_text import MetricsText
 
 STEP = "step"
 """The split of single steps."""
@@ -21,20 +22,21 @@ STEP = "step"
 class MetricsLog:
     """Appends figures of a run; made by the first worker.
 
-    Entries after `resumed_step` belong to steps that a killed run took and that are taken again: they go.
+    Entries after `resumed_step` belong to steps that a killed run took and that are taken again: they go, and so does a
+    line that was half-written. Those before stay, whatever happens.
+
+    Raises:
+        StorageFullError, UserError: as `infra.builds.explained` says.
     """
 
     def __init__(self, path: str, resumed_step: int) -> None:
-        self._filesystem, self._path = fsspec.core.url_to_fs(path)
+        self._text = MetricsText(path)
         self._steps: list[tuple[int, dict[str, float]]] = []
-        kept = [line for line in _lines(path) if json.loads(line)["step"] <= resumed_step]
-        self._filesystem.makedirs(self._filesystem._parent(self._path), exist_ok=True)
-        with self._filesystem.open(self._path, "wb") as file:
-            for line in kept:
-                file.write(line + b"\n")
+        earlier = itertools.takewhile(lambda line: _step(line) <= resumed_step, _whole_lines(self._text.read()))
+        self._text.cut(sum(len(line) + 1 for line in earlier))
 
     def __call__(self, step: int, split: str, figures: Mapping[str, float]) -> None:
-        """Append one report; one of a single step with the next that is not."""
+        """Append one report; one of a single step with the next that is not. Raises as `__init__` does."""
         if split == STEP:
             self._steps.append((step, dict(figures)))
             return
@@ -42,8 +44,7 @@ class MetricsLog:
         if self._steps:
             entry |= {"steps": _columns(self._steps)}
             self._steps = []
-        with self._filesystem.open(self._path, "ab") as file:
-            file.write(json.dumps(entry).encode() + b"\n")
+        self._text.append(json.dumps(entry).encode() + b"\n")
 
 
 class TensorBoardLog:
@@ -71,12 +72,12 @@ def read_metrics(path: str) -> list[dict[str, Any]]:
     are single steps (`read_steps`).
     """
     keys = ("step", "split", "figures")
-    return [{key: entry[key] for key in keys} for entry in map(json.loads, _lines(path))]
+    return [{key: entry[key] for key in keys} for entry in map(json.loads, _whole_lines(MetricsText(path).read()))]
 
 
 def read_steps(path: str) -> Iterator[tuple[int, dict[str, float]]]:
     """Each single step so far with its figures, in order; one line of the file at a time is taken apart."""
-    for line in _lines(path):
+    for line in _whole_lines(MetricsText(path).read()):
         columns = json.loads(line).get("steps")
         if columns is not None:
             numbers = columns.pop("step")
@@ -84,12 +85,16 @@ def read_steps(path: str) -> Iterator[tuple[int, dict[str, float]]]:
                 yield step, {name: values[place] for name, values in columns.items()}
 
 
-def _lines(path: str) -> list[bytes]:
-    filesystem, place = fsspec.core.url_to_fs(path)
+def _whole_lines(text: bytes) -> list[bytes]:
+    return text.split(b"\n")[:-1]
+
+
+def _step(line: bytes) -> float:
+    """That of an entry; of a damaged one, which is at the end if anywhere, none that was taken."""
     try:
-        return [line for line in filesystem.cat_file(place).split(b"\n")[:-1] if line]
-    except FileNotFoundError:
-        return []
+        return int(json.loads(line)["step"])
+    except (ValueError, TypeError, KeyError):
+        return math.inf
 
 
 def _columns(steps: list[tuple[int, dict[str, float]]]) -> dict[str, list[float]]:

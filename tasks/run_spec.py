@@ -15,7 +15,9 @@ Workers = int | tuple[int, int]
 
 
 class Cluster(BaseModel):
-    """What a run is given to run on. It changes speed, never results, so it is in no fingerprint."""
+    """What a run is given to run on. It changes speed, not results (tasks/train.py names the exception), so it is in no
+    fingerprint.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

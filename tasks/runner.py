@@ -32,6 +32,7 @@ from infra.errors import UserError
 from infra.ray_session import RayExecutor, executor_for
 from infra.settings import Settings
 from infra.stage import Stage, StageInput, StageParams, StageResult
+from tasks.only_shown import OnlyShown
 from tasks.progress import StageProgress
 
 SECONDS_BETWEEN_UPDATES = 2.0
@@ -68,13 +69,10 @@ class StageRunner:
         def run_stage() -> Artifact:
             result = self._run(stage, params, inputs, _ProgressArtifact(stage.name, stage.unit))
             get_run_logger().info("%s", _sentence(result))
-            create_table_artifact(
-                key=_key(stage.name, "counters"),
-                table=_counter_table(result),
-                description=f"`{result.artifact.path}`",
-            )
-            _show_pictures(result.artifact)
-            _show_tables(result.artifact)
+            with OnlyShown(f"What {stage.name} made"):
+                _show_counters(result)
+                _show_pictures(result.artifact)
+                _show_tables(result.artifact)
             return result.artifact
 
         return run_stage()
@@ -107,24 +105,32 @@ class _ProgressArtifact(StageProgress):
     def __init__(self, name: str, unit: str) -> None:
         super().__init__(name, unit)
         self._artifact: Any = None
-        self._updated = 0.0
+        self._updated = -SECONDS_BETWEEN_UPDATES
+        self._only_shown = OnlyShown(f"The progress of {name}")
 
     def update(self, name: str, done: int, total: int, note: str = "") -> None:
         super().update(name, done, total, note)
-        share = 100.0 * done / total if total else 100.0
-        if self._artifact is None:
-            self._artifact = create_progress_artifact(
-                progress=share, key=_key(name, "progress"), description=_progress_text(name, done, total, note)
-            )
-        elif done == total or time.monotonic() - self._updated > SECONDS_BETWEEN_UPDATES:
-            update_progress_artifact(
-                artifact_id=self._artifact, progress=share, description=_progress_text(name, done, total, note)
-            )
-            self._updated = time.monotonic()
+        if done != total and time.monotonic() - self._updated < SECONDS_BETWEEN_UPDATES:
+            return
+        share, text = 100.0 * done / total if total else 100.0, _progress_text(name, done, total, note)
+        with self._only_shown:
+            if self._artifact is None:
+                self._artifact = create_progress_artifact(progress=share, key=_key(name, "progress"), description=text)
+            else:
+                update_progress_artifact(artifact_id=self._artifact, progress=share, description=text)
+        self._updated = time.monotonic()
 
 
 def _progress_text(name: str, done: int, total: int, note: str) -> str:
     return f"{name}: {done:,} of {total:,}{note and ', '}{note}"
+
+
+def _show_counters(result: StageResult) -> None:
+    create_table_artifact(
+        key=_key(result.artifact.stage, "counters"),
+        table=_counter_table(result),
+        description=f"`{result.artifact.path}`",
+    )
 
 
 def _show_pictures(artifact: Artifact) -> None:

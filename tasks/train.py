@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -21,15 +21,18 @@ from typing import Any
 import fsspec
 import torch
 from fsspec.implementations.local import LocalFileSystem
-from pydantic import Field, field_serializer
+from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer
 
 from infra.artifacts import Artifact
 from infra.errors import UserError
 from infra.settings import Settings, is_job_endpoint
 from infra.stage import Output, StageParams, stage
 from models import objectives
-from models.training import training_config
-from tasks.checkpoints import FOLDER, Checkpoints
+from models.continual import check_start
+from models.field_types import with_integers
+from models.training import TrainingConfig, training_config
+from models.training_config import SPEED_ONLY
+from tasks.checkpoints import FOLDER, Checkpoints, score_of
 from tasks.curves import draw_curves
 from tasks.curves_page import curves_page
 from tasks.driver_child import run_child
@@ -44,9 +47,10 @@ STEPS_AT_ONCE = 1_000
 class TrainParams(StageParams):
     """What is trained, and how.
 
-    What changes speed and memory but no results is in no fingerprint: `cluster`, and `training.micro_batch_size`, which
-    changes rounding and, on a GPU, what dropout and samples draw. So a run whose GPU was too small for its
-    micro-batches goes on with smaller ones.
+    What changes speed and memory but no results is in no fingerprint: `cluster`, and the settings that are called
+    `SPEED_ONLY`, which change rounding and, where the batch is cut otherwise, what dropout and samples draw on a GPU.
+    So a run whose GPU was too small goes on with smaller micro-batches, or with activations computed again. Where CSP
+    compares within micro-batches alone, these and the number of workers decide the loss, and name the run.
     """
 
     objective: str
@@ -54,11 +58,26 @@ class TrainParams(StageParams):
     training: dict[str, Any]
     cluster: Cluster = Field(default_factory=Cluster, exclude=True)
 
-    @field_serializer("training", when_used="json")
-    def _without_micro_batches(self, training: dict[str, Any]) -> dict[str, Any]:
-        if self.model.get("csp_across_micro_batches") is False:  # what is compared with what is then theirs to say
-            return training
-        return {name: value for name, value in training.items() if name != "micro_batch_size"}
+    @field_validator("training")
+    @classmethod
+    def _with_integers(cls, training: dict[str, Any]) -> dict[str, Any]:
+        return with_integers(TrainingConfig, training)  # 1e3 steps are the same work as 1000
+
+    @property
+    def depends_on_cuts(self) -> bool:
+        """Whether how a batch is cut into micro-batches and shared among workers changes the loss."""
+        return self.model.get("csp_across_micro_batches") is False
+
+    @model_serializer(mode="wrap", when_used="json")
+    def _what_decides_results(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = write(self)
+        of_model, of_training = objectives.speed_only(self.objective), SPEED_ONLY
+        if self.depends_on_cuts:
+            of_training -= {"micro_batch_size"}
+            written["workers"] = self.cluster.most_workers or 1
+        for section, speed_only in (("model", of_model), ("training", of_training)):
+            written[section] = {name: value for name, value in written[section].items() if name not in speed_only}
+        return written
 
 
 @stage(name="train", version=2, params=TrainParams, tables=("metrics",), unit="step")
@@ -82,18 +101,45 @@ def train(inputs: Mapping[str, Any], params: TrainParams, out: Output) -> None:
     _keep_result(spec, out)
 
 
-def check_training(params: TrainParams, vocabulary_size: int) -> None:
+def check_training(
+    params: TrainParams,
+    vocabulary_size: int,
+    init_from: Path | None = None,
+    vocabulary: Sequence[str] | None = None,
+) -> None:
     """Build the model without memory, so that impossible sizes are told before any work is done.
 
+    Args:
+        init_from: folder of the BERT or ELECTRA whose weights the run begins with, where there is one.
+        vocabulary: the tokens to be trained with, where they are known, to be compared with its.
+
     Raises:
-        UserError: an unknown key or an impossible value; the message names it.
+        UserError: an unknown key, an impossible value, no such figure to choose by, or weights to begin with that do
+            not fit; the message names it.
     """
+    if "vocab_size" in params.model:
+        raise UserError("model.vocab_size follows from the vocabulary. Set vocabulary.size in its place.")
     try:
         training_config(params.training)
         with torch.device("meta"):
-            objectives.build(params.objective, {**params.model, "vocab_size": vocabulary_size})
+            objective = objectives.build(params.objective, {**params.model, "vocab_size": vocabulary_size})
     except ValueError as error:
         raise UserError(f"This model cannot be trained: {error}") from error
+    if params.depends_on_cuts:
+        _check_cuts(params)
+    score_of(dict.fromkeys(objective.held_out_figures, 0.0), params.cluster.best_by)  # told now, not when it is needed
+    if init_from is not None:
+        check_start(init_from, objective.config.discriminator, vocabulary)
+
+
+def _check_cuts(params: TrainParams) -> None:
+    """How a batch is cut must be given where the loss depends on it, not left to what a run meets."""
+    why = "model.csp_across_micro_batches=false makes the loss depend on it:"
+    if params.training.get("micro_batch_size") is None:
+        raise UserError(f"{why} how many rows are compared at once. Set training.micro_batch_size.")
+    workers = params.cluster.workers
+    if not isinstance(workers, int):
+        raise UserError(f"{why} cluster.workers is {list(workers)}, and each has rows of its own. Give one number.")
 
 
 def check_examples(spec: RunSpec, examples: Artifact) -> None:
@@ -120,7 +166,7 @@ def check_examples(spec: RunSpec, examples: Artifact) -> None:
 def resolve_run(inputs: Mapping[str, Any], params: TrainParams, out: Output) -> RunSpec:
     """The run: sizes from the inputs; cores and GPUs from this machine, or left to the cluster where one trains."""
     examples, vocabulary = inputs["examples"], inputs["vocabulary"]
-    check_training(params, vocabulary.rows())
+    check_training(params, vocabulary.rows(), inputs["init"].path if "init" in inputs else None)
     cluster = params.cluster
     if cluster.tensorboard and not out.build.store.is_local:
         raise UserError("cluster.tensorboard needs YIWEN_HOME on a local or mounted disk: it appends to files.")

@@ -34,14 +34,18 @@ def out_of_memory(given: TrainingConfig, used: TrainingConfig, worker: Worker, e
     tried = "a worker's share of the batch" if rows is None else f"{rows:,} rows"
     chosen = "as set" if given.micro_batch_size is not None else "chosen for its memory"
     if rows == 1:
-        remedy = "Set model.checkpoint_activations to true, or training.parallel to fsdp2 on several workers"
+        remedy = (
+            "Set model.checkpoint_activations to true, or training.parallel to fsdp2 on several workers; the run goes "
+            "on from its last checkpoint"
+        )
     else:
         fewer = "a number of rows" if rows is None else f"less, such as {rows // 2}"
-        remedy = f"Set training.micro_batch_size to {fewer}"
+        remedy = (
+            f"Set training.micro_batch_size to {fewer}. Losses stay those of the whole batch and the run goes on from "
+            "its last checkpoint (not with model.csp_across_micro_batches=false)"
+        )
     detail = str(error).split(". ")[0]
     return (
         f"A GPU ran out of memory at {tried} at once (training.micro_batch_size, {chosen}). {remedy}. "
-        "With smaller micro-batches losses stay those of the whole batch and the run goes on from its last checkpoint "
-        "(not with model.csp_across_micro_batches=false). "
         f"torch says: {detail}."
     )

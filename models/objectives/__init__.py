@@ -37,6 +37,9 @@ class Objective(Protocol):
     flops_formula: str
     """The same in words, for logs and pages."""
 
+    speed_only: frozenset[str]
+    """Fields of its config that change speed and memory alone."""
+
     def row_bytes(self, precision: str) -> float:
         """Bytes of a GPU's memory that a training step takes for a row of the longest length (models/memory.py)."""
 
@@ -56,6 +59,10 @@ class Objective(Protocol):
     def rates(self, added: Mapping[str, float | Tensor]) -> dict[str, float]:
         """Added sums, as losses, accuracies and the chance levels they are to be compared with."""
 
+    @property
+    def held_out_figures(self) -> tuple[str, ...]:
+        """Names of what `rates` gives."""
+
     def encoder_state_dict(self) -> dict[str, Tensor]:
         """The encoder's weights under transformers' names."""
 
@@ -70,6 +77,13 @@ def flops_formula(name: str) -> str:
     """How the objective `name` counts the floating-point operations of a training step."""
     objective: Any = _OBJECTIVES[name][0]
     return str(objective.flops_formula)
+
+
+def speed_only(name: str) -> frozenset[str]:
+    """Settings of the objective `name` that change speed and memory alone: a run may go on with others. None of an
+    unknown one.
+    """
+    return _OBJECTIVES[name][0].speed_only if name in _OBJECTIVES else frozenset()
 
 
 def build(name: str, config: Mapping[str, Any]) -> Any:

@@ -39,8 +39,15 @@ from models.objectives.ehealth_config import EHealthConfig
 from models.randomness import SequenceNoise, Stream, seed_device
 
 VIEWS = 2
-SPEED_ONLY = frozenset({"checkpoint_activations", "compile_layers"})
-"""Settings that change speed and memory alone: a run may go on with others."""
+
+
+_FIGURES = {
+    "mlm": ("mlm_loss", "mlm_accuracy", "selected_rate", "replaced_rate"),
+    "rtd": ("rtd_loss", "rtd_recall", "rtd_precision", "rtd_balanced_accuracy", "rtd_chance"),
+    "mts": ("mts_loss", "mts_accuracy", "mts_chance"),
+    "csp": ("csp_loss", "csp_accuracy", "csp_chance"),
+}
+"""Held-out figures by the term that they need."""
 
 
 class ReplacedTokenHead(nn.Module):
@@ -90,6 +97,8 @@ class EHealth(nn.Module):
         "tokens of both views, work done twice not counted"
     )
     """What `flops` adds up, for people."""
+    speed_only = frozenset({"checkpoint_activations", "compile_layers"})
+    """Settings that change speed and memory alone: a run may go on with others."""
 
     def __init__(self, config: EHealthConfig) -> None:
         super().__init__()
@@ -230,13 +239,19 @@ class EHealth(nn.Module):
         return 10.0 * disc.table_rows * disc.embedding_width
 
     @property
+    def held_out_figures(self) -> tuple[str, ...]:
+        """Names of what `rates` gives."""
+        weights = {"rtd": self.config.rtd_weight, "mts": self.config.mts_weight, "csp": self.config.csp_weight}
+        return tuple(name for term, names in _FIGURES.items() if weights.get(term, 1.0) for name in names)
+
+    @property
     def longest_row(self) -> int:
         """Tokens of the longest row that the model reads."""
         return self.config.max_positions
 
     def identity(self) -> dict[str, Any]:
         """What decides this objective's weights and losses, as plain values: a checkpoint carries it."""
-        settings = {name: value for name, value in asdict(self.config).items() if name not in SPEED_ONLY}
+        settings = {name: value for name, value in asdict(self.config).items() if name not in self.speed_only}
         return {"objective": "ehealth"} | settings
 
     @torch.no_grad()

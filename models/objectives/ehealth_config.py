@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from models.encoder import EncoderConfig
+from models.field_types import check_types
 from models.masking import NUM_SPECIAL
 
 
@@ -57,6 +58,7 @@ class EHealthConfig:
     """
 
     def __post_init__(self) -> None:
+        check_types(self, "model.")
         self._check_generator()
         if not 0.0 < self.mask_probability <= 1.0:
             raise ValueError(f"mask_probability must lie in (0, 1], got {self.mask_probability!r}")
@@ -112,7 +114,7 @@ class EHealthConfig:
             num_layers=self.num_layers,
             num_heads=self.num_heads // divisor,
             intermediate_size=self.intermediate_size // divisor,
-            embedding_size=self.embedding_size or self.hidden_size,
+            embedding_size=self.hidden_size if self.embedding_size is None else self.embedding_size,
             max_positions=self.max_positions,
             type_vocab_size=self.type_vocab_size,
             hidden_dropout=self.hidden_dropout,

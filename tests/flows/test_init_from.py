@@ -102,3 +102,18 @@ def test_a_folder_without_a_model_or_its_vocabulary_is_told_before_any_work(corp
     with pytest.raises(UserError, match=missing):
         pretrain.fn("ehealth-tiny", corpus, init_from=str(tmp_path), overrides=OVERRIDES)
     assert not (tmp_path / "home").exists()
+
+
+def test_weights_that_do_not_fit_are_told_before_any_work(corpus: str, bert: Path, tmp_path: Path) -> None:
+    """Not by a worker, after hours of encoding."""
+    wider = OVERRIDES | {"model.num_layers": 2}
+    with pytest.raises(UserError, match=r"other sizes than the model to be trained\. Set model\.num_layers = 1"):
+        pretrain.fn("ehealth-tiny", corpus, init_from=str(bert), overrides=wider)
+    other = tmp_path / "vocab.txt"
+    other.write_text((bert / "vocab.txt").read_text(encoding="utf-8") + "肺炎\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"another vocabulary than the one in use: 1 \('肺炎'\) only in use"):
+        pretrain.fn("ehealth-tiny", corpus, init_from=str(bert), vocabulary_file=str(other), overrides=OVERRIDES)
+    (bert / "model.safetensors").unlink()
+    with pytest.raises(UserError, match=r"holds neither model\.safetensors nor pytorch_model\.bin"):
+        pretrain.fn("ehealth-tiny", corpus, init_from=str(bert), overrides=OVERRIDES)
+    assert not (tmp_path / "home").exists()

@@ -1,10 +1,14 @@
 """Attention over packed sequences equals the formula, sequence by sequence."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
+from torch.nn.attention import SDPBackend
 
-from models.attention import _AttentionWithDropout, attend, attend_jagged
+from models.attention import _attend_cuda, _AttentionWithDropout, attend, attend_jagged
+from models.encoder import Encoder, EncoderConfig
 from models.layout import Layout
 from models.randomness import SequenceNoise, keep_probability, keys
 
@@ -56,6 +60,34 @@ def test_the_jagged_form_that_cuda_uses_agrees() -> None:
     qkv, layout = torch.randn(sum(LENGTHS), 3, 2, 8), Layout.from_lengths(LENGTHS)
     out = attend_jagged(*qkv.unbind(1), layout, 0.0)
     torch.testing.assert_close(out, attend(qkv, layout, 0.0, None), rtol=1e-5, atol=1e-6)
+
+
+def _flash_stand_in(q: Tensor, k: Tensor, v: Tensor, offsets: Tensor, *_: Any, **__: Any) -> tuple[Tensor | None, ...]:
+    """What the GPU's kernel gives for packed (T, H, C), without its dropout, as dense operations of any device."""
+    lengths = offsets.diff().tolist()
+    out = naive(torch.stack([q, k, v], 1), lengths)
+    return out.unflatten(1, q.shape[1:]), None, None, None, None
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_activations_are_computed_again_in_the_form_that_cuda_uses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "models.encoder.attend", lambda qkv_T3HC, layout, rate, noise: _attend_cuda(qkv_T3HC, layout, rate)
+    )
+    monkeypatch.setattr("torch.nested._internal.sdpa._select_sdp_backend", lambda *given: SDPBackend.FLASH_ATTENTION)
+    monkeypatch.setattr(torch.ops.aten, "_flash_attention_forward", _flash_stand_in)
+    layout, gradients = Layout.from_lengths(LENGTHS), []
+    for again in (False, True):
+        torch.manual_seed(0)
+        config = EncoderConfig(
+            vocab_size=20, hidden_size=16, num_layers=2, num_heads=2, intermediate_size=16, hidden_dropout=0.0,
+            attention_dropout=0.1, checkpoint_activations=again,
+        )  # fmt: skip
+        encoder = Encoder(config).train()
+        encoder(torch.arange(layout.total), layout).pow(3).sum().backward()
+        gradients.append([parameter.grad for parameter in encoder.parameters()])
+    assert all(gradient is not None and bool(gradient.any()) for gradient in gradients[0])
+    torch.testing.assert_close(gradients[1], gradients[0], rtol=0.0, atol=0.0)
 
 
 def test_dropout_without_streams_is_an_error() -> None:

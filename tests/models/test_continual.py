@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from torch import Tensor, nn
 from transformers import (
     BertConfig,
@@ -19,11 +20,12 @@ from transformers import (
 )
 
 from infra.errors import UserError
-from models.continual import initialise_from
+from models.continual import check_start, initialise_from
 from models.convert import electra_config, to_transformers
 from models.layout import Layout
 from models.objectives import build
 from models.objectives.ehealth import EHealth
+from tasks.finetune_inputs import ModelFolder
 
 MakeRows = Callable[..., list[Any]]
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"t{number}" for number in range(5, 300))]
@@ -134,6 +136,50 @@ def test_old_names_in_an_old_file(tiny: dict[str, Any], tmp_path: Path) -> None:
     exported = to_transformers(objective.discriminator)
     for name, tensor in model.bert.state_dict().items():
         assert torch.equal(exported[name], tensor), name
+
+
+@pytest.mark.parametrize("kind", ["safetensors", "bin"])
+def test_weights_in_several_files_are_read(kind: str, tiny: dict[str, Any], tmp_path: Path) -> None:
+    model, pieces = saved(BertModel, tiny, tmp_path), tmp_path / "pieces"
+    whole, cut = build("ehealth", tiny), build("ehealth", tiny)
+    initialise_from(whole, tmp_path)
+    before = ModelFolder(tmp_path).fingerprint
+    model.save_pretrained(pieces, max_shard_size="20KB")  # type: ignore[operator]
+    shards = sorted(pieces.glob("model-*.safetensors"))
+    assert len(shards) > 2
+    if kind == "bin":
+        _as_bin(pieces, shards)
+    start = initialise_from(cut, pieces)
+    assert start.taken == ("discriminator",)
+    for one, other in zip(weights(whole, "discriminator"), weights(cut, "discriminator"), strict=True):
+        assert torch.equal(one, other)
+    found = ModelFolder(pieces).fingerprint
+    last = sorted(file for file in pieces.iterdir() if "-of-" in file.name)[-1]
+    last.write_bytes(last.read_bytes()[:-1])
+    assert len({before, found, ModelFolder(pieces).fingerprint}) == 3
+    last.unlink()
+    with pytest.raises(UserError, match=rf"index\.json names \d+ files, of which 1 \('{last.name}'\) are missing"):
+        check_start(pieces, cut.config.discriminator)
+
+
+def _as_bin(folder: Path, shards: list[Path]) -> None:
+    """What older versions of transformers wrote."""
+    index = folder / "model.safetensors.index.json"
+    old = index.read_text().replace("model-", "pytorch_model-").replace(".safetensors", ".bin")
+    (folder / "pytorch_model.bin.index.json").write_text(old)
+    index.unlink()
+    for shard in shards:
+        torch.save(load_file(shard), folder / f"pytorch_{shard.stem}.bin")
+        shard.unlink()
+
+
+@pytest.mark.parametrize("text", ['{"weight_map": {"a": "../elsewhere.safetensors"}}', "[]", '{"weight_map": {}}', "{"])
+def test_an_index_that_is_none_is_told(text: str, tiny: dict[str, Any], tmp_path: Path) -> None:
+    saved(BertModel, tiny, tmp_path)
+    (tmp_path / "model.safetensors").rename(tmp_path.parent / "elsewhere.safetensors")
+    (tmp_path / "model.safetensors.index.json").write_text(text)
+    with pytest.raises(UserError, match=r"index\.json .*Fetch the checkpoint again"):
+        check_start(tmp_path, build("ehealth", tiny).config.discriminator)
 
 
 def rewrite(folder: Path, **changes: Any) -> None:

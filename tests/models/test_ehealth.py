@@ -236,6 +236,15 @@ def test_figures_add_up_over_batches(tiny: dict[str, Any], make_rows: MakeRows) 
     assert rates["mlm_loss"] == pytest.approx(sum(losses) / sum(len(b.original) for b in batches), rel=1e-5)
 
 
+@pytest.mark.parametrize("off", [(), ("rtd_weight",), ("mts_weight",), ("csp_weight",)])
+def test_the_held_out_figures_are_known_before_there_are_any(
+    off: tuple[str, ...], tiny: dict[str, Any], make_rows: Callable[..., Any]
+) -> None:
+    objective = build("ehealth", tiny | dict.fromkeys(off, 0.0))
+    batch = objective.collate(make_rows([9, 12]), seed=1, step=0)
+    assert set(objective.held_out_figures) == set(objective.rates(objective.metrics(batch)))
+
+
 def test_rows_that_leave_nothing_to_mask(tiny: dict[str, Any]) -> None:
     """A batch of [UNK] trains RTD and CSP and has no MLM or MTS loss."""
     objective = build("ehealth", tiny)
@@ -259,6 +268,16 @@ def test_rows_that_leave_nothing_to_mask(tiny: dict[str, Any]) -> None:
         ({"mts_negatives": 300}, "mts_negatives must lie between 1 and vocab_size - 1"),
         ({"vocab_size": 5, "mts_negatives": 1}, "leaves no token"),
         ({"embedding_size": 16, "mts_projection": False}, "mts_projection=False needs"),
+        ({"mask_probability": "x"}, r"model\.mask_probability is 'x'; it must be a finite number"),
+        ({"rtd_weight": "a"}, r"model\.rtd_weight is 'a'; it must be a finite number"),
+        ({"mts_negatives": 2.5}, r"model\.mts_negatives is 2\.5; it must be an integer"),
+        (
+            {"csp_across_micro_batches": "false"},
+            r"model\.csp_across_micro_batches is 'false'; it must be true or false",
+        ),
+        ({"mts_projection": 0}, r"model\.mts_projection is 0; it must be true, false or left out"),
+        ({"num_layers": True}, r"model\.num_layers is True; it must be an integer"),
+        ({"embedding_size": 0}, "embedding_size must be a positive integer"),
         ({"hiden_size": 8}, "unknown key 'hiden_size' .* did you mean hidden_size"),
     ],
 )

@@ -16,7 +16,7 @@ from infra.errors import DamagedArtifactError
 from models import linear, objectives
 from models.meter import Meter
 from models.reader import ExampleStream
-from models.training import TrainingConfig, Worker, load_state, save_state, train
+from models.training import TrainingConfig, Worker, evaluate, load_state, save_state, train
 from tests.models.memory_part import stream_of
 from tests.synthetic import TINY_MODEL, VOCABULARY, make_inputs, synthetic_rows, training
 
@@ -258,6 +258,24 @@ def test_a_part_that_vanishes_in_mid_run_is_named(store: ArtifactStore) -> None:
     assert steps[0] == 1 and steps[-1] < 12
 
 
+def test_sharded_workers_evaluate_equally_many_micro_batches_of_any_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """15 rows, one at a time, on two workers: under FSDP2 one must not wait for the other. No row is left out."""
+    config = TrainingConfig(**training(batch_size=64, micro_batch_size=1, parallel="fsdp2"))
+    seen: dict[int, list[set[int]]] = {0: [], 1: []}
+    for rank in seen:
+        objective = build()
+        metrics = objective.metrics
+
+        def watch(batch: Any, share: Any = None, rank: int = rank, metrics: Any = metrics) -> Any:
+            seen[rank].append(set(batch.rows.tolist()))
+            return metrics(batch, share)
+
+        monkeypatch.setattr(objective, "metrics", watch)
+        evaluate(objective, stream_of(synthetic_rows(1, 15)), config, Worker(rank=rank, world_size=2))
+    assert len(seen[0]) == len(seen[1]) == 7
+    assert sorted(row for rows in (*seen[0], *seen[1]) for row in rows) == list(range(15))
+
+
 def test_more_workers_than_rows_is_told() -> None:
     with pytest.raises(ValueError, match=r"batch of 8 rows cannot be shared among 9 workers"):
         run(build(), training(), worker=Worker(rank=0, world_size=9))
@@ -313,8 +331,28 @@ def test_a_write_that_fails_leaves_the_last_checkpoint(tmp_path: Path, monkeypat
         ({"max_skipped": -1}, r"training\.max_skipped is -1"),
         ({"length_warmup_tokens": 2}, r"training\.length_warmup_tokens is 2"),
         ({"prefetch_batches": 0}, r"training\.prefetch_batches is 0"),
+        ({"steps": "1_000"}, r"training\.steps is '1_000'; it must be an integer$"),
+        ({"micro_batch_size": 2.5}, r"training\.micro_batch_size is 2\.5; it must be an integer or left out"),
+        ({"batch_size": True}, r"training\.batch_size is True; it must be an integer"),
+        ({"spike_factor": "x"}, r"training\.spike_factor is 'x'; it must be a finite number or left out"),
+        ({"learning_rate": "2e-4"}, r"training\.learning_rate is '2e-4'; it must be a finite number"),
+        ({"learning_rate": -1}, r"training\.learning_rate is -1\.0; it must be over 0"),
+        ({"adam_epsilon": math.inf}, r"training\.adam_epsilon is inf; it must be a finite number"),
+        ({"adam_beta1": 2}, r"training\.adam_beta1 is 2\.0; it must be at least 0 and under 1"),
+        ({"clip_norm": -1}, r"training\.clip_norm is -1\.0; it must be over 0"),
+        ({"weight_decay": -1}, r"training\.weight_decay is -1\.0; it must be at least 0"),
+        ({"seed": -1}, r"training\.seed is -1; it must be at least 0"),
+        ({"seed": 1.5}, r"training\.seed is 1\.5; it must be an integer"),
+        ({"seed": 2**63}, r"training\.seed is \d+; it must be under"),
+        ({"precision": 16}, r"training\.precision is 16; it must be text"),
     ],
 )
 def test_impossible_options_are_told_by_name(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         TrainingConfig(**training(**changes))
+
+
+def test_whole_numbers_are_integers_however_they_are_written() -> None:
+    config = TrainingConfig(**training(steps=1e3, micro_batch_size=4.0, learning_rate=1))
+    assert (config.steps, config.micro_batch_size, config.learning_rate) == (1000, 4, 1.0)
+    assert [type(value) for value in (config.steps, config.micro_batch_size, config.learning_rate)] == [int, int, float]

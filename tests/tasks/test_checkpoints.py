@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pytest
 import torch
 from hypothesis import given
@@ -93,6 +94,26 @@ def test_a_half_written_one_is_none_and_is_swept_away(tmp_path: Path) -> None:
     assert not (tmp_path / "checkpoints" / ".writing-1").exists()
     checkpoints.write(8, state(8), {})
     assert steps(checkpoints) == [4, 8]
+
+
+def test_what_a_kill_left_of_a_checkpoint_is_swept_away_on_any_store(
+    storage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filesystem, root = fsspec.core.url_to_fs(storage)
+    checkpoints = Checkpoints(storage, "run")
+    for step in (4, 8):
+        checkpoints.write(step, state(step), {})
+    half = f"{root}/checkpoints/step-000000008"
+    filesystem.rm_file(f"{half}/checkpoint.json")
+    checkpoints.sweep()
+    assert not filesystem.exists(f"{half}/state.pt")
+    assert steps(checkpoints) == [4] and checkpoints.load(checkpoints.at(4))["step"] == 4
+    with monkeypatch.context() as unreachable, pytest.raises(OSError, match="no answer"):
+        unreachable.setattr(
+            type(filesystem), "info", lambda *given, **named: (_ for _ in ()).throw(OSError("no answer"))
+        )
+        checkpoints.sweep()
+    assert steps(checkpoints) == [4]
 
 
 def test_a_full_disk_is_told_and_leaves_the_others_as_they_were(tmp_path: Path) -> None:

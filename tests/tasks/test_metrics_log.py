@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import resource
 import uuid
 from pathlib import Path
 
 import pytest
+from fsspec.implementations.local import LocalFileSystem
+from fsspec.implementations.memory import MemoryFileSystem
 from hypothesis import given
 from hypothesis import strategies as st
 
+from infra.errors import StorageFullError
+from tasks import metrics_text
 from tasks.curves import draw_curves
 from tasks.follow import RunFollower, duration
 from tasks.metrics_log import STEP, MetricsLog, TensorBoardLog, read_metrics, read_steps
@@ -49,6 +55,67 @@ def test_resume_drops_the_steps_that_are_taken_again(root: str, tmp_path: Path) 
     entries = read_metrics(path)
     assert [(entry["step"], entry["split"]) for entry in entries] == [(1, "train"), (2, "train"), (3, "train")]
     assert entries[-1]["figures"] == figures(30)
+
+
+def test_nothing_is_lost_on_a_store_without_append(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There "ab" writes anew, as on Google's. Every line comes, whether a part holds many or one."""
+    opened = MemoryFileSystem._open
+    monkeypatch.setattr(
+        MemoryFileSystem,
+        "_open",
+        lambda self, path, mode="rb", **more: opened(self, path, mode.replace("a", "w"), **more),
+    )
+    for part_bytes in (1, 200, 1 << 18):
+        monkeypatch.setattr(metrics_text, "PART_BYTES", part_bytes)
+        path, taken = f"memory://{uuid.uuid4().hex}/metrics.jsonl", 0
+        for resumed, last in ((0, 5), (3, 9), (9, 10), (4, 11)):
+            log, taken = MetricsLog(path, resumed), resumed
+            assert [entry["step"] for entry in read_metrics(path)] == list(range(1, resumed + 1))
+            for step in range(taken + 1, last + 1):
+                log(step, "train", figures(step))
+            assert [entry["step"] for entry in read_metrics(path)] == list(range(1, last + 1))
+        parts = MemoryFileSystem().ls(path.rpartition("/")[0], detail=False)
+        assert len(parts) == {1: 11, 200: 5, 1 << 18: 3}[part_bytes]
+
+
+def test_a_full_disk_is_told_and_no_curve_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(tmp_path / "metrics.jsonl")
+    log = MetricsLog(path, 0)
+    for step in (1, 2, 3):
+        log(step, "train", figures(step))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (150, before[1]))
+    try:
+        resumed = MetricsLog(path, 2)
+        with pytest.raises(StorageFullError, match=r"No room left while writing .*metrics\.jsonl"):
+            for step in (3, 4):
+                resumed(step, "train", figures(step))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert [entry["step"] for entry in read_metrics(path)][:2] == [1, 2]
+    MetricsLog(path, 2)(3, "train", figures(3))
+    assert [entry["step"] for entry in read_metrics(path)] == [1, 2, 3]
+
+
+def test_a_kill_at_the_start_loses_no_curve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "metrics.jsonl"
+    log = MetricsLog(str(path), 0)
+    for step in (1, 2, 3):
+        log(step, "train", figures(step))
+    kept = b"".join(path.read_bytes().splitlines(keepends=True)[:2])
+
+    class Killed(BaseException):
+        pass
+
+    def kill(*given: object, **named: object) -> None:
+        raise Killed
+
+    for place in ("os.truncate", "builtins.open", "fsspec.implementations.local.LocalFileOpener.write"):
+        with monkeypatch.context() as patched:
+            patched.setattr(place, kill)
+            with contextlib.suppress(Killed):
+                MetricsLog(str(path), 2)
+        assert path.read_bytes().startswith(kept), place
 
 
 def test_single_steps_stand_in_the_line_of_their_entry(tmp_path: Path) -> None:
@@ -107,6 +174,34 @@ def test_a_follower_tells_each_new_step_once_and_survives_a_resume(spec: RunSpec
     MetricsLog(spec.metrics_path, 1)(2, "train", figures(20))
     follower.look()
     assert told[-1][1] == 2
+
+
+def test_a_run_goes_on_where_it_cannot_be_watched(
+    spec: RunSpec, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A disk or a store that gives no answer for a while, and a listener that fails."""
+    told: list[int] = []
+
+    def listen(name: str, done: int, total: int, note: str = "") -> None:
+        if done == 3:
+            raise RuntimeError("the server restarts")
+        told.append(done)
+
+    follower, log = RunFollower(spec, listen), MetricsLog(spec.metrics_path, 0)
+    with monkeypatch.context() as broken:
+        broken.setattr(LocalFileSystem, "cat_file", lambda *given, **named: (_ for _ in ()).throw(OSError(5, "broken")))
+        log(1, "train", figures(1))
+        for _ in range(3):
+            follower.look()
+    assert told == [] and [record.levelname for record in caplog.records] == ["WARNING"]
+    for step in (2, 3, 4):
+        log(step, "train", figures(step))
+        follower.look()
+    assert told == [2, 4] and len(caplog.records) == 2
+    with monkeypatch.context() as cancelled, pytest.raises(KeyboardInterrupt):
+        cancelled.setattr(follower, "_on_progress", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
+        log(5, "train", figures(5))
+        follower.look()
 
 
 def test_the_time_that_is_left_follows_from_the_steps_since_the_first_look(

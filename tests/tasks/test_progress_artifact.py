@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import pytest
@@ -31,3 +32,30 @@ def test_the_artifact_says_how_far_a_stage_is_and_how_it_goes(monkeypatch: pytes
         (0.0, "train: 0 of 1,500"),
         (50.0, "train: 750 of 1,500, 12 min left, 14,939 tokens/s, loss 56"),
     ]
+
+
+def test_a_server_that_restarts_stops_no_stage(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    answers: list[BaseException | None] = [OSError("down"), OSError("down"), None, OSError("down"), None]
+    shown: list[float] = []
+
+    def create_or_update(*, progress: float, **named: Any) -> str:
+        if (answer := answers.pop(0)) is not None:
+            raise answer
+        shown.append(progress)
+        return "id"
+
+    monkeypatch.setattr(runner, "create_progress_artifact", create_or_update)
+    monkeypatch.setattr(runner, "update_progress_artifact", create_or_update)
+    monkeypatch.setattr(runner, "SECONDS_BETWEEN_UPDATES", 0.0)
+    progress = runner._ProgressArtifact("train", "step")
+    with caplog.at_level(logging.WARNING, "tasks.only_shown"):
+        for done in range(1, 6):
+            progress.update("train", done, 5)
+    assert shown == [60.0, 100.0]
+    told = [record.getMessage() for record in caplog.records]
+    assert told == ["The progress of train cannot be shown (OSError: down); the work goes on"] * 2  # one a streak
+    answers.append(KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        progress.update("train", 5, 5)

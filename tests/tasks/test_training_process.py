@@ -13,7 +13,7 @@ import torch
 from infra.artifacts import ArtifactStore
 from infra.errors import UserError
 from models.training import TrainingConfig, Worker
-from tasks import training_process
+from tasks import driver, training_process
 from tasks.run_spec import RunResult, RunSpec
 from tasks.training_notes import opening_notes, out_of_memory
 from tasks.training_process import resolve_micro_batch, train_process
@@ -84,6 +84,21 @@ def test_a_cpu_keeps_the_batch_whole_and_the_log_says_so(spec: RunSpec, capsys: 
     assert spec.result() == RunResult(workers=1, cpus_per_worker=1, gpu=False)
 
 
+def test_without_ray_the_first_gpu_trains(spec: RunSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`torch.cuda.set_device`, which the loop's background calls, takes no device without a number."""
+    seen: list[Worker] = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(training_process, "train_process", lambda given, worker: seen.append(worker))
+    for gpu in (None, True, False):
+        driver.run(spec.model_copy(update={"gpu": gpu, "storage": _with_result(spec)}))
+    assert [worker.device for worker in seen] == [torch.device("cuda", 0)] * 2 + [torch.device("cpu")]
+
+
+def _with_result(spec: RunSpec) -> str:
+    Path(spec.result_path).write_text(RunResult(workers=1, cpus_per_worker=1, gpu=False).model_dump_json())
+    return spec.storage
+
+
 def test_the_log_and_the_record_name_the_micro_batch_and_the_peak(
     spec: RunSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,7 +119,9 @@ def test_a_gpu_that_is_too_small_is_told_with_what_to_set(spec: RunSpec, monkeyp
     with pytest.raises(UserError, match=r"at 8 rows .*training\.micro_batch_size to less, such as 4\..*CUDA out"):
         train_process(spec, Worker())
     small = spec.model_copy(update={"training": training(steps=3, micro_batch_size=1)})
-    with pytest.raises(UserError, match=r"at 1 rows? .*training\.micro_batch_size, as set.*checkpoint_activations"):
+    with pytest.raises(
+        UserError, match=r"at 1 rows? .*training\.micro_batch_size, as set.*checkpoint_activations.* the run goes on"
+    ):
         train_process(small, Worker())
     tokens = TrainingConfig(**training(batch_size=None, batch_tokens=100))
     assert "worker's share" in out_of_memory(tokens, tokens, CUDA, torch.cuda.OutOfMemoryError("full"))

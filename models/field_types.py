@@ -1,0 +1,64 @@
+"""Values of a settings dataclass against its annotations: presets and command lines hold anything."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Mapping
+from types import NoneType
+from typing import Any, get_args, get_type_hints
+
+_WORDS: dict[Any, tuple[str, ...]] = {
+    int: ("an integer",),
+    float: ("a finite number",),
+    bool: ("true", "false"),
+    str: ("text",),
+    NoneType: ("left out",),
+}
+"""The annotations that are known, and how people call their values."""
+
+
+def check_types(settings: Any, where: str = "") -> None:
+    """Check every field of a dataclass whose fields are int, float, bool or str, or one of them or None. Numbers become
+    what is annotated: 1e3 is the integer 1000, and 1 the number 1.0. For `__post_init__`, of frozen ones too.
+
+    Raises:
+        ValueError: a value is none of these; the message names the field after `where`, the value and what it must be.
+    """
+    for name, annotated in get_type_hints(type(settings)).items():
+        value, kinds = getattr(settings, name), get_args(annotated) or (annotated,)
+        taken = _converted(value, kinds)
+        if not _is_one_of(taken, kinds):
+            *first, last = [word for kind in kinds for word in _WORDS[kind]]
+            needed = f"{', '.join(first)} or {last}" if first else last
+            raise ValueError(f"{where}{name} is {value!r}; it must be {needed}")
+        object.__setattr__(settings, name, taken)
+
+
+def with_integers(kind: type, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The values given for the fields of a dataclass, integers where it has integers (1e3); others, right or wrong, as
+    they are.
+    """
+    hints = get_type_hints(kind)
+    return {
+        name: _converted(value, get_args(hints[name]) or (hints[name],))
+        if name in hints and isinstance(value, float)
+        else value
+        for name, value in given.items()
+    }
+
+
+def _converted(value: Any, kinds: tuple[type, ...]) -> Any:
+    """A number as the kind that is asked for where it is one; anything else as it is."""
+    if isinstance(value, float) and int in kinds:
+        return int(value) if value.is_integer() else value
+    if isinstance(value, int) and not isinstance(value, bool) and float in kinds:
+        with contextlib.suppress(OverflowError):
+            return float(value)
+    return value
+
+
+def _is_one_of(value: Any, kinds: tuple[type, ...]) -> bool:
+    if isinstance(value, bool):  # an int to Python
+        return bool in kinds
+    return isinstance(value, kinds) and not (isinstance(value, float) and not math.isfinite(value))
