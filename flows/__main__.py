@@ -26,8 +26,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        told = "the same command goes on where this run stopped" if options.command is _run else "nothing was written"
-        print(f"interrupted; {told}", file=sys.stderr)
+        told = "; the same command goes on where this run stopped" if options.command is _run else ""
+        print(f"interrupted{told}", file=sys.stderr)
         return 130
 
 

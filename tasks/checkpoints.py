@@ -19,6 +19,7 @@ import hashlib
 import logging
 import os
 import posixpath
+import re
 import shutil
 import tempfile
 import uuid
@@ -38,6 +39,7 @@ logger = logging.getLogger(__name__)
 
 FOLDER = "checkpoints"
 RECORD_FILE = "checkpoint.json"
+_STEP_FOLDER = re.compile(r"step-\d{9,}")
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
@@ -153,6 +155,8 @@ class Checkpoints:
         for place in self._step_folders():
             try:  # not `exists`, which takes any error of a store for an absence
                 self._filesystem.info(posixpath.join(place, RECORD_FILE))
+            except NotADirectoryError:
+                continue  # a file that somebody put here
             except FileNotFoundError:
                 self._remove(place)
 
@@ -168,7 +172,8 @@ class Checkpoints:
             names = self._filesystem.ls(self._base, detail=False)
         except FileNotFoundError:
             return []
-        return sorted(name for name in names if posixpath.basename(name).startswith("step-"))
+        folders = (name.rstrip("/") for name in names)
+        return sorted(folder for folder in folders if _STEP_FOLDER.fullmatch(posixpath.basename(folder)))
 
     def _path(self, step: int) -> str:
         return posixpath.join(self._base, f"step-{step:09d}")

@@ -5,8 +5,8 @@
     颈动脉闭塞和狭窄                →  one disease
 
 ; + / 伴 合并 并发 always cut. What also joins parts of the body (, 及 和 与 并) cuts only behind what ends like a
-disease, and not before what cannot stand alone: a qualifier (不可归类在他处者, 由于 …) or a change that does not say of
-what (狭窄).
+disease, and not before what cannot stand alone: a qualifier (不可归类在他处者, 由于, 右眼, 偏执型 …) or a change that
+does not say of what (狭窄).
 Every part but 痔, 疝 and 龋 has two letters or digits at least, and what stands in brackets stays whole.
 
 Texts are in the form of kg/names.py. Time grows with a text's length and with its cuts.
@@ -39,9 +39,12 @@ _CHANGES = (
     "狭窄|闭塞|闭锁|梗阻|缺如|缺失|破裂|断裂|撕裂|穿孔|溃疡|糜烂|坏死|炎症|出血|囊肿|积液|血栓形成|栓塞|扩张|畸形|损伤|损害|"
     "混浊|钙化|骨化|纤维化|硬化|硬变|增生|萎缩|挛缩|粘连|脱位|脱垂|移位|扑动|颤动|绞窄|缺陷|异常|紊乱|频繁|疾患|不发育|功能障碍"
 )
-_STANDS_NOT_ALONE = re.compile(f"(?:{_QUALIFIERS})|(?:{_CHANGES})(?:[{_JOINTS}]|$)")
+_ASPECTS = r"[左右双单两]侧?[眼耳肺肾肢]?|[^,;]{1,4}[性型期度级]"
+"""Of the disease that stands before: 右眼, 偏执型, 失代偿期."""
+_STANDS_NOT_ALONE = re.compile(f"(?:{_QUALIFIERS})|(?:{_CHANGES})(?:[{_JOINTS}]|$)|(?:{_ASPECTS})(?:[,;]|$)")
 
-_ALWAYS = r"[;。+/]|,?(?:(?<![不未无])(?:伴有|伴发|伴(?![侣或]))|合并(?!症)|并发(?!症))"
+# 4/5 is a disc of the spine, 39+2 weeks and days.
+_ALWAYS = r"[;。]|(?<!\d)[+/]|[+/](?!\d)|,?(?:(?<![不未无])(?:伴有|伴发|伴(?![侣或]))|合并(?!症)|并发(?!症))"
 _BETWEEN = r",|以及|(?<![波累涉埃])及|(?<!饱)和|与|并(?![指趾发])"
 _CUT = re.compile(f"(?P<always>{_ALWAYS})|(?P<between>{_BETWEEN})")
 

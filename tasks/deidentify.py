@@ -22,7 +22,7 @@ from infra.artifacts import Artifact, Part
 from infra.batching import batches_of
 from infra.builds import PartWriter
 from infra.stage import Output, StageParams, stage
-from tasks.document_persons import cue_of, in_path, is_path, meta_may_name, speakers
+from tasks.document_persons import OF_ANYTHING, cue_of, in_path, is_path, meta_may_name, speakers
 from tasks.documents import document_id, meta_json
 from tasks.identifiers import Identifier, find_identifiers, may_hold, names_of, replace
 from tasks.sub_domains import source_called
@@ -70,13 +70,15 @@ class Treatment:
             return value
         clear = str(value)
         if is_path(key):
-            treated = self._replaced(clear, in_path(clear))
+            found = in_path(clear)
+            # A folder may be called 平片; a person's file has a number beside the name.
+            treated = self._replaced(clear, found, known=any(one.type != "name" for one in found))
         else:
             cue = cue_of(key)
             if _WHOLE_NUMBER.match(clear):
                 clear = clear.removesuffix(".0")
-            found = [i for i in find_identifiers(cue + clear, self.names) if i.start >= len(cue)]
-            treated = self._replaced(cue + clear, found)[len(cue) :]
+            found = tuple(i for i in find_identifiers(cue + clear, self.names) if i.start >= len(cue))
+            treated = self._replaced(cue + clear, found, known=cue != OF_ANYTHING)[len(cue) :]
         treated = self.of(treated)
         return value if treated == clear else treated
 
@@ -84,10 +86,13 @@ class Treatment:
         """The text of a dialogue, in which persons may stand as speakers before their lines."""
         return self.of(self._replaced(text, speakers(text)))
 
-    def _replaced(self, text: str, found: Sequence[Identifier]) -> str:
-        """The text with placeholders for some identifiers of it, which are counted and whose names are kept."""
+    def _replaced(self, text: str, found: Sequence[Identifier], known: bool = True) -> str:
+        """The text with placeholders for some identifiers of it, which are counted; their names are looked for in the
+        other texts where they are `known` to be names.
+        """
         self.counts.update(identifier.type for identifier in found)
-        self.names |= names_of(text, found)
+        if known:
+            self.names |= names_of(text, found)
         return replace(text, found)
 
 

@@ -260,11 +260,27 @@ def _named(asked: Sequence[Asked], found: Sequence[_Rows]) -> list[list[bool]]:
 
 
 def _best_of_parts(asked: Asked, found: _Rows, is_named: Sequence[bool]) -> set[tuple[str, str]]:
-    """What the query of each part finds first: as it is written if that is a term's name, else as it is spelled out."""
+    """What the query of each part finds first: as it is written if that is a term's name, else as it is spelled out.
+
+    Where the list has the whole compound as one term, that term alone; nothing where it is called just so.
+    """
     if not asked.parts or is_named[0]:
         return set()
+    for place in range(min(chain(*asked.parts))):  # the whole, spelled out and without notes
+        if found[place] and _holds_all(found[place][0].term, asked):
+            return {_key(found[place][0])}
     chosen = (next((place for place in reversed(own) if is_named[place]), own[0]) for own in asked.parts)
     return {_key(found[place][0]) for place in chosen if found[place]}
+
+
+_NOT_WITH = re.compile("不伴|未提及|除外|非由")
+
+
+def _holds_all(term: str, asked: Asked) -> bool:
+    """Whether a term names every part of a compound: 食管静脉曲张伴有出血 both of 食管静脉曲张伴出血."""
+    (name,) = (one.replace("的", "") for one in _normal([term]))
+    named = (any(asked.queries[place].replace("的", "") in name for place in own) for own in asked.parts)
+    return not _NOT_WITH.search(name) and all(named)
 
 
 def _in_turn(found: Sequence[Sequence[Candidate]], k: int) -> list[Candidate]:

@@ -12,9 +12,12 @@ from collections.abc import Mapping
 from tasks.identifiers import Identifier, find_identifiers
 from tasks.person_names import MAX_NAME, is_name
 
+OF_ANYTHING = "签名："
+"""What a key is read as that may name anything: only a person's name is taken, and in its place alone."""
+
 _CUES: Mapping[str, str] = {
     **dict.fromkeys(("patientname", "realname", "fullname"), "姓名："),
-    **dict.fromkeys(("name", "username", "doctorname", "doctor", "patient", "speaker", "contact"), "签名："),
+    **dict.fromkeys(("name", "username", "doctorname", "doctor", "patient", "speaker", "contact"), OF_ANYTHING),
     **dict.fromkeys(("phone", "tel", "telephone", "phonenumber", "phoneno"), "电话："),
     **dict.fromkeys(("address", "homeaddress"), "住址："),
     **dict.fromkeys(("idcard", "idcardno", "idnumber"), "身份证号："),
@@ -27,13 +30,15 @@ _CUES: Mapping[str, str] = {
         "住院号：",
     ),
 }  # fmt: skip
-"""What an English key of `meta` is read as; of a name that may be a drug's only a person's is taken (签名)."""
+"""What an English key of `meta` is read as."""
 
 _KEY = re.compile(rf'"(?:{"|".join("[_ -]?".join(key) for key in _CUES)})": ')
 _PATH_KEYS = frozenset({"file", "path", "filename"})
 _PATH = re.compile(r'"(?:file|path|filename)": "([^"\\]*(?:\\.[^"\\]*)*)"')
 _PATH_PIECE = re.compile(r"[^/\\_.\s]+")
-_SPEAKER = re.compile(rf"\n(?!患者|医生)([\u4e00-\u9fff·*]{{2,{MAX_NAME}}})[：:]")
+_DOSE = r"\s*(?:[\d一两半每]|口服|外用|吸入|静滴|肌注)"
+"""What follows the name of a drug: no line of a dialogue begins so."""
+_SPEAKER = re.compile(rf"\n(?!患者|医生)([\u4e00-\u9fff·*]{{2,{MAX_NAME}}})[：:](?!{_DOSE})")
 
 
 @functools.lru_cache(maxsize=4096)

@@ -147,7 +147,7 @@ def _card_fits(text: str, start: int, number: str) -> bool:
 
 def _landline_fits(text: str, start: int, number: str) -> bool:
     """A bare 86 may be a pulse, and what follows other values: 86 28 335 4520."""
-    bare = number.startswith("86") and not re.match(r"86-\d{2,4}-\d{7,8}(?!\d)", number)
+    bare = number.startswith("86") and not re.match(r"86-\d{2,4}-\d{3,4}[ -]?\d{4}(?!\d)", number)
     return not bare or bool(_TELEPHONE.search(text, max(0, start - 12), start))
 
 
@@ -247,6 +247,9 @@ def _in_run(text: str, run: re.Match[str], kind: str, pattern: re.Pattern[str], 
 
 # What stands behind a cue, by type: what may lie between, and the value.
 _SEPARATOR = r"[\s(（]{0,12}+(?:号码|号|码|同号)?+\s{0,4}+[：:]?+\s{0,12}+(?:是|为|加)?+[：:]?+\s?+"
+_NO_STUDY = r"(?!NCT|CTR|ChiCTR|ICD|GSE|GSM|SRR|PMID|rs\d)"
+"""Numbers of studies, samples and genes, which are published."""
+_NO_MEASURE = r"(?!\s?(?:年|单位|元|/\s?[A-Za-zμ]|I?U(?![A-Za-z0-9])|[mμ]?g(?![A-Za-z])|m[lL]|[×%％]))"
 _NUMBER_SIGN = r"(?:(?:[Nn][Oo]\.?|№|[#＃])\s?+)?+"
 _VALUES = {
     "identity": re.compile(rf"{_SEPARATOR}(?P<value>[0-9*]{{16,17}}[0-9Xx*]|\d{{15}})(?![0-9A-Za-z*])"),
@@ -259,14 +262,15 @@ _VALUES = {
         rf"{_SEPARATOR}{_NUMBER_SIGN}(?P<value>\+?[A-Za-z]{{0,5}}-?\d[A-Za-z0-9]{{0,23}}+(?:-[A-Za-z0-9]{{1,12}}+){{0,3}})"
     ),
     "case": re.compile(
-        rf"{_SEPARATOR}{_NUMBER_SIGN}(?P<value>[A-Za-z]{{0,5}}-?\d[A-Za-z0-9]{{3,23}}+)(?![~～—–\-至到例个次]|\.\d)"
+        rf"{_SEPARATOR}{_NUMBER_SIGN}{_NO_STUDY}(?P<value>[A-Za-z]{{0,5}}-?\d[A-Za-z0-9]{{3,23}}+)"
+        rf"(?![~～—–\-至到例个次]|\.\d){_NO_MEASURE}"
     ),
-    "id": re.compile(r"\s?[：:]\s?(?!NCT|ICD|rs\d)(?P<value>[A-Za-z]{0,3}\d{5,18})(?![A-Za-z0-9_.~～\-])"),
+    "id": re.compile(rf"\s?[：:]\s?{_NO_STUDY}(?P<value>[A-Za-z]{{0,3}}\d{{5,18}})(?![A-Za-z0-9_.~～\-])"),
 }
 _TYPES = {"case": "record", "id": "record"}
 """Kinds of values that are of another type's."""
 
-_MORE = re.compile(r"\s?[、,，/／;；和及]\s?(?P<value>[A-Za-z0-9\-]{5,24}+)")
+_MORE = re.compile(rf"\s?[、,，/／;；和及]\s?(?P<value>[A-Za-z0-9\-]{{5,24}}+){_NO_MEASURE}")
 """What may stand behind a value: one more, which has as many digits at the same places."""
 
 _DATE = re.compile(r"(?:19|20)\d\d([ -])(?:0?[1-9]|1[0-2])\1(?:0?[1-9]|[12]\d|3[01])(?!\d)")
@@ -317,7 +321,7 @@ _CUES: dict[str, str] = {
     "姓": "surname",
 }
 _HAN = "\u4e00-\u9fff"
-_OTHER_ID = re.compile(rf"[{_HAN}]$|[A-Za-z]\s$")
+_OTHER_ID = re.compile(rf"[{_HAN}]$|(?:[A-Za-z]|基因|蛋白|探针)\s$")
 _ANCHORS = {
     **{place: f"{place}(?<=[{_HAN}]{{{len(place) + 3}}})" for place in ("镇", "乡", "街道", "村", "社区", "小区")},
     **{road: f"{road}(?=[0-9]{{1,5}}[号弄])" for road in "路街道巷弄段"},
@@ -385,7 +389,7 @@ def _beside(text: str, start: int, end: int, floor: int) -> list[Identifier]:
 def _value(text: str, start: int, end: int, kind: str) -> list[Identifier]:
     if text[start].isascii() and start and text[start - 1].isascii() and text[start - 1].isalnum():
         return []  # the cue is the end of another word
-    if kind == "id" and _OTHER_ID.search(text, max(0, start - 2), start):
+    if kind == "id" and _OTHER_ID.search(text, max(0, start - 3), start):
         return []  # 基因ID, Entrez ID
     match = _VALUES[kind].match(text, end)
     if match is None or (
@@ -451,7 +455,8 @@ _PROVINCE = re.compile(
     "海南|四川|贵州|云南|陕西|甘肃|青海|台湾)省"
     "|内蒙古|(?:广西|西藏|宁夏|新疆).{0,3}自治区"
 )
-_OF_THE_BODY = re.compile("段|(?<!社|小)区|(?<![大街])道|[通旁尿管回气]路")
+_BODY_WAY = "静脉通路|[旁尿管回气]路"
+_OF_THE_BODY = re.compile(f"段|[窦体底部叶肺胃肾肝脾心脑腰骶颈胸腹额顶枕颞野灶疡变肿]区|(?<![大街])道|{_BODY_WAY}")
 """Levels of an address that are parts of the body too, or of what is put into it."""
 _SECTION = re.compile(r"(?:路|街|道|线)[^路街道线]{0,3}段$")
 _WIDE_LEVEL = re.compile("[省市县区州]")
@@ -516,7 +521,7 @@ def _is_road(way: str) -> bool:
     placed = re.search("[省市县镇乡]", way)
     if way.endswith("段"):
         return bool(placed or (_SECTION.search(way) and not _OF_THE_BODY.search(way[:-1])))
-    return bool(placed or _WIDE_LEVEL.search(way) or not re.search("[通旁尿管回气]路$", way))
+    return bool(placed or _WIDE_LEVEL.search(way) or not re.search(f"(?:{_BODY_WAY})$", way))
 
 
 def _names_again(text: str, names: set[str]) -> list[Identifier]:

@@ -38,7 +38,7 @@ CHARACTERS_PER_WRITE = 1 << 21
 class IngestParams(StageParams):
     """How files are read."""
 
-    source: str | None = Field(default=None, min_length=1)
+    source: str | None = Field(default=None, pattern=r"\S")
     """Sub-domain of all documents: dialogue, article, emr, textbook, encyclopedia, … By default that of the first
     folder, from the one that was given on, or of the file where it is named as one of these or as people call it
     (`tasks.sub_domains`: EMR, records, 病历 …); else dialogue for rows with turns, else article."""

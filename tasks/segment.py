@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from infra import schemas
 from infra.artifacts import Part
@@ -29,6 +29,7 @@ from infra.errors import UserError
 from infra.stage import Output, StageParams, stage
 from models.corpus_tokenizer import CorpusTokenizer, corpus_tokenizer
 from tasks.sentences import Cost, CountedCost, Span, cut
+from tasks.sub_domains import source_called
 from tasks.units import UnitCosts, count_units
 from tasks.words import Engine, read_terms, segment_words, word_lengths
 
@@ -86,6 +87,11 @@ class SegmentParams(StageParams):
     turn_sources: tuple[str, ...] = Field(
         default=("dialogue",), description="sources whose lines are turns, which stay whole where they fit"
     )
+
+    @field_validator("turn_sources")
+    @classmethod
+    def _called(cls, sources: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(map(source_called, sources))
 
     @model_validator(mode="after")
     def _lengths_fit(self) -> SegmentParams:

@@ -171,7 +171,12 @@ def _without_header(rows: _Rows) -> _Layout | None:
     columns = list(zip_longest(*(cells[:_COLUMNS] for _, cells in rows), fillvalue=""))
     code = _most_distinct(columns, lambda cell: _ICD10.fullmatch(plain_code(cell)) is not None)
     term = _most_distinct(columns, lambda cell: any("\u4e00" <= character <= "\u9fff" for character in cell))
-    return None if code is None or term is None else (0, code, term)
+    if code is None or term is None or not rows:
+        return None
+    cells = rows[0][1]
+    # Titles that nobody knows are no term: ICD码, 病名.
+    is_title = code >= len(cells) or not _ICD10.fullmatch(plain_code(cells[code]))
+    return None if is_title else (0, code, term)
 
 
 def _most_distinct(columns: Sequence[_Cells], is_one: Callable[[str], bool]) -> int | None:

@@ -66,7 +66,7 @@ class TrainParams(StageParams):
     @property
     def depends_on_cuts(self) -> bool:
         """Whether how a batch is cut into micro-batches and shared among workers changes the loss."""
-        return self.model.get("csp_across_micro_batches") is False
+        return self.model.get("csp_across_micro_batches") is False and self.model.get("csp_weight", 1.0) != 0
 
     @model_serializer(mode="wrap", when_used="json")
     def _what_decides_results(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:

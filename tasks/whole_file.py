@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,17 +24,20 @@ def whole_file(target: Path, source: Path, encoding: str = "utf-8", newline: str
     """
     if target.resolve() == source.resolve():
         raise UserError(f"{target} is the input itself. Give another file with --output.")
-    ordinary = target.is_file() or not target.exists()
-    begun = target.with_name(f".{target.name}.{os.getpid()}.part") if ordinary else target
+    place = target.resolve()  # a link stays one
+    ordinary = place.is_file() or not place.exists()
+    begun = place.with_name(f".{os.getpid()}.part") if ordinary else place
     with _told(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
+        place.parent.mkdir(parents=True, exist_ok=True)
         file = begun.open("w", encoding=encoding, newline=newline)
     try:
         with file:
             yield file
         if ordinary:
             with _told(target):
-                begun.replace(target)
+                if place.exists():
+                    shutil.copymode(place, begun)
+                begun.replace(place)
     finally:
         if ordinary:
             begun.unlink(missing_ok=True)

@@ -89,8 +89,13 @@ def test_a_half_written_one_is_none_and_is_swept_away(tmp_path: Path) -> None:
         folder = tmp_path / "checkpoints" / name
         folder.mkdir()
         (folder / "state.pt").write_bytes(b"half")
+    backup, exported = (tmp_path / "checkpoints" / f"step-000000004{end}" for end in (".tar", "-exported"))
+    backup.write_bytes(b"of the user")
+    exported.mkdir()
+    (tmp_path / "checkpoints" / "step-000000016").write_bytes(b"a file")
     assert steps(checkpoints) == [4]
     checkpoints.sweep()
+    assert backup.exists() and exported.exists()
     assert not (tmp_path / "checkpoints" / ".writing-1").exists()
     checkpoints.write(8, state(8), {})
     assert steps(checkpoints) == [4, 8]

@@ -40,6 +40,7 @@ FOUND = {
         "电话：{86 10 6234 5678}",
         "{(86)10-62345678}",
         "{86-10-62345678}",
+        "{86-10-6234 5678}",
         "电话{2019 0506}，",
     ],
     "identity": [
@@ -69,6 +70,8 @@ FOUND = {
         "住院号#{0012345}",
         "住院号为：{0012345}",
         "住院ID：{0012345}",
+        "检验号：{12345}，10200/μL",
+        "住院号：{123456}，120000单位青霉素",
         "住院编号：{ZY001234}",
         "病人编号：{123456}",
         "患者编号 {00123}",
@@ -86,6 +89,8 @@ FOUND = {
         "患者系{武汉市洪山区珞喻路}人",
         "患者系{珞喻路1037号}居民",
         "家住{高新区12号}，",
+        "住{昭通路12号}，",
+        "患者系{朝阳区12号楼}居民",
         "来自{湖北省黄冈市麻城市龙池桥街道陡坡山村}，",
     ],
     "name": [
@@ -231,6 +236,11 @@ KEPT = [
     "基因ID:0012345，Entrez ID: 0012345，PMID: 30012345",
     "ID：NCT01234567",
     "ID：rs6983267",
+    "ID：GSE12345",
+    "基因 ID：7157123",
+    "登记编号：CTR20190001",
+    "临床试验登记编号：NCT01234567",
+    "病人编号2019年",
     "QQ群里",
     "DOI:10.3760/cma.j.issn.0578-1426.2018.07.012",
 ]
@@ -469,6 +479,8 @@ MARKED = (
     ),
     ("emr", "", "一切良好。", '{"name": "王小明", "weight": 61.0}', {"name": "〔姓名〕", "weight": 61.0}),
     ("emr", "", "一切良好。", '{"file": "emr/王小明_13812345678.txt"}', {"file": "emr/〔姓名〕_〔手机号〕.txt"}),
+    ("emr", "", "胸部平片示两肺清晰。", '{"file": "emr/平片/1.txt"}', {"file": "emr/〔姓名〕/1.txt"}),
+    ("emr", "", "服黄柏3g。", '{"name": "黄柏"}', {"name": "〔姓名〕"}),
     ("emr", "", "一切良好。", '{"name": "高血压", "file": "内科/高血压_2019.txt"}', None),
     ("emr", "", "一切良好。", '{"name": "阿莫西林", "value": 0.5, "big": 1e300}', None),
 )
@@ -482,18 +494,19 @@ def test_keys_and_paths_tell_what_values_are(store: ArtifactStore) -> None:
     )
     assert [json.loads(row["meta"]) for row in rows] == [row[4] or json.loads(row[3]) for row in MARKED]
     assert rows[1]["text"] == "〔姓名〕诉头痛。"
+    # What a folder or a mere name is called may be a word of the text: 平片, 黄柏.
+    assert [rows[place]["text"] for place in (4, 5)] == [MARKED[place][2] for place in (4, 5)]
 
 
 def test_speakers_of_a_dialogue_give_way(store: ArtifactStore) -> None:
-    said = "王伟：我头痛。\n王小明：多久了？王小明听着。\n高血压：病名。\n危害一：肝。\n患者：三天。\n护士：好。"
+    words = "\n高血压：病名。\n危害一：肝。\n患者：三天。\n护士：好。\n万托林：每次2喷。\n用了万托林。"
+    said = f"王伟：我头痛。\n王小明：多久了？王小明听着。{words}"
     given = tuple((source, "", said, "{}") for source in ("dialogue", "emr"))
     documents = run(given_rows, store, GivenParams(rows=given), {}).artifact
     rows = (
         run(deidentify_documents, store, DeidentifyParams(), {"documents": documents}).artifact.to_table().to_pylist()
     )
-    treated = (
-        "〔姓名〕：我头痛。\n〔姓名〕：多久了？〔姓名〕听着。\n高血压：病名。\n危害一：肝。\n患者：三天。\n护士：好。"
-    )
+    treated = f"〔姓名〕：我头痛。\n〔姓名〕：多久了？〔姓名〕听着。{words}"
     assert [row["text"] for row in rows] == [treated, said]
 
 

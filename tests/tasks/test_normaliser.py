@@ -357,6 +357,20 @@ def test_without_a_ranker_every_part_has_its_own_best_candidate(run: Any, tmp_pa
         assert len(set(own.considered)) == len(own.considered) <= len(terms)
 
 
+def test_without_a_ranker_a_compound_that_is_one_term_has_one_answer(run: Any, tmp_path: Path) -> None:
+    terms = [
+        "I85.0,食管静脉曲张伴有出血",
+        "I85.9,食管静脉曲张",
+        "A98.0,克里米亚出血热",
+        "K80.2,胆囊结石不伴有胆囊炎",
+        "K81,胆囊炎",
+    ]
+    (tmp_path / "list.csv").write_text("编码,名称\n" + "\n".join(terms) + "\n", encoding="utf-8")
+    normaliser = Normaliser(run(rank=False, synonyms=False, terms=str(tmp_path / "list.csv")))
+    answers = normaliser.normalise(["食管静脉曲张伴出血", "食管静脉曲张（重度）伴出血", "胆囊结石伴胆囊炎"])
+    assert [{one.code for one in own.terms} for own in answers] == [{"I85.0"}, {"I85.0"}, {"K80.2", "K81"}]
+
+
 @pytest.fixture
 def tables(tmp_path: Path) -> dict[str, str]:
     """Tables of one row each."""

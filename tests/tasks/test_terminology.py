@@ -111,6 +111,13 @@ def test_a_list_without_a_header_is_told_by_its_codes(tmp_path: Path, suffix: st
     assert len(found) == len(rows) and found[:2] == [(code.upper(), term) for code, term in rows[:2]]
 
 
+@pytest.mark.parametrize("header", ["ICD-10,疾病", "诊断码,病名"])
+def test_titles_that_nobody_knows_are_no_term(header: str) -> None:
+    rows = "".join(f"B{number:02}.9,第{number}种病\n" for number in range(40))
+    with pytest.raises(UserError, match="put a row above the first"):
+        read(f"{header}\n{rows}")
+
+
 def test_among_columns_without_a_header_those_with_most_to_tell_are_read() -> None:
     text = "1,A00,A00.0,传染病,古典霍乱\n2,A00,A00.1,传染病,埃尔托霍乱\n"
     assert read(text) == [("A00.0", "古典霍乱"), ("A00.1", "埃尔托霍乱")]

@@ -56,6 +56,9 @@ def test_where_micro_batches_and_workers_change_the_loss_they_name_the_run() -> 
     assert name(one) != name(params(apart, workers=2, micro_batch_size=4))
     assert name(one) == name(params(apart, workers=0, micro_batch_size=4))  # one process as well
     assert name(one) == name(params({**apart, "compile_layers": True}, micro_batch_size=4, prefetch_batches=1))
+    without_csp = {**apart, "csp_weight": 0.0}
+    check_training(params(without_csp), VOCABULARY)
+    assert name(params(without_csp)) == name(params(without_csp, workers=2))
 
 
 @pytest.mark.parametrize(
