@@ -35,12 +35,16 @@ WIDE = ("utf-16", "utf-16-le", "utf-16-be")
 KNOWN = {codecs.lookup(name).name: name for name in (*LINE_SAFE, *WIDE)}
 """The encodings that are read, by the name that Python gives them."""
 
+_PAIRED = ("gb18030", "big5", "big5hkscs", "cp950")
+
 _WIDER = {"utf-8-sig": "utf-8", "gb2312": "gb18030", "gbk": "gb18030"}
 """Who says the one often means the other, which holds it whole."""
 
 _USUAL = re.compile("[\t\n\r -~\u00a0-\u04ff\u2000-\u27ff\u3000-\u9fff\uff00-\uffef]")
 
 _UTF_8_HAN = re.compile(rb"[\xe0-\xf4][\x80-\xbf]{2}")
+
+_FOREIGN = re.compile(r"[^\0-\x7f]")
 
 _CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}["']?\s{0,9}([A-Za-z0-9_:.-]{1,40})""", re.IGNORECASE)
 
@@ -88,9 +92,42 @@ def line_encoding(line: bytes, of_file: str) -> str | None:
         return "gb18030"  # the usual case, found fast
     if _is(line, "utf-8") and (of_file == "utf-8" or max(line.decode()) >= "\u0800" or not _is(line, "gb18030")):
         return "utf-8"
+    replaced, foreign = _replaced_of_foreign(line.decode("utf-8", "replace"))
+    return "gb18030" if replaced * 4 >= foreign and _is(line, "gb18030") else None
+
+
+def decode_broken_line(line: bytes, of_file: str) -> str:
+    """A line that is in no encoding, with U+FFFD for what is not believed: UTF-8 where most of it is, else its file's.
+
+    UTF-8 loses one character to a broken byte. In encodings of pairs the bytes behind it may be paired wrongly, so it
+    is passed over alone and with the next, and the reading that fails less is taken. UTF-8 passes for them but for a
+    byte here and there: where more than one spot and a tenth of what is not ASCII fails, none of that is believed.
+    """
     text = line.decode("utf-8", "replace")
-    foreign = len(text) - len(text.encode("ascii", "ignore"))
-    return "gb18030" if text.count("\ufffd") * 4 >= foreign and _is(line, "gb18030") else None
+    replaced, foreign = _replaced_of_foreign(text)
+    if replaced * 2 <= foreign and (of_file == "utf-8" or _UTF_8_HAN.search(line)):
+        return text
+    ways = ("replace", _REPLACE_PAIR) if of_file in _PAIRED else ("replace",)
+    text = min((line.decode(of_file, way) for way in ways), key=lambda text: text.count("\ufffd"))
+    replaced, foreign = _replaced_of_foreign(text)
+    return text if replaced <= 1 or replaced * 10 <= foreign else _FOREIGN.sub("\ufffd", text)
+
+
+def _replace_pair(error: UnicodeError) -> tuple[str, int]:
+    """Passes over a byte that is no character and the next, unless that is ASCII: a way to handle decoding errors."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    is_paired = error.end - error.start == 1 and not error.object[error.end : error.end + 1].isascii()
+    return "\ufffd", error.end + is_paired
+
+
+_REPLACE_PAIR = "yiwen.replace_pair"
+codecs.register_error(_REPLACE_PAIR, _replace_pair)
+
+
+def _replaced_of_foreign(text: str) -> tuple[int, int]:
+    """How many characters could not be decoded, and how many are not ASCII, those among them."""
+    return text.count("\ufffd"), len(text) - len(text.encode("ascii", "ignore"))
 
 
 def _is(data: bytes, encoding: str) -> bool:

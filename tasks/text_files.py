@@ -15,7 +15,7 @@ from collections import Counter, deque
 from collections.abc import Iterator
 
 from tasks.compression import DamagedArchiveError
-from tasks.encodings import WIDE, line_encoding
+from tasks.encodings import WIDE, decode_broken_line, line_encoding
 from tasks.slices import Problem
 
 MAX_LINE = 1 << 29
@@ -139,6 +139,8 @@ class Lines:
         """Without a character that the file's end, or its damage, cuts in two."""
         decoder = codecs.getincrementaldecoder(self._encoding)()
         start = chunk.rfind(self._end) + len(self._end) if len(self._end) == 1 else 0
+        if self._encoding == "gb18030" and line_encoding(chunk[start:], self._encoding) == "utf-8":
+            return chunk  # whole, though it looks cut to GB18030 where its bytes are odd in number
         try:
             decoder.decode(chunk[start:])
         except UnicodeDecodeError:
@@ -222,7 +224,7 @@ class Lines:
             detail = f"byte {place + error.start:,} ({error.reason})"
         self._first_failure = self._first_failure or detail
         self._bad.setdefault(index, Problem("undecodable", detail))
-        text = line.decode(self._encoding, "replace").replace("\ufffd", UNREADABLE)
+        text = decode_broken_line(line, self._encoding).replace("\ufffd", UNREADABLE)
         self._replaced += text.count(UNREADABLE)
         self._characters_failed += len(text)
         return text

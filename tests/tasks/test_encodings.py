@@ -138,6 +138,41 @@ def test_a_broken_character_of_utf8_is_not_read_as_gb18030(tmp_path: Path) -> No
     assert set(texts_of(artifact)) - whole == {(SENTENCES[3] * 3)[:-2] + "\ufffd。"}
 
 
+def test_a_broken_line_of_utf8_costs_a_gb18030_file_one_character(tmp_path: Path) -> None:
+    """GB18030 fails at one byte of such a line and reads the rest as other characters, which no one would count."""
+    good, line = SENTENCES * 200, "糖尿病患者应控制血糖，每日监测四次"
+    broken = line.encode()[:20] + line.encode()[21:]
+    book = ("\n".join(good) + "\n").encode("gb18030")
+    for name, tail, last in [
+        ("broken", broken, "糖尿病患者应\ufffd制血糖，每日监测四次"),
+        ("whole", line.encode(), line),
+    ]:
+        artifact = ingested(tmp_path / name, {"a.txt": book + tail})
+        assert texts_of(artifact) == ["\n".join((*good, last))]
+        assert artifact.manifest.counters.get("undecodable_characters", 0) == last.count("\ufffd")
+        assert not artifact.manifest.counters.get("cut_characters")
+
+
+@given(st.data())
+def test_wherever_a_pasted_line_of_utf8_is_broken_no_other_characters_come_of_it(data: st.DataObject) -> None:
+    line = data.draw(st.sampled_from(SENTENCES)) * 3
+    place = data.draw(st.integers(0, len(line.encode()) - 1).filter(lambda place: line.encode()[place] > 0x7F))
+    broken = line.encode()[:place] + line.encode()[place + 1 :]
+    _, read, _ = Lines(iter(["头痛\n".encode("gb18030") + broken + b"\nx"]), "a", "gb18030")
+    mark = read.index(text_files.UNREADABLE)
+    assert line.startswith(read[:mark]) and line.endswith(read[mark:].lstrip(text_files.UNREADABLE))
+    assert len(line) <= len(read) <= len(line) + 1
+
+
+def test_a_line_that_is_no_text_in_either_encoding_is_replaced_as_a_whole() -> None:
+    """An accent and the letter behind it pass for a Chinese character; `clean` judges by what was replaced."""
+    french = "Le patient a été hospitalisé à l'hôpital".encode("latin-1")
+    _, read = Lines(iter(["头痛\n".encode("gb18030") + french]), "a", "gb18030")
+    assert read.startswith("Le patient a ") and set(read) <= set(
+        french.decode("ascii", "ignore") + text_files.UNREADABLE
+    )
+
+
 def test_a_character_cut_by_the_end_of_a_file_costs_no_document(tmp_path: Path) -> None:
     artifact = ingested(tmp_path, {"a.txt": "糖尿病患者".encode()[:-1]})
     assert texts_of(artifact) == ["糖尿病患"]
