@@ -56,7 +56,7 @@ class Lines:
         self._end = separator.encode(encoding if encoding in WIDE else "ascii")
         self._held: list[bytes] = []
         self._bad: dict[int, Problem] = {}
-        self._foreign = self._failed = self._replaced = self._characters_failed = 0
+        self._filled = self._failed = self._replaced = self._characters_failed = 0
         self._first_failure = ""
 
     def __iter__(self) -> Iterator[str]:
@@ -99,10 +99,10 @@ class Lines:
         return text.replace(UNREADABLE, "\ufffd")
 
     def wrong_encoding(self, is_sample: bool = False) -> Problem | None:
-        """Look back at the lines given so far: whether most of those that are not ASCII fit no encoding, and more of
+        """Look back at the lines given so far: whether most of those that are not blank fit no encoding, and more of
         them than a few spots. The detail names the first, and a remedy; of a sample, the places of its bytes mean
-        nothing."""
-        if self._failed * 2 <= self._foreign or self._replaced * MOST_REPLACED <= self._characters_failed:
+        nothing. Lines of ASCII count: a row with its text in escapes is as good as any."""
+        if self._failed * 2 <= self._filled or self._replaced * MOST_REPLACED <= self._characters_failed:
             return None
         where = "in a sample of it" if is_sample else self._first_failure
         return Problem(
@@ -184,8 +184,7 @@ class Lines:
         else:
             self._offset += len(chunk)
             lines = text.removesuffix(self._separator).split(self._separator)
-            if not text.isascii():
-                self._foreign += sum(not line.isascii() for line in lines)
+        self._filled += sum(not line.isspace() for line in lines if line)
         if b"\0" in chunk:
             zeros = sum(line.count("\0") for line in lines)
             if zeros:
@@ -210,7 +209,6 @@ class Lines:
         self._offset += len(data)
         if len(self._end) == 1 and line.isascii():
             return line.decode("ascii")
-        self._foreign += 1
         encoding = line_encoding(line, self._encoding)
         if encoding is not None:
             if encoding != self._encoding:

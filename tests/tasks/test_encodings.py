@@ -112,6 +112,16 @@ def test_a_file_in_no_known_encoding_is_rejected_alone_and_a_remedy_told(tmp_pat
         assert all("Convert the file to UTF-8" in row["detail"] for row in artifact.to_table("rejects").to_pylist())
 
 
+@pytest.mark.parametrize("kind", ["jsonl", "json", "csv", "tsv"])
+def test_the_only_row_that_is_not_ascii_is_rejected_alone_where_it_is_broken(tmp_path: Path, kind: str) -> None:
+    """A file of escapes was rejected whole for it: most of what is not ASCII was broken."""
+    content = FORMATS[kind]([{"title": f"row {n}", "text": f"text of row {n}"} for n in range(1_000)])
+    broken = content.replace(b"text of row 500", "患者主诉头痛三天".encode().replace("诉".encode(), b"\xe8\xaf"))
+    artifact = ingested(tmp_path, {f"a.{kind}": broken})
+    assert artifact.rows("documents") == 999
+    assert list(rejects(artifact).values()) == ["undecodable"]
+
+
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 def test_utf16_without_a_mark_and_without_a_line_end_is_told(tmp_path: Path, encoding: str) -> None:
     text = "患者主诉头痛三天，伴有恶心呕吐。查体神志清楚，瞳孔等大等圆，对光反射灵敏。" * 20
