@@ -34,7 +34,13 @@ _BEGINS_ANEW = regex.compile(
 )
 _LATIN_WORD = regex.compile(r"[\p{Latin}\p{Greek}\d\-]{1,20}")
 _BROKEN_WORD = regex.compile(r"\p{Ll}{2}-\Z")
-_NUMBER_OF_PROSE = regex.compile(r"\p{Latin} [\d.,]{1,20}\Z")
+_WHOLE_NUMBER = regex.compile(
+    r"\p{Latin} [\d.,]{1,20}\Z"  # English breaks its lines at blanks
+    r"|[\p{Latin}\p{Greek}][\-\u2010-\u2013]?\d{1,20}\Z"  # the end of a name: B1, CD4, IL-6
+    r"|\d ?[±~～∼\-\u2010-\u2014\u2212:：∶/／] ?[\d.,]{1,20}\Z"  # of a range, a deviation or a ratio
+)
+"""What a number at the end of a line looks like where digits that follow are another number."""
+
 _NO_BLANK_AFTER, _NO_BLANK_BEFORE = "([{<-/", ")]}>.,;:!?%-/"
 
 
@@ -112,8 +118,8 @@ def _width(line: str) -> int:
 def _between(before: str, after: str) -> str:
     """What takes the place of a line break: a blank between words, nothing beside Chinese or within a number."""
     last, first = before[-1], after[0]
-    if last.isdecimal() and first.isdecimal():  # English breaks its lines at blanks, so there these are two numbers
-        return " " if _NUMBER_OF_PROSE.search(before) else ""
+    if last.isdecimal() and first.isdecimal():
+        return " " if _WHOLE_NUMBER.search(before) else ""
     if last in _NO_BLANK_AFTER or first in _NO_BLANK_BEFORE:
         return ""
     return "" if any(unicodedata.east_asian_width(c) in "WF" for c in (last, first)) else " "

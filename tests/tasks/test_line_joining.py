@@ -59,6 +59,35 @@ def test_a_number_that_a_line_broke_stays_one() -> None:
 
 
 @pytest.mark.parametrize(
+    ("before", "after", "between"),
+    [
+        ("维生素B1", "100mg", " "),
+        ("其中CD4", "200 cells", " "),
+        ("血清IL-6", "10 pg", " "),
+        ("T3、T4", "2例", " "),
+        ("其中IFN-γ2", "3例", " "),
+        ("mean 25±3", "12 patients", " "),
+        ("mean 25.4 ± 3.1", "12 patients", " "),
+        ("aged 18-65", "120 of them", " "),
+        ("aged 18–65", "120 of them", " "),
+        ("1998~2003", "2005", " "),
+        ("比例为1:2", "30例", " "),
+        ("血压120/80", "90例", " "),
+        ("剂量为1", "00毫克", ""),
+        ("体重6", "5.5公斤", ""),
+        ("共1,2", "00例", ""),
+    ],
+)
+def test_two_numbers_at_a_line_break_stay_two(before: str, after: str, between: str) -> None:
+    filler = "患者因咳嗽、发热入院后予以抗感染治疗，" * 3
+    first = next(
+        filler[cut:] + before for cut in range(99) if len((filler[cut:] + before).encode("gbk", "replace")) <= 60
+    )
+    joined = join_lines(f"{first}\n{after}{filler[:28]}\n{filler[:30]}\n此后好转")
+    assert f"{before}{between}{after}" in joined
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "春眠不觉晓，\n处处闻啼鸟。\n夜来风雨声，\n花落知多少。",
