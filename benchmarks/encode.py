@@ -42,6 +42,7 @@ from models import character_table
 from models.corpus_tokenizer import CorpusTokenizer, corpus_tokenizer
 from models.tokenizer import build_tokenizer
 from tasks.documents import make_document
+from tasks.earlier_segments import Work
 from tasks.encode import EncodeParams, encode_part
 from tasks.segment import SegmentParams, segment_part
 from tasks.vocabulary import build_vocabulary
@@ -79,7 +80,7 @@ def cut(store: ArtifactStore, texts: list[str], tokenizer_json: str, size: int) 
     @stage(name=f"segments_{size}", version=1, params=NoParams, tables=("segments", "rejects"))
     def segments(inputs: dict[str, Artifact], params: NoParams, out: Output) -> None:
         with out.part() as part:
-            segment_part(part, inputs["documents"].parts()[0], SegmentParams(), tokenizer_json, "")
+            segment_part(part, Work(inputs["documents"].parts()[0]), SegmentParams(), tokenizer_json, "")
 
     written = run(documents, store, NoParams(), {}).artifact
     return run(segments, store, NoParams(), {"documents": written}).artifact

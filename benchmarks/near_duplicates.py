@@ -1,17 +1,18 @@
-"""Near duplicates on planted copies: speed, recall and precision of ours and, in the same run, of other tools.
+"""Near duplicates on planted copies: speed, memory, recall and precision of ours and, in the same run, of other tools.
 
-    python benchmarks/near_duplicates.py --data FOLDER [--megabytes 80] [--rensa PYTHON] [--datatrove PYTHON]
-        [--text-dedup PYTHON] [--only planted|real] [--output FILE.md]
+    python benchmarks/near_duplicates.py --data FOLDER [--megabytes 80] [--threshold 0.8 …] [--rensa PYTHON]
+        [--datatrove PYTHON] [--text-dedup PYTHON] [--only planted|real] [--output FILE.md]
 
 FOLDER holds Parquet files of real text. Every string of 40 characters and more is a document. To reach the size asked
 for, further documents are drawn: clauses of the real ones, shuffled over all documents (synthetic, and said so). A
 tenth of all documents gets one copy with 2, 4, 6 or 8 % of its characters edited. What counts as found: the planted
 copy and its original do not both stay.
 
-Each peer runs under the interpreter given for it, where it is installed (`pip install rensa`, `datatrove[processing]`,
-`text-dedup`). datatrove and text-dedup take words; here their words are characters, so that all compare the same
-shingles. Both tell what goes, not for what it goes: they have no precision here. MB are 10^6 bytes of UTF-8; seconds
-are CPU seconds of the process and its children, without reading the texts; each tool has one thread.
+Each tool is a process of its own; a peer runs under the interpreter given for it, where it is installed (`pip install
+rensa`, `datatrove[processing]`, `text-dedup`). datatrove and text-dedup take words; here their words are characters, so
+that all compare the same shingles. Both tell what goes, not for what it goes: they have no precision here. MB are 10^6
+bytes of UTF-8; seconds are CPU seconds of the process and its children, without reading the texts; each tool has one
+thread. Memory is what a process held at most beyond the texts, all of which it is given as a list.
 """
 
 from __future__ import annotations
@@ -25,13 +26,14 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
 from datetime import date
 from pathlib import Path
+from typing import NamedTuple
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+REPOSITORY = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(REPOSITORY))
 
-from benchmarks.pages import cpu_name, publish, table
+from benchmarks.pages import cpu_name, publish, table  # noqa: E402
 
 SHINGLE = 5
 LETTERS = "的是在不了有和人这中大为上个国我以要他时来用们生到作地于出就分对成会可主发年动同工也能下过子说产种面而方"
@@ -95,23 +97,24 @@ def corpus(folder: Path, megabytes: float, seed: int) -> tuple[list[str], list[t
     return [everything[old] for old in order], pairs
 
 
-def run_ours(texts: list[str], threshold: float, numbers_apart: bool) -> tuple[float, list[tuple[int, int]]]:
-    """CPU seconds, and (dropped, kept) pairs."""
-    from tasks.near_duplicates import near_duplicates
-
-    near_duplicates(texts[:100], threshold)
-    started = time.process_time()
-    found = near_duplicates(texts, threshold, numbers_apart=numbers_apart)
-    seconds = time.process_time() - started
-    return seconds, list(zip(found["index"].to_pylist(), found["kept_index"].to_pylist(), strict=True))
-
-
 HEAD = """
-import json, os, sys, tempfile, time
-texts = json.load(open(sys.argv[1])); tool = sys.argv[2]; threshold = float(sys.argv[3]); size = int(sys.argv[4])
+import json, os, resource, sys, tempfile, time
+texts = [json.loads(line) for line in open(sys.argv[1], encoding="utf-8")]
+tool = sys.argv[2]; threshold = float(sys.argv[3]); size = int(sys.argv[4])
+def peak():
+    return max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+held = peak()
 """
 TAIL = """
-print(json.dumps({"seconds": sum(os.times()[:4]) - started, "pairs": pairs}))
+print(json.dumps({"seconds": sum(os.times()[:4]) - started, "mebibytes": (peak() - held) / 1024, "pairs": pairs}))
+"""
+
+OURS = """
+from tasks.near_duplicates import near_duplicates
+near_duplicates(texts[:100], threshold)
+started = sum(os.times()[:4])
+found = near_duplicates(texts, threshold, numbers_apart=tool == "ours, numbers apart")
+pairs = list(zip(found["index"].to_pylist(), found["kept_index"].to_pylist()))
 """
 
 RENSA = """
@@ -170,7 +173,9 @@ with tempfile.TemporaryDirectory() as folder:
     pairs = [[place, place] for place in set(range(len(texts))) - set(datasets.load_from_disk(kept)["place"])]
 """
 
-PEERS = {
+TOOLS = {
+    "ours": OURS,
+    "ours, numbers apart": OURS,
     "rensa, pairs": RENSA,
     "rensa, flags": RENSA,
     "datatrove": DATATROVE,
@@ -178,12 +183,21 @@ PEERS = {
 }
 
 
-def run_peer(python: str, file: Path, tool: str, threshold: float) -> tuple[float, list[tuple[int, int]]]:
-    """As `run_ours`; of a tool that tells only what goes, each text is its own pair."""
-    command = [python, "-c", HEAD + PEERS[tool] + TAIL, str(file), tool, str(threshold), str(SHINGLE)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+class Found(NamedTuple):
+    """What a tool took, and the (dropped, kept) pairs it found; of one that tells only what goes, a text is its own."""
+
+    seconds: float
+    mebibytes: float
+    pairs: list[tuple[int, int]]
+
+
+def run_tool(python: str, file: Path, tool: str, threshold: float) -> Found:
+    """A tool on the texts of a file, a line each in JSON."""
+    command = [python, "-c", HEAD + TOOLS[tool] + TAIL, str(file), tool, str(threshold), str(SHINGLE)]
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)} if TOOLS[tool] is OURS else None
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment)
     found = json.loads(done.stdout.splitlines()[-1])
-    return found["seconds"], [tuple(pair) for pair in found["pairs"]]
+    return Found(found["seconds"], found["mebibytes"], [tuple(pair) for pair in found["pairs"]])
 
 
 def shingles(text: str) -> set[str]:
@@ -305,6 +319,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder with Parquet files of real text")
     parser.add_argument("--megabytes", type=float, default=80)
+    parser.add_argument("--threshold", type=float, action="append", help="of similarity; several times (0.8 and 0.5)")
     for peer in ("rensa", "datatrove", "text-dedup"):
         parser.add_argument(f"--{peer}", help=f"interpreter that has {peer}")
     parser.add_argument("--output", type=Path)
@@ -324,25 +339,27 @@ def planted_section(options: argparse.Namespace) -> list[str]:
     """Ours and the peers on planted copies."""
     texts, pairs = corpus(options.data, options.megabytes, seed=1)
     size = sum(len(text.encode()) for text in texts) / 1e6
+    planted = [(a, b, similarity(texts[a], texts[b])) for a, b in pairs]
+    pythons = {"ours": sys.executable, "rensa": options.rensa, "datatrove": options.datatrove}
+    pythons["text-dedup"] = options.text_dedup
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "texts.json")
-        file.write_text(json.dumps(texts), encoding="utf-8")
-        for threshold in (0.8, 0.5):
-            runs = {
-                "ours": run_ours(texts, threshold, numbers_apart=False),
-                "ours, numbers apart": run_ours(texts, threshold, numbers_apart=True),
-            }
-            for tool in PEERS:
-                python = getattr(options, tool.partition(",")[0].replace("-", "_"))
-                if python:
-                    runs[tool] = run_peer(python, file, tool, threshold)
-            planted = [(a, b, similarity(texts[a], texts[b])) for a, b in pairs]
-            for tool, (seconds, found) in runs.items():
-                cells = judged(found, texts, planted, threshold) if found else ["", "", "", ""]
-                speed, best = size / seconds, runs["ours"][0] / seconds
-                rows.append([f"{threshold}", tool, f"{speed:.1f}", f"{best:.2f}", *cells])
-    head = ["threshold", "tool", "MB / CPU s", "to ours", "recall 0.5-0.7", "0.7-0.8", "from 0.8", "precision"]
+        file = Path(folder, "texts.jsonl")
+        with file.open("w", encoding="utf-8") as out:
+            out.writelines(json.dumps(text, ensure_ascii=False) + "\n" for text in texts)
+        for threshold in options.threshold or [0.8, 0.5]:
+            ours = 0.0
+            for tool in TOOLS:
+                python = pythons[tool.partition(",")[0]]
+                if not python:
+                    continue
+                found = run_tool(python, file, tool, threshold)
+                ours = ours or found.seconds
+                cells = judged(found.pairs, texts, planted, threshold) if found.pairs else ["", "", "", ""]
+                speed = [f"{size / found.seconds:.1f}", f"{ours / found.seconds:.2f}", f"{found.mebibytes:,.0f}"]
+                rows.append([f"{threshold}", tool, *speed, *cells])
+                print(*rows[-1], sep=" | ", file=sys.stderr, flush=True)
+    head = ["threshold", "tool", "MB / CPU s", "to ours", "MiB", "recall 0.5-0.7", "0.7-0.8", "from 0.8", "precision"]
     return [
         f"{size:.1f} MB, {len(texts):,} texts ({len(pairs):,} planted copies with 2 to 8 % edits); shingles of "
         f"{SHINGLE} characters; one thread; Python {platform.python_version()}, {cpu_name()}. Recall by true Jaccard "

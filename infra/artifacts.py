@@ -1,7 +1,7 @@
 """The artifact store: immutable, content-addressed folders of Parquet parts under one root.
 
     <root>/<stage>/<fingerprint>/manifest.json            written last; without it there is no artifact
-    <root>/<stage>/<fingerprint>/<table>/part-00000.parquet
+    <root>/<stage>/<fingerprint>/<table>/part-00000-000.parquet
     <root>/<stage>/<fingerprint>/<file>                   what a stage writes beside its tables
     <root>/<stage>/.<fingerprint>.partial/                a build under way, or what a killed one left
 
@@ -104,6 +104,11 @@ class Part:
     def rows(self) -> int:
         return self.record.rows
 
+    @property
+    def unit(self) -> int:
+        """The number of the unit of work that wrote it (part-UNIT-NUMBER.parquet)."""
+        return int(posixpath.basename(self.record.path).split("-")[1])
+
     def read(self, columns: list[str] | None = None) -> pa.Table:
         """Read the part after checking its size, hash and schema.
 
@@ -115,6 +120,25 @@ class Part:
         data = read_checked(filesystem, folder, self.record)
         _check_part(filesystem, folder, self.table, self.record, data)
         return pyarrow.parquet.read_table(pa.BufferReader(data), columns=columns)
+
+    def extremes(self, column: str) -> set[Any]:
+        """The least and the greatest value of a column in each row group, as the file's footer tells them, unchecked.
+
+        Raises:
+            DamagedArtifactError: the part is missing, or has no footer.
+        """
+        filesystem, root = open_root(self.root)
+        folder = posixpath.join(root, self.location)
+        try:
+            with filesystem.open(posixpath.join(folder, self.record.path), "rb") as file:
+                footer = pyarrow.parquet.ParquetFile(file).metadata
+        except FileNotFoundError:
+            raise _damaged(filesystem, folder, self.record.path, "the file is missing") from None
+        except pa.ArrowInvalid as error:
+            raise _damaged(filesystem, folder, self.record.path, str(error)) from None
+        place = footer.schema.names.index(column)
+        found = [footer.row_group(number).column(place).statistics for number in range(footer.num_row_groups)]
+        return {value for group in found if group and group.has_min_max for value in (group.min, group.max)}
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,9 @@ linked into it (copied on another disk or an object store) after their hashes we
 
 This changes no result: a unit of the same key would write the same parts. Time grows with the bytes that are taken
 over (reading and hashing them), memory with one part and the keys of `LOOKED_AT` artifacts.
+
+Where a unit is nearly that of an earlier artifact, as a part that lost a document, a stage may look into that artifact
+itself (`Output.earlier`) and take rows from it which it would make again.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import heapq
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
@@ -116,14 +120,28 @@ class Memo:
             self._units = self._read()
         return self._units.get(key)
 
-    def _read(self) -> dict[str, tuple[Artifact, UnitRecord]]:
+    def youngest(self, version: int, params: Mapping[str, Any], inputs: Mapping[str, str | None]) -> Artifact | None:
+        """The youngest artifact of a version and parameters that had just these inputs; None stands for any value."""
+        for artifact in self._youngest:
+            manifest = artifact.manifest
+            had = {name: given.fingerprint for name, given in manifest.inputs.items()}
+            fits = had.keys() == inputs.keys() and all(value in (None, had[name]) for name, value in inputs.items())
+            if fits and (manifest.stage_version, manifest.params) == (version, params):
+                return artifact
+        return None
+
+    @cached_property
+    def _youngest(self) -> Sequence[Artifact]:
         try:
             artifacts = [artifact for artifact in self._store.list(self._stage) if _has_units(artifact)]
         except DamagedArtifactError as error:
-            logger.warning("%s: no parts are taken over from earlier artifacts: %s", self._stage, error)
-            return {}
+            logger.warning("%s: nothing is taken over from earlier artifacts: %s", self._stage, error)
+            return []
+        return heapq.nlargest(LOOKED_AT, artifacts, key=lambda a: (a.manifest.created_at, a.fingerprint))
+
+    def _read(self) -> dict[str, tuple[Artifact, UnitRecord]]:
         found: dict[str, tuple[Artifact, UnitRecord]] = {}
-        for artifact in heapq.nlargest(LOOKED_AT, artifacts, key=lambda a: (a.manifest.created_at, a.fingerprint)):
+        for artifact in self._youngest:
             try:
                 records = _RECORDS.validate_json(artifact.read_file(UNITS))
             except (DamagedArtifactError, UserError, ValidationError) as error:

@@ -78,6 +78,13 @@ NEAR = pa.schema(
     ]
 )
 
+COMPARED = pa.schema(
+    [
+        _field("cluster_high", pa.uint64(), "first half of a hash of the pairs of a cluster that was compared"),
+        _field("cluster_low", pa.uint64(), "its second half"),
+    ]
+)
+
 DUPLICATES = pa.schema(
     [
         _field("doc_id", pa.string(), "the document that was dropped"),
@@ -436,6 +443,7 @@ TABLES: Mapping[str, pa.Schema] = {
     "sketches": SKETCHES,
     "candidates": CANDIDATES,
     "near": NEAR,
+    "compared": COMPARED,
     "duplicates": DUPLICATES,
     "contamination": CONTAMINATION,
     "line_counts": LINE_COUNTS,

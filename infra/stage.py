@@ -20,7 +20,7 @@ import re
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -144,6 +144,15 @@ class Output:
             self._keep(writer.commit(usage), in_process=True)
         finally:
             writer.discard()
+
+    def earlier(self, inputs: Mapping[str, StageInput], but: Collection[str]) -> Artifact | None:
+        """The youngest finished artifact of this work (version, parameters, inputs) on other values of some inputs.
+
+        What it holds may save work. The result must be the same where there is none, or where reading it raises
+        DamagedArtifactError.
+        """
+        wanted = {name: None if name in but else given.fingerprint for name, given in inputs.items()}
+        return self._memo.youngest(self.work.version, self.params.model_dump(mode="json"), wanted)
 
     def count(self, name: str, amount: int = 1) -> None:
         """Add to a counter of the manifest."""

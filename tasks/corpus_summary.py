@@ -32,15 +32,18 @@ def summarise(stages: Mapping[str, Artifact]) -> dict[str, Any]:
     """
     documents = [artifact for artifact in stages.values() if "documents" in artifact.manifest.tables]
     last, segments = documents[-1], stages["segment"]
+    text = pl.col("text")
+    written = _by_length(last.scan("documents"), text.str.len_chars(), bytes=text.str.len_bytes())
+    cut = _by_length(segments.scan("segments"), pl.col("tokens"))
     return {
-        "sources": _sources(last, segments),
+        "sources": _sources(written, cut),
         "tokens_are_counted": "vocabulary" in segments.manifest.inputs,
         "steps": [
             {"stage": artifact.stage, "documents": artifact.rows("documents"), "fingerprint": artifact.fingerprint}
             for artifact in documents
         ],
-        "document_lengths": _lengths(last.scan("documents").select("source", n=pl.col("text").str.len_chars())),
-        "segment_lengths": _lengths(segments.scan("segments").select("source", n="tokens")),
+        "document_lengths": _lengths(written),
+        "segment_lengths": _lengths(cut),
         "dropped": _dropped(stages),
         "duplicates": _duplicates(stages),
         "replaced": _replaced(stages),
@@ -48,26 +51,31 @@ def summarise(stages: Mapping[str, Artifact]) -> dict[str, Any]:
     }
 
 
-def _sources(documents: Artifact, segments: Artifact) -> list[dict[str, Any]]:
+def _by_length(rows: pl.LazyFrame, length: pl.Expr, **sizes: pl.Expr) -> pl.DataFrame:
+    """How many rows of each source fall into each of `LENGTH_BINS` (columns source, bin, rows), and the sums of their
+    lengths (length) and of other sizes; in one pass.
+    """
+    place = pl.sum_horizontal((pl.col("length") >= low).cast(pl.Int32) for low in LENGTH_BINS[1:])
+    measured = rows.select("source", length=length, **sizes)
+    sums = [pl.col(name).sum() for name in ("length", *sizes)]
+    return measured.group_by("source", place.alias("bin")).agg(*sums, rows=pl.len()).collect(engine="streaming")
+
+
+def _sources(written: pl.DataFrame, cut: pl.DataFrame) -> list[dict[str, Any]]:
     """A row for each sub-domain and one for all: the columns of eHealth's Table 1 and some more."""
-    text = pl.col("text")
-    written = (
-        documents.scan("documents")
-        .group_by("source")
-        .agg(documents=pl.len(), bytes=text.str.len_bytes().sum(), characters=text.str.len_chars().sum())
+    documents = written.group_by("source").agg(
+        documents=pl.col("rows").sum(), bytes=pl.col("bytes").sum(), characters=pl.col("length").sum()
     )
-    cut = segments.scan("segments").group_by("source").agg(segments=pl.len(), tokens=pl.col("tokens").sum())
-    found = written.join(cut, on="source", how="left").fill_null(0).collect(engine="streaming").sort("source")
+    segments = cut.group_by("source").agg(segments=pl.col("rows").sum(), tokens=pl.col("length").sum())
+    found = documents.join(segments, on="source", how="left").fill_null(0).sort("source")
     total = found.select(pl.lit("all").alias("source"), pl.exclude("source").sum())
     return [*found.to_dicts(), *total.to_dicts()]
 
 
-def _lengths(rows: pl.LazyFrame) -> dict[str, list[int]]:
+def _lengths(counted: pl.DataFrame) -> dict[str, list[int]]:
     """Counts by source, one for each of `LENGTH_BINS`."""
-    place = pl.sum_horizontal((pl.col("n") >= low).cast(pl.Int32) for low in LENGTH_BINS[1:])
-    counted = rows.group_by("source", place.alias("bin")).len().collect(engine="streaming")
     found = {source: [0] * len(LENGTH_BINS) for source in sorted(counted["source"].unique())}
-    for source, bin_, count in counted.iter_rows():
+    for source, bin_, count in counted.select("source", "bin", "rows").iter_rows():
         found[source][bin_] = count
     return found
 

@@ -3,7 +3,8 @@
     documents → sketches (a part each) → candidates (a band each) → near (a bucket of clusters each)
 
 Candidates whose fingerprints differ too much are put aside. The rest is verified by true Jaccard similarity and
-clustered (`tasks/clusters.py`), in buckets of whole clusters whose texts are gathered first, part by part.
+clustered (`tasks/clusters.py`), in buckets of whole clusters whose texts are gathered first, part by part. Clusters
+that an earlier artifact has compared are not compared again (`tasks/compared.py`).
 
 Time grows with the candidates and their texts. Memory: the candidate pairs (40 bytes each) and the sketches of their
 texts (200 bytes each), then a part of documents or a bucket of clusters (`CHARACTERS_A_BUCKET`, but at least the
@@ -12,6 +13,7 @@ largest cluster).
 
 from __future__ import annotations
 
+import itertools
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -28,6 +30,7 @@ from tasks.candidates import ONE, OTHER, ends, promising_pairs
 from tasks.clusters import components, verified_clusters
 from tasks.comparable import key_of
 from tasks.comparable_batch import comparables
+from tasks.compared import NAME, known_drops, named_clusters
 from tasks.packed import packed, unpacked
 from tasks.similarity_sketch import BINS
 from tasks.sketches import KEY, NearParams
@@ -35,7 +38,7 @@ from tasks.sketches import KEY, NearParams
 CHARACTERS_A_BUCKET = 1 << 24
 
 
-@stage(name="near", version=2, params=NearParams, tables=("near",), unit="unit")
+@stage(name="near", version=3, params=NearParams, tables=("near", "compared"), unit="unit")
 def near(inputs: Mapping[str, Artifact], params: NearParams, out: Output) -> None:
     """Texts to drop for others: `inputs` are documents, their sketches and the candidates among them."""
     documents, found = inputs["documents"], inputs["sketches"]
@@ -46,15 +49,31 @@ def near(inputs: Mapping[str, Artifact], params: NearParams, out: Output) -> Non
     pairs = promising_pairs(pairs, texts, _fingerprints_of(texts, found.parts("sketches")), params.threshold)
     if pairs.is_empty():
         return
-    texts = _with_buckets(texts, pairs)
-    buckets = int(texts["bucket"].max()) + 1  # type: ignore[arg-type]
+    component = components(len(texts), *ends(pairs))
+    clusters = named_clusters(texts.select(KEY).to_numpy(), *ends(pairs), component)
+    texts = _with_buckets(texts.with_columns(component=pl.Series(component)), clusters)
+    drops, known = known_drops(texts, clusters, out.earlier(inputs, but=inputs))
     out.count("candidate_pairs", len(pairs))
+    out.count("candidate_texts", len(texts))
     scratch = out.build.scratch
-    out.map(gather_texts, _wanted_by_part(texts, documents.parts("documents")), scratch)
-    sides = pairs.join(texts.select("place", "bucket"), left_on="one", right_on="place")
-    of_bucket = sides.partition_by("bucket", as_dict=True, maintain_order=True)
-    work = [(bucket, packed(of_bucket[(bucket,)].select("one", "other"))) for bucket in range(buckets)]
-    out.map(cluster_bucket, work, len(documents.parts("documents")), scratch, params)
+    new = texts.join(known.to_frame(), on="component", how="anti")
+    out.map(gather_texts, _wanted_by_part(new, documents.parts("documents")), scratch)
+    count = int(texts["bucket"].max()) + 1  # type: ignore[arg-type]
+    work = zip(
+        range(count),
+        _by_bucket(pairs.join(new.select("place", "bucket"), left_on="one", right_on="place"), count),
+        _by_bucket(drops.join(texts.select(*KEY, "bucket"), on=KEY), count),
+        _by_bucket(clusters.join(texts.select("component", "bucket").unique(), on="component"), count),
+        strict=True,
+    )
+    out.map(cluster_bucket, list(work), len(documents.parts("documents")), scratch, params)
+
+
+def _by_bucket(rows: pl.DataFrame, count: int) -> list[bytes]:
+    """The rows of each bucket."""
+    ordered = rows.sort("bucket", maintain_order=True)
+    borders = np.searchsorted(ordered["bucket"].to_numpy(), np.arange(count + 1))
+    return [packed(ordered[int(first) : int(end)]) for first, end in itertools.pairwise(borders)]
 
 
 def _texts_in(pairs: pl.DataFrame, found: Artifact) -> pl.DataFrame:
@@ -78,12 +97,9 @@ def _back(names: Sequence[str]) -> dict[str, str]:
     return dict(zip(names, KEY, strict=True))
 
 
-def _with_buckets(texts: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
-    """The texts that are still in a pair, each in the bucket of its component, with the components in order of their
-    smallest key."""
-    component = components(len(texts), *ends(pairs))
-    paired = pl.concat([pairs["one"], pairs["other"]]).unique()
-    kept = texts.with_columns(component=pl.Series(component)).filter(pl.col("place").is_in(paired.implode()))
+def _with_buckets(texts: pl.DataFrame, clusters: pl.DataFrame) -> pl.DataFrame:
+    """The texts of the clusters, each in the bucket of its own, with the clusters in order of their smallest key."""
+    kept = texts.join(clusters.select("component"), on="component", how="semi")
     sizes = kept.group_by("component").agg(pl.col("characters").cast(pl.UInt64).sum()).sort("component")
     filled = sizes["characters"].cum_sum() - sizes["characters"]
     sizes = sizes.select("component", bucket=filled // CHARACTERS_A_BUCKET)
@@ -119,14 +135,24 @@ def gather_texts(writer: PartWriter, work: tuple[int, Part, bytes], scratch: str
         forms = comparables(texts.take(pa.array(frame["row"])).to_pylist())
         with open_scratch(_bucket_file(scratch, int(bucket), number)) as file:
             frame.select("place").with_columns(form=pl.Series(forms, dtype=pl.String)).write_parquet(file)
-    writer.count("texts_compared", len(unpacked(wanted)))
 
 
-def cluster_bucket(writer: PartWriter, work: tuple[int, bytes], parts: int, scratch: str, params: NearParams) -> None:
-    """Verify and cluster the pairs of one bucket."""
-    assert params.threshold is not None, "without a threshold there are no pairs"
-    bucket, packed = work
-    pairs = unpacked(packed)
+def cluster_bucket(
+    writer: PartWriter, work: tuple[int, bytes, bytes, bytes], parts: int, scratch: str, params: NearParams
+) -> None:
+    """Verify and cluster the pairs of one bucket; add what is known of its other clusters, and the names of all."""
+    bucket, *tables = work
+    pairs, known, names = map(unpacked, tables)
+    drops = known.select(schemas.NEAR.names)
+    if len(pairs):
+        drops = pl.concat([drops, _compared(pairs, _gathered(scratch, bucket, parts), params)])
+    writer.write("near", drops.sort(KEY).to_arrow())
+    writer.write("compared", names.select(NAME).sort(NAME).to_arrow())
+    writer.count("near_duplicate_texts", len(drops))
+
+
+def _gathered(scratch: str, bucket: int, parts: int) -> pl.DataFrame:
+    """The texts of a bucket, by place."""
     frames = []
     for number in range(parts):
         path = _bucket_file(scratch, bucket, number)
@@ -134,7 +160,12 @@ def cluster_bucket(writer: PartWriter, work: tuple[int, bytes], parts: int, scra
         if filesystem.exists(location):
             with fsspec.open(path, "rb") as file:
                 frames.append(pl.read_parquet(file))
-    texts = pl.concat(frames).sort("place")
+    return pl.concat(frames).sort("place")
+
+
+def _compared(pairs: pl.DataFrame, texts: pl.DataFrame, params: NearParams) -> pl.DataFrame:
+    """What goes among some texts: rows of the table near."""
+    assert params.threshold is not None, "without a threshold there are no pairs"
     forms = texts["form"].to_list()
     place = texts["place"].to_numpy()
     one, other = (np.searchsorted(place, side) for side in ends(pairs))
@@ -144,8 +175,7 @@ def cluster_bucket(writer: PartWriter, work: tuple[int, bytes], parts: int, scra
     stays = np.array([drop[1] for drop in drops], dtype=np.int64)
     columns = [keys[gone, 0], keys[gone, 1], keys[stays, 0], keys[stays, 1], np.array([drop[2] for drop in drops])]
     arrays = [pa.array(column, field.type) for column, field in zip(columns, schemas.NEAR, strict=True)]
-    writer.write("near", pa.Table.from_arrays(arrays, names=schemas.NEAR.names))
-    writer.count("near_duplicate_texts", len(drops))
+    return pl.DataFrame(pa.Table.from_arrays(arrays, names=schemas.NEAR.names))
 
 
 def _bucket_file(scratch: str, bucket: int, number: int) -> str:

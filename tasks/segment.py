@@ -7,7 +7,8 @@ stage is given one, and estimated where not.
 In a dialogue whole turns stay together where they fit. Words are those of tasks/words.py; terms of a user dictionary
 stay whole.
 
-Time grows with the characters, memory with one part.
+Time grows with the characters, memory with one part. Of documents that an earlier artifact has cut alike the segments
+are taken from there (tasks/earlier_segments.py).
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ import pyarrow.compute as pc
 from pydantic import Field, field_validator, model_validator
 
 from infra import schemas
-from infra.artifacts import Part
 from infra.batching import batches_of
 from infra.builds import PartWriter
 from infra.errors import UserError
 from infra.stage import Output, StageParams, stage
 from models.corpus_tokenizer import CorpusTokenizer, corpus_tokenizer
+from tasks.earlier_segments import EarlierSegments, Work, work_on
 from tasks.sentences import Cost, CountedCost, Span, cut
 from tasks.sub_domains import source_called
 from tasks.units import UnitCosts, count_units
@@ -113,7 +114,8 @@ def segment(inputs: Mapping[str, Any], params: SegmentParams, out: Output) -> No
     documents, vocabulary = inputs["documents"], inputs.get("vocabulary")
     tokenizer = vocabulary.read_file("tokenizer.json").decode() if vocabulary is not None else None
     terms = "\n".join(read_terms(inputs["dictionary"])) if "dictionary" in inputs else ""
-    out.map(segment_part, documents.parts("documents"), params, tokenizer, terms)
+    work = work_on(documents.parts("documents"), out.earlier(inputs, but={"documents"}))
+    out.map(segment_part, work, params, tokenizer, terms)
     if documents.rows("documents") and not out.rows("segments"):
         raise UserError(
             f"Empty corpus: none of {documents.rows('documents'):,} documents has segment.min_tokens="
@@ -121,27 +123,36 @@ def segment(inputs: Mapping[str, Any], params: SegmentParams, out: Output) -> No
         )
 
 
-def segment_part(
-    part: PartWriter, documents: Part, params: SegmentParams, tokenizer_json: str | None, terms: str
-) -> None:
+def segment_part(part: PartWriter, work: Work, params: SegmentParams, tokenizer_json: str | None, terms: str) -> None:
     """Cut one part; `tokenizer_json` is the content of a `tokenizer.json`, or None to estimate lengths."""
     tokenizer = corpus_tokenizer(tokenizer_json) if tokenizer_json is not None else None
-    table = documents.read(columns=["doc_id", "source", "text"]).combine_chunks()
+    earlier = EarlierSegments(work.earlier)
+    table = work.documents.read(columns=["doc_id", "source", "text"]).combine_chunks()
+    places = earlier.find(table["doc_id"])
     first = 0
     for texts in batches_of(table["text"].to_pylist()):
-        batch = table.slice(first, len(texts))
+        batch, known = table.slice(first, len(texts)), places[first : first + len(texts)]
         first += len(texts)
-        _segment_batch(part, batch, texts, params, tokenizer, terms)
+        new = np.flatnonzero(known < 0)
+        made, owners = _segments_of(part, batch.take(pa.array(new)), [texts[i] for i in new], params, tokenizer, terms)
+        if len(new) < len(texts):
+            rows, counts = earlier.of(known[known >= 0])
+            owners = np.concatenate([np.repeat(np.flatnonzero(known >= 0), counts), new[owners]])
+            made = pa.concat_tables([rows, made]).take(pa.array(np.argsort(owners, kind="stable")))
+        part.count("documents_in", len(texts))
+        part.count("tokens", pc.sum(made["tokens"]).as_py() or 0)
+        part.write("segments", made)
 
 
-def _segment_batch(
+def _segments_of(
     part: PartWriter,
     batch: pa.Table,
     texts: list[str],
     params: SegmentParams,
     tokenizer: CorpusTokenizer | None,
     terms: str,
-) -> None:
+) -> tuple[pa.Table, np.ndarray]:
+    """The segments of some documents, and of which document each is: int64 (S,), ascending."""
     sources = batch["source"].to_pylist()
     owners: list[int] = []
     positions: list[int] = []
@@ -165,8 +176,6 @@ def _segment_batch(
                 detail=f"{tokens} tokens, at least {params.min_tokens} are asked for",
                 text=piece,
             )
-    part.count("documents_in", len(texts))
-    part.count("tokens", sum(lengths))
     of_owners = batch.select(["doc_id", "source"]).take(pa.array(owners, pa.int64()))
     columns = {
         "segment_id": pc.binary_join_element_wise(of_owners["doc_id"], pa.array(map(str, positions), pa.string()), "-"),
@@ -177,7 +186,7 @@ def _segment_batch(
         "words": _words(segments, params, terms),
         "tokens": pa.array(lengths, pa.int32()),
     }
-    part.write("segments", pa.table(columns))
+    return schemas.conform(pa.table(columns), "segments"), np.array(owners, dtype=np.int64)
 
 
 def _pieces(

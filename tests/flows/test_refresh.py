@@ -75,7 +75,7 @@ def test_new_changed_and_deleted_files_give_what_a_rebuild_gives(
     (folder / "dialogue" / "010.jsonl").unlink()
     refreshed = refresh(folder, tmp_path / "home", monkeypatch)
     rebuilt = refresh(folder, tmp_path / "rebuilt", monkeypatch)
-    for stage in ("deduplicate", "segment"):
+    for stage in ("near", "deduplicate", "segment"):
         assert content(tmp_path / "home", stage) == content(tmp_path / "rebuilt", stage)
     assert refreshed.manifest.counters == rebuilt.manifest.counters
     assert refreshed.fingerprint == rebuilt.fingerprint
@@ -127,7 +127,7 @@ def test_a_killed_refresh_loses_and_doubles_nothing(
         write_file(folder, 200 + drawn.randrange(1000), [document(drawn, 5)])
     refresh(folder, tmp_path / "home", monkeypatch)
     refresh(folder, tmp_path / "rebuilt", monkeypatch)
-    for stage in ("ingest", "deduplicate", "segment"):
+    for stage in ("ingest", "near", "deduplicate", "segment"):
         assert content(tmp_path / "home", stage) == content(tmp_path / "rebuilt", stage)
 
 
