@@ -4,8 +4,8 @@ What "the same" means is told in `tasks/comparable.py`, what "nearly" in `tasks/
 first. Of a cluster of near duplicates the longest text stays, of documents with one text the one with the
 smallest id (of identical rows the first), whatever the order of the parts.
 
-Memory: one bucket of keys (about 220 bytes a document), the near duplicates (60 bytes each), or one part of documents.
-Time grows with the text; the keys (48 bytes a document) are read once a bucket.
+Memory: one bucket of keys (about 100 bytes a document), the duplicates (100 bytes each), or one part of documents. Time
+grows with the text; the keys (48 bytes a document) are read once a bucket.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tasks.sketches import KEY, NearParams, sketches
 class DeduplicateParams(NearParams):
     """What a duplicate is, and bounds of memory."""
 
-    documents_per_bucket: int = Field(default=2_000_000, ge=1)
+    documents_per_bucket: int = Field(default=4_000_000, ge=1)
 
     @property
     def near(self) -> NearParams:
@@ -49,7 +49,8 @@ def deduplicate(inputs: Mapping[str, Artifact], params: DeduplicateParams, out: 
     leaders = pl.DataFrame(found["near"].to_table("near"))
     buckets = max(1, -(-documents.rows("documents") // params.documents_per_bucket))
     keys = found["sketches"].parts("sketches")
-    drops = pl.concat([find_drops(_bucket_of(keys, leaders, bucket, buckets)) for bucket in range(buckets)])
+    repeated = pl.concat([_repeated(keys, leaders, bucket, buckets) for bucket in range(buckets)]).sort("row")
+    drops = find_drops(repeated.with_columns(doc_id=_doc_ids(keys, repeated["row"])))
     out.map(drop_part, _by_part(drops.sort("row"), documents.parts("documents")))
 
 
@@ -89,32 +90,42 @@ def find_drops(keyed: pl.DataFrame) -> pl.DataFrame:
     Returns:
         Columns row, kept_id and similarity, ordered by row; the order of the input changes nothing.
     """
-    repeated = keyed.filter(pl.struct(KEY).is_duplicated())
     # What stays stands first: a document with the very text that stays, the smallest of them.
-    ordered = repeated.sort(*KEY, pl.col("similarity").is_not_null(), "doc_id", "row")
+    ordered = keyed.sort(*KEY, pl.col("similarity").is_not_null(), "doc_id", "row")
     named = ordered.with_columns(kept_id=pl.col("doc_id").first().over(KEY), stays=pl.struct(KEY).is_first_distinct())
     return named.filter(~pl.col("stays")).select("row", "kept_id", "similarity").sort("row")
 
 
-def _bucket_of(parts: Sequence[Part], leaders: pl.DataFrame, bucket: int, buckets: int) -> pl.DataFrame:
-    """The rows of one bucket, each under the key of the text that stays for it; row counts through all parts."""
+def _repeated(parts: Sequence[Part], leaders: pl.DataFrame, bucket: int, buckets: int) -> pl.DataFrame:
+    """The rows of one bucket that share a key: that of the text that stays for each; row counts through all parts."""
     frames = [pl.DataFrame(schema=_KEYED)]
     first = 0
     for part in parts:
         frame = (
-            pl.DataFrame(part.read(columns=[*KEY, "doc_id"]))
+            pl.DataFrame(part.read(columns=KEY))
             .with_row_index("row", first)
             .join(leaders, on=KEY, how="left", maintain_order="left")
             .with_columns(key_high=pl.coalesce("kept_high", "key_high"), key_low=pl.coalesce("kept_low", "key_low"))
         )
         frames.append(frame.filter(pl.col("key_high") % buckets == bucket).select(*_KEYED.names()).cast(_KEYED))
         first += part.rows
-    return pl.concat(frames)
+    # Half the key is quick to compare and leaves little to compare whole.
+    return pl.concat(frames).filter(pl.col("key_high").is_duplicated()).filter(pl.struct(KEY).is_duplicated())
 
 
-_KEYED = pl.Schema(
-    {"key_high": pl.UInt64, "key_low": pl.UInt64, "similarity": pl.Float64, "doc_id": pl.String, "row": pl.UInt64}
-)
+_KEYED = pl.Schema({"key_high": pl.UInt64, "key_low": pl.UInt64, "similarity": pl.Float64, "row": pl.UInt64})
+
+
+def _doc_ids(parts: Sequence[Part], rows: pl.Series) -> pl.Series:
+    """The ids of some rows, given in ascending order."""
+    borders = np.cumsum([0] + [part.rows for part in parts])
+    cuts = np.searchsorted(rows.to_numpy(), borders)
+    found = [pl.Series("doc_id", [], dtype=pl.String)]
+    for part, first, last, border in zip(parts, cuts, cuts[1:], borders, strict=False):
+        if first < last:
+            ids = pl.DataFrame(part.read(columns=["doc_id"]))["doc_id"]
+            found.append(ids.gather(rows[int(first) : int(last)] - int(border)))
+    return pl.concat(found)
 
 
 def _by_part(drops: pl.DataFrame, parts: Sequence[Part]) -> list[tuple[Part, bytes]]:

@@ -92,7 +92,7 @@ class EarlierSegments:
 
 
 def _without_rejected(unit: EarlierUnit) -> pa.Table:
-    rows = pa.concat_tables([part.read() for part in unit.segments])
+    rows = pa.concat_tables([schemas.SEGMENTS.empty_table(), *(part.read() for part in unit.segments)])
     for part in unit.rejects:
         rejected = part.read(columns=["doc_id"])["doc_id"]
         rows = rows.filter(pc.invert(pc.is_in(rows["doc_id"], value_set=rejected)))

@@ -168,6 +168,20 @@ def test_columns_can_be_picked_and_unknown_names_are_told(artifact: Artifact) ->
         artifact.read_file("nope")
 
 
+def test_extremes_of_a_column_stand_in_the_footer(artifact: Artifact) -> None:
+    for number, part in enumerate(artifact.parts()):
+        ids = part.read(columns=["doc_id"])["doc_id"].to_pylist()
+        assert part.unit == number
+        assert part.extremes("doc_id") == {min(ids), max(ids)}
+    part = artifact.parts()[0]
+    (Path(artifact.path) / FIRST_PART).write_bytes(b"not parquet at all")
+    with pytest.raises(DamagedArtifactError, match=re.escape(FIRST_PART)):
+        part.extremes("doc_id")
+    (Path(artifact.path) / FIRST_PART).unlink()
+    with pytest.raises(DamagedArtifactError, match="missing"):
+        part.extremes("doc_id")
+
+
 def test_files_can_be_downloaded(artifact: Artifact, tmp_path: Path) -> None:
     artifact.download(tmp_path / "all")
     assert (tmp_path / "all" / "目录" / "说明.txt").read_text(encoding="utf-8") == "症状：头痛\n"

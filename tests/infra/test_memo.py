@@ -71,6 +71,39 @@ def test_only_new_parts_are_worked_on_and_the_result_is_that_of_a_rebuild(tmp_pa
     assert refreshed.manifest.counters == rebuilt.manifest.counters == {"characters": 8}
 
 
+class Overheard(StageParams):
+    mark: str = "!"
+
+
+@stage(name="overheard", version=1, params=Overheard, tables=("vocabulary",))
+def overhear(inputs: Mapping[str, Any], params: Overheard, out: Output) -> None:
+    heard.append(out.earlier(inputs, but={"documents"}))
+    out.map(write_text, [name for name in inputs])
+
+
+heard: list[Artifact | None] = []
+"""What was found of earlier."""
+
+
+def test_an_earlier_artifact_is_one_of_the_same_work_on_other_values(store: ArtifactStore) -> None:
+    first, second = (documents_artifact(store, [text]) for text in "甲乙")
+
+    def overheard(mark: str = "!", **inputs: Artifact) -> tuple[Artifact, Artifact | None]:
+        return run(overhear, store, Overheard(mark=mark), inputs).artifact, heard[-1]
+
+    made, nothing = overheard(documents=first, fixed=first)
+    assert nothing is None
+    _, other = overheard(documents=second, fixed=second)
+    assert other is None  # what must be the same is not
+    again, found = overheard(documents=second, fixed=first)
+    assert found is not None and found.fingerprint == made.fingerprint
+    assert overheard(documents=first)[1] is None  # it had one more
+    assert overheard(documents=second, fixed=first, more=first)[1] is None  # or one less
+    assert overheard(mark="?", documents=first, fixed=first)[1] is None
+    _, youngest = overheard(documents=documents_artifact(store, ["丙"]), fixed=first)
+    assert youngest is not None and youngest.fingerprint == again.fingerprint
+
+
 def test_other_parameters_are_other_work(store: ArtifactStore) -> None:
     shouted(store, ["甲"])
     assert shouted(store, ["甲", "乙"], mark="?").to_table()["token"].to_pylist() == ["甲?", "乙?"]

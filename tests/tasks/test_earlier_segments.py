@@ -82,6 +82,16 @@ def test_the_result_is_that_of_a_rebuild(data: st.DataObject) -> None:
         assert refreshed.manifest.counters == rebuilt.manifest.counters
 
 
+def test_of_a_part_that_was_all_rejected_nothing_is_taken(store: ArtifactStore, tmp_path: Path) -> None:
+    given = [text for text in texts(60, seed=4) if len(text) < 5]
+    segmented(store, [given, texts(3, seed=5)])
+    refreshed = segmented(store, [given[1:], texts(3, seed=5)])
+    assert refreshed.rows("rejects") == len(given) - 1
+    assert parts_of(refreshed) == parts_of(
+        segmented(ArtifactStore(tmp_path / "rebuilt"), [given[1:], texts(3, seed=5)])
+    )
+
+
 def test_other_parameters_are_cut_anew(store: ArtifactStore, tmp_path: Path, cut: list[str]) -> None:
     given = texts(30, seed=2)
     segmented(store, [given])
