@@ -76,7 +76,7 @@ def test_only_clusters_with_a_new_text_are_compared(store: ArtifactStore, tmp_pa
     assert refreshed.rows("near") > first.rows("near")
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(data=st.data(), buckets=st.sampled_from([1 << 24, 400]))
 def test_the_result_is_that_of_a_rebuild(data: st.DataObject, buckets: int) -> None:
     pool = [text for family in families(6, seed=data.draw(st.integers(0, 3))) for text in family]

@@ -67,7 +67,7 @@ def test_only_what_is_new_is_cut(store: ArtifactStore, tmp_path: Path, cut: list
     assert refreshed.manifest.counters == rebuilt.manifest.counters
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(data=st.data())
 def test_the_result_is_that_of_a_rebuild(data: st.DataObject) -> None:
     pool = texts(30, seed=data.draw(st.integers(0, 3)))
