@@ -36,7 +36,7 @@ from benchmarks.near_duplicates import real_texts
 from benchmarks.pages import cpu_name, publish
 from infra.artifacts import Artifact, ArtifactStore
 from infra.batching import CHARACTERS_AT_ONCE
-from infra.builds import BuildPlace, run_unit
+from infra.builds import BuildPlace, Unit, run_unit
 from infra.stage import Output, StageParams, run, stage
 from models import character_table
 from models.corpus_tokenizer import CorpusTokenizer, corpus_tokenizer
@@ -136,7 +136,7 @@ def compare(texts: list[str], vocabulary: list[str], folder: Path) -> tuple[list
 
     def part() -> int:
         given = (part_of_segments, EncodeParams(), 0.02, written)
-        return run_unit(place, 0, encode_part, given).counters["tokens"]
+        return run_unit(place, encode_part, Unit(0, given)).counters["tokens"]
 
     ways: dict[str, tuple[float, Callable[[], int]]] = {
         "tokenizers encode_batch": (whole, peer),

@@ -84,7 +84,16 @@ class WorkRecord(BaseModel):
     cpu_seconds: float
     peak_memory_bytes: int
     key: str = ""
-    """`infra.memo.work_key` of the unit; empty where there is none."""
+    """What names the work (`infra.memo.WorkKeys`); empty where it cannot be named."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One unit of work: its number, what its function is given, and the name of the work as of `WorkRecord`."""
+
+    index: int
+    arguments: tuple[Any, ...]
+    key: str = ""
 
 
 @dataclass(frozen=True)
@@ -162,14 +171,15 @@ class PartWriter:
         for table in list(self._writers):
             self._finish_part(table)
 
-    def commit(self, usage: Usage) -> WorkRecord:
-        """Write the record that vouches for the files of `finish`, and tells what they cost."""
+    def commit(self, usage: Usage, key: str = "") -> WorkRecord:
+        """Write the record that vouches for the files of `finish`: what they cost, and the name of their work."""
         record = WorkRecord(
             index=self.index,
             parts=self._parts,
             counters=dict(self.counters),
             cpu_seconds=usage.cpu_seconds,
             peak_memory_bytes=usage.peak_memory_bytes,
+            key=key,
         )
         _put_record(self._store, self._place, record)
         return record
@@ -654,13 +664,13 @@ def _sync(path: str | Path) -> None:
         os.close(descriptor)
 
 
-def run_unit(place: BuildPlace, index: int, function: Callable[..., None], arguments: tuple[Any, ...]) -> WorkRecord:
+def run_unit(place: BuildPlace, function: Callable[..., None], unit: Unit) -> WorkRecord:
     """Do one unit of work: `function(part, *arguments)`, then commit what it wrote."""
-    part = PartWriter(place, index)
+    part = PartWriter(place, unit.index)
     try:
         with measure_usage() as usage:
-            function(part, *arguments)
+            function(part, *unit.arguments)
             part.finish()
-        return part.commit(usage)
+        return part.commit(usage, unit.key)
     finally:
         part.discard()

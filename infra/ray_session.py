@@ -14,7 +14,7 @@ from typing import Any
 
 from infra import builds
 from infra.settings import REPOSITORY, Settings, is_job_endpoint
-from infra.stage import SerialExecutor, Unit
+from infra.stage import SerialExecutor
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class RayExecutor:
         self._address = address
 
     def run(
-        self, place: builds.BuildPlace, function: Callable[..., None], units: Sequence[Unit]
+        self, place: builds.BuildPlace, function: Callable[..., None], units: Sequence[builds.Unit]
     ) -> Iterator[builds.WorkRecord]:
         self.in_process = len(units) < 2 or self.workers < 2
         if self.in_process:
@@ -57,8 +57,7 @@ class RayExecutor:
         running: list[Any] = []
         while waiting or running:
             while waiting and len(running) < self.workers * UNITS_IN_FLIGHT:
-                index, arguments = waiting.pop()
-                running.append(remote.remote(place, index, function, arguments))
+                running.append(remote.remote(place, function, waiting.pop()))
             finished, running = ray.wait(running, num_returns=1)
             for reference in finished:
                 yield _result(ray, reference)

@@ -61,7 +61,6 @@ class StageInput(Protocol):
 
 
 P = TypeVar("P", bound=StageParams)
-Unit = tuple[int, tuple[Any, ...]]
 
 
 class Executor(Protocol):
@@ -70,7 +69,7 @@ class Executor(Protocol):
     in_process: bool
 
     def run(
-        self, place: builds.BuildPlace, function: Callable[..., None], units: Sequence[Unit]
+        self, place: builds.BuildPlace, function: Callable[..., None], units: Sequence[builds.Unit]
     ) -> Iterator[builds.WorkRecord]: ...
 
 
@@ -80,10 +79,10 @@ class SerialExecutor:
     in_process = True
 
     def run(
-        self, place: builds.BuildPlace, function: Callable[..., None], units: Sequence[Unit]
+        self, place: builds.BuildPlace, function: Callable[..., None], units: Sequence[builds.Unit]
     ) -> Iterator[builds.WorkRecord]:
-        for index, arguments in units:
-            yield builds.run_unit(place, index, function, arguments)
+        for unit in units:
+            yield builds.run_unit(place, function, unit)
 
 
 class ProgressListener(Protocol):
@@ -119,17 +118,16 @@ class Output:
 
         Items may run in other processes: `function` is a module-level function and all arguments pickle.
         """
-        units = [(self._number(), (item, *arguments)) for item in items]
         names = WorkKeys(self.work.name, self.work.version, self.params, function, arguments)
-        keys = {index: names.of(item) for index, (item, *_) in units}
-        open_units = self._known_to_memo(self._resumed(units, keys), keys)
+        units = [builds.Unit(self._number(), (item, *arguments), names.of(item)) for item in items]
+        open_units = self._known_to_memo(self._resumed(units))
         done = len(units) - len(open_units)
         self.on_progress(self._name, done, len(units))
         for record in self.executor.run(self.build.place, function, open_units):
-            self._keep(record, self.executor.in_process, keys[record.index])
+            self._keep(record, self.executor.in_process)
             done += 1
             self.on_progress(self._name, done, len(units))
-        lost = [index for index, _ in units if index not in self.build.records]
+        lost = [unit.index for unit in units if unit.index not in self.build.records]
         if lost:
             raise RuntimeError(f"{self._name}: the executor gave no result for parts {lost}")
 
@@ -174,29 +172,35 @@ class Output:
         self.units += 1
         return self.units - 1
 
-    def _resumed(self, units: Sequence[Unit], keys: Mapping[int, str]) -> list[Unit]:
-        """Keep what a killed run finished of these units; returns the others."""
-        finished = self.build.finished
-        open_units = [unit for unit in units if unit[0] not in finished]
-        for index, _ in units:
-            if index in finished:
-                self._keep(finished[index], in_process=False, key=keys[index])
+    def _resumed(self, units: Sequence[builds.Unit]) -> list[builds.Unit]:
+        """Keep what a killed run finished of these units; returns the others.
+
+        Units are numbered as they are asked for. Under the same number stands other work where the stage took another
+        way this time, as it may after an earlier artifact has come or gone: that is done again.
+        """
+        open_units = []
+        for unit in units:
+            record = self.build.finished.get(unit.index)
+            if record is None or record.key != unit.key:
+                open_units.append(unit)
+            else:
+                self._keep(record, in_process=False)
         resumed = len(units) - len(open_units)
         if resumed:
             logger.info("%s: %d of %d parts were finished by an earlier run", self._name, resumed, len(units))
         self.resumed_parts += resumed
         return open_units
 
-    def _known_to_memo(self, units: Sequence[Unit], keys: Mapping[int, str]) -> list[Unit]:
+    def _known_to_memo(self, units: Sequence[builds.Unit]) -> list[builds.Unit]:
         """Take over what earlier artifacts made of these units; returns the others."""
         open_units = []
         for unit in units:
-            known = self._memo.find(keys[unit[0]])
-            record = self.build.take_over(unit[0], *known) if known is not None else None
+            known = self._memo.find(unit.key)
+            record = self.build.take_over(unit.index, *known) if known is not None else None
             if record is None:
                 open_units.append(unit)
             else:
-                self._keep(record, in_process=False, key=keys[unit[0]])
+                self._keep(record, in_process=False)
         taken = len(units) - len(open_units)
         if taken:
             logger.info("%s: %d of %d parts are those of an earlier artifact", self._name, taken, len(units))
@@ -207,11 +211,11 @@ class Output:
     def _memo(self) -> Memo:
         return Memo(self.build.store, self._name)
 
-    def _keep(self, record: builds.WorkRecord, in_process: bool, key: str = "") -> None:
+    def _keep(self, record: builds.WorkRecord, in_process: bool) -> None:
         undeclared = sorted(record.parts.keys() - set(self.tables))
         if undeclared:
             raise ValueError(f"stage {self._name} writes {undeclared}: add them to its tables={self.tables}")
-        self.build.records[record.index] = record.model_copy(update={"key": key})
+        self.build.records[record.index] = record
         if in_process:
             self.in_process_cpu_seconds += record.cpu_seconds
 

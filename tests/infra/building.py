@@ -29,9 +29,10 @@ from pydantic import Field
 
 from infra import builds
 from infra.artifacts import Artifact, ArtifactStore
+from infra.builds import Unit
 from infra.errors import StorageFullError
 from infra.settings import REPOSITORY
-from infra.stage import Executor, Output, SerialExecutor, StageParams, StageResult, Unit, run, stage
+from infra.stage import Executor, Output, SerialExecutor, StageParams, StageResult, run, stage
 
 PARTS = 12
 COSTS = {"created_at", "wall_seconds", "cpu_seconds", "peak_memory_bytes", "resumed_parts", "code_version"}
@@ -141,7 +142,7 @@ class PoolExecutor:
         self, place: builds.BuildPlace, function: Callable[..., None], units: Sequence[Unit]
     ) -> Iterator[builds.WorkRecord]:
         with ProcessPoolExecutor(2, mp_context=processes()) as pool:
-            futures = [pool.submit(builds.run_unit, place, index, function, given) for index, given in units[::-1]]
+            futures = [pool.submit(builds.run_unit, place, function, unit) for unit in units[::-1]]
             random.Random(0).shuffle(futures)
             for future in futures:
                 yield future.result()

@@ -26,7 +26,7 @@ from pydantic import Field, ValidationError
 
 from infra import schemas
 from infra.artifacts import ArtifactStore, fingerprint_of
-from infra.builds import BuildPlace, PartWriter, run_unit
+from infra.builds import BuildPlace, PartWriter, Unit, run_unit
 from infra.errors import UserError
 from infra.settings import REPOSITORY
 from infra.stage import Output, SerialExecutor, StageParams, code_version, run, stage
@@ -350,6 +350,32 @@ def test_many_small_writes_are_few_row_groups_and_a_large_table_is_many_parts(st
     assert metadata.num_row_groups < 6
 
 
+ways: list[tuple[str, ...]] = []
+"""The words that the stage below writes first, for each of its runs; what is left of it is done."""
+
+
+@stage(name="wayward", version=1, params=Params, tables=("vocabulary",))
+def wayward(inputs: Any, params: Params, out: Output) -> None:
+    out.map(write_word, ways.pop(0))
+    if ways:
+        raise KeyboardInterrupt
+    out.map(write_word, ("丁", "戊"))
+
+
+def write_word(part: PartWriter, word: str) -> None:
+    part.write("vocabulary", [{"id": 0, "token": word, "frequency": 1}])
+
+
+def test_what_a_killed_run_made_on_another_way_is_not_taken_for_other_work(store: ArtifactStore) -> None:
+    ways[:] = [("甲", "乙", "丙"), ("甲",)]
+    with pytest.raises(KeyboardInterrupt):
+        run(wayward, store, Params(), {})
+    artifact = run(wayward, store, Params(), {}).artifact
+    assert artifact.to_table()["token"].to_pylist() == ["甲", "丁", "戊"]
+    assert artifact.manifest.resumed_parts == 1
+    artifact.verify()
+
+
 class LosingExecutor(SerialExecutor):
     def run(self, *arguments: Any) -> Iterator[Any]:
         yield from list(super().run(*arguments))[:-1]
@@ -446,7 +472,7 @@ def test_a_unit_costs_what_it_takes_to_write_its_files(store: ArtifactStore) -> 
     words = [text[at : at + 1_000] for at in range(0, len(text), 1_000)]
     rows = pa.table({"word": words, "count": [1] * len(words)})
     before = time.process_time()
-    record = run_unit(BuildPlace(store.root, "sample", "0" * 32), 0, PartWriter.write, ("word_counts", rows))
+    record = run_unit(BuildPlace(store.root, "sample", "0" * 32), PartWriter.write, Unit(0, ("word_counts", rows)))
     assert record.cpu_seconds > 0.8 * (time.process_time() - before)
 
 

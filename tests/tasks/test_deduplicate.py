@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from infra.artifacts import ArtifactStore, read_checked
-from infra.builds import BuildPlace, WorkRecord
-from infra.stage import SerialExecutor, Unit, run
+from infra.builds import BuildPlace, Unit, WorkRecord
+from infra.stage import SerialExecutor, run
 from tasks.candidates import candidates
 from tasks.comparable import text_key
 from tasks.deduplicate import DeduplicateParams, deduplicate

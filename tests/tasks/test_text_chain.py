@@ -9,7 +9,8 @@ from typing import Any
 
 from infra import builds
 from infra.artifacts import Artifact, ArtifactStore
-from infra.stage import Executor, SerialExecutor, Stage, StageParams, Unit, run
+from infra.builds import Unit
+from infra.stage import Executor, SerialExecutor, Stage, StageParams, run
 from tasks.clean import CleanParams, clean
 from tasks.deduplicate import DeduplicateParams, deduplicate
 from tasks.encode import EncodeParams, encode
