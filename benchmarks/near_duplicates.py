@@ -12,7 +12,7 @@ Each tool is a process of its own; a peer runs under the interpreter given for i
 rensa`, `datatrove[processing]`, `text-dedup`). datatrove and text-dedup take words; here their words are characters, so
 that all compare the same shingles. Both tell what goes, not for what it goes: they have no precision here. MB are 10^6
 bytes of UTF-8; seconds are CPU seconds of the process and its children, without reading the texts; each tool has one
-thread. Memory is what a process held at most beyond the texts, all of which it is given as a list.
+thread. Memory is what a process held at most beyond the texts, all of which it is given as a list (Linux only).
 """
 
 from __future__ import annotations
@@ -98,11 +98,11 @@ def corpus(folder: Path, megabytes: float, seed: int) -> tuple[list[str], list[t
 
 
 HEAD = """
-import json, os, resource, sys, tempfile, time
+import json, os, re, sys, tempfile, time
 texts = [json.loads(line) for line in open(sys.argv[1], encoding="utf-8")]
 tool = sys.argv[2]; threshold = float(sys.argv[3]); size = int(sys.argv[4])
 def peak():
-    return max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
 held = peak()
 """
 TAIL = """
