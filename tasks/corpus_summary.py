@@ -54,11 +54,14 @@ def summarise(stages: Mapping[str, Artifact]) -> dict[str, Any]:
 def _by_length(rows: pl.LazyFrame, length: pl.Expr, **sizes: pl.Expr) -> pl.DataFrame:
     """How many rows of each source fall into each of `LENGTH_BINS` (columns source, bin, rows), and the sums of their
     lengths (length) and of other sizes; in one pass.
+
+    Sums are of 64 bits: polars adds 32-bit columns up in 32 bits, which 4.3 GB of one source overflow.
     """
     place = pl.sum_horizontal((pl.col("length") >= low).cast(pl.Int32) for low in LENGTH_BINS[1:])
     measured = rows.select("source", length=length, **sizes)
-    sums = [pl.col(name).sum() for name in ("length", *sizes)]
-    return measured.group_by("source", place.alias("bin")).agg(*sums, rows=pl.len()).collect(engine="streaming")
+    sums = [pl.col(name).cast(pl.Int64).sum() for name in ("length", *sizes)]
+    counted = measured.group_by("source", place.alias("bin")).agg(*sums, rows=pl.len().cast(pl.Int64))
+    return counted.collect(engine="streaming")
 
 
 def _sources(written: pl.DataFrame, cut: pl.DataFrame) -> list[dict[str, Any]]:

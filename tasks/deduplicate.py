@@ -4,7 +4,7 @@ What "the same" means is told in `tasks/comparable.py`, what "nearly" in `tasks/
 first. Of a cluster of near duplicates the longest text stays, of documents with one text the one with the
 smallest id (of identical rows the first), whatever the order of the parts.
 
-Memory: one bucket of keys (about 100 bytes a document), the duplicates (100 bytes each), or one part of documents. Time
+Memory: one bucket of keys (about 125 bytes a document), the duplicates (100 bytes each), or one part of documents. Time
 grows with the text; the keys (48 bytes a document) are read once a bucket.
 """
 
