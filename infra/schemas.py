@@ -126,6 +126,17 @@ SEGMENTS = pa.schema(
     ]
 )
 
+LENGTH_COUNTS = pa.schema(
+    [
+        _field("counted", pa.string(), "what the row is about: documents, or segments"),
+        _field("source", pa.string(), "sub-domain, as in documents"),
+        _field("bin", pa.int64(), "number of the range of lengths, from 0"),
+        _field("rows", pa.int64(), "texts of the part in it"),
+        _field("length", pa.int64(), "their lengths added up: characters of documents, tokens of segments"),
+        _field("bytes", pa.int64(), "their bytes of UTF-8 added up"),
+    ]
+)
+
 WORD_COUNTS = pa.schema(
     [
         _field("word", pa.string(), "word after normalisation: a run of letters or a single other character"),
@@ -448,6 +459,7 @@ TABLES: Mapping[str, pa.Schema] = {
     "contamination": CONTAMINATION,
     "line_counts": LINE_COUNTS,
     "segments": SEGMENTS,
+    "length_counts": LENGTH_COUNTS,
     "word_counts": WORD_COUNTS,
     "vocabulary": VOCABULARY,
     "kg_entity_vectors": KG_ENTITY_VECTORS,

@@ -1,17 +1,21 @@
 """Figures of a corpus: how much of each sub-domain, how long, what was dropped on the way and why.
 
-Time grows with the tables, which are gone through in streams; memory with the number of sources, reasons and samples.
+Time grows with what was dropped and with the ids of the documents, which are gone through in streams; memory with the
+number of sources, reasons and samples, and one part.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
+import numpy as np
 import polars as pl
+import pyarrow as pa
 
 from infra.artifacts import Artifact
 from tasks.deidentify import deidentify
+from tasks.length_counts import LENGTH_BINS
 
 SAMPLES = 3
 """Examples that are shown of each kind."""
@@ -19,22 +23,19 @@ SAMPLES = 3
 EXCERPT = 120
 """Characters of an example."""
 
-LENGTH_BINS = [0, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384]
-"""Lower borders of the lengths that are counted together; the last has no upper one."""
-
 
 def summarise(stages: Mapping[str, Artifact]) -> dict[str, Any]:
     """All figures, as plain JSON values.
 
     Args:
-        stages: the artifacts of the corpus flow by the name of their stage, in the order in which they were made;
-            those with a table documents, and segment.
+        stages: the artifacts of the corpus flow by the name of their stage, in the order in which they were made:
+            those with a table documents, and segment, which has counted how long the last documents are.
     """
     documents = [artifact for artifact in stages.values() if "documents" in artifact.manifest.tables]
-    last, segments = documents[-1], stages["segment"]
-    text = pl.col("text")
-    written = _by_length(last.scan("documents"), text.str.len_chars(), bytes=text.str.len_bytes())
-    cut = _by_length(segments.scan("segments"), pl.col("tokens"))
+    segments = stages["segment"]
+    lengths = segments.to_table("length_counts")
+    lengths = pl.DataFrame(lengths).group_by("counted", "source", "bin").agg(pl.col("rows", "length", "bytes").sum())
+    written, cut = (lengths.filter(pl.col("counted") == name) for name in ("documents", "segments"))
     return {
         "sources": _sources(written, cut),
         "tokens_are_counted": "vocabulary" in segments.manifest.inputs,
@@ -49,19 +50,6 @@ def summarise(stages: Mapping[str, Artifact]) -> dict[str, Any]:
         "replaced": _replaced(stages),
         "contamination": _contamination(stages),
     }
-
-
-def _by_length(rows: pl.LazyFrame, length: pl.Expr, **sizes: pl.Expr) -> pl.DataFrame:
-    """How many rows of each source fall into each of `LENGTH_BINS` (columns source, bin, rows), and the sums of their
-    lengths (length) and of other sizes; in one pass.
-
-    Sums are of 64 bits: polars adds 32-bit columns up in 32 bits, which 4.3 GB of one source overflow.
-    """
-    place = pl.sum_horizontal((pl.col("length") >= low).cast(pl.Int32) for low in LENGTH_BINS[1:])
-    measured = rows.select("source", length=length, **sizes)
-    sums = [pl.col(name).cast(pl.Int64).sum() for name in ("length", *sizes)]
-    counted = measured.group_by("source", place.alias("bin")).agg(*sums, rows=pl.len().cast(pl.Int64))
-    return counted.collect(engine="streaming")
 
 
 def _sources(written: pl.DataFrame, cut: pl.DataFrame) -> list[dict[str, Any]]:
@@ -133,9 +121,19 @@ def _duplicates(stages: Mapping[str, Artifact]) -> list[dict[str, Any]]:
     ]
 
 
-def _texts(artifact: Artifact, doc_ids: Sequence[str]) -> dict[str, str]:
-    rows = artifact.scan("documents").filter(pl.col("doc_id").is_in(doc_ids)).select("doc_id", "text")
-    return dict(rows.collect(engine="streaming").iter_rows())
+def _texts(artifact: Artifact, doc_ids: Collection[str]) -> dict[str, str]:
+    """Texts of some documents; of the others only the ids are read."""
+    ids = artifact.scan("documents").select("doc_id").with_row_index("row")
+    rows = ids.filter(pl.col("doc_id").is_in(list(doc_ids))).collect(engine="streaming").sort("row")["row"].to_numpy()
+    parts = artifact.parts("documents")
+    borders = np.cumsum([0] + [part.rows for part in parts])
+    cuts = np.searchsorted(rows, borders)
+    found: dict[str, str] = {}
+    for part, first, last, border in zip(parts, cuts, cuts[1:], borders, strict=False):
+        if first < last:
+            held = part.read(columns=["doc_id", "text"]).take(pa.array(rows[first:last] - border))
+            found.update(zip(*(held[name].to_pylist() for name in held.column_names), strict=True))
+    return found
 
 
 def _replaced(stages: Mapping[str, Artifact]) -> dict[str, int]:

@@ -12,7 +12,8 @@ from typing import Any
 
 from infra.artifacts import Artifact
 from infra.stage import Output, StageParams, stage
-from tasks.corpus_summary import LENGTH_BINS, summarise
+from tasks.corpus_summary import summarise
+from tasks.length_counts import LENGTH_BINS
 from tasks.pages import add_report, render
 
 TEMPLATE = Path(__file__).with_name("report_corpus.html.j2")
@@ -24,7 +25,7 @@ class ReportParams(StageParams):
     title: str = "Corpus"
 
 
-@stage(name="report_corpus", version=2, params=ReportParams)
+@stage(name="report_corpus", version=3, params=ReportParams)
 def report_corpus(inputs: Mapping[str, Artifact], params: ReportParams, out: Output) -> None:
     """`inputs` are the artifacts of the corpus flow by the name of their stage, in the order of the flow."""
     summary = summarise(inputs)

@@ -7,6 +7,8 @@ stage is given one, and estimated where not.
 In a dialogue whole turns stay together where they fit. Words are those of tasks/words.py; terms of a user dictionary
 stay whole.
 
+The lengths of documents and segments are counted on the way, for the page about the corpus.
+
 Time grows with the characters, memory with one part. Of documents that an earlier artifact has cut alike the segments
 are taken from there (tasks/earlier_segments.py).
 """
@@ -29,6 +31,7 @@ from infra.errors import UserError
 from infra.stage import Output, StageParams, stage
 from models.corpus_tokenizer import CorpusTokenizer, corpus_tokenizer
 from tasks.earlier_segments import EarlierSegments, Work, work_on
+from tasks.length_counts import length_counts, measured
 from tasks.sentences import Cost, CountedCost, Span, cut
 from tasks.sub_domains import source_called
 from tasks.units import UnitCosts, count_units
@@ -101,7 +104,7 @@ class SegmentParams(StageParams):
         return self
 
 
-@stage(name="segment", version=5, params=SegmentParams, tables=("segments", "rejects"))
+@stage(name="segment", version=6, params=SegmentParams, tables=("segments", "length_counts", "rejects"))
 def segment(inputs: Mapping[str, Any], params: SegmentParams, out: Output) -> None:
     """Cut `inputs["documents"]`.
 
@@ -130,6 +133,7 @@ def segment_part(part: PartWriter, work: Work, params: SegmentParams, tokenizer_
     table = work.documents.read(columns=["doc_id", "source", "text"]).combine_chunks()
     places = earlier.find(table["doc_id"])
     first = 0
+    cut: list[pa.Table] = []
     for texts in batches_of(table["text"].to_pylist()):
         batch, known = table.slice(first, len(texts)), places[first : first + len(texts)]
         first += len(texts)
@@ -142,6 +146,9 @@ def segment_part(part: PartWriter, work: Work, params: SegmentParams, tokenizer_
         part.count("documents_in", len(texts))
         part.count("tokens", pc.sum(made["tokens"]).as_py() or 0)
         part.write("segments", made)
+        cut.append(measured(made, "tokens"))
+    part.write("length_counts", length_counts("documents", [measured(table)]))
+    part.write("length_counts", length_counts("segments", cut))
 
 
 def _segments_of(

@@ -86,21 +86,6 @@ def test_the_figures_are_those_of_the_artifacts(report: Artifact, stages: dict[s
     assert summary["replaced"] == {"mobile": 2}
 
 
-@stage(name="segment", version=1, params=RowsParams, tables=("segments",))
-def long_segments(inputs: Mapping[str, Artifact], params: RowsParams, out: Output) -> None:
-    """Three of the given segment, each with as many tokens as the table can hold."""
-    rows = inputs["segments"].to_table("segments").slice(0, 1).to_pylist() * 3
-    with out.part() as part:
-        part.write("segments", [{**row, "tokens": 2**31 - 1} for row in rows])
-
-
-def test_sums_of_a_large_corpus_do_not_wrap(stages: dict[str, Artifact], store: ArtifactStore) -> None:
-    segments = run(long_segments, store, RowsParams(), {"segments": stages["segment"]}).artifact
-    made = run(report_corpus, store, ReportParams(), {**stages, "segment": segments}).artifact
-    total = json.loads(made.read_file("summary.json"))["sources"][-1]
-    assert (total["source"], total["tokens"]) == ("all", 3 * (2**31 - 1))
-
-
 def test_table_1_has_the_columns_of_the_paper(report: Artifact) -> None:
     rows = json.loads(report.read_file("table.json"))
     assert rows == table_1(json.loads(report.read_file("summary.json")))
