@@ -1,4 +1,4 @@
-"""Ray below map-like stages: one task a part, on a local Ray that is started when first needed.
+"""Ray below map-like stages: one task a part, on a local Ray that is started when there is enough to do.
 
 With `RAY_ADDRESS` set the tasks run on that cluster, whose nodes must see the artifact store's root; with the
 address of a job endpoint (http…) they run here, and only training goes to the cluster (infra/ray_jobs.py).
@@ -9,8 +9,14 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import sys
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+
+import polars as pl
 
 from infra import builds
 from infra.settings import REPOSITORY, Settings, is_job_endpoint
@@ -33,27 +39,71 @@ JOB_VARIABLE = "RAY_JOB_CONFIG_JSON_ENV_VAR"
 """Ray sets it for the entry point of a job."""
 
 
+SECONDS_ALONE = 4.0
+"""How long this process works by itself, over all stages, before it starts a Ray of its own: for a handful of lines
+that would be ten seconds of processor time for nothing."""
+
+
 class RayExecutor:
-    """Runs units as Ray tasks; a single unit, or a single worker, is done in this process instead."""
+    """Runs units as Ray tasks; what is a single unit, for a single worker, or soon done, is done in this process."""
 
     in_process = False
 
     def __init__(self, workers: int, address: str | None = None) -> None:
         self.workers = workers
         self._address = address
+        self._seconds_alone = SECONDS_ALONE
 
     def run(
         self, place: builds.BuildPlace, function: Callable[..., None], units: Sequence[builds.Unit]
     ) -> Iterator[builds.WorkRecord]:
-        self.in_process = len(units) < 2 or self.workers < 2
-        if self.in_process:
+        self.in_process = True
+        if len(units) < 2 or self.workers < 2:
             yield from SerialExecutor().run(place, function, units)
             return
+        waiting = list(reversed(units))
+        if _is_private(self._address) and not is_ray_there():
+            yield from self._begin_here(place, function, waiting)
+        self.in_process = False
+        if waiting:
+            start_ray(self.workers, self._address)
+            yield from self._on_ray(place, function, waiting)
+
+    def _begin_here(
+        self, place: builds.BuildPlace, function: Callable[..., None], waiting: list[builds.Unit]
+    ) -> Iterator[builds.WorkRecord]:
+        """Do units here for a while, then start Ray, which takes seconds, and go on with them meanwhile."""
+        while waiting and self._seconds_alone > 0:
+            began = time.monotonic()
+            record = builds.run_unit(place, function, waiting.pop())
+            self._seconds_alone -= time.monotonic() - began
+            yield record
+        if not waiting:
+            return
+        pl.thread_pool_size()  # polars decides on its threads now: the environment changes while Ray starts
+        enough = threading.Event()
+
+        def work() -> list[builds.WorkRecord]:
+            done = []
+            while waiting and not enough.is_set():
+                done.append(builds.run_unit(place, function, waiting.pop()))
+            return done
+
+        # Ray is started by the main thread: it handles signals there, and its processes die with their thread.
+        with ThreadPoolExecutor(1) as thread:
+            working = thread.submit(work)
+            try:
+                start_ray(self.workers, self._address)
+            finally:
+                enough.set()
+        yield from working.result()
+
+    def _on_ray(
+        self, place: builds.BuildPlace, function: Callable[..., None], waiting: list[builds.Unit]
+    ) -> Iterator[builds.WorkRecord]:
         import ray
 
-        start_ray(self.workers, self._address)
         remote = ray.remote(num_cpus=1, max_retries=3)(builds.run_unit)
-        waiting = list(reversed(units))
         running: list[Any] = []
         while waiting or running:
             while waiting and len(running) < self.workers * UNITS_IN_FLIGHT:
@@ -61,6 +111,16 @@ class RayExecutor:
             finished, running = ray.wait(running, num_returns=1)
             for reference in finished:
                 yield _result(ray, reference)
+
+
+def is_ray_there() -> bool:
+    """Whether this process is connected to a Ray."""
+    return "ray" in sys.modules and bool(sys.modules["ray"].is_initialized())
+
+
+def _is_private(address: str | None) -> bool:
+    """Whether the tasks of this process run on a Ray of its own, which has to be started."""
+    return JOB_VARIABLE not in os.environ and (address is None or is_job_endpoint(address))
 
 
 def _result(ray: Any, reference: Any) -> builds.WorkRecord:
@@ -76,14 +136,14 @@ def start_ray(workers: int, address: str | None) -> None:
 
     Inside a Ray job it is the job's cluster. A job endpoint (http…) takes whole jobs, not single tasks: they run here.
     """
+    if is_ray_there():
+        return
     import ray
 
-    if ray.is_initialized():
-        return
     if JOB_VARIABLE in os.environ:  # the job has brought the code
         ray.init(address="auto", logging_level=logging.WARNING)
         return
-    if address is not None and not is_job_endpoint(address):
+    if address is not None and not _is_private(address):
         # The cluster's nodes get the code; they have the packages and see the store.
         code = {
             "working_dir": str(REPOSITORY),
@@ -143,7 +203,5 @@ def executor_for(settings: Settings) -> Iterator[RayExecutor]:
 
 def stop_ray() -> None:
     """Stop the local Ray of this process, or disconnect from the cluster."""
-    import sys
-
-    if "ray" in sys.modules and sys.modules["ray"].is_initialized():
+    if is_ray_there():
         sys.modules["ray"].shutdown()

@@ -11,7 +11,7 @@ import pytest
 import tasks.link
 from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
-from infra.ray_session import RayExecutor, stop_ray
+from infra.ray_session import RayExecutor, start_ray, stop_ray
 from infra.stage import run
 from kg.linking import EntityLinker
 from tasks.link import (
@@ -100,6 +100,8 @@ def test_workers_change_no_byte(tmp_path: Path) -> None:
         for workers in (1, 2):
             store = ArtifactStore(tmp_path / str(workers))
             executor = RayExecutor(workers=workers)
+            if workers > 1:
+                start_ray(workers, None)
             documents = documents_artifact(store, *(TEXTS[number::5] for number in range(5)))
             given = {"documents": documents, "entities": entities_artifact(store, ENTITIES)}
             links = run(link, store, LinkParams(), given, executor=executor).artifact

@@ -11,7 +11,7 @@ import pytest
 
 from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
-from infra.ray_session import RayExecutor, stop_ray
+from infra.ray_session import RayExecutor, start_ray, stop_ray
 from infra.stage import Output, StageParams, run, stage
 from kg import core_inverse, elimination
 from kg.graph import KnowledgeGraph
@@ -98,6 +98,7 @@ def test_workers_change_no_bit(store: ArtifactStore, monkeypatch: pytest.MonkeyP
     elsewhere = ArtifactStore(f"{store.root}-again")
     graph = graph_artifact(elsewhere, random_triples(4))
     try:
+        start_ray(2, None)
         again = run(neighbours, elsewhere, params, {"graph": graph}, executor=RayExecutor(workers=2)).artifact
     finally:
         stop_ray()

@@ -16,7 +16,7 @@ import pytest
 
 from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
-from infra.ray_session import RayExecutor, stop_ray
+from infra.ray_session import RayExecutor, start_ray, stop_ray
 from infra.settings import REPOSITORY
 from infra.stage import run
 from tasks import phrase_candidates, phrase_votes
@@ -121,6 +121,7 @@ def test_workers_and_shares_of_the_embedded_engine_change_nothing(
     monkeypatch.setattr(phrase_candidates, "CODES_AT_ONCE", 1 << 12)
     monkeypatch.setattr(phrase_votes, "VOTES_AT_ONCE", 1 << 12)
     try:
+        start_ray(2, None)
         executor = RayExecutor(2)
         together, units = mined(executor)
     finally:
