@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -249,4 +250,6 @@ def _value(text: str) -> Any:
 
 
 if __name__ == "__main__":
+    # As Python does with Ctrl+C: what runs below us ends with us. Left to itself SIGTERM ends the process on the spot.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     sys.exit(main())
