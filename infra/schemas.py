@@ -126,7 +126,7 @@ SEGMENTS = pa.schema(
     ]
 )
 
-LENGTH_COUNTS = pa.schema(
+LENGTHS = pa.schema(
     [
         _field("counted", pa.string(), "what the row is about: documents, or segments"),
         _field("source", pa.string(), "sub-domain, as in documents"),
@@ -459,7 +459,7 @@ TABLES: Mapping[str, pa.Schema] = {
     "contamination": CONTAMINATION,
     "line_counts": LINE_COUNTS,
     "segments": SEGMENTS,
-    "length_counts": LENGTH_COUNTS,
+    "lengths": LENGTHS,
     "word_counts": WORD_COUNTS,
     "vocabulary": VOCABULARY,
     "kg_entity_vectors": KG_ENTITY_VECTORS,

@@ -33,7 +33,7 @@ def summarise(stages: Mapping[str, Artifact]) -> dict[str, Any]:
     """
     documents = [artifact for artifact in stages.values() if "documents" in artifact.manifest.tables]
     segments = stages["segment"]
-    lengths = segments.to_table("length_counts")
+    lengths = segments.to_table("lengths")
     lengths = pl.DataFrame(lengths).group_by("counted", "source", "bin").agg(pl.col("rows", "length", "bytes").sum())
     written, cut = (lengths.filter(pl.col("counted") == name) for name in ("documents", "segments"))
     return {

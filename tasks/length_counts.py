@@ -28,7 +28,7 @@ def measured(texts: pa.Table, length: str | None = None) -> pa.Table:
 
 
 def length_counts(counted: str, texts: Sequence[pa.Table]) -> pa.Table:
-    """Rows of the table `length_counts`, by source and bin, for what `measured` gave; `counted` names the texts."""
+    """Rows of the table `lengths`, by source and bin, for what `measured` gave; `counted` names the texts."""
     found = pl.DataFrame(pa.concat_tables([_MEASURED.empty_table(), *texts]))
     bins = np.searchsorted(LENGTH_BINS, found["length"].to_numpy(), side="right") - 1
     return (

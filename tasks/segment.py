@@ -104,7 +104,7 @@ class SegmentParams(StageParams):
         return self
 
 
-@stage(name="segment", version=6, params=SegmentParams, tables=("segments", "length_counts", "rejects"))
+@stage(name="segment", version=6, params=SegmentParams, tables=("segments", "lengths", "rejects"))
 def segment(inputs: Mapping[str, Any], params: SegmentParams, out: Output) -> None:
     """Cut `inputs["documents"]`.
 
@@ -147,8 +147,8 @@ def segment_part(part: PartWriter, work: Work, params: SegmentParams, tokenizer_
         part.count("tokens", pc.sum(made["tokens"]).as_py() or 0)
         part.write("segments", made)
         cut.append(measured(made, "tokens"))
-    part.write("length_counts", length_counts("documents", [measured(table)]))
-    part.write("length_counts", length_counts("segments", cut))
+    part.write("lengths", length_counts("documents", [measured(table)]))
+    part.write("lengths", length_counts("segments", cut))
 
 
 def _segments_of(

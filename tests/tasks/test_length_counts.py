@@ -28,7 +28,7 @@ def test_counts_are_those_of_counting_one_by_one(texts: list[tuple[str, str]], s
         rows[place] += 1
         lengths[place] += len(text)
         sizes[place] += len(text.encode())
-    found = conform(length_counts("documents", [measured(table) for table in tables]), "length_counts").to_pylist()
+    found = conform(length_counts("documents", [measured(table) for table in tables]), "lengths").to_pylist()
     assert [tuple(row.values()) for row in found] == [
         ("documents", *place, rows[place], lengths[place], sizes[place]) for place in sorted(rows)
     ]
