@@ -48,9 +48,9 @@ def deduplicate(inputs: Mapping[str, Artifact], params: DeduplicateParams, out: 
         ).artifact
     leaders = pl.DataFrame(found["near"].to_table("near"))
     buckets = max(1, -(-documents.rows("documents") // params.documents_per_bucket))
-    keys = found["sketches"].parts("sketches")
+    keys = found["sketches"].scan().select(KEY)
     repeated = pl.concat([_repeated(keys, leaders, bucket, buckets) for bucket in range(buckets)]).sort("row")
-    drops = find_drops(repeated.with_columns(doc_id=_doc_ids(keys, repeated["row"])))
+    drops = find_drops(repeated.with_columns(doc_id=_doc_ids(found["sketches"].parts(), repeated["row"])))
     out.map(drop_part, _by_part(drops.sort("row"), documents.parts("documents")))
 
 
@@ -96,21 +96,18 @@ def find_drops(keyed: pl.DataFrame) -> pl.DataFrame:
     return named.filter(~pl.col("stays")).select("row", "kept_id", "similarity").sort("row")
 
 
-def _repeated(parts: Sequence[Part], leaders: pl.DataFrame, bucket: int, buckets: int) -> pl.DataFrame:
+def _repeated(keys: pl.LazyFrame, leaders: pl.DataFrame, bucket: int, buckets: int) -> pl.DataFrame:
     """The rows of one bucket that share a key: that of the text that stays for each; row counts through all parts."""
-    frames = [pl.DataFrame(schema=_KEYED)]
-    first = 0
-    for part in parts:
-        frame = (
-            pl.DataFrame(part.read(columns=KEY))
-            .with_row_index("row", first)
-            .join(leaders, on=KEY, how="left", maintain_order="left")
-            .with_columns(key_high=pl.coalesce("kept_high", "key_high"), key_low=pl.coalesce("kept_low", "key_low"))
-        )
-        frames.append(frame.filter(pl.col("key_high") % buckets == bucket).select(*_KEYED.names()).cast(_KEYED))
-        first += part.rows
+    keyed = (
+        keys.with_row_index("row")
+        .join(leaders.lazy(), on=KEY, how="left")
+        .with_columns(key_high=pl.coalesce("kept_high", "key_high"), key_low=pl.coalesce("kept_low", "key_low"))
+        .filter(pl.col("key_high") % buckets == bucket)
+        .select(pl.col(name).cast(dtype) for name, dtype in _KEYED.items())
+        .collect(engine="streaming")
+    )
     # Half the key is quick to compare and leaves little to compare whole.
-    return pl.concat(frames).filter(pl.col("key_high").is_duplicated()).filter(pl.struct(KEY).is_duplicated())
+    return keyed.filter(pl.col("key_high").is_duplicated()).filter(pl.struct(KEY).is_duplicated())
 
 
 _KEYED = pl.Schema({"key_high": pl.UInt64, "key_low": pl.UInt64, "similarity": pl.Float64, "row": pl.UInt64})
