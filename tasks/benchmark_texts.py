@@ -1,7 +1,9 @@
 """The texts of downstream sets: every string of a row that is long enough, in the form overlaps are looked for in.
 
 Ids and labels are short and drop out by themselves. A text that stands in many rows (a question beside each of its
-candidate answers) counts once and is named by the first of them. A line of a .txt is a row.
+candidate answers) counts once and is named by the first of them. A line of a .txt is a row. Sets may be written in
+ways that no corpus is: a character and its tag a line, lists of characters, tables without a header, quotes that mean
+nothing. Their texts count too.
 
 Time grows with the bytes; memory with the distinct texts (4 bytes a letter or digit) and one batch.
 """
@@ -11,8 +13,9 @@ from __future__ import annotations
 import hashlib
 import itertools
 import logging
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +29,16 @@ from tasks.row_files import read_rows
 from tasks.slices import KINDS, Problem, Slice
 
 logger = logging.getLogger(__name__)
+
+
+_WORD = re.compile(
+    r"(\S{1,20}|)[\t ]+(?:\S+[\t ]+){0,3}[BIMEOS](?:[-_]\S+)?\s*"
+    r"|\s*([^\sA-Za-z0-9]|[A-Za-z0-9.]{1,20})\s*"
+)
+"""A line that is a character or word with its tag, or without one as in test files; a blank is a character too."""
+
+LEAST_CHARACTERS = 13
+"""Of so many strings, of which half are one character, a list holds a text: others are options or mentions."""
 
 
 class BenchmarkTexts(NamedTuple):
@@ -93,21 +106,56 @@ def _strings_of_file(file: Slice, counters: Counter[str]) -> Iterator[tuple[int,
         counters["benchmark_files_not_read"] += 1
         return
     unreadable = 0
+    words = _Words()
+    has_header = file.kind in ("csv", "tsv")
     try:
         for number, row in read_rows(file):
             if isinstance(row, Problem):
                 if row.reason == "wrong_encoding":  # a set that is not read would not be cut out
                     raise UserError(row.detail)
                 unreadable += 1
+                yield number, row.text  # the text is in there somewhere: quotes may mean nothing to a set
                 continue
             counters["benchmark_rows"] += 1
+            if has_header:  # or none: then it is a row like the others
+                yield from ((1, name) for name in row)
+                has_header = False
+            if file.kind in ("csv", "tsv", "txt"):
+                yield from words.take(number, "\t".join(value or "" for value in row.values()))
             for text in _strings(row):
                 yield number, text
+        yield from words.end()
     except UserError as error:
         raise UserError(str(error).replace(file.name, f"{file.name} in the benchmarks", 1)) from error
     if unreadable:
-        logger.warning("decontaminate: %d rows of %s cannot be read", unreadable, file.name)
+        logger.warning(
+            "decontaminate: %d rows of %s cannot be read and are looked for as they stand", unreadable, file.name
+        )
         counters["benchmark_rows_unreadable"] += unreadable
+
+
+class _Words:
+    """Joins lines that follow each other and hold a character or word each."""
+
+    def __init__(self) -> None:
+        self._words: list[str] = []
+        self._first = self._next = 0
+
+    def take(self, number: int, line: str) -> Iterator[tuple[int, str]]:
+        """Take a line; gives the text, with the number of its first line, that ends before it."""
+        word = _WORD.fullmatch(line)
+        if word is None or number != self._next:
+            yield from self.end()
+        if word is not None:
+            self._first = self._first if self._words else number
+            self._words.append(word[1] or word[2] or "")
+            self._next = number + 1
+
+    def end(self) -> Iterator[tuple[int, str]]:
+        """The text that is not ended yet."""
+        if self._words:
+            yield self._first, "".join(self._words)
+        self._words.clear()
 
 
 def _strings(value: Any) -> Iterator[str]:
@@ -118,5 +166,13 @@ def _strings(value: Any) -> Iterator[str]:
         for each in value.values():
             yield from _strings(each)
     elif isinstance(value, list | tuple):
+        if _is_text(value):
+            yield "".join(value)
         for each in value:
             yield from _strings(each)
+
+
+def _is_text(strings: Sequence[Any]) -> bool:
+    if len(strings) < LEAST_CHARACTERS or not all(isinstance(each, str) for each in strings):
+        return False
+    return 2 * sum(len(each) == 1 for each in strings) >= len(strings)

@@ -70,7 +70,7 @@ class _Benchmarks(NamedTuple):
     """Columns benchmark and row, by the number of the text."""
 
 
-@stage(name="decontaminate", version=3, params=DecontaminateParams, tables=("documents", "rejects", "contamination"))
+@stage(name="decontaminate", version=4, params=DecontaminateParams, tables=("documents", "rejects", "contamination"))
 def decontaminate(inputs: Mapping[str, Any], params: DecontaminateParams, out: Output) -> None:
     """Take out of `inputs["documents"]` (an artifact) what overlaps with `inputs["benchmarks"]` (a `RawInput`).
 

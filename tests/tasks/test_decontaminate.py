@@ -155,6 +155,39 @@ def test_all_kinds_of_files_are_read(store: ArtifactStore, tmp_path: Path) -> No
     assert places == [("a.txt", 3), ("b.csv", 2), ("c.parquet", 1)]
 
 
+TAGGED = [f"{character}\t{'B-药物' if place == 11 else 'O'}" for place, character in enumerate(QUESTION)]
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "row"),
+    [
+        ("tags.txt", ["肝\tO", "功\tO", "", *TAGGED, "", "肾\tO"], 4),
+        ("tags.tsv", ["字\t标", *TAGGED], 2),
+        ("blank.txt", [line.replace("\t", " 动词 ") for line in TAGGED[:9]] + ["\tO", *TAGGED[9:]], 1),
+        ("untagged.txt", ["肝", "", *QUESTION], 3),
+        ("tokens.jsonl", [{"tokens": [*QUESTION[:9], QUESTION[9:11], *QUESTION[11:]]}], 1),
+        ("no_header.tsv", [f"1\t{QUESTION}", "0\t肝功能检查要空腹抽血吗"], 1),
+        ("open_quote.tsv", ["label\ttext", f'1\t"{QUESTION}', "0\t肝功能检查要空腹抽血吗"], 2),
+        ("surplus.csv", ["label,text", f"1,{QUESTION[:20]},{QUESTION[20:]}"], 2),
+    ],
+)
+def test_sets_are_found_however_they_are_written(
+    store: ArtifactStore, tmp_path: Path, name: str, rows: list[Any], row: int
+) -> None:
+    sets = benchmark(tmp_path / "sets", {"text": ANSWER})
+    benchmark(tmp_path / "sets", *rows, name=name)
+    artifact = cleaned(store, sets, [QUESTION, "肝功能检查要空腹抽血。"])
+    assert texts_of(artifact) == ["肝功能检查要空腹抽血。"]
+    (found,) = artifact.to_table("contamination").to_pylist()
+    assert (found["benchmark"], found["row"]) == (name, row)
+
+
+def test_a_list_of_mentions_is_no_text(store: ArtifactStore, tmp_path: Path) -> None:
+    mentions = ["发热", "咳嗽", "咳痰", "胸痛", "气促", "头痛", "乏力"] * 2
+    sets = benchmark(tmp_path / "sets", {"text": ANSWER, "mentions": mentions})
+    assert texts_of(cleaned(store, sets, ["".join(mentions)])) == ["".join(mentions)]
+
+
 def test_what_cannot_be_read_is_counted_and_skipped(
     store: ArtifactStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
