@@ -54,6 +54,11 @@ def dialogue_text(value: Any, roles: Mapping[str, str]) -> tuple[str, int] | Pro
     return "\n".join(lines), len(lines)
 
 
+def is_without_turns(value: Any) -> bool:
+    """Whether a cell is blank or a list that is cut short: a row among others that hold turns."""
+    return value is None or (isinstance(value, str) and value.lstrip()[:1] in ("", "["))
+
+
 def turns_of_fields(row: Mapping[str, Any], fields: Sequence[str]) -> list[dict[str, Any]]:
     """The turns of a row that has a field for each: who speaks is named as the field is."""
     return [{"role": name, "content": row[name]} for name in fields if name in row]

@@ -91,7 +91,7 @@ class IngestParams(StageParams):
         return sources
 
 
-@stage(name="ingest", version=5, params=IngestParams, tables=("documents", "rejects"))
+@stage(name="ingest", version=6, params=IngestParams, tables=("documents", "rejects"))
 def ingest(inputs: Mapping[str, RawInput], params: IngestParams, out: Output) -> None:
     """Documents and rejects of `inputs["corpus"]`.
 

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Protocol
 
 from infra.errors import UserError
-from tasks.dialogues import dialogue_text, turns_field, turns_of_fields
+from tasks.dialogues import TURNS_FIELDS, dialogue_text, is_without_turns, turns_field, turns_of_fields
 from tasks.documents import make_document
 from tasks.slices import Problem, Slice, kind_of
 from tasks.sub_domains import first_sub_domain, source_called
@@ -135,10 +135,15 @@ class DocumentMaker:
         wanted = _shown(_listed(named)) if named else " or ".join(TEXT_FIELDS)
         if self._piece.kind in ("jsonl", "json"):
             found = ", ".join(map(str, row)) or "none"
-            return Problem("missing_text", f"no field {wanted}; fields are {found}", json.dumps(row, default=str))
+            told = json.dumps(row, ensure_ascii=False, default=str)
+            return Problem("missing_text", f"no field {wanted}; fields are {found}", told)
         turns = _listed(self._params.turns_field or ())
         if any(name in row for name in turns):
             return Problem("missing_text", f"field {_shown(turns)} is null")
+        if not named:
+            for name in TURNS_FIELDS:
+                if name in row and is_without_turns(row[name]):
+                    return Problem("missing_text", f"field {name!r} holds no list of turns", str(row[name] or ""))
         raise self._lacks(row, wanted)
 
     def _lacks(self, row: Mapping[str, Any], wanted: str) -> UserError:

@@ -180,9 +180,31 @@ def _parquet_rows(piece: Slice, source: Any) -> Iterator[Row]:
         groups = range(file.num_row_groups)[piece.start : piece.end]
         number = piece.first_row
         for batch in file.iter_batches(batch_size=ROWS_PER_BATCH, row_groups=list(groups)):
-            for row in batch.to_pylist():
+            for row in _batch_rows(batch):
                 yield number, row
                 number += 1
+
+
+_NO_OBJECT = (ValueError, OverflowError, LookupError)
+"""What pyarrow raises for values that Python has no object for: broken UTF-8, the year 20000, an unknown time zone."""
+
+
+def _batch_rows(batch: pa.RecordBatch) -> Iterator[Mapping[str, Any] | Problem]:
+    """The rows of a batch; where one cannot be read the others are. No document is made of points in time: one that
+    Python has no object for is as good as none."""
+    try:
+        yield from batch.to_pylist()
+        return
+    except _NO_OBJECT:
+        columns = [pa.nulls(len(each)) if pa.types.is_temporal(each.type) else each for each in batch.columns]
+    plain = pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+    for row in range(len(plain)):
+        try:
+            yield plain.slice(row, 1).to_pylist()[0]
+        except UnicodeDecodeError as error:
+            yield Problem("undecodable", f"a value is not {error.encoding}: {error.reason}")
+        except _NO_OBJECT as error:
+            yield Problem("unreadable_value", str(error))
 
 
 def _read_txt(piece: Slice, lines: Lines) -> Iterator[Row]:

@@ -8,6 +8,8 @@ import tracemalloc
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,7 +21,7 @@ from tasks import text_files
 from tasks.ingest import IngestParams, ingest
 from tasks.raw_input import RawInput
 from tests.tasks.corpora import reasons_of, texts_of
-from tests.tasks.reading import COMPRESSIONS, FORMATS, ingested, jsonl, rejects, written
+from tests.tasks.reading import COMPRESSIONS, FORMATS, ingested, jsonl, metas, rejects, written
 
 ROWS = [{"title": f"标题{n}", "text": f"第{n}篇：患者年龄{n}岁。"} for n in range(50)]
 
@@ -136,3 +138,24 @@ def test_damage_anywhere_never_crashes_and_spares_the_other_files(tmp_path_facto
     else:
         assert texts_of(artifact)[-1] == "另一个文件。"
         json.dumps(rejects(artifact))
+
+
+def test_values_that_python_has_no_object_for_cost_no_run(tmp_path: Path) -> None:
+    good = pa.array(["甲", "乙", "丙"])
+    broken = pa.Array.from_buffers(pa.string(), 3, pa.array([b"a", "乙".encode()[:2], b"c"], pa.binary()).buffers())
+    files = {
+        "a.parquet": {"text": good, "seen": pa.array([0, 10**18, None], pa.timestamp("us"))},
+        "b.parquet": {"text": good, "seen": pa.array([0, 10**7, None], pa.int32()).cast(pa.date32())},
+        "c.parquet": {"text": good, "seen": pa.array([1, 2, 3], pa.timestamp("us", tz="No/Where"))},
+        "d.parquet": {"text": broken, "n": pa.array([1, 2, 3])},
+    }
+    artifact = ingested(tmp_path, {name: packed(columns) for name, columns in files.items()})
+    assert texts_of(artifact) == ["甲", "乙", "丙"] * 3 + ["a", "c"]
+    assert rejects(artifact) == {"d.parquet#2": "undecodable"}
+    assert metas(artifact)[-1] == {"file": "d.parquet", "row": 3, "n": 3}
+
+
+def packed(columns: dict[str, pa.Array]) -> bytes:
+    sink = pa.BufferOutputStream()
+    pyarrow.parquet.write_table(pa.table(columns), sink)
+    return sink.getvalue().to_pybytes()

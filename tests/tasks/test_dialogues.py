@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +152,21 @@ def test_columns_of_questions_and_answers_are_turns(tmp_path: Path, make: Any) -
     assert list(rejects(artifact).values()) == ["empty_text"]
     named = ingested(tmp_path / "2", files, turns_field=["ask", "answer"], roles={"Answer": "专家"})
     assert texts_of(named)[0].split("\n")[1].startswith("专家：")
+
+
+def test_a_row_without_turns_costs_itself_and_no_run(tmp_path: Path) -> None:
+    turns = [{"role": "user", "content": "头痛三天。"}]
+    cells = [json.dumps(turns), "", None, '[{"role": "user", "con']
+    files = {
+        "a.csv": table([{"id": n, "dialogue": cell} for n, cell in enumerate(cells)]),
+        "b.parquet": parquet([{"id": 0, "turns": None}, {"id": 1, "turns": turns}]),
+    }
+    artifact = ingested(tmp_path, files)
+    assert texts_of(artifact) == ["患者：头痛三天。"] * 2
+    places = ["a.csv#3", "a.csv#4", "a.csv#5", "b.parquet#1"]
+    assert rejects(artifact) == dict.fromkeys(places, "missing_text")
+    with pytest.raises(UserError, match=r"c\.csv has no column text"):  # turns as plain text are another column's
+        ingested(tmp_path / "2", {"c.csv": table([{"dialogue": "患者：头痛"}])})
 
 
 def test_several_fields_make_one_text(tmp_path: Path) -> None:
