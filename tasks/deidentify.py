@@ -108,7 +108,7 @@ class DeidentifyParams(StageParams):
         return tuple(map(source_called, sources))
 
 
-@stage(name="deidentify", version=4, params=DeidentifyParams, tables=("documents",))
+@stage(name="deidentify", version=5, params=DeidentifyParams, tables=("documents",))
 def deidentify_documents(inputs: Mapping[str, Artifact], params: DeidentifyParams, out: Output) -> None:
     """Treat title, text and the values of `meta` in `inputs["documents"]`, part by part."""
     out.map(deidentify_part, inputs["documents"].parts("documents"), params)

@@ -184,8 +184,8 @@ def find_identifiers(text: str, names: Collection[str] = ()) -> list[Identifier]
 
 
 def names_of(text: str, found: Iterable[Identifier]) -> set[str]:
-    """The names among the identifiers of a text."""
-    return {text[start:end] for start, end, kind in found if kind == "name"}
+    """The names among the identifiers of a text, without the blanks that forms put into them."""
+    return {re.sub(r"\s", "", text[start:end]) for start, end, kind in found if kind == "name"}
 
 
 def replace(text: str, found: Iterable[Identifier]) -> str:
@@ -286,15 +286,16 @@ _DIGITS_CUES = {
         "住院号 门诊号 病历号 病案号 就诊卡 就诊卡号 就诊号 诊疗卡号 登记号 床号 检查号 检验号 病理号 影像号 "
         "放射号 超声号 标本号 样本号 医保卡 医保卡号 医保号 医保编号 社保号 社保卡 社保卡号 健康卡号 一卡通号 "
         "条码号 条形码 ID号 挂号单号 处方号 申请单号 流水号 急诊号 体检号 腕带号 患者ID 病人ID 就诊ID 病历编号 "
-        "参合号 合作医疗号 MRN 住院ID 门诊ID 病案ID"
+        "参合号 合作医疗号 MRN 住院ID 门诊ID 病案ID 社会保障号 社会保障卡号 医疗保险号 医疗证号 医保证号 新农合证号 "
+        "农合证号 合疗证号"
     ),
     "case": "患者编号 病人编号 住院编号 门诊编号 病案编号 就诊编号 登记编号 受试者编号",
     "id": "ID",
 }
 _FIELD_CUES = (
     "签名 签字 联系人 收件人 记录者 记录人 主诉者 陈述者 供史者 病史陈述者 随访人 开户人 户名 术者 主刀 一助 "
-    "二助 三助 助手 麻醉者 主治 法定代理人 代理人 申请人 监护人 持卡人 陪护 陪护人 通信作者 通讯作者 举报人 "
-    "复印人 责任组长 经治 主管 组长 核对 责任护士"
+    "二助 三助 助手 一助手 二助手 三助手 麻醉者 主治 法定代理人 代理人 申请人 监护人 持卡人 陪护 陪护人 通信作者 "
+    "通讯作者 举报人 复印人 责任组长 经治 主管 组长 核对 责任护士"
 )
 _CUES_OF_ANYBODY = "姓名 名字 病人姓名 患者姓名"
 _ROLES = (
@@ -309,6 +310,11 @@ _PLACES = (
     "住址 家庭住址 现住址 地址 家庭地址 联系地址 通讯地址 通信地址 户籍 户籍地址 户籍所在地 户口 户口地址 "
     "户口所在地 居住地 籍贯 出生地 现住 家住 住在 我家在 家在 患者系 原籍"
 )
+_PADDED = (
+    "identity passport landline record case field anybody",
+    "住址 家庭住址 现住址 地址 家庭地址 联系地址 户籍 籍贯 出生地 医生 医师 护士",
+)
+"""Kinds of cues, and further cues, that forms write with a blank between the characters: 姓 名, 住 院 号."""
 _CUES: dict[str, str] = {
     **{cue: kind for kind, cues in _DIGITS_CUES.items() for cue in cues.split()},
     **dict.fromkeys(_ROLES.split(), "role"),
@@ -320,15 +326,20 @@ _CUES: dict[str, str] = {
     "某": "anonymous",
     "姓": "surname",
 }
+_CUES |= {
+    " ".join(cue): kind
+    for cue, kind in _CUES.items()
+    if (kind in _PADDED[0].split() or cue in _PADDED[1].split()) and not re.search("[A-Za-z]", cue)
+}
 _HAN = "\u4e00-\u9fff"
 _OTHER_ID = re.compile(rf"[{_HAN}]$|(?:[A-Za-z]|基因|蛋白|探针)\s$")
 _ANCHORS = {
     **{place: f"{place}(?<=[{_HAN}]{{{len(place) + 3}}})" for place in ("镇", "乡", "街道", "村", "社区", "小区")},
     **{road: f"{road}(?=[0-9]{{1,5}}[号弄])" for road in "路街道巷弄段"},
-    **{word: f"{word}(?=[：:])" for word in "人者"},
+    **{word: f"{word}(?=[：:])" for word in "人者师员"},
     "床": r"床(?<=\d床)",
 }
-"""More cues, with what must stand around them: villages, roads with a number, 送检人：, 23床."""
+"""More cues, with what must stand around them: villages, roads with a number, 送检人：, 麻醉师：, 23床."""
 
 
 def _alternatives(patterns: Iterable[str]) -> str:
@@ -340,7 +351,8 @@ def _alternatives(patterns: Iterable[str]) -> str:
 
 
 _CUE = re.compile(_alternatives([*_CUES, *_ANCHORS.values()]))
-_cue_glance = PhraseGlance([*_CUES, *_ANCHORS.keys() - {"人", "者"}, "人:", "人：", "者:", "者："])
+_BEFORE_COLONS = [word + colon for word in "人者师员" for colon in ":："]
+_cue_glance = PhraseGlance([*_CUES, *_ANCHORS.keys() - set("人者师员"), *_BEFORE_COLONS])
 
 _COMMAS = frozenset("，,；;/／")
 _SPACE = re.compile(r"\s{0,12}+[：:]\s{0,12}+|\s{0,12}+[(（]|\s{1,4}+")
@@ -378,7 +390,7 @@ def _beside(text: str, start: int, end: int, floor: int) -> list[Identifier]:
         return [Identifier(end, end + length, "name")] if alone else []
     if kind == "place":
         return _place(text, end, cue)
-    if kind is None and cue not in "床人者":
+    if kind is None and cue not in "床人者师员":
         return _place_around(text, start, end, floor)
     before = name_start(text, start) if kind == "title" else None
     if before is not None and before >= floor:

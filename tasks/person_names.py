@@ -109,6 +109,10 @@ _FIELD = re.compile(
     r"|[\u4e00-\u9fff]{1,8}+(?:[·•・．][\u4e00-\u9fff]{1,8}+)++"
     r"|[\u4e00-\u9fff]{2,4}?(?=性别|年龄|男|女|民族|职业|出生|身份|住址|电话|住院|科别|科室|床号|先生|女士)"
 )
+_PADDED = re.compile(
+    rf"(?:{_COMPOUND}|[{_SINGLE}])[^\S\n]{{1,4}}(?P<given>[\u4e00-\u9fff]{{1,2}})(?=$|[\s，,。；;、（()）/／0-9]|〔)"
+)
+"""A short name as forms write it, as wide as one of three characters: 王 芳."""
 _PERSON_DATA = re.compile(r"[，,、\s（(]{0,3}(?:男|女|\d{1,3}岁|[性孕])|[（(]")
 _BEFORE_SEX = re.compile(
     r"[\u4e00-\u9fff]{2,8}(?:·[\u4e00-\u9fff]{1,8}){0,3}(?=[，,、\s（(]{1,3}[男女](?:[，,。；;、\s）)性\d]|$))"
@@ -199,6 +203,9 @@ def field_name_end(text: str, start: int, anybody: bool) -> int | None:
     masked = _MASKED.match(text, start)
     if masked:
         return masked.end()
+    padded = _PADDED.match(text, start)
+    if padded and (_GIVEN.issuperset(padded["given"]) or (anybody and re.fullmatch("[^男女]", padded["given"]))):
+        return padded.end()
     filled = _FIELD.match(text, start)
     if filled is None or filled[0] in _NO_NAMES or filled[0][:2] in _NO_NAMES:
         return name_end(text, start)
