@@ -23,6 +23,9 @@ TITLE_FIELDS = ("title", "标题", "题目")
 MAX_META_VALUE = 500
 """Characters of another field of the row that are kept in a document's meta."""
 
+MAX_COLUMN_SHOWN = 40
+"""Characters of a column's name that a message shows."""
+
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -148,7 +151,7 @@ class DocumentMaker:
 
     def _lacks(self, row: Mapping[str, Any], wanted: str) -> UserError:
         return UserError(
-            f"{self._piece.name} has no column {wanted}; its columns are {', '.join(map(str, row)) or 'none'}. "
+            f"{self._piece.name} has no column {wanted}; its columns are {', '.join(map(_harmless, row)) or 'none'}. "
             "Name the one that holds the text with ingest.text_field."
         )
 
@@ -176,6 +179,17 @@ def _text_of(row: Mapping[str, Any], names: Sequence[str]) -> str | Problem:
         if not isinstance(row[name], str | None):
             return Problem("text_not_string", f"field {name!r} is a {type(row[name]).__name__}", str(row[name]))
     return texts[0] if len(texts) == 1 else "\n".join(text for text in texts if text and not text.isspace())
+
+
+def _harmless(column: str) -> str:
+    """A column's name as a log may show it: where a table has no header it is what its first row holds of a person."""
+    from tasks.identifiers import PLACEHOLDERS, find_identifiers, replace  # only here: they take a second to load
+    from tasks.person_names import is_name
+
+    if is_name(column):
+        return PLACEHOLDERS["name"]
+    shown = replace(column, find_identifiers(column))
+    return shown if len(shown) <= MAX_COLUMN_SHOWN else shown[:MAX_COLUMN_SHOWN] + "…"
 
 
 def _listed(names: str | tuple[str, ...]) -> tuple[str, ...]:

@@ -199,6 +199,14 @@ def test_a_table_without_its_text_column_names_what_it_has(read: Any, kind: str)
     assert texts_of(read({}, text_field="答")) == ["乙"]
 
 
+def test_a_table_without_a_header_shows_no_person_in_the_message(read: Any) -> None:
+    note = "患者因反复上腹痛两年、加重一周入院，查体剑突下压痛，无反跳痛，肠鸣音正常，移动性浊音阴性。"
+    rows = f"张建国,13812345678,住院号：00458213,{note}\n李秀兰,13912345678,住院号：00458214,{note}\n"
+    with pytest.raises(UserError) as told:
+        read({"a.csv": rows.encode()})
+    assert f"its columns are 〔姓名〕, 〔手机号〕, 住院号：〔编号〕, {note[:40]}…. Name" in str(told.value)
+
+
 def test_fields_sources_and_the_rest_of_a_row(read: Any) -> None:
     row = {"q": "问", "a": "答\r\n案", "kind": "dialogue", "科室": "内科", "n": 3, "list": [1], "inf": float("inf")}
     artifact = read(
