@@ -64,21 +64,23 @@ SENTENCE = regex.compile(rf"(?:[{_ENDS}]++|(?<=\p{{Ll}}{{2}})\.(?=\s))[{_CLOSING
 
 LINE = regex.compile(r"\n\s*+")
 
-_NUMERAL = "[〇零一二两三四五六七八九十百千万亿半]"
+_NUMERAL = "[〇零一二两三四五六七八九十百千万亿半廿卅]"
 _CLAUSE = regex.compile(
     rf"(?:(?<!\d)[，：∶,:]|[，：∶,:](?!\d)|(?<!\d|{_NUMERAL})、|、(?!\d|{_NUMERAL}))[”’」』）)】\]》〉]*+\s*+"
 )
 """A comma or a colon, but none inside 1,000 or 1：100 or 3、4 or 三、四."""
 
-_LETTER = r"[\p{L}\p{N}\p{M}--\p{Han}]"
+_LETTER = r"[\p{L}\p{N}\p{M}⁺⁻₊₋--\p{Han}]"
 _UNIT = (
     "(?:毫米汞柱|厘米水柱|[毫微纳]?摩尔|毫当量|国际单位|单位|[毫微纳千]?克|公斤|斤|[毫微分]?升|"
     "(?:平方|立方)?[毫厘分微纳千]?米|个?半?小时|分钟|刻钟|点钟?|时|分|秒|天|日|个?(?:星期|礼拜)|周|个?半?月|年|岁|"
     "个?疗程|千?卡|千?焦|千?帕|[毫千]?伏|赫兹|"
-    "次|片|粒|丸|支|袋|瓶|滴|例|倍|度|个|枚|剂|付|帖|贴|针|颗|张|级|期|型)"
+    "次|片|粒|丸|支|袋|瓶|滴|例|倍|度|个|枚|剂|付|帖|贴|针|颗|张|级|期|型|摄氏度|元|转(?=[/／])|"
+    "钱匕?|铢|斗|升|盏|碗|杯|匙|勺|撮|茎|块|寸(?![口关])|尺(?!脉)|丈(?!夫)|条(?!件)|只(?![要有能是可])|根(?![据本治]))"
 )
+"""Those of prescriptions in old books among them; some are the beginnings of words too."""
 _UNIT_SIGN = r"[%％‰℃℉°\u3380-\u33DF]"
-_PER = rf"(?:[/／](?:{_UNIT}|[\u3380-\u33DF]|[(（][^()（）\n]{{1,16}}[)）]))*+"
+_PER = rf"(?:[/／](?:{_UNIT}|[a-zA-Zμµ]{{1,5}}+|[\u3380-\u33DF]|[(（][^()（）\n]{{1,16}}[)）]))*+"
 _QUANTITY = (
     rf"{_LETTER}++"
     rf"(?:[.,:/+\-‐–—~～±×·^'’_%％‰．，：∶／－＋*]++{_LETTER}++"
@@ -88,13 +90,15 @@ _QUANTITY = (
     r"|(?<=\d) [a-zA-Zμµ]++)*+"
     r"(?:分之\d[\d.]*+)?+"
     rf"(?:(?<=\d)[十百千万亿]++(?: ?[a-zA-Zμµ]++(?:[/／]{_LETTER}++)*+)?+)?+"
-    rf"(?:(?<=[\d十百千万亿]) ?(?:{_UNIT_SIGN}C?|[余多几]?{_UNIT})"
+    rf"(?:(?<=[\d十百千万亿½¼¾⅓⅔IVXⅠ-ⅻ⁰¹²³⁴-⁹]) ?(?:{_UNIT_SIGN}C?|[余多几]?{_UNIT})"
     rf"(?:\d[\d.]*+{_UNIT}|(?<=[度米点])\d++(?=[\p{{Han}}，。；、！？）)]|$))*+)?+{_PER}"
 )
-_IN_NUMERALS = rf"{_NUMERAL}++(?:(?:分之|点)(?:{_NUMERAL}++|\d[\d.]*+))*+(?:[余多几]?{_UNIT}{_PER})?+"
+_IN_NUMERALS = (
+    rf"{_NUMERAL}++(?:(?:分之|点)(?:{_NUMERAL}++|\d[\d.]*+))*+(?:[余多几]?{_UNIT}(?:半(?![夏边枝身]))?+{_PER})?+"
+)
 _ATOM = regex.compile(
     rf"(?:(?:[<>＜＞≤≥≦≧=≈±] ?|[+\-−–~～])(?=\d))?+{_QUANTITY}(?: ?[~～±×—–\-−至到] ?(?=\d){_QUANTITY})*+\s*+"
-    rf"|{_IN_NUMERALS}(?:[~～—–\-−至到、]{_IN_NUMERALS})*+\s*+|.\s*+",
+    rf"|{_IN_NUMERALS}(?:[~～—–\-−至到、]?+(?!半[夏边枝身]){_IN_NUMERALS})*+\s*+|.\s*+",
     regex.VERSION1 | regex.DOTALL,
 )
 """What is cut only where nothing else helps: a number or a range with its sign and unit, a word, a single character."""
