@@ -56,7 +56,7 @@ class CleanParams(StageParams):
         return laid_over(adapted(self.profile, source), own) if isinstance(own, CleanProfile) else adapted(own, source)
 
 
-@stage(name="clean", version=3, params=CleanParams, tables=("documents", "rejects"))
+@stage(name="clean", version=4, params=CleanParams, tables=("documents", "rejects"))
 def clean(inputs: Mapping[str, Artifact], params: CleanParams, out: Output) -> None:
     """Clean `inputs["documents"]`, part by part."""
     out.map(clean_part, inputs["documents"].parts("documents"), params)

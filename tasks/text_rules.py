@@ -35,13 +35,20 @@ _BLOCK = re.compile(
     r"</?(?:p|br|div|li|ul|ol|tr|table|h[1-6]|hr|section|article|blockquote|pre|dd|dt|dl|title)" + _ATTRIBUTES,
     re.IGNORECASE,
 )
+_CELL = re.compile(r"</?t[dh]" + _ATTRIBUTES, re.IGNORECASE)
+"""Without a blank two cells with numbers would be one number."""
 _TAG = re.compile(
-    r"</?(?:a|b|i|u|s|em|strong|span|font|img|sup|sub|small|big|td|th|tbody|thead|html|head|body|meta|link|script|style|"
+    r"</?(?:a|b|i|u|s|em|strong|span|font|img|sup|sub|small|big|tbody|thead|html|head|body|meta|link|script|style|"
     r"input|form|label|center|code|iframe|video|audio|source|button|option|select|textarea|del|ins|mark|nav|header|"
-    r"footer|main|o:p)" + _ATTRIBUTES + r"|<!--[^<>]{0,500}-->",
+    r"footer|main|(?:o|v|w|m|st1):[a-z]{1,20})" + _ATTRIBUTES + r"|<!--[^<>]{0,500}-->"
+    r"|<\?xml[^<>]{0,300}>|<!\[(?:if[^<>\[\]]{0,200}|endif)\]>",
     re.IGNORECASE,
 )
-_TAG_BEGINS = re.compile("<[/!a-z]", re.IGNORECASE)
+_CONDITIONAL = re.compile(
+    r"<!--\[if[^<>\[\]]{0,200}\]>(?:(?!<!--\[if|<!\[endif)[^\0]){0,20000}+<!\[endif\]-->", re.IGNORECASE
+)
+"""A comment that Word writes and no browser reads; it holds tags of its own."""
+_TAG_BEGINS = re.compile("<[/!?a-z]", re.IGNORECASE)
 """What each tag begins with: books write <目录>, and formulas a<5."""
 _SCRIPT_BORDER = re.compile(r"<(/?)(script|style)" + _ATTRIBUTES, re.IGNORECASE)
 _AMPERSANDS = re.compile(r"&(?:(?:amp|#38|#x26);)+", re.IGNORECASE)
@@ -159,7 +166,8 @@ def _strip(text: str, rules: CleanProfile, removed: Counter[str]) -> str:
     if rules.strip_markup:
         before = text
         if "<" in text and _TAG_BEGINS.search(text):
-            text = _TAG.sub("", _BLOCK.sub("\n", with_raised_digits(_without_scripts(text))))
+            text = with_raised_digits(_without_scripts(_CONDITIONAL.sub("", text) if "<!--[" in text else text))
+            text = _TAG.sub("", _CELL.sub(" ", _BLOCK.sub("\n", text)))
         if "&" in text:
             text = _ENTITY.sub(lambda entity: html.unescape(entity[0]), _AMPERSANDS.sub("&", text))
         _counted("markup", before, text, removed)

@@ -183,6 +183,21 @@ def test_traditional_becomes_simplified_by_phrases() -> None:
     assert clean_text("皮膚乾燥") == "皮膚乾燥"
 
 
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [
+        ("<tr><td>收缩压</td><td>120</td><td>80</td></tr><tr><th>体温</th></tr>", "收缩压 120 80\n体温"),
+        ('<?xml:namespace prefix = o ns = "urn:a:office" />每日<o:p></o:p>一次', "每日一次"),
+        ('每次<st1:chmetcnv UnitName="mg" w:st="on">5mg</st1:chmetcnv>口服', "每次5mg口服"),
+        ("<!--[if gte mso 9]><xml><w:View>Normal</w:View></xml><![endif]-->头痛", "头痛"),
+        ("<![if !supportLists]>1、<![endif]>甲<!--[if !vml]-->乙<!--[endif]-->", "1、甲乙"),
+        ("收缩压<!--[if 未闭合]>120", "收缩压<!--[if 未闭合]>120"),
+    ],
+)
+def test_tables_and_what_word_leaves_in_pages(markup: str, text: str) -> None:
+    assert clean_text(markup) == text
+
+
 def test_a_missing_converter_is_told_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     from tasks import simplify
 
@@ -199,6 +214,8 @@ def test_a_missing_converter_is_told_with_the_remedy(monkeypatch: pytest.MonkeyP
     [
         "<a " * 60_000,
         "<!--" * 60_000,
+        "<!--[if]>" * 60_000,
+        "<!--[if]>" + "<![" * 200_000,
         "<script>" * 60_000,
         "a.b-" * 60_000,
         "&" + "amp;" * 60_000,
