@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from infra.errors import UserError
 from tasks.dialogues import TURNS_FIELDS, dialogue_text, is_without_turns, turns_field, turns_of_fields
 from tasks.documents import make_document
+from tasks.encodings import line_encoding
 from tasks.slices import Problem, Slice, kind_of
 from tasks.sub_domains import first_sub_domain, source_called
 
@@ -172,12 +173,20 @@ class DocumentMaker:
 
 def _text_of(row: Mapping[str, Any], names: Sequence[str]) -> str | Problem:
     """The text of a row: what its fields hold, a line feed between them."""
-    texts = [row[name] for name in names if row[name] is not None]
+    texts = []
+    for name in names:
+        value = row[name]
+        if isinstance(value, bytes):  # what wrote the Parquet file did not say that its text is text
+            encoding = line_encoding(value, "utf-8")
+            if encoding is None:
+                return Problem("undecodable", f"field {name!r} holds bytes that are neither UTF-8 nor GB18030")
+            value = value.decode(encoding)
+        if isinstance(value, str):
+            texts.append(value)
+        elif value is not None:
+            return Problem("text_not_string", f"field {name!r} is a {type(value).__name__}", str(value))
     if not texts:
         return Problem("missing_text", f"field {_shown(names)} is null")
-    for name in names:
-        if not isinstance(row[name], str | None):
-            return Problem("text_not_string", f"field {name!r} is a {type(row[name]).__name__}", str(row[name]))
     return texts[0] if len(texts) == 1 else "\n".join(text for text in texts if text and not text.isspace())
 
 

@@ -155,6 +155,13 @@ def test_values_that_python_has_no_object_for_cost_no_run(tmp_path: Path) -> Non
     assert metas(artifact)[-1] == {"file": "d.parquet", "row": 3, "n": 3}
 
 
+def test_text_that_parquet_holds_as_bytes_is_text(tmp_path: Path) -> None:
+    values = ["糖尿病患者".encode(), "高血压患者头痛".encode("gb18030"), None, b"\xff\xd8\xff\xe0"]
+    artifact = ingested(tmp_path, {"a.parquet": packed({"text": pa.array(values, pa.binary())})})
+    assert texts_of(artifact) == ["糖尿病患者", "高血压患者头痛"]
+    assert rejects(artifact) == {"a.parquet#3": "missing_text", "a.parquet#4": "undecodable"}
+
+
 def packed(columns: dict[str, pa.Array]) -> bytes:
     sink = pa.BufferOutputStream()
     pyarrow.parquet.write_table(pa.table(columns), sink)
