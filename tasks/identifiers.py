@@ -259,7 +259,8 @@ _VALUES = {
     "qq": re.compile(rf"{_SEPARATOR}(?P<value>[1-9]\d{{4,11}})(?![\d.])"),
     "wechat": re.compile(rf"{_SEPARATOR}(?P<value>[A-Za-z][A-Za-z0-9_\-]{{5,19}}|[1-9]\d{{4,11}})(?![A-Za-z0-9.])"),
     "record": re.compile(
-        rf"{_SEPARATOR}{_NUMBER_SIGN}(?P<value>\+?[A-Za-z]{{0,5}}-?\d[A-Za-z0-9]{{0,23}}+(?:-[A-Za-z0-9]{{1,12}}+){{0,3}})"
+        rf"{_SEPARATOR}{_NUMBER_SIGN}(?P<value>\+?[A-Za-z]{{0,5}}-?\d[A-Za-z0-9]{{0,23}}+(?:-[A-Za-z0-9]{{1,12}}+){{0,3}}"
+        r"(?:\.\d{1,4}(?![\d.年月日岁]))?)"
     ),
     "case": re.compile(
         rf"{_SEPARATOR}{_NUMBER_SIGN}{_NO_STUDY}(?P<value>[A-Za-z]{{0,5}}-?\d[A-Za-z0-9]{{3,23}}+)"
