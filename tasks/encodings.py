@@ -96,6 +96,17 @@ def line_encoding(line: bytes, of_file: str) -> str | None:
     return "gb18030" if replaced * 4 >= foreign and _is(line, "gb18030") else None
 
 
+def decode_paired(line: bytes) -> str | None:
+    """A line of UTF-8 with pairs of surrogates for characters beyond U+FFFF, as Oracle and Java write it (CESU-8);
+    None for any other."""
+    if b"\xed" not in line:
+        return None
+    try:
+        return line.decode("utf-8", "surrogatepass").encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+    except UnicodeError:
+        return None
+
+
 def decode_broken_line(line: bytes, of_file: str) -> str:
     """A line that is in no encoding, with U+FFFD for what is not believed: UTF-8 where most of it is, else its file's.
 

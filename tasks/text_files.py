@@ -15,7 +15,7 @@ from collections import Counter, deque
 from collections.abc import Iterator
 
 from tasks.compression import DamagedArchiveError
-from tasks.encodings import WIDE, decode_broken_line, line_encoding
+from tasks.encodings import WIDE, decode_broken_line, decode_paired, line_encoding
 from tasks.slices import Problem
 
 MAX_LINE = 1 << 29
@@ -210,6 +210,11 @@ class Lines:
         if len(self._end) == 1 and line.isascii():
             return line.decode("ascii")
         encoding = line_encoding(line, self._encoding)
+        if encoding != "utf-8" and self._encoding == "utf-8":
+            paired = decode_paired(line)
+            if paired is not None:
+                self._counts["lines_in_other_encoding"] += 1
+                return paired
         if encoding is not None:
             if encoding != self._encoding:
                 self._counts["lines_in_other_encoding"] += 1

@@ -58,6 +58,29 @@ def test_a_text_half_in_either_encoding_loses_nothing(tmp_path: Path, first: str
     assert texts_of(artifact) == [f"{half}\n{half}"]
 
 
+def test_characters_written_as_pairs_of_surrogates_are_read(tmp_path: Path) -> None:
+    said = ["患者𠮷野头痛三天。", "谢谢医生😀", "糖尿病患者应控制血糖。", "高血压患者应限盐。", "😀"]
+    rows = [{"text": text} for text in said]
+    pairs = {character: pair(character) for character in "𠮷😀"}
+
+    def written_by_oracle(content: bytes) -> bytes:
+        for character, bytes_of_pair in pairs.items():
+            content = content.replace(character.encode(), bytes_of_pair)
+        return content
+
+    artifact = ingested(tmp_path, {"a.jsonl": written_by_oracle(jsonl(rows))})
+    assert texts_of(artifact) == said
+    assert artifact.manifest.counters["lines_in_other_encoding"] == 3
+    broken = ingested(tmp_path / "2", {"a.jsonl": jsonl(rows[:4]).replace("😀".encode(), pairs["😀"][:3])})
+    assert rejects(broken) == {"a.jsonl#2": "undecodable"}
+
+
+def pair(character: str) -> bytes:
+    """A character as CESU-8 has it."""
+    halves = character.encode("utf-16-be")
+    return b"".join(chr(int.from_bytes(halves[at : at + 2])).encode("utf-8", "surrogatepass") for at in (0, 2))
+
+
 def test_an_undecodable_row_is_rejected_with_its_byte(tmp_path: Path) -> None:
     good = jsonl(ROWS[:5])
     bad = '{"text": "头'.encode() + b"\xff\xfe" + '痛三天"}\n'.encode()
