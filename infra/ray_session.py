@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import signal
 import sys
 import threading
 import time
@@ -140,6 +141,11 @@ def start_ray(workers: int, address: str | None) -> None:
         return
     import ray
 
+    with _own_sigterm():
+        _connect(ray, workers, address)
+
+
+def _connect(ray: Any, workers: int, address: str | None) -> None:
     if JOB_VARIABLE in os.environ:  # the job has brought the code
         ray.init(address="auto", logging_level=logging.WARNING)
         return
@@ -161,6 +167,20 @@ def start_ray(workers: int, address: str | None) -> None:
             object_store_memory=OBJECT_STORE_BYTES,
             logging_level=logging.WARNING,
         )
+
+
+@contextlib.contextmanager
+def _own_sigterm() -> Iterator[None]:
+    """What this process does on SIGTERM after the block as before it.
+
+    Ray puts itself in that place, and once it is connected ends the process on the spot.
+    """
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if before is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -40,6 +41,24 @@ def test_workers_have_the_code_and_one_thread_and_we_keep_our_environment(store:
     finally:
         stop_ray()
     assert found.manifest.counters == {"in_other_processes": 3, "one_thread": 3, "our_code": 3}
+
+
+@pytest.mark.ray
+def test_sigterm_does_beside_ray_what_it_did_before() -> None:
+    told: list[int] = []
+
+    def note(number: int, frame: object) -> None:
+        told.append(number)
+
+    before = signal.signal(signal.SIGTERM, note)
+    try:
+        start_ray(2, None)
+        assert signal.getsignal(signal.SIGTERM) is note
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert told == [signal.SIGTERM]
+    finally:
+        stop_ray()
+        signal.signal(signal.SIGTERM, before)
 
 
 class SlowParams(StageParams):
