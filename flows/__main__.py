@@ -11,8 +11,11 @@ import argparse
 import json
 import signal
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
 
 from flows.catalogue import Entry, find, load_catalogue
 from infra.errors import UserError
@@ -156,8 +159,9 @@ def _list(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     entry = find(options.name)
-    result = entry.load_flow()(**merge_parameters(entry, options.param))
-    print(result)
+    parameters = merge_parameters(entry, options.param)
+    flow = entry.load_flow()
+    print(flow(**fit_parameters(flow.fn, parameters, options.param)))
     return 0
 
 
@@ -240,6 +244,28 @@ def merge_parameters(entry: Entry, given: list[str]) -> dict[str, Any]:
                 f"{hint if 'overrides' in parameters else ''}"
             )
     return parameters
+
+
+def fit_parameters(function: Callable[..., Any], parameters: Mapping[str, Any], given: list[str]) -> dict[str, Any]:
+    """The parameters as the flow's function takes them: where it wants text, 2024 is the folder of that name.
+
+    Raises:
+        UserError: a value that the function does not take.
+    """
+    texts = {key: text for key, _, text in (item.partition("=") for item in given)}
+    hints = get_type_hints(function)
+    fitted = dict(parameters)
+    for name, value in parameters.items():
+        wanted: TypeAdapter[Any] = TypeAdapter(hints[name])
+        try:
+            wanted.validate_python(value)
+        except ValidationError:
+            try:
+                fitted[name] = wanted.validate_python(texts.get(name, value))
+            except ValidationError as error:
+                why = " or ".join(dict.fromkeys(problem["msg"] for problem in error.errors()))
+                raise UserError(f"--param {name}={texts.get(name, value)} cannot be used: {why}.") from error
+    return fitted
 
 
 def _value(text: str) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,7 @@ class Entry:
     parameters: dict[str, Any]
     schedule: str
 
-    def load_flow(self) -> Callable[..., Any]:
+    def load_flow(self) -> Any:
         """Import the flow."""
         return getattr(importlib.import_module(self.module), self.function)
 

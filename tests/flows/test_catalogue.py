@@ -17,7 +17,7 @@ from prefect.cli.deploy._models import (
 )
 from pydantic import BaseModel
 
-from flows.__main__ import main, merge_parameters
+from flows.__main__ import fit_parameters, main, merge_parameters
 from flows.catalogue import PREFECT_YAML, find, load_catalogue
 from infra.errors import UserError
 
@@ -68,7 +68,7 @@ def test_promised_deployments_exist_and_their_flows_have_the_names_and_parameter
         assert entry.name.split("/")[0] == flow.name
         signature = inspect.signature(flow.fn)
         assert entry.parameters.keys() == signature.parameters.keys()
-        signature.bind(**merge_parameters(entry, []))  # what `python -m flows run` calls it with
+        signature.bind(**fit_parameters(flow.fn, merge_parameters(entry, []), []))  # as `flows run` does
         assert importlib.import_module(entry.module).__doc__
 
 
@@ -105,6 +105,28 @@ def test_a_flow_without_overrides_is_given_none() -> None:
 def test_wrong_parameters_are_told(given: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         merge_parameters(find("pretrain/ehealth-tiny"), [given])
+
+
+@pytest.mark.parametrize(
+    ("name", "param", "value"),
+    [
+        ("corpus/refresh", "corpus=2024", "2024"),
+        ("corpus/refresh", "corpus=1e3", "1e3"),
+        ("corpus/refresh", 'corpus=["2024", "b"]', ["2024", "b"]),
+        ("corpus/refresh", "dictionary=true", "true"),
+        ("finetune/cmeee", "seeds=[1, 2]", [1, 2]),
+        ("finetune/cmeee", "quick=true", True),
+    ],
+)
+def test_a_name_may_look_like_a_number(name: str, param: str, value: object) -> None:
+    entry = find(name)
+    found = fit_parameters(entry.load_flow().fn, merge_parameters(entry, [param]), [param])
+    assert found[param.partition("=")[0]] == value
+
+
+def test_a_value_that_a_flow_does_not_take_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "finetune/cmeee", "--param", "seeds=42"]) == 2
+    assert "--param seeds=42 cannot be used: Input should be a valid list" in capsys.readouterr().err
 
 
 def test_unknown_deployment_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
