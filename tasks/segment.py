@@ -32,6 +32,7 @@ from infra.stage import Output, StageParams, stage
 from models.corpus_tokenizer import CorpusTokenizer, corpus_tokenizer
 from tasks.earlier_segments import EarlierSegments, Work, work_on
 from tasks.length_counts import length_counts, measured
+from tasks.packed import unpadded
 from tasks.sentences import Cost, CountedCost, Span, cut
 from tasks.sub_domains import source_called
 from tasks.units import UnitCosts, count_units
@@ -143,6 +144,7 @@ def segment_part(part: PartWriter, work: Work, params: SegmentParams, tokenizer_
             rows, counts = earlier.of(known[known >= 0])
             owners = np.concatenate([np.repeat(np.flatnonzero(known >= 0), counts), new[owners]])
             made = pa.concat_tables([rows, made]).take(pa.array(np.argsort(owners, kind="stable")))
+        made = unpadded(made)
         part.count("documents_in", len(texts))
         part.count("tokens", pc.sum(made["tokens"]).as_py() or 0)
         part.write("segments", made)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tasks.segment as under_test
+from infra import builds
 from infra.artifacts import Artifact, ArtifactStore
+from infra.batching import batches_of
 from infra.stage import run
 from tasks.segment import SegmentParams, segment
 from tasks.units import UnitCosts
@@ -80,6 +83,18 @@ def test_the_result_is_that_of_a_rebuild(data: st.DataObject) -> None:
         refreshed, rebuilt = segmented(store, last), segmented(ArtifactStore(Path(folder, "rebuilt")), last)
         assert parts_of(refreshed) == parts_of(rebuilt)
         assert refreshed.manifest.counters == rebuilt.manifest.counters
+
+
+def test_parts_end_where_those_of_a_rebuild_end(
+    store: ArtifactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(under_test, "batches_of", partial(batches_of, characters=40))
+    monkeypatch.setattr(builds, "PART_BYTES", 3_000)
+    given = texts(300, seed=6)
+    segmented(store, [given])
+    refreshed = segmented(store, [given[1:]])
+    assert len(refreshed.parts()) > 10
+    assert parts_of(refreshed) == parts_of(segmented(ArtifactStore(tmp_path / "rebuilt"), [given[1:]]))
 
 
 def test_of_a_part_that_was_all_rejected_nothing_is_taken(store: ArtifactStore, tmp_path: Path) -> None:
