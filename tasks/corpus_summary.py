@@ -6,6 +6,7 @@ number of sources, reasons and samples, and one part.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ import polars as pl
 import pyarrow as pa
 
 from infra.artifacts import Artifact
+from infra.builds import MAX_EXCERPT
 from tasks.deidentify import deidentify
 from tasks.length_counts import LENGTH_BINS
 
@@ -163,4 +165,10 @@ def _shown(text: str) -> str:
     """The beginning of a text, on one line, without identifiers."""
     treated, _ = deidentify(text[: 2 * EXCERPT])
     line = " ".join(treated.split())
+    if len(text) > 2 * EXCERPT or len(text) == MAX_EXCERPT:
+        # Cut before it was looked through: it may end with half of an identifier, which is known as none.
+        return _LAST_WORD.sub("", line)[:EXCERPT] + "…"
     return line if len(line) <= EXCERPT else line[:EXCERPT] + "…"
+
+
+_LAST_WORD = re.compile(r"[^\s,，。;；、:：]{1,40}$")

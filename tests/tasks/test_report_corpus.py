@@ -32,19 +32,24 @@ ROWS = (
 
 
 class RowsParams(StageParams):
-    pass
+    rows: tuple[tuple[str, str], ...] = ROWS
 
 
 @stage(name="ingest", version=1, params=RowsParams, tables=("documents",))
 def given_rows(inputs: Mapping[str, Any], params: RowsParams, out: Output) -> None:
     with out.part() as part:
-        part.write("documents", [make_document(source, "", text, {"row": i}) for i, (source, text) in enumerate(ROWS)])
+        part.write(
+            "documents", [make_document(source, "", text, {"row": i}) for i, (source, text) in enumerate(params.rows)]
+        )
 
 
 @pytest.fixture(scope="module")
 def stages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Artifact]:
-    store = ArtifactStore(tmp_path_factory.mktemp("store"))
-    made = {"ingest": run(given_rows, store, RowsParams(), {}).artifact}
+    return made_of(RowsParams(), ArtifactStore(tmp_path_factory.mktemp("store")))
+
+
+def made_of(rows: RowsParams, store: ArtifactStore) -> dict[str, Artifact]:
+    made = {"ingest": run(given_rows, store, rows, {}).artifact}
     made["clean"] = run(clean, store, CleanParams(), {"documents": made["ingest"]}).artifact
     made["deidentify"] = run(deidentify_documents, store, DeidentifyParams(), {"documents": made["clean"]}).artifact
     made["deduplicate"] = run(deduplicate, store, DeduplicateParams(), {"documents": made["deidentify"]}).artifact
@@ -124,6 +129,28 @@ def test_the_page_shows_no_identifier_whatever_the_source(report: Artifact) -> N
         text = report.read_file(name).decode()
         assert not re.search(r"1[3-9]\d{9}", text)
         assert "〔手机号〕" in text
+
+
+@pytest.mark.parametrize("shift", range(0, 19, 3))
+def test_nothing_is_shown_of_an_identifier_that_an_excerpt_ends_within(store: ArtifactStore, shift: int) -> None:
+    """Placeholders are short: what is shown may reach to where the text was cut before it was looked through."""
+    numbers = "，".join(identity_card(number) for number in range(30))
+    text = f"{'名' * shift}单：{numbers}。{ARTICLE * 20}"
+    stages = made_of(RowsParams(rows=(("article", text), ("article", text), ("article", "x，" + numbers))), store)
+    summary = json.loads(run(report_corpus, store, ReportParams(), stages).artifact.read_file("summary.json"))
+    (sample,) = summary["duplicates"][0]["samples"]
+    excerpts = [sample["dropped"], sample["kept"], *(row["samples"][0]["excerpt"] for row in summary["dropped"])]
+    assert len(excerpts) == 3
+    for excerpt in excerpts:
+        assert "〔身份证号〕" in excerpt and excerpt.endswith("…")
+        assert not re.search(r"\d", excerpt)
+
+
+def identity_card(number: int) -> str:
+    """A made-up number with its check digit."""
+    body = f"110101{1950 + number}0101{number:03d}"
+    weights = [2 ** (17 - place) % 11 for place in range(17)]
+    return body + "10X98765432"[sum(int(digit) * weight for digit, weight in zip(body, weights, strict=True)) % 11]
 
 
 def test_the_same_corpus_gives_the_same_page(
