@@ -10,7 +10,7 @@ import difflib
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -137,7 +137,8 @@ def _explain_one(problem: Any, preset: Any) -> str:
         return f"{key}: {problem['msg']} (given: {problem.get('input')!r})"
     model = preset
     for part in problem["loc"][:-1]:
-        model = model.model_fields[part].annotation
+        asked = model.model_fields[part].annotation
+        model = next(one for one in (asked, *get_args(asked)) if hasattr(one, "model_fields"))  # a section may be None
     known = sorted(model.model_fields)
     close = difflib.get_close_matches(str(problem["loc"][-1]), known, n=1)
     hint = f"did you mean {close[0]!r}?" if close else f"known keys: {', '.join(known)}"

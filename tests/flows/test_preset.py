@@ -80,6 +80,7 @@ def test_overrides_reach_every_section() -> None:
     [
         ({"segment.max_token": 5}, r"unknown key 'segment\.max_token'; did you mean 'max_tokens'"),
         ({"segmnt.max_tokens": 5}, r"unknown key 'segmnt'; did you mean 'segment'"),
+        ({"repeated_lines.min_document": 5}, r"'repeated_lines\.min_document'; did you mean 'min_documents'"),
         ({"segment.max_tokens": "many"}, r"segment\.max_tokens.*'many'"),
         ({"segment.max_tokens": 8}, r"max_tokens.*min_tokens"),
         ({"model.num_heads": 5}, "num_heads"),
