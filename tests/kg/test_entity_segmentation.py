@@ -140,7 +140,8 @@ def test_phrases_leave_the_fewest_single_characters(pieces: list[str], phrases: 
     assert cost(merged) == min(map(cost, ways))
 
 
-surfaces = st.text(st.characters() | st.sampled_from("急性坏死型肝炎症或等的片Aa1.%（）  "), min_size=1, max_size=12)
+characters = st.characters(exclude_categories=["Cs"])  # a lone surrogate cannot stand in Parquet, where names come from
+surfaces = st.text(characters | st.sampled_from("急性坏死型肝炎症或等的片Aa1.%（）  "), min_size=1, max_size=12)
 
 
 @settings(max_examples=20, deadline=None)  # jieba's dictionary is read for each
