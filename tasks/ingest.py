@@ -54,8 +54,9 @@ class IngestParams(StageParams):
     """Field that holds the title; the first of `TITLE_FIELDS` that is there by default."""
     turns_field: str | tuple[str, ...] | None = None
     """Field that holds the turns of a dialogue, or fields that hold a turn each, in order (`["ask", "answer"]`), whose
-    names `roles` and `ROLES` make speakers; by default the first of `TURNS_FIELDS` that is a list, unless `text_field`
-    is named."""
+    names `roles` and `ROLES` make speakers; by default the first of `TURNS_FIELDS` that is a list, or `history` with
+    the question and the answer beside it where there is no text, unless `text_field` is named. Of several fields one
+    may hold a list of turns: `["history", "question", "answer"]`."""
     roles: dict[str, str] = Field(default_factory=dict)
     """Speakers of the turns to what they are called in the text; they go before `ROLES`."""
     encoding: str | None = None

@@ -11,7 +11,15 @@ from fnmatch import fnmatchcase
 from typing import Any, Protocol
 
 from infra.errors import UserError
-from tasks.dialogues import TURNS_FIELDS, dialogue_text, is_without_turns, turns_field, turns_of_fields
+from tasks.dialogues import (
+    HISTORY_FIELD,
+    TURNS_FIELDS,
+    dialogue_text,
+    fields_with_history,
+    is_without_turns,
+    turns_field,
+    turns_of_fields,
+)
 from tasks.documents import make_document
 from tasks.encodings import line_encoding
 from tasks.slices import Problem, Slice, kind_of
@@ -113,9 +121,12 @@ class DocumentMaker:
         wanted = self._params.turns_field
         if isinstance(wanted, tuple):
             self._check_columns(row, wanted)
-            turns = turns_of_fields(row, wanted)
-            return (wanted, turns) if any(turn["content"] is not None for turn in turns) else None
+            is_there = any(row.get(name) is not None for name in wanted)
+            return (wanted, turns_of_fields(row, wanted)) if is_there else None
         name = turns_field(row, wanted)
+        if name is None and wanted is None and not _field(row, None, TEXT_FIELDS):
+            names = fields_with_history(row)
+            return (names, turns_of_fields(row, names)) if names else None
         if name is None or (wanted is None and not row[name] and _field(row, None, TEXT_FIELDS)):
             return None
         return (name,), row[name]
@@ -145,7 +156,7 @@ class DocumentMaker:
         if any(name in row for name in turns):
             return Problem("missing_text", f"field {_shown(turns)} is null")
         if not named:
-            for name in TURNS_FIELDS:
+            for name in (*TURNS_FIELDS, *([HISTORY_FIELD] if row.get(HISTORY_FIELD) else [])):
                 if name in row and is_without_turns(row[name]):
                     return Problem("missing_text", f"field {name!r} holds no list of turns", str(row[name] or ""))
         raise self._lacks(row, wanted)

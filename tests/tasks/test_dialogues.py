@@ -198,3 +198,65 @@ def test_values_that_are_too_long_for_meta_are_counted(tmp_path: Path) -> None:
 def test_a_turn_has_the_first_of_its_texts_that_is_one() -> None:
     turns = [{"role": "user", "content": None, "text": "头痛三天"}, {"content": " ", "value": "乙", "text": 5}]
     assert dialogue_text(turns, {}) == ("患者：头痛三天\n乙", 2)
+
+
+PAIRS = [["头痛三天。", "发热吗？"], ["不发热。", None]]
+PAIRS_TEXT = "患者：头痛三天。\n医生：发热吗？\n患者：不发热。"
+
+
+@pytest.mark.parametrize("field", ["conversations", "对话"])
+def test_pairs_are_questions_and_answers(tmp_path: Path, field: str) -> None:
+    files = {
+        "a.jsonl": jsonl([{field: PAIRS}]),
+        "b.csv": table([{field: json.dumps(PAIRS)}]),
+        "c.parquet": parquet([{field: PAIRS}]),
+    }
+    artifact = ingested(tmp_path, files)
+    assert texts_of(artifact) == [PAIRS_TEXT] * 3
+    assert [meta["turns"] for meta in metas(artifact)] == [3] * 3
+    assert dialogue_text(PAIRS[:1], {"User": "来访者"}) == ("来访者：头痛三天。\n医生：发热吗？", 2)
+    for other in (["甲"], ["甲", "乙", "丙"], ["甲", 5], ["医生", "甲"]):
+        assert rejects(ingested(tmp_path / str(other), {"a.jsonl": jsonl([{field: [other]}, {"text": "好"}])})) == {
+            "a.jsonl#1": "malformed_turns"
+        }
+
+
+LONG = "多休息。" * 200
+
+
+@pytest.mark.parametrize(
+    ("last", "text"),
+    [
+        ({"instruction": "怎么办？", "input": "", "output": LONG}, f"患者：怎么办？\n医生：{LONG}"),
+        ({"output": LONG, "input": "我怕。", "instruction": "怎么办？"}, f"患者：怎么办？\n患者：我怕。\n医生：{LONG}"),
+        ({"query": "怎么办？", "response": LONG, "system": "你是医生"}, f"患者：怎么办？\n医生：{LONG}"),
+        ({"prompt": "怎么办？", "response": None}, "患者：怎么办？"),
+    ],
+)
+def test_the_history_goes_before_the_last_question(tmp_path: Path, last: dict[str, str], text: str) -> None:
+    rows = [{**last, "history": PAIRS}, {**last, "history": []}, {**last, "history": None}]
+    cells = [{**row, "history": json.dumps(row["history"]) if row["history"] else row["history"]} for row in rows]
+    files = {"a.jsonl": jsonl(rows), "b.parquet": parquet(rows), "c.csv": table(cells)}
+    artifact = ingested(tmp_path, files)
+    assert texts_of(artifact) == [f"{PAIRS_TEXT}\n{text}", text, text] * 3
+    assert set(artifact.to_table("documents")["source"].to_pylist()) == {"dialogue"}
+    assert all(not {"history", *last} - {"system"} & meta.keys() for meta in metas(artifact))
+
+
+def test_a_history_can_be_named_and_the_history_of_an_illness_is_none(tmp_path: Path) -> None:
+    rows = [{"history": PAIRS, "q": "怎么办？", "a": "多休息。"}]
+    named = ingested(tmp_path / "1", {"a.jsonl": jsonl(rows)}, turns_field=["history", "q", "a"], roles={"q": "患者"})
+    assert texts_of(named) == [f"{PAIRS_TEXT}\n患者：怎么办？\na：多休息。"]
+    told = {"query": "怎么办？", "response": "多休息。"}
+    rows = [
+        {"text": "文", "history": PAIRS, **told},
+        {"history": "高血压十年", **told},
+        {"history": ["甲"], "query": 5},
+    ]
+    other = ingested(tmp_path / "2", {"a.jsonl": jsonl(rows)})
+    assert texts_of(other) == ["文"]
+    assert rejects(other) == {"a.jsonl#2": "missing_text", "a.jsonl#3": "missing_text"}
+    cells = [json.dumps(PAIRS), json.dumps(PAIRS)[:-9]]
+    cut = ingested(tmp_path / "3", {"a.csv": table([{"history": cell, **told} for cell in cells])})
+    assert texts_of(cut) == [f"{PAIRS_TEXT}\n患者：怎么办？\n医生：多休息。"]
+    assert rejects(cut) == {"a.csv#3": "missing_text"}
