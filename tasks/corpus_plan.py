@@ -28,8 +28,9 @@ from tasks.archives import list_members
 from tasks.encodings import LINE_SAFE
 from tasks.file_access import WatchedFile, watched
 from tasks.raw_input import RawFile
-from tasks.row_files import tell_encoding
+from tasks.row_files import has_returns, tell_encoding
 from tasks.slices import Member, Slice, Splitting, compression_of, kind_of
+from tasks.text_files import ReturnsAsLineFeeds
 
 LONG_TXT = 1 << 20
 """A .txt above this size is cut into documents between its paragraphs, unless it is said how."""
@@ -177,9 +178,10 @@ def _byte_ranges(whole: Slice, bytes_per_part: int) -> Iterator[tuple[Slice, int
 
 def _ranges(whole: Slice, file: WatchedFile, cut: re.Pattern[bytes], wanted: int) -> Iterator[tuple[Slice, int]]:
     start, first_row = 0, 1
+    source = ReturnsAsLineFeeds(file.file) if has_returns(whole, file) else file.file
     file.file.seek(0)
     while start < whole.size:
-        end, lines = _next_cut(file.file, cut, wanted)
+        end, lines = _next_cut(source, cut, wanted)
         if end <= start:
             return  # it has become shorter, which the watch tells
         yield replace(whole, start=start, end=end, first_row=first_row), end - start
@@ -189,7 +191,7 @@ def _ranges(whole: Slice, file: WatchedFile, cut: re.Pattern[bytes], wanted: int
 _LINE_END, _BLANK_LINE = re.compile(rb"\n"), re.compile(rb"\n[ \t\r]*\n")
 
 
-def _next_cut(file: BinaryIO, cut: re.Pattern[bytes], wanted: int) -> tuple[int, int]:
+def _next_cut(file: BinaryIO | ReturnsAsLineFeeds, cut: re.Pattern[bytes], wanted: int) -> tuple[int, int]:
     """Read on from where the file stands to the first cut after `wanted` bytes; its place, and lines passed."""
     lines = 0
     while wanted > 0 and (block := file.read(min(wanted, 1 << 20))):

@@ -22,12 +22,12 @@ import pyarrow.parquet
 from tasks.archives import member_blocks
 from tasks.compression import DamagedArchiveError, unfold
 from tasks.csv_rows import read_csv
-from tasks.encodings import SAMPLE, decodes, encoding_of, sample_windows
+from tasks.encodings import LINE_SAFE, SAMPLE, decodes, encoding_of, sample_windows
 from tasks.file_access import WatchedFile, is_local, watched
 from tasks.html_files import page_text
 from tasks.json_files import json_object, read_json
 from tasks.slices import Problem, Slice, Splitting, compression_of
-from tasks.text_files import Lines
+from tasks.text_files import BEGINNING, Lines, ends_in_returns, with_line_feeds
 
 ROWS_PER_BATCH = 512
 """Rows of a Parquet row group that are Python objects at once."""
@@ -37,6 +37,9 @@ PACKED_CHARACTERS = 20_000
 
 MAX_PAGE = 1 << 26
 """Characters of the longest HTML page that is read."""
+
+_OF_LINES = ("txt", "jsonl", "csv", "tsv")
+"""Kinds whose rows end where lines do."""
 
 Row = tuple[int, Mapping[str, Any] | Problem]
 
@@ -64,7 +67,11 @@ def read_rows(piece: Slice, counts: Counter[str] | None = None) -> Iterator[Row]
                 if wrong is not None:
                     yield 0, wrong
                     return
-                lines = Lines(_blocks(piece, file), piece.name, encoding, counts, piece.start, _separator(piece))
+                are_returns = encoding in LINE_SAFE and has_returns(piece, file)
+                blocks = _blocks(piece, file)
+                if are_returns:
+                    blocks = map(with_line_feeds, blocks)
+                lines = Lines(blocks, piece.name, encoding, counts, piece.start, _separator(piece))
                 for number, row in _READERS[piece.kind](piece, lines):
                     yield number, row
                 if piece.end is None:  # of a file in ranges the plan has looked at samples: no cut may matter
@@ -92,21 +99,38 @@ def _blocks(piece: Slice, file: WatchedFile) -> Iterator[bytes]:
 def sample_of(piece: Slice, file: WatchedFile) -> bytes:
     """Bytes of a slice's file that its encoding is told from."""
     if piece.member is None and not compression_of(piece.name):
+        plain = with_line_feeds if has_returns(piece, file) else bytes
 
         def read_at(start: int, size: int) -> bytes:
             file.file.seek(start)
-            return file.file.read(size)
+            return plain(file.file.read(size))
 
         return sample_windows(read_at, piece.size)
-    sample = b""
+    sample = _unfolded(piece, file, SAMPLE)
+    return with_line_feeds(sample) if piece.kind in _OF_LINES and ends_in_returns(sample[:BEGINNING]) else sample
+
+
+def has_returns(piece: Slice, file: WatchedFile) -> bool:
+    """Whether returns alone end the lines of a slice's file: told from the file's beginning, whatever the slice."""
+    if piece.kind not in _OF_LINES:
+        return False
+    if piece.member is None and not compression_of(piece.name):
+        file.file.seek(0)
+        return ends_in_returns(file.file.read(BEGINNING))
+    return ends_in_returns(_unfolded(piece, file, BEGINNING)[:BEGINNING])
+
+
+def _unfolded(piece: Slice, file: WatchedFile, wanted: int) -> bytes:
+    """The first bytes of a compressed file, at least so many where it has them."""
+    held = b""
     try:
         for block in _blocks(piece, file):
-            sample += block
-            if len(sample) >= SAMPLE:
+            held += block
+            if len(held) >= wanted:
                 break
     except DamagedArchiveError:
         pass  # the reading itself reports it
-    return sample
+    return held
 
 
 def tell_encoding(piece: Slice, file: WatchedFile) -> tuple[str, Problem | None]:

@@ -5,14 +5,19 @@ other one of UTF-8 and GB18030, and else is told of by its place, so that the ro
 Where most lines fail the encoding is wrong, and that costs the file: text decoded wrongly spoils a corpus without a
 sound.
 
+Where the beginning of a file has returns and no line feed, as old programs for the Mac write it, every return in the
+file is a line feed: byte for byte, so that all places stay what they are.
+
 Memory: one block and the longest line, its bytes and its characters up to twice each.
 """
 
 from __future__ import annotations
 
 import codecs
+import io
 from collections import Counter, deque
 from collections.abc import Iterator
+from typing import BinaryIO
 
 from tasks.compression import DamagedArchiveError
 from tasks.encodings import WIDE, decode_broken_line, decode_paired, line_encoding
@@ -27,7 +32,47 @@ UNREADABLE = "\udcff"
 MOST_REPLACED = 100
 """Of so many characters one may be undecodable where no line is whole: the bound of `clean` for what is no text."""
 
+BEGINNING = 1 << 16
+"""Bytes of a file that its line ends are told from."""
+
 _MARK = "\ufeff"
+
+
+def ends_in_returns(beginning: bytes) -> bool:
+    """Whether the first `BEGINNING` bytes of a text file say that returns alone end its lines. In UTF-16, where the
+    bytes of a return are parts of characters, they do not."""
+    return b"\r" in beginning and b"\n" not in beginning and b"\0" not in beginning
+
+
+def with_line_feeds(data: bytes) -> bytes:
+    """Bytes of a file whose lines end in returns, with line feeds in their place."""
+    return data.replace(b"\r", b"\n")
+
+
+class ReturnsAsLineFeeds:
+    """A file whose lines end in returns, read as if they were line feeds."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def read(self, size: int) -> bytes:
+        """Bytes from where the file stands."""
+        return with_line_feeds(self._file.read(size))
+
+    def readline(self) -> bytes:
+        """The bytes up to the next line end, that included."""
+        pieces: list[bytes] = []
+        while block := self.read(BEGINNING):
+            end = block.find(b"\n") + 1
+            pieces.append(block[:end] if end else block)
+            if end:
+                self._file.seek(end - len(block), io.SEEK_CUR)
+                break
+        return b"".join(pieces)
+
+    def tell(self) -> int:
+        """Where the file stands."""
+        return self._file.tell()
 
 
 class Lines:

@@ -88,6 +88,40 @@ def test_cutting_a_txt_changes_no_document(read: Any, way: str) -> None:
     assert cut.to_table("documents").to_pylist() == whole.to_table("documents").to_pylist()
 
 
+def of_the_mac(content: bytes) -> bytes:
+    return content.replace(b"\r\n", b"\n").replace(b"\n", b"\r")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "gb18030"])
+@pytest.mark.parametrize("compression", ["", ".gz"])
+@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl"])
+def test_lines_that_end_in_returns_are_lines(read: Any, kind: str, compression: str, encoding: str) -> None:
+    content = of_the_mac(FORMATS[kind](ROWS).decode().encode(encoding))
+    artifact = read({f"a.{kind}{compression}": COMPRESSIONS[compression](content)}, bytes_per_part=600)
+    assert texts_of(artifact) == [row["text"] for row in ROWS]
+    first = 1 if kind == "jsonl" else 2
+    rows = [json.loads(meta)["row"] for meta in artifact.to_table("documents")["meta"].to_pylist()]
+    assert rows == list(range(first, first + 50))
+    assert (len(artifact.parts("documents")) > 3) == (kind == "jsonl" and not compression)
+    assert artifact.rows("rejects") == 0
+
+
+@pytest.mark.parametrize("way", ["lines", "blank_lines", "auto"])
+def test_a_txt_with_returns_is_cut_as_one_with_line_feeds(read: Any, way: str) -> None:
+    text = "\n\n".join(f"段{n}第一行\n第二行" for n in range(3000)).encode() * (20 if way == "auto" else 1)
+    plain = read({"a.txt": text}, txt_documents=way, bytes_per_part=1 << 16)
+    other = read({"a.txt": of_the_mac(text)}, txt_documents=way, bytes_per_part=1 << 16)
+    assert len(other.parts("documents")) > 1
+    assert other.to_table("documents").to_pylist() == plain.to_table("documents").to_pylist()
+
+
+def test_returns_in_a_file_of_line_feeds_end_no_line(read: Any) -> None:
+    rows = [{"text": "甲" * 40}, {"text": "乙\r丙"}]
+    assert texts_of(read({"a.csv": FORMATS["csv"](rows).replace(b"\r\n", b"\n")})) == ["甲" * 40, "乙\n丙"]
+    wide = "不痛。\r不咳。".encode("utf-16-le")  # the bytes of 不 are those of a return and another
+    assert texts_of(read({"b.txt": wide}, source="emr", encoding="utf-16-le"))[-1] == "不痛。\n不咳。"
+
+
 def test_a_long_txt_is_packed_between_paragraphs(read: Any) -> None:
     paragraphs = [f"段落{n}，" + "内容" * 400 + "。" for n in range(900)]
     artifact = read({"a.txt": "\n\n".join(paragraphs).encode()})
