@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
+from tasks.columns import distinct_columns
 from tasks.compression import DamagedArchiveError
 from tasks.csv_fields import allow_long_fields
 from tasks.slices import Problem
@@ -35,18 +36,20 @@ Row = tuple[int, Mapping[str, Any] | Problem]
 
 def read_csv(lines: Lines, delimiter: str) -> Iterator[Row]:
     """The rows under a file's header, each with the number of its first line, from 1; empty lines are passed over.
+    Names that come again in the header are told apart (`tasks.columns`).
 
     Raises:
         DamagedArchiveError: after the last readable row.
     """
     feed = _Feed(lines)
     reader = csv.reader(feed, delimiter=delimiter, strict=True)
-    header = _next_row(reader, feed, delimiter, width=0) or []
-    if isinstance(header, Problem):
-        yield 1, header
-        header = feed.row[0].text.replace('"', "").split(delimiter)
+    first = _next_row(reader, feed, delimiter, width=0) or []
+    if isinstance(first, Problem):
+        yield 1, first
+        first = feed.row[0].text.replace('"', "").split(delimiter)
     elif problem := feed.problem():
-        yield 1, _with_text(problem, delimiter.join(header))
+        yield 1, _with_text(problem, delimiter.join(first))
+    header = distinct_columns(first)
     while (fields := _next_row(reader, feed, delimiter, len(header))) is not None:
         number = feed.row[0].number
         if feed.row[-1].is_cut:

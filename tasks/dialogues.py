@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tasks.columns import RepeatedColumn
 from tasks.slices import Problem
 
 TURNS_FIELDS = ("turns", "dialogue", "messages", "conversations", "conversation", "对话")
@@ -80,7 +81,8 @@ def turns_of_fields(row: Mapping[str, Any], fields: Sequence[str]) -> list[Any]:
     for name in fields:
         if name in row:
             several = _several(row[name])
-            turns += [{"role": name, "content": row[name]}] if several is None else several
+            role = name.column if isinstance(name, RepeatedColumn) else name
+            turns += [{"role": role, "content": row[name]}] if several is None else several
     return turns
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 import re
 from collections import Counter
@@ -11,6 +12,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Protocol
 
 from infra.errors import UserError
+from tasks.columns import RepeatedColumn, repeated_columns
 from tasks.dialogues import (
     HISTORY_FIELD,
     TURNS_FIELDS,
@@ -25,6 +27,8 @@ from tasks.encodings import line_encoding
 from tasks.slices import Problem, Slice, kind_of
 from tasks.sub_domains import first_sub_domain, source_called
 
+logger = logging.getLogger(__name__)
+
 TEXT_FIELDS = ("text", "content", "正文", "内容", "文本", "body")
 TITLE_FIELDS = ("title", "标题", "题目")
 """Names a field is looked for under, in this order, when no parameter names it."""
@@ -34,6 +38,9 @@ MAX_META_VALUE = 500
 
 MAX_COLUMN_SHOWN = 40
 """Characters of a column's name that a message shows."""
+
+_OF_OBJECTS = ("jsonl", "json")
+"""Kinds whose rows have names of their own each."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -74,6 +81,8 @@ class DocumentMaker:
         self._may_have_turns = self._text_field is None or bool(params.turns_field and not is_plain)
         self._sources = [source_of(piece, params, is_dialogue) for is_dialogue in (False, True)]
         self._file = readable(piece.name)
+        self._repeated: Mapping[str, tuple[str, ...]] | None = {} if is_plain or piece.kind in _OF_OBJECTS else None
+        """Columns by the name of an earlier one, once a row has told them."""
 
     def document_of(self, number: int, row: Mapping[str, Any]) -> dict[str, str] | Problem:
         """The document that a row holds, or why it holds none.
@@ -82,6 +91,8 @@ class DocumentMaker:
             UserError: a table lacks the column of the text.
         """
         params = self._params
+        if self._repeated is None:
+            self._repeated = self._look_for_repeated(row)
         extra: dict[str, Any] = {"file": self._file, "row": number}
         turns = self._turns_of(row) if self._may_have_turns else None
         if turns is not None:
@@ -121,6 +132,7 @@ class DocumentMaker:
         wanted = self._params.turns_field
         if isinstance(wanted, tuple):
             self._check_columns(row, wanted)
+            wanted = self._with_repeated(wanted)
             is_there = any(row.get(name) is not None for name in wanted)
             return (wanted, turns_of_fields(row, wanted)) if is_there else None
         name = turns_field(row, wanted)
@@ -135,20 +147,39 @@ class DocumentMaker:
         """The fields of the row that make its text; none where it has none."""
         if isinstance(self._text_field, tuple):
             self._check_columns(row, self._text_field)
-            return tuple(name for name in self._text_field if name in row)
+            return self._with_repeated(name for name in self._text_field if name in row)
         name = _field(row, self._text_field, TEXT_FIELDS)
-        return () if name is None else (name,)
+        return () if name is None else self._with_repeated((name,))
+
+    def _with_repeated(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Names of columns, each with those that a table calls the same: their text is no less one."""
+        return tuple(dict.fromkeys(one for name in names for one in (name, *(self._repeated or {}).get(name, ()))))
+
+    def _look_for_repeated(self, row: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]]:
+        """The columns of a table that are called as others are; they are told of once a file."""
+        found = repeated_columns(row)
+        named = {name: others for name, others in found.items() if name.strip()}
+        if named and self._piece.first_row == 1:
+            self._counts["repeated_columns"] += sum(map(len, named.values()))
+            told = ", ".join(f"{_harmless(name)!r} {len(others) + 1} times" for name, others in named.items())
+            logger.warning(
+                "%s: columns of one name, %s. Of texts all that differ are read, a line feed between them; other "
+                "values are kept with a number behind the name. Rename one where that is not meant.",
+                self._file,
+                told,
+            )
+        return found
 
     def _check_columns(self, row: Mapping[str, Any], names: Iterable[str]) -> None:
         """A row of JSON may lack fields; a table without a column is read wrongly from its first row on."""
         missing = [name for name in names if name not in row]
-        if missing and self._piece.kind not in ("jsonl", "json"):
+        if missing and self._piece.kind not in _OF_OBJECTS:
             raise self._lacks(row, _shown(missing))
 
     def _without_text(self, row: Mapping[str, Any]) -> Problem:
         named = self._params.text_field or self._params.turns_field
         wanted = _shown(_listed(named)) if named else " or ".join(TEXT_FIELDS)
-        if self._piece.kind in ("jsonl", "json"):
+        if self._piece.kind in _OF_OBJECTS:
             found = ", ".join(map(str, row)) or "none"
             told = json.dumps(row, ensure_ascii=False, default=str)
             return Problem("missing_text", f"no field {wanted}; fields are {found}", told)
@@ -174,6 +205,7 @@ class DocumentMaker:
             for name, value in row.items()
             if name not in taken and isinstance(value, str | int | float) and len(str(value)) <= MAX_META_VALUE
             if not (isinstance(value, float) and not math.isfinite(value))
+            if value != "" or not isinstance(name, RepeatedColumn)  # commas at the end of a table's lines
         }
         if len(others) + sum(name in row for name in taken) < len(row):
             left = (value for name, value in row.items() if name not in taken)
@@ -187,6 +219,8 @@ def _text_of(row: Mapping[str, Any], names: Sequence[str]) -> str | Problem:
     texts = []
     for name in names:
         value = row[name]
+        if isinstance(name, RepeatedColumn) and (not isinstance(value, str | bytes) or value in texts):
+            continue
         if isinstance(value, bytes):  # what wrote the Parquet file did not say that its text is text
             encoding = line_encoding(value, "utf-8")
             if encoding is None:

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from tasks.archives import member_blocks
+from tasks.columns import distinct_columns
 from tasks.compression import DamagedArchiveError, unfold
 from tasks.csv_rows import read_csv
 from tasks.encodings import LINE_SAFE, SAMPLE, decodes, encoding_of, sample_windows
@@ -203,8 +204,13 @@ def _parquet_rows(piece: Slice, source: Any) -> Iterator[Row]:
     with pyarrow.parquet.ParquetFile(source) as file:
         groups = range(file.num_row_groups)[piece.start : piece.end]
         number = piece.first_row
+        given = file.schema_arrow.names
+        names = distinct_columns(given)
         for batch in file.iter_batches(batch_size=ROWS_PER_BATCH, row_groups=list(groups)):
-            for row in _batch_rows(batch):
+            for row in _batch_rows(batch if names is given else batch.rename_columns(list(names))):
+                # Arrow gives plain strings: that a name came again is told by ours.
+                if names is not given and not isinstance(row, Problem):
+                    row = dict(zip(names, row.values(), strict=True))
                 yield number, row
                 number += 1
 

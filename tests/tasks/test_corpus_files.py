@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from pydantic import ValidationError
 
@@ -239,6 +242,38 @@ def test_a_table_without_a_header_shows_no_person_in_the_message(read: Any) -> N
     with pytest.raises(UserError) as told:
         read({"a.csv": rows.encode()})
     assert f"its columns are 〔姓名〕, 〔手机号〕, 住院号：〔编号〕, {note[:40]}…. Name" in str(told.value)
+
+
+def with_repeated_columns(kind: str) -> bytes:
+    names = ["id", "text", "科室", "text", "", "", "id", "text"]
+    rows = [
+        ["1", "甲" * 600, "内科", "乙" * 600, "", "", "a", "甲" * 600],
+        ["2", "丙", "外科", "", "", "", "b", ""],
+        ["3", "", "外科", "丁", "", "", "c", "戊"],
+    ]
+    if kind == "csv":
+        return "".join(",".join(row) + "\n" for row in [names, *rows]).encode()
+    sink = io.BytesIO()
+    pyarrow.parquet.write_table(pa.table([pa.array(each) for each in zip(*rows, strict=True)], names=names), sink)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_columns_of_one_name_lose_no_text_and_are_told(read: Any, kind: str, caplog: pytest.LogCaptureFixture) -> None:
+    content = with_repeated_columns(kind)
+    artifact = read({f"a.{kind}": content})
+    assert texts_of(artifact) == [f"{'甲' * 600}\n{'乙' * 600}", "丙", "丁\n戊"]
+    metas = [json.loads(meta) for meta in artifact.to_table("documents")["meta"].to_pylist()]
+    assert [(meta["id"], meta["id (2)"], meta["科室"]) for meta in metas] == [
+        ("1", "a", "内科"),
+        ("2", "b", "外科"),
+        ("3", "c", "外科"),
+    ]
+    assert metas[1].keys() == {"file", "row", "id", "id (2)", "科室", ""}
+    assert artifact.manifest.counters["repeated_columns"] == 3
+    assert f"a.{kind}: columns of one name, 'text' 3 times, 'id' 2 times." in caplog.text
+    turns = read({}, turns_field=["text"], roles={"text": "患者"})
+    assert texts_of(turns)[2] == "患者：丁\n患者：戊"
 
 
 def test_fields_sources_and_the_rest_of_a_row(read: Any) -> None:
