@@ -7,14 +7,16 @@ pattern has bounded or possessive repeats, and each cue looks at a bounded stret
 
 from __future__ import annotations
 
+import bisect
 import datetime
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import rjieba
 
+from tasks.header_rows import DELIMITERS, OTHER_HEADERS, Below, headers_of, line_around, rows_below
 from tasks.person_names import (
     anonymous_start,
     field_name_end,
@@ -355,13 +357,28 @@ _CUE = re.compile(_alternatives([*_CUES, *_ANCHORS.values()]))
 _BEFORE_COLONS = [word + colon for word in "人者师员" for colon in ":："]
 _cue_glance = PhraseGlance([*_CUES, *_ANCHORS.keys() - set("人者师员"), *_BEFORE_COLONS])
 
+_HEADER_KINDS = {
+    **dict.fromkeys(_DIGITS_CUES, "number"),
+    **dict.fromkeys(("field", "anybody", "title"), "name"),
+    "place": "place",
+}
+_BESIDE_HEADERS = frozenset(" \u3000" + DELIMITERS)
+_LINE_ENDS = frozenset(("\n", "\r", ""))
+_NEXT_HEADER = re.compile(rf"[ \u3000{DELIMITERS}]{{1,20}}(.[^\n]?)")
+_HEADER_STARTS = {
+    start
+    for header in (*OTHER_HEADERS, "患者", "病人", *(cue for cue, kind in _CUES.items() if kind in _HEADER_KINDS))
+    for start in (header[:2], f"{header[0]} ")
+}
+
 _COMMAS = frozenset("，,；;/／")
 _SPACE = re.compile(r"\s{0,12}+[：:]\s{0,12}+|\s{0,12}+[(（]|\s{1,4}+")
 
 
 def _cued(text: str) -> list[Identifier]:
     found: list[Identifier] = []
-    end = after = 0
+    below: list[Identifier] = []
+    end = after = seen = 0
     for place in _cue_glance.places(text):
         match = _CUE.match(text, place) if place >= after else None
         if match is None:
@@ -369,10 +386,48 @@ def _cued(text: str) -> list[Identifier]:
         after = match.end()
         if place < end:
             continue
+        if place >= seen and _may_be_header(text, place, after):
+            first, seen = line_around(text, place)
+            headers = headers_of(text, first, seen, _header_kind) if seen < len(text) else None
+            if headers:
+                end = seen
+                for row in rows_below(text, first, seen, headers, _header_kind):
+                    below += (one for cell in row for one in _below(text, cell))
+                    seen = row[-1].end
+                continue
         for identifier in _beside(text, match.start(), match.end(), end):
             found.append(identifier)
             end = identifier.end
-    return found
+    return sorted([*below, *(one for one in found if not _overlaps(one, below))]) if below else found
+
+
+def _may_be_header(text: str, start: int, end: int) -> bool:
+    """At a glance, whether a cue stands among others with nothing else between."""
+    if start and text[start - 1] not in _BESIDE_HEADERS and text[start - 1] != "\n":
+        return False
+    if text[end : end + 1] in _LINE_ENDS:
+        return end < len(text)
+    following = _NEXT_HEADER.match(text, end) if text[end] in _BESIDE_HEADERS else None
+    return following is not None and (following[1] in _HEADER_STARTS or following[1][0] == "\r")
+
+
+def _header_kind(header: str) -> str | None:
+    """Of what tells a person the kind that stands below a header; None for other words."""
+    return "name" if header in ("患者", "病人") else _HEADER_KINDS.get(_CUES.get(header, ""))
+
+
+def _below(text: str, cell: Below) -> Iterator[Identifier]:
+    """The identifiers of a cell, which is read as if its header stood before it with a colon."""
+    cue = f"{cell.header}："
+    for start, end, kind in _cued(cue + text[cell.start : cell.end]):
+        if start >= len(cue):
+            yield Identifier(cell.start + start - len(cue), cell.start + end - len(cue), kind)
+
+
+def _overlaps(one: Identifier, others: Sequence[Identifier]) -> bool:
+    """Whether an identifier lies over one of others, which are in order."""
+    place = bisect.bisect(others, one)
+    return any(other.start < one.end and one.start < other.end for other in others[max(0, place - 1) : place + 1])
 
 
 def _beside(text: str, start: int, end: int, floor: int) -> list[Identifier]:

@@ -286,6 +286,44 @@ def test_what_stands_behind_a_list_stays(text: str, treated: str) -> None:
     assert deidentify(text)[0] == treated
 
 
+BELOW_HEADERS = [
+    ("姓名 性别 年龄 住院号\n{王芳} 女 46岁 {00458213}\n诊断：糖尿病", 2),
+    (
+        "住院号\t姓 名\t性别\t电话\n{ZY00458213}\t{阿依古丽}\t女\t\r\n\n{00458214}\t{李强}\t男\t{13812345678}\n李明",
+        5,
+    ),
+    ("| 姓名 | 住址 | 年龄 |\n|---|:--|---|\n| {王芳} | {湖北省武汉市洪山区} | 46 |\n", 2),
+    ("姓名，床号，主治医师\n{王芳}，{12}床，{李建国}\n王明，头痛", 3),
+    ("姓名 年龄\n{王芳} 46岁\n姓名 床位 年龄\n{李强} 3 50岁", 2),
+    ("患者 科室\n{王芳} 内科\n高血压 内科", 1),
+]
+
+
+@pytest.mark.parametrize(("marked", "number"), BELOW_HEADERS)
+def test_values_below_a_line_of_headers_are_found(marked: str, number: int) -> None:
+    clear = "".join(piece for piece in marked.replace("{", "}").split("}")[::2])
+    treated, counts = deidentify(marked.replace("{", "").replace("}", ""))
+    assert "".join(piece for piece in treated.replace("〔", "〕").split("〕")[::2]) == clear
+    assert sum(counts.values()) == number
+    assert deidentify(treated) == (treated, {})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "姓名 性别\n详见 附件",
+        "姓名 科室 年龄\n详见 附件 第3页",
+        "姓名 性别 年龄 住院号\n王浆 白芍 46岁",
+        "医生，护士\n高热，咳嗽",
+        "姓名 性别 年龄\n姓名 性别 年龄\n\n王浆 高 46",
+        "患者，医生，药物\n王浆，白芍，46岁",
+        "住院号 诊断\n无 高血压",
+    ],
+)
+def test_other_lines_below_such_words_stay(text: str) -> None:
+    assert deidentify(text) == (text, {})
+
+
 @pytest.mark.parametrize("text", KEPT)
 def test_medicine_and_plain_words_stay(text: str) -> None:
     assert deidentify(text) == (text, {})
@@ -411,6 +449,10 @@ def test_all_labelled_sentences_are_stable_and_no_placeholder_is_cut() -> None:
         "住址：" + "省" * 200_000,
         "姓名：古" + "·丽" * 80_000,
         "住院号：" + "1-" * 90_000,
+        "姓名 年龄\n" * 60_000,
+        "姓名|年龄\n" + "|" * 200_000,
+        "姓名 年龄\n" + "王芳 46岁\n" * 20_000,
+        "姓名，" * 60_000,
         "".join(f"患者张伟{chr(0x4E00 + i)}，" for i in range(20_000)),
     ],
     ids=lambda attack: attack[:12].replace("\n", " "),
