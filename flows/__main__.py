@@ -221,20 +221,19 @@ def _normalise(options: argparse.Namespace) -> int:
 
 
 def merge_parameters(entry: Entry, given: list[str]) -> dict[str, Any]:
-    """The deployment's parameters with the given ones on top; dotted keys go to `overrides`.
+    """The deployment's parameters with the given ones on top; dotted keys go to `overrides`, over what it is given.
 
     Raises:
-        UserError: a parameter without `=`, or one the flow does not have.
+        UserError: a parameter without `=`, one the flow does not have, or `overrides` that are none.
     """
     parameters = dict(entry.parameters)
-    if "overrides" in parameters:
-        parameters["overrides"] = dict(parameters["overrides"] or {})
+    dotted: dict[str, Any] = {}
     for item in given:
         key, equals, text = item.partition("=")
         if not equals:
             raise UserError(f"--param {item!r} is not of the form KEY=VALUE.")
         if "." in key and "overrides" in parameters:
-            parameters["overrides"][key] = _value(text)
+            dotted[key] = _value(text)
         elif key in entry.parameters:
             parameters[key] = _value(text)
         else:
@@ -243,6 +242,11 @@ def merge_parameters(entry: Entry, given: list[str]) -> dict[str, Any]:
                 f"{entry.name} has no parameter {key!r}; it has {', '.join(entry.parameters)}."
                 f"{hint if 'overrides' in parameters else ''}"
             )
+    if "overrides" in parameters:
+        whole = parameters["overrides"] if parameters["overrides"] is not None else {}
+        if not isinstance(whole, dict):
+            raise UserError(f"--param overrides={whole} is no object of dotted keys to values.")
+        parameters["overrides"] = {**whole, **dotted}
     return parameters
 
 

@@ -94,6 +94,16 @@ def test_parameters_are_merged_and_dotted_ones_become_overrides() -> None:
     assert merged["overrides"] == {"training.steps": 100, "model.hidden_dropout": 0.0}
 
 
+@pytest.mark.parametrize("whole", ["overrides=null", 'overrides={"segment.min_tokens": 5}'])
+def test_dotted_keys_lie_over_overrides_wherever_they_stand(whole: str) -> None:
+    given = [whole, "training.steps=100"]
+    for order in (given, given[::-1]):
+        found = merge_parameters(find("pretrain/ehealth-tiny"), order)["overrides"]
+        assert found == {"training.steps": 100, **({"segment.min_tokens": 5} if "min_tokens" in whole else {})}
+    with pytest.raises(UserError, match="overrides=5 is no object"):
+        merge_parameters(find("pretrain/ehealth-tiny"), ["overrides=5", "training.steps=100"])
+
+
 def test_a_flow_without_overrides_is_given_none() -> None:
     with pytest.raises(UserError, match=r"no parameter 'index\.k'; it has terms, graph, text\.$"):
         merge_parameters(find("normalise/open-benchmark"), ["index.k=3"])
