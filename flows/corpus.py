@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from prefect import flow, get_run_logger
 from prefect.context import FlowRunContext
 
-from flows.recipe import Recipe, load_recipe
+from flows.recipe import Recipe, load_recipe, unused_warning
 from infra.artifacts import Artifact
 from infra.errors import UserError
 from infra.settings import Settings
@@ -29,6 +30,11 @@ from tasks.vocabulary import AdoptParams, adopt
 from tasks.vocabulary_file import read_vocabularies
 
 logger = logging.getLogger(__name__)
+
+USED = frozenset(
+    ("description", "ingest", "render", "clean", "deidentify", "deduplicate", "repeated_lines", "decontaminate")
+) | {"segment", "report"}
+"""Sections of a preset that this flow uses."""
 
 
 @flow(name="corpus")
@@ -52,6 +58,7 @@ def corpus(
         overrides: dotted preset keys to values.
     """
     recipe = load_recipe(preset, overrides)
+    warn_of_unused(overrides, USED if vocabulary_file is None else USED | {"vocabulary"})
     check_inputs(given_corpus(corpus), benchmarks, dictionary)
     check_vocabularies(vocabulary_file)
     with stage_runner() as run:
@@ -60,6 +67,12 @@ def corpus(
         segments = cut_segments(run, recipe, last(stages), dictionary, **counted)
         run(report_corpus, recipe.report, **stages, segment=segments)
     return str(segments.path)
+
+
+def warn_of_unused(overrides: Mapping[str, Any] | None, used: Collection[str] = Recipe.model_fields) -> None:
+    """Tell of overrides that the flow makes nothing of, in one line."""
+    if warning := unused_warning(overrides, used):
+        _warn(warning)
 
 
 def check_inputs(*given: str | list[str] | None) -> None:

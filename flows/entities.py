@@ -6,7 +6,7 @@ from typing import Any
 
 from prefect import flow
 
-from flows.corpus import check_inputs, collect_documents, cut_segments, last
+from flows.corpus import check_inputs, collect_documents, cut_segments, last, warn_of_unused
 from flows.graphs import Graphs, fused, read_request
 from flows.recipe import load_recipe
 from tasks.autophrase_program import wiki_lists
@@ -48,6 +48,7 @@ def entities(
         The folder of the vocabulary, with `dictionary.txt` and `cut_points.csv` beside the table.
     """
     recipe = load_recipe(preset, overrides)
+    warn_of_unused(overrides)
     check_inputs(corpus, labels, cut_points, held_out, benchmarks, dictionary)
     requested = read_request(graphs)
     with stage_runner() as run:

@@ -12,7 +12,7 @@ from tasks.embed_graph import EmbedParams
 from tasks.export import ExportParams
 from tasks.neighbours import NeighbourParams
 from tasks.run_spec import Cluster
-from tasks.train import TrainParams, check_training
+from tasks.train import TrainParams, check_training, check_training_names
 
 __all__ = ["Preset", "load_preset", "preset_names"]
 
@@ -47,3 +47,12 @@ def load_preset(name: str, overrides: Mapping[str, Any] | None = None) -> Preset
     preset = checked(Preset, name, read_values(name, overrides))
     check_training(preset.train, preset.vocabulary.size)
     return preset
+
+
+def check_names(name: str, overrides: Mapping[str, Any] | None = None) -> None:
+    """Check the keys alone, for who trains nothing: its steps and sizes need not go with what was overridden.
+
+    Raises:
+        UserError: an unknown key; the message names it.
+    """
+    check_training_names(checked(Preset, name, read_values(name, overrides)).train)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -75,13 +75,29 @@ R = TypeVar("R", bound=Recipe)
 
 
 def load_recipe(name: str, overrides: Mapping[str, Any] | None = None) -> Recipe:
-    """What a preset says about data; see `flows.preset.load_preset`, whose checks of the network are not made here.
+    """What a preset says about data; of a network only the keys that are overridden are looked at.
+
+    `flows.preset.load_preset` reads it all.
 
     Raises:
         UserError: no such preset, unknown keys, or values that cannot work; the message names the key.
     """
     values = read_values(name, overrides)
+    if any(_section(key) in OF_NETWORKS for key in overrides or {}) and "objective" in read_values(name):
+        from flows.preset import check_names
+
+        check_names(name, overrides)
     return checked(Recipe, name, {key: value for key, value in values.items() if key not in OF_NETWORKS})
+
+
+def unused_warning(overrides: Mapping[str, Any] | None, used: Collection[str] = Recipe.model_fields) -> str | None:
+    """What to tell of overrides in sections that a flow does not use; None where it uses them all."""
+    unused = sorted(key for key in overrides or {} if _section(key) not in used)
+    return f"This flow makes nothing of {', '.join(unused)}: these are settings of other flows." if unused else None
+
+
+def _section(key: str) -> str:
+    return key.partition(".")[0]
 
 
 def read_values(name: str, overrides: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -139,7 +155,7 @@ def _explain_one(problem: Any, preset: Any) -> str:
     for part in problem["loc"][:-1]:
         asked = model.model_fields[part].annotation
         model = next(one for one in (asked, *get_args(asked)) if hasattr(one, "model_fields"))  # a section may be None
-    known = sorted(model.model_fields)
+    known = sorted({*model.model_fields, *(OF_NETWORKS if len(problem["loc"]) == 1 else ())})
     close = difflib.get_close_matches(str(problem["loc"][-1]), known, n=1)
     hint = f"did you mean {close[0]!r}?" if close else f"known keys: {', '.join(known)}"
     return f"unknown key {key!r}; {hint}"

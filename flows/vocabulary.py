@@ -6,7 +6,7 @@ from typing import Any
 
 from prefect import flow
 
-from flows.corpus import adopt_vocabulary, check_inputs, check_vocabularies, collect_documents, last
+from flows.corpus import adopt_vocabulary, check_inputs, check_vocabularies, collect_documents, last, warn_of_unused
 from flows.graphs import Graphs, fused, read_request
 from flows.recipe import Recipe, load_recipe
 from infra.artifacts import Artifact
@@ -41,6 +41,7 @@ def vocabulary(
         overrides: dotted preset keys to values.
     """
     recipe = load_recipe(preset, overrides)
+    warn_of_unused(overrides)
     check_inputs(corpus, benchmarks, dictionary)
     check_vocabularies(compare)
     requested = read_request(graphs) if entities else {}

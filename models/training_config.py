@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
@@ -134,15 +134,20 @@ def training_config(settings: Mapping[str, Any]) -> TrainingConfig:
     Raises:
         ValueError: an unknown key (naming near ones), a missing key or an impossible value.
     """
-    known = {one.name: one for one in fields(TrainingConfig)}
+    check_training_keys(settings)
+    missing = [one.name for one in fields(TrainingConfig) if one.default is MISSING and one.name not in settings]
+    if missing:
+        raise ValueError(f"training needs {', '.join(missing)}")
+    return TrainingConfig(**settings)
+
+
+def check_training_keys(settings: Iterable[str]) -> None:
+    """Raise ValueError for an unknown key, naming near ones."""
+    known = [one.name for one in fields(TrainingConfig)]
     for key in settings:
         if key not in known:
             near = difflib.get_close_matches(str(key), known) or sorted(known)
             raise ValueError(f"unknown key {key!r} in training; did you mean {', '.join(near)}?")
-    missing = [name for name, one in known.items() if one.default is MISSING and name not in settings]
-    if missing:
-        raise ValueError(f"training needs {', '.join(missing)}")
-    return TrainingConfig(**settings)
 
 
 def _at_least(config: TrainingConfig, name: str, least: int) -> None:

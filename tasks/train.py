@@ -31,7 +31,7 @@ from models import objectives
 from models.continual import check_start
 from models.field_types import with_integers
 from models.training import TrainingConfig, training_config
-from models.training_config import SPEED_ONLY
+from models.training_config import SPEED_ONLY, check_training_keys
 from tasks.checkpoints import FOLDER, Checkpoints, score_of
 from tasks.curves import draw_curves
 from tasks.curves_page import curves_page
@@ -130,6 +130,15 @@ def check_training(
     score_of(dict.fromkeys(objective.held_out_figures, 0.0), params.cluster.best_by)  # told now, not when it is needed
     if init_from is not None:
         check_start(init_from, objective.config.discriminator, vocabulary)
+
+
+def check_training_names(params: TrainParams) -> None:
+    """Raise `UserError` for a key that training or the model does not have, whatever the values of the others."""
+    try:
+        check_training_keys(params.training)
+        objectives.check_keys(params.objective, params.model)
+    except ValueError as error:
+        raise UserError(f"This model cannot be trained: {error}") from error
 
 
 def _check_cuts(params: TrainParams) -> None:

@@ -7,7 +7,7 @@ the curves and checkpoints need (`step_figures`, `flops`, `identity`), and, for 
 """
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from typing import Any, Protocol
 
@@ -93,15 +93,20 @@ def build(name: str, config: Mapping[str, Any]) -> Any:
     paper has it. `vocab_size` has no default. Raises ValueError for an unknown objective, an unknown or missing key
     (naming near ones) and impossible sizes.
     """
+    check_keys(name, config)
+    module, config_class = _OBJECTIVES[name]
+    missing = [one.name for one in fields(config_class) if one.default is MISSING and one.name not in config]
+    if missing:
+        raise ValueError(f"objective {name!r} needs {', '.join(missing)}")
+    return module(config_class(**config))
+
+
+def check_keys(name: str, config: Iterable[str]) -> None:
+    """Raise ValueError for an unknown objective, or for a key that its config does not have (naming near ones)."""
     if name not in _OBJECTIVES:
         raise ValueError(f"unknown objective {name!r}; known: {', '.join(sorted(_OBJECTIVES))}")
-    module, config_class = _OBJECTIVES[name]
-    known = {field.name: field for field in fields(config_class)}
+    known = [field.name for field in fields(_OBJECTIVES[name][1])]
     for key in config:
         if key not in known:
             near = difflib.get_close_matches(str(key), known) or sorted(known)
             raise ValueError(f"unknown key {key!r} for objective {name!r}; did you mean {', '.join(near)}?")
-    missing = [key for key, field in known.items() if field.default is MISSING and key not in config]
-    if missing:
-        raise ValueError(f"objective {name!r} needs {', '.join(missing)}")
-    return module(config_class(**config))

@@ -211,6 +211,35 @@ def test_the_demo_in_place_of_a_corpus_is_warned_of(
     assert "templated from the facts of CMeKG" in record.message and "YIWEN_CORPUS" in record.message
 
 
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("training.stps", "unknown key 'stps' in training; did you mean steps"),
+        ("trainig.steps", "unknown key 'trainig'; did you mean"),
+        ("neighbours.depht", "unknown key 'neighbours.depht'"),
+        ("link.minimum", "unknown key 'link.minimum'"),
+    ],
+)
+def test_a_mistyped_key_is_told_also_where_the_flow_makes_nothing_of_its_section(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, message: str
+) -> None:
+    monkeypatch.setenv("YIWEN_HOME", str(tmp_path / "home"))
+    with pytest.raises(UserError, match=message):
+        corpus_flow.fn(str(tmp_path), overrides={key: 3})
+
+
+def test_settings_of_other_flows_are_warned_of_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("YIWEN_HOME", str(tmp_path / "home"))
+    overrides = {"training.steps": 3, "segment.min_tokens": 5, "vocabulary.size": 9000, "neighbours.k": 3}
+    with pytest.raises(UserError, match="nowhere"):
+        corpus_flow.fn(str(tmp_path / "nowhere"), overrides=overrides)
+    (record,) = [record for record in caplog.records if record.name == "flows.corpus"]
+    assert record.levelname == "WARNING"
+    assert "makes nothing of neighbours.k, training.steps, vocabulary.size:" in record.message
+
+
 def test_tokens_are_counted_with_a_vocabulary_that_is_given(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
