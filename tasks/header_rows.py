@@ -1,7 +1,8 @@
 """Forms as a line of headers with their values in the lines below: 姓名 性别 年龄 住院号, then 王芳 女 46岁 00458213.
 
 A line is one of headers only where every cell of it is known as one; a line below holds their values where it has as
-many cells, and what stands under 性别, 年龄 and numbers is what these can be. Anything else ends the rows.
+many cells, and what stands under 性别, 年龄 and numbers is what these can be. Between blanks one value may be missing.
+Few other lines are passed over, none where commas part the cells, as in prose; more, or other headers, end the rows.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ MAX_HEADER = 200
 
 MAX_CELL = 60
 """Characters of the longest cell below one."""
+
+MAX_OTHER_LINES = 3
+"""Of lines between the rows: remarks, and rows that hold too little to be known."""
 
 DELIMITERS = "\t|,，"
 """What cells stand between, the first of these that the line of headers holds; else blanks."""
@@ -74,28 +78,39 @@ def headers_of(text: str, start: int, end: int, kind_of: Callable[[str], str | N
 def rows_below(
     text: str, start: int, end: int, headers: list[str], kind_of: Callable[[str], str | None]
 ) -> Iterator[list[Below]]:
-    """The cells of the lines below one of headers, line by line, as long as they hold what the headers say."""
+    """The cells of the lines below one of headers, line by line, that hold what the headers say."""
     delimiter = _delimiter(text[start:end])
-    while end < len(text):
+    others, most_others = 0, 0 if delimiter in (",", "，") else MAX_OTHER_LINES
+    while end < len(text) and others <= most_others:
         start, end = line_around(text, end + 1)
-        if end - start > MAX_CELL * len(headers):
-            return
-        line = text[start:end].strip()
+        line = text[start : min(end, start + MAX_CELL * len(headers) + 1)].strip()
         if not line or (delimiter == "|" and _RULE.issuperset(line)):
             continue
-        spans = _cells(text, start, end, delimiter)
-        if len(spans) != len(headers):
+        if len(line) > MAX_CELL * len(headers) or headers_of(text, start, end, kind_of):
             return
-        row = [Below(header, *span) for header, span in zip(headers, spans, strict=True)]
-        if not _is_row([(one.header, text[one.start : one.end]) for one in row], kind_of):
-            return
-        yield row
+        cells = _cells(text, start, end, delimiter)
+        ways = _ways(headers, cells, may_miss=not delimiter)
+        row = next((row for row in ways if _is_row(text, row, kind_of)), None)
+        others = others + 1 if row is None else 0
+        if row is not None:
+            yield row
 
 
-def _is_row(cells: list[tuple[str, str]], kind_of: Callable[[str], str | None]) -> bool:
+def _ways(headers: list[str], cells: list[tuple[int, int]], may_miss: bool) -> Iterator[list[Below]]:
+    """The headers with their cells; where a value is missing and may be, with each header left out in turn."""
+    if len(cells) == len(headers):
+        yield [Below(header, *cell) for header, cell in zip(headers, cells, strict=True)]
+    elif may_miss and len(cells) == len(headers) - 1 > 1:
+        for place in range(len(headers)):
+            rest = headers[:place] + headers[place + 1 :]
+            yield [Below(header, *cell) for header, cell in zip(rest, cells, strict=True)]
+
+
+def _is_row(text: str, row: list[Below], kind_of: Callable[[str], str | None]) -> bool:
     """Whether all that can be checked is what its header says; where nothing can, whether a name is surely one."""
     is_checked = False
-    for header, value in cells:
+    for header, start, end in row:
+        value = text[start:end]
         if len(value) > MAX_CELL:
             return False
         if value in _NOTHING:
@@ -107,7 +122,7 @@ def _is_row(cells: list[tuple[str, str]], kind_of: Callable[[str], str | None]) 
             if not check(value):
                 return False
             is_checked = True
-    return is_checked or any(kind_of(header) == "name" and is_name(value) for header, value in cells)
+    return is_checked or any(kind_of(one.header) == "name" and is_name(text[one.start : one.end]) for one in row)
 
 
 def _delimiter(line: str) -> str:

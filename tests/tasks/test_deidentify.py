@@ -296,6 +296,8 @@ BELOW_HEADERS = [
     ("姓名，床号，主治医师\n{王芳}，{12}床，{李建国}\n王明，头痛", 3),
     ("姓名 年龄\n{王芳} 46岁\n姓名 床位 年龄\n{李强} 3 50岁", 2),
     ("患者 科室\n{王芳} 内科\n高血压 内科", 1),
+    ("姓名 性别 年龄 住院号\n{王芳} 女 {00458213}\n{李强} 男 50岁 {00458214}\n{赵敏} 46岁 {00458215}", 6),
+    ("姓名 性别 年龄 住院号\n复诊\n{李强} 男 50岁 {00458214}\n转科 外科\n\n{赵敏} 女 46岁 {00458215}", 4),
 ]
 
 
@@ -318,6 +320,8 @@ def test_values_below_a_line_of_headers_are_found(marked: str, number: int) -> N
         "姓名 性别 年龄\n姓名 性别 年龄\n\n王浆 高 46",
         "患者，医生，药物\n王浆，白芍，46岁",
         "住院号 诊断\n无 高血压",
+        "姓名 性别 年龄\n头痛\n发热\n咳嗽\n乏力\n王浆 女 46岁",
+        "姓名 性别 年龄\n王浆 白芍\n患者 高热",
     ],
 )
 def test_other_lines_below_such_words_stay(text: str) -> None:
@@ -453,6 +457,7 @@ def test_all_labelled_sentences_are_stable_and_no_placeholder_is_cut() -> None:
         "姓名|年龄\n" + "|" * 200_000,
         "姓名 年龄\n" + "王芳 46岁\n" * 20_000,
         "姓名，" * 60_000,
+        "姓名 性别 年龄 住院号\n" + "王芳 女 甲\n" * 20_000,
         "".join(f"患者张伟{chr(0x4E00 + i)}，" for i in range(20_000)),
     ],
     ids=lambda attack: attack[:12].replace("\n", " "),
