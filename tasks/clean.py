@@ -19,7 +19,7 @@ from infra.builds import PartWriter
 from infra.stage import Output, StageParams, stage
 from tasks.clean_profile import PROFILES, SOURCES, CleanProfile, adapted, laid_over, read_profile
 from tasks.documents import document_id
-from tasks.sub_domains import source_called
+from tasks.sub_domains import source_called, tell_absent
 from tasks.text_filters import problems_of
 from tasks.text_rules import clean_all, clean_text
 
@@ -59,6 +59,7 @@ class CleanParams(StageParams):
 @stage(name="clean", version=4, params=CleanParams, tables=("documents", "rejects"))
 def clean(inputs: Mapping[str, Artifact], params: CleanParams, out: Output) -> None:
     """Clean `inputs["documents"]`, part by part."""
+    tell_absent("clean.profiles", params.profiles, inputs["documents"])
     out.map(clean_part, inputs["documents"].parts("documents"), params)
 
 

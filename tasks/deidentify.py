@@ -25,7 +25,7 @@ from infra.stage import Output, StageParams, stage
 from tasks.document_persons import OF_ANYTHING, cue_of, in_path, is_path, meta_may_name, speakers
 from tasks.documents import document_id, meta_json
 from tasks.identifiers import Identifier, find_identifiers, may_hold, names_of, replace
-from tasks.sub_domains import source_called
+from tasks.sub_domains import source_called, tell_absent
 from tasks.untreated import count_untreated
 
 DIALOGUE = "dialogue"
@@ -108,9 +108,10 @@ class DeidentifyParams(StageParams):
         return tuple(map(source_called, sources))
 
 
-@stage(name="deidentify", version=5, params=DeidentifyParams, tables=("documents",))
+@stage(name="deidentify", version=6, params=DeidentifyParams, tables=("documents",))
 def deidentify_documents(inputs: Mapping[str, Artifact], params: DeidentifyParams, out: Output) -> None:
     """Treat title, text and the values of `meta` in `inputs["documents"]`, part by part."""
+    tell_absent("deidentify.sources", params.sources, inputs["documents"])
     out.map(deidentify_part, inputs["documents"].parts("documents"), params)
 
 

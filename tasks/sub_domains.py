@@ -7,9 +7,14 @@ Rules go by the sub-domain: records and dialogues are de-identified, textbooks h
 from __future__ import annotations
 
 import functools
+import logging
 import re
 import unicodedata
 from collections.abc import Iterable
+
+from infra.artifacts import Artifact
+
+logger = logging.getLogger(__name__)
 
 SUB_DOMAINS = ("dialogue", "article", "emr", "textbook", "encyclopedia")
 
@@ -39,3 +44,15 @@ def source_called(name: str) -> str:
 def first_sub_domain(names: Iterable[str]) -> str | None:
     """The first sub-domain that some names mean."""
     return next(filter(None, map(sub_domain_of, names)), None)
+
+
+def tell_absent(key: str, named: Iterable[str], documents: Artifact) -> None:
+    """Warn where a parameter names a source that is no sub-domain and that no document has: a slip of the pen would
+    leave records untreated without a word."""
+    own = sorted(set(named).difference(SUB_DOMAINS))
+    if not own:
+        return
+    found = documents.scan("documents").select("source").unique().collect(engine="streaming")["source"].sort().to_list()
+    for source in own:
+        if source not in found:
+            logger.warning("%s: no document is of the source %r; they are of %s", key, source, ", ".join(found))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from infra.artifacts import ArtifactStore
-from tasks.clean import CleanParams
+from tasks.clean import CleanParams, clean
 from tasks.deidentify import DeidentifyParams, deidentify_documents
 from tasks.ingest import IngestParams, ingest
 from tasks.raw_input import RawInput
@@ -92,3 +92,31 @@ def test_a_pattern_that_fits_no_file_is_told(tmp_path: Path, caplog: pytest.LogC
     assert [record.message for record in caplog.records if "source_of" in record.message] == [
         f"ingest.source_of: no file of {tmp_path / 'corpus'} is named or lies below 'notes'"
     ]
+
+
+def test_a_few_records_among_many_articles_are_told(tmp_path: Path) -> None:
+    rows = [{"text": f"高血压患者应当低盐饮食，第{n}篇。", "kind": "article"} for n in range(2_000)]
+    rows[1_003:1_003] = [{"text": RECORD, "kind": "ward3"}]
+    documents = ingested(tmp_path, {"a.jsonl": jsonl(rows)}, source_field="kind")
+    params = DeidentifyParams()
+    artifact = do(ArtifactStore(tmp_path / "store"), deidentify_documents, params, documents=documents)
+    warning = untreated_warning(artifact.manifest.counters, params.sources)
+    assert warning is not None and "ward3 (1)" in warning
+
+
+@pytest.mark.parametrize(
+    ("stage", "params", "key"),
+    [
+        (deidentify_documents, DeidentifyParams(sources=("emrr", "dialogue", "ward3")), "deidentify.sources"),
+        (clean, CleanParams(profiles=dict.fromkeys(("emrr", "ward3", "textbook"), "embert")), "clean.profiles"),
+    ],
+)
+def test_a_source_that_no_document_has_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, stage: Any, params: Any, key: str
+) -> None:
+    rows = jsonl([{"text": RECORD, "kind": kind} for kind in ("病历", "ward3")])
+    documents = ingested(tmp_path, {"a.jsonl": rows}, source_field="kind")
+    with caplog.at_level(logging.WARNING):
+        do(ArtifactStore(tmp_path / "store"), stage, params, documents=documents)
+    told = [record.message for record in caplog.records if record.name == "tasks.sub_domains"]
+    assert told == [f"{key}: no document is of the source 'emrr'; they are of emr, ward3"]
