@@ -51,7 +51,7 @@ def ablate(
     """
     recipe = load_preset(preset, overrides)
     recipes = {one.name: load_preset(preset, {**(overrides or {}), **one.overrides}) for one in SETTINGS}
-    check_inputs(corpus, benchmarks, dictionary)
+    check_inputs(corpus, benchmarks, dictionary=dictionary)
     check_vocabularies(vocabulary_file)
     check_scores(scores or {})
     downstream = _downstream(tasks, data, quick)

@@ -28,6 +28,7 @@ from tasks.segment import segment
 from tasks.untreated import untreated_warning
 from tasks.vocabulary import AdoptParams, adopt
 from tasks.vocabulary_file import read_vocabularies
+from tasks.words import read_terms
 
 logger = logging.getLogger(__name__)
 
@@ -53,13 +54,13 @@ def corpus(
             templated from the facts of CMeKG.
         preset: name of a shipped preset, or a path to a TOML file.
         benchmarks: dev and test sets of downstream tasks; what overlaps with them is cut out of the corpus.
-        dictionary: UTF-8 file with a term a line; its terms are words.
+        dictionary: UTF-8 file with a term a line, or in the form of jieba; its terms are words.
         vocabulary_file: the `vocab.txt` that tokens are counted with; without one their number is estimated.
         overrides: dotted preset keys to values.
     """
     recipe = load_recipe(preset, overrides)
     warn_of_unused(overrides, USED if vocabulary_file is None else USED | {"vocabulary"})
-    check_inputs(given_corpus(corpus), benchmarks, dictionary)
+    check_inputs(given_corpus(corpus), benchmarks, dictionary=dictionary)
     check_vocabularies(vocabulary_file)
     with stage_runner() as run:
         stages = collect_documents(run, recipe, corpus, benchmarks)
@@ -75,11 +76,14 @@ def warn_of_unused(overrides: Mapping[str, Any] | None, used: Collection[str] = 
         _warn(warning)
 
 
-def check_inputs(*given: str | list[str] | None) -> None:
-    """Look for what the user named before any work is done; raises `UserError` where it is not there."""
+def check_inputs(*given: str | list[str] | None, dictionary: str | None = None) -> None:
+    """Look for what the user named before any work is done; raises `UserError` where it is not there, or where the
+    dictionary cannot be read."""
     for place in given:
         if place is not None:
             RawInput(place).places()
+    if dictionary is not None:
+        read_terms(RawInput(dictionary))
 
 
 def check_vocabularies(given: str | list[str] | None) -> None:

@@ -41,7 +41,7 @@ def entities(
         cut_points: the review file `cut_points.csv` of an earlier run, with your answers.
         held_out: UTF-8 file with names that are in none of the graphs; the page tells how many were found.
         benchmarks: dev and test sets of downstream tasks; what overlaps with them is cut out of the corpus.
-        dictionary: UTF-8 file with a term a line; its terms are words.
+        dictionary: UTF-8 file with a term a line, or in the form of jieba; its terms are words.
         overrides: dotted preset keys to values.
 
     Returns:
@@ -49,7 +49,7 @@ def entities(
     """
     recipe = load_recipe(preset, overrides)
     warn_of_unused(overrides)
-    check_inputs(corpus, labels, cut_points, held_out, benchmarks, dictionary)
+    check_inputs(corpus, labels, cut_points, held_out, benchmarks, dictionary=dictionary)
     requested = read_request(graphs)
     with stage_runner() as run:
         documents = last(collect_documents(run, recipe, corpus, benchmarks))

@@ -38,7 +38,7 @@ def knowledge(
         types: CSV that maps the sources' types to those of the fused graph; kg/types.csv by default.
         relations: the same for relations; kg/relations.csv by default.
         benchmarks: dev and test sets of downstream tasks; what overlaps with them is cut out of the corpus.
-        dictionary: UTF-8 file with a term a line; its terms are words.
+        dictionary: UTF-8 file with a term a line, or in the form of jieba; its terms are words.
         vectors: train TransR, which takes longest.
         overrides: dotted preset keys to values.
 
@@ -46,7 +46,7 @@ def knowledge(
         The folder of the fused graph.
     """
     recipe = load_preset(preset, overrides)
-    check_inputs(corpus, benchmarks, dictionary, types, relations)
+    check_inputs(corpus, benchmarks, types, relations, dictionary=dictionary)
     requested = read_request(graphs)
     check_tables(types, relations)
     with stage_runner() as run:

@@ -40,7 +40,7 @@ def pretrain(
         preset: name of a shipped preset, or a path to a TOML file.
         corpus: files or folders of text; where there is none, as in corpus/refresh.
         benchmarks: dev and test sets of downstream tasks; what overlaps with them is cut out of the corpus.
-        dictionary: UTF-8 file with a term a line; its terms are words.
+        dictionary: UTF-8 file with a term a line, or in the form of jieba; its terms are words.
         vocabulary_file: a `vocab.txt` to train with; without one, a vocabulary is built from the text.
         graphs: knowledge graphs, as in knowledge/fuse.
         mentions: the examples tell which entities of the fused graph they mention, and where.
@@ -52,7 +52,7 @@ def pretrain(
         The folder of the model, for `AutoModel.from_pretrained` and `AutoTokenizer.from_pretrained`.
     """
     recipe = load_preset(preset, overrides)
-    check_inputs(corpus, benchmarks, dictionary)
+    check_inputs(corpus, benchmarks, dictionary=dictionary)
     init = None if init_from is None else ModelFolder(init_from, "init_from")
     if init is not None and vocabulary_file is None:
         vocabulary_file = _vocabulary_of(init)

@@ -42,7 +42,7 @@ def vocabulary(
     """
     recipe = load_recipe(preset, overrides)
     warn_of_unused(overrides)
-    check_inputs(corpus, benchmarks, dictionary)
+    check_inputs(corpus, benchmarks, dictionary=dictionary)
     check_vocabularies(compare)
     requested = read_request(graphs) if entities else {}
     with stage_runner() as run:

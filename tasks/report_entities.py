@@ -25,7 +25,7 @@ class ReportEntitiesParams(StageParams):
     seed: int = 42
 
 
-@stage(name="report_entities", version=1, params=ReportEntitiesParams)
+@stage(name="report_entities", version=2, params=ReportEntitiesParams)
 def report_entities(inputs: Mapping[str, Any], params: ReportEntitiesParams, out: Output) -> None:
     """`inputs` are the artifact `entities` and, where they were made, `phrases` and `synonyms`; the raw input
     `held_out` has names, a line each, that the phrases were mined without knowing.

@@ -44,7 +44,7 @@ class ReportVocabularyParams(StageParams):
     seed: int = 42
 
 
-@stage(name="report_vocabulary", version=2, params=ReportVocabularyParams)
+@stage(name="report_vocabulary", version=3, params=ReportVocabularyParams)
 def report_vocabulary(inputs: Mapping[str, Any], params: ReportVocabularyParams, out: Output) -> None:
     """`inputs` are the artifacts `vocabulary` and `documents` and, where there is something to compare with, the raw
     input `others` with a `vocab.txt` or several, and `terms` with words and names that ought to be covered. So ought

@@ -105,7 +105,7 @@ class SegmentParams(StageParams):
         return self
 
 
-@stage(name="segment", version=7, params=SegmentParams, tables=("segments", "lengths", "rejects"))
+@stage(name="segment", version=8, params=SegmentParams, tables=("segments", "lengths", "rejects"))
 def segment(inputs: Mapping[str, Any], params: SegmentParams, out: Output) -> None:
     """Cut `inputs["documents"]`.
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
@@ -95,8 +96,14 @@ def _lines(terms: str) -> tuple[str, ...]:
     return tuple(line.strip() for line in terms.splitlines() if line.strip())
 
 
+_COUNTED = re.compile(r"(\S+)\s+\d+(?:\s+[A-Za-z]+)?")
+"""A line of jieba's dictionaries: a word, how often it occurs and, perhaps, its part of speech."""
+
+
 def read_terms(dictionary: RawInput) -> list[str]:
     """The terms of all files of a user dictionary, a line each, sorted and once.
+
+    Of a list in jieba's form (`直肠癌根治术 100 n`) the words are the terms, and of one with counts alone.
 
     Raises:
         UserError: a file is not UTF-8.
@@ -107,5 +114,13 @@ def read_terms(dictionary: RawInput) -> list[str]:
             lines = file.read().decode("utf-8-sig").splitlines()
         except UnicodeDecodeError as error:
             raise UserError(f"{file.name} is not UTF-8 (byte {error.start:,}): convert the dictionary.") from error
-        terms.update(line.strip() for line in lines)
-    return sorted(terms - {""})
+        terms.update(_terms_of([line.strip() for line in lines if line.strip()]))
+    return sorted(terms)
+
+
+def _terms_of(lines: list[str]) -> list[str]:
+    """The terms of one file. Only all lines together tell a count from the number in a name (CA 125)."""
+    counted = [_COUNTED.fullmatch(line) for line in lines]
+    if any("\u4e00" <= line[0] <= "\u9fff" for line in lines) and None not in counted:
+        return [found[1] for found in counted if found]
+    return lines

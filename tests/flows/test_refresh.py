@@ -267,6 +267,15 @@ def page(home: Path) -> tuple[bool, str]:
     return summary["tokens_are_counted"], report.read_file("report.html").decode()
 
 
+def test_a_dictionary_that_cannot_be_read_is_told_before_any_work(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "terms.txt").write_bytes("张力性气胸".encode("gb18030"))
+    with pytest.raises(UserError, match=r"terms\.txt is not UTF-8"):
+        refresh(folder, tmp_path / "home", monkeypatch, dictionary=str(tmp_path / "terms.txt"))
+    assert ArtifactStore(tmp_path / "home").list() == []
+
+
 @pytest.mark.parametrize("name", ["benchmarks", "dictionary", "vocabulary_file"])
 def test_what_is_not_there_is_told_before_any_work(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str

@@ -23,7 +23,7 @@ from tasks.documents import make_document
 from tasks.raw_input import RawInput
 from tasks.segment import SegmentParams, cut_document, segment, split_document
 from tasks.units import UnitCosts, count_units
-from tasks.words import Engine, segment_words
+from tasks.words import Engine, read_terms, segment_words
 from tests.tables import documents_artifact
 
 pieces = st.sampled_from(
@@ -169,6 +169,19 @@ def test_terms_of_a_dictionary_stay_whole(store: ArtifactStore, tmp_path: Path, 
     ends = list(itertools.accumulate(row["words"]))
     words = [text[end - length : end] for end, length in zip(ends, row["words"], strict=True)]
     assert words[1:4] == ["干燥综合征", "合并", "张力性气胸"]
+
+
+@pytest.mark.parametrize("line", ["{} 100 n", "{}\t606946", "{} 3"])
+def test_of_a_dictionary_in_the_form_of_jieba_the_words_are_terms(tmp_path: Path, line: str) -> None:
+    terms = ["干燥综合征", "张力性气胸"]
+    (tmp_path / "terms.txt").write_text("\n".join(map(line.format, terms)) + "\n\n", encoding="utf-8")
+    assert read_terms(RawInput(tmp_path / "terms.txt")) == sorted(terms)
+
+
+@pytest.mark.parametrize("terms", [["CA 125", "CA 199"], ["糖类抗原 125", "张力性气胸"]])
+def test_a_number_in_the_name_of_a_term_stays(tmp_path: Path, terms: list[str]) -> None:
+    (tmp_path / "terms.txt").write_text("\n".join(terms), encoding="utf-8")
+    assert read_terms(RawInput(tmp_path / "terms.txt")) == sorted(terms)
 
 
 def test_a_dictionary_in_another_encoding_is_refused(store: ArtifactStore, tmp_path: Path) -> None:
