@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from infra.artifacts import Artifact
 from infra.builds import MAX_EXCERPT
-from tasks.deidentify import deidentify
+from tasks.deidentify import Treatment, deidentify
 from tasks.length_counts import LENGTH_BINS
 
 SAMPLES = 3
@@ -82,8 +82,15 @@ def _dropped(stages: Mapping[str, Artifact]) -> list[dict[str, Any]]:
         rejects = artifact.scan("rejects")
         counted = rejects.group_by("reason", "source").agg(count=pl.len()).collect(engine="streaming")
         for row in counted.sort("reason", "source").to_dicts():
-            samples = _first(rejects, row, "reason", "source").select("detail", "excerpt").to_dicts()
-            shown = [{name: _shown(value) for name, value in sample.items()} for sample in samples]
+            samples = _first(rejects, row, "reason", "source").to_dicts()
+            shown = [
+                {
+                    "place": _place(sample["doc_id"]),
+                    "detail": _shown(sample["detail"]),
+                    "excerpt": _shown(sample["excerpt"]),
+                }
+                for sample in samples
+            ]
             rows.append({"stage": artifact.stage, **row, "samples": shown})
     return rows
 
@@ -159,6 +166,11 @@ def _contamination(stages: Mapping[str, Artifact]) -> list[dict[str, Any]]:
         .sort("benchmark", "source")
         .to_dicts()
     )
+
+
+def _place(doc_id: str) -> str:
+    """File and row of what never became a document, without identifiers; of a document its id."""
+    return str(Treatment().of_value("file", doc_id))
 
 
 def _shown(text: str) -> str:

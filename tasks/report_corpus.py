@@ -25,7 +25,7 @@ class ReportParams(StageParams):
     title: str = "Corpus"
 
 
-@stage(name="report_corpus", version=4, params=ReportParams)
+@stage(name="report_corpus", version=5, params=ReportParams)
 def report_corpus(inputs: Mapping[str, Artifact], params: ReportParams, out: Output) -> None:
     """`inputs` are the artifacts of the corpus flow by the name of their stage, in the order of the flow."""
     summary = summarise(inputs)

@@ -164,11 +164,12 @@ def _key(stage: str, what: str) -> str:
 def _sentence(result: StageResult) -> str:
     manifest = result.artifact.manifest
     tables = ", ".join(f"{table.rows:,} {name}" for name, table in manifest.tables.items())
+    page = next((f"; {result.artifact.path}/{file.path}" for file in manifest.files if file.path == "report.html"), "")
     if result.reused:
-        return f"{manifest.stage}: reused {manifest.fingerprint[:8]} ({tables or 'files only'})"
+        return f"{manifest.stage}: reused {manifest.fingerprint[:8]} ({tables or 'files only'}){page}"
     return (
         f"{manifest.stage}: {tables or f'{len(manifest.files)} files'} in {manifest.wall_seconds:.1f} s, "
-        f"{manifest.peak_memory_bytes / 2**20:,.0f} MiB at most"
+        f"{manifest.peak_memory_bytes / 2**20:,.0f} MiB at most{page}"
     )
 
 

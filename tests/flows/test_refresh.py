@@ -267,6 +267,17 @@ def page(home: Path) -> tuple[bool, str]:
     return summary["tokens_are_counted"], report.read_file("report.html").decode()
 
 
+def test_the_page_about_the_corpus_is_named_each_time(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for made in ("report_corpus: 3 files", "report_corpus: reused"):
+        refresh(folder, tmp_path / "home", monkeypatch)
+        report = ArtifactStore(tmp_path / "home").latest("report_corpus")
+        assert report is not None
+        told = next(line for line in capsys.readouterr().err.splitlines() if line.startswith(made))
+        assert told.endswith(f"; {report.path}/report.html")
+
+
 def test_a_dictionary_that_cannot_be_read_is_told_before_any_work(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

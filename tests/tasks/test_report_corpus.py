@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,8 +17,11 @@ from tasks.clean import CleanParams, clean
 from tasks.deduplicate import DeduplicateParams, deduplicate
 from tasks.deidentify import DeidentifyParams, deidentify_documents
 from tasks.documents import make_document
+from tasks.ingest import IngestParams, ingest
+from tasks.raw_input import RawInput
 from tasks.report_corpus import ReportParams, report_corpus, table_1
 from tasks.segment import SegmentParams, segment
+from tests.tasks.reading import written
 
 DIALOGUE = "患者：我的电话是13812345678，头痛三天，伴有恶心和发热，请问要做哪些检查？\n医生：建议先查血常规。"
 ARTICLE = "高血压患者应当长期控制血压，低盐饮食，规律运动，按时服药，定期复查，避免情绪激动和过度劳累。"
@@ -129,6 +133,22 @@ def test_the_page_shows_no_identifier_whatever_the_source(report: Artifact) -> N
         text = report.read_file(name).decode()
         assert not re.search(r"1[3-9]\d{9}", text)
         assert "〔手机号〕" in text
+
+
+def test_the_page_names_the_files_and_rows_that_were_not_read(tmp_path: Path) -> None:
+    files = {"article/a.jsonl": b'{"text": "x"}\n{"text": \n', "emr/王小明_13812345678.pdf": b"x"}
+    files["article/b.txt"] = ARTICLE.encode()
+    store = ArtifactStore(tmp_path / "store")
+    corpus = RawInput(written(tmp_path / "corpus", files))
+    stages = {"ingest": run(ingest, store, IngestParams(), {"corpus": corpus}).artifact}
+    stages["segment"] = run(segment, store, SegmentParams(min_tokens=20), {"documents": stages["ingest"]}).artifact
+    artifact = run(report_corpus, store, ReportParams(), stages).artifact
+    dropped = json.loads(artifact.read_file("summary.json"))["dropped"]
+    places = {(row["reason"], sample["place"]) for row in dropped for sample in row["samples"]}
+    assert ("invalid_json", "article/a.jsonl#2") in places
+    assert ("unknown_kind", "emr/〔姓名〕_〔手机号〕.pdf") in places
+    page = artifact.read_file("report.html").decode()
+    assert "article/a.jsonl#2" in page and "13812345678" not in page
 
 
 @pytest.mark.parametrize("shift", range(0, 19, 3))
