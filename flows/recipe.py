@@ -147,8 +147,15 @@ def _explain(error: ValidationError, model: type[BaseModel]) -> str:
     return "; ".join(_explain_one(problem, model) for problem in error.errors())
 
 
+_FORMS = {"tuple_type": '["…"]', "list_type": '["…"]', "dict_type": '{"…": "…"}'}
+"""What is given in place of a text that the shell has taken the quotes out of, or that is one of a list's."""
+
+
 def _explain_one(problem: Any, preset: Any) -> str:
     key = ".".join(str(part) for part in problem["loc"])
+    if form := _FORMS.get(problem["type"]):
+        given = problem["input"]
+        return f"{key} takes JSON, in quotes that the shell takes off: --param '{key}={form}' (given: {given!r})"
     if problem["type"] != "extra_forbidden":
         return f"{key}: {problem['msg']} (given: {problem.get('input')!r})"
     model = preset

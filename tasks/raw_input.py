@@ -112,7 +112,7 @@ class RawInput:
             said = sub_domain_of(above if _is_file(root) else last) or ""
             found.update((prefix + name, (path, said)) for name, path in _walk(root))
         if not found:
-            raise UserError(f"The folder {self.path} holds no file. Put the corpus there, or give another.")
+            raise UserError(f"The folder {self.path} holds no file. Put some there, or give another.")
         return found
 
     def _prefixes(self) -> Iterator[str]:
@@ -175,7 +175,7 @@ def _walk(root: str) -> Iterator[tuple[str, str]]:
         place, why = error.filename or root, error.strerror or error
         raise UserError(f"{place} cannot be listed: {why}. Give read permission, or another path.") from error
     if found is None:
-        raise UserError(f"There is no {root}. Give an existing file or folder, as in --param corpus=PATH.")
+        raise UserError(f"There is no {root}. Give an existing file or folder.")
     # Object stores may list a folder as an empty file of its name.
     yield from (pair for pair in pairs if not any(not part or part.startswith(".") for part in pair[0].split("/")))
 

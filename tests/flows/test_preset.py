@@ -79,6 +79,8 @@ def test_overrides_reach_every_section() -> None:
     ("overrides", "message"),
     [
         ({"segment.max_token": 5}, r"unknown key 'segment\.max_token'; did you mean 'max_tokens'"),
+        ({"deidentify.sources": "[emr]"}, r"--param 'deidentify\.sources=\[\"…\"\]' \(given: '\[emr\]'\)"),
+        ({"ingest.source_of": "emr"}, r"ingest\.source_of takes JSON, .*'ingest\.source_of={\"…\": \"…\"}'"),
         ({"segmnt.max_tokens": 5}, r"unknown key 'segmnt'; did you mean 'segment'"),
         ({"repeated_lines.min_document": 5}, r"'repeated_lines\.min_document'; did you mean 'min_documents'"),
         ({"segment.max_tokens": "many"}, r"segment\.max_tokens.*'many'"),

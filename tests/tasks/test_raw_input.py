@@ -50,7 +50,7 @@ def test_what_tools_leave_behind_is_no_corpus(tmp_path: Path) -> None:
 
 
 def test_nothing_there_is_an_error_that_names_the_path(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"no .*missing.*--param corpus="):
+    with pytest.raises(UserError, match=r"no .*missing\. Give an existing file or folder\.$"):
         _ = RawInput(tmp_path / "missing").fingerprint
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match="holds no file"):
