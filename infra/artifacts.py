@@ -270,7 +270,10 @@ class ArtifactStore:
         return Artifact(self.root, location, manifest)
 
     def latest(self, stage: str) -> Artifact | None:
-        """The artifact of a stage that was finished last, or None. Raises as `get` does."""
+        """The artifact of a stage that was computed last, or None: a run that reuses an older one leaves it so.
+
+        Raises as `get` does.
+        """
         artifacts = list(self._of_stage(stage))
         return max(artifacts, key=lambda a: (a.manifest.created_at, a.fingerprint), default=None)
 

@@ -50,6 +50,7 @@ def summarise(stages: Mapping[str, Artifact]) -> dict[str, Any]:
         "dropped": _dropped(stages),
         "duplicates": _duplicates(stages),
         "replaced": _replaced(stages),
+        "is_decontaminated": "decontaminate" in stages,
         "contamination": _contamination(stages),
     }
 

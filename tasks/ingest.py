@@ -27,7 +27,7 @@ from tasks.encodings import KNOWN
 from tasks.raw_input import RawInput
 from tasks.row_documents import DocumentMaker, matches, readable, source_of
 from tasks.row_files import read_rows
-from tasks.slices import COMPRESSIONS, KINDS, Problem, Slice, kind_of
+from tasks.slices import COMPRESSIONS, KINDS, Problem, Slice, compression_of, kind_of
 
 logger = logging.getLogger(__name__)
 
@@ -151,8 +151,12 @@ def ingest_part(part: PartWriter, unit: tuple[Slice, ...], params: IngestParams)
 def _documents(part: PartWriter, piece: Slice, params: IngestParams) -> Iterator[tuple[int, dict[str, str] | Problem]]:
     if not piece.kind and not (piece.member and piece.member.refusal):
         known = ", ".join(KINDS)
-        suffix = piece.name.rpartition("/")[2].rpartition(".")[2]
-        yield 0, Problem("unknown_kind", f"files that end in {suffix!r} are not read; {known} are")
+        _, *suffixes = piece.name.rpartition("/")[2].split(".")
+        suffix = ".".join(
+            suffixes[-2:] if compression_of(piece.name) else suffixes[-1:]
+        )  # .csv.gz is read, .tar.gz not
+        files = f"files that end in {suffix!r}" if suffix else "files without an ending"
+        yield 0, Problem("unknown_kind", f"{files} are not read; {known} are")
         return
     number, maker = None, DocumentMaker(piece, params, part.counters)
     for number, row in read_rows(piece, part.counters):

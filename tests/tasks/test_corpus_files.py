@@ -217,8 +217,14 @@ def test_streams_joined_into_one_archive_are_all_read(read: Any) -> None:
 
 
 def test_files_that_are_not_read_are_rejected_not_forgotten(read: Any) -> None:
-    artifact = read({"a.pdf": b"%PDF", "b.txt": b"", "c.jsonl": jsonl(ROWS)})
-    assert reasons_of(artifact) == ["empty_file", "unknown_kind"]
+    artifact = read({"a.pdf": b"%PDF", "b.txt": b"", "c.jsonl": jsonl(ROWS), "d.1.tar.gz": b"x", "e": b"x"})
+    assert reasons_of(artifact) == ["empty_file"] + ["unknown_kind"] * 3
+    told = [row["detail"] for row in artifact.to_table("rejects").to_pylist() if row["reason"] == "unknown_kind"]
+    assert [detail.partition(" are")[0] for detail in told] == [
+        "files that end in 'pdf'",
+        "files that end in 'tar.gz'",
+        "files without an ending",
+    ]
 
 
 def test_no_readable_document_is_an_error(read: Any) -> None:

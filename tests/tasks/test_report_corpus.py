@@ -14,6 +14,7 @@ import pytest
 from infra.artifacts import Artifact, ArtifactStore
 from infra.stage import Output, StageParams, run, stage
 from tasks.clean import CleanParams, clean
+from tasks.decontaminate import DecontaminateParams, decontaminate
 from tasks.deduplicate import DeduplicateParams, deduplicate
 from tasks.deidentify import DeidentifyParams, deidentify_documents
 from tasks.documents import make_document
@@ -171,6 +172,18 @@ def identity_card(number: int) -> str:
     body = f"110101{1950 + number}0101{number:03d}"
     weights = [2 ** (17 - place) % 11 for place in range(17)]
     return body + "10X98765432"[sum(int(digit) * weight for digit, weight in zip(body, weights, strict=True)) % 11]
+
+
+def test_the_page_tells_whether_overlaps_were_looked_for(
+    report: Artifact, stages: dict[str, Artifact], store: ArtifactStore, tmp_path: Path
+) -> None:
+    (tmp_path / "dev.txt").write_text("肺炎支原体感染可用阿奇霉素治疗，疗程十天。", encoding="utf-8")
+    inputs = {"documents": stages["deduplicate"], "benchmarks": RawInput(tmp_path / "dev.txt")}
+    looked = {**stages, "decontaminate": run(decontaminate, store, DecontaminateParams(), inputs).artifact}
+    looked["segment"] = looked.pop("segment")  # the stages are in the order of the flow
+    page = run(report_corpus, store, ReportParams(), looked).artifact.read_file("report.html").decode()
+    assert "None was found." in page and "No benchmark was named." not in page
+    assert "No benchmark was named." in report.read_file("report.html").decode()
 
 
 def test_the_same_corpus_gives_the_same_page(
