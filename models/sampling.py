@@ -13,8 +13,12 @@ rounding of a long sum.
 Shape legend: M positions, V vocabulary, K negatives, N blocks of W tokens (N * W >= V).
 """
 
+import itertools
+import math
+
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 BLOCK = 128
 """W: tokens in a block; near the square root of a vocabulary of 21,128, where both levels cost alike."""
@@ -82,14 +86,21 @@ def _invert(weights_MN: Tensor, uniforms_M: Tensor) -> Tensor:
     return (running_MN <= target_M1).sum(1)
 
 
-def _running_sums(weights_MN: Tensor, by_product: bool) -> Tensor:
-    """Sums along rows, from the left. torch has no deterministic `cumsum` of floats on CUDA; a product with ones does
-    the same work N times over, and a weight of 0 adds exactly 0 there too.
+def _running_sums(weights_MN: Tensor, by_steps: bool) -> Tensor:
+    """Sums along rows, from the left; a weight of 0 adds exactly 0.
+
+    torch has no deterministic `cumsum` of floats on CUDA. `by_steps` adds within pieces of about sqrt(N), then what
+    lies before each piece: some 2 sqrt(N) additions of columns, in an order that no kernel chooses.
     """
-    if not by_product:
+    if not by_steps:
         return weights_MN.cumsum(1)
-    size = weights_MN.shape[1]
-    return weights_MN @ torch.ones(size, size, dtype=weights_MN.dtype, device=weights_MN.device).triu()
+    rows, size = weights_MN.shape
+    width = math.isqrt(size - 1) + 1
+    padded_MBW = functional.pad(weights_MN, (0, -size % width)).reshape(rows, -1, width)
+    inside_MBW = torch.stack(list(itertools.accumulate(padded_MBW.unbind(2))), 2)
+    ends_MB = torch.stack(list(itertools.accumulate(inside_MBW[:, :, -1].unbind(1))), 1)
+    before_MB = functional.pad(ends_MB[:, :-1], (1, 0))
+    return (before_MB[:, :, None] + inside_MBW).reshape(rows, -1)[:, :size]
 
 
 def _without(weights_MV: Tensor, sums_MN: Tensor, taken_MJ: Tensor, block_M: Tensor) -> Tensor:

@@ -97,11 +97,13 @@ def test_too_small_a_vocabulary_is_an_error() -> None:
         sample_without_replacement(weights, sums, torch.tensor([0, 1]), torch.rand(2, 5, 2).double())
 
 
-def test_running_sums_by_a_product_choose_as_cumsum_does() -> None:
+@pytest.mark.parametrize("size", [1, 2, 3, 16, 147, 256])
+def test_running_sums_by_steps_choose_as_cumsum_does(size: int) -> None:
     """The way of deterministic runs on a GPU: the same sums, and never a step where the weight is 0."""
-    weights = torch.rand(200, 147, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+    weights = torch.rand(200, size, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
     weights[weights < 0.4] = 0.0
-    plain, product = (sampling._running_sums(weights, by_product) for by_product in (False, True))
-    torch.testing.assert_close(product, plain, rtol=1e-13, atol=0)
-    steps = product.diff(dim=1)
+    plain, stepped = (sampling._running_sums(weights, by_steps) for by_steps in (False, True))
+    torch.testing.assert_close(stepped, plain, rtol=1e-13, atol=0)
+    steps = stepped.diff(dim=1)
     assert bool((steps[weights[:, 1:] == 0.0] == 0.0).all()) and bool((steps >= 0.0).all())
+    assert bool((stepped[:, 0] == weights[:, 0]).all())
