@@ -186,8 +186,9 @@ def find_identifiers(text: str, names: Collection[str] = ()) -> list[Identifier]
 
 
 def names_of(text: str, found: Iterable[Identifier]) -> set[str]:
-    """The names among the identifiers of a text, without the blanks that forms put into them."""
-    return {re.sub(r"\s", "", text[start:end]) for start, end, kind in found if kind == "name"}
+    """The names among the identifiers of a text, with and without the blanks that forms put into them."""
+    written = {text[start:end] for start, end, kind in found if kind == "name"}
+    return written | set(map(_unpadded, written))
 
 
 def replace(text: str, found: Iterable[Identifier]) -> str:
@@ -313,10 +314,8 @@ _PLACES = (
     "住址 家庭住址 现住址 地址 家庭地址 联系地址 通讯地址 通信地址 户籍 户籍地址 户籍所在地 户口 户口地址 "
     "户口所在地 居住地 籍贯 出生地 现住 家住 住在 我家在 家在 患者系 原籍"
 )
-_PADDED = (
-    "identity passport landline record case field anybody",
-    "住址 家庭住址 现住址 地址 家庭地址 联系地址 户籍 籍贯 出生地 医生 医师 护士",
-)
+_PADDED_KINDS = frozenset(("identity", "passport", "landline", "record", "case", "field", "anybody"))
+_PADDED_PLACES_AND_TITLES = "住址 家庭住址 现住址 地址 家庭地址 联系地址 户籍 籍贯 出生地 医生 医师 护士"
 """Kinds of cues, and further cues, that forms write with a blank between the characters: 姓 名, 住 院 号."""
 _CUES: dict[str, str] = {
     **{cue: kind for kind, cues in _DIGITS_CUES.items() for cue in cues.split()},
@@ -332,7 +331,7 @@ _CUES: dict[str, str] = {
 _CUES |= {
     " ".join(cue): kind
     for cue, kind in _CUES.items()
-    if (kind in _PADDED[0].split() or cue in _PADDED[1].split()) and not re.search("[A-Za-z]", cue)
+    if (kind in _PADDED_KINDS or cue in _PADDED_PLACES_AND_TITLES.split()) and not re.search("[A-Za-z]", cue)
 }
 _HAN = "\u4e00-\u9fff"
 _OTHER_ID = re.compile(rf"[{_HAN}]$|(?:[A-Za-z]|基因|蛋白|探针)\s$")
@@ -592,11 +591,17 @@ def _is_road(way: str) -> bool:
     return bool(placed or _WIDE_LEVEL.search(way) or not re.search(f"(?:{_BODY_WAY})$", way))
 
 
+def _unpadded(name: str) -> str:
+    return re.sub(r"\s", "", name)
+
+
+def _is_whole(name: str) -> bool:
+    return bool(_PLAIN_NAME.fullmatch(name)) and not (len(name) == 2 and rjieba.has_word(name))
+
+
 def _names_again(text: str, names: set[str]) -> list[Identifier]:
     """Other mentions of the names found: of whole names that are no words."""
-    whole = sorted(
-        name for name in names if _PLAIN_NAME.fullmatch(name) and not (len(name) == 2 and rjieba.has_word(name))
-    )
+    whole = sorted(name for name in names if _is_whole(_unpadded(name)))
     there = [re.escape(name) for name in whole[:MAX_NAMES] if name in text]
     if not there:
         return []
