@@ -15,8 +15,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from pydantic import TypeAdapter, ValidationError
-
 from flows.catalogue import Entry, find, load_catalogue
 from infra.errors import UserError
 
@@ -256,6 +254,8 @@ def fit_parameters(function: Callable[..., Any], parameters: Mapping[str, Any], 
     Raises:
         UserError: a value that the function does not take.
     """
+    from pydantic import TypeAdapter, ValidationError  # not for who asks for --help or the list
+
     texts = {key: text for key, _, text in (item.partition("=") for item in given)}
     hints = get_type_hints(function)
     fitted = dict(parameters)

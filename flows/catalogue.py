@@ -6,12 +6,15 @@ import difflib
 import importlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from infra.errors import UserError
 from infra.settings import REPOSITORY
+
+if TYPE_CHECKING:
+    from prefect import Flow
 
 PREFECT_YAML = REPOSITORY / "prefect.yaml"
 
@@ -28,9 +31,10 @@ class Entry:
     parameters: dict[str, Any]
     schedule: str
 
-    def load_flow(self) -> Any:
+    def load_flow(self) -> Flow[..., Any]:
         """Import the flow."""
-        return getattr(importlib.import_module(self.module), self.function)
+        found: Flow[..., Any] = getattr(importlib.import_module(self.module), self.function)
+        return found
 
 
 def load_catalogue(path: Path = PREFECT_YAML) -> list[Entry]:
