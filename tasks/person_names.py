@@ -196,8 +196,9 @@ def _believed(text: str, start: int, surname: int, end: int) -> bool:
 
 
 def _is_person(word: str) -> bool:
-    """Whether jieba's dictionary holds the word as a name of a person."""
-    return bool(rjieba.tag(word, False)[0][1] == "nr")
+    """Whether jieba's dictionary holds the word as a name of a person: `nr`, or `nrfg` for those of note, 李强 among
+    them. 张家 is there too, which is a family."""
+    return rjieba.tag(word, False)[0][1] in ("nr", "nrfg") and not word.endswith("家")
 
 
 def field_name_end(text: str, start: int, anybody: bool) -> int | None:
