@@ -20,10 +20,10 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY))
 
 from benchmarks.pages import cpu_name, publish, table  # noqa: E402
-from tasks.clean import ROWS_AT_ONCE  # noqa: E402
-from tasks.clean_profile import CleanProfile, adapted  # noqa: E402
-from tasks.text_filters import problems_of  # noqa: E402
-from tasks.text_rules import clean_all  # noqa: E402
+from tasks.clean.filters import problems_of  # noqa: E402
+from tasks.clean.profile import CleanProfile, adapted  # noqa: E402
+from tasks.clean.rules import clean_all  # noqa: E402
+from tasks.clean.stage import ROWS_AT_ONCE  # noqa: E402
 
 REPEATS = 3
 

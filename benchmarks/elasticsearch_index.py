@@ -37,10 +37,10 @@ from benchmarks.pages import cpu_name, publish, table
 from infra.errors import UserError
 from infra.settings import REPOSITORY
 from kg.sources.icd10 import DISTRIBUTION, locate, read_icd10
-from tasks.elasticsearch_index import TERMS_AT_ONCE, ElasticsearchIndex
-from tasks.embedded_index import EmbeddedIndex
-from tasks.retrieve import CandidateIndex, Entry
-from tasks.search_fields import SearchFields, documents_of
+from tasks.retrieve.candidates import CandidateIndex, Entry
+from tasks.retrieve.embedded import EmbeddedIndex
+from tasks.retrieve.fields import SearchFields, documents_of
+from tasks.retrieve.server_index import TERMS_AT_ONCE, ElasticsearchIndex
 
 K = 100
 CONCURRENCY = (1, 4, 16)

@@ -34,18 +34,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.near_duplicates import real_texts
 from benchmarks.pages import cpu_name, publish
+from infra.arrays.batching import CHARACTERS_AT_ONCE
 from infra.artifacts import Artifact, ArtifactStore
-from infra.batching import CHARACTERS_AT_ONCE
 from infra.builds import BuildPlace, Unit, run_unit
 from infra.stage import Output, StageParams, run, stage
-from models import character_table
-from models.corpus_tokenizer import CorpusTokenizer, corpus_tokenizer
-from models.tokenizer import build_tokenizer
+from models.tokenizer import character_table
+from models.tokenizer.corpus import CorpusTokenizer, corpus_tokenizer
+from models.tokenizer.wordpiece import build_tokenizer
 from tasks.documents import make_document
-from tasks.earlier_segments import Work
-from tasks.encode import EncodeParams, encode_part
-from tasks.segment import SegmentParams, segment_part
-from tasks.vocabulary import build_vocabulary
+from tasks.pretrain.encode import EncodeParams, encode_part
+from tasks.segment.earlier import Work
+from tasks.segment.stage import SegmentParams, segment_part
+from tasks.vocabulary.stages import build_vocabulary
 
 ROUNDS = 3
 SIZES = ((8_000, 5), (20_000, 2))

@@ -30,11 +30,11 @@ import polars as pl
 
 from benchmarks.pages import cpu_name, publish, table
 from infra.artifacts import Artifact, ArtifactStore
-from kg.cut_points import CutPoint, CutPoints, Place, count_cut_points, medicine_cut_points
-from kg.entity_segmentation import Segmentation, segment_entities
-from tasks.entity_segments import primitive_segments
-from tasks.phrase_segments import PhraseSegmentsParams
-from tasks.phrases import name_cutter
+from kg.entities.cut_points import CutPoint, CutPoints, Place, count_cut_points, medicine_cut_points
+from kg.entities.entity_segmentation import Segmentation, segment_entities
+from tasks.entities.segments import primitive_segments
+from tasks.phrases.segments import PhraseSegmentsParams
+from tasks.phrases.stage import name_cutter
 from tests.kg.labelled_entities import accuracy, read_names
 
 ROUNDS = 3

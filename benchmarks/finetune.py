@@ -45,14 +45,14 @@ from torch import Tensor, nn
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.pages import cpu_name, publish, table
 from models import heads
-from models.allocator import keep_freed_memory, return_freed_memory
-from models.convert import electra_config, to_transformers
-from models.encoder import EncoderConfig
+from models.encoder.layout import Layout
+from models.encoder.network import EncoderConfig
 from models.finetuning import FinetuneConfig, finetune
 from models.heads.examples import HeadExample, TokenSequence
 from models.heads.task_model import TaskModel
 from models.inference import predict
-from models.layout import Layout
+from models.training.allocator import keep_freed_memory, return_freed_memory
+from models.weights.convert import electra_config, to_transformers
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 MAX_TOKENS = 128
@@ -184,7 +184,7 @@ def train_theirs(data: Data, rows: Sequence[int], strategy: str) -> Spent:
 
 
 def infer_ours(data: Data, rows: Sequence[int], precision: str = "fp32") -> Spent:
-    """From text to probabilities by models/inference.py, with freed memory kept as tasks/predict.py does."""
+    """From text to probabilities by models/inference.py, with freed memory kept as tasks/finetune/predict.py does."""
     model = our_model(data, 0)
     keep_freed_memory()
     try:

@@ -71,7 +71,7 @@ def write_graphs(folder: Path, scale: float) -> None:
 
 def measure_ours(folder: Path) -> dict[str, float]:
     """Seconds, CPU seconds and memory of reading, fusing and saving."""
-    from kg.fusion import fuse_with_evidence
+    from kg.fusion.fused_graph import fuse_with_evidence
     from kg.sources.delimited import read
 
     found: dict[str, float] = {}
@@ -153,8 +153,8 @@ def costs(scale: float) -> list[str]:
 
 def alignment(folder: Path, with_similarity: bool) -> list[str]:
     """The part of the page on precision and recall against code-based pairs."""
-    from kg.alignment import AlignmentOptions
-    from kg.fusion import fuse_with_evidence
+    from kg.fusion.alignment import AlignmentOptions
+    from kg.fusion.fused_graph import fuse_with_evidence
     from kg.sources.icd10 import unspecified_aliases
 
     pairs = pl.read_parquet(folder / "icd10_zh" / "cmekg_icd_alignment.parquet")

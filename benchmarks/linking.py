@@ -41,12 +41,12 @@ from benchmarks.encode import sample
 from benchmarks.grown_graph import grown_graph, read_cmekg
 from benchmarks.near_duplicates import real_texts
 from benchmarks.pages import cpu_name, publish, table
-from infra.batching import CHARACTERS_AT_ONCE as SMALL_BATCH
-from infra.batching import batches_of
-from kg import surface_forms
-from kg.linking import EntityLinker
-from kg.surface_trie import SurfaceTrie
-from tasks.link import CHARACTERS_AT_ONCE
+from infra.arrays.batching import CHARACTERS_AT_ONCE as SMALL_BATCH
+from infra.arrays.batching import batches_of
+from kg.linking import surface_forms
+from kg.linking.linker import EntityLinker
+from kg.linking.surface_trie import SurfaceTrie
+from tasks.knowledge.link import CHARACTERS_AT_ONCE
 
 ROUNDS = 5
 

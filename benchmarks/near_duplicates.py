@@ -110,7 +110,7 @@ print(json.dumps({"seconds": sum(os.times()[:4]) - started, "mebibytes": (peak()
 """
 
 OURS = """
-from tasks.near_duplicates import near_duplicates
+from tasks.deduplicate.in_memory import near_duplicates
 near_duplicates(texts[:100], threshold)
 started = sum(os.times()[:4])
 found = near_duplicates(texts, threshold, numbers_apart=tool == "ours, numbers apart")
@@ -202,7 +202,7 @@ def run_tool(python: str, file: Path, tool: str, threshold: float) -> Found:
 
 def shingles(text: str) -> set[str]:
     """Plain shingles of the comparable form."""
-    from tasks.comparable import comparable
+    from tasks.text.comparable import comparable
 
     form = comparable(text)
     return {form[at : at + SHINGLE] for at in range(len(form) - SHINGLE + 1)}
@@ -264,8 +264,8 @@ def with_copies(texts: list[str], count: int) -> list[str]:
 
 def against_brute_force(folder: Path, threshold: float = 0.8, count: int = 4_000) -> list[list[str]]:
     """For samples of real text: similar pairs by comparison of all, and what ours makes of them."""
-    from tasks.comparable import comparable
-    from tasks.near_duplicates import near_duplicates
+    from tasks.deduplicate.in_memory import near_duplicates
+    from tasks.text.comparable import comparable
 
     rows = []
     for name in REAL:

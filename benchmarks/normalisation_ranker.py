@@ -28,19 +28,19 @@ import torch
 from benchmarks.normalisation import Data, prepare
 from benchmarks.pages import cpu_name, publish, table
 from models import heads
-from models.pretrained import load_encoder
-from tasks.category_index import with_categories
-from tasks.downstream.alignment import TOKENIZER_FILES
+from models.weights.pretrained import load_encoder
+from tasks.downstream.features.alignment import TOKENIZER_FILES
 from tasks.downstream.records import Record
 from tasks.downstream.task_data import TaskData
-from tasks.embedded_index import EmbeddedIndex
-from tasks.finetune_inputs import ModelFolder
-from tasks.finetune_placement import Resources
-from tasks.metrics import normalisation_f1, recall_at_k
-from tasks.normaliser import INDEX, MODEL, Normaliser, Retrieval, load_ranker, write_decision
-from tasks.retrieve import Candidate
-from tasks.term_decision import TermDecision, tune_decision
-from tasks.train_normaliser import NormaliserParams, train_ranker
+from tasks.finetune.inputs import ModelFolder
+from tasks.finetune.placement import Resources
+from tasks.metrics.scores import normalisation_f1, recall_at_k
+from tasks.normalise.decision import TermDecision, tune_decision
+from tasks.normalise.normaliser import INDEX, MODEL, Normaliser, Retrieval, load_ranker, write_decision
+from tasks.normalise.train import NormaliserParams, train_ranker
+from tasks.retrieve.candidates import Candidate
+from tasks.retrieve.categories import with_categories
+from tasks.retrieve.embedded import EmbeddedIndex
 
 AT = (1, 5, 10, 50, 100)
 

@@ -26,9 +26,9 @@ from flows.preset import load_preset
 from infra.artifacts import Artifact, ArtifactStore
 from infra.settings import Settings
 from models import objectives
-from models.global_batch import read_global_batch
-from models.reader import ExampleStream
-from models.training import Worker, evaluate, train, training_config
+from models.training.global_batch import read_global_batch
+from models.training.loop import Worker, evaluate, train, training_config
+from models.training.reader import ExampleStream
 
 PRESET = "ehealth-tiny"
 FIGURES = ("mlm_loss", "rtd_loss", "mts_loss", "csp_loss", "mts_accuracy", "rtd_balanced_accuracy")

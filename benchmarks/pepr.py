@@ -5,7 +5,7 @@
     python benchmarks/pepr.py --grown 1 --sweeps 3 [--output FILE.md]
 
 --grown 1 takes a synthetic graph of SMedBERT's size, grown from CMeKG (benchmarks/grown_graph.py), and a number between
-0 and 1 one on the way there. --sweeps measures cost alone: so many sweeps of the core's inverse (kg/tiles.py),
+0 and 1 one on the way there. --sweeps measures cost alone: so many sweeps of the core's inverse (kg/pepr/tiles.py),
 multiplied up, since each does the same work.
 
 Ours ranks the neighbours of every entity (k = 10, α = 0.15). The reference is Eq. 1 of SMedBERT as it is printed,
@@ -46,10 +46,10 @@ from scipy import sparse
 
 from benchmarks.grown_graph import grown_graph, read_cmekg
 from benchmarks.pages import cpu_name, publish, table
-from kg.core_inverse import inverse_entries
 from kg.graph import KnowledgeGraph
-from kg.pepr import System, prepare, score_candidates, top
-from kg.tiles import SIDE, SymmetricTiles
+from kg.pepr.core_inverse import inverse_entries
+from kg.pepr.ranking import System, prepare, score_candidates, top
+from kg.pepr.tiles import SIDE, SymmetricTiles
 
 K, ALPHA = 10, 0.15
 STEPS = 50

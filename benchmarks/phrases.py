@@ -69,7 +69,7 @@ def write_segments(home: Path, texts: list[str]) -> None:
     from infra.artifacts import ArtifactStore
     from infra.stage import Output, StageParams, run, stage
     from tasks.documents import make_document
-    from tasks.segment import SegmentParams, segment
+    from tasks.segment.stage import SegmentParams, segment
 
     @stage(name="documents", version=1, params=StageParams, tables=("documents",))
     def documents(inputs: Any, params: StageParams, out: Output) -> None:
@@ -114,12 +114,12 @@ INNER = ("phrase_candidates", "phrase_votes")
 def run_stage(home: Path, labels: Path, what: str, engine: str, workers: int) -> dict[str, Any]:
     """Run one stage in this process, its units on the workers; what it cost."""
     from infra.artifacts import ArtifactStore
-    from infra.ray_session import RayExecutor, start_ray, stop_ray
+    from infra.cluster.session import RayExecutor, start_ray, stop_ray
     from infra.stage import run
-    from tasks.autophrase_program import wiki_lists
-    from tasks.phrase_segments import PhraseSegmentsParams, phrase_segments
-    from tasks.phrases import PhrasesParams, name_cutter, phrases
-    from tasks.raw_input import RawInput
+    from tasks.files.raw_input import RawInput
+    from tasks.phrases.autophrase import wiki_lists
+    from tasks.phrases.segments import PhraseSegmentsParams, phrase_segments
+    from tasks.phrases.stage import PhrasesParams, name_cutter, phrases
 
     store = ArtifactStore(home)
     segments, wiki = store.latest("segment"), wiki_lists()

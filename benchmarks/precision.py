@@ -24,9 +24,9 @@ import torch
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.pages import cpu_name, publish
 from benchmarks.pretrain_step import PRESETS, preset_model
-from models.allocator import keep_freed_memory
 from models.objectives import build
-from models.optimisation import clip_gradients, learning_rate_at, make_optimizer, set_learning_rate
+from models.training.allocator import keep_freed_memory
+from models.training.optimisation import clip_gradients, learning_rate_at, make_optimizer, set_learning_rate
 
 TERMS = ("loss", "mlm", "rtd", "mts", "csp")
 SUCCESSORS = 4

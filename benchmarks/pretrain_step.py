@@ -6,8 +6,8 @@ A step is collate, forward, backward, clipping and AdamW. *Ours* is models/: pac
 *Plain* is what one writes first: two `ElectraModel`s on batches padded to their longest row, logits of the whole
 vocabulary at every position, sample and negatives by `torch.multinomial` from their softmax. Both get the same
 rows, the same masking, the same sizes and dropout, in one process, in turns. Each has the allocator it would run
-with: ours keeps freed memory (models/allocator.py), plain has glibc's defaults; --malloc both lets plain keep it
-too, and needs much more memory. A turn of ours begins with a step that is not counted, since the other's turn gave
+with: ours keeps freed memory (models/training/allocator.py), plain has glibc's defaults; --malloc both lets plain keep
+it too, and needs much more memory. A turn of ours begins with a step that is not counted, since the other's turn gave
 the memory back, as no training run does. Peak memory is measured apart, in one process each, since a process cannot
 unlearn its peak.
 
@@ -47,13 +47,13 @@ from transformers import ElectraConfig, ElectraModel
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.pages import cpu_name, publish
-from models.allocator import keep_freed_memory, return_freed_memory
 from models.batch import MaskedBatch
-from models.convert import electra_config
 from models.objectives import build
-from models.objectives.ehealth import EHealth
-from models.objectives.ehealth_config import EHealthConfig
-from models.optimisation import clip_gradients, make_optimizer
+from models.objectives.ehealth.config import EHealthConfig
+from models.objectives.ehealth.objective import EHealth
+from models.training.allocator import keep_freed_memory, return_freed_memory
+from models.training.optimisation import clip_gradients, make_optimizer
+from models.weights.convert import electra_config
 
 VOCABULARY = 21_128
 PRESETS = {"tiny": "ehealth-tiny", "small": "ehealth-small", "base": "ehealth", "large": "ehealth-large"}
@@ -212,7 +212,7 @@ def peak_flops(device: str, precision: str) -> tuple[float, str]:
         for key, value in PEAKS.items():
             if key in name:
                 return value, "data sheet"
-    from models.linear import matmul_transposed
+    from models.encoder.linear import matmul_transposed
 
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
     size = 4096 if device == "cuda" else 2048
@@ -394,7 +394,9 @@ def parse_arguments() -> argparse.Namespace:
     )
     for name in ("--checkpoint-activations", "--compile-layers"):
         action = argparse.BooleanOptionalAction
-        parser.add_argument(name, action=action, help="of ours, as models/encoder.py says; default: the preset's")
+        parser.add_argument(
+            name, action=action, help="of ours, as models/encoder/network.py says; default: the preset's"
+        )
     parser.add_argument("--largest-batch", action="store_true", help="find the largest batch that fits (CUDA only)")
     parser.add_argument("--malloc", choices=("ours", "both", "default"), default="ours", help="who keeps freed memory")
     parser.add_argument("--output", type=Path, help="also write the result to this file")

@@ -30,7 +30,7 @@ from benchmarks.pretrain_step import LENGTHS  # noqa: E402
 from infra.artifacts import ArtifactStore  # noqa: E402
 from infra.builds import PartWriter  # noqa: E402
 from infra.stage import Output, StageParams, run, stage  # noqa: E402
-from models.reader import ExampleStream  # noqa: E402
+from models.training.reader import ExampleStream  # noqa: E402
 
 
 class RowsParams(StageParams):

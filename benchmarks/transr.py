@@ -106,12 +106,12 @@ def run_ours(given: dict[str, Any]) -> dict[str, Any]:
     """As `PEER`, with ours."""
     import torch
 
-    from kg.embedding_batches import TrainingBatch, TrainingBatches
-    from kg.embedding_loss import MarginLoss
-    from kg.embedding_optimiser import RowAdagrad
-    from kg.embedding_split import SplitGraph
-    from kg.embedding_training import EmbeddingConfig, train_embedding
-    from kg.negatives import BernoulliNegatives
+    from kg.embedding.batches import TrainingBatch, TrainingBatches
+    from kg.embedding.loss import MarginLoss
+    from kg.embedding.negatives import BernoulliNegatives
+    from kg.embedding.optimiser import RowAdagrad
+    from kg.embedding.split import SplitGraph
+    from kg.embedding.training import EmbeddingConfig, train_embedding
     from kg.transe import TransE
     from kg.transr import TransR
 
@@ -169,7 +169,7 @@ def _training_only(config: Any, settings: dict[str, Any], epochs: int) -> Any:
 
 def triples_of(rows: np.ndarray) -> Any:
     """Rows of (head, relation, tail) as our triples."""
-    from kg.embedding_batches import Triples
+    from kg.embedding.batches import Triples
 
     return Triples.of(*rows.T)
 
@@ -338,9 +338,9 @@ def learned(
 
 def learned_once(command: list[str], graph: np.ndarray, seed: int, job: dict[str, Any]) -> dict[str, float]:
     """Figures by our ranking of the last weights, beside the MRR that the tool reports (`own`) and CPU seconds."""
-    from kg.embedding_known import KnownTriples
-    from kg.embedding_split import hold_out
-    from kg.link_prediction import filtered_ranks, rank_figures
+    from kg.embedding.known import KnownTriples
+    from kg.embedding.link_prediction import filtered_ranks, rank_figures
+    from kg.embedding.split import hold_out
 
     held = hold_out(triples_of(graph), 1_000, seed)
     sizes = sizes_of(graph)
@@ -401,7 +401,7 @@ def page_of_learning(told: str, rates: list[float], choice: list[list[str]], rep
         "## What is learned",
         "",
         f"{told}. Filtered MRR and Hits by our ranking of each tool's last weights, and the MRR that the tool itself "
-        "reports. PyKEEN begins with its own first weights (Xavier) and ours with ours (kg/embedding_start.py and the "
+        "reports. PyKEEN begins with its own first weights (Xavier) and ours with ours (kg/embedding/start.py and the "
         "identity); our matrices take a tenth of the learning rate, our default. The first sample chooses each tool's "
         "learning rate:",
         "",

@@ -42,7 +42,7 @@ MIN_FREQUENCY = 5
 
 def ours(texts: Sequence[str]) -> list[str]:
     """The stages' own functions."""
-    from tasks.vocabulary import build_vocabulary
+    from tasks.vocabulary.stages import build_vocabulary
 
     return build_vocabulary(texts, SIZE, MIN_FREQUENCY)
 
@@ -132,7 +132,7 @@ def measure(tool: str, file: Path) -> None:
     """In a process of its own: build, print what it took."""
     with file.open(encoding="utf-8", newline="\n") as lines:
         texts = [line.removesuffix("\n") for line in lines]
-    importlib.import_module("tasks.vocabulary")  # whose imports are no work
+    importlib.import_module("tasks.vocabulary.stages")  # whose imports are no work
     before = peak_kib()
     started = time.process_time()
     tokens = TOOLS[tool](texts)

@@ -29,8 +29,8 @@ sys.path.insert(0, str(REPOSITORY))
 
 from benchmarks.near_duplicates import REAL, corpus, real_column  # noqa: E402
 from benchmarks.pages import cpu_name, publish, table  # noqa: E402
-from infra.batching import batches_of  # noqa: E402
-from tasks.words import Engine, word_lengths  # noqa: E402
+from infra.arrays.batching import batches_of  # noqa: E402
+from tasks.segment.words import Engine, word_lengths  # noqa: E402
 
 ROUNDS = 3
 ENGINES: tuple[Engine, ...] = ("lattice", "rjieba", "jieba")

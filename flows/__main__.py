@@ -164,7 +164,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _export(options: argparse.Namespace) -> int:
-    from tasks.export import export_checkpoint
+    from tasks.pretrain.export import export_checkpoint
 
     step = export_checkpoint(options.run, options.output, options.step)
     print(f"step {step:,} is in {options.output}")
@@ -174,7 +174,7 @@ def _export(options: argparse.Namespace) -> int:
 def _predict(options: argparse.Namespace) -> int:
     from tqdm import tqdm
 
-    from tasks.predict import Predictor, predict_file
+    from tasks.finetune.predict import Predictor, predict_file
 
     target = options.output or options.input.with_name(f"{options.input.stem}.predictions.jsonl")
     predictor = Predictor(options.model, options.device)
@@ -185,8 +185,8 @@ def _predict(options: argparse.Namespace) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from tasks.compare_runs import compare_runs, open_run
     from tasks.downstream.evaluation import score_text
+    from tasks.finetune.compare import compare_runs, open_run
 
     found = compare_runs(open_run(options.first), open_run(options.second), options.split)
     first, second, low, high = (score_text(found["metric"], found[name]) for name in ("first", "second", "low", "high"))
@@ -200,7 +200,7 @@ def _compare(options: argparse.Namespace) -> int:
 def _normalise(options: argparse.Namespace) -> int:
     from tqdm import tqdm
 
-    from tasks.normalise_file import SHOWN, normalise_file, open_normaliser
+    from tasks.normalise.file import SHOWN, normalise_file, open_normaliser
 
     normaliser = open_normaliser(options.model, options.k, options.device, options.elasticsearch, options.alias)
     with tqdm(unit="diagnosis", disable=None) as bar:

@@ -12,12 +12,12 @@ from flows.preset import load_preset
 from flows.pretrain import TrainedModel, prepare, train_model
 from infra.artifacts import Artifact
 from infra.errors import UserError
-from tasks.ablation import SETTINGS, AblationParams, ablation, check_scores
 from tasks.downstream.spec import TaskSpec
-from tasks.finetune import FinetuneParams
-from tasks.finetune import finetune as finetune_stage
-from tasks.finetune_inputs import ModelFolder, TaskFiles
-from tasks.report_finetune import best_scores
+from tasks.finetune.inputs import ModelFolder, TaskFiles
+from tasks.finetune.stage import FinetuneParams
+from tasks.finetune.stage import finetune as finetune_stage
+from tasks.pretrain.ablation import SETTINGS, AblationParams, ablation, check_scores
+from tasks.reports.finetune import best_scores
 from tasks.runner import StageRunner, stage_runner
 
 Scores = dict[str, dict[str, float]]

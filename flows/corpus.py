@@ -14,21 +14,21 @@ from infra.artifacts import Artifact
 from infra.errors import UserError
 from infra.settings import Settings
 from kg.sources import cmekg
-from tasks.clean import clean
-from tasks.decontaminate import decontaminate
-from tasks.deduplicate import deduplicate
-from tasks.deidentify import deidentify_documents
-from tasks.ingest import ingest
-from tasks.raw_input import RawInput
-from tasks.render_articles import render_articles
-from tasks.repeated_lines import repeated_lines
-from tasks.report_corpus import report_corpus
+from tasks.clean.repeated_lines import repeated_lines
+from tasks.clean.stage import clean
+from tasks.decontaminate.stage import decontaminate
+from tasks.deduplicate.stage import deduplicate
+from tasks.deidentify.stage import deidentify_documents
+from tasks.deidentify.untreated import untreated_warning
+from tasks.files.raw_input import RawInput
+from tasks.ingest.render_articles import render_articles
+from tasks.ingest.stage import ingest
+from tasks.reports.corpus import report_corpus
 from tasks.runner import StageRunner, stage_runner
-from tasks.segment import segment
-from tasks.untreated import untreated_warning
-from tasks.vocabulary import AdoptParams, adopt
-from tasks.vocabulary_file import read_vocabularies
-from tasks.words import read_terms
+from tasks.segment.stage import segment
+from tasks.segment.words import read_terms
+from tasks.vocabulary.files import read_vocabularies
+from tasks.vocabulary.stages import AdoptParams, adopt
 
 logger = logging.getLogger(__name__)
 

@@ -9,14 +9,14 @@ from prefect import flow
 from flows.corpus import check_inputs, collect_documents, cut_segments, last, warn_of_unused
 from flows.graphs import Graphs, fused, read_request
 from flows.recipe import load_recipe
-from tasks.autophrase_program import wiki_lists
-from tasks.entities import entities as entities_stage
-from tasks.phrase_segments import phrase_segments
-from tasks.phrases import phrases
-from tasks.raw_input import RawInput
-from tasks.report_entities import report_entities
+from tasks.entities.stage import entities as entities_stage
+from tasks.files.raw_input import RawInput
+from tasks.knowledge.thesaurus import thesaurus
+from tasks.phrases.autophrase import wiki_lists
+from tasks.phrases.segments import phrase_segments
+from tasks.phrases.stage import phrases
+from tasks.reports.entities import report_entities
 from tasks.runner import stage_runner
-from tasks.thesaurus import thesaurus
 
 
 @flow(name="entities")

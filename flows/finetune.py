@@ -13,17 +13,17 @@ from pydantic import ValidationError
 
 from infra.artifacts import Artifact
 from infra.errors import UserError
-from tasks.compare_runs import open_run
 from tasks.downstream.catalogue import suite, suites, task
 from tasks.downstream.spec import TaskSpec
 from tasks.downstream.task_data import check_kind
-from tasks.finetune import FinetuneParams
-from tasks.finetune import finetune as finetune_stage
-from tasks.finetune_inputs import ModelFolder, TaskFiles
-from tasks.report_finetune import ReportFinetuneParams, report_finetune
-from tasks.report_suite import ReportSuiteParams, report_suite
+from tasks.finetune.compare import open_run
+from tasks.finetune.inputs import ModelFolder, TaskFiles
+from tasks.finetune.stage import FinetuneParams
+from tasks.finetune.stage import finetune as finetune_stage
+from tasks.normalise.train import TASK as NORMALISED
+from tasks.reports.finetune import ReportFinetuneParams, report_finetune
+from tasks.reports.suite import ReportSuiteParams, report_suite
 from tasks.runner import stage_runner
-from tasks.train_normaliser import TASK as NORMALISED
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ def finetune(
         seeds: of the runs that a setting is judged by; 1, 2 and 3 by default.
         normaliser: what normalise/chip-cdn printed for the same encoder; its scores and its file to hand in stand for
             CHIP-CDN in the table and the archive of a suite.
-        overrides: `finetune.<key>` to values, for any field of `tasks.finetune.FinetuneParams`.
+        overrides: `finetune.<key>` to values, for any field of `tasks.finetune.stage.FinetuneParams`.
 
     Returns:
         The folder of the best model where it is one task, else that of the table of scores.

@@ -12,12 +12,17 @@ from pydantic import ValidationError
 from flows.recipe import Recipe
 from infra.artifacts import Artifact
 from infra.errors import UserError
-from kg import vocabularies
+from kg.fusion import vocabularies
 from kg.sources import cmekg, icd10
-from tasks.fuse_graphs import fuse_graphs
-from tasks.link import EntityFrequenciesParams, UnambiguousCountsParams, entity_frequencies, unambiguous_counts
-from tasks.raw_input import RawInput
-from tasks.read_graph import ReadGraphParams, read_graph
+from tasks.files.raw_input import RawInput
+from tasks.knowledge.fuse import fuse_graphs
+from tasks.knowledge.link import (
+    EntityFrequenciesParams,
+    UnambiguousCountsParams,
+    entity_frequencies,
+    unambiguous_counts,
+)
+from tasks.knowledge.read import ReadGraphParams, read_graph
 from tasks.runner import StageRunner
 
 logger = logging.getLogger(__name__)

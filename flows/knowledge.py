@@ -9,10 +9,10 @@ from prefect import flow
 from flows.corpus import check_inputs, collect_documents, cut_segments, last
 from flows.graphs import Graphs, check_tables, deciding_frequencies, fused, read_request
 from flows.preset import load_preset
-from tasks.embed_graph import embed_graph
-from tasks.link import EntityFrequenciesParams, entity_frequencies, link
-from tasks.neighbours import neighbours
-from tasks.report_graph import report_graph
+from tasks.knowledge.embed import embed_graph
+from tasks.knowledge.link import EntityFrequenciesParams, entity_frequencies, link
+from tasks.knowledge.neighbours import neighbours
+from tasks.reports.graph import report_graph
 from tasks.runner import stage_runner
 
 

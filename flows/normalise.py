@@ -15,17 +15,17 @@ from flows.recipe import load_recipe
 from infra.errors import UserError
 from kg.sources import icd10
 from tasks.downstream.catalogue import task
-from tasks.elasticsearch_build import check_name
-from tasks.embedded_index import CandidateIndexParams, candidate_index
-from tasks.finetune_inputs import ModelFolder, TaskFiles
-from tasks.publish_terms import ALIAS, publish_terms
-from tasks.query_settings import query_tables, read_rules
-from tasks.raw_input import RawInput
-from tasks.report_normaliser import ReportNormaliserParams, report_normaliser
+from tasks.files.raw_input import RawInput
+from tasks.finetune.inputs import ModelFolder, TaskFiles
+from tasks.normalise.publish import ALIAS, publish_terms
+from tasks.normalise.query_settings import query_tables, read_rules
+from tasks.normalise.terminology import TerminologyParams, terminology
+from tasks.normalise.text_synonyms import TextSynonymsParams, text_synonyms
+from tasks.normalise.train import TASK, NormaliserParams, normaliser
+from tasks.reports.normaliser import ReportNormaliserParams, report_normaliser
+from tasks.retrieve.embedded import CandidateIndexParams, candidate_index
+from tasks.retrieve.server_build import check_name
 from tasks.runner import stage_runner
-from tasks.terminology import TerminologyParams, terminology
-from tasks.text_synonyms import TextSynonymsParams, text_synonyms
-from tasks.train_normaliser import TASK, NormaliserParams, normaliser
 
 
 class Recipe(BaseModel):
@@ -67,8 +67,9 @@ def normalise(
         synonyms: a code is also found by the names that the fused graph gives it.
         text: files or folders of text; where it says that something has another name (X又称Y), a code that is known by
             one is found by the other too.
-        abbreviations: CSV with the columns short, expansion and place in place of tasks/diagnosis_abbreviations.csv.
-        typos: CSV with the columns wrong and right in place of tasks/diagnosis_typos.csv.
+        abbreviations: CSV with the columns short, expansion and place in place of
+            tasks/normalise/tables/diagnosis_abbreviations.csv.
+        typos: CSV with the columns wrong and right in place of tasks/normalise/tables/diagnosis_typos.csv.
         alias: what the list goes by on the server; lists of several purposes want several.
         overrides: dotted keys to values, such as `{"normaliser.epochs": 8, "index.queries.split": false}`.
 

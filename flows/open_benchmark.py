@@ -8,11 +8,11 @@ from flows.corpus import check_inputs, collect_documents, last
 from flows.graphs import fused, read_request
 from flows.recipe import load_recipe
 from kg.sources import cmekg, icd10
-from tasks.open_benchmark import GRAPH, BenchmarkParams, RecallParams, benchmark_mentions, candidate_recall
-from tasks.raw_input import RawInput
+from tasks.files.raw_input import RawInput
+from tasks.normalise.benchmark_stages import GRAPH, BenchmarkParams, RecallParams, benchmark_mentions, candidate_recall
+from tasks.normalise.terminology import TerminologyParams, terminology
+from tasks.normalise.text_synonyms import TextSynonymsParams, text_synonyms
 from tasks.runner import stage_runner
-from tasks.terminology import TerminologyParams, terminology
-from tasks.text_synonyms import TextSynonymsParams, text_synonyms
 
 
 @flow(name="normalise")

@@ -8,11 +8,11 @@ from typing import Any
 from pydantic import Field
 
 from flows.recipe import Recipe, checked, preset_names, read_values
-from tasks.embed_graph import EmbedParams
-from tasks.export import ExportParams
-from tasks.neighbours import NeighbourParams
-from tasks.run_spec import Cluster
-from tasks.train import TrainParams, check_training, check_training_names
+from tasks.knowledge.embed import EmbedParams
+from tasks.knowledge.neighbours import NeighbourParams
+from tasks.pretrain.export import ExportParams
+from tasks.pretrain.train import TrainParams, check_training, check_training_names
+from tasks.training.run_spec import Cluster
 
 __all__ = ["Preset", "load_preset", "preset_names"]
 

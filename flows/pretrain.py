@@ -13,13 +13,13 @@ from flows.preset import Preset, load_preset
 from flows.vocabulary import build as build_vocabulary
 from infra.artifacts import Artifact
 from infra.errors import UserError
-from tasks.encode import encode
-from tasks.export import export
-from tasks.finetune_inputs import ModelFolder
-from tasks.raw_input import RawInput
+from tasks.files.raw_input import RawInput
+from tasks.finetune.inputs import ModelFolder
+from tasks.pretrain.encode import encode
+from tasks.pretrain.export import export
+from tasks.pretrain.train import check_training, train
 from tasks.runner import StageRunner, stage_runner
-from tasks.train import check_training, train
-from tasks.vocabulary_file import read_vocabularies
+from tasks.vocabulary.files import read_vocabularies
 
 
 @flow(name="pretrain")

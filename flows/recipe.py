@@ -15,26 +15,26 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from infra.errors import UserError
-from tasks.clean import CleanParams
-from tasks.decontaminate import DecontaminateParams
-from tasks.deduplicate import DeduplicateParams
-from tasks.deidentify import DeidentifyParams
-from tasks.encode import EncodeParams
-from tasks.entities import EntitiesParams
-from tasks.fuse_graphs import FuseGraphsParams
-from tasks.ingest import IngestParams
-from tasks.link import LinkParams
-from tasks.phrase_segments import PhraseSegmentsParams
-from tasks.phrases import PhrasesParams
-from tasks.render_articles import RenderParams
-from tasks.repeated_lines import RepeatedLinesParams
-from tasks.report_corpus import ReportParams
-from tasks.report_entities import ReportEntitiesParams
-from tasks.report_graph import ReportGraphParams
-from tasks.report_vocabulary import ReportVocabularyParams
-from tasks.segment import SegmentParams
-from tasks.thesaurus import ThesaurusParams
-from tasks.vocabulary import CountWordsParams, VocabularyParams
+from tasks.clean.repeated_lines import RepeatedLinesParams
+from tasks.clean.stage import CleanParams
+from tasks.decontaminate.stage import DecontaminateParams
+from tasks.deduplicate.stage import DeduplicateParams
+from tasks.deidentify.stage import DeidentifyParams
+from tasks.entities.stage import EntitiesParams
+from tasks.ingest.render_articles import RenderParams
+from tasks.ingest.stage import IngestParams
+from tasks.knowledge.fuse import FuseGraphsParams
+from tasks.knowledge.link import LinkParams
+from tasks.knowledge.thesaurus import ThesaurusParams
+from tasks.phrases.segments import PhraseSegmentsParams
+from tasks.phrases.stage import PhrasesParams
+from tasks.pretrain.encode import EncodeParams
+from tasks.reports.corpus import ReportParams
+from tasks.reports.entities import ReportEntitiesParams
+from tasks.reports.graph import ReportGraphParams
+from tasks.reports.vocabulary import ReportVocabularyParams
+from tasks.segment.stage import SegmentParams
+from tasks.vocabulary.stages import CountWordsParams, VocabularyParams
 
 FOLDER = Path(__file__).parent / "presets"
 

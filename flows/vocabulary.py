@@ -10,11 +10,11 @@ from flows.corpus import adopt_vocabulary, check_inputs, check_vocabularies, col
 from flows.graphs import Graphs, fused, read_request
 from flows.recipe import Recipe, load_recipe
 from infra.artifacts import Artifact
-from tasks.raw_input import RawInput
-from tasks.report_vocabulary import report_vocabulary
+from tasks.files.raw_input import RawInput
+from tasks.reports.vocabulary import report_vocabulary
 from tasks.runner import StageRunner, stage_runner
-from tasks.vocabulary import count_words
-from tasks.vocabulary import vocabulary as vocabulary_stage
+from tasks.vocabulary.stages import count_words
+from tasks.vocabulary.stages import vocabulary as vocabulary_stage
 
 
 @flow(name="vocabulary")

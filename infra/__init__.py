@@ -7,3 +7,5 @@ entry point can forget to. It happens here because every other package imports t
 from infra.settings import apply_defaults
 
 apply_defaults()
+
+__all__ = ["apply_defaults"]

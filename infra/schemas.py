@@ -389,7 +389,7 @@ BENCHMARK_LEFT_OUT = pa.schema(
     [
         _field("text", pa.string(), "a name of a disease"),
         _field("cell", pa.string(), "its code as the graph has it"),
-        _field("reason", pa.string(), "why it is not used, as in tasks/normalisation_benchmark.py"),
+        _field("reason", pa.string(), "why it is not used, as in tasks/normalise/benchmark.py"),
     ]
 )
 
@@ -408,7 +408,7 @@ SCORES = pa.schema(
         _field("task", pa.string(), "name of the task in tasks/downstream/catalogue.py"),
         _field("split", pa.string(), "dev or test"),
         _field("of", pa.string(), "trial, or best run: the best trial's predictions, with an interval"),
-        _field("metric", pa.string(), "name of the metric in tasks/metrics.py"),
+        _field("metric", pa.string(), "name of the metric in tasks/metrics/scores.py"),
         _field("main", pa.bool_(), "whether it is the metric that the best run is chosen by"),
         _field("value", pa.float64(), "the score; a fraction of 1 but for pair_score"),
         _field("low", pa.float64(), "lower end of the 95 % bootstrap interval; null for trials", nullable=True),

@@ -15,15 +15,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from kg.embedding_batches import TrainingBatch
-from kg.embedding_gradients import RowGradient
-from kg.embedding_limits import Limit, short_rows
-from kg.embedding_loss import MarginLoss, PlacedBatch
-from kg.embedding_start import first_entities, first_relations
+from kg.embedding.batches import TrainingBatch
+from kg.embedding.gradients import RowGradient
+from kg.embedding.limits import Limit, short_rows
+from kg.embedding.loss import MarginLoss, PlacedBatch
+from kg.embedding.start import first_entities, first_relations
 
 
 class TransE(nn.Module):
-    """Entities (E, D) and relations (R, D), float32; at first those of kg/embedding_start.py, by the seed."""
+    """Entities (E, D) and relations (R, D), float32; at first those of kg/embedding/start.py, by the seed."""
 
     limits: Mapping[str, Limit] = {"entities": short_rows, "relations": short_rows}
     """What holds after each step: neither entities nor relations are longer than 1."""

@@ -21,18 +21,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from kg.embedding_batches import TrainingBatch
-from kg.embedding_gradients import RowGradient, sum_rows
-from kg.embedding_limits import Limit, short_rows
-from kg.embedding_loss import MarginLoss, PlacedBatch
-from kg.embedding_start import first_entities, first_relations
+from kg.embedding.batches import TrainingBatch
+from kg.embedding.gradients import RowGradient, sum_rows
+from kg.embedding.limits import Limit, short_rows
+from kg.embedding.loss import MarginLoss, PlacedBatch
+from kg.embedding.start import first_entities, first_relations
 from kg.transe import TransE, touched_rows
 
 
 class TransR(nn.Module):
     """Entities (E, D), relations (R, K) and projections (R, D, K), float32.
 
-    At first entities and relations are those of kg/embedding_start.py, a function of the seed, and projections the
+    At first entities and relations are those of kg/embedding/start.py, a function of the seed, and projections the
     identity (cut, or filled up with zeros, where the widths differ), with which TransR is TransE.
 
     Memory: 4 bytes × (E·D + R·K + R·D·K).

@@ -1,8 +1,8 @@
 """From rows of token ids to a packed, masked batch.
 
 Rows are sorted by length, and a row's views stand next to each other, so that equal lengths form long runs
-(models/layout.py). Rows keep their global numbers, which all randomness is keyed by: the order of rows in a batch
-and their worker change nothing.
+(models/encoder/layout.py). Rows keep their global numbers, which all randomness is keyed by: the order of rows in a
+batch and their worker change nothing.
 
 Shape legend: B rows, S sequences (B times the number of views), T tokens laid end to end, M selected tokens.
 """
@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from models.layout import Layout
+from models.encoder.layout import Layout
 from models.masking import CLS, SEP, Masked, mask_words
 
 

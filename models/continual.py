@@ -18,9 +18,9 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from infra.errors import UserError
-from models.convert import POSITION_TABLE, WORD_TABLE, load_from_transformers, to_transformers
-from models.encoder import Encoder, EncoderConfig, fill_rows
-from models.objectives.ehealth import EHealth
+from models.encoder.network import Encoder, EncoderConfig, fill_rows
+from models.objectives.ehealth.objective import EHealth
+from models.weights.convert import POSITION_TABLE, WORD_TABLE, load_from_transformers, to_transformers
 
 _PREFIXES = {"bert": "bert.", "electra": "electra."}
 _SIZES = {

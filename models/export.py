@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from models.objectives import Objective
-from models.pretrained import write_folder
+from models.weights.pretrained import write_folder
 
 
 def save_pretrained(objective: Objective, directory: str | Path) -> None:

@@ -20,12 +20,12 @@ import torch
 from torch import Tensor
 
 from models.ema import ExponentialMovingAverage
-from models.encoder import parameters_without_decay
+from models.encoder.network import parameters_without_decay
+from models.encoder.randomness import seed_device, uniforms
 from models.heads.examples import HeadExample
 from models.heads.task_model import TaskModel
 from models.inference import autocast
-from models.optimisation import clip_gradients, learning_rate_at
-from models.randomness import seed_device, uniforms
+from models.training.optimisation import clip_gradients, learning_rate_at
 
 ORDER_STREAM = 1002
 """The purpose of the draws that order an epoch (see `models.heads.batch.DROPOUT_STREAM`)."""

@@ -1,8 +1,8 @@
 """Predictions for many examples: sorted by length, unpadded, without gradients.
 
 Examples go through in chunks. Within a chunk those of like length share a batch of at most `batch_tokens` tokens,
-since on a CPU attention is one product for each run of equal lengths (models/layout.py). Memory is bounded by the
-chunk's examples and one batch, whatever the input's length.
+since on a CPU attention is one product for each run of equal lengths (models/encoder/layout.py). Memory is bounded by
+the chunk's examples and one batch, whatever the input's length.
 """
 
 from __future__ import annotations

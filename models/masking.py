@@ -1,7 +1,7 @@
 """Dynamic whole-word masking of a packed batch, on the CPU, vectorised over its tokens.
 
-Every draw is a function of (seed, step, global row, view, place in the row): see models/randomness.py. So a row is
-masked alike whatever rows share its batch, its two views are masked independently, and each epoch masks anew.
+Every draw is a function of (seed, step, global row, view, place in the row): see models/encoder/randomness.py. So a row
+is masked alike whatever rows share its batch, its two views are masked independently, and each epoch masks anew.
 
 Shape legend: S sequences (a row's two views are two sequences), T tokens laid end to end, M selected tokens.
 """
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.randomness import Stream, uniforms
+from models.encoder.randomness import Stream, uniforms
 
 PAD, UNK, CLS, SEP, MASK = range(5)
 NUM_SPECIAL = 5

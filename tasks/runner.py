@@ -28,12 +28,12 @@ from prefect.context import FlowRunContext
 
 from infra import stage as stages
 from infra.artifacts import Artifact, ArtifactStore
+from infra.cluster.session import RayExecutor, executor_for
 from infra.errors import UserError
-from infra.ray_session import RayExecutor, executor_for
+from infra.only_shown import OnlyShown
+from infra.progress import StageProgress
 from infra.settings import Settings
 from infra.stage import Stage, StageInput, StageParams, StageResult
-from tasks.only_shown import OnlyShown
-from tasks.progress import StageProgress
 
 SECONDS_BETWEEN_UPDATES = 2.0
 """A progress artifact is a request to the server; more often than this nobody looks."""

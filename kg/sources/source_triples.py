@@ -9,9 +9,9 @@ from pathlib import Path
 import polars as pl
 
 from infra.errors import UserError
+from kg.fusion.union import LONG_RELATION, MAX_RELATION_NAME
+from kg.fusion.vocabularies import read_table
 from kg.graph import KnowledgeGraph
-from kg.union import LONG_RELATION, MAX_RELATION_NAME
-from kg.vocabularies import read_table
 
 MISSING_END, EXTRA_FIELDS = "missing_end", "extra_fields"
 """Why a row is rejected: its head, relation or tail is missing or blank, or it has more fields than the header."""

@@ -21,12 +21,12 @@ import torch
 from safetensors.torch import load_file
 
 from infra.errors import UserError
-from models.encoder import Encoder, EncoderConfig
+from models.encoder.network import Encoder, EncoderConfig
 from models.heads.classification import Choice, MultiLabel, Pair, Ranking, Single
 from models.heads.tagging import Tagging, TwoStream
 from models.heads.task_model import HEAD_CONFIG, HEAD_WEIGHTS, TaskModel
 from models.heads.triples import Triples
-from models.pretrained import load_encoder
+from models.weights.pretrained import load_encoder
 
 _HEADS: dict[str, type[TaskModel]] = {
     head.name: head for head in (Single, Pair, MultiLabel, Ranking, Choice, Tagging, TwoStream, Triples)

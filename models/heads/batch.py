@@ -1,7 +1,7 @@
 """From a head's examples to a packed batch.
 
-Sequences are sorted by length, so that equal lengths form long runs (models/layout.py); `TaskBatch.places` finds
-each one again. Dropout is keyed by an example's place in the batch, so the sorting changes nothing.
+Sequences are sorted by length, so that equal lengths form long runs (models/encoder/layout.py); `TaskBatch.places`
+finds each one again. Dropout is keyed by an example's place in the batch, so the sorting changes nothing.
 
 Shape legend: E examples, S sequences (S = E but for multiple choice), T tokens laid end to end.
 """
@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from models.encoder.layout import Layout
+from models.encoder.randomness import SequenceNoise
 from models.heads.examples import HeadExample, TokenSequence
-from models.layout import Layout
-from models.randomness import SequenceNoise
 
 DROPOUT_STREAM = 1001
 """The purpose of dropout's draws in fine-tuning; far from pre-training's `randomness.Stream`."""

@@ -13,11 +13,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from models.encoder import Encoder
+from models.encoder.linear import Linear
+from models.encoder.network import Encoder
 from models.heads.batch import TaskBatch
 from models.heads.examples import HeadExample
 from models.heads.task_model import TaskModel, check_num_labels, softmax_numpy
-from models.linear import Linear
 
 
 class _FirstTokenHead(TaskModel):

@@ -14,11 +14,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from models.dropout import draw_mask, dropout, dropout_add
-from models.encoder import Encoder, EncoderLayer
-from models.layout import Layout
-from models.linear import linear
-from models.randomness import SequenceNoise
+from models.encoder.dropout import draw_mask, dropout, dropout_add
+from models.encoder.layout import Layout
+from models.encoder.linear import linear
+from models.encoder.network import Encoder, EncoderLayer
+from models.encoder.randomness import SequenceNoise
 
 
 def encode_first(

@@ -13,13 +13,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from models.crf import UNLABELLED, ConditionalRandomField
-from models.encoder import Encoder
+from models.encoder.layout import Layout
+from models.encoder.linear import Linear
+from models.encoder.network import Encoder
 from models.heads.batch import TaskBatch
+from models.heads.crf import UNLABELLED, ConditionalRandomField
 from models.heads.examples import HeadExample
 from models.heads.task_model import TaskModel, check_num_labels
-from models.layout import Layout
-from models.linear import Linear
 
 
 class Tagging(TaskModel):

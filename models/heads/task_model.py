@@ -1,8 +1,8 @@
 """An encoder with a head of one task: what all heads share.
 
 A head says which targets it takes, what its losses are and how predictions are read; packing, dropout, checking and
-saving are here. On disk a task model is a stock transformers folder of the encoder (models/pretrained.py) with two
-files beside it: `head.json` and `head.safetensors`.
+saving are here. On disk a task model is a stock transformers folder of the encoder (models/weights/pretrained.py) with
+two files beside it: `head.json` and `head.safetensors`.
 
 Shape legend: E examples, S sequences, T tokens laid end to end, D hidden size.
 """
@@ -20,15 +20,15 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from models import encoder_inference
-from models.dropout import draw_mask, dropout
-from models.encoder import Encoder, initialise
+from models.encoder import inference as encoder_inference
+from models.encoder.dropout import draw_mask, dropout
+from models.encoder.layout import Layout
+from models.encoder.network import Encoder, initialise
+from models.encoder.randomness import SequenceNoise
 from models.heads.batch import TaskBatch, check_sequence, pack
 from models.heads.examples import HeadExample
 from models.heads.first_token import encode_first
-from models.layout import Layout
-from models.pretrained import save_encoder
-from models.randomness import SequenceNoise
+from models.weights.pretrained import save_encoder
 
 HEAD_CONFIG = "head.json"
 HEAD_WEIGHTS = "head.safetensors"

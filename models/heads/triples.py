@@ -26,12 +26,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from models.encoder import Encoder
+from models.encoder.layout import Layout
+from models.encoder.linear import Linear, linear, matmul_transposed, weight_gradient
+from models.encoder.network import Encoder
 from models.heads.batch import TaskBatch
 from models.heads.examples import HeadExample, Pointers
 from models.heads.task_model import TaskModel, check_num_labels
-from models.layout import Layout
-from models.linear import Linear, linear, matmul_transposed, weight_gradient
 
 _CHUNK_ELEMENTS = {"cpu": 1 << 23, "cuda": 1 << 27}
 """Numbers in the products of the relations that are worked on together: 32 MB on a CPU, 512 MB on a GPU."""

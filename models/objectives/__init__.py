@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
-from models.objectives.ehealth import EHealth
-from models.objectives.ehealth_config import EHealthConfig
+from models.objectives.ehealth.config import EHealthConfig
+from models.objectives.ehealth.objective import EHealth
 
 
 class Objective(Protocol):
@@ -41,7 +41,9 @@ class Objective(Protocol):
     """Fields of its config that change speed and memory alone."""
 
     def row_bytes(self, precision: str) -> float:
-        """Bytes of a GPU's memory that a training step takes for a row of the longest length (models/memory.py)."""
+        """Bytes of a GPU's memory that a training step takes for a row of the longest length
+        (models/training/memory.py).
+        """
 
     def workspace_bytes(self) -> float:
         """Bytes that it takes beside weights, optimiser and rows."""

@@ -16,7 +16,7 @@ A new task is one entry of `TASKS`, here one with a file `a_train.tsv` of lines 
     ),
 
 Then `read_split(task("my-intent"), folder, "train")` gives its checked records, and `finetune/my-intent` trains on
-them. A file format of its own is a reader beside: a function that yields `Row`s (tasks/downstream/read_json.py).
+them. A file format of its own is a reader beside: a function that yields `Row`s (tasks/downstream/readers/json.py).
 
 Names of files and fields are the benchmarks' own, metrics those of the papers' tables; where a paper does not say which
 F1 it means, its released code does (ELECTRA+EM+PAP: positive class for pairs; cMedIC: micro over weak and firm
@@ -29,10 +29,10 @@ import difflib
 from collections.abc import Mapping
 
 from infra.errors import UserError
-from tasks.downstream.read_delimited import read_tsv
-from tasks.downstream.read_json import read_ccks, read_cmeee, read_json
-from tasks.downstream.read_question import read_candidates, read_documents, read_options
-from tasks.downstream.read_tagged import read_bio, read_chineseblue, read_piped
+from tasks.downstream.readers.delimited import read_tsv
+from tasks.downstream.readers.json import read_ccks, read_cmeee, read_json
+from tasks.downstream.readers.question import read_candidates, read_documents, read_options
+from tasks.downstream.readers.tagged import read_bio, read_chineseblue, read_piped
 from tasks.downstream.records import Kind
 from tasks.downstream.spec import Fields, Grid, Split, TaskSpec
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from tasks.downstream.features import RIGHT, Prediction
+from tasks.downstream.features.base import RIGHT, Prediction
 from tasks.downstream.records import Kind, Record
 from tasks.downstream.scoring import tally
 from tasks.downstream.spec import TaskSpec
-from tasks.metrics import METRICS, RANKING_METRICS
+from tasks.metrics.scores import METRICS, RANKING_METRICS
 
 WITHOUT_BOUND = frozenset({"pair_score"})
 """Metrics that are no fraction of 1."""

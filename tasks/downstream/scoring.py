@@ -10,8 +10,8 @@ import numpy as np
 from infra.errors import UserError
 from tasks.downstream.records import Kind, Record
 from tasks.downstream.spec import TaskSpec
-from tasks.metrics import METRICS, RANKING_METRICS
-from tasks.significance import Comparison, Interval, bootstrap_interval, compare, mcnemar
+from tasks.metrics.scores import METRICS, RANKING_METRICS
+from tasks.metrics.significance import Comparison, Interval, bootstrap_interval, compare, mcnemar
 
 SHARES_OF_RECORDS = frozenset({"accuracy", "micro_f1"})
 

@@ -36,7 +36,9 @@ class Row(NamedTuple):
 
 
 Reader = Callable[[Path, "TaskSpec"], Iterator[Row]]
-"""Yields the rows of a file, with entities, options and triples in the common form of tasks/downstream/assemble.py."""
+"""Yields the rows of a file, with entities, options and triples in the common form of
+tasks/downstream/readers/assemble.py.
+"""
 
 
 @dataclass(frozen=True, slots=True)

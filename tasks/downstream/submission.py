@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from infra.errors import UserError
-from tasks.downstream.assemble import SEPARATOR
 from tasks.downstream.catalogue import suite
+from tasks.downstream.readers.assemble import SEPARATOR
 from tasks.downstream.records import Answer, Entity, Kind, Record, Triple
 from tasks.downstream.spec import TaskSpec
 

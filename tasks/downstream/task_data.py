@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from infra.errors import UserError
-from tasks.downstream.read import available_splits, labels_of, read_split, unseen_labels
+from tasks.downstream.readers.read import available_splits, labels_of, read_split, unseen_labels
 from tasks.downstream.records import Kind, Record
 from tasks.downstream.spec import Reject, TaskSpec
 

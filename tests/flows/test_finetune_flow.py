@@ -18,7 +18,7 @@ from infra.artifacts import ArtifactStore
 from infra.errors import UserError
 from tasks.downstream.catalogue import TASKS, suites
 from tasks.downstream.records import Kind
-from tasks.predict import Predictor
+from tasks.finetune.predict import Predictor
 from tests.tasks.downstream import toy
 
 SMALL: dict[str, Any] = {

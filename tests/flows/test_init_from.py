@@ -15,7 +15,7 @@ from flows.__main__ import main
 from flows.pretrain import pretrain
 from infra.artifacts import ArtifactStore
 from infra.errors import UserError
-from models.tokenizer import normalise
+from models.tokenizer.wordpiece import normalise
 from tests.corpus import synthetic_documents, write_corpus
 
 OVERRIDES: dict[str, Any] = {

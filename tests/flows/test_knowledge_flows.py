@@ -19,9 +19,9 @@ from flows.pretrain import prepare
 from flows.vocabulary import vocabulary
 from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
-from kg.fusion import entity_ids
+from kg.fusion.fused_graph import entity_ids
 from kg.sources import cmekg
-from tasks.read_graph import read_graph
+from tasks.knowledge.read import read_graph
 from tasks.runner import stage_runner
 
 DISEASES = ["再生障碍性贫血", "新型冠状病毒肺炎", "糖尿病酮酸中毒", "急性阑尾炎", "慢性肾小球肾炎"]

@@ -12,12 +12,12 @@ import pytest
 from flows.open_benchmark import normalise
 from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
-from tasks.category_index import with_categories
-from tasks.embedded_index import EmbeddedIndex
-from tasks.normaliser import Retrieval
-from tasks.open_benchmark import queries_of
-from tasks.search_fields import comparable_forms
-from tasks.terminology import entries_of
+from tasks.normalise.benchmark_stages import queries_of
+from tasks.normalise.normaliser import Retrieval
+from tasks.normalise.terminology import entries_of
+from tasks.retrieve.categories import with_categories
+from tasks.retrieve.embedded import EmbeddedIndex
+from tasks.retrieve.fields import comparable_forms
 
 LETTERS = "ABCDEF"
 NUMBERS = range(20)

@@ -11,9 +11,9 @@ from transformers import ElectraConfig, ElectraModel
 
 from flows.preset import load_preset, preset_names
 from models import objectives
-from models.encoder import count_parameters
-from models.meter import peak_flops
-from models.training import train, training_config
+from models.encoder.network import count_parameters
+from models.training.loop import train, training_config
+from models.training.meter import peak_flops
 from tests.models.conftest import random_rows
 from tests.models.memory_part import stream_of
 
@@ -97,7 +97,7 @@ def test_presets_for_gpus_suit_matrix_units_and_have_a_peak_to_compare_with(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     preset = load_preset(name)
-    monkeypatch.setattr("models.meter.torch.cuda.get_device_name", lambda device: "NVIDIA H200")
+    monkeypatch.setattr("models.training.meter.torch.cuda.get_device_name", lambda device: "NVIDIA H200")
     assert peak_flops(torch.device("cuda"), preset.train.training["precision"]) == 989e12
     assert len(build_on_meta(name).discriminator.embeddings.word.weight) % 64 == 0
 

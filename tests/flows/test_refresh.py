@@ -23,7 +23,7 @@ from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
 from infra.settings import REPOSITORY
 from kg.sources import cmekg
-from models.tokenizer import SPECIAL_TOKENS
+from models.tokenizer.wordpiece import SPECIAL_TOKENS
 from tests.tasks.edited import document, edited
 
 FILES = 40

@@ -13,7 +13,7 @@ from flows.vocabulary import build, vocabulary
 from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
 from infra.stage import Stage, StageParams, run
-from models.tokenizer import SPECIAL_TOKENS
+from models.tokenizer.wordpiece import SPECIAL_TOKENS
 from tests.tables import documents_artifact
 
 

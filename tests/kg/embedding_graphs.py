@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from kg.embedding_batches import TrainingBatch, Triples
-from kg.embedding_split import SplitGraph, hold_out
+from kg.embedding.batches import TrainingBatch, Triples
+from kg.embedding.split import SplitGraph, hold_out
 from kg.transr import TransR
 
 ENTITIES, RELATIONS = 40, 3

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from infra.artifacts import ArtifactStore
 from infra.errors import UserError
 from infra.stage import run
-from kg.articles import render_article
+from kg.articles.articles import render_article
 from kg.sources import cmekg
-from tasks.raw_input import RawInput
-from tasks.render_articles import RenderParams, render_articles
+from tasks.files.raw_input import RawInput
+from tasks.ingest.render_articles import RenderParams, render_articles
 
 GRAPH = {
     "糖尿病": {"常见症状": ["多饮", "多尿", "消瘦"], "ICD10": ["E14.9"], "英文名称": ["diabetes mellitus"]},

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kg.codes import codes_in
-from kg.fusion import fuse
+from kg.fusion.fused_graph import fuse
 from kg.graph import KnowledgeGraph
 
 

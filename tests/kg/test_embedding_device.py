@@ -11,10 +11,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from kg.embedding_checkpoint import load_state, save_state
-from kg.embedding_gradients import RowGradient, add_over_workers
-from kg.embedding_training import EmbeddingConfig, train_embedding
-from kg.embedding_workers import Workers
+from kg.embedding.checkpoint import load_state, save_state
+from kg.embedding.gradients import RowGradient, add_over_workers
+from kg.embedding.training import EmbeddingConfig, train_embedding
+from kg.embedding.workers import Workers
 from kg.transe import TransE
 from kg.transr import TransR
 from tests.kg.embedding_graphs import grouped_graph

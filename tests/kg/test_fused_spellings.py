@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kg.fusion import fuse
+from kg.fusion.fused_graph import fuse
 from kg.graph import KnowledgeGraph
-from kg.linking import EntityLinker
+from kg.linking.linker import EntityLinker
+from kg.linking.surface_forms import forms_of_names
 from kg.names import normalise_name
-from kg.surface_forms import forms_of_names
 
 
 def linker_of(graph: KnowledgeGraph) -> EntityLinker:

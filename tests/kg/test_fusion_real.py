@@ -6,8 +6,8 @@ from pathlib import Path
 
 import polars as pl
 
-from kg.alignment import AlignmentOptions
-from kg.fusion import fuse
+from kg.fusion.alignment import AlignmentOptions
+from kg.fusion.fused_graph import fuse
 from kg.graph import KnowledgeGraph
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kg.alignment import AlignmentOptions
-from kg.fusion import fuse_with_evidence
+from kg.fusion.alignment import AlignmentOptions
+from kg.fusion.fused_graph import fuse_with_evidence
 from kg.graph import KnowledgeGraph
 
 THRESHOLD, WEIGHT = 0.5, 0.4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from kg.embedding_start import ENTITY_LENGTH
+from kg.embedding.start import ENTITY_LENGTH
 from kg.transe import TransE
 from tests.kg.embedding_graphs import plain_distance, randomised
 

@@ -8,9 +8,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kg.embedding_gradients import add_over_workers
-from kg.embedding_loss import MarginLoss
-from kg.embedding_workers import Workers
+from kg.embedding.gradients import add_over_workers
+from kg.embedding.loss import MarginLoss
+from kg.embedding.workers import Workers
 from kg.transe import TransE
 from kg.transr import TransR
 from tests.kg.embedding_graphs import plain_distance, plain_loss, random_batch, randomised

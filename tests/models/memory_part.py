@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from models.reader import ExampleStream
+from models.training.reader import ExampleStream
 
 
 class MemoryPart:

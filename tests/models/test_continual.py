@@ -21,11 +21,11 @@ from transformers import (
 
 from infra.errors import UserError
 from models.continual import check_start, initialise_from
-from models.convert import electra_config, to_transformers
-from models.layout import Layout
+from models.encoder.layout import Layout
 from models.objectives import build
-from models.objectives.ehealth import EHealth
-from tasks.finetune_inputs import ModelFolder
+from models.objectives.ehealth.objective import EHealth
+from models.weights.convert import electra_config, to_transformers
+from tasks.finetune.inputs import ModelFolder
 
 MakeRows = Callable[..., list[Any]]
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"t{number}" for number in range(5, 300))]

@@ -12,7 +12,7 @@ import torch
 
 from models.distributed import gather_with_gradient, global_sum, world
 from models.objectives import build
-from models.training import TrainingConfig, train
+from models.training.loop import TrainingConfig, train
 from tests.models.conftest import TINY, random_rows
 from tests.models.memory_part import stream_of
 

@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from transformers import ElectraConfig, ElectraModel
 
 from models.batch import MaskedBatch
-from models.convert import electra_config, to_transformers
-from models.encoder import count_parameters
+from models.encoder.network import count_parameters
 from models.objectives import build
-from models.objectives.ehealth import EHealth
+from models.objectives.ehealth.objective import EHealth
+from models.weights.convert import electra_config, to_transformers
 
 MakeRows = Callable[..., list[Any]]
 

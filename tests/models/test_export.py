@@ -8,8 +8,8 @@ import pytest
 import torch
 from transformers import AutoModel
 
+from models.encoder.layout import Layout
 from models.export import save_pretrained
-from models.layout import Layout
 from models.objectives import build
 
 

@@ -16,7 +16,7 @@ import torch
 
 from infra.settings import REPOSITORY
 from models import objectives
-from models.training import TrainingConfig, train
+from models.training.loop import TrainingConfig, train
 from tests.models.conftest import random_rows
 from tests.models.memory_part import stream_of
 

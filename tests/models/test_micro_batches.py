@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.objectives import build
-from models.objectives.contrast import compare_views, compare_views_of
-from models.objectives.ehealth import EHealth
+from models.objectives.ehealth.objective import EHealth
+from models.objectives.parts.contrast import compare_views, compare_views_of
 from tests.models.conftest import TINY, random_rows
 
 MakeRows = Callable[..., list[Any]]

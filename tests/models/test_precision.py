@@ -8,13 +8,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from models import lm_head
-from models.attention import attend
-from models.encoder import Encoder, EncoderConfig
-from models.layout import Layout
-from models.linear import linear
+from models.encoder.attention import attend
+from models.encoder.layout import Layout
+from models.encoder.linear import linear
+from models.encoder.network import Encoder, EncoderConfig
+from models.encoder.randomness import SequenceNoise, keys
 from models.objectives import build
-from models.randomness import SequenceNoise, keys
+from models.objectives.parts import lm_head
 
 MakeRows = Callable[..., list[Any]]
 LENGTHS = [7, 7, 12, 30]

@@ -14,10 +14,10 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from models import linear
-from models.convert import to_transformers
+from models.encoder import linear
 from models.objectives import build
-from models.objectives.ehealth_config import EHealthConfig
+from models.objectives.ehealth.config import EHealthConfig
+from models.weights.convert import to_transformers
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "pretrain_step.py"
 CONFIG: dict[str, Any] = {

@@ -13,10 +13,11 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from infra.artifacts import ArtifactStore
 from infra.errors import DamagedArtifactError
-from models import linear, objectives
-from models.meter import Meter
-from models.reader import ExampleStream
-from models.training import TrainingConfig, Worker, evaluate, load_state, save_state, train
+from models import objectives
+from models.encoder import linear
+from models.training.loop import TrainingConfig, Worker, evaluate, load_state, save_state, train
+from models.training.meter import Meter
+from models.training.reader import ExampleStream
 from tests.models.memory_part import stream_of
 from tests.synthetic import TINY_MODEL, VOCABULARY, make_inputs, synthetic_rows, training
 
@@ -195,8 +196,8 @@ def test_figures_of_speed() -> None:
 
 def test_the_meter_divides_by_time_and_peak(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr("models.meter.time.perf_counter", lambda: now[0])
-    monkeypatch.setattr("models.meter.peak_flops", lambda device, precision: 1000.0)
+    monkeypatch.setattr("models.training.meter.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("models.training.meter.peak_flops", lambda device, precision: 1000.0)
     meter = Meter(torch.device("cpu"), "bf16")
     for _ in range(2):
         meter.add(tokens=30, sequences=4, flops=500.0, waited_seconds=0.5)
@@ -312,7 +313,7 @@ def test_a_write_that_fails_leaves_the_last_checkpoint(tmp_path: Path, monkeypat
         Path(path).write_bytes(b"half")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("models.checkpoint.torch.save", full)
+    monkeypatch.setattr("models.training.checkpoint.torch.save", full)
     with pytest.raises(OSError, match="No space left"):
         save_state(states[4], tmp_path)
     assert load_state(tmp_path)["step"] == 4 and [path.name for path in tmp_path.iterdir()] == ["state.pt"]

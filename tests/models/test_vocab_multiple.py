@@ -9,11 +9,11 @@ import pytest
 import torch
 from transformers import AutoModel
 
-from models.convert import load_from_transformers, to_transformers
-from models.encoder import Encoder, count_parameters
+from models.encoder.network import Encoder, count_parameters
 from models.export import save_pretrained
 from models.objectives import build
-from models.objectives.ehealth import EHealth
+from models.objectives.ehealth.objective import EHealth
+from models.weights.convert import load_from_transformers, to_transformers
 
 MakeRows = Callable[..., list[Any]]
 WORD = "discriminator.own_embeddings.word.weight"

@@ -13,8 +13,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 from models.distributed import gather_with_gradient, global_sum, least_over_ranks
 from models.objectives import build
-from models.parallel import without_averaging
-from models.training import TrainingConfig, Worker, train
+from models.training.loop import TrainingConfig, Worker, train
+from models.training.parallel import without_averaging
 from tests.models.memory_part import stream_of
 
 WORLD = 2

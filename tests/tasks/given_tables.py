@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from tasks.phrases import PENALTY, POSITIVES, WORDS
+from tasks.phrases.stage import PENALTY, POSITIVES, WORDS
 
 PHRASE_COLUMNS = {
     "surface": pl.String,

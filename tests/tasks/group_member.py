@@ -12,10 +12,10 @@ from typing import Any
 
 import torch.distributed as dist
 
-from models.training import Worker
-from tasks import training_process
-from tasks.run_spec import RunSpec
-from tasks.training_process import Saver, train_process
+from models.training.loop import Worker
+from tasks.training import process as training_process
+from tasks.training.process import Saver, train_process
+from tasks.training.run_spec import RunSpec
 
 
 class LeavingSaver(Saver):

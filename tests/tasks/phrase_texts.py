@@ -12,9 +12,9 @@ import pytest
 from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
 from infra.stage import Output, StageParams, run, stage
-from tasks.autophrase_program import SEGMENT, TRAIN, locate
-from tasks.raw_input import RawInput
-from tasks.words import segment_words
+from tasks.files.raw_input import RawInput
+from tasks.phrases.autophrase import SEGMENT, TRAIN, locate
+from tasks.segment.words import segment_words
 
 _NAMES = """
 糖尿病肾病 急性心肌梗死 高血压脑病 肝硬化腹水 支气管哮喘 系统性红斑狼疮 慢性阻塞性肺疾病 缺铁性贫血 再生障碍性贫血

@@ -17,8 +17,8 @@ import pyarrow.parquet
 import zstandard
 
 from infra.artifacts import Artifact, ArtifactStore
-from tasks.ingest import IngestParams, ingest
-from tasks.raw_input import RawInput
+from tasks.files.raw_input import RawInput
+from tasks.ingest.stage import IngestParams, ingest
 from tests.tasks.corpora import do
 
 Rows = list[dict[str, Any]]

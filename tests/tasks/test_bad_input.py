@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from infra.artifacts import ArtifactStore
 from infra.errors import UserError
 from infra.stage import run
-from tasks import text_files
-from tasks.ingest import IngestParams, ingest
-from tasks.raw_input import RawInput
+from tasks.files import lines as text_files
+from tasks.files.raw_input import RawInput
+from tasks.ingest.stage import IngestParams, ingest
 from tests.tasks.corpora import reasons_of, texts_of
 from tests.tasks.reading import COMPRESSIONS, FORMATS, ingested, jsonl, metas, rejects, written
 

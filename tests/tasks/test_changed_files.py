@@ -12,10 +12,10 @@ import pytest
 from infra.artifacts import ArtifactStore
 from infra.errors import UserError
 from infra.stage import SerialExecutor, run
-from tasks.corpus_plan import plan_units
-from tasks.file_access import changed_file
-from tasks.ingest import IngestParams, ingest
-from tasks.raw_input import RawInput
+from tasks.files.access import changed_file
+from tasks.files.raw_input import RawInput
+from tasks.ingest.plan import plan_units
+from tasks.ingest.stage import IngestParams, ingest
 from tests.tasks.reading import COMPRESSIONS, FORMATS, jsonl, written, zipped
 
 ROWS = [{"title": f"标题{n}", "text": f"第{n}篇：患者年龄{n}岁。"} for n in range(50)]

@@ -14,8 +14,8 @@ from infra.artifacts import Artifact, ArtifactStore
 from infra.builds import PartWriter
 from infra.errors import UserError
 from infra.stage import Output, StageParams, run, stage
-from tasks.clean import PROFILES, CleanParams, CleanProfile, clean
-from tasks.clean_profile import adapted
+from tasks.clean.profile import adapted
+from tasks.clean.stage import PROFILES, CleanParams, CleanProfile, clean
 from tasks.documents import make_document
 from tests.tables import documents_artifact
 

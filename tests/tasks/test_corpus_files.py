@@ -16,9 +16,9 @@ from pydantic import ValidationError
 from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
 from tasks.documents import document_id
-from tasks.encodings import detect_encoding
-from tasks.ingest import IngestParams, ingest
-from tasks.raw_input import RawInput
+from tasks.files.encodings import detect_encoding
+from tasks.files.raw_input import RawInput
+from tasks.ingest.stage import IngestParams, ingest
 from tests.tasks.corpora import do, reasons_of, texts_of
 from tests.tasks.reading import COMPRESSIONS, FORMATS, jsonl
 

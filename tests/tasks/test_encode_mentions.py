@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from infra.artifacts import Artifact, ArtifactStore
-from kg.linking import EntityLinker
-from models.corpus_tokenizer import CorpusTokenizer
-from models.tokenizer import build_tokenizer
-from tasks.encode import EncodeParams, encode, token_spans
-from tasks.segment import SegmentParams, segment
-from tasks.vocabulary import CountWordsParams, VocabularyParams, build_vocabulary, count_words, vocabulary
+from kg.linking.linker import EntityLinker
+from models.tokenizer.corpus import CorpusTokenizer
+from models.tokenizer.wordpiece import build_tokenizer
+from tasks.pretrain.encode import EncodeParams, encode, token_spans
+from tasks.segment.stage import SegmentParams, segment
+from tasks.vocabulary.stages import CountWordsParams, VocabularyParams, build_vocabulary, count_words, vocabulary
 from tests.corpus import DISEASES, DRUGS, SYMPTOMS, synthetic_documents
 from tests.tables import documents_artifact
 from tests.tasks.corpora import do

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
 from infra.stage import Output, StageParams, stage
-from models.corpus_tokenizer import CorpusTokenizer
-from models.tokenizer import SPECIAL_TOKENS, normalise
-from tasks.encode import EncodeParams, encode, word_begins
-from tasks.segment import SegmentParams, segment, segment_words
-from tasks.vocabulary import CountWordsParams, VocabularyParams, count_words, vocabulary
+from models.tokenizer.corpus import CorpusTokenizer
+from models.tokenizer.wordpiece import SPECIAL_TOKENS, normalise
+from tasks.pretrain.encode import EncodeParams, encode, word_begins
+from tasks.segment.stage import SegmentParams, segment, segment_words
+from tasks.vocabulary.stages import CountWordsParams, VocabularyParams, count_words, vocabulary
 from tests.tables import documents_artifact
 from tests.tasks.corpora import do
 

@@ -14,19 +14,19 @@ from fsspec.implementations.local import LocalFileOpener
 
 from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import StorageFullError
-from kg.embedding_batches import Triples
-from kg.embedding_checkpoint import save_state
-from kg.embedding_split import SplitGraph, save_split
-from tasks.decontaminate import DecontaminateParams, decontaminate
-from tasks.deduplicate import DeduplicateParams, deduplicate
-from tasks.entity_counts import Surfaces
-from tasks.neighbours import NeighbourParams, neighbours
-from tasks.phrase_arrays import SharedArray
-from tasks.raw_input import RawInput
-from tasks.repeated_lines import RepeatedLinesParams, repeated_lines
+from kg.embedding.batches import Triples
+from kg.embedding.checkpoint import save_state
+from kg.embedding.split import SplitGraph, save_split
+from tasks.clean.repeated_lines import RepeatedLinesParams, repeated_lines
+from tasks.decontaminate.stage import DecontaminateParams, decontaminate
+from tasks.deduplicate.stage import DeduplicateParams, deduplicate
+from tasks.entities.counts import Surfaces
+from tasks.files.raw_input import RawInput
+from tasks.knowledge.neighbours import NeighbourParams, neighbours
+from tasks.phrases.arrays import SharedArray
 from tests.tables import documents_artifact
 from tests.tasks.corpora import do, texts_of
-from tests.tasks.test_neighbours import graph_artifact, random_triples
+from tests.tasks.knowledge.test_neighbours import graph_artifact, random_triples
 
 ARTICLE = "高血压患者应当长期控制血压，低盐饮食，规律运动，按时服药，定期复查，避免情绪激动和过度劳累。"
 NOTICE = "本站文章仅供参考，不能代替医生的诊断。"

@@ -50,7 +50,7 @@ def test_a_server_that_restarts_stops_no_stage(
     monkeypatch.setattr(runner, "update_progress_artifact", create_or_update)
     monkeypatch.setattr(runner, "SECONDS_BETWEEN_UPDATES", 0.0)
     progress = runner._ProgressArtifact("train", "step")
-    with caplog.at_level(logging.WARNING, "tasks.only_shown"):
+    with caplog.at_level(logging.WARNING, "infra.only_shown"):
         for done in range(1, 6):
             progress.update("train", done, 5)
     assert shown == [60.0, 100.0]

@@ -14,14 +14,14 @@ import pytest
 
 from infra.artifacts import ArtifactStore
 from infra.stage import run
-from tasks.clean import CleanParams, clean
-from tasks.decontaminate import DecontaminateParams, decontaminate
-from tasks.deduplicate import DeduplicateParams, deduplicate
-from tasks.deidentify import DeidentifyParams, deidentify_documents
-from tasks.ingest import IngestParams, ingest
-from tasks.raw_input import RawInput
-from tasks.report_corpus import ReportParams, report_corpus
-from tasks.segment import SegmentParams, segment
+from tasks.clean.stage import CleanParams, clean
+from tasks.decontaminate.stage import DecontaminateParams, decontaminate
+from tasks.deduplicate.stage import DeduplicateParams, deduplicate
+from tasks.deidentify.stage import DeidentifyParams, deidentify_documents
+from tasks.files.raw_input import RawInput
+from tasks.ingest.stage import IngestParams, ingest
+from tasks.reports.corpus import ReportParams, report_corpus
+from tasks.segment.stage import SegmentParams, segment
 from tests.tasks.reading import jsonl, written
 
 CHROMIUM = next(filter(None, map(shutil.which, ("/usr/bin/chromium", "chromium", "google-chrome"))), None)

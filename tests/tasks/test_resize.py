@@ -16,10 +16,10 @@ import torch
 
 from infra.artifacts import ArtifactStore
 from infra.settings import REPOSITORY
-from models.training import Worker
-from tasks.metrics_log import read_metrics
-from tasks.run_spec import RunSpec
-from tasks.training_process import train_process
+from models.training.loop import Worker
+from tasks.training.metrics_log import read_metrics
+from tasks.training.process import train_process
+from tasks.training.run_spec import RunSpec
 from tests.synthetic import TINY_MODEL, VOCABULARY, make_inputs, training
 
 numbers = itertools.count()

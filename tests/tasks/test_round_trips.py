@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from infra.errors import UserError
-from tasks.json_files import read_json
-from tasks.slices import Problem
-from tasks.text_files import Lines
+from tasks.files.json_rows import read_json
+from tasks.files.lines import Lines
+from tasks.files.slices import Problem
 from tests.tasks.reading import COMPRESSIONS, FORMATS, ingested, jsonl, zipped
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r\ufeff"), min_size=1, max_size=40)

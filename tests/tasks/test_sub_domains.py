@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from infra.artifacts import ArtifactStore
-from tasks.clean import CleanParams, clean
-from tasks.deidentify import DeidentifyParams, deidentify_documents
-from tasks.ingest import IngestParams, ingest
-from tasks.raw_input import RawInput
-from tasks.untreated import untreated_warning
+from tasks.clean.stage import CleanParams, clean
+from tasks.deidentify.stage import DeidentifyParams, deidentify_documents
+from tasks.deidentify.untreated import untreated_warning
+from tasks.files.raw_input import RawInput
+from tasks.ingest.stage import IngestParams, ingest
 from tests.tasks.corpora import do, texts_of
 from tests.tasks.reading import ingested, jsonl, metas, written, zipped
 

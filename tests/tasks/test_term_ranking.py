@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from models import heads
-from models.encoder import EncoderConfig
+from models.encoder.network import EncoderConfig
 from models.finetuning import FinetuneConfig, finetune
-from tasks.downstream.alignment import TextTokenizer
-from tasks.retrieve import Candidate
-from tasks.term_decision import THRESHOLDS, WEIGHTS, Judged, TermDecision, tune_decision
-from tasks.term_pairs import Diagnosis, training_pairs
-from tasks.term_ranker import PairEncoder, TermRanker
+from tasks.downstream.features.alignment import TextTokenizer
+from tasks.normalise.decision import THRESHOLDS, WEIGHTS, Judged, TermDecision, tune_decision
+from tasks.normalise.pairs import Diagnosis, training_pairs
+from tasks.normalise.ranker import PairEncoder, TermRanker
+from tasks.retrieve.candidates import Candidate
 
 TERMS = [f"第{number}型病" for number in range(40)]
 

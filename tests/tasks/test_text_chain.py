@@ -11,13 +11,13 @@ from infra import builds
 from infra.artifacts import Artifact, ArtifactStore
 from infra.builds import Unit
 from infra.stage import Executor, SerialExecutor, Stage, StageParams, run
-from tasks.clean import CleanParams, clean
-from tasks.deduplicate import DeduplicateParams, deduplicate
-from tasks.encode import EncodeParams, encode
-from tasks.ingest import IngestParams, ingest
-from tasks.raw_input import RawInput
-from tasks.segment import SegmentParams, segment
-from tasks.vocabulary import CountWordsParams, VocabularyParams, count_words, vocabulary
+from tasks.clean.stage import CleanParams, clean
+from tasks.deduplicate.stage import DeduplicateParams, deduplicate
+from tasks.files.raw_input import RawInput
+from tasks.ingest.stage import IngestParams, ingest
+from tasks.pretrain.encode import EncodeParams, encode
+from tasks.segment.stage import SegmentParams, segment
+from tasks.vocabulary.stages import CountWordsParams, VocabularyParams, count_words, vocabulary
 
 
 class BackwardsExecutor:

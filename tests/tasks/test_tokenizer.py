@@ -15,15 +15,9 @@ from hypothesis import strategies as st
 
 from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
-from models.corpus_tokenizer import CorpusTokenizer
-from models.tokenizer import (
-    SPECIAL_TOKENS,
-    build_tokenizer,
-    normalise,
-    save_tokenizer,
-    split_words,
-)
-from tasks.vocabulary import CountWordsParams, VocabularyParams, build_vocabulary, count_words, vocabulary
+from models.tokenizer.corpus import CorpusTokenizer
+from models.tokenizer.wordpiece import SPECIAL_TOKENS, build_tokenizer, normalise, save_tokenizer, split_words
+from tasks.vocabulary.stages import CountWordsParams, VocabularyParams, build_vocabulary, count_words, vocabulary
 from tests.tables import documents_artifact
 from tests.tasks.corpora import do
 

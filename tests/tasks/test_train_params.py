@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from infra.errors import UserError
-from tasks.run_spec import Cluster, Workers
-from tasks.train import TrainParams, check_training, train
+from tasks.pretrain.train import TrainParams, check_training, train
+from tasks.training.run_spec import Cluster, Workers
 from tests.synthetic import TINY_MODEL, VOCABULARY, training
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from models.encoder import Encoder, EncoderConfig
+from models.encoder.layout import Layout
+from models.encoder.network import Encoder, EncoderConfig
+from models.encoder.randomness import SequenceNoise
 from models.heads.first_token import encode_first
-from models.layout import Layout
-from models.randomness import SequenceNoise
 
 LENGTHS = [3, 3, 7, 12]
 

@@ -27,7 +27,7 @@ def test_predictions_are_those_of_each_example_alone(
 def test_predictions_are_those_of_the_model_that_learns(
     kind: str, make_model: Callable, make_examples: Callable
 ) -> None:
-    """Without gradients the encoder takes a faster way (models/encoder_inference.py); with them the plain one."""
+    """Without gradients the encoder takes a faster way (models/encoder/inference.py); with them the plain one."""
     model, examples = make_model(kind).eval(), make_examples(kind, count=9)
     plain = model.encode(model.collate(examples)).detach()
     with torch.no_grad():

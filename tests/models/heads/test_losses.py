@@ -8,9 +8,9 @@ import torch.nn.functional as F
 from torch import Tensor
 from transformers import ElectraConfig, ElectraModel
 
-from models.convert import electra_config, to_transformers
 from models.heads.examples import HeadExample
 from models.heads.task_model import TaskModel
+from models.weights.convert import electra_config, to_transformers
 
 
 def hidden_states(model: TaskModel, example: HeadExample) -> list[Tensor]:

@@ -16,7 +16,7 @@ from tasks.downstream.catalogue import CMEIE_PREDICATES, CTC_LABELS, TASKS, suit
 from tasks.downstream.published import TABLES, published
 from tasks.downstream.records import Kind
 from tasks.downstream.spec import TaskSpec
-from tasks.metrics import METRICS, RANKING_METRICS
+from tasks.metrics.scores import METRICS, RANKING_METRICS
 
 PAPERS = {
     "eHealth": "ehealth",

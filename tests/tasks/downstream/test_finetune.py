@@ -26,23 +26,23 @@ from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
 from infra.settings import REPOSITORY
 from infra.stage import run
-from tasks import finetune_grid
-from tasks.compare_runs import compare_runs, open_run
 from tasks.downstream.catalogue import task
 from tasks.downstream.records import Entity, Triple
 from tasks.downstream.spec import Grid
-from tasks.finetune import FinetuneParams, finetune, make_trials
-from tasks.finetune_checkpoint import CHECKPOINT
-from tasks.finetune_grid import best_run, settings_of, still_wanted
-from tasks.finetune_inputs import ModelFolder, TaskFiles
-from tasks.finetune_model import load_start
-from tasks.finetune_placement import Resources
-from tasks.finetune_trial import RESULT, Listener, Trial, TrialResult, read_result, run_trial
-from tasks.predict import Predictor
-from tasks.prediction_rows import answer_from_json
-from tasks.report_finetune import ReportFinetuneParams, report_finetune
-from tasks.report_suite import ReportSuiteParams, report_suite
-from tasks.task_trial import TaskTrial
+from tasks.finetune import grid as finetune_grid
+from tasks.finetune.checkpoint import CHECKPOINT
+from tasks.finetune.compare import compare_runs, open_run
+from tasks.finetune.grid import best_run, settings_of, still_wanted
+from tasks.finetune.inputs import ModelFolder, TaskFiles
+from tasks.finetune.model import load_start
+from tasks.finetune.placement import Resources
+from tasks.finetune.predict import Predictor
+from tasks.finetune.prediction_rows import answer_from_json
+from tasks.finetune.stage import FinetuneParams, finetune, make_trials
+from tasks.finetune.task_trial import TaskTrial
+from tasks.finetune.trial import RESULT, Listener, Trial, TrialResult, read_result, run_trial
+from tasks.reports.finetune import ReportFinetuneParams, report_finetune
+from tasks.reports.suite import ReportSuiteParams, report_suite
 from tests.tasks.downstream import toy
 
 torch.set_num_threads(1)
@@ -288,7 +288,7 @@ def test_trials_of_ray_tune_give_the_same_results_though_their_processes_are_kil
 
     # A worker gets it by value, and imports a module of its own.
     def mortal(kind: type[Trial], config: dict[str, Any]) -> None:
-        from tasks import finetune_grid
+        from tasks.finetune import grid as finetune_grid
 
         with patch.object(finetune_grid, "run_trial", dying):
             finetune_grid._tune_trial(kind, config)

@@ -14,11 +14,11 @@ from flows.finetune import task_params
 from infra.errors import UserError
 from tasks.downstream.catalogue import task
 from tasks.downstream.task_data import load_task_data
-from tasks.finetune import FinetuneParams, finetune, make_trials
-from tasks.finetune_card import write_finetune_card
-from tasks.finetune_inputs import ModelFolder, TaskFiles
-from tasks.finetune_trial import run_trial
-from tasks.task_trial import TaskTrial, check_trials
+from tasks.finetune.card import write_finetune_card
+from tasks.finetune.inputs import ModelFolder, TaskFiles
+from tasks.finetune.stage import FinetuneParams, finetune, make_trials
+from tasks.finetune.task_trial import TaskTrial, check_trials
+from tasks.finetune.trial import run_trial
 from tests.tasks.downstream import toy
 
 torch.set_num_threads(1)

@@ -16,10 +16,10 @@ from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
 from infra.stage import run
 from tasks.downstream.catalogue import task
-from tasks.finetune import FinetuneParams, finetune
-from tasks.finetune_inputs import ModelFolder, TaskFiles
-from tasks.finetune_placement import Resources
-from tasks.predict import Predictor
+from tasks.finetune.inputs import ModelFolder, TaskFiles
+from tasks.finetune.placement import Resources
+from tasks.finetune.predict import Predictor
+from tasks.finetune.stage import FinetuneParams, finetune
 from tests.tasks.downstream import toy
 from tests.tasks.downstream.tokenizers import VOCABULARY, save_ours, save_vocab_txt
 

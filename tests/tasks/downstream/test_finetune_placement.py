@@ -11,13 +11,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from infra.cluster.session import JOB_VARIABLE
 from infra.errors import UserError
-from infra.ray_session import JOB_VARIABLE
-from tasks import finetune_grid, finetune_placement
-from tasks.finetune_grid import run_trials
-from tasks.finetune_placement import Resources, TrialPlacement, place_trials, placement_for
-from tasks.finetune_trial import Trial, TrialResult
-from tasks.task_trial import TaskTrial
+from tasks.finetune import grid as finetune_grid
+from tasks.finetune import placement as finetune_placement
+from tasks.finetune.grid import run_trials
+from tasks.finetune.placement import Resources, TrialPlacement, place_trials, placement_for
+from tasks.finetune.task_trial import TaskTrial
+from tasks.finetune.trial import Trial, TrialResult
 
 HEAD = {"CPU": 4.0, "node:__internal_head__": 1.0}
 GPU_NODE = {"CPU": 32.0, "GPU": 4.0}

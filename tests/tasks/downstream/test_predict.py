@@ -13,11 +13,11 @@ import torch
 from flows.__main__ import main
 from infra.errors import UserError
 from models import heads
-from models.pretrained import load_encoder
+from models.weights.pretrained import load_encoder
+from tasks.downstream.features.shapes import TaskShape
 from tasks.downstream.records import Kind
-from tasks.downstream.shapes import TaskShape
-from tasks.predict import Predictor, predict_file
-from tasks.saved_model import save_task_model
+from tasks.finetune.predict import Predictor, predict_file
+from tasks.finetune.saved_model import save_task_model
 from tests.tasks.downstream import toy
 from tests.tasks.downstream.tokenizers import VOCABULARY
 

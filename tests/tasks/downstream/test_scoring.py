@@ -12,7 +12,7 @@ from tasks.downstream.catalogue import TASKS, task
 from tasks.downstream.records import Entity, Kind, Record, Triple
 from tasks.downstream.scoring import compare_answers, score
 from tasks.downstream.spec import TaskSpec
-from tasks.metrics import macro_f1, pair_score
+from tasks.metrics.scores import macro_f1, pair_score
 
 RIGHT: dict[Kind, tuple[Any, Any]] = {
     Kind.SINGLE: ("1", "2"),

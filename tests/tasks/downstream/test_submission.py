@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infra.errors import UserError
-from tasks.downstream.assemble import assemble
 from tasks.downstream.catalogue import CMEEE_TYPES, CMEIE_PREDICATES, suite, task
+from tasks.downstream.readers.assemble import assemble
 from tasks.downstream.records import Answer, Entity, Kind, Record, Triple
 from tasks.downstream.spec import TaskSpec
 from tasks.downstream.submission import check_submission, write_submission, write_zip

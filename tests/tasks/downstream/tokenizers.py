@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from models.tokenizer import SPECIAL_TOKENS, save_tokenizer
+from models.tokenizer.wordpiece import SPECIAL_TOKENS, save_tokenizer
 
 CHARACTERS = "患者有高血压病糖尿头痛发热咳嗽用药检查肺部感染二甲双胍血常规治疗引起的是不吗怎么办0123456789型、。，？"
 VOCABULARY = [*SPECIAL_TOKENS, *dict.fromkeys(CHARACTERS), "ct", "c", "t", "##t", "m", "##g", "mri", "a", "b"]

@@ -7,8 +7,8 @@ import random
 from pathlib import Path
 from typing import Any
 
-from models.encoder import EncoderConfig
-from models.pretrained import random_encoder, save_encoder
+from models.encoder.network import EncoderConfig
+from models.weights.pretrained import random_encoder, save_encoder
 from tests.tasks.downstream.tokenizers import VOCABULARY, save_ours
 
 SYMPTOMS = ("头痛", "发热", "咳嗽")

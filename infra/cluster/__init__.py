@@ -1,0 +1,1 @@
+"""Ray: local sessions, jobs of a cluster, and logs copied from it."""

@@ -1,0 +1,207 @@
+"""Jobs on a Ray cluster through its job endpoint (`RAY_ADDRESS=http://head:8265`).
+
+A job outlives who submitted it. Its submission id says what work it does and which attempt it is, so that who comes
+again finds the job that runs and follows it, and begins the next attempt only after the last one failed.
+
+How the code gets there: the checkout is uploaded with the job, or, where `YIWEN_CLUSTER_CODE` names a folder of the
+cluster's image that holds it, taken from there. The packages of constraints.txt have to be there already.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shlex
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from infra.cluster.copied_log import CopiedLog
+from infra.errors import UserError
+from infra.settings import PRIVACY_DEFAULTS, REPOSITORY
+
+logger = logging.getLogger(__name__)
+
+EXCLUDED = ["artifacts", "benchmarks", "docs", "tests"]
+"""Of the checkout, beside what git ignores: no job needs them."""
+
+CONNECT_SECONDS = 10.0
+REQUEST_SECONDS = 60.0
+SECONDS_BETWEEN_LOOKS = 1.0
+PATIENCE_SECONDS = 300.0
+"""How long an endpoint may stay silent while a job runs before we give up following it."""
+STOP_SECONDS = 60.0
+LOG_SECONDS = 10.0
+"""How long the last lines of a job that has ended may take to arrive."""
+
+
+class EndpointLostError(RuntimeError):
+    """The endpoint fell silent. The job may well go on."""
+
+
+class JobEndpoint:
+    """The job endpoint of a cluster.
+
+    Raises:
+        UserError: nobody answers there, or it asks for a token that we do not have.
+    """
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        _knock(address)
+        from ray.exceptions import AuthenticationError
+        from ray.job_submission import JobSubmissionClient
+
+        class Client(JobSubmissionClient):
+            """Ray's client waits for ever; a week is long enough for a head node to vanish."""
+
+            def _do_request(self, *arguments: Any, **options: Any) -> Any:
+                return super()._do_request(*arguments, timeout=REQUEST_SECONDS, **options)
+
+        try:
+            self.client = Client(address)
+        except AuthenticationError as error:
+            raise UserError(
+                f"The cluster at {address} asks for a token that we did not send or that is not its own. Set "
+                "RAY_AUTH_MODE=token and RAY_AUTH_TOKEN (or RAY_AUTH_TOKEN_PATH, a file) to the cluster's, or "
+                "RAY_AUTH_MODE=disabled where it has none."
+            ) from error
+        except (RuntimeError, OSError, ValueError) as error:
+            raise UserError(f"{address} is not the job endpoint of a Ray cluster that we can use: {error}") from error
+
+    def attach_or_submit(self, work: str, command: Sequence[str], *, is_done: Callable[[], bool]) -> Job:
+        """The job that does `work`: the one that runs, the one that did it, or else a new attempt.
+
+        Args:
+            work: names the work; the submission ids are `<work>-1`, `<work>-2`, …
+            command: what the job runs, in the folder of the code.
+            is_done: whether the result of an attempt that succeeded is still there.
+        """
+        attempt = 1
+        while True:
+            job = Job(self, f"{work}-{attempt}")
+            info = job.info()
+            if info is None:
+                if self._submit(job, command):
+                    return job
+                continue  # another flow was faster: look again
+            if not info.status.is_terminal() or (info.status == "SUCCEEDED" and is_done()):
+                logger.info("%s is %s at %s; following it", job.id, info.status.lower(), self.address)
+                return job
+            attempt += 1
+
+    def _submit(self, job: Job, command: Sequence[str]) -> bool:
+        try:
+            # Ray takes a line for the shell; every word of ours is quoted.
+            self.client.submit_job(
+                entrypoint=shlex.join(command), submission_id=job.id, runtime_env=runtime_environment()
+            )
+        except RuntimeError as error:
+            if "already exists" in str(error):
+                return False
+            raise UserError(f"{self.address} does not take the job {job.id}: {error}") from error
+        logger.info("%s is submitted to %s", job.id, self.address)
+        return True
+
+
+class Job:
+    """One attempt at some work."""
+
+    def __init__(self, endpoint: JobEndpoint, identity: str) -> None:
+        self.id = identity
+        self._endpoint = endpoint
+
+    def info(self) -> Any | None:
+        """What the endpoint knows of the job (Ray's `JobDetails`); None where it knows none."""
+        try:
+            return self._endpoint.client.get_job_info(self.id)
+        except RuntimeError as error:
+            if "status code 404" in str(error):
+                return None
+            raise
+
+    def follow(self, log: CopiedLog, look: Callable[[], None]) -> Any:
+        """Copy the job's log and call `look` about every second until the job has ended; returns its details.
+
+        Raises:
+            EndpointLostError: the endpoint gave no answer for `PATIENCE_SECONDS`; the job may go on.
+        """
+        follower = threading.Thread(target=self._copy_log, args=(log,), name=self.id, daemon=True)
+        follower.start()
+        heard = time.monotonic()
+        while True:
+            try:
+                info = self.info()
+                heard = time.monotonic()
+            except (OSError, RuntimeError) as error:  # requests' own errors are OSErrors
+                if time.monotonic() - heard > PATIENCE_SECONDS:
+                    raise EndpointLostError(
+                        f"{self._endpoint.address} gives no answer ({error}). The job {self.id} may go on: run again "
+                        "to follow it."
+                    ) from error
+                info = None
+            look()
+            if info is not None and info.status.is_terminal():
+                follower.join(LOG_SECONDS)
+                return info
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+
+    def stop(self) -> None:
+        """Stop the job and wait until it has ended."""
+        self._endpoint.client.stop_job(self.id)
+        deadline = time.monotonic() + STOP_SECONDS
+        while time.monotonic() < deadline:
+            info = self.info()
+            if info is None or info.status.is_terminal():
+                logger.info("%s is stopped", self.id)
+                return
+            time.sleep(SECONDS_BETWEEN_LOOKS / 4)
+        logger.warning("%s did not stop within %.0f s; look at %s", self.id, STOP_SECONDS, self._endpoint.address)
+
+    def _copy_log(self, log: CopiedLog) -> None:
+        """In a thread of its own, until the job's log ends; after a lost connection from where it was."""
+        while True:
+            try:
+                asyncio.run(self._tail(log))
+                return
+            except Exception as error:
+                logger.debug("the log of %s broke off: %s", self.id, error)
+                time.sleep(SECONDS_BETWEEN_LOOKS)
+                try:
+                    info = self.info()
+                except (OSError, RuntimeError):
+                    continue
+                if info is None or info.status.is_terminal():
+                    return
+
+    async def _tail(self, log: CopiedLog) -> None:
+        known = log.characters
+        async for text in self._endpoint.client.tail_job_logs(self.id):
+            log.write(text[known:])
+            known = max(0, known - len(text))
+
+
+def runtime_environment() -> dict[str, Any]:
+    """How the code gets to the cluster, and that nothing there reports usage."""
+    variables = dict(PRIVACY_DEFAULTS)
+    code = os.environ.get("YIWEN_CLUSTER_CODE")
+    if code:
+        return {"env_vars": variables | {"PYTHONPATH": code}}
+    return {"working_dir": str(REPOSITORY), "excludes": EXCLUDED, "env_vars": variables}
+
+
+def _knock(address: str) -> None:
+    """Ray's client would wait minutes for a host that does not answer."""
+    parts = urlsplit(address)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        socket.create_connection((parts.hostname or "", port), CONNECT_SECONDS).close()
+    except OSError as error:
+        raise UserError(
+            f"RAY_ADDRESS={address}: no job endpoint answers there ({error}). Start the cluster, or correct the "
+            "address (the head node's dashboard, port 8265 by default), or unset RAY_ADDRESS to train on this machine."
+        ) from error

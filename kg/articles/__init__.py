@@ -1,0 +1,1 @@
+"""Articles rendered from the facts of a knowledge graph."""

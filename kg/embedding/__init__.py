@@ -1,0 +1,1 @@
+"""Training of TransE and TransR: splits, negatives, losses, optimiser, link prediction."""

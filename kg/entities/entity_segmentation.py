@@ -1,0 +1,187 @@
+"""Segmentation of long entities into their parts (EMBERT, appendix).
+
+A candidate is split at the cut points, and jieba (rjieba without the hidden Markov model, with the short entities as
+its user dictionary) cuts each part. Where too many pieces are single characters the result is taken for an error and
+corrected by AutoPhrase: by its phrases, such that the fewest single characters are left, or, as the paper has it, by
+its own segmentation of the entity, where that is given (it cuts a little worse). What comes out in one piece is a short
+entity after all.
+
+Where the paper is silent:
+- Candidates are cut by length, the short ones first, and those that turn out short enter the dictionary before the
+  longer ones are cut. So 依维莫司, a word that jieba does not know, stays whole in 依维莫司片.
+- A suffix (性, 症) that jieba leaves alone joins the piece before it; so do the parts of a number, or of Latin letters.
+- Single characters that no phrase explains are taken for one unknown word where they are still too many.
+
+Time grows with the characters of the surfaces, and with the square of their length for those that are corrected (names
+are short); memory with the surfaces.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import rjieba
+
+from kg.entities.cut_points import CutPoints
+from kg.entities.entity_vocabulary import is_long_candidate, read_stop_words
+
+SUFFIXES = frozenset("性型期度状样症病炎瘤癌疹征感内下")
+"""Characters that make a word of the one before them; alone, as jieba may leave them, they say nothing."""
+
+_INSIDE = re.compile(r"[0-9A-Za-z]{2}|[0-9][.%]|\.[0-9]")
+"""The characters around a border inside a number or a run of Latin letters."""
+
+
+class Segmentation(NamedTuple):
+    """The pieces of an entity; they join to its surface."""
+
+    pieces: tuple[str, ...]
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it has parts."""
+        return len(self.pieces) > 1
+
+    @property
+    def atomic(self) -> str:
+        """The last piece: the term at the core (贫血 in 再生障碍性贫血). Marks that close the surface go with it."""
+        return "".join(self.pieces[self._core() :])
+
+    @property
+    def adjective(self) -> str:
+        """The pieces before the atomic term, merged; empty for a short entity."""
+        return "".join(self.pieces[: self._core()])
+
+    def _core(self) -> int:
+        words = [at for at, piece in enumerate(self.pieces) if _is_word(piece)]
+        return words[-1] if words else 0
+
+
+class EntitySegmenter:
+    """Cuts entities; what `learn` is told are words stays whole.
+
+    Args:
+        cut_points: where to cut first.
+        phrases: AutoPhrase's phrases with their quality from 0 to 1.
+        max_single_share: share of single characters among the pieces from which on, exclusively, they are too many.
+        corrections: surfaces to the segments that take the place of such pieces; phrases mend those of the others.
+    """
+
+    def __init__(
+        self,
+        cut_points: CutPoints,
+        phrases: Mapping[str, float] | None = None,
+        max_single_share: float = 0.3,
+        corrections: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        self._cut_points = cut_points
+        self._phrases = phrases or {}
+        self._corrections = corrections or {}
+        self._max_single_share = max_single_share
+        self._jieba = rjieba.Jieba()
+
+    def learn(self, words: Iterable[str]) -> None:
+        """Add words to the user dictionary, in sorted order: how likely one becomes depends on those before."""
+        for word in sorted(words, key=lambda word: (len(word), word)):
+            self._jieba.add_word(word, None, None)
+
+    def cut(self, surface: str) -> Segmentation:
+        """The pieces of a surface."""
+        parts = self._cut_points.split(surface)
+        pieces = join_bound([piece for part in parts for piece in self._jieba.cut(part, False)])
+        if self._has_too_many_singles(pieces):
+            corrected = self._corrections.get(surface)
+            pieces = merge_phrases(pieces, self._phrases) if corrected is None else join_bound(corrected)
+        if self._has_too_many_singles(pieces):
+            pieces = _merge_singles(pieces)
+        return Segmentation(tuple(pieces))
+
+    def _has_too_many_singles(self, pieces: Sequence[str]) -> bool:
+        return sum(map(_is_single, pieces)) > self._max_single_share * sum(map(_is_word, pieces))
+
+
+def segment_entities(
+    surfaces: Iterable[str],
+    cut_points: CutPoints,
+    phrases: Mapping[str, float] | None = None,
+    max_single_share: float = 0.3,
+    corrections: Mapping[str, Sequence[str]] | None = None,
+) -> dict[str, Segmentation]:
+    """The pieces of every distinct surface, sorted by surface; the order of the input does not matter.
+
+    Surfaces of at most three characters are short entities and make the user dictionary; of the others
+    `Segmentation.is_long` tells which are truly long. The other arguments are those of `EntitySegmenter`.
+    """
+    distinct = sorted(set(surfaces))
+    segmenter = EntitySegmenter(cut_points, phrases, max_single_share, corrections)
+    found = {surface: Segmentation((surface,)) for surface in distinct if not is_long_candidate(surface)}
+    segmenter.learn(found)
+    for _, group in itertools.groupby(sorted(filter(is_long_candidate, distinct), key=len), key=len):
+        cut = {surface: segmenter.cut(surface) for surface in group}
+        segmenter.learn(surface for surface, segmentation in cut.items() if not segmentation.is_long)
+        found |= cut
+    return {surface: found[surface] for surface in distinct}
+
+
+def join_bound(pieces: Sequence[str]) -> list[str]:
+    """Join what cannot stand alone: a suffix to the word before it, the parts of a number, those of Latin letters."""
+    stop_words = read_stop_words()
+    joined: list[str] = []
+    for piece in pieces:
+        left = joined[-1] if joined else ""
+        is_suffix = piece in SUFFIXES and _is_word(left) and left not in stop_words
+        if is_suffix or _INSIDE.fullmatch(left[-1:] + piece[0]):
+            joined[-1] += piece
+        else:
+            joined.append(piece)
+    return joined
+
+
+def merge_phrases(pieces: Sequence[str], phrases: Mapping[str, float]) -> list[str]:
+    """Merge neighbouring pieces that make a phrase so that the fewest single characters are left.
+
+    Among the ways that leave equally many, the one with the most pieces, then with the highest product of qualities,
+    then the one that merges last. Time grows with the square of the number of pieces.
+    """
+    # Best way to cover the first n pieces: (single characters, -pieces, -quality), and where its last piece begins.
+    best: list[tuple[tuple[int, int, float], int]] = [((0, 0, -1.0), 0)]
+    for end in range(1, len(pieces) + 1):
+        ways = []
+        for start in range(end):
+            quality = phrases.get("".join(pieces[start:end]), 0.0) if end - start > 1 else 1.0
+            if quality:
+                singles, number, product = best[start][0]
+                alone = end - start == 1 and _is_single(pieces[start])
+                ways.append(((singles + alone, number - 1, product * quality), start))
+        best.append(min(ways))
+    merged: list[str] = []
+    end = len(pieces)
+    while end:
+        start = best[end][1]
+        merged.append("".join(pieces[start:end]))
+        end = start
+    return merged[::-1]
+
+
+def _merge_singles(pieces: Sequence[str]) -> list[str]:
+    """Make one piece of every run of single characters; words like 的 and 或 stay apart."""
+    stop_words = read_stop_words()
+    unknown = [_is_single(piece) and piece not in stop_words for piece in pieces]
+    merged: list[str] = []
+    for at, piece in enumerate(pieces):
+        if at and unknown[at - 1] and unknown[at]:
+            merged[-1] += piece
+        else:
+            merged.append(piece)
+    return merged
+
+
+def _is_word(piece: str) -> bool:
+    return any(map(str.isalnum, piece))
+
+
+def _is_single(piece: str) -> bool:
+    return len(piece) == 1 and piece.isalnum()

@@ -1,0 +1,37 @@
+"""Names to align, as numbers: what graphs say of every name, before and after names are joined to clusters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from kg.columns import at
+from kg.fusion.components import Indices
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Names to align; a node is a place in `forms`."""
+
+    forms: pl.Series
+    """Comparable names, sorted and distinct."""
+    presence: pl.DataFrame
+    """(node, graph): the graphs in which it is a name, distinct."""
+    types: pl.DataFrame
+    """(node, type, source): who calls it what, distinct, known types only."""
+    surfaces: pl.DataFrame
+    """(node, value, is_name): every comparable name and alias of a node, distinct."""
+    codes: pl.DataFrame
+    """(node, value): its codes, distinct."""
+    edges: pl.DataFrame
+    """(head, tail): its neighbours."""
+
+    @property
+    def count(self) -> int:
+        return len(self.forms)
+
+
+def with_cluster(frame: pl.DataFrame, labels: Indices) -> pl.DataFrame:
+    """The frame with the column `cluster` of its column `node`."""
+    return frame.with_columns(cluster=at(labels, "node"))

@@ -1,0 +1,239 @@
+"""Several graphs laid side by side in one vocabulary, before anything but equal names is aligned.
+
+A node is a name in comparable form. A relation whose role is `alias` makes its tail another name of its head; such a
+tail is a node of its own only where the graph says something else of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from kg.codes import codes_in
+from kg.columns import Schema, at, stacked
+from kg.fusion.nodes import Nodes
+from kg.fusion.provenance import SourceSet, common_sets
+from kg.fusion.vocabularies import Relation, Role, Vocabulary
+from kg.graph import KnowledgeGraph
+from kg.names import normalise_names
+
+MAX_RELATION_NAME = 200
+"""Characters of the longest relation name; a longer one is a sentence that a parser took for a name."""
+
+EMPTY_NAME, LONG_RELATION = "empty_name", "long_relation"
+"""Why a triple is left out."""
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Union:
+    """All graphs in terms of nodes."""
+
+    nodes: Nodes
+    names: pl.Series
+    """The name of every node as a source spells it: the shortest spelling, the first among equals."""
+    spellings: pl.DataFrame
+    """(node, value, raw): how sources spell the names and aliases of a node; value is the comparable form."""
+    known_by: pl.DataFrame
+    """(node, source): who has an entity of this name."""
+    triples: pl.DataFrame
+    """(head, relation, tail, set), int32, distinct; nodes, and places in `relation_names` and `source_sets`."""
+    relation_names: list[str]
+    functional: list[int]
+    """Relations whose head has one tail."""
+    source_sets: list[SourceSet]
+    rejects: pl.DataFrame
+    """(source, reason, head, relation, tail) of the triples that cannot be kept."""
+
+
+def unite(graphs: Sequence[KnowledgeGraph], vocabulary: Vocabulary) -> Union:
+    """Lay graphs side by side; time grows with their triples, but strings are touched once an entity."""
+    readings = [_Reading(graph, vocabulary) for graph in graphs]
+    named = stacked([reading.node_forms().to_frame("form") for reading in readings], {"form": pl.String})
+    forms = named.to_series().unique().sort()
+    relations = {relation for reading in readings for relation in reading.relations_in_use()}
+    relation_names = sorted({relation.name for relation in relations})
+    source_sets, set_places = common_sets(graph.source_sets for graph in graphs)
+    places = [reading.node_places(forms) for reading in readings]
+
+    def gathered(what: Callable[[_Reading], pl.DataFrame], schema: Schema) -> pl.DataFrame:
+        frames = [
+            what(reading).with_columns(node=at(place, "entity")).filter(pl.col("node") >= 0)
+            for reading, place in zip(readings, places, strict=True)
+        ]
+        return stacked(frames, schema).unique()
+
+    spellings = gathered(
+        _Reading.spellings, {"node": pl.Int64, "value": pl.String, "is_name": pl.Boolean, "raw": pl.String}
+    )
+    spellings = spellings.with_columns(pl.col("value").cast(pl.Enum(spellings["value"].unique().sort())))
+    names = spellings.filter("is_name").sort("node", pl.col("raw").str.len_chars(), "raw")
+    known_by = gathered(_Reading.known_by, {"node": pl.Int64, "source": pl.String})
+    triples = stacked(
+        [
+            reading.triples(place, relation_names, sets)
+            for reading, place, sets in zip(readings, places, set_places, strict=True)
+        ],
+        dict.fromkeys(("head", "relation", "tail", "set"), pl.Int32),
+    ).unique()
+    nodes = Nodes(
+        forms=forms,
+        presence=stacked(
+            [
+                pl.DataFrame({"node": np.unique(place[place >= 0])}).with_columns(graph=number)
+                for number, place in enumerate(places)
+            ],
+            {"node": pl.Int64, "graph": pl.Int32},
+        ),
+        types=gathered(_Reading.types, {"node": pl.Int64, "type": pl.String, "source": pl.String}),
+        surfaces=spellings.group_by("node", "value").agg(pl.col("is_name").any()),
+        codes=gathered(_Reading.codes, {"node": pl.Int64, "value": pl.String}),
+        edges=triples.select("head", "tail").unique(),
+    )
+    return Union(
+        nodes=nodes,
+        names=names.unique("node", keep="first", maintain_order=True)["raw"],
+        spellings=spellings.select("node", "value", "raw").unique(),
+        known_by=known_by,
+        triples=triples,
+        relation_names=relation_names,
+        functional=sorted({relation_names.index(relation.name) for relation in relations if relation.functional}),
+        source_sets=source_sets,
+        rejects=stacked(
+            [reading.rejects() for reading in readings],
+            dict.fromkeys(("source", "reason", "head", "relation", "tail"), pl.String),
+        ),
+    )
+
+
+class _Reading:
+    """One graph, read through the vocabulary. Frames name entities by their index in the graph."""
+
+    def __init__(self, graph: KnowledgeGraph, vocabulary: Vocabulary) -> None:
+        self.graph = graph
+        self.vocabulary = vocabulary
+        self.names = pl.Series("raw", graph.entities["name"]).str.strip_chars()
+        self.forms = normalise_names(self.names)
+        labels = {name for names in graph.source_sets for name in names}
+        self.source = labels.pop() if len(labels) == 1 else ""
+        self.relations = [vocabulary.relation_of(self.source, name) for name in graph.relation_names]
+        named = (self.forms != "").to_numpy()
+        long = np.array([len(name) > MAX_RELATION_NAME for name in graph.relation_names], bool)
+        self.too_long = long[graph.relations]
+        has_name = np.array([bool(name.strip()) for name in graph.relation_names], bool)
+        self.nameless = ~(named[graph.heads] & named[graph.tails] & has_name[graph.relations]) & ~self.too_long
+        self.is_kept = ~(self.too_long | self.nameless)
+        self.is_node = named & self._says_something()
+
+    def _says_something(self) -> Mask:
+        """Entities that are more than another name of one: in any triple but as tail of an alias, or in none."""
+        heads, tails = self.graph.heads, self.graph.tails
+        alias_only = np.zeros(self.graph.num_entities, bool)
+        alias_only[tails[self._having(Role.ALIAS)]] = True
+        alias_only[heads[self._having(Role.ALIAS)]] = False
+        for role in (Role.RELATION, Role.CODE):
+            alias_only[heads[self._having(role)]] = alias_only[tails[self._having(role)]] = False
+        aliased = pl.Series(self.graph.entities["aliases"]).list.len().to_numpy() > 0
+        return ~alias_only | aliased
+
+    def _having(self, *roles: Role) -> Mask:
+        """The kept triples whose relation has one of these roles."""
+        wanted = np.array([relation.role in roles for relation in self.relations], bool)
+        return self.is_kept & wanted[self.graph.relations]
+
+    def node_forms(self) -> pl.Series:
+        """The comparable names of the entities that are nodes."""
+        return self.forms.filter(pl.Series(self.is_node, dtype=pl.Boolean))
+
+    def node_places(self, forms: pl.Series) -> npt.NDArray[np.int64]:
+        """The node of every entity among sorted forms; -1 for those that are none."""
+        if forms.is_empty():
+            return np.full(self.graph.num_entities, -1)
+        places = self.forms.cast(pl.Enum(forms), strict=False).to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
+        return np.where(self.is_node, places, -1)
+
+    def relations_in_use(self) -> set[Relation]:
+        """What becomes of the relations whose triples stay triples."""
+        used = np.unique(self.graph.relations[self._having(Role.RELATION, Role.CODE)])
+        return {self.relations[number] for number in used}
+
+    def triples(
+        self, places: npt.NDArray[np.int64], relation_names: Sequence[str], set_places: npt.NDArray[np.int32]
+    ) -> pl.DataFrame:
+        """(head, relation, tail, set) between nodes."""
+        graph, kept = self.graph, self._having(Role.RELATION, Role.CODE)
+        turned = np.array([relation.inverse for relation in self.relations], bool)[graph.relations[kept]]
+        place = {name: number for number, name in enumerate(relation_names)}
+        relation_places = np.array([place.get(relation.name, -1) for relation in self.relations], np.int32)
+        heads, tails = places[graph.heads[kept]], places[graph.tails[kept]]
+        return pl.DataFrame(
+            {
+                "head": np.where(turned, tails, heads).astype(np.int32),
+                "relation": relation_places[graph.relations[kept]],
+                "tail": np.where(turned, heads, tails).astype(np.int32),
+                "set": set_places[graph.triple_source_sets[kept]],
+            }
+        )
+
+    def spellings(self) -> pl.DataFrame:
+        """(entity, value, is_name, raw) of names, aliases and tails of alias relations."""
+        entities = np.arange(self.graph.num_entities)
+        names = pl.DataFrame({"entity": entities, "value": self.forms, "raw": self.names}).with_columns(is_name=True)
+        listed = pl.DataFrame({"entity": entities, "raw": pl.Series(self.graph.entities["aliases"])})
+        listed = listed.explode("raw").drop_nulls().with_columns(pl.col("raw").str.strip_chars())
+        listed = listed.with_columns(value=normalise_names(listed["raw"]), is_name=False)
+        stated = self._having(Role.ALIAS)
+        tails = self.graph.tails[stated]
+        told = pl.DataFrame(
+            {"entity": self.graph.heads[stated], "value": self.forms.gather(tails), "raw": self.names.gather(tails)}
+        ).with_columns(pl.col("entity").cast(pl.Int64), is_name=False)
+        columns = ["entity", "value", "is_name", "raw"]
+        return pl.concat([frame.select(columns) for frame in (names, listed, told)]).filter(pl.col("value") != "")
+
+    def types(self) -> pl.DataFrame:
+        """(entity, type, source), one row for each source of the entity, known types only."""
+        types = pl.Series(self.graph.entities["type"])
+        told = types.unique().to_list()
+        mapped = types.replace_strict(told, [self.vocabulary.type_of(self.source, name) for name in told])
+        return self._by_source(type=mapped).filter(pl.col("type") != "")
+
+    def known_by(self) -> pl.DataFrame:
+        """(entity, source)."""
+        return self._by_source().filter(pl.col("source") != "")
+
+    def codes(self) -> pl.DataFrame:
+        """(entity, value) of every single code."""
+        stated = self._having(Role.CODE)
+        raw = self.names.gather(self.graph.tails[stated])
+        codes = pl.DataFrame({"entity": self.graph.heads[stated], "value": codes_in(raw)})
+        return codes.with_columns(pl.col("entity").cast(pl.Int64)).explode("value").drop_nulls()
+
+    def rejects(self) -> pl.DataFrame:
+        """(source, reason, head, relation, tail) of the triples that are not kept."""
+        frames = []
+        for reason, mask in ((EMPTY_NAME, self.nameless), (LONG_RELATION, self.too_long)):
+            relation_names = pl.Series("relation", self.graph.relation_names, pl.String)
+            frames.append(
+                pl.DataFrame(
+                    {
+                        "head": self.names.gather(self.graph.heads[mask]),
+                        "relation": relation_names.gather(self.graph.relations[mask]),
+                        "tail": self.names.gather(self.graph.tails[mask]),
+                    }
+                ).select(
+                    pl.lit(self.source).alias("source"), pl.lit(reason).alias("reason"), "head", "relation", "tail"
+                )
+            )
+        return pl.concat(frames)
+
+    def _by_source(self, **columns: pl.Series) -> pl.DataFrame:
+        entities = {"entity": np.arange(self.graph.num_entities), **columns}
+        sources = pl.Series("source", self.graph.entities["sources"])
+        return (
+            pl.DataFrame(entities).with_columns(sources).explode("source").with_columns(pl.col("source").fill_null(""))
+        )

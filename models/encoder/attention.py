@@ -1,0 +1,138 @@
+"""Self-attention over a packed batch: no token sees another sequence, and no work is done on padding.
+
+CPU: one batched product for each run of equal lengths (models/encoder/layout.py); with attention dropout, an explicit
+softmax whose mask comes from the sequence's own stream. CUDA: torch's variable-length attention.
+
+Shape legend: T tokens laid end to end, H heads, C channels of a head, n sequences of L tokens in a run.
+"""
+
+from typing import Any, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from models.encoder.layout import Layout, Run
+from models.encoder.randomness import SequenceNoise, keep_probability
+
+
+def attend(qkv_T3HC: Tensor, layout: Layout, rate: float, noise: SequenceNoise | None) -> Tensor:
+    """softmax(q k^T / sqrt(C)) v within each sequence, shape (T, H * C); `rate` is the dropout of the attention
+    weights.
+
+    (Vaswani et al., 2017, Eq. 1.) On the CPU `noise` may be None only where `rate` is 0.
+    """
+    if qkv_T3HC.is_cuda:
+        return _attend_cuda(qkv_T3HC, layout, rate)
+    if rate == 0.0:
+        return _attend_runs(qkv_T3HC, layout)
+    if noise is None:
+        raise ValueError("attention dropout on the CPU needs noise=SequenceNoise(...)")
+    heads = qkv_T3HC.shape[2]
+    keep = noise.keep_mask([heads * length * length for length in layout.lengths], rate)
+    return _AttentionWithDropout.apply(qkv_T3HC, layout, keep, keep_probability(rate))
+
+
+def _attend_cuda(qkv_T3HC: Tensor, layout: Layout, rate: float) -> Tensor:
+    """Variable-length kernels. `varlen_attn` is the lightest but knows neither dropout nor float32; jagged tensors
+    know both.
+    """
+    longest = max(layout.lengths)
+    q, k, v = qkv_T3HC.unbind(1)
+    if rate == 0.0 and q.dtype in (torch.float16, torch.bfloat16):
+        from torch.nn.attention.varlen import varlen_attn
+
+        out_THC = varlen_attn(q, k, v, layout.offsets, layout.offsets, longest, longest)
+        return cast(Tensor, out_THC).flatten(1)
+    return attend_jagged(q, k, v, layout, rate)
+
+
+def attend_jagged(q_THC: Tensor, k_THC: Tensor, v_THC: Tensor, layout: Layout, rate: float) -> Tensor:
+    """Attention through torch's jagged tensors, shape (T, H * C); dropout draws from the device's default
+    generator.
+    """
+    offsets, shortest, longest = layout.jagged_offsets, min(layout.lengths), max(layout.lengths)
+
+    def jagged(x_THC: Tensor) -> Tensor:
+        packed = x_THC.contiguous()
+        return torch.nested.nested_tensor_from_jagged(
+            packed, offsets, min_seqlen=shortest, max_seqlen=longest
+        ).transpose(1, 2)
+
+    q, k, v = jagged(q_THC), jagged(k_THC), jagged(v_THC)
+    return F.scaled_dot_product_attention(q, k, v, dropout_p=rate).transpose(1, 2).values().flatten(1)
+
+
+def _attend_runs(qkv_T3HC: Tensor, layout: Layout) -> Tensor:
+    """Without dropout: torch's fused CPU attention, run by run."""
+    outputs = []
+    for run in layout.runs:
+        q, k, v = _by_head(qkv_T3HC[run.tokens], run).unbind(0)
+        out_nHLC = F.scaled_dot_product_attention(q, k, v)
+        outputs.append(out_nHLC.transpose(1, 2).reshape(run.sequences * run.length, -1))
+    return torch.cat(outputs)
+
+
+class _AttentionWithDropout(torch.autograd.Function):
+    """Attention with a given mask on its weights, all runs in one node of the graph.
+
+    Weights P = softmax(q k^T / sqrt(C)); output (P * mask) v / keep. Kept for the derivative: q, k, v, P and the
+    mask (a byte each). Few and large operations, as each one costs a rendezvous of all threads. Under autocast all of
+    it is bfloat16's; the softmax adds up in float32 whatever its dtype.
+    """
+
+    @staticmethod
+    @torch.amp.custom_fwd(device_type="cpu", cast_inputs=torch.bfloat16)
+    def forward(ctx: Any, qkv_T3HC: Tensor, layout: Layout, keep_mask: Tensor, keep: float) -> Tensor:
+        _, _, heads, channels = qkv_T3HC.shape
+        ctx.layout, ctx.keep, ctx.shape = layout, keep, qkv_T3HC.shape
+        out = qkv_T3HC.new_empty(layout.total, heads, channels)
+        saved = []
+        for run, mask in zip(layout.runs, _by_run(keep_mask.to(out.dtype), layout, heads), strict=True):
+            batch = run.sequences * heads
+            qkv = _by_head(qkv_T3HC[run.tokens], run).reshape(3, batch, run.length, channels)
+            weights = torch.softmax(_product(qkv[0], qkv[1].transpose(1, 2), channels**-0.5), -1)
+            mixed = _product(weights * mask, qkv[2], 1.0 / keep)
+            _by_head(out[run.tokens], run).copy_(mixed.view(run.sequences, heads, run.length, channels))
+            saved += [qkv, weights]
+        ctx.save_for_backward(keep_mask, *saved)
+        return out.flatten(1)
+
+    @staticmethod
+    @torch.amp.custom_bwd(device_type="cpu")
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        _, _, heads, channels = ctx.shape
+        grad_qkv = grads[0].new_empty(ctx.shape)
+        grad_out = grads[0].unflatten(1, (heads, channels))
+        keep_mask, *saved = ctx.saved_tensors
+        masks = _by_run(keep_mask.to(grad_out.dtype), ctx.layout, heads)
+        for run, mask, qkv, weights in zip(ctx.layout.runs, masks, saved[::2], saved[1::2], strict=True):
+            q, k, v = qkv
+            g = _by_head(grad_out[run.tokens], run).reshape(q.shape)
+            grad_run = torch.empty_like(qkv)
+            _product((weights * mask).transpose(1, 2), g, 1.0 / ctx.keep, out=grad_run[2])
+            grad_weights = _product(g, v.transpose(1, 2), 1.0 / ctx.keep).mul_(mask)
+            grad_scores = torch._softmax_backward_data(grad_weights, weights, -1, weights.dtype)
+            _product(grad_scores, k, channels**-0.5, out=grad_run[0])
+            _product(grad_scores.transpose(1, 2), q, channels**-0.5, out=grad_run[1])
+            target = _by_head(grad_qkv[run.tokens], run)
+            target.copy_(grad_run.view(target.shape))
+        return grad_qkv, None, None, None
+
+
+def _by_head(x: Tensor, run: Run) -> Tensor:
+    """View of a run's tokens by head: (n * L, H, C) as (n, H, L, C), (n * L, 3, H, C) as (3, n, H, L, C)."""
+    by_sequence = x.unflatten(0, (run.sequences, run.length))
+    return by_sequence.transpose(1, 2) if x.ndim == 3 else by_sequence.permute(2, 0, 3, 1, 4)
+
+
+def _by_run(flat: Tensor, layout: Layout, heads: int) -> list[Tensor]:
+    """Each run's (n * H, L, L) of a flat tensor that holds H * L * L numbers a sequence."""
+    sizes = [run.sequences * heads * run.length**2 for run in layout.runs]
+    parts = zip(flat.split(sizes), layout.runs, strict=True)
+    return [part.view(-1, run.length, run.length) for part, run in parts]
+
+
+def _product(a: Tensor, b: Tensor, scale: float, out: Tensor | None = None) -> Tensor:
+    """scale * a b, batched, in one operation."""
+    return torch.baddbmm(a.new_empty(()), a, b, beta=0, alpha=scale, out=out)

@@ -1,0 +1,330 @@
+"""A BERT/ELECTRA encoder that runs unpadded: sequences lie end to end (models/encoder/layout.py) and attention never
+crosses them.
+
+Same weights and numbers as transformers' `ElectraModel` and `BertModel` (models/weights/convert.py maps them; parity is
+tested in float32). Post-layer-norm Transformer (Vaswani et al., 2017), exact GELU, learned positions (Devlin et
+al., 2019); an embedding narrower or wider than the hidden size is projected once (ELECTRA: Clark et al., 2020,
+section 3.2).
+
+Precision: under `torch.autocast` the products take bfloat16 factors, while the residual stream, LayerNorm and the
+master weights stay float32. After `encoder.to(torch.bfloat16)`, for inference, all tensors are bfloat16; LayerNorm and
+softmax still add up in float32 inside their kernels.
+
+Shape legend: S sequences, T tokens laid end to end, D hidden size, E embedding size, H heads, C = D / H channels, F
+FFN size.
+"""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from models.encoder.attention import attend
+from models.encoder.dropout import draw_mask, dropout, dropout_add
+from models.encoder.layout import Layout
+from models.encoder.linear import Linear
+from models.encoder.randomness import SequenceNoise
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderConfig:
+    """Sizes of one encoder; the defaults are BERT-base's, as in eHealth's Table 7. Raises ValueError naming field
+    and remedy.
+    """
+
+    vocab_size: int
+    hidden_size: int = 768
+    num_layers: int = 12
+    num_heads: int = 12
+    intermediate_size: int = 3072
+    embedding_size: int | None = None
+    """Width of the embedding tables; None: `hidden_size`. Where they differ, one dense layer projects."""
+    max_positions: int = 512
+    """The longest sequence, in tokens."""
+    type_vocab_size: int = 2
+    hidden_dropout: float = 0.1
+    attention_dropout: float = 0.1
+    layer_norm_eps: float = 1e-12
+    initializer_range: float = 0.02
+    """Standard deviation of the normal distribution that weights start from."""
+    vocab_multiple: int = 1
+    """Rows of zeros fill the word table up to a multiple of this, which suits matrix units (64 on a GPU). They stand
+    for no token: they have no gradient, are never drawn and are not exported.
+    """
+    checkpoint_activations: bool = False
+    """Keep only each layer's input for the backward pass and compute the layer again there: less memory for a third
+    more work, same numbers.
+    """
+    compile_layers: bool = False
+    """Let torch.compile fuse what follows attention in a layer; one graph serves all lengths and layers."""
+
+    def __post_init__(self) -> None:
+        if self.embedding_size is None:
+            object.__setattr__(self, "embedding_size", self.hidden_size)
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.type in ("int", int) and not (isinstance(value, int) and value > 0):
+                raise ValueError(f"{field.name} must be a positive integer, got {value!r}")
+        if not (isinstance(self.embedding_size, int) and self.embedding_size > 0):
+            raise ValueError(f"embedding_size must be a positive integer or None, got {self.embedding_size!r}")
+        if self.hidden_size % self.num_heads:
+            raise ValueError(
+                f"num_heads={self.num_heads} must divide hidden_size={self.hidden_size}; choose one of "
+                f"{[h for h in range(1, 65) if self.hidden_size % h == 0]} or another hidden_size"
+            )
+        for name in ("checkpoint_activations", "compile_layers"):
+            if not isinstance(getattr(self, name), bool):
+                raise ValueError(f"{name} must be true or false, got {getattr(self, name)!r}")
+        for name in ("hidden_dropout", "attention_dropout"):
+            if not (_is_number(getattr(self, name)) and 0.0 <= getattr(self, name) < 1.0):
+                raise ValueError(f"{name} must lie in [0, 1), got {getattr(self, name)!r}")
+        for name in ("layer_norm_eps", "initializer_range"):
+            if not (_is_number(getattr(self, name)) and getattr(self, name) > 0.0):
+                raise ValueError(f"{name} must be positive, got {getattr(self, name)!r}")
+
+    @property
+    def embedding_width(self) -> int:
+        """E, with the default filled in."""
+        return self.embedding_size or self.hidden_size
+
+    @property
+    def table_rows(self) -> int:
+        """Rows of the word table: `vocab_size` rounded up to a multiple of `vocab_multiple`."""
+        return -(-self.vocab_size // self.vocab_multiple) * self.vocab_multiple
+
+
+class WordTable(nn.Embedding):
+    """The word embeddings, followed by the rows of zeros that `vocab_multiple` asks for. `num_embeddings` counts the
+    true vocabulary.
+
+    The same seed gives the same weights with filling rows and without. A state with the vocabulary's rows alone loads,
+    so a checkpoint made without filling serves a model that has it; one made with another filling is refused.
+    """
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__(config.vocab_size, config.embedding_width)
+        self.weight = nn.Parameter(fill_rows(self.weight.detach(), config))
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        load_filled(state_dict, f"{prefix}weight", self.num_embeddings, len(self.weight))
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+class Embeddings(nn.Module):
+    """Word + position + type embeddings, LayerNorm, dropout."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        width = config.embedding_width
+        self.word = WordTable(config)
+        self.position = nn.Embedding(config.max_positions, width)
+        self.token_type = nn.Embedding(config.type_vocab_size, width)
+        self.norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
+        self.dropout = config.hidden_dropout
+
+    def forward(
+        self,
+        input_ids_T: Tensor,
+        layout: Layout,
+        type_ids_T: Tensor | None = None,
+        noise: SequenceNoise | None = None,
+    ) -> Tensor:
+        """Embeddings (T, E) of token ids int64 (T,); `type_ids_T` int64 (T,), None meaning type 0 throughout."""
+        types = self.token_type.weight[0] if type_ids_T is None else self.token_type(type_ids_T)
+        x_TE = self.norm(self.word(input_ids_T) + self.position(layout.positions) + types)
+        if not self.training:
+            return x_TE
+        return dropout(x_TE, self.dropout, draw_mask(x_TE, self.dropout, layout, noise))
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then a two-layer network, each with dropout, residual and LayerNorm after it."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        width = config.hidden_size
+        self.config = config
+        self.qkv = Linear(width, 3 * width)
+        self.attention_output = Linear(width, width)
+        self.attention_norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
+        self.intermediate = Linear(width, config.intermediate_size)
+        self.output = Linear(config.intermediate_size, width)
+        self.output_norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
+
+    def forward(self, x_TD: Tensor, layout: Layout, noise: SequenceNoise | None = None) -> Tensor:
+        """(T, D) to (T, D). `noise` holds this layer's own streams."""
+        attention_rate = self.config.attention_dropout if self.training else 0.0
+        hidden_rate = self.config.hidden_dropout if self.training else 0.0
+        qkv_T3HC = self.qkv(x_TD).view(layout.total, 3, self.config.num_heads, -1)
+        mixed_TD = attend(qkv_T3HC, layout, attention_rate, noise)
+        masks = tuple(draw_mask(x_TD, hidden_rate, layout, noise) for _ in range(2))
+        if not self.config.compile_layers:
+            return _after_attention(self, mixed_TD, x_TD, *masks)
+        for tensor in (mixed_TD, x_TD, *masks):
+            if tensor is not None:
+                torch._dynamo.maybe_mark_dynamic(tensor, 0)  # T differs at every step
+        return _compiled_after_attention()(self, mixed_TD, x_TD, *masks)
+
+
+def _after_attention(
+    layer: EncoderLayer, mixed_TD: Tensor, x_TD: Tensor, first_mask_TD: Tensor | None, mask_TD: Tensor | None
+) -> Tensor:
+    """The rest of a layer after softmax(q k^T) v: a function of tensors alone, without the layout, whose lengths
+    differ at every step and would have a compiler start anew.
+    """
+    rate = layer.config.hidden_dropout if layer.training else 0.0
+    x_TD = layer.attention_norm(dropout_add(layer.attention_output(mixed_TD), x_TD, rate, first_mask_TD))
+    ffn_TD = layer.output(F.gelu(layer.intermediate(x_TD)))
+    return layer.output_norm(dropout_add(ffn_TD, x_TD, rate, mask_TD))
+
+
+@functools.cache
+def _compiled_after_attention() -> Callable[..., Tensor]:
+    """One graph without breaks for any number of tokens; layers of equal sizes share it."""
+    return torch.compile(_after_attention, fullgraph=True)
+
+
+class Encoder(nn.Module):
+    """The whole encoder: `Encoder(config)(input_ids_T, layout)` gives hidden states (T, D)."""
+
+    def __init__(self, config: EncoderConfig, embeddings: Embeddings | None = None) -> None:
+        """`embeddings`: a module to share instead of an own one. It stays registered with its owner alone, so that
+        parameters and checkpoints hold it once.
+        """
+        super().__init__()
+        self.config = config
+        self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.num_layers))
+        width = config.embedding_width
+        self.projection = Linear(width, config.hidden_size) if width != config.hidden_size else None
+        self.apply(lambda module: initialise(module, config.initializer_range))
+        if embeddings is None:
+            self.own_embeddings: Embeddings | None = Embeddings(config)
+            self.own_embeddings.apply(lambda module: initialise(module, config.initializer_range))
+            self._shared_embeddings: tuple[Embeddings, ...] = ()
+        else:
+            _check_shared(config, embeddings)
+            self.own_embeddings = None
+            self._shared_embeddings = (embeddings,)  # inside a tuple nn.Module does not register it
+
+    @property
+    def embeddings(self) -> Embeddings:
+        """The embedding block, own or shared."""
+        return self.own_embeddings if self.own_embeddings is not None else self._shared_embeddings[0]
+
+    def forward(
+        self,
+        input_ids_T: Tensor,
+        layout: Layout,
+        type_ids_T: Tensor | None = None,
+        noise: SequenceNoise | None = None,
+    ) -> Tensor:
+        """Hidden states (T, D) of the last layer for token ids int64 (T,).
+
+        `noise` gives each sequence its own dropout on the CPU; None there means streams drawn from torch's default
+        generator. On CUDA dropout always draws from the device's generator. Raises ValueError for a sequence longer
+        than `max_positions` or ids that do not fill the layout.
+        """
+        self._check(input_ids_T, layout)
+        if noise is None and self.training and not input_ids_T.is_cuda:
+            noise = SequenceNoise.from_default_generator(len(layout.lengths))
+        x_TD = self.embeddings(input_ids_T, layout, type_ids_T, noise.fork(0) if noise else None)
+        if self.projection is not None:
+            x_TD = self.projection(x_TD).to(x_TD.dtype)  # autocast's bfloat16 does not enter the residual stream
+        for index in range(len(self.layers)):
+            x_TD = self._layer(index, x_TD, layout, noise)
+        return x_TD
+
+    def _layer(self, index: int, x_TD: Tensor, layout: Layout, noise: SequenceNoise | None) -> Tensor:
+        """Layer `index`, its activations kept or not. Computed again it draws the same dropout: on the CPU because
+        its streams start afresh at each fork, on CUDA because the generator's state is put back.
+        """
+
+        def run(x_TD: Tensor) -> Tensor:
+            return self.layers[index](x_TD, layout, noise.fork(index + 1) if noise else None)
+
+        if not (self.config.checkpoint_activations and torch.is_grad_enabled()):
+            return run(x_TD)
+        return checkpoint(run, x_TD, use_reentrant=False, preserve_rng_state=x_TD.is_cuda)
+
+    def _check(self, input_ids_T: Tensor, layout: Layout) -> None:
+        longest = max(layout.lengths)
+        if longest > self.config.max_positions:
+            raise ValueError(
+                f"a sequence of {longest} tokens is longer than max_positions={self.config.max_positions}; "
+                "split the text into shorter segments or raise max_positions"
+            )
+        if input_ids_T.shape != (layout.total,):
+            raise ValueError(
+                f"input ids of shape {tuple(input_ids_T.shape)} do not fill a layout of {layout.total} tokens"
+            )
+
+
+def initialise(module: nn.Module, std: float) -> None:
+    """BERT's initialisation of one module: weights N(0, std), biases 0, LayerNorm 1 and 0. For `nn.Module.apply`."""
+    if isinstance(module, nn.Linear):
+        nn.init.normal_(module.weight, std=std)
+    if isinstance(module, nn.Embedding):
+        nn.init.normal_(module.weight.detach()[: module.num_embeddings], std=std)
+    if isinstance(module, nn.Linear) and module.bias is not None:
+        nn.init.zeros_(module.bias)
+    if isinstance(module, nn.LayerNorm):
+        nn.init.ones_(module.weight)
+        nn.init.zeros_(module.bias)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _check_shared(config: EncoderConfig, embeddings: Embeddings) -> None:
+    rows, width = embeddings.word.weight.shape
+    if (rows, width) != (config.table_rows, config.embedding_width):
+        raise ValueError(
+            f"shared embeddings are {rows} x {width}, this encoder asks for "
+            f"vocab_size={config.table_rows} x embedding_size={config.embedding_width}; "
+            "set both to the shared table's"
+        )
+
+
+def fill_rows(values_V: Tensor, config: EncoderConfig) -> Tensor:
+    """A table (V, E) or bias (V,) with rows of zeros up to `config.table_rows`."""
+    filled = values_V.new_zeros(config.table_rows, *values_V.shape[1:])
+    filled[: len(values_V)] = values_V
+    return filled
+
+
+def load_filled(state: dict[str, Any], key: str, vocabulary: int, rows: int) -> None:
+    """Fill `state[key]` up to `rows` where it holds the vocabulary's rows alone.
+
+    Raises ValueError where it holds neither as many as the vocabulary nor as many as the model.
+    """
+    given = state.get(key)
+    if given is None or len(given) == rows:
+        return
+    if len(given) != vocabulary:
+        raise ValueError(
+            f"{key} has {len(given)} rows in this checkpoint; the model has {vocabulary} tokens, filled up to {rows} "
+            "rows. Build the model with the vocab_size and vocab_multiple that the checkpoint was trained with."
+        )
+    state[key] = torch.cat([given, given.new_zeros(rows - vocabulary, *given.shape[1:])])
+
+
+def count_parameters(module: nn.Module) -> int:
+    """Number of parameters, each shared one counted once."""
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
+def parameters_without_decay(module: nn.Module) -> set[str]:
+    """Names of the parameters that weight decay leaves alone: biases and everything in a LayerNorm."""
+    norms = {
+        f"{prefix}.{name}" if prefix else name
+        for prefix, child in module.named_modules()
+        if isinstance(child, nn.LayerNorm)
+        for name, _ in child.named_parameters(recurse=False)
+    }
+    return norms | {name for name, _ in module.named_parameters() if name.rpartition(".")[2] == "bias"}

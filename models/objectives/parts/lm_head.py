@@ -1,0 +1,167 @@
+"""The generator's output layer: loss and samples from one pass over the vocabulary's logits, which are never all in
+memory.
+
+The positions go through in chunks. A chunk's logits become softmax weights in place, give the loss, the samples
+and, being at hand, the gradient, and are gone: memory is (chunk, V) where autograd would keep (M, V) twice. The
+backward pass only scales what the forward pass found (the idea of Liger's and Apple's fused cross entropies: Hsu et
+al., 2024; Wijmans et al., 2024).
+
+Precision: logits, softmax, loss and samples are float32. The products with the table are float32's too, except on
+CUDA under autocast: there the factors are rounded to its dtype, and the matrix units add up and give float32.
+
+The table and the bias may have rows beyond the vocabulary (`EncoderConfig.vocab_multiple`); the products run over them,
+the softmax does not.
+
+Shape legend: M selected positions, D generator width, E embedding width, V vocabulary, P its rows with filling, K
+negatives.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from models.encoder.linear import Linear, matmul_transposed, weight_gradient
+from models.encoder.network import EncoderConfig, fill_rows, initialise, load_filled
+from models.objectives.parts.sampling import block_sums, sample, sample_without_replacement, softmax_weights_
+
+_CHUNK_ELEMENTS = {"cpu": 1 << 22, "cuda": 1 << 29}
+"""Logits in a chunk: 16 MB on a CPU, 2 GB on a GPU, whose products want more rows."""
+
+
+class HeadOutput(NamedTuple):
+    """What the generator's head says about M positions."""
+
+    loss_sum: Tensor
+    """float32 (): sum of -log p(original), Eq. 2 of eHealth; the only output with a gradient."""
+    sample: Tensor
+    """int64 (M,): a token drawn from p."""
+    negatives: Tensor
+    """int64 (M, K): distinct tokens drawn from p with the original excluded, independent of `sample`."""
+    correct: Tensor
+    """int64 (): positions where the original is the most probable token; 0 unless asked for."""
+
+
+class LanguageModelHead(nn.Module):
+    """Dense, GELU, LayerNorm from generator to embedding width, then the tied table and a bias (ELECTRA's generator
+    head).
+    """
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.transform = Linear(config.hidden_size, config.embedding_width)
+        self.norm = nn.LayerNorm(config.embedding_width, eps=config.layer_norm_eps)
+        self.vocabulary = config.vocab_size
+        self.bias = nn.Parameter(fill_rows(torch.zeros(config.vocab_size), config))
+        self.apply(lambda module: initialise(module, config.initializer_range))
+
+    def forward(
+        self,
+        hidden_MD: Tensor,
+        table_PE: Tensor,
+        original_M: Tensor,
+        uniforms_MJ2: Tensor,
+        count_correct: bool = False,
+    ) -> HeadOutput:
+        """`uniforms_MJ2`: float64 (M, 1 + K, 2); column 0 draws the sample, the others the K negatives."""
+        x_ME = self.norm(F.gelu(self.transform(hidden_MD)).float())
+        product = product_for(x_ME.device.type)
+        bias_P: Tensor = self.bias
+        if not torch.is_grad_enabled():  # the function below sees only that weights are trainable, not this
+            table_PE, bias_P = table_PE.detach(), bias_P.detach()
+        with torch.autocast(x_ME.device.type, enabled=False):  # softmax, loss and samples are float32's
+            settings = (product, self.vocabulary, count_correct)
+            out = _LossAndSamples.apply(x_ME, table_PE, bias_P, original_M, uniforms_MJ2, *settings)
+        return HeadOutput(*out)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        load_filled(state_dict, f"{prefix}bias", self.vocabulary, len(self.bias))
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+Product = Callable[[Tensor, Tensor], Tensor]
+"""A B^T in float32 of float32 factors (N, I) and (O, I)."""
+
+
+def product_for(device_type: str) -> Product:
+    """How the products with the table are made in the present autocast state."""
+    if device_type == "cuda" and torch.is_autocast_enabled("cuda"):
+        return functools.partial(rounded_product, dtype=torch.get_autocast_dtype("cuda"))
+    return matmul_transposed
+
+
+def rounded_product(a_NI: Tensor, b_OI: Tensor, dtype: torch.dtype) -> Tensor:
+    """A B^T in float32 of factors rounded to `dtype`; torch has it for CUDA alone."""
+    return torch.mm(a_NI.to(dtype), b_OI.to(dtype).t(), out_dtype=torch.float32)
+
+
+class _LossAndSamples(torch.autograd.Function):
+    """Softmax cross entropy, its gradient and the samples, chunk by chunk, in float32."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x_ME: Tensor,
+        table_PE: Tensor,
+        bias_P: Tensor,
+        original_M: Tensor,
+        uniforms_MJ2: Tensor,
+        product: Product,
+        vocabulary: int,
+        count_correct: bool,
+    ) -> tuple[Tensor, ...]:
+        wanted = any(ctx.needs_input_grad[:3])
+        grads = tuple(torch.zeros_like(t) for t in (x_ME, table_PE, bias_P)) if wanted else ()
+        loss, correct = x_ME.new_zeros(()), original_M.new_zeros(())
+        samples, negatives = original_M.new_empty(0), original_M.new_empty(0, uniforms_MJ2.shape[1] - 1)
+        parts = [(samples, negatives)]
+        rows = max(1, _CHUNK_ELEMENTS.get(x_ME.device.type, 1 << 22) // len(table_PE))
+        for start in range(0, len(x_ME), rows):
+            chunk = slice(start, start + rows)
+            x, target, u = x_ME[chunk], original_M[chunk], uniforms_MJ2[chunk]
+            filled = product(x, table_PE).add_(bias_P)
+            logits = filled[:, :vocabulary]  # a view: what fills the table up stays out of all that follows
+            if count_correct:
+                correct += (logits.argmax(1) == target).sum()
+            target_logit = logits.gather(1, target[:, None])[:, 0] - logits.amax(1)
+            weights = softmax_weights_(logits)
+            sums = block_sums(weights)
+            total = sums.sum(1)
+            loss += (total.log() - target_logit).sum()
+            parts.append((sample(weights, sums, u[:, 0]), sample_without_replacement(weights, sums, target, u[:, 1:])))
+            if wanted:
+                filled[:, vocabulary:] = 0.0
+                _add_gradients(grads, chunk, filled, total, target, x, table_PE, product)
+        ctx.save_for_backward(*grads)
+        samples, negatives = (torch.cat(part) for part in zip(*parts, strict=True))
+        ctx.mark_non_differentiable(samples, negatives, correct)
+        return loss, samples, negatives, correct
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        x, table, bias = (saved * grads[0] for saved in ctx.saved_tensors)
+        return x, table, bias, None, None, None, None, None
+
+
+def _add_gradients(
+    grads: tuple[Tensor, ...],
+    chunk: slice,
+    weights: Tensor,
+    total: Tensor,
+    target: Tensor,
+    x: Tensor,
+    table: Tensor,
+    product: Product,
+) -> None:
+    """The chunk's part of the gradient of the summed loss: softmax minus one-hot, times the other factor.
+    Overwrites `weights`.
+    """
+    grad_x, grad_table, grad_bias = grads
+    grad_logits = weights.mul_((1.0 / total).to(weights.dtype)[:, None])
+    grad_logits.scatter_add_(1, target[:, None], grad_logits.new_full((len(target), 1), -1.0))
+    grad_x[chunk] = product(grad_logits, table.t())
+    grad_table += weight_gradient(grad_logits, x, product)
+    grad_bias += grad_logits.sum(0)

@@ -1,0 +1,1 @@
+"""WordPiece tokenisation, for single texts and for whole corpora."""

@@ -1,0 +1,169 @@
+"""Checkpoints: everything that a run needs to go on as if it had never stopped, in one file of plain tensors.
+
+Masks, dropout, samples, the order of the data and the learning rate are functions of seed, step and position, so a
+checkpoint holds no generator and no scheduler. It holds whole tensors whatever the model was sharded into: it is read
+without a process group, and goes on with any number of workers.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from models.training.parallel import sharded_like, whole
+
+CHECKPOINT_FILE = "state.pt"
+FORMAT = 1
+"""Raised whenever a checkpoint means something else than before."""
+_KEYS = ("format", "step", "position", "identity", "model", "optimizer", "skipped", "held_out")
+_NEWER_KEYS = ("window",)
+"""Not in every checkpoint of this format."""
+
+
+@dataclass
+class Progress:
+    """How far a run is."""
+
+    step: int = 0
+    """Steps done, skipped ones among them."""
+    position: int = 0
+    """The sample of the stream at which the next batch begins."""
+    held_out: dict[str, float] = field(default_factory=dict)
+    """The newest figures on held-out text; none before the first evaluation."""
+    skipped: dict[str, list[Any]] | None = None
+    """State of the `SpikeGuard`."""
+    window: list[tuple[int, dict[str, float]]] = field(default_factory=list)
+    """Figures of the steps since the last entry of the curves."""
+
+
+def snapshot(
+    objective: Any, optimizer: torch.optim.Optimizer, progress: Progress, *, keep: bool
+) -> dict[str, Any] | None:
+    """The state of a run as CPU tensors that later steps leave alone, so that it can be written in the background.
+
+    Every worker must call it (sharded tensors are put together, one at a time); None where not `keep`. Memory: weights
+    and both moments once more, 12 bytes a parameter.
+    """
+    model = {name: _copy(value, keep) for name, value in objective.state_dict().items()}
+    moments = optimizer.state_dict()
+    moments["state"] = {
+        index: {name: _copy(value, keep) if isinstance(value, Tensor) else value for name, value in state.items()}
+        for index, state in moments["state"].items()
+    }
+    if not keep:
+        return None
+    return {
+        "format": FORMAT,
+        "step": progress.step,
+        "position": progress.position,
+        "identity": objective.identity(),
+        "model": model,
+        "optimizer": moments,
+        "skipped": progress.skipped,
+        "held_out": dict(progress.held_out),
+        "window": progress.window,
+    }
+
+
+def restore(objective: Any, optimizer: torch.optim.Optimizer, state: Mapping[str, Any] | None) -> Progress:
+    """Load `state` into both; returns how far it was, the beginning where it is None. Every worker must call it.
+
+    Raises:
+        ValueError: the checkpoint belongs to another objective, preset or vocabulary; the message names what differs.
+    """
+    if state is None:
+        return Progress()
+    check_identity(objective, state["identity"])
+    own = objective.state_dict()
+    _check_shapes(own, state["model"])
+    objective.load_state_dict({name: sharded_like(value, own[name]) for name, value in state["model"].items()})
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    moments = {
+        index: {
+            # A copy: the optimiser would go on in the tensors that it is handed, and change the caller's state.
+            name: sharded_like(value.clone(), parameters[index]) if isinstance(value, Tensor) else value
+            for name, value in kept.items()
+        }
+        for index, kept in state["optimizer"]["state"].items()
+    }
+    optimizer.load_state_dict({**state["optimizer"], "state": moments})
+    return Progress(
+        int(state["step"]), int(state["position"]), dict(state["held_out"]), state["skipped"], state.get("window", [])
+    )
+
+
+def check_identity(objective: Any, saved: Mapping[str, Any]) -> None:
+    """Compare the objective with the one that a checkpoint was made by.
+
+    Raises:
+        ValueError: they differ; the message names each setting and both values.
+    """
+    own = objective.identity()
+    differing = [
+        f"{name} is {saved[name]!r} there and {own[name]!r} here"
+        for name in sorted(own.keys() & saved.keys())
+        if own[name] != saved[name]
+    ]
+    if differing:
+        raise ValueError(
+            f"this checkpoint belongs to another model: {'; '.join(differing)}. Go on with the preset and the "
+            "vocabulary that it was made with, or start anew without it."
+        )
+
+
+def save_state(state: Mapping[str, Any], folder: Path) -> None:
+    """Write a checkpoint into a folder. A write that fails, on a full disk say, leaves no half-written checkpoint."""
+    unfinished = folder / f"{CHECKPOINT_FILE}.unfinished"
+    try:
+        torch.save(dict(state), unfinished)
+        os.replace(unfinished, folder / CHECKPOINT_FILE)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def load_state(folder: Path) -> dict[str, Any]:
+    """Read a checkpoint, onto the CPU; only tensors and plain values are admitted.
+
+    Raises:
+        ValueError: the file is damaged, is no checkpoint of ours, or is one of another version of this program.
+    """
+    path = folder / CHECKPOINT_FILE
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+        version = state.get("format")
+    except Exception as error:
+        raise ValueError(f"{path} is not a readable checkpoint: {error}. Delete it to start over.") from error
+    missing = [key for key in _KEYS if key not in state]
+    if version != FORMAT or missing:
+        found = f"format {version}" if version != FORMAT else f"no {', '.join(missing)}"
+        raise ValueError(
+            f"{path} is not a readable checkpoint: it has {found}, this program reads format {FORMAT}. Go on with the "
+            "version that wrote it, or delete it to start over."
+        )
+    return {key: state[key] for key in (*_KEYS, *_NEWER_KEYS) if key in state}
+
+
+def _copy(tensor: Tensor, keep: bool) -> Tensor | None:
+    full = whole(tensor.detach())
+    return full.to("cpu", copy=True) if keep else None
+
+
+def _check_shapes(own: Mapping[str, Tensor], saved: Mapping[str, Tensor]) -> None:
+    differing = [
+        f"{name} {_shape(saved.get(name))} there and {_shape(own.get(name))} here"
+        for name in sorted(own.keys() | saved.keys())
+        if _shape(own.get(name)) != _shape(saved.get(name))
+    ]
+    if differing:
+        more = f" and {len(differing) - 3} more" if len(differing) > 3 else ""
+        raise ValueError(f"this checkpoint does not fit the model: {'; '.join(differing[:3])}{more}")
+
+
+def _shape(tensor: Tensor | None) -> str:
+    return "missing" if tensor is None else " x ".join(map(str, tensor.shape)) or "a scalar"

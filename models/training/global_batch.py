@@ -1,0 +1,137 @@
+"""The global batch of a step: which rows it holds, and which worker computes which of them in which micro-batch.
+
+The rows follow from the place in the stream alone, so the batch is the same for any number of workers. How it is shared
+out follows from the rows' lengths alone: each worker, and each of its micro-batches, gets the same number of rows give
+or take one, and nearly the same number of tokens, so that no worker waits for another.
+
+Shape legend: n rows of the global batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.training.reader import Example, ExampleStream
+
+
+@dataclass(frozen=True)
+class GlobalBatch:
+    """The rows of one step, over all workers, in the order of the stream."""
+
+    rows: list[Example]
+    next_position: int
+    """The sample of the stream at which the next batch begins."""
+
+    @property
+    def lengths(self) -> list[int]:
+        """Tokens of each row."""
+        return [len(row.input_ids) for row in self.rows]
+
+
+def read_global_batch(
+    stream: ExampleStream,
+    position: int,
+    *,
+    size: int | None = None,
+    tokens: int | None = None,
+    longest: int | None = None,
+    whole_stream: bool = False,
+) -> GlobalBatch:
+    """The batch that begins at sample `position`: `size` rows, or as many as hold at most `tokens` tokens.
+
+    Args:
+        longest: rows are cut to so many tokens.
+        whole_stream: where the stream holds fewer rows or tokens than asked for, take all of it instead of failing.
+
+    Raises:
+        ValueError: the stream is smaller than a batch, or a row alone has more than `tokens` tokens; the message names
+            the setting.
+    """
+    if size is not None:
+        rows = stream.take(position, min(size, stream.rows) if whole_stream else size)
+        rows = [shorten(row, longest) for row in rows]
+    else:
+        rows = _take_tokens(stream, position, tokens or 0, longest, whole_stream)
+    return GlobalBatch(rows, position + len(rows))
+
+
+def _take_tokens(
+    stream: ExampleStream, position: int, budget: int, longest: int | None, whole_stream: bool
+) -> list[Example]:
+    rows: list[Example] = []
+    left = budget
+    while len(rows) < stream.rows:
+        row = shorten(stream.example(position + len(rows)), longest)
+        left -= len(row.input_ids)
+        if left < 0:
+            break
+        rows.append(row)
+    if left < 0 and not rows:
+        raise ValueError(
+            f"training.batch_tokens is {budget}, but row {position} of the stream alone has {budget - left} tokens; "
+            "raise batch_tokens, to many rows' worth"
+        )
+    if left >= 0 and not whole_stream:
+        raise ValueError(
+            f"training.batch_tokens is {budget}, but all {stream.rows} examples hold only {budget - left} tokens; a "
+            "batch must not hold an example twice. Give more text or reduce training.batch_tokens."
+        )
+    return rows
+
+
+def shorten(row: Example, longest: int | None) -> Example:
+    """The row cut to at most `longest` tokens ([CLS] and [SEP] among them), after the last word that fits whole, or
+    inside the first word where that alone is too long. None: the row as it is.
+    """
+    ids, starts = row
+    if longest is None or len(ids) <= longest:
+        return row
+    last = longest - 1  # where [SEP] comes
+    ends = starts[1:]  # a word ends where the next begins
+    fitting = ends[ends <= last]
+    cut = int(fitting[-1]) if len(fitting) else last
+    return Example(np.append(ids[:cut], ids[-1]), starts[starts < cut])
+
+
+def share_out(
+    lengths: Sequence[int], workers: int, micro_batch_size: int | None, *, equally_many: bool = False
+) -> list[list[np.ndarray]]:
+    """The rows of each worker's micro-batches: for each worker, for each micro-batch, increasing indices int64.
+
+    Every worker has as many micro-batches as the one with the most rows needs for `micro_batch_size` rows in each, but
+    no empty one: with micro-batches of one row and rows left over, some workers have one fewer. Time O(n log n).
+
+    Args:
+        equally_many: the others then have one fewer as well, and one of two rows.
+
+    Raises:
+        ValueError: there are fewer rows than workers.
+    """
+    if len(lengths) < workers:
+        raise ValueError(
+            f"a batch of {len(lengths)} rows cannot be shared among {workers} workers; raise training.batch_size "
+            "(or batch_tokens, or give more held-out text), or take fewer workers"
+        )
+    sizes = np.asarray(lengths)
+    most = -(-len(sizes) // workers)
+    cuts = -(-most // (micro_batch_size or most))
+    if equally_many:
+        cuts = min(cuts, len(sizes) // workers)
+    shares = _deal(sizes, np.arange(len(sizes)), workers)
+    return [_deal(sizes, share, min(cuts, len(share))) for share in shares]
+
+
+def _deal(sizes: np.ndarray, rows: np.ndarray, hands: int) -> list[np.ndarray]:
+    """Deal rows out from the longest to the shortest; in each round the hand with the fewest tokens comes first."""
+    order = rows[np.lexsort((rows, -sizes[rows]))]
+    held = np.zeros(hands, dtype=np.int64)
+    owner = np.empty(len(order), dtype=np.int64)
+    for first in range(0, len(order), hands):
+        dealt = slice(first, first + hands)
+        turn = np.argsort(held, kind="stable")[: len(order[dealt])]
+        owner[dealt] = turn
+        held[turn] += sizes[order[dealt]]
+    return [np.sort(order[owner == hand]) for hand in range(hands)]

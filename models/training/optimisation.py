@@ -1,0 +1,60 @@
+"""The optimiser of pre-training: AdamW without decay on biases and norms, linear warm-up and decay, clipped
+gradients.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from models.encoder.network import parameters_without_decay
+from models.training.parallel import whole
+
+
+def make_optimizer(
+    module: nn.Module,
+    lr: float = 2e-4,
+    betas: tuple[float, float] = (0.9, 0.999),
+    eps: float = 1e-6,
+    weight_decay: float = 0.01,
+) -> torch.optim.AdamW:
+    """AdamW over the module's trainable parameters, in two groups: with `weight_decay`, and without (biases,
+    LayerNorm).
+
+    Defaults are eHealth's Table 7. The fused implementation is one pass over each parameter, on CPU and CUDA.
+    """
+    spared = parameters_without_decay(module)
+    trainable = {name: parameter for name, parameter in module.named_parameters() if parameter.requires_grad}
+    groups: list[dict[str, Any]] = [
+        {"params": [p for name, p in trainable.items() if name not in spared], "weight_decay": weight_decay},
+        {"params": [p for name, p in trainable.items() if name in spared], "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, lr=lr, betas=betas, eps=eps, fused=True)
+
+
+def learning_rate_at(step: int, *, peak: float, warmup_steps: int, total_steps: int) -> float:
+    """Learning rate of step `step`, counted from 0: linear from peak / warmup_steps up to `peak`, then linear to 0
+    at `total_steps`.
+
+    A function of the step alone, so that a resumed run needs no scheduler state. Raises ValueError where warm-up is
+    longer than the run.
+    """
+    if not 0 <= warmup_steps <= total_steps or total_steps < 1:
+        raise ValueError(f"warmup_steps={warmup_steps} must lie between 0 and total_steps={total_steps}")
+    if step < warmup_steps:
+        return peak * (step + 1) / warmup_steps
+    return peak * max(0, total_steps - step) / (total_steps - warmup_steps)
+
+
+def set_learning_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:
+    """Give all parameter groups this rate for the next step."""
+    for group in optimizer.param_groups:
+        group["lr"] = lr
+
+
+def clip_gradients(module: nn.Module, max_norm: float = 1.0) -> Tensor:
+    """Scale all gradients so that their joint norm is at most `max_norm`; returns the norm before, for the record.
+
+    Gradients may be sharded over ranks (then every rank must call it): the norm is that of the whole.
+    """
+    return whole(nn.utils.clip_grad_norm_(module.parameters(), max_norm))

@@ -1,0 +1,73 @@
+"""The model on several workers: every worker holds all of it (DDP), or its share of every layer (FSDP2).
+
+Li et al., "PyTorch Distributed: experiences on accelerating data parallel training", VLDB 2020; Zhao et al., "PyTorch
+FSDP: experiences on scaling fully sharded data parallel", VLDB 2023 (FSDP2 is torch's `fully_shard`). Both average
+gradients over workers, which is what objectives expect (models/distributed.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
+from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.nn.parallel import DistributedDataParallel
+
+from models.distributed import world
+from models.encoder.network import EncoderLayer
+
+CALLED_METHODS = ("survey", "metrics")
+"""Methods of an objective that read its weights besides `forward`; FSDP2 has to gather those first."""
+
+
+def parallelise(objective: Any, kind: str, device: torch.device) -> nn.Module:
+    """The module to call in place of `objective`; it is `objective` itself in a world of one, and under FSDP2, which
+    shards it in place: make the optimiser afterwards.
+
+    `kind` is ddp or fsdp2. Needs torch.distributed initialised where there is more than one process. Under FSDP2 a
+    worker keeps 1 / workers of weights, gradients and optimiser state, and one whole layer at a time beside them.
+    """
+    if world().size == 1:
+        return objective
+    if kind == "ddp":
+        return DistributedDataParallel(objective, gradient_as_bucket_view=True)
+    mesh = init_device_mesh(device.type, (world().size,))
+    for module in objective.modules():
+        if isinstance(module, EncoderLayer):
+            fully_shard(module, mesh=mesh)
+    fully_shard(objective, mesh=mesh)
+    for name in CALLED_METHODS:
+        if hasattr(objective, name):
+            register_fsdp_forward_method(objective, name)
+    return objective
+
+
+@contextlib.contextmanager
+def without_averaging(model: nn.Module, active: bool) -> Iterator[None]:
+    """While `active`, backward passes in the block add to the gradients of this worker without averaging them over
+    workers; the first one outside averages the sum.
+    """
+    if active and isinstance(model, DistributedDataParallel):
+        with model.no_sync():
+            yield
+        return
+    if isinstance(model, FSDPModule):
+        model.set_requires_gradient_sync(not active)
+    yield
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """A sharded tensor put together, on every worker alike (each must call it); another as it is."""
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+
+
+def sharded_like(value: Tensor, like: Tensor) -> Tensor:
+    """`value` as `like` is sharded; as it is where `like` is whole. Every worker must call it."""
+    if not isinstance(like, DTensor) or value.shape != like.shape:
+        return value
+    return distribute_tensor(value.to(like.device), like.device_mesh, like.placements)

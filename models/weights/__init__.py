@@ -1,0 +1,1 @@
+"""Weights in transformers' layout: reading and converting."""

@@ -1,0 +1,121 @@
+"""Stage `clean`: what is no text goes, documents that are none are dropped with their reason.
+
+A profile is a set of rules (`tasks/clean/profile.py`); those of the papers are presets, and a source may have one of
+its own. Case, full-width forms and numerals stay as they are: the tokeniser normalises them. Time grows with the
+characters, memory with one part.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pydantic import Field, field_validator
+
+from infra.artifacts import Artifact, Part
+from infra.builds import PartWriter
+from infra.stage import Output, StageParams, stage
+from tasks.clean.filters import problems_of
+from tasks.clean.profile import PROFILES, SOURCES, CleanProfile, adapted, laid_over, read_profile
+from tasks.clean.rules import clean_all, clean_text
+from tasks.documents import document_id
+from tasks.sub_domains import source_called, tell_absent
+
+__all__ = ["PROFILES", "SOURCES", "CleanParams", "CleanProfile", "clean", "clean_part", "clean_text"]
+
+ROWS_AT_ONCE = 1_000
+"""Documents that are held as Python objects at once."""
+
+
+class CleanParams(StageParams):
+    """The profile by name, or its rules; and those of single sources."""
+
+    profile: str | CleanProfile = "ehealth"
+    profiles: dict[str, str | CleanProfile] = Field(
+        default_factory=dict,
+        description="by source (dialogue, article, emr, textbook …): a name in the place of `profile`, rules over it",
+    )
+
+    @field_validator("profile", mode="before")
+    @classmethod
+    def _known(cls, profile: Any) -> Any:
+        return read_profile(profile)
+
+    @field_validator("profiles", mode="before")
+    @classmethod
+    def _all_known(cls, profiles: Any) -> Any:
+        if not isinstance(profiles, Mapping):
+            return profiles
+        return {source_called(source): _read_for(source, profile) for source, profile in profiles.items()}
+
+    def rules(self, source: str) -> CleanProfile:
+        """The rules for documents of a source: what was said for it, over the profile as the source needs it."""
+        own = self.profiles.get(source, self.profile)
+        return laid_over(adapted(self.profile, source), own) if isinstance(own, CleanProfile) else adapted(own, source)
+
+
+@stage(name="clean", version=4, params=CleanParams, tables=("documents", "rejects"))
+def clean(inputs: Mapping[str, Artifact], params: CleanParams, out: Output) -> None:
+    """Clean `inputs["documents"]`, part by part."""
+    tell_absent("clean.profiles", params.profiles, inputs["documents"])
+    out.map(clean_part, inputs["documents"].parts("documents"), params)
+
+
+def clean_part(part: PartWriter, documents: Part, params: CleanParams) -> None:
+    """Clean one part."""
+    rules: dict[str, CleanProfile] = {}
+    for batch in documents.read().to_batches(max_chunksize=ROWS_AT_ONCE):
+        columns = {name: batch.column(name).to_pylist() for name in batch.schema.names}
+        for source in set(columns["source"]) - rules.keys():
+            rules[source] = params.rules(source)
+        part.count("documents_in", batch.num_rows)
+        part.write("documents", _clean_batch(part, columns, [rules[source] for source in columns["source"]]))
+
+
+def _clean_batch(part: PartWriter, columns: dict[str, list[str]], rules: Sequence[CleanProfile]) -> pa.Table:
+    """The documents that stay, cleaned."""
+    raws = columns["text"]
+    cleaned = clean_all(raws, rules)
+    texts = [text for text, _ in cleaned]
+    kept = []
+    for number, problem in enumerate(problems_of(texts, raws, rules)):
+        if problem is None:
+            kept.append(number)
+            continue
+        doc_id, source = columns["doc_id"][number], columns["source"][number]
+        part.reject(
+            doc_id=doc_id, source=source, reason=problem[0], detail=problem[1], text=texts[number] or raws[number]
+        )
+    counters: Counter[str] = Counter()
+    for number in kept:
+        raw, text, title, source = raws[number], texts[number], columns["title"][number], columns["source"][number]
+        cleaned_title = _clean_title(title, rules[number])
+        if text == raw and cleaned_title == title:
+            continue
+        counters.update(cleaned[number][1])
+        counters["characters_removed"] += len(raw) - len(text)
+        columns["title"][number] = cleaned_title
+        columns["doc_id"][number] = document_id(source, cleaned_title, text)
+    counters["replacement_characters"] = sum(raws[number].count("\ufffd") for number in kept)
+    for name, amount in counters.items():
+        if amount:
+            part.count(name, amount)
+    columns["text"] = texts
+    return pa.table({name: [values[number] for number in kept] for name, values in columns.items()})
+
+
+def _clean_title(title: str, rules: CleanProfile) -> str:
+    """A title is one line, whatever its phrases: the rules for lines do not ask for it."""
+    if not title:
+        return ""
+    of_titles = rules.model_copy(update={"drop_boilerplate": False, "join_lines": False, "collapse_repeats": False})
+    return clean_text(title, of_titles).replace("\n", " ")
+
+
+def _read_for(source: str, profile: Any) -> Any:
+    try:
+        return read_profile(profile)
+    except ValueError as error:
+        raise ValueError(f"source {source!r}: {error}") from error

@@ -1,0 +1,1 @@
+"""Stage `decontaminate`: overlaps with test sets are cut out of the corpus."""

@@ -1,0 +1,135 @@
+"""Stage `deduplicate`: of documents with the same or nearly the same text one stays.
+
+What "the same" means is told in `tasks/text/comparable.py`, what "nearly" in `tasks/deduplicate/near.py`, whose
+artifacts are made first. Of a cluster of near duplicates the longest text stays, of documents with one text the one
+with the smallest id (of identical rows the first), whatever the order of the parts.
+
+Memory: one bucket of keys (about 125 bytes a document), the duplicates (100 bytes each), or one part of documents. Time
+grows with the text; the keys (48 bytes a document) are read once a bucket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from pydantic import Field
+
+from infra.artifacts import Artifact, Part
+from infra.builds import PartWriter
+from infra.packed import packed, unpacked
+from infra.stage import Output, run, stage
+from tasks.deduplicate.near import near
+from tasks.deduplicate.pairs import candidates
+from tasks.deduplicate.sketches import KEY, NearParams, sketches
+
+
+class DeduplicateParams(NearParams):
+    """What a duplicate is, and bounds of memory."""
+
+    documents_per_bucket: int = Field(default=4_000_000, ge=1)
+
+    @property
+    def near(self) -> NearParams:
+        """The part that is about near duplicates."""
+        return NearParams(**self.model_dump(include=set(NearParams.model_fields)))
+
+
+@stage(name="deduplicate", version=3, params=DeduplicateParams, tables=("documents", "duplicates"))
+def deduplicate(inputs: Mapping[str, Artifact], params: DeduplicateParams, out: Output) -> None:
+    """Drop repeated documents of `inputs["documents"]`; each drop is a row of `duplicates`."""
+    documents = inputs["documents"]
+    found: dict[str, Artifact] = {"documents": documents}
+    for step in (sketches, candidates, near):
+        found[step.name] = run(
+            step, out.build.store, params.near, found, executor=out.executor, on_progress=out.on_progress
+        ).artifact
+    leaders = pl.DataFrame(found["near"].to_table("near"))
+    buckets = max(1, -(-documents.rows("documents") // params.documents_per_bucket))
+    keys = found["sketches"].scan().select(KEY)
+    repeated = pl.concat([_repeated(keys, leaders, bucket, buckets) for bucket in range(buckets)]).sort("row")
+    drops = find_drops(repeated.with_columns(doc_id=_doc_ids(found["sketches"].parts(), repeated["row"])))
+    out.map(drop_part, _by_part(drops.sort("row"), documents.parts("documents")))
+
+
+def drop_part(writer: PartWriter, work: tuple[Part, bytes]) -> None:
+    """Copy a part without its drops: row, the document that stays, similarity (null where the text is the same)."""
+    part, found = work
+    table = part.read()
+    drops = unpacked(found)
+    rows = drops["row"].to_numpy()
+    keep = np.ones(table.num_rows, dtype=bool)
+    keep[rows] = False
+    writer.write("documents", table.filter(pa.array(keep)))
+    if len(rows):
+        gone = table.select(["doc_id", "source"]).take(pa.array(rows))
+        similarity = drops["similarity"]
+        columns = {
+            "doc_id": gone["doc_id"],
+            "source": gone["source"],
+            "kept_id": drops["kept_id"].to_arrow().cast(pa.string()),
+            "kind": ["exact" if share is None else "near" for share in similarity],
+            "similarity": similarity.fill_null(1.0).to_arrow(),
+        }
+        writer.write("duplicates", pa.table(columns))
+    writer.count("documents_in", table.num_rows)
+    near_drops = int(drops["similarity"].is_not_null().sum())
+    writer.count("dropped_exact", len(rows) - near_drops)
+    writer.count("dropped_near", near_drops)
+
+
+def find_drops(keyed: pl.DataFrame) -> pl.DataFrame:
+    """Which rows go, and for which document.
+
+    Args:
+        keyed: columns key_high and key_low (of the text that stays for this one), similarity (to it; null where it is
+            the same text), doc_id and row, in any order of rows.
+
+    Returns:
+        Columns row, kept_id and similarity, ordered by row; the order of the input changes nothing.
+    """
+    # What stays stands first: a document with the very text that stays, the smallest of them.
+    ordered = keyed.sort(*KEY, pl.col("similarity").is_not_null(), "doc_id", "row")
+    named = ordered.with_columns(kept_id=pl.col("doc_id").first().over(KEY), stays=pl.struct(KEY).is_first_distinct())
+    return named.filter(~pl.col("stays")).select("row", "kept_id", "similarity").sort("row")
+
+
+def _repeated(keys: pl.LazyFrame, leaders: pl.DataFrame, bucket: int, buckets: int) -> pl.DataFrame:
+    """The rows of one bucket that share a key: that of the text that stays for each; row counts through all parts."""
+    keyed = (
+        keys.with_row_index("row")
+        .join(leaders.lazy(), on=KEY, how="left")
+        .with_columns(key_high=pl.coalesce("kept_high", "key_high"), key_low=pl.coalesce("kept_low", "key_low"))
+        .filter(pl.col("key_high") % buckets == bucket)
+        .select(pl.col(name).cast(dtype) for name, dtype in _KEYED.items())
+        .collect(engine="streaming")
+    )
+    # Half the key is quick to compare and leaves little to compare whole.
+    return keyed.filter(pl.col("key_high").is_duplicated()).filter(pl.struct(KEY).is_duplicated())
+
+
+_KEYED = pl.Schema({"key_high": pl.UInt64, "key_low": pl.UInt64, "similarity": pl.Float64, "row": pl.UInt64})
+
+
+def _doc_ids(parts: Sequence[Part], rows: pl.Series) -> pl.Series:
+    """The ids of some rows, given in ascending order."""
+    borders = np.cumsum([0] + [part.rows for part in parts])
+    cuts = np.searchsorted(rows.to_numpy(), borders)
+    found = [pl.Series("doc_id", [], dtype=pl.String)]
+    for part, first, last, border in zip(parts, cuts, cuts[1:], borders, strict=False):
+        if first < last:
+            ids = pl.DataFrame(part.read(columns=["doc_id"]))["doc_id"]
+            found.append(ids.gather(rows[int(first) : int(last)] - int(border)))
+    return pl.concat(found)
+
+
+def _by_part(drops: pl.DataFrame, parts: Sequence[Part]) -> list[tuple[Part, bytes]]:
+    """Each part of documents with its drops, whose rows then count from the part's first."""
+    borders = np.cumsum([0] + [part.rows for part in parts])
+    cuts = np.searchsorted(drops["row"].to_numpy(), borders)
+    return [
+        (part, packed(drops[first:last].with_columns(pl.col("row") - int(border))))
+        for part, first, last, border in zip(parts, cuts, cuts[1:], borders, strict=False)
+    ]

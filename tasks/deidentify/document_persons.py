@@ -1,0 +1,80 @@
+"""Persons whom a document names outside its sentences: under a key of `meta`, in the path of its file, as a speaker.
+
+Time grows with the characters; paths, of which many documents share one, are looked into once.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping
+
+from tasks.deidentify.find import Identifier, find_identifiers
+from tasks.deidentify.names import MAX_NAME, is_name
+
+OF_ANYTHING = "签名："
+"""What a key is read as that may name anything: only a person's name is taken, and in its place alone."""
+
+_CUES: Mapping[str, str] = {
+    **dict.fromkeys(("patientname", "realname", "fullname"), "姓名："),
+    **dict.fromkeys(("name", "username", "doctorname", "doctor", "patient", "speaker", "contact"), OF_ANYTHING),
+    **dict.fromkeys(("phone", "tel", "telephone", "phonenumber", "phoneno"), "电话："),
+    **dict.fromkeys(("address", "homeaddress"), "住址："),
+    **dict.fromkeys(("idcard", "idcardno", "idnumber"), "身份证号："),
+    **dict.fromkeys(("wechat", "weixin"), "微信号："),
+    **dict.fromkeys(
+        (
+            "admissionno", "admissionnumber", "admissionid", "inpatientno", "outpatientno", "patientid", "patientno",
+            "recordno", "medicalrecordno", "medicalrecordnumber", "visitno", "mrn",
+        ),
+        "住院号：",
+    ),
+}  # fmt: skip
+"""What an English key of `meta` is read as."""
+
+_KEY = re.compile(rf'"(?:{"|".join("[_ -]?".join(key) for key in _CUES)})": ')
+_PATH_KEYS = frozenset({"file", "path", "filename"})
+_PATH = re.compile(r'"(?:file|path|filename)": "([^"\\]*(?:\\.[^"\\]*)*)"')
+_PATH_PIECE = re.compile(r"[^/\\_.\s]+")
+_DOSE = r"\s*(?:[\d一两半每]|口服|外用|吸入|静滴|肌注)"
+"""What follows the name of a drug: no line of a dialogue begins so."""
+_SPEAKER = re.compile(rf"\n(?!患者|医生)([\u4e00-\u9fff·*]{{2,{MAX_NAME}}})[：:](?!{_DOSE})")
+
+
+@functools.lru_cache(maxsize=4096)
+def cue_of(key: str) -> str:
+    """What a key of `meta` says before its value; a Chinese key is a cue itself."""
+    return _CUES.get(re.sub("[_ -]", "", key).lower(), f"{key}：")
+
+
+def is_path(key: str) -> bool:
+    """Whether a key of `meta` holds the path of a file."""
+    return key in _PATH_KEYS
+
+
+def meta_may_name(meta: str) -> bool:
+    """Whether `meta`, as JSON, has a key that is a cue or the path of a file that holds an identifier."""
+    path = _PATH.search(meta)
+    return bool((path and in_path(path[1])) or _KEY.search(meta.lower()))
+
+
+@functools.lru_cache(maxsize=4096)
+def in_path(path: str) -> tuple[Identifier, ...]:
+    """The identifiers in a path: in each piece between its marks, the names and numbers."""
+    found = []
+    for piece in _PATH_PIECE.finditer(path):
+        if is_name(piece[0]):
+            found.append(Identifier(*piece.span(), "name"))
+        else:
+            at = piece.start()
+            found += [Identifier(at + start, at + end, kind) for start, end, kind in find_identifiers(piece[0])]
+    return tuple(found)
+
+
+_is_name = functools.lru_cache(maxsize=4096)(is_name)
+
+
+def speakers(text: str) -> list[Identifier]:
+    """The names that stand as speakers at the beginnings of a dialogue's lines."""
+    lines = _SPEAKER.finditer(f"\n{text}")
+    return [Identifier(line.start(1) - 1, line.end(1) - 1, "name") for line in lines if _is_name(line[1])]

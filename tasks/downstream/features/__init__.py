@@ -1,0 +1,1 @@
+"""Records of downstream tasks to tokens and labels, and predictions back to records."""

@@ -1,0 +1,202 @@
+"""Records to what a head takes in, and what it gives back to answers.
+
+One class a shape of task. `encode` makes the pieces of a record (one, or one a window of a long text), `decode` turns
+the predictions for them into an answer. What had to be left out is counted by name in `counters`, never lost in
+silence. Time and memory grow with the characters of the records that are given at once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from models.heads.examples import HeadExample, TokenSequence
+from tasks.downstream.features.alignment import TextTokenizer, Tokens
+from tasks.downstream.records import Answer, Kind, Record
+
+RECORDS_AT_ONCE = 1_000
+RIGHT = "1"
+"""Label of a right candidate of a ranking task."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One input of the head, and where it comes from."""
+
+    record: int
+    """Place of its record in the given sequence."""
+    example: HeadExample
+    place: Any = None
+    """What `decode` needs to know of it; None where nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What a model says about a record."""
+
+    answer: Answer
+    scores: tuple[float, ...] | None = None
+    """Probability of each label or option, the score of a candidate, or that of each triple; None where there is
+    none."""
+
+
+class Shape(Protocol):
+    """How one kind of task looks in tokens."""
+
+    counters: Counter[str]
+
+    def cut(self, texts: Sequence[str]) -> list[Tokens]:
+        """The tokens of texts."""
+
+    def encode(self, record: Record, tokens: Sequence[Tokens]) -> Iterable[tuple[HeadExample, Any]]:
+        """The pieces of a record, at least one; `tokens` are those of its texts. Without an answer no targets."""
+
+    def decode(self, record: Record, places: Sequence[Any], predictions: Sequence[Any]) -> Prediction:
+        """The answer that the predictions for a record's pieces mean."""
+
+
+@dataclass
+class Classes:
+    """SINGLE, PAIR, MULTI_LABEL and RANKING: one sequence, one vector of probabilities (or one score)."""
+
+    kind: Kind
+    labels: Sequence[str]
+    tokenizer: TextTokenizer
+    max_length: int
+    counters: Counter[str] = field(default_factory=Counter)
+
+    def cut(self, texts: Sequence[str]) -> list[Tokens]:
+        return self.tokenizer.words(texts)
+
+    def encode(self, record: Record, tokens: Sequence[Tokens]) -> Iterator[tuple[HeadExample, None]]:
+        given = [text.ids for text in tokens]
+        kept = longest_first(given, self.max_length - 1 - len(given))
+        if sum(map(len, kept)) < sum(map(len, given)):
+            self.counters["truncated"] += 1
+        yield HeadExample((_sequence(self.tokenizer, *kept),), self._target(record)), None
+
+    def decode(self, record: Record, places: Sequence[Any], predictions: Sequence[Any]) -> Prediction:
+        found = np.asarray(predictions[0], dtype=np.float64).reshape(-1)
+        scores = tuple(found.tolist())
+        if self.kind is Kind.RANKING:
+            return Prediction(RIGHT if scores[0] > 0.0 else "0", scores)  # log-odds
+        if self.kind is Kind.MULTI_LABEL:
+            return Prediction(tuple(self.labels[place] for place in np.flatnonzero(found > 0.5).tolist()), scores)
+        return Prediction(self.labels[int(found.argmax())], scores)
+
+    def _target(self, record: Record) -> Any:
+        if record.answer is None:
+            return None
+        if self.kind is Kind.RANKING:
+            return int(record.answer == RIGHT)
+        if self.kind is Kind.MULTI_LABEL:
+            assert isinstance(record.answer, tuple)
+            return np.array([label in record.answer for label in self.labels], dtype=np.float32)
+        return list(self.labels).index(str(record.answer))
+
+
+@dataclass
+class Choices:
+    """CHOICE: a sequence an option, [CLS] option [SEP] question [SEP] evidence [SEP] (eHealth, appendix E).
+
+    Where that is too long the evidence gives way, from its end; then the longer of the other two.
+    """
+
+    tokenizer: TextTokenizer
+    max_length: int
+    counters: Counter[str] = field(default_factory=Counter)
+
+    def cut(self, texts: Sequence[str]) -> list[Tokens]:
+        return self.tokenizer.words(texts)
+
+    def encode(self, record: Record, tokens: Sequence[Tokens]) -> Iterator[tuple[HeadExample, None]]:
+        evidence, question, *options = (text.ids for text in tokens)
+        sequences = tuple(self._option(option, question, evidence) for option in options)
+        yield HeadExample(sequences, record.answer), None
+
+    def decode(self, record: Record, places: Sequence[Any], predictions: Sequence[Any]) -> Prediction:
+        scores = tuple(np.asarray(predictions[0], dtype=np.float64).tolist())
+        return Prediction(int(np.argmax(scores)), scores)
+
+    def _option(self, option: np.ndarray, question: np.ndarray, evidence: np.ndarray) -> TokenSequence:
+        room = self.max_length - 4
+        kept = longest_first([option, question], room)
+        shortened = evidence[: room - sum(map(len, kept))]
+        if len(shortened) < len(evidence) or sum(map(len, kept)) < len(option) + len(question):
+            self.counters["truncated"] += 1
+        return _sequence(self.tokenizer, *kept, shortened)
+
+
+class Features:
+    """Encodes and decodes the records of one task.
+
+    Args:
+        shape: how the task looks in tokens; see `tasks.downstream.features.shapes.shape_of`.
+    """
+
+    def __init__(self, shape: Shape) -> None:
+        self._shape = shape
+
+    @property
+    def counters(self) -> Counter[str]:
+        """What had to be left out so far, by name."""
+        return self._shape.counters.copy()
+
+    def encode(self, records: Sequence[Record]) -> list[Piece]:
+        """The pieces of all records, in order; every record has at least one."""
+        pieces: list[Piece] = []
+        for first in range(0, len(records), RECORDS_AT_ONCE):
+            slab = records[first : first + RECORDS_AT_ONCE]
+            tokens = iter(self._shape.cut([text for record in slab for text in record.texts]))
+            for number, record in enumerate(slab, start=first):
+                of_record = [next(tokens) for _ in record.texts]
+                pieces += (Piece(number, example, place) for example, place in self._shape.encode(record, of_record))
+        return pieces
+
+    def decode(
+        self, records: Sequence[Record], pieces: Sequence[Piece], predictions: Sequence[Any]
+    ) -> list[Prediction]:
+        """A prediction a record, in order; `predictions` belong to the pieces that `encode` made of the records."""
+        by_record: list[tuple[list[Any], list[Any]]] = [([], []) for _ in records]
+        for piece, prediction in zip(pieces, predictions, strict=True):
+            by_record[piece.record][0].append(piece.place)
+            by_record[piece.record][1].append(prediction)
+        return [self._shape.decode(record, *found) for record, found in zip(records, by_record, strict=True)]
+
+    def predict(
+        self, records: Sequence[Record], predict: Callable[[Sequence[HeadExample]], Sequence[Any]]
+    ) -> list[Prediction]:
+        """Encode, let the model predict, decode. Answers that the records have are not looked at."""
+        return self.asked(records)(predict)
+
+    def asked(
+        self, records: Sequence[Record]
+    ) -> Callable[[Callable[[Sequence[HeadExample]], Sequence[Any]]], list[Prediction]]:
+        """`predict` for records that are asked about many times: they are encoded once."""
+        pieces = self.encode([replace(record, answer=None) for record in records])
+        examples = [piece.example for piece in pieces]
+        return lambda predict: self.decode(records, pieces, predict(examples))
+
+
+def longest_first(texts: Sequence[np.ndarray], room: int) -> list[np.ndarray]:
+    """One or two texts cut to `room` tokens in all, from the end of the longer one first.
+
+    As transformers' `longest_first` does it.
+    """
+    if len(texts) == 1:
+        return [texts[0][:room]]
+    first, second = texts
+    short, long = sorted((len(first), len(second)))
+    if short + long > room:
+        short = min(short, room // 2)
+        long = room - short
+    lengths = (long, short) if len(first) > len(second) else (short, long)
+    return [first[: lengths[0]], second[: lengths[1]]]
+
+
+def _sequence(tokenizer: TextTokenizer, *texts: np.ndarray) -> TokenSequence:
+    return TokenSequence(*tokenizer.frame(*texts))

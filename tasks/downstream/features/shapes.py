@@ -1,0 +1,82 @@
+"""How a task's records look in tokens, and all that a saved model has to remember of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from tasks.downstream.features import bioes
+from tasks.downstream.features.alignment import TextTokenizer
+from tasks.downstream.features.base import Choices, Classes, Features, Shape
+from tasks.downstream.features.spans import Tags
+from tasks.downstream.features.triples import PairTypes, Relations
+from tasks.downstream.readers.read import labels_of
+from tasks.downstream.records import Kind, Record, Triple
+from tasks.downstream.spec import TaskSpec
+
+
+class TaskShape(BaseModel):
+    """What turns records into a head's inputs and back; `task.json` beside the weights holds it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    task: str
+    kind: Kind
+    head: str
+    max_length: int
+    labels: tuple[str, ...]
+    """Classes, entity types or predicates, by number."""
+    streams: tuple[tuple[str, ...], ...] = ()
+    """Entity types of each stream of tags; none but for tagging."""
+    pair_types: tuple[tuple[str, str, str, str, str], ...] = ()
+    """TRIPLES: rows of `PairTypes`."""
+
+    @property
+    def head_options(self) -> dict[str, Any]:
+        """What `models.heads.build` is told of the task."""
+        tags = [bioes.number_of_tags(len(types)) for types in self.streams]
+        if self.kind is Kind.NESTED_TAGGING:
+            return {"num_labels": tags}
+        if self.kind in (Kind.RANKING, Kind.CHOICE):
+            return {}
+        return {"num_labels": tags[0] if tags else len(self.labels)}
+
+    def features(self, tokenizer: TextTokenizer) -> Features:
+        """The encoder and decoder of the task's records."""
+        return Features(self._shape(tokenizer))
+
+    def _shape(self, tokenizer: TextTokenizer) -> Shape:
+        if self.kind is Kind.CHOICE:
+            return Choices(tokenizer, self.max_length)
+        if self.streams:
+            return Tags(self.streams, tokenizer, self.max_length)
+        if self.kind is Kind.TRIPLES:
+            return Relations(self.labels, PairTypes.from_json(self.pair_types), tokenizer, self.max_length)
+        return Classes(self.kind, self.labels, tokenizer, self.max_length)
+
+
+def shape_of(spec: TaskSpec, train: Sequence[Record], max_length: int | None = None) -> TaskShape:
+    """The shape of a task with the labels of the benchmark, or those of the training records where it fixes none."""
+    labels = labels_of(spec, train)
+    streams: tuple[tuple[str, ...], ...] = ()
+    if spec.kind is Kind.TAGGING:
+        streams = (labels,)
+    if spec.kind is Kind.NESTED_TAGGING:
+        streams = (spec.nested_types, tuple(label for label in labels if label not in spec.nested_types))
+    triples = [triple for record in train for triple in _triples(record)]
+    return TaskShape(
+        task=spec.name,
+        kind=spec.kind,
+        head=spec.head,
+        max_length=max_length or spec.max_length,
+        labels=labels,
+        streams=streams,
+        pair_types=tuple(tuple(row) for row in PairTypes.of(triples).to_json()),  # type: ignore[misc]
+    )
+
+
+def _triples(record: Record) -> list[Triple]:
+    answer = record.answer
+    return [one for one in answer if isinstance(one, Triple)] if isinstance(answer, tuple) else []

@@ -1,0 +1,1 @@
+"""Official files of downstream tasks to records."""

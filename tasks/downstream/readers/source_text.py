@@ -1,0 +1,44 @@
+"""The text of a downstream file: UTF-8, UTF-16 or GB18030, with or without a byte order mark."""
+
+from __future__ import annotations
+
+import codecs
+import io
+from pathlib import Path
+
+from infra.errors import UserError
+from tasks.files.encodings import detect_encoding, sample_windows
+
+
+def source_text(path: Path) -> str:
+    """A file's characters, all of them in memory; line ends become line feeds.
+
+    Raises:
+        UserError: it cannot be read, or bytes in it are not of the encoding that most of it is in.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.") from error
+    return decoded(data, path)
+
+
+def decoded(data: bytes, path: Path) -> str:
+    """The characters of a file's bytes; see `source_text`.
+
+    Raises:
+        UserError: bytes are not of the encoding that most of them are in.
+    """
+    encoding = detect_encoding(sample_windows(lambda start, size: data[start : start + size], len(data)))
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise UserError(
+            f"{path}, line {line}: bytes that are not {encoding}, which most of the file is in. "
+            "Save the file as UTF-8 and run again."
+        ) from error
+    return io.IncrementalNewlineDecoder(None, translate=True).decode(text.removeprefix(BOM), final=True)
+
+
+BOM = codecs.BOM_UTF8.decode()

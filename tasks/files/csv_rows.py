@@ -1,0 +1,178 @@
+"""CSV and TSV files as rows, read by Python's csv module, except that a lost quote costs one line and no more.
+
+A quote without its partner makes one field of all that follows up to some later quote or the end of the file. A row
+over several lines has therefore to be well formed: its quotes close where fields end, before the file does and within
+`MAX_ROW` characters, and no line it took in is a whole row while it is none. Where that fails its first line is
+rejected and read on is from the second. A row on one line may have stray quotes, as the csv module takes them.
+Where the field behind a lost quote begins with a line break or a delimiter, its opening quote looks like the lost one:
+then that row may be lost too.
+
+Time is linear in the file, whatever its quotes. Memory: the longest line, or a row over several lines of `MAX_ROW`.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import deque
+from collections.abc import Iterator, Mapping
+from itertools import zip_longest
+from typing import Any, NamedTuple
+
+from tasks.files.columns import distinct_columns
+from tasks.files.compression import DamagedArchiveError
+from tasks.files.csv_fields import allow_long_fields
+from tasks.files.lines import Lines
+from tasks.files.slices import Problem
+
+MAX_ROW = 1 << 24
+"""Characters after which a row takes in no further line: several textbooks in one field."""
+
+LOST_QUOTE = "a quote opens here and is not closed at the end of a field; the next line is read as a row of its own"
+
+allow_long_fields()
+
+Row = tuple[int, Mapping[str, Any] | Problem]
+
+
+def read_csv(lines: Lines, delimiter: str) -> Iterator[Row]:
+    """The rows under a file's header, each with the number of its first line, from 1; empty lines are passed over.
+    Names that come again in the header are told apart (`tasks.files.columns`).
+
+    Raises:
+        DamagedArchiveError: after the last readable row.
+    """
+    feed = _Feed(lines)
+    reader = csv.reader(feed, delimiter=delimiter, strict=True)
+    first = _next_row(reader, feed, delimiter, width=0) or []
+    if isinstance(first, Problem):
+        yield 1, first
+        first = feed.row[0].text.replace('"', "").split(delimiter)
+    elif problem := feed.problem():
+        yield 1, _with_text(problem, delimiter.join(first))
+    header = distinct_columns(first)
+    while (fields := _next_row(reader, feed, delimiter, len(header))) is not None:
+        number = feed.row[0].number
+        if feed.row[-1].is_cut:
+            continue  # the damage is told of anyway
+        if isinstance(fields, Problem):
+            yield number, fields
+        elif problem := feed.problem():
+            yield number, _with_text(problem, delimiter.join(fields))
+        elif len(fields) > len(header):
+            detail = f"{len(fields)} fields under a header of {len(header)}; is a quote missing?"
+            yield number, Problem("surplus_fields", detail, delimiter.join(fields))
+        elif fields:
+            yield number, dict(zip_longest(header, fields))
+    if feed.damage is not None:
+        raise feed.damage
+
+
+class _Line(NamedTuple):
+    number: int
+    text: str
+    problem: Problem | None
+    """Why it cannot be read."""
+    is_cut: bool
+    """Whether it ends where its archive is damaged."""
+
+
+class _OpenQuoteError(Exception):
+    """The csv module asks for a line that the row at work shall not have."""
+
+
+class _Feed:
+    """Gives lines to the csv module, knows those of the row at work, and takes back what the row should not have."""
+
+    def __init__(self, lines: Lines) -> None:
+        self.row: list[_Line] = []
+        self.damage: DamagedArchiveError | None = None
+        """Of the archive, once it was met; the file is read as if it ended there."""
+        self._lines, self._source = lines, enumerate(lines, start=1)
+        self._again: deque[_Line] = deque()
+        self._characters = 0
+        self._in_vain = 0
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        # The csv module asks within a row only where a quote is open.
+        if self.row and (self._characters > MAX_ROW or self.row[-1].number < self._in_vain):
+            raise _OpenQuoteError
+        line = self._again.popleft() if self._again else self._read()
+        if line is None:
+            raise _OpenQuoteError if self.row else StopIteration
+        self.row.append(line)
+        self._characters += len(line.text)
+        return line.text + "\n"
+
+    def start_row(self) -> None:
+        """What is given from now on belongs to a new row."""
+        self.row, self._characters = [], 0
+
+    def keep_first_line(self, in_vain: int) -> None:
+        """Take back all lines of the row but its first.
+
+        What is in a quote at the end of a line before number `in_vain` has been seen to fail, whichever quote it was:
+        looking again from each of them would take quadratic time.
+        """
+        self._again.extendleft(reversed(self.row[1:]))
+        self.row = self.row[:1]
+        self._in_vain = max(self._in_vain, in_vain)
+
+    def problem(self) -> Problem | None:
+        """Why a line of the row cannot be read."""
+        return next((line.problem for line in self.row if line.problem), None)
+
+    def _read(self) -> _Line | None:
+        try:
+            number, text = next(self._source, (0, ""))
+        except DamagedArchiveError as error:
+            self.damage = error
+            return None
+        return _Line(number, text, self._lines.take_problem(), self._lines.cut_short) if number else None
+
+
+def _next_row(reader: Iterator[list[str]], feed: _Feed, delimiter: str, width: int) -> list[str] | Problem | None:
+    """The fields of a row where whole rows have `width`, or why there are none; None after the last row."""
+    feed.start_row()
+    try:
+        fields = next(reader)
+    except StopIteration:
+        return None
+    except _OpenQuoteError:
+        return _lost_quote(feed, feed.row[-1].number + 1)
+    except csv.Error:
+        if len(feed.row) == 1:
+            return _with_stray_quotes(feed.row[0].text, delimiter)
+        return _lost_quote(feed, feed.row[-1].number)
+    if len(feed.row) > 1 and len(fields) != width:
+        taken_in = csv.reader((line.text + "\n" for line in feed.row[1:]), delimiter=delimiter)
+        if any(len(own) == width for own in taken_in):
+            return _lost_quote(feed, feed.row[-1].number)
+    return fields
+
+
+def _with_text(problem: Problem, text: str) -> Problem:
+    return Problem(problem.reason, problem.detail, text)
+
+
+def _lost_quote(feed: _Feed, in_vain: int) -> Problem:
+    feed.keep_first_line(in_vain)
+    line = feed.row[0]
+    return _with_text(line.problem or Problem("lost_quote", LOST_QUOTE), line.text)
+
+
+def _with_stray_quotes(line: str, delimiter: str) -> list[str] | Problem:
+    """The fields of one line whose quotes do not close where fields end."""
+
+    def only_line() -> Iterator[str]:
+        yield line + "\n"
+        raise _OpenQuoteError
+
+    try:
+        return next(csv.reader(only_line(), delimiter=delimiter))
+    except _OpenQuoteError:
+        return Problem("lost_quote", LOST_QUOTE, line)
+    except csv.Error as error:
+        return Problem("invalid_row", str(error), line)

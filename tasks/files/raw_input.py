@@ -1,0 +1,234 @@
+"""Raw input of a stage: files and folders, local or behind URIs, that name themselves by their content.
+
+The fingerprint is a hash over relative names and content, so the same files give the same artifact wherever
+they lie. Names that begin with a dot are left out: they belong to tools, not to the corpus. Links are followed, and
+what cannot be listed is an error: a corpus must not shrink without a word.
+
+Time grows with the bytes (SHA-256, about 1 GB/s a core, several files at once), memory with the number of files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from infra.errors import UserError
+from tasks.files.access import changed_file, filesystem_of, hash_file, is_local, open_file, size_and_stamp
+from tasks.sub_domains import sub_domain_of
+
+HASHED_AT_ONCE = 8
+"""Files that are hashed at the same time: hashing leaves Python's lock, and remote files are waited for."""
+
+
+@dataclass(frozen=True)
+class RawFile:
+    """One file of a raw input."""
+
+    path: str
+    """Local path, or URI."""
+    name: str
+    """Its place below the folder, with slashes; the file's own name where the input is a single file."""
+    sha256: str
+    size: int
+    stamp: str
+    """What its storage knew its state by when it was hashed."""
+    sub_domain: str = ""
+    """What the folder that was given, or that of the file that was given, is named as; empty for other names."""
+
+    def read(self) -> bytes:
+        """All its bytes, for files that are small by nature.
+
+        Raises:
+            ChangedFileError: they are no longer those that were hashed.
+        """
+        try:
+            with open_file(self.path) as file:
+                data = file.read()
+        except OSError as error:
+            raise changed_file(self.name) from error
+        if hashlib.sha256(data).hexdigest() != self.sha256:
+            raise changed_file(self.name)
+        return data
+
+
+class RawInput:
+    """Files and folders given to a stage, read-only; satisfies `infra.stage.StageInput`.
+
+    Several are given as a list or with commas between them; the names of each one's files then begin with its
+    own last name (`emr/a.txt`), so that equal names below them stay apart.
+    """
+
+    stage = "raw"
+
+    def __init__(self, path: str | Path | Iterable[str | Path]) -> None:
+        self._roots = [_absolute(root) for root in _listed(path)]
+
+    @property
+    def path(self) -> str:
+        """What was given, for messages; the one path or URI where it was one."""
+        return ", ".join(self._roots)
+
+    @cached_property
+    def files(self) -> tuple[RawFile, ...]:
+        """All files, ordered by name, hashed on first use.
+
+        Raises:
+            UserError: nothing is there, or something cannot be read; the message names it.
+        """
+        found = self._found()
+        names = sorted(found)
+        with ThreadPoolExecutor(HASHED_AT_ONCE) as pool:
+            return tuple(pool.map(lambda name: _hashed(*found[name], name), names))
+
+    def places(self) -> dict[str, str]:
+        """Path or URI of every file by its name, unread.
+
+        Raises:
+            UserError: nothing is there; the message names it.
+        """
+        return {name: path for name, (path, _) in self._found().items()}
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """32 hex digits over the sorted names, the SHA-256 and the sub-domain, if there is one, of every file."""
+        digest = hashlib.sha256()
+        for file in self.files:
+            said = f"\0{file.sub_domain}" if file.sub_domain else ""
+            digest.update(f"{file.name}\0{file.sha256}{said}\n".encode("utf-8", "surrogateescape"))
+        return digest.hexdigest()[:32]
+
+    def _found(self) -> dict[str, tuple[str, str]]:
+        """Of every file, by its name, the path or URI, and the sub-domain that its root's folder is named as."""
+        found: dict[str, tuple[str, str]] = {}
+        for root, prefix in zip(self._roots, self._prefixes(), strict=True):
+            *_, above, last = ["", "", *root.rstrip("/").split("/")]
+            said = sub_domain_of(above if _is_file(root) else last) or ""
+            found.update((prefix + name, (path, said)) for name, path in _walk(root))
+        if not found:
+            raise UserError(f"The folder {self.path} holds no file. Put some there, or give another.")
+        return found
+
+    def _prefixes(self) -> Iterator[str]:
+        if len(self._roots) == 1:
+            yield ""
+            return
+        lasts = [root.rstrip("/").rpartition("/")[2] for root in self._roots]
+        seen: Counter[str] = Counter()
+        for root, last in zip(self._roots, lasts, strict=True):
+            number = f"{seen[last] + 1}/" if lasts.count(last) > 1 else ""
+            seen[last] += 1
+            yield number if _is_file(root) else f"{number}{last}/"
+
+
+def _listed(given: str | Path | Iterable[str | Path]) -> list[str]:
+    if isinstance(given, Path):
+        return [str(given)]
+    if isinstance(given, str):
+        is_one = is_local(given) and given.strip() and Path(given).expanduser().exists()
+        given = [given] if is_one else [part.strip() for part in given.split(",")]
+    roots = list(dict.fromkeys(str(part) for part in given if str(part)))
+    if not roots:
+        raise UserError("No corpus was given. Give a file, a folder or a URI, as in --param corpus=PATH.")
+    return roots
+
+
+def _absolute(root: str) -> str:
+    if root.startswith("file://"):
+        root = filesystem_of(root)[1]
+    if is_local(root):
+        path = Path(root).expanduser()
+        # A link keeps its name, which may say what is in it.
+        return str(path.resolve() if ".." in path.parts else path.absolute())
+    return root.rstrip("/") if root.split("://")[1].strip("/") else root
+
+
+def _is_file(root: str) -> bool:
+    if is_local(root):
+        return Path(root).is_file()
+    filesystem, place = filesystem_of(root)
+    return bool(filesystem.isfile(place))
+
+
+def _walk(root: str) -> Iterator[tuple[str, str]]:
+    """The files of a root: relative name, and path or URI."""
+    try:
+        if _is_file(root):
+            yield root.rpartition("/")[2], root
+            return
+        if is_local(root):
+            found = _local_files(root) if Path(root).exists() else None
+            base = root.rstrip("/") + "/"
+            pairs = [(path.removeprefix(base), path) for path in found or ()]
+        else:
+            filesystem, place = filesystem_of(root)
+            found = filesystem.find(place) if filesystem.exists(place) else None
+            base = place.rstrip("/") + "/"
+            pairs = [(path.removeprefix(base), filesystem.unstrip_protocol(path)) for path in found or ()]
+    except OSError as error:
+        place, why = error.filename or root, error.strerror or error
+        raise UserError(f"{place} cannot be listed: {why}. Give read permission, or another path.") from error
+    if found is None:
+        raise UserError(f"There is no {root}. Give an existing file or folder.")
+    # Object stores may list a folder as an empty file of its name.
+    yield from (pair for pair in pairs if not any(not part or part.startswith(".") for part in pair[0].split("/")))
+
+
+def _local_files(root: str) -> list[str]:
+    """All files below a folder but hidden ones, through links; a link to a folder above itself is passed over.
+
+    Raises:
+        OSError: a folder cannot be listed, or a file in it not be looked at.
+        UserError: a link leads nowhere.
+    """
+    found: list[str] = []
+    above: dict[str, frozenset[tuple[int, int]]] = {}
+    """Devices and inodes of the folders that still have to be gone into, and of those above each."""
+    for folder, folders, files in os.walk(root, onerror=_raised, followlinks=True):
+        own = above.pop(folder, frozenset()) | {_identity(folder)}
+        shown = [name for name in folders if not name.startswith(".")]
+        folders[:] = [name for name in shown if _identity(os.path.join(folder, name)) not in own]
+        above.update((os.path.join(folder, name), own) for name in folders)
+        found += (path for name in files if not name.startswith(".") and _is_a_file(path := os.path.join(folder, name)))
+    return found
+
+
+def _raised(error: OSError) -> None:
+    raise error
+
+
+def _identity(folder: str) -> tuple[int, int]:
+    status = os.stat(folder)
+    return status.st_dev, status.st_ino
+
+
+def _is_a_file(path: str) -> bool:
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except PermissionError:
+        raise
+    except OSError as error:
+        if not os.path.islink(path):
+            return False  # it has gone meanwhile
+        raise UserError(f"{path} is a link that leads nowhere. Mend it, or take it out of the corpus.") from error
+
+
+def _hashed(path: str, sub_domain: str, name: str) -> RawFile:
+    try:
+        size, stamp = size_and_stamp(path)
+        digest = hash_file(path)
+        if size_and_stamp(path) != (size, stamp):
+            raise changed_file(name)
+    except FileNotFoundError as error:
+        raise changed_file(name) from error
+    except OSError as error:
+        raise UserError(
+            f"{path} cannot be read: {error.strerror or error}. Give it read permission or take it out of the corpus."
+        ) from error
+    return RawFile(path, name, digest, size, stamp, sub_domain)

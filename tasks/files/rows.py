@@ -1,0 +1,285 @@
+"""Rows of corpus files: .txt, .jsonl, .json, .csv, .tsv, .parquet and .html, each also .gz, .bz2 or .zst, or in a .zip.
+
+A row is a mapping with the fields of the file, or a `Problem` that says why it is none; the caller rejects
+those and goes on. Rows are numbered from 1: by line for text files (a document of a .txt by its first line),
+by element for .json, by row for Parquet.
+
+Memory: one line, one record, one page or one batch of a Parquet row group.
+"""
+
+from __future__ import annotations
+
+import collections
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from tasks.files.access import WatchedFile, is_local, watched
+from tasks.files.archives import member_blocks
+from tasks.files.columns import distinct_columns
+from tasks.files.compression import DamagedArchiveError, unfold
+from tasks.files.csv_rows import read_csv
+from tasks.files.encodings import LINE_SAFE, SAMPLE, decodes, encoding_of, sample_windows
+from tasks.files.html_text import page_text
+from tasks.files.json_rows import json_object, read_json
+from tasks.files.lines import BEGINNING, Lines, ends_in_returns, with_line_feeds
+from tasks.files.slices import Problem, Slice, Splitting, compression_of
+
+ROWS_PER_BATCH = 512
+"""Rows of a Parquet row group that are Python objects at once."""
+
+PACKED_CHARACTERS = 20_000
+"""A long .txt is cut into documents of about this many characters, between paragraphs."""
+
+MAX_PAGE = 1 << 26
+"""Characters of the longest HTML page that is read."""
+
+_OF_LINES = ("txt", "jsonl", "csv", "tsv")
+"""Kinds whose rows end where lines do."""
+
+Row = tuple[int, Mapping[str, Any] | Problem]
+
+
+def read_rows(piece: Slice, counts: Counter[str] | None = None) -> Iterator[Row]:
+    """The rows of a slice, in order; a damaged archive ends with a `Problem`, and a file in no known encoding is one.
+    What was put right is counted.
+
+    Raises:
+        ChangedFileError: the file is not what was planned.
+    """
+    member = piece.member
+    if member is not None and member.refusal:
+        yield 0, Problem(member.refusal, member.detail)
+        return
+    number = piece.first_row - 1
+    problem = None
+    with watched(piece) as file:
+        try:
+            if piece.kind == "parquet":
+                for number, row in _read_parquet(piece, file):
+                    yield number, row
+            else:
+                encoding, wrong = tell_encoding(piece, file)
+                if wrong is not None:
+                    yield 0, wrong
+                    return
+                are_returns = encoding in LINE_SAFE and has_returns(piece, file)
+                blocks = _blocks(piece, file)
+                if are_returns:
+                    blocks = map(with_line_feeds, blocks)
+                lines = Lines(blocks, piece.name, encoding, counts, piece.start, _separator(piece))
+                for number, row in _READERS[piece.kind](piece, lines):
+                    yield number, row
+                if piece.end is None:  # of a file in ranges the plan has looked at samples: no cut may matter
+                    problem = lines.wrong_encoding()
+        except DamagedArchiveError as error:
+            problem = Problem(error.reason, str(error))
+        except pa.ArrowException as error:
+            problem = Problem("unreadable_file", str(error))
+        except OSError as error:
+            if piece.kind != "parquet":  # so pyarrow calls damaged pages; elsewhere the storage failed
+                raise
+            problem = Problem("unreadable_file", str(error))
+    if problem is not None:
+        yield number + 1, problem
+
+
+def _blocks(piece: Slice, file: WatchedFile) -> Iterator[bytes]:
+    """The bytes of a slice as they were before they were compressed."""
+    member = piece.member
+    blocks = file.blocks(piece.start, piece.end) if member is None else member_blocks(file.file, member)
+    compression = compression_of(piece.name)
+    return unfold(blocks, compression) if compression else blocks
+
+
+def sample_of(piece: Slice, file: WatchedFile) -> bytes:
+    """Bytes of a slice's file that its encoding is told from."""
+    if piece.member is None and not compression_of(piece.name):
+        plain = with_line_feeds if has_returns(piece, file) else bytes
+
+        def read_at(start: int, size: int) -> bytes:
+            file.file.seek(start)
+            return plain(file.file.read(size))
+
+        return sample_windows(read_at, piece.size)
+    sample = _unfolded(piece, file, SAMPLE)
+    return with_line_feeds(sample) if piece.kind in _OF_LINES and ends_in_returns(sample[:BEGINNING]) else sample
+
+
+def has_returns(piece: Slice, file: WatchedFile) -> bool:
+    """Whether returns alone end the lines of a slice's file: told from the file's beginning, whatever the slice."""
+    if piece.kind not in _OF_LINES:
+        return False
+    if piece.member is None and not compression_of(piece.name):
+        file.file.seek(0)
+        return ends_in_returns(file.file.read(BEGINNING))
+    return ends_in_returns(_unfolded(piece, file, BEGINNING)[:BEGINNING])
+
+
+def _unfolded(piece: Slice, file: WatchedFile, wanted: int) -> bytes:
+    """The first bytes of a compressed file, at least so many where it has them."""
+    held = b""
+    try:
+        for block in _blocks(piece, file):
+            held += block
+            if len(held) >= wanted:
+                break
+    except DamagedArchiveError:
+        pass  # the reading itself reports it
+    return held
+
+
+def tell_encoding(piece: Slice, file: WatchedFile) -> tuple[str, Problem | None]:
+    """The encoding of a text file, and why a sample of it says that this is not what it is in."""
+    if piece.end is not None and piece.encoding:
+        return piece.encoding, None  # the plan has looked
+    sample = sample_of(piece, file)
+    encoding = encoding_of(piece, lambda: sample)
+    if decodes(sample, encoding):
+        return encoding, None
+    lines = Lines(iter([sample]), piece.name, encoding, separator=_separator(piece))
+    collections.deque(lines, maxlen=0)
+    return encoding, lines.wrong_encoding(is_sample=len(sample) < piece.size)
+
+
+def _separator(piece: Slice) -> str:
+    return "," if piece.kind == "json" else "\n"
+
+
+def _read_jsonl(piece: Slice, lines: Lines) -> Iterator[Row]:
+    for number, line in enumerate(lines, piece.first_row):
+        problem = lines.take_problem()
+        if line.strip():
+            row = _with_text(problem, line) if problem else json_object(line)
+            if not (lines.cut_short and isinstance(row, Problem)):  # the damage is told of anyway
+                yield number, row
+
+
+def _with_text(problem: Problem, text: str) -> Problem:
+    return Problem(problem.reason, problem.detail, text)
+
+
+def _read_html(piece: Slice, lines: Lines) -> Iterator[Row]:
+    page: list[str] = []
+    size = 0
+    damage = None
+    try:
+        for line in lines:
+            page.append(line)
+            size += len(line) + 1
+            if size > MAX_PAGE:
+                yield 1, Problem("page_too_long", f"a page of HTML has at most {MAX_PAGE:,} characters")
+                return
+    except DamagedArchiveError as error:
+        damage = error
+    source = "\n".join(page)
+    read = lines.take_text(source)
+    if isinstance(read, Problem):
+        yield 1, read
+    elif read.strip():
+        title, text = page_text(read)
+        yield 1, {"title": title, "text": text}
+    if damage is not None:
+        raise damage
+
+
+def _read_parquet(piece: Slice, file: WatchedFile) -> Iterator[Row]:
+    if piece.member is None and not compression_of(piece.name):
+        yield from _parquet_rows(piece, piece.path if is_local(piece.path) else file.file)
+        return
+    # Parquet is read from its end: it has to be whole first.
+    with tempfile.NamedTemporaryFile(prefix="yiwen-", suffix=".parquet") as whole:
+        for block in _blocks(piece, file):
+            whole.write(block)
+        whole.flush()
+        yield from _parquet_rows(piece, Path(whole.name))
+
+
+def _parquet_rows(piece: Slice, source: Any) -> Iterator[Row]:
+    with pyarrow.parquet.ParquetFile(source) as file:
+        groups = range(file.num_row_groups)[piece.start : piece.end]
+        number = piece.first_row
+        given = file.schema_arrow.names
+        names = distinct_columns(given)
+        for batch in file.iter_batches(batch_size=ROWS_PER_BATCH, row_groups=list(groups)):
+            for row in _batch_rows(batch if names is given else batch.rename_columns(list(names))):
+                # Arrow gives plain strings: that a name came again is told by ours.
+                if names is not given and not isinstance(row, Problem):
+                    row = dict(zip(names, row.values(), strict=True))
+                yield number, row
+                number += 1
+
+
+_NO_OBJECT = (ValueError, OverflowError, LookupError)
+"""What pyarrow raises for values that Python has no object for: broken UTF-8, the year 20000, an unknown time zone."""
+
+
+def _batch_rows(batch: pa.RecordBatch) -> Iterator[Mapping[str, Any] | Problem]:
+    """The rows of a batch; where one cannot be read the others are. No document is made of points in time: one that
+    Python has no object for is as good as none."""
+    try:
+        yield from batch.to_pylist()
+        return
+    except _NO_OBJECT:
+        columns = [pa.nulls(len(each)) if pa.types.is_temporal(each.type) else each for each in batch.columns]
+    plain = pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+    for row in range(len(plain)):
+        try:
+            yield plain.slice(row, 1).to_pylist()[0]
+        except UnicodeDecodeError as error:
+            yield Problem("undecodable", f"a value is not {error.encoding}: {error.reason}")
+        except _NO_OBJECT as error:
+            yield Problem("unreadable_value", str(error))
+
+
+def _read_txt(piece: Slice, lines: Lines) -> Iterator[Row]:
+    """One field, `text`; see `Slice.splitting`."""
+    held: list[str] = []
+    first, size = piece.first_row, 0
+    is_end = _DOCUMENT_ENDS[piece.splitting]
+    damage = None
+
+    def document() -> Row:
+        text = lines.take_text("\n".join(held))
+        return first, text if isinstance(text, Problem) else {"text": text}
+
+    try:
+        for number, line in enumerate(lines, piece.first_row):
+            if not held:
+                if not line.strip():
+                    continue
+                first, size = number, 0
+            held.append(line)
+            size += len(line)
+            if is_end(line, size):
+                yield document()
+                held.clear()
+    except DamagedArchiveError as error:
+        damage = error
+    if held:
+        yield document()
+    if damage is not None:
+        raise damage
+
+
+_DOCUMENT_ENDS: Mapping[Splitting, Callable[[str, int], bool]] = {
+    "file": lambda line, size: False,
+    "lines": lambda line, size: True,
+    "blank_lines": lambda line, size: not line.strip(),
+    # Where a long text has no blank lines, any line end has to do.
+    "packed": lambda line, size: size >= PACKED_CHARACTERS and (not line.strip() or size >= 2 * PACKED_CHARACTERS),
+}
+
+_READERS: Mapping[str, Callable[[Slice, Lines], Iterator[Row]]] = {
+    "txt": _read_txt,
+    "jsonl": _read_jsonl,
+    "json": lambda piece, lines: read_json(lines),
+    "csv": lambda piece, lines: read_csv(lines, ","),
+    "tsv": lambda piece, lines: read_csv(lines, "\t"),
+    "html": _read_html,
+}

@@ -1,0 +1,1 @@
+"""Stage `finetune`: grids of trials over a downstream task; prediction and comparison of runs."""

@@ -1,0 +1,89 @@
+"""The paired test between two encoders: two runs of one task, fine-tuned or normalisers, on the dev records that both
+answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from infra.artifacts import Artifact, ArtifactStore
+from infra.errors import UserError
+from tasks.downstream.catalogue import task
+from tasks.downstream.records import Kind, Record
+from tasks.downstream.scoring import compare_answers
+from tasks.finetune.prediction_rows import answer_from_json
+
+RUNS: Mapping[str, str] = {"finetune": "a run of fine-tuning", "normaliser": "a trained normaliser"}
+"""Stages whose artifacts hold answers and scores, and what one is called."""
+
+
+def open_run(folder: str | Path, stages: Sequence[str] = tuple(RUNS)) -> Artifact:
+    """The artifact of one of the stages in a folder, or that whose `model/` the folder is.
+
+    Raises:
+        UserError: it is none.
+    """
+    path = Path(folder).expanduser().resolve()
+    path = path.parent if path.name == "model" else path
+    stage = path.parent.name
+    found = ArtifactStore(path.parent.parent).get(stage, path.name) if stage in stages else None
+    if found is None:
+        called = " or ".join(RUNS[one] for one in stages)
+        places = " or ".join(f"artifacts/{one}" for one in stages)
+        raise UserError(f"{folder} is not {called}. Give the folder below {places} that a flow printed.")
+    return found
+
+
+def compare_runs(first: Artifact, second: Artifact, split: str = "dev", seed: int = 0) -> dict[str, Any]:
+    """Scores of both runs by the task's metric, their difference with a bootstrap interval, and a p-value
+    (tasks/metrics/significance.py).
+
+    Raises:
+        UserError: the runs are of different tasks, or did not answer the same records of the split.
+    """
+    names = [str(run.scan("scores").select("task").first().collect().item()) for run in (first, second)]
+    if names[0] != names[1]:
+        raise UserError(f"Only runs of one task can be compared; these are of {names[0]} and {names[1]}.")
+    spec = task(names[0])
+    tables = [_answered(run, split) for run in (first, second)]
+    if not len(tables[0]):
+        raise UserError(f"The first run has no answered records of {split} whose right answer is known.")
+    if not tables[0].select("record_id", "texts", "gold").equals(tables[1].select("record_id", "texts", "gold")):
+        raise UserError(f"The two runs did not answer the same records of {split}. Compare runs on the same files.")
+    rows = tables[0].to_dicts()
+    records = [
+        Record(row["record_id"], tuple(row["texts"]), answer_from_json(spec.kind, row["gold"]), row["group"])
+        for row in rows
+    ]
+    answers = [[_answer(spec.kind, row) for row in table.to_dicts()] for table in tables]
+    found = compare_answers(spec, records, answers[0], answers[1], seed=seed)
+    return {
+        "task": spec.name,
+        "split": split,
+        "metric": spec.metric,
+        "records": len(records),
+        "first": _score(first, split),
+        "second": _score(second, split),
+        "difference": found.difference,
+        "low": found.low,
+        "high": found.high,
+        "p_value": found.p_value,
+    }
+
+
+def _answered(run: Artifact, split: str) -> pl.DataFrame:
+    return run.scan("predictions").filter((pl.col("split") == split) & pl.col("gold").is_not_null()).collect()
+
+
+def _answer(kind: Kind, row: dict[str, Any]) -> Any:
+    """What is scored: the value where candidates are ranked by it, not where it says how sure a normaliser was."""
+    is_ranked = row["value"] is not None and kind is not Kind.NORMALISATION
+    return row["value"] if is_ranked else answer_from_json(kind, row["answer"])
+
+
+def _score(run: Artifact, split: str) -> float:
+    best = (pl.col("of") == "best run") & (pl.col("split") == split) & pl.col("main")
+    return float(run.scan("scores").filter(best).collect()["value"][0])

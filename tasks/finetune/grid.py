@@ -1,0 +1,222 @@
+"""The trials of a grid: which there are, how they run, and which one is the best.
+
+The best setting is the one with the best mean over its seeds on dev (eHealth, section 4.2); its best run goes to the
+test file. A trial that an earlier, killed run finished is not repeated. On disk are at any time the weights of the best
+setting so far and of the settings under way.
+
+One trial at a time runs in this process; several at a time, or one on a cluster's GPU, are Ray Tune trials, each with
+its share of cores or a GPU (tasks/finetune/placement.py).
+A trial whose process dies is tried once more there and goes on behind its last whole epoch; if it dies again, the other
+trials still run to their ends, and the next run takes up the rest.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import logging
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from statistics import mean
+from typing import Any
+
+import torch
+
+from infra.cluster.session import start_ray, stop_ray
+from infra.errors import UserError
+from infra.settings import Settings, available_cores
+from models.training.allocator import keep_freed_memory, return_freed_memory
+from tasks.downstream.spec import Grid
+from tasks.finetune.placement import Resources, TrialPlacement, placement_for
+from tasks.finetune.trial import DIVERGED, Trial, TrialResult, drop_model, read_result, run_trial
+
+logger = logging.getLogger(__name__)
+
+Progress = Callable[[float, str], None]
+"""Told the epochs done over all trials, and a note."""
+
+
+def settings_of(grid: Grid, quick: bool = False) -> list[tuple[int, float, int]]:
+    """Every batch size, learning rate and number of epochs of a grid; `quick`: the largest batch, the middle rate and
+    the fewest epochs."""
+    if quick:
+        rates = sorted(grid.learning_rates)
+        return [(max(grid.batch_sizes), rates[len(rates) // 2], min(grid.epochs))]
+    return list(itertools.product(grid.batch_sizes, grid.learning_rates, grid.epochs))
+
+
+def run_trials(trials: Sequence[Trial], resources: Resources, progress: Progress) -> list[TrialResult]:
+    """The results of all trials, which are of one kind, in their order; what is finished already is taken over.
+
+    Raises:
+        UserError: the model, the files, the settings or the resources do not fit.
+        RuntimeError: trials whose process died twice, by their names; all others are finished.
+    """
+    found = {trial.name: read_result(trial) for trial in trials}
+    open_ = [trial for trial in trials if found[trial.name] is None]
+    if len(open_) < len(trials):
+        logger.info("%d of %d trials were finished by an earlier run", len(trials) - len(open_), len(trials))
+    watch = _Watch(trials, progress)
+    for trial in trials:
+        if found[trial.name] is not None:
+            watch.finished(trial)
+    if open_:
+        # By the whole grid, not by what is left of it: with other threads the last bits of the scores change.
+        _run(open_, placement_for(len(trials), resources), watch)
+    return [result for trial in trials if (result := read_result(trial)) is not None]
+
+
+def best_run(results: Iterable[TrialResult]) -> TrialResult:
+    """The best run of the setting with the best mean; of equals the first. A run that diverged counts as 0.
+
+    Raises:
+        UserError: all runs diverged.
+    """
+    found = list(results)
+    means = {setting: mean(r.score for r in found if r.trial.setting == setting) for setting in _settings(found)}
+    for setting in sorted(means, key=lambda setting: -means[setting]):
+        whole = [r for r in found if r.trial.setting == setting and r.stopped != DIVERGED]
+        if whole:
+            return max(whole, key=lambda result: result.score)
+    section = found[0].trial.section
+    raise UserError(f"In every trial the loss became no number. Lower {section}.learning_rates.")
+
+
+def still_wanted(trials: Sequence[Trial], results: Sequence[TrialResult]) -> set[str]:
+    """Names of the finished trials whose weights may yet be the best run's: the best of the settings that are done, and
+    of each other setting its best seed so far."""
+    known = {result.trial.name for result in results}
+    open_ = {trial.setting for trial in trials if trial.name not in known}
+    done = [result for result in results if result.trial.setting not in open_]
+    rest = [[result for result in results if result.trial.setting == setting] for setting in open_]
+    return {best_run(found).trial.name for found in (done, *rest) if any(one.stopped != DIVERGED for one in found)}
+
+
+def _settings(results: Sequence[TrialResult]) -> list[tuple[int, float, int]]:
+    return list(dict.fromkeys(result.trial.setting for result in results))
+
+
+class _Watch:
+    """Follows trials: how far they are, and which weights can go."""
+
+    def __init__(self, trials: Sequence[Trial], progress: Progress) -> None:
+        self._trials = trials
+        self._progress = progress
+        self._epochs = dict.fromkeys((trial.name for trial in trials), 0.0)
+        self._best: float | None = None
+
+    def reached(self, trial: Trial, epochs: float, best: float) -> None:
+        """A trial has done so many epochs."""
+        self._epochs[trial.name] = epochs
+        self._best = best if self._best is None else max(self._best, best)
+        self._progress(sum(self._epochs.values()), f"{trial.name}, best dev {self._best:.4f}")
+
+    def finished(self, trial: Trial) -> None:
+        """A trial is done: forget the weights that cannot be the best run's any more."""
+        result = read_result(trial)
+        if result is None:
+            return
+        self.reached(trial, trial.epochs, result.score)
+        results = [found for one in self._trials if (found := read_result(one)) is not None]
+        kept = still_wanted(self._trials, results)
+        for found in results:
+            if found.trial.name not in kept:
+                drop_model(found.trial)
+
+
+def _run(trials: Sequence[Trial], placement: TrialPlacement, watch: _Watch) -> None:
+    """Run trials as placed: alone in this process with all its cores, or by Ray."""
+    trials = [trial.model_copy(update={"gpu": placement.gpu}) for trial in trials]
+    if placement.at_once > 1 or placement.only_by_ray:
+        trials = [trial.model_copy(update={"threads": placement.threads}) for trial in trials]
+    if placement.only_by_ray or min(placement.at_once, len(trials)) > 1:
+        _tune(trials, placement, watch)
+    else:
+        _run_here(trials, watch)
+
+
+def _run_here(trials: Sequence[Trial], watch: _Watch) -> None:
+    """Run trials one after the other in this process."""
+    threads = torch.get_num_threads()
+    keep_freed_memory()
+    try:
+        for trial in trials:
+            run_trial(trial, functools.partial(watch.reached, trial))
+            watch.finished(trial)
+    finally:
+        torch.set_num_threads(threads)
+        return_freed_memory()
+
+
+def _tune(trials: Sequence[Trial], placement: TrialPlacement, watch: _Watch) -> None:
+    """Run trials as Ray Tune does; our own results decide what is finished, Tune only places the work."""
+    from ray import tune
+
+    settings = Settings.from_environment()
+    by_name = {trial.name: trial for trial in trials}
+
+    class Follow(tune.Callback):
+        def on_trial_result(self, iteration: int, trials: list, trial: Any, result: dict, **info: Any) -> None:
+            if "epochs" in result:
+                watch.reached(by_name[_trial_name(trial)], result["epochs"], result["best"])
+
+        def on_trial_complete(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
+            watch.finished(by_name[_trial_name(trial)])
+
+    start_ray(available_cores(), settings.ray_address)
+    try:
+        tuner = tune.Tuner(
+            tune.with_resources(
+                functools.partial(_tune_trial, type(trials[0])),
+                {"cpu": placement.threads, "gpu": int(placement.gpu)},
+            ),
+            param_space={
+                "trial": tune.grid_search(
+                    [{"name": name, "json": one.model_dump_json()} for name, one in by_name.items()]
+                )
+            },
+            tune_config=tune.TuneConfig(
+                max_concurrent_trials=placement.at_once,
+                reuse_actors=True,  # a process takes longer to start than a small task to be learnt
+                trial_name_creator=_trial_name,
+                trial_dirname_creator=_trial_name,
+            ),
+            run_config=tune.RunConfig(
+                name="tune",
+                storage_path=f"{trials[0].storage}/tune-{uuid.uuid4().hex[:8]}",
+                callbacks=[Follow()],
+                failure_config=tune.FailureConfig(max_failures=1),
+                verbose=0,
+            ),
+        )
+        errors = [getattr(error, "cause", error) for error in tuner.fit().errors]
+    finally:
+        if settings.ray_address is None:
+            stop_ray()
+    mistakes = [error for error in errors if isinstance(error, UserError)]
+    if mistakes:
+        raise mistakes[0]
+    lost = [trial.name for trial in trials if read_result(trial) is None]
+    if lost:
+        raise RuntimeError(
+            f"Trials that failed twice: {', '.join(lost)}. {_first_line(errors)} The "
+            f"other trials are finished; run again to go on with these behind their last whole epoch."
+        )
+
+
+def _first_line(errors: Sequence[BaseException]) -> str:
+    """What the first error says; behind its first line Ray tells of its own processes."""
+    return str(errors[0]).partition("\n")[0] if errors else "Ray Tune told no error."
+
+
+def _trial_name(trial: Any) -> str:
+    return trial.config["trial"]["name"]
+
+
+def _tune_trial(kind: type[Trial], config: dict[str, Any]) -> None:
+    """What Ray Tune runs, in a process of the trial's own."""
+    from ray import tune
+
+    keep_freed_memory()
+    trial = kind.model_validate_json(config["trial"]["json"])
+    run_trial(trial, lambda epochs, best: tune.report({"epochs": epochs, "best": best}))

@@ -1,0 +1,83 @@
+"""A fine-tuned model on disk: encoder and head, tokeniser, and `task.json`, so that it predicts with nothing else.
+
+The encoder lies in Hugging Face's layout: `AutoModel.from_pretrained` loads it without the head.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import ValidationError
+
+from infra.errors import UserError
+from models import heads
+from models.heads.task_model import HEAD_CONFIG, TaskModel
+from tasks.downstream.features.alignment import TOKENIZER_FILES, TextTokenizer
+from tasks.downstream.features.shapes import TaskShape
+
+TASK_FILE = "task.json"
+LEAST_LENGTH = 8
+"""Tokens of a sequence, below which special ones leave no room for text."""
+
+
+class SavedModel(NamedTuple):
+    """What a folder holds."""
+
+    model: TaskModel
+    shape: TaskShape
+    tokenizer: TextTokenizer
+
+
+def save_task_model(folder: Path, model: TaskModel, shape: TaskShape, tokenizer_folder: str | Path) -> None:
+    """Write the model with its tokeniser's files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    model.save(folder)
+    for name in TOKENIZER_FILES:
+        if (Path(tokenizer_folder) / name).is_file():
+            shutil.copyfile(Path(tokenizer_folder) / name, folder / name)
+    (folder / TASK_FILE).write_text(shape.model_dump_json(indent=1) + "\n", encoding="utf-8")
+
+
+def load_task_model(folder: str | Path) -> SavedModel:
+    """The model of a folder, on the CPU in eval mode.
+
+    Raises:
+        UserError: the folder is no fine-tuned model, or a file of it cannot be read or is of another model.
+    """
+    path = Path(folder).expanduser()
+    if not path.is_dir():
+        raise UserError(f"There is no folder {path}. Give the one that a finetune flow printed as its model.")
+    try:
+        shape = TaskShape.model_validate_json((path / TASK_FILE).read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        inner = path / "model"
+        hint = f"Did you mean {inner}?" if (inner / TASK_FILE).is_file() else "Run a finetune flow to make one."
+        raise UserError(f"{path} is no fine-tuned model: it has no {TASK_FILE}. {hint}") from error
+    except (ValidationError, OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path / TASK_FILE} cannot be read: {_in_a_line(error)}. Fine-tune again.") from error
+    saved = SavedModel(heads.load(path), shape, TextTokenizer.from_folder(path))
+    if fault := _fault(saved):
+        raise UserError(f"{path}: {fault}. Copy the whole folder again from the run that made it.")
+    saved.tokenizer.types = saved.model.encoder.config.type_vocab_size
+    return saved
+
+
+def _fault(saved: SavedModel) -> str:
+    """What shows that the files of a folder are not of one model; empty where nothing does."""
+    sizes, shape, head = saved.model.encoder.config, saved.shape, saved.model.config()
+    if shape.head != saved.model.name or any(head.get(name) != value for name, value in shape.head_options.items()):
+        return f"{TASK_FILE} and {HEAD_CONFIG} are of two models"
+    if not LEAST_LENGTH <= shape.max_length <= sizes.max_positions:
+        return f"{TASK_FILE} has max_length {shape.max_length}, the encoder {sizes.max_positions} positions"
+    if saved.tokenizer.size > sizes.vocab_size:
+        return f"the tokeniser has {saved.tokenizer.size:,} tokens, the encoder embeddings for {sizes.vocab_size:,}"
+    return ""
+
+
+def _in_a_line(error: Exception) -> str:
+    if not isinstance(error, ValidationError):
+        return str(error)
+    first = error.errors()[0]
+    return ": ".join((*map(str, first["loc"]), first["msg"]))

@@ -1,0 +1,86 @@
+"""What every stage that fine-tunes says of its trials: rows of the table `scores`, `trials.json` and counters."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from infra.stage import Output
+from tasks.downstream.spec import TaskSpec
+from tasks.downstream.task_data import TaskData
+from tasks.finetune.trial import TrialResult
+
+TRIALS = "trials.json"
+
+
+def score_row(
+    spec: TaskSpec,
+    split: str,
+    metric: str,
+    value: float,
+    low: float | None = None,
+    high: float | None = None,
+) -> dict[str, Any]:
+    """A score of the best run's predictions, with its interval where there is one."""
+    return {
+        "task": spec.name,
+        "split": split,
+        "of": "best run",
+        "metric": metric,
+        "main": metric == spec.metric,
+        "value": value,
+        "low": low,
+        "high": high,
+        "best": True,
+        "batch_size": None,
+        "learning_rate": None,
+        "epochs": None,
+        "seed": None,
+    }
+
+
+def trial_rows(spec: TaskSpec, results: Sequence[TrialResult], best: TrialResult) -> Iterator[dict[str, Any]]:
+    """The scores of each trial."""
+    for result in results:
+        trial = result.trial
+        for split, scores in (("dev", result.dev), ("test", result.test)):
+            for name, value in scores.items():
+                yield score_row(spec, split, name, value) | {
+                    "of": "trial",
+                    "best": trial.name == best.trial.name,
+                    "batch_size": trial.batch_size,
+                    "learning_rate": trial.learning_rate,
+                    "epochs": trial.epochs,
+                    "seed": trial.seed,
+                }
+
+
+def trials_json(spec: TaskSpec, grid: str, data: TaskData, results: Sequence[TrialResult], best: TrialResult) -> str:
+    """What the tables do not hold: dev curves, speeds, where the records come from and what was wrong with them."""
+    hidden = {"trial": {"model", "data", "storage", "threads"}}
+    content = {
+        "task": spec.name,
+        "metric": spec.metric,
+        "grid": grid,
+        "best": best.trial.name,
+        "origins": data.origins,
+        "records": {"train": len(data.train), "dev": len(data.dev), "test": len(data.test)},
+        "rejects": [asdict(reject) for reject in data.rejects],
+        "unseen": data.unseen,
+        "trials": [{"name": r.trial.name, **r.model_dump(mode="json", exclude=hidden)} for r in results],
+    }
+    return json.dumps(content, ensure_ascii=False, indent=1)
+
+
+def count_trials(out: Output, data: TaskData, results: Sequence[TrialResult], best: TrialResult) -> None:
+    """Tell the manifest how many trials and records there were, and what was left out."""
+    out.count("trials", len(results))
+    for split, records in (("train", data.train), ("dev", data.dev), ("test", data.test)):
+        out.count(f"records_{split}", len(records))
+    for name, count in (Counter(f"rejected_{one.reason}" for one in data.rejects) + Counter(best.counters)).items():
+        out.count(name, count)
+    if data.unseen:
+        out.count("dev_labels_unseen_in_train", sum(data.unseen.values()))

@@ -1,0 +1,158 @@
+"""Stage `finetune`: an encoder and the files of a task in; the best model, its predictions and all scores out.
+
+The recipe is that of eHealth's Tables 8 and 9: AdamW, linear warm-up over a tenth of the steps, averaged weights, a
+grid of batch sizes, learning rates and epochs, three seeds. Beside the tables the artifact holds `model/` (it predicts
+alone, see tasks/finetune/predict.py), `trials.json` with every trial's dev curve, and the submission file where the
+benchmark takes one.
+
+Time grows with trials x epochs x tokens; memory with the trials that run at once, each the model three times over and
+the task's records.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from infra.builds import PartWriter
+from infra.errors import UserError
+from infra.stage import Output, stage
+from models.inference import predict
+from tasks.downstream.catalogue import task
+from tasks.downstream.evaluation import final_predictions, scored_answers
+from tasks.downstream.features.alignment import plain_text
+from tasks.downstream.features.base import Prediction
+from tasks.downstream.records import Kind, Record
+from tasks.downstream.scoring import Scored, score
+from tasks.downstream.spec import TaskSpec
+from tasks.downstream.submission import write_submission
+from tasks.downstream.task_data import load_task_data
+from tasks.finetune.card import write_finetune_card
+from tasks.finetune.grid import best_run, run_trials
+from tasks.finetune.inputs import ModelFolder, TaskFiles
+from tasks.finetune.params import TuningParams
+from tasks.finetune.prediction_rows import answer_to_json
+from tasks.finetune.saved_model import SavedModel, load_task_model
+from tasks.finetune.scores import TRIALS, count_trials, score_row, trial_rows, trials_json
+from tasks.finetune.task_trial import TaskTrial, check_trials
+from tasks.finetune.trial import MODEL, fetch_model
+
+
+class FinetuneParams(TuningParams):
+    """A task, and how it is fine-tuned."""
+
+    task: str
+    crf: bool = False
+    """TAGGING: a conditional random field over the tags."""
+
+
+@stage(name="finetune", version=1, params=FinetuneParams, tables=("scores", "predictions"), unit="epoch")
+def finetune(inputs: Mapping[str, Any], params: FinetuneParams, out: Output) -> None:
+    """Fine-tune `inputs["model"]` (a `ModelFolder`) on the files `inputs["data"]` (`TaskFiles`)."""
+    spec = task(params.task)
+    model, files = inputs["model"], inputs["data"]
+    data = load_task_data(spec, files.path, params.limit)
+    trials = make_trials(spec, params, model, files, f"{out.build.scratch}/trials")
+    check_trials(trials, data)
+    total = sum(trial.epochs for trial in trials)
+    results = run_trials(
+        trials,
+        params.resources,
+        lambda epochs, note: out.on_progress(f"finetune-{spec.name}", round(epochs), total, note),
+    )
+    best = best_run(results)
+    with tempfile.TemporaryDirectory(prefix="yiwen-finetune-") as name:
+        folder = Path(name)
+        fetch_model(best.trial, folder / MODEL)
+        saved = load_task_model(folder / MODEL)
+        saved.model.to("cuda" if params.resources.gpu is not False and torch.cuda.is_available() else "cpu")
+        scores: dict[str, Scored] = {}
+        with out.part() as part:
+            part.write("scores", list(trial_rows(spec, results, best)))
+            for split, records in (("dev", data.dev), ("test", data.test)):
+                if records:
+                    found = _predict(part, spec, saved, split, records, params, folder)
+                    scores |= {} if found is None else {split: found}
+        card = write_finetune_card(spec, best, scores, model.path.name)
+        (folder / MODEL / "README.md").write_text(card, encoding="utf-8")
+        told = trials_json(spec, params.grid(spec).source, data, results, best)
+        (folder / TRIALS).write_text(told, encoding="utf-8")
+        out.build.add_folder(folder)
+    count_trials(out, data, results, best)
+
+
+def make_trials(
+    spec: TaskSpec, params: FinetuneParams, model: ModelFolder, files: TaskFiles, storage: str
+) -> list[TaskTrial]:
+    """All trials, the seeds of a setting after each other.
+
+    Raises:
+        UserError: an option that the task's head does not have.
+    """
+    if params.crf and spec.kind is not Kind.TAGGING:
+        raise UserError(f"crf is for tagging; {spec.title} is a task of kind {spec.kind}.")
+    return [
+        TaskTrial(
+            task=spec.name,
+            model=str(model.path),
+            data=str(files.path),
+            data_version=files.fingerprint,
+            storage=storage,
+            limit=params.limit,
+            head_options={"crf": True} if params.crf else {},
+            **run,
+        )
+        for run in params.runs(spec)
+    ]
+
+
+def _predict(
+    part: PartWriter,
+    spec: TaskSpec,
+    saved: SavedModel,
+    split: str,
+    records: Sequence[Record],
+    params: FinetuneParams,
+    folder: Path,
+) -> Scored | None:
+    """Write the best run's predictions, their scores where answers are known, and the file to hand in."""
+    features = saved.shape.features(saved.tokenizer)
+    found = features.predict(records, lambda examples: predict(saved.model, examples, precision=params.precision))
+    answers = final_predictions(spec, records, found)
+    scored = scored_answers(spec, saved.shape.labels, found)
+    part.write("predictions", list(_prediction_rows(spec, split, records, answers, scored)))
+    if split == "test" and spec.submission is not None and params.limit is None:
+        write_submission(spec, records, [one.answer for one in answers], folder)
+    if any(record.answer is None for record in records):
+        return None
+    scores = score(spec, records, scored)
+    for name, interval in scores.scores.items():
+        part.write("scores", [score_row(spec, split, name, interval.score, interval.low, interval.high)])
+    return scores
+
+
+def _prediction_rows(
+    spec: TaskSpec, split: str, records: Sequence[Record], found: Sequence[Prediction], scored: Sequence[Any]
+) -> Iterator[dict[str, Any]]:
+    for record, prediction, value in zip(records, found, scored, strict=True):
+        gold = record.answer
+        yield {
+            "task": spec.name,
+            "split": split,
+            "record_id": plain_text(record.record_id),
+            "group": None if record.group is None else plain_text(record.group),
+            "texts": [plain_text(text) for text in record.texts],
+            "answer": answer_to_json(prediction.answer),
+            "gold": None if gold is None else answer_to_json(gold),
+            "correct": None if gold is None else _same(gold, prediction.answer),
+            "scores": None if prediction.scores is None else [float(one) for one in prediction.scores],
+            "value": float(value) if isinstance(value, float) else None,
+        }
+
+
+def _same(gold: Any, answer: Any) -> bool:
+    return set(gold) == set(answer) if isinstance(gold, tuple) else gold == answer

@@ -1,0 +1,96 @@
+"""A trial that learns a task's records: encoder, head and files of one of tasks/downstream/catalogue.py."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from models.heads.examples import HeadExample
+from models.heads.task_model import TaskModel
+from models.inference import predict
+from tasks.downstream.catalogue import task
+from tasks.downstream.evaluation import metric_values, scored_answers
+from tasks.downstream.features.base import Prediction
+from tasks.downstream.features.shapes import TaskShape, shape_of
+from tasks.downstream.records import Record
+from tasks.downstream.task_data import TaskData, load_task_data
+from tasks.finetune.model import Start, build_model, load_start, warn_without_dropout
+from tasks.finetune.saved_model import save_task_model
+from tasks.finetune.trial import Figures, Trial, Work, check_seen
+
+
+class TaskTrial(Trial):
+    """One setting with one seed on a task's files."""
+
+    section: ClassVar[str] = "finetune"
+
+    limit: int | None = None
+    head_options: dict[str, Any] = Field(default_factory=dict)
+
+    def prepare(self) -> Work:
+        """Read files and encoder, turn the records into tokens, and build the head."""
+        check_seen(self.model, self.data)
+        return _TaskWork(self, _data(self.task, self.data, self.data_version, self.limit), load_start(self))
+
+
+class _TaskWork:
+    def __init__(self, trial: TaskTrial, data: TaskData, start: Start) -> None:
+        self._trial, self._data = trial, data
+        self._spec, self._precision = task(trial.task), trial.config().precision
+        self._shape = _shape(trial, data, start)
+        self._features = self._shape.features(start.tokenizer)
+        self.examples: Sequence[HeadExample] = [piece.example for piece in self._features.encode(data.train)]
+        self.model = _head(trial, self._shape, start)
+        self._ask_dev = self._features.asked(data.dev)
+
+    def dev_score(self) -> float:
+        return self._scores(self._data.dev, self._ask_dev(self._answer))[self._spec.metric]
+
+    def figures(self) -> Figures:
+        test = self._data.test if self._data.test_has_answers else ()
+        return Figures(
+            dev=self._scores(self._data.dev, self._ask_dev(self._answer)),
+            test=self._scores(test, self._features.predict(test, self._answer)) if test else {},
+            counters={name: count for name, count in self._features.counters.items() if count},
+        )
+
+    def save(self, folder: Path) -> None:
+        save_task_model(folder, self.model, self._shape, self._trial.model)
+
+    def _answer(self, examples: Sequence[HeadExample]) -> list[Any]:
+        return predict(self.model, examples, precision=self._precision)
+
+    def _scores(self, records: Sequence[Record], found: Sequence[Prediction]) -> dict[str, float]:
+        return metric_values(self._spec, records, scored_answers(self._spec, self._shape.labels, found))
+
+
+def check_trials(trials: Sequence[TaskTrial], data: TaskData) -> None:
+    """Build what the trials build, without training, so that a setting that cannot be is told before any work is done.
+
+    Raises:
+        UserError: as `run_trial` does.
+    """
+    first = trials[0]
+    start = load_start(first)
+    warn_without_dropout(first, start.encoder)
+    _head(first, _shape(first, data, start), start)
+    for trial in trials:
+        trial.config()
+
+
+@functools.lru_cache(maxsize=1)
+def _data(name: str, folder: str, version: str, limit: int | None) -> TaskData:
+    """Trials in one process read the files once."""
+    return load_task_data(task(name), folder, limit)
+
+
+def _shape(trial: TaskTrial, data: TaskData, start: Start) -> TaskShape:
+    return shape_of(task(trial.task), data.train, start.max_length)
+
+
+def _head(trial: TaskTrial, shape: TaskShape, start: Start) -> TaskModel:
+    return build_model(trial, shape.head, start.encoder, **{**shape.head_options, **trial.head_options})

@@ -1,0 +1,279 @@
+"""One trial of fine-tuning: one setting with one seed, from the encoder's folder to a model that predicts alone.
+
+What is learnt is said by a kind of trial: a task's records (tasks/finetune/task_trial.py), or pairs for the ranker of
+CHIP-CDN (tasks/normalise/ranker_trial.py). A trial knows neither Ray nor the other trials. It leaves, in a folder of
+its own, `result.json` (written last: a folder without it is of a killed trial) and `model/` with the best weights by
+dev. Until then a checkpoint of the last whole epoch lies there (tasks/finetune/checkpoint.py), from which a killed
+trial goes on.
+
+Time grows with epochs x tokens of train; memory with the model (three copies while it trains) and what it learns from.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import logging
+import socket
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+import fsspec
+import torch
+from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny
+
+from infra.errors import UserError
+from models.finetuning import FinetuneConfig, finetune
+from models.heads.examples import HeadExample
+from models.heads.task_model import TaskModel
+from tasks.finetune.checkpoint import load_checkpoint, save_checkpoint
+from tasks.normalise.decision import TermDecision
+
+logger = logging.getLogger(__name__)
+
+RESULT = "result.json"
+MODEL = "model"
+DIVERGED = "diverged"
+
+Listener = Callable[[float, float], None]
+"""Told the epochs done and the best dev score so far."""
+
+
+class Trial(BaseModel, ABC):
+    """One setting with one seed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    section: ClassVar[str]
+    """Section of the parameters by which users set it, for messages."""
+
+    task: str
+    model: str
+    """Folder of the encoder."""
+    data: str
+    """Folder or URI of what it learns from."""
+    data_version: str
+    """Fingerprint of that."""
+    storage: str
+    """Folder or URI below which each trial has a folder of its own."""
+    batch_size: int
+    learning_rate: float
+    epochs: int
+    seed: int
+    max_length: int | None = None
+    options: dict[str, Any] = {}
+    """Of `FinetuneConfig`."""
+    dropout: float | None = None
+    """Rate of encoder and head; None: the encoder's own rates, and the head's default."""
+    random_weights: bool = False
+    """Train the encoder's architecture from fresh weights instead of its own."""
+    threads: int | None = None
+    """Of torch on the CPU; changes speed, and results in the last bits only."""
+    gpu: bool = False
+    """Both are set where it runs (tasks/finetune/placement.py)."""
+
+    @abstractmethod
+    def prepare(self) -> Work:
+        """Read and build what is trained.
+
+        Raises:
+            UserError: the model, the data or the settings do not fit.
+        """
+
+    @property
+    def setting(self) -> tuple[int, float, int]:
+        """What seeds are averaged over: batch size, learning rate, epochs."""
+        return self.batch_size, self.learning_rate, self.epochs
+
+    @property
+    def name(self) -> str:
+        """Name of its folder."""
+        return f"b{self.batch_size}-lr{self.learning_rate:g}-e{self.epochs}-s{self.seed}"
+
+    @property
+    def identity(self) -> str:
+        """What a checkpoint of it must agree with: all that changes its results."""
+        return self.model_dump_json(exclude={"storage", "threads", "gpu"})
+
+    @property
+    def folder(self) -> str:
+        """Folder or URI of its own."""
+        return f"{self.storage}/{self.name}"
+
+    def config(self) -> FinetuneConfig:
+        """The recipe of its training; raises `UserError` for a value that cannot be."""
+        try:
+            return FinetuneConfig(
+                epochs=self.epochs,
+                batch_size=self.batch_size,
+                learning_rate=self.learning_rate,
+                seed=self.seed,
+                **self.options,
+            )
+        except (TypeError, ValueError) as error:
+            raise UserError(f"{self.task}: {error}") from error
+
+
+class Figures(NamedTuple):
+    """What a trained model is worth; fields as in `TrialResult`."""
+
+    dev: dict[str, float]
+    test: dict[str, float]
+    counters: dict[str, int]
+    decision: TermDecision | None = None
+
+
+class Work(Protocol):
+    """What a trial trains, and how that is scored and kept."""
+
+    model: TaskModel
+    """On the device where it is trained."""
+    examples: Sequence[HeadExample]
+
+    def dev_score(self) -> float:
+        """The task's metric on dev, of the model as it is now."""
+        ...
+
+    def figures(self) -> Figures:
+        """All figures of the model as it is now."""
+        ...
+
+    def save(self, folder: Path) -> None:
+        """Write the model, with all that it needs to predict alone, into a folder."""
+        ...
+
+
+class DevScore(BaseModel):
+    """A point of the dev curve."""
+
+    model_config = ConfigDict(ser_json_inf_nan="constants")
+
+    step: int
+    epoch: float
+    score: float
+    train_loss: float
+
+
+class TrialResult(BaseModel):
+    """What `result.json` holds."""
+
+    model_config = ConfigDict(ser_json_inf_nan="constants")  # a pair score may be infinite
+
+    trial: SerializeAsAny[Trial]
+    stopped: str
+    """Why it ended: `finished`, `patience`, or `diverged`: its loss became no number, and it has no model."""
+    score: float = 0.0
+    """The task's metric on dev, of the best epoch."""
+    epoch: float = 0.0
+    """Epochs that were done then."""
+    dev: dict[str, float] = {}
+    """All metrics on dev."""
+    test: dict[str, float] = {}
+    """All metrics on test; empty where its answers are not known. They choose nothing."""
+    curve: list[DevScore] = []
+    seconds: float = 0.0
+    """Of training alone."""
+    sequences_per_second: float = 0.0
+    counters: dict[str, int] = {}
+    """What features had to leave out, over all that the trial read."""
+    decision: TermDecision | None = Field(default=None, exclude_if=lambda value: value is None)
+    """How answers follow from a ranker's scores, tuned on dev; None for all other tasks."""
+
+
+def run_trial(trial: Trial, listen: Listener = lambda epochs, best: None) -> TrialResult:
+    """Train, score and store. After a kill it goes on behind the last whole epoch, to the same weights and scores.
+
+    Raises:
+        UserError: the model, the data or the settings do not fit.
+    """
+    if trial.threads is not None:
+        torch.set_num_threads(trial.threads)
+    work, config = trial.prepare(), trial.config()
+
+    def report(step: int, split: str, figures: Any) -> None:
+        if split == "dev":
+            listen(figures["epoch"], figures["best_score"])
+
+    try:
+        outcome = finetune(
+            work.model,
+            work.examples,
+            config,
+            evaluate=lambda _: work.dev_score(),
+            report=report,
+            save=functools.partial(save_checkpoint, trial.folder, trial.identity),
+            resume=load_checkpoint(trial.folder, trial.identity),
+        )
+    except FloatingPointError as error:
+        logger.warning("%s of %s: %s", trial.name, trial.task, error)
+        return _store(TrialResult(trial=trial, stopped=DIVERGED))
+    assert outcome.best is not None, "dev is never empty, and is scored after the last epoch"
+    result = TrialResult(
+        trial=trial,
+        stopped=outcome.stopped,
+        score=outcome.best.score,
+        epoch=outcome.best.epoch,
+        curve=[
+            DevScore(step=point.step, epoch=point.epoch, score=point.score, train_loss=point.train_loss)
+            for point in outcome.curve
+        ],
+        seconds=round(outcome.seconds, 3),
+        sequences_per_second=round(outcome.sequences_per_second, 2),
+        **work.figures()._asdict(),
+    )
+    work.model.cpu()
+    return _store(result, work)
+
+
+def check_seen(*folders: str) -> None:
+    """Raise `UserError` where this machine lacks one of the folders that a trial reads."""
+    for folder in folders:
+        if not Path(folder).exists():
+            raise UserError(
+                f"{socket.gethostname()} sees no {folder}. All machines that fine-tune need encoder and files at "
+                "the same path; put them on a file system that they share."
+            )
+
+
+def read_result(trial: Trial) -> TrialResult | None:
+    """The result of a finished trial; None where it was killed or never begun, or learnt from other data."""
+    filesystem, path = fsspec.core.url_to_fs(f"{trial.folder}/{RESULT}")
+    try:
+        content = json.loads(filesystem.cat_file(path))
+        own = type(trial).model_validate(content["trial"])
+        # Of a trial on other data only the name is the same; where it lies may have changed.
+        return TrialResult.model_validate(content | {"trial": trial}) if own.identity == trial.identity else None
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (ValueError, TypeError, KeyError):  # a kill broke it off while it was written
+        return None
+
+
+def drop_model(trial: Trial) -> None:
+    """Delete a trial's weights; its result stays."""
+    filesystem, path = fsspec.core.url_to_fs(f"{trial.folder}/{MODEL}")
+    if filesystem.exists(path):
+        filesystem.rm(path, recursive=True)
+
+
+def fetch_model(trial: Trial, target: Path) -> None:
+    """Copy a trial's `model/` into a local folder."""
+    filesystem, path = fsspec.core.url_to_fs(f"{trial.folder}/{MODEL}")
+    filesystem.get(path, str(target), recursive=True)
+
+
+def _store(result: TrialResult, work: Work | None = None) -> TrialResult:
+    """Write the trial's folder, its result last; the checkpoint goes."""
+    filesystem, path = fsspec.core.url_to_fs(result.trial.folder)
+    if filesystem.exists(path):
+        filesystem.rm(path, recursive=True)
+    filesystem.makedirs(path, exist_ok=True)
+    if work is not None:
+        with tempfile.TemporaryDirectory(prefix="yiwen-trial-") as name:
+            work.save(Path(name))
+            filesystem.put(name, f"{path}/{MODEL}", recursive=True)
+    filesystem.pipe_file(f"{path}/{RESULT}", result.model_dump_json(indent=1).encode())
+    return result

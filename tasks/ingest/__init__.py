@@ -1,0 +1,1 @@
+"""Stages `ingest` and `render_articles`: raw files to documents."""

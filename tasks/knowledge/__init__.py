@@ -1,0 +1,1 @@
+"""Stages over knowledge graphs: reading, fusion, links, neighbours, vectors, thesaurus."""

@@ -1,0 +1,86 @@
+"""Stage `fuse_graphs`: artifacts of knowledge graphs become one, with the evidence and the conflicts.
+
+How names are aligned stands in kg/fusion/alignment.py, how types and relations become one vocabulary in
+kg/fusion/vocabularies.py. All graphs are in memory at once; time and memory as in kg/fusion/fused_graph.py.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from pydantic import Field
+
+from infra.artifacts import Artifact
+from infra.errors import UserError
+from infra.stage import Output, StageParams, stage
+from kg.fusion.alignment import AlignmentOptions
+from kg.fusion.fused_graph import fuse_with_evidence
+from kg.fusion.vocabularies import Vocabulary
+from kg.graph import KnowledgeGraph
+from tasks.knowledge.read import write_graph, write_rejects
+
+VOCABULARY_INPUTS = ("types", "relations")
+
+
+class FuseGraphsParams(StageParams):
+    """What evidence counts (kg/fusion/alignment.py)."""
+
+    aliases: bool = True
+    codes: bool = True
+    max_holders: int = Field(default=3, ge=2, description="entities that may hold an alias before it says nothing")
+    similarity: float | None = Field(
+        default=None, gt=0, le=1, description="score from which similar names of different graphs are one; off"
+    )
+    overlap_weight: float = Field(default=0.5, ge=0, le=1, description="what common neighbours add to similarity")
+
+
+@stage(
+    name="fuse_graphs",
+    version=3,
+    params=FuseGraphsParams,
+    tables=("kg_triples", "kg_entities", "kg_alignments", "kg_conflicts", "rejects"),
+)
+def fuse_graphs(inputs: Mapping[str, Any], params: FuseGraphsParams, out: Output) -> None:
+    """Fuse all inputs but `types` and `relations`: raw CSV files that stand in for the default vocabulary.
+
+    A caller that gives the default files (kg/fusion/vocabularies.py) as raw input gets a new artifact once they are
+    edited.
+
+    Raises:
+        UserError: no graph is given, or a table of the vocabulary has a fault.
+    """
+    artifacts = [given for name, given in sorted(inputs.items()) if name not in VOCABULARY_INPUTS]
+    if not artifacts:
+        raise UserError("No knowledge graph was given to fuse. Read one with the stage read_graph first.")
+    types, relations = (_path_of(inputs, name) for name in VOCABULARY_INPUTS)
+    fusion = fuse_with_evidence(
+        [_graph_of(artifact) for artifact in artifacts],
+        AlignmentOptions(**params.model_dump()),
+        Vocabulary.read(types, relations),
+    )
+    with out.part() as part:
+        write_graph(part, fusion.graph)
+        part.write("kg_alignments", fusion.alignments)
+        part.write("kg_conflicts", fusion.conflicts)
+        for source, rows in fusion.rejects.group_by("source", maintain_order=True):
+            text = pl.concat_str("head", "relation", "tail", separator=" | ")
+            rejects = rows.select(
+                pl.col("head").alias("doc_id"), "reason", pl.lit("").alias("detail"), text.alias("text")
+            )
+            write_rejects(part, rejects, str(source[0]))
+        part.count("graphs_in", len(artifacts))
+        part.count("triples_collapsed", fusion.collapsed)
+        for evidence, links in Counter(fusion.alignments["evidence"].to_pylist()).items():
+            part.count(f"aligned_by_{evidence}", links)
+
+
+def _graph_of(artifact: Artifact) -> KnowledgeGraph:
+    return KnowledgeGraph.from_tables(artifact.to_table("kg_entities"), artifact.to_table("kg_triples"))
+
+
+def _path_of(inputs: Mapping[str, Any], name: str) -> Path | None:
+    return Path(inputs[name].files[0].path) if name in inputs else None

@@ -1,0 +1,227 @@
+"""Stages `link` and `entity_frequencies`: entities found in a corpus by their names, and how often each occurs.
+
+A part of segments (or of documents) becomes a part of mentions and a part of counts; the second stage adds the counts
+up, so that the result does not depend on the number of workers. Before them, `unambiguous_counts` counts what is
+called by a name of its own: summed up, these counts tell `link` which of the entities that share a name is the frequent
+one. `entity_linker` gives other stages the same linker.
+
+Time grows with the characters (about 30 MB of text a second and core, benchmarks/linking.py), memory with one part and
+the names, about 700 bytes each. A worker builds the linker once, 10 µs a name.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Annotated
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from infra import schemas
+from infra.arrays.batching import batches_of
+from infra.artifacts import Artifact, ArtifactStore, Part
+from infra.builds import PartWriter
+from infra.errors import UserError
+from infra.stage import Output, StageParams, stage
+from kg.linking.linker import EntityLinker, Mentions
+
+CHARACTERS_AT_ONCE = 1 << 20
+"""Linking has a cost for each batch that fewer characters would feel."""
+
+TypePriors = dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]]
+"""How likely a name means an entity of a type; 1 for types that are not named."""
+
+
+class LinkParams(StageParams):
+    """What decides between entities that share a name, beside their frequencies."""
+
+    type_priors: TypePriors = Field(default={}, description="how likely a name means an entity of this type; 1 if not")
+
+
+class UnambiguousCountsParams(StageParams):
+    """None."""
+
+
+class EntityFrequenciesParams(StageParams):
+    """None."""
+
+
+@stage(name="link", version=2, params=LinkParams, tables=("mentions", "mention_counts"))
+def link(inputs: Mapping[str, Artifact], params: LinkParams, out: Output) -> None:
+    """Link `inputs["segments"]`, or `inputs["documents"]`, to the entities of `inputs["entities"]`.
+
+    The latter has a table `entities` or `kg_entities`. `inputs["entity_frequencies"]`, of the stage of that name, helps
+    to decide between entities that share a name.
+
+    Raises:
+        UserError: there are no entities, or none of their names can be linked.
+    """
+    entities, frequencies = inputs["entities"], inputs.get("entity_frequencies")
+    linker = entity_linker(entities, params.type_priors, frequencies)
+    out.count("surfaces", linker.num_surfaces)
+    out.count("ambiguous_surfaces", linker.num_ambiguous)
+    out.count("names_left_out", linker.num_left_out)
+    out.map(link_part, _parts(inputs), params, entities, frequencies)
+
+
+def link_part(
+    part: PartWriter, texts: Part, params: LinkParams, entities: Artifact, frequencies: Artifact | None
+) -> None:
+    """Link one part of segments or documents."""
+    linker = entity_linker(entities, params.type_priors, frequencies)
+    rows = _rows(texts)
+    counts = _Counts(linker, rows)
+    for found in _mentions(linker, rows):
+        part.write("mentions", _mention_rows(found, rows["segment_id"], id_array(linker)))
+        counts.add(found.texts, found.entities)
+        part.count("linked_characters", int((found.ends - found.starts).sum()))
+    part.write("mention_counts", counts.table())
+    part.count(texts.table, len(rows))
+    part.count("characters", pc.sum(pc.utf8_length(rows["text"]), min_count=0).as_py())
+    part.count("mentions", int(counts.counts.sum()))
+
+
+@stage(name="unambiguous_counts", version=1, params=UnambiguousCountsParams, tables=("mention_counts",))
+def unambiguous_counts(inputs: Mapping[str, Artifact], params: UnambiguousCountsParams, out: Output) -> None:
+    """Count the entities of `inputs["entities"]` where the texts, given as to `link`, call them by a name of their own.
+
+    Nothing is counted, and the counter `ambiguous_surfaces` is 0, where no name is shared.
+
+    Raises:
+        UserError: as `link`.
+    """
+    ambiguous = entity_linker(inputs["entities"], {}).num_ambiguous
+    out.count("ambiguous_surfaces", ambiguous)
+    out.map(count_part, _parts(inputs) if ambiguous else [], inputs["entities"])
+
+
+def count_part(part: PartWriter, texts: Part, entities: Artifact) -> None:
+    """Count in one part. A shared name is looked for too, since no shorter name may be counted inside it."""
+    linker = entity_linker(entities, {})
+    rows = _rows(texts)
+    counts = _Counts(linker, rows)
+    for found in _mentions(linker, rows):
+        counts.add(found.texts[~found.shared], found.entities[~found.shared])
+        part.count("ambiguous_mentions", int(found.shared.sum()))
+    part.write("mention_counts", counts.table())
+
+
+@stage(name="entity_frequencies", version=1, params=EntityFrequenciesParams, tables=("entity_frequencies",))
+def entity_frequencies(inputs: Mapping[str, Artifact], params: EntityFrequenciesParams, out: Output) -> None:
+    """Add up the counts of `inputs["links"]`, of `link` or `unambiguous_counts`: a row an entity that occurs, by id."""
+    counts = inputs["links"].scan("mention_counts")
+    with out.part() as part:
+        summed = counts.group_by("entity_id").agg(pl.col("count").sum(), pl.col("documents").sum()).collect()
+        part.write("entity_frequencies", summed.sort("entity_id").to_arrow())
+        part.count("entities", len(summed))
+
+
+class _Counts:
+    """How often the entities of a linker are found in some texts, and in how many documents."""
+
+    def __init__(self, linker: EntityLinker, rows: pa.Table) -> None:
+        self._ids = id_array(linker)
+        self._documents = rows["doc_id"].combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
+        self._pairs = [np.empty(0, np.int64)]
+        self.counts = np.zeros(len(self._ids), dtype=np.int64)
+
+    def add(self, texts: np.ndarray, entities: np.ndarray) -> None:
+        self.counts += np.bincount(entities, minlength=len(self._ids))
+        self._pairs.append(self._documents[texts] * len(self._ids) + entities)
+
+    def table(self) -> pa.Table:
+        """As `entity_frequencies` of infra/schemas.py."""
+        ordered = np.sort(np.concatenate(self._pairs))
+        distinct = ordered[np.diff(ordered, prepend=-1) != 0]
+        documents = np.bincount(distinct % len(self._ids), minlength=len(self._ids))
+        occurring = np.flatnonzero(self.counts)
+        columns = [self._ids.take(pa.array(occurring)), *(pa.array(a[occurring]) for a in (self.counts, documents))]
+        return pa.Table.from_arrays(columns, schema=schemas.ENTITY_FREQUENCIES)
+
+
+def _parts(inputs: Mapping[str, Artifact]) -> list[Part]:
+    table = "segments" if "segments" in inputs else "documents"
+    return inputs[table].parts(table)
+
+
+def _rows(texts: Part) -> pa.Table:
+    """(segment_id, doc_id, text); a document is its own segment."""
+    names = ["segment_id", "doc_id", "text"] if texts.table == "segments" else ["doc_id", "doc_id", "text"]
+    return texts.read(columns=sorted(set(names))).select(names).rename_columns(["segment_id", "doc_id", "text"])
+
+
+def _mentions(linker: EntityLinker, rows: pa.Table) -> Iterator[Mentions]:
+    """The mentions in the texts of some rows, batch by batch."""
+    sizes = pc.utf8_length(rows["text"]).to_pylist()
+    for batch in batches_of(range(len(sizes)), CHARACTERS_AT_ONCE, length=sizes.__getitem__):
+        found = linker.link_many(rows["text"].slice(batch[0], len(batch)).to_pylist())
+        yield found._replace(texts=found.texts + batch[0])
+
+
+def _mention_rows(found: Mentions, segment_ids: pa.ChunkedArray, ids: pa.Array) -> pa.Table:
+    return pa.Table.from_arrays(
+        [
+            segment_ids.take(pa.array(found.texts)),
+            pa.array(found.starts.astype(np.uint32)),
+            pa.array(found.ends.astype(np.uint32)),
+            ids.take(pa.array(found.entities)),
+        ],
+        schema=schemas.MENTIONS,
+    )
+
+
+def entity_linker(
+    entities: Artifact, type_priors: Mapping[str, float], frequencies: Artifact | None = None
+) -> EntityLinker:
+    """The linker for the names and aliases of an artifact's table `entities` or `kg_entities`.
+
+    An entity's frequency is that of the table `entity_frequencies`; where it is not given, the sum over its rows of the
+    column `frequency`, if there is one. The last linker is kept for the parts to come.
+
+    Raises:
+        UserError: the artifact has no such table, or none of the names can be linked.
+    """
+    addresses = tuple(
+        (artifact.store_root, artifact.stage, artifact.fingerprint)
+        for artifact in (entities, frequencies)
+        if artifact is not None
+    )
+    return _linker(addresses, tuple(sorted(type_priors.items())))
+
+
+@functools.lru_cache(maxsize=1)
+def id_array(linker: EntityLinker) -> pa.Array:
+    """The ids of a linker's entities as a column to take from."""
+    return pa.array(linker.entity_ids, pa.string())
+
+
+@functools.lru_cache(maxsize=1)
+def _linker(addresses: tuple[tuple[str, str, str], ...], type_priors: tuple[tuple[str, float], ...]) -> EntityLinker:
+    entities, *others = (ArtifactStore(root).get(stage, fingerprint) for root, stage, fingerprint in addresses)
+    assert entities is not None, "the caller holds it"
+    table = next((name for name in ("entities", "kg_entities") if name in entities.manifest.tables), None)
+    if table is None:
+        raise UserError(f"{entities.path} has no entities to link: neither a table entities nor kg_entities.")
+    names: dict[str, set[str]] = defaultdict(set)
+    types: dict[str, str] = {}
+    frequencies: Counter[str] = Counter()
+    for row in entities.scan(table).collect().iter_rows(named=True):
+        entity = row["entity_id"]
+        types[entity] = row["type"]
+        frequencies[entity] += row.get("frequency", 0)
+        for name in (row["surface"] if "surface" in row else row["name"], *row.get("aliases", ())):
+            names[name].add(entity)
+    for counted in filter(None, others):
+        frequencies = Counter(dict(counted.scan("entity_frequencies").select("entity_id", "count").collect().rows()))
+    linker = EntityLinker(names, types, dict(type_priors), frequencies)
+    if not linker.num_surfaces:
+        raise UserError(
+            f"{entities.path}: none of the {len(names):,} names in table {table} can be linked; a name has two "
+            "characters or more, and not digits or punctuation alone. Give entities with such names."
+        )
+    return linker

@@ -1,0 +1,1 @@
+"""Stages of the term normaliser: terminologies, indexes, rankers, decisions."""

@@ -1,0 +1,131 @@
+"""Stages `benchmark_mentions` and `candidate_recall`: the open benchmark of tasks/normalise/benchmark.py, made of a
+user's term list and CMeKG, and how many of its queries are answered by candidates.
+
+Between the two a terminology is made of the list and of the graph that the first leaves (`GRAPH`), which holds no query
+of dev and test as a name.
+
+Time and memory grow with the list, the graph, and the queries with their candidates.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from pydantic import Field
+
+from infra.artifacts import Artifact
+from infra.errors import UserError
+from infra.stage import Output, StageParams, stage
+from kg.sources import cmekg
+from tasks.files.access import is_local
+from tasks.normalise.benchmark import Mention, build_benchmark, without_queries
+from tasks.normalise.normaliser import Retrieval
+from tasks.normalise.terminology import entries_of
+from tasks.retrieve.candidates import Candidate
+from tasks.retrieve.categories import with_categories
+from tasks.retrieve.embedded import EmbeddedIndex
+from tasks.retrieve.fields import SearchFields
+
+GRAPH = "cmekg.tsv"
+"""Head, relation and tail of what is left of CMeKG, a triple a line."""
+
+JUDGED = ("dev", "test")
+
+
+class BenchmarkParams(StageParams):
+    """There is nothing to choose: a benchmark is one."""
+
+
+@stage(
+    name="benchmark_mentions", version=2, params=BenchmarkParams, tables=("benchmark_mentions", "benchmark_left_out")
+)
+def benchmark_mentions(inputs: Mapping[str, Any], params: BenchmarkParams, out: Output) -> None:
+    """Make the benchmark of `inputs["cmekg"]` (its pickle) and `inputs["terminology"]`, which no graph gave names.
+
+    Raises:
+        UserError: the graph cannot be read, or dev or test have no query.
+    """
+    subjects = cmekg.load(_pickle(inputs["cmekg"].places()))
+    benchmark = build_benchmark(subjects, entries_of(inputs["terminology"]))
+    for split in JUDGED:
+        if not benchmark.queries(split):
+            raise UserError(
+                f"The benchmark has no query of {split}: too few names of CMeKG have a code of the list "
+                f"({len(benchmark.mentions):,}). Give a list with codes of ICD-10."
+            )
+    with out.part() as part:
+        part.write("benchmark_mentions", [one._asdict() | {"codes": list(one.codes)} for one in benchmark.mentions])
+        part.write("benchmark_left_out", [one._asdict() for one in benchmark.dropped])
+        for mention in benchmark.mentions:
+            part.count(f"queries_{mention.split}" if mention.is_query else "names_that_stay")
+    triples = cmekg.triples(without_queries(subjects, benchmark.held_out()))
+    with tempfile.TemporaryDirectory(prefix="yiwen-") as folder:
+        file = Path(folder, GRAPH)
+        columns = dict.fromkeys(("head", "relation", "tail"), pl.String)
+        rows = pl.DataFrame(list(triples), schema=columns, orient="row")
+        rows.with_columns(pl.all().str.replace_all(r"[\t\r\n]", " ")).write_csv(
+            file, separator="\t", quote_style="never"
+        )
+        out.build.add_file(GRAPH, file)
+
+
+class RecallParams(StageParams):
+    """What is searched, and how far down a list of candidates is looked."""
+
+    fields: SearchFields = SearchFields()
+    at: tuple[int, ...] = Field(default=(1, 10, 50, 100), min_length=1, description="places that recall is told at")
+
+
+@stage(name="candidate_recall", version=3, params=RecallParams, tables=("candidate_recall",))
+def candidate_recall(inputs: Mapping[str, Artifact], params: RecallParams, out: Output) -> None:
+    """Look for the queries of `inputs["mentions"]` in `inputs["terminology"]`.
+
+    The index is not kept: it lacks the names that are queries, and nobody should normalise with it by mistake.
+    """
+    entries = entries_of(inputs["terminology"])
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="yiwen-") as folder:
+        index = EmbeddedIndex.build(entries, folder, params.fields)
+        retrieval = Retrieval(with_categories(index, index), entries, k=max(params.at))
+        for split in JUDGED:
+            queries = queries_of(inputs["mentions"], split)
+            found = retrieval.candidates([query.text for query in queries])
+            unequal = [not query.is_equal for query in queries]
+            for what, chosen in (("all", [True] * len(queries)), ("not equal to the term", unequal)):
+                kept = [pair for pair, keep in zip(zip(queries, found, strict=True), chosen, strict=True) if keep]
+                rows += [
+                    {"split": split, "queries": what, "number": len(kept), "k": k, "recall": _recall(kept, k)}
+                    for k in params.at
+                    if kept
+                ]
+    with out.part() as part:
+        part.write("candidate_recall", rows)
+    with tempfile.TemporaryDirectory(prefix="yiwen-") as folder:
+        file = Path(folder, "table.json")
+        file.write_text(json.dumps(rows, ensure_ascii=False, indent=1), encoding="utf-8")
+        out.build.add_file(file.name, file)
+
+
+def queries_of(mentions: Artifact, split: str) -> list[Mention]:
+    """The mentions of a split that are looked for, of an artifact of the stage `benchmark_mentions`."""
+    rows = mentions.to_table("benchmark_mentions").to_pylist()
+    return [
+        Mention(**row | {"codes": tuple(row["codes"])}) for row in rows if row["split"] == split and row["is_query"]
+    ]
+
+
+def _recall(answered: Sequence[tuple[Mention, Sequence[Candidate]]], k: int) -> float:
+    """The share of queries with a code of theirs among the first `k` candidates."""
+    return sum(any(one.code in query.codes for one in found[:k]) for query, found in answered) / len(answered)
+
+
+def _pickle(places: Mapping[str, str]) -> Path:
+    paths = list(places.values())
+    if len(paths) != 1 or not is_local(paths[0]):
+        raise UserError(f"{paths[0]}: CMeKG is read from one local file. Give cmekg.pkl of the package PyCMeKG.")
+    return Path(paths[0])

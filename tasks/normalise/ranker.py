@@ -1,0 +1,97 @@
+"""Judges candidates by a pair classifier: is this standard term one of the diagnosis's? (eHealth, appendix E.)
+
+Both texts are cut once each, however many pairs they stand in. Time grows with the pairs' tokens, memory with the
+distinct texts and one chunk of pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import numpy as np
+
+from models import inference
+from models.heads.examples import HeadExample, TokenSequence
+from models.heads.task_model import TaskModel
+from tasks.downstream.features.alignment import TextTokenizer
+from tasks.downstream.features.base import longest_first
+from tasks.normalise.decision import Judged
+from tasks.normalise.pairs import Pair
+from tasks.retrieve.candidates import Candidate
+from tasks.retrieve.fields import comparable_forms
+
+MAX_LENGTH = 32
+"""Tokens of a pair with its special ones (eHealth, Table 9)."""
+FRAME = 3
+"""[CLS] diagnosis [SEP] term [SEP]"""
+
+
+class PairEncoder:
+    """Pairs of texts as tokens."""
+
+    def __init__(self, tokenizer: TextTokenizer, max_length: int = MAX_LENGTH) -> None:
+        self._tokenizer = tokenizer
+        self._room = max_length - FRAME
+        self._cut: dict[str, np.ndarray] = {}
+
+    def learn(self, texts: Iterable[str]) -> None:
+        """Cut texts that will stand in pairs."""
+        new = [text for text in dict.fromkeys(texts) if text not in self._cut]
+        self._cut.update((text, tokens.ids) for text, tokens in zip(new, self._tokenizer.words(new), strict=True))
+
+    def example(self, diagnosis: str, term: str, right: bool | None = None) -> HeadExample:
+        """One pair as the head takes it; the longer text is cut where both are too long."""
+        kept = longest_first([self._cut[diagnosis], self._cut[term]], self._room)
+        return HeadExample((TokenSequence(*self._tokenizer.frame(*kept)),), None if right is None else int(right))
+
+    def examples(self, pairs: Sequence[Pair]) -> list[HeadExample]:
+        """Labelled pairs to learn from."""
+        self.learn(text for pair in pairs for text in (pair.diagnosis, pair.term))
+        return [self.example(*pair) for pair in pairs]
+
+
+class TermRanker:
+    """A trained pair classifier over candidates.
+
+    Args:
+        model: a head `pair` of two classes, of which the second is "belongs together".
+    """
+
+    def __init__(self, model: TaskModel, tokenizer: TextTokenizer, max_length: int = MAX_LENGTH) -> None:
+        self._model = model
+        self._encoder = PairEncoder(tokenizer, max_length)
+
+    def judge(
+        self,
+        diagnoses: Sequence[str],
+        candidates: Sequence[Sequence[Candidate]],
+        parts: Sequence[int],
+        progress: Callable[[int], None] | None = None,
+    ) -> list[Judged]:
+        """The candidates of each diagnosis with the probability that each is one of its terms.
+
+        A term that equals the diagnosis but for width, case and punctuation is certain: its probability is 1.
+
+        Args:
+            parts: diagnoses that each one is made of; see `Judged`.
+            progress: told the pairs done so far.
+        """
+        self._encoder.learn(diagnoses)
+        self._encoder.learn(one.term for found in candidates for one in found)
+        probabilities = inference.predict_stream(self._model, self._pairs(diagnoses, candidates), progress=progress)
+        forms = comparable_forms(diagnoses)
+        return [
+            Judged(count, tuple(found), _certain(form, found, [next(probabilities)[1] for _ in found]))
+            for count, form, found in zip(parts, forms, candidates, strict=True)
+        ]
+
+    def _pairs(self, diagnoses: Sequence[str], candidates: Sequence[Sequence[Candidate]]) -> Iterator[HeadExample]:
+        for diagnosis, found in zip(diagnoses, candidates, strict=True):
+            for one in found:
+                yield self._encoder.example(diagnosis, one.term)
+
+
+def _certain(form: Sequence[str], found: Sequence[Candidate], probabilities: Sequence[float]) -> np.ndarray:
+    """The probabilities, 1 where the term is the diagnosis itself."""
+    equal = [one == form for one in comparable_forms([candidate.term for candidate in found])]
+    return np.where(equal, 1.0, np.asarray(probabilities, dtype=np.float64))

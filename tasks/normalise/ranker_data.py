@@ -1,0 +1,83 @@
+"""What the trials of a ranker learn from and are scored on: found once, stored as Parquet, read by each process.
+
+Memory and files grow with the pairs and with the dev diagnoses' candidates.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import fsspec
+import polars as pl
+
+from infra.builds import open_scratch
+from tasks.normalise.pairs import Pair
+from tasks.retrieve.candidates import Candidate
+
+PAIRS, DEV = "pairs.parquet", "dev.parquet"
+
+
+@dataclass(frozen=True)
+class LabelledDiagnoses:
+    """Diagnoses with their candidates and right terms."""
+
+    texts: Sequence[str]
+    parts: Sequence[int]
+    """Diagnoses that each is made of; see `tasks.normalise.decision.Judged`."""
+    found: Sequence[Sequence[Candidate]]
+    """Best first."""
+    gold: Sequence[tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class RankerData:
+    """Pairs to learn from, and dev."""
+
+    pairs: Sequence[Pair]
+    dev: LabelledDiagnoses
+
+
+def save_ranker_data(folder: str, pairs: Iterable[Pair], dev: LabelledDiagnoses) -> str:
+    """Write both into a folder (a path or URI), which is there; returns 32 hex digits over their content."""
+    learnt = pl.DataFrame(list(pairs), schema=dict.fromkeys(Pair._fields[:2], pl.String) | {"right": pl.Boolean})
+    scored = pl.DataFrame(
+        {
+            "text": dev.texts,
+            "parts": dev.parts,
+            "code": [[one.code for one in own] for own in dev.found],
+            "term": [[one.term for one in own] for own in dev.found],
+            "score": [[one.score for one in own] for own in dev.found],
+            "gold": [list(own) for own in dev.gold],
+        },
+        schema={
+            "text": pl.String,
+            "parts": pl.Int64,
+            "code": pl.List(pl.String),
+            "term": pl.List(pl.String),
+            "score": pl.List(pl.Float64),
+            "gold": pl.List(pl.String),
+        },
+    )
+    digest = hashlib.sha256()
+    for name, frame in ((PAIRS, learnt), (DEV, scored)):
+        with open_scratch(f"{folder}/{name}") as file:
+            frame.write_parquet(file)
+            digest.update(file.getvalue())
+    return digest.hexdigest()[:32]
+
+
+def load_ranker_data(folder: str) -> RankerData:
+    """What `save_ranker_data` wrote."""
+    pairs, dev = (_read(f"{folder}/{name}") for name in (PAIRS, DEV))
+    columns = [dev[name].to_list() for name in ("code", "term", "score")]
+    found = [[Candidate(*one) for one in zip(*own, strict=True)] for own in zip(*columns, strict=True)]
+    gold = [tuple(own) for own in dev["gold"].to_list()]
+    labelled = LabelledDiagnoses(dev["text"].to_list(), dev["parts"].to_list(), found, gold)
+    return RankerData([Pair(*row) for row in pairs.iter_rows()], labelled)
+
+
+def _read(path: str) -> pl.DataFrame:
+    with fsspec.open(path, "rb") as file:
+        return pl.read_parquet(file)

@@ -1,0 +1,81 @@
+"""A trial that learns which terms belong to a diagnosis: the pair classifier that ranks candidates (eHealth, appendix
+E), scored on dev by the F1 of the decision that does best with it there (tasks/normalise/decision.py).
+"""
+
+from __future__ import annotations
+
+import functools
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from models.heads.examples import HeadExample
+from tasks.downstream.catalogue import task
+from tasks.downstream.features.alignment import TOKENIZER_FILES
+from tasks.finetune.model import build_model, load_start, warn_without_dropout
+from tasks.finetune.trial import Figures, Trial, Work, check_seen
+from tasks.normalise.decision import TermDecision, tune_decision
+from tasks.normalise.ranker import PairEncoder, TermRanker
+from tasks.normalise.ranker_data import RankerData, load_ranker_data
+
+
+class RankerTrial(Trial):
+    """One setting with one seed; `data` is where `save_ranker_data` wrote."""
+
+    section: ClassVar[str] = "normaliser"
+
+    @property
+    def identity(self) -> str:
+        """See `Trial.identity`; `data` only says where lies what `data_version` names."""
+        return self.model_dump_json(exclude={"storage", "threads", "gpu", "data"})
+
+    def prepare(self) -> Work:
+        """Read pairs and encoder, turn the pairs into tokens, and build the head."""
+        check_seen(self.model)
+        return _RankerWork(self, _data(self.data, self.data_version))
+
+
+class _RankerWork:
+    def __init__(self, trial: RankerTrial, data: RankerData) -> None:
+        start = load_start(trial)
+        self._trial, self._dev = trial, data.dev
+        encoder = PairEncoder(start.tokenizer, start.max_length)
+        self.examples: Sequence[HeadExample] = encoder.examples(data.pairs)
+        self.model = build_model(trial, "pair", start.encoder, num_labels=2)
+        self._ranker = TermRanker(self.model, start.tokenizer, start.max_length)
+
+    def dev_score(self) -> float:
+        return self._decide()[1]
+
+    def figures(self) -> Figures:
+        decision, f1 = self._decide()
+        return Figures(dev={task(self._trial.task).metric: f1}, test={}, counters={}, decision=decision)
+
+    def save(self, folder: Path) -> None:
+        self.model.save(folder)
+        for name in TOKENIZER_FILES:
+            if (Path(self._trial.model) / name).is_file():
+                shutil.copyfile(Path(self._trial.model) / name, folder / name)
+
+    def _decide(self) -> tuple[TermDecision, float]:
+        judged = self._ranker.judge(self._dev.texts, self._dev.found, self._dev.parts)
+        return tune_decision(judged, self._dev.gold)
+
+
+def check_ranker_trials(trials: Sequence[RankerTrial]) -> None:
+    """Build what the trials build, without training, so that a setting that cannot be is told before any work is done.
+
+    Raises:
+        UserError: as `run_trial` does.
+    """
+    start = load_start(trials[0])
+    warn_without_dropout(trials[0], start.encoder)
+    for trial in trials:
+        trial.config()
+
+
+@functools.lru_cache(maxsize=1)
+def _data(folder: str, version: str) -> RankerData:
+    """Trials in one process read the files once."""
+    return load_ranker_data(folder)

@@ -1,0 +1,82 @@
+"""The names that text gives the terms of a list, from pairs of tasks/normalise/text_synonyms.py.
+
+A pair is believed where one side is a name that the list's entries have already, whole and in comparable form; then
+the other side is a further name of these entries. Where both sides are known nothing is learned, and where neither is
+nothing can be told. Names that come from text lead to no others: that would follow every mistake.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from tasks.retrieve.candidates import Entry
+from tasks.retrieve.fields import comparable_forms
+
+Pairs = Mapping[tuple[str, str], int]
+"""How many documents state that two names mean the same."""
+
+
+def with_text_names(
+    entries: Sequence[Entry], pairs: Pairs, max_codes: int, min_documents: int = 1
+) -> tuple[list[Entry], Counter[str]]:
+    """Entries, in their order, with the names that text gives them, and what became of the pairs.
+
+    Args:
+        max_codes: a name that more entries have, or that text would give to more, says too little.
+        min_documents: pairs that fewer documents state, in either order, are left out.
+
+    Time and memory grow with the names and the pairs.
+    """
+    owners: dict[str, set[int]] = defaultdict(set)
+    names = [(place, name) for place, entry in enumerate(entries) for name in (entry.term, *entry.aliases)]
+    for (place, _), form in zip(names, _forms([name for _, name in names]), strict=True):
+        owners[form].add(place)
+    found: dict[str, set[int]] = defaultdict(set)
+    written: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+    for one, other in _stated(pairs, min_documents):
+        known = [own for own in (one, other) if own[0] in owners]
+        if len(known) != 1:
+            counts["text_pairs_already_known" if known else "text_pairs_of_unknown_names"] += 1
+        elif len(owners[known[0][0]]) > max_codes:
+            counts["text_pairs_of_many_terms"] += 1
+        else:
+            form, name = other if known[0] == one else one
+            found[form].update(owners[known[0][0]])
+            written[form] = min(name, written.get(form, name))
+    kept = {form: places for form, places in found.items() if len(places) <= max_codes}
+    counts["text_names_of_many_terms"] = len(found) - len(kept)
+    added: dict[int, set[str]] = defaultdict(set)
+    for form, places in kept.items():
+        for place in places:
+            added[place].add(written[form])
+    counts["text_names_added"] = sum(map(len, added.values()))
+    richer = [
+        replace(entry, aliases=tuple(sorted({*entry.aliases, *added[place]}))) if place in added else entry
+        for place, entry in enumerate(entries)
+    ]
+    return richer, counts
+
+
+_Name = tuple[str, str]
+"""Comparable form, and as it is written."""
+
+
+def _stated(pairs: Pairs, min_documents: int) -> list[tuple[_Name, _Name]]:
+    """The pairs that enough documents state, each once whatever its order and its writing."""
+    written = sorted(pairs)
+    forms = iter(_forms([name for pair in written for name in pair]))
+    documents: Counter[tuple[str, str]] = Counter()
+    first: dict[tuple[str, str], tuple[_Name, _Name]] = {}
+    for pair in written:
+        one, other = sorted((next(forms), name) for name in pair)
+        if one[0] and one[0] != other[0]:
+            documents[one[0], other[0]] += pairs[pair]
+            first.setdefault((one[0], other[0]), (one, other))
+    return [first[key] for key in sorted(first) if documents[key] >= min_documents]
+
+
+def _forms(names: Sequence[str]) -> list[str]:
+    return ["".join(form) for form in comparable_forms(names)]

@@ -1,0 +1,99 @@
+"""Stage `text_synonyms`: names that a text itself says mean the same.
+
+    面神经麻痹，又称面瘫或贝尔氏面瘫   →   (面神经麻痹, 面瘫), (面神经麻痹, 贝尔氏面瘫)
+    尖锐湿疣（俗称“菜花病”）           →   (尖锐湿疣, 菜花病)
+
+Words such as 又称, 俗称, 学名 and 也就是我们常说的 announce a second name (the lexical patterns of Hearst, 1992, for
+names that are equal). Chinese shows no border between a name and the sentence around it, so a name ends at
+punctuation and at words that no name holds; what remains may still be no name. So a reader of the table believes a
+pair only where it knows one side (tasks/normalise/text_names.py). Brackets alone, as in 肝硬化（失代偿期）, and a bare
+即 mostly hold something else and are left out.
+
+A document says a pair once, however often it repeats it. Time grows with the characters, memory with one part.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import zip_longest
+
+from infra.artifacts import Artifact, Part
+from infra.builds import PartWriter
+from infra.stage import Output, StageParams, stage
+
+MAX_NAME = 20
+"""Characters of a name; a name has two at least."""
+
+_PEOPLE = "(?:人们|我们|大家|俗话|平时|平常|通常)*(?:常|所)+"
+_CUE = re.compile(
+    "[也又还常]?(?:又称之?|又名|又叫|亦称|亦名|也称之?|也叫|俗称|俗名|别名|别称|旧称|曾称|古称|简称|学名|"
+    f"(?:中医|西医|医学上|临床上)[又也亦]?[称叫]之?|就?是{_PEOPLE}[说讲]的|即{_PEOPLE}[说讲谓]的?)"
+)
+_RUN = rf"[\w\-—·'’/]{{2,{MAX_NAME}}}"
+_OPEN, _CLOSE = '["“‘「『《]?', '["”’」』》]?'
+_BEFORE = re.compile(rf"({_RUN}){_CLOSE}[ \t,，(（]*$")
+_AFTER = re.compile(rf"[为作做叫是]?[ \t:：,，]*({_OPEN}{_RUN}{_CLOSE}(?:[、或]{_OPEN}{_RUN}{_CLOSE})*)")
+_BETWEEN = re.compile("[、或]")
+_COMMAS = ' \t,，()（）"”’」』》'
+_REACH = MAX_NAME + 6
+"""Characters before a cue that are looked at."""
+
+_PUNCTUATION = "-—·'’/\"“”‘「」『』《》_"
+_EDGES = re.compile("^(?:称为|因而|[是为在者与和及])+|(?:[是为在等与和及])+$")
+_NO_NAME = re.compile(
+    "[的了我你您她它们这就吧呢啊很将向又也]|常?被|什么|以下|民间|故有|故称|那种|那些|种疾病|此病|本病|该病|其实|因为|因此|"
+    "所以|所谓|所致|由于|如果|通常|一般|主要|常见|属于|好发|多见|临床|中医|西医|现代|医学|以及|可以|可能|应该|不能|没有|"
+    "一种|一类|需要|表现|患者|患有|考虑|建议|出现|现在|目前|引起|导致|发生|治疗|检查|包括|问题分析|意见|病情分析|指导|"
+    "分为|有时|来说|认为|等等|知道|方面|药名|商品名"
+)
+"""What ends a name. Words of one character are few, since most characters stand in names as well (行为障碍)."""
+
+
+def definitions(text: str) -> Iterator[tuple[str, str]]:
+    """The pairs (name, second name) that a text states, in its order; each name has 2 to `MAX_NAME` characters."""
+    cues = list(_CUE.finditer(text))
+    name, end = "", 0
+    for cue, ahead in zip_longest(cues, cues[1:]):
+        after = _AFTER.match(text, cue.end(), ahead.start() if ahead else len(text))
+        if not name or text[end : cue.start()].strip(_COMMAS):  # else the first of 甲又称乙，俗称丙 goes on
+            before = _BEFORE.search(text, max(end, cue.start() - _REACH), cue.start())
+            name = _bare(_NO_NAME.split(before[1])[-1]) if before else ""
+        end = after.end() if after else cue.end()
+        for run in _BETWEEN.split(after[1]) if after else ():
+            other = _bare(_NO_NAME.split(run)[0])
+            if min(len(name), len(other)) >= 2 and name != other:
+                yield name, other
+
+
+def count_definitions(texts: Iterable[str]) -> Counter[tuple[str, str]]:
+    """How many of the texts state each pair."""
+    return Counter(pair for text in texts for pair in set(definitions(text)))
+
+
+class TextSynonymsParams(StageParams):
+    """There is nothing to choose."""
+
+
+@stage(name="text_synonyms", version=1, params=TextSynonymsParams, tables=("text_synonyms",))
+def text_synonyms(inputs: Mapping[str, Artifact], params: TextSynonymsParams, out: Output) -> None:
+    """Read `inputs["documents"]`; each part is counted by itself, so a pair may stand in several."""
+    out.map(_count_part, inputs["documents"].parts("documents"))
+
+
+def _count_part(writer: PartWriter, part: Part) -> None:
+    counts: Counter[tuple[str, str, str]] = Counter()
+    for row in part.read(["source", "text"]).to_pylist():
+        counts.update((*pair, row["source"]) for pair in set(definitions(row["text"])))
+        writer.count("documents_in")
+    rows = [
+        {"name": name, "synonym": other, "source": source, "documents": number}
+        for (name, other, source), number in sorted(counts.items())
+    ]
+    writer.write("text_synonyms", rows)
+    writer.count("definitions", sum(counts.values()))
+
+
+def _bare(run: str) -> str:
+    return _EDGES.sub("", run.strip(_PUNCTUATION)).strip(_PUNCTUATION)

@@ -1,0 +1,1 @@
+"""Stages of phrase mining: the AutoPhrase program and an embedded engine."""

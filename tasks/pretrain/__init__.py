@@ -1,0 +1,1 @@
+"""Stages `encode`, `train`, `export` and `ablation`."""

@@ -1,0 +1,245 @@
+"""Stage `encode`: segments become examples: token ids, and the places where words begin.
+
+A word that jieba found begins at the first token that begins inside it. Documents, not segments, are put aside
+as held-out text, so that no held-out segment has a neighbour in training. Nothing is cut off in silence: tokens
+over the length are counted.
+
+A part of segments becomes a part of examples. Parts are cut by bytes of text, which balances tokens too: a Chinese
+character is 3 bytes and a token, and a token of letters is about as long (2.6 to 3.3 bytes a token over ten kinds of
+real text). Ids are uint32: uint16 would be no smaller in Parquet, which has no 16-bit values and packs them.
+
+Where entities are given, their mentions (kg/linking/linker.py) are written as spans of tokens; a mention that begins or
+ends inside a token, or that is cut off, is left out and counted.
+
+Time grows with the characters, memory with one part and about 100 bytes for each of the characters
+encoded at once.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from infra import schemas
+from infra.arrays.batching import CHARACTERS_AT_ONCE
+from infra.artifacts import Artifact, Part
+from infra.builds import PartWriter
+from infra.errors import UserError
+from infra.stage import Output, StageParams, stage
+from kg.linking.linker import EntityLinker
+from models.tokenizer.corpus import CorpusTokenizer, EncodedTexts, corpus_tokenizer
+from models.tokenizer.wordpiece import SPECIAL_TOKENS
+from tasks.documents import share_of
+from tasks.knowledge.link import TypePriors, entity_linker, id_array
+
+UNKNOWN, CLS, SEP = (SPECIAL_TOKENS.index(token) for token in ("[UNK]", "[CLS]", "[SEP]"))
+
+FEW_SEGMENTS = 20_000
+"""Up to so many segments it is checked that some document is held out; of more, some always are."""
+
+
+class EncodeParams(StageParams):
+    """Length of an example, and what is put aside."""
+
+    max_length: int = Field(default=512, ge=3, le=2**16 - 1, description="tokens, [CLS] and [SEP] included")
+    held_out_share: float = Field(default=0.02, gt=0, lt=1, description="share of documents put aside")
+    seed: int = 42
+    # Left out where empty, so that examples without entities keep their address.
+    type_priors: TypePriors = Field(default={}, exclude_if=operator.not_, description="as those of the stage link")
+
+
+@stage(name="encode", version=3, params=EncodeParams, tables=("examples", "held_out"))
+def encode(inputs: Mapping[str, Artifact], params: EncodeParams, out: Output) -> None:
+    """Encode `inputs["segments"]` with the tokeniser of `inputs["vocabulary"]`.
+
+    With `inputs["entities"]`, and `inputs["entity_frequencies"]` if wished, mentions are linked as by the stage `link`.
+
+    Raises:
+        UserError: there is no segment to train on, or none to put aside; or no name can be linked.
+    """
+    tokenizer = inputs["vocabulary"].read_file("tokenizer.json").decode()
+    segments = inputs["segments"]
+    parts = segments.parts("segments")
+    limit = params.held_out_share
+    if segments.rows("segments") <= FEW_SEGMENTS:
+        limit = _limit_for_few(parts, params)
+    linked = [inputs[name] for name in ("entities", "entity_frequencies") if name in inputs and "entities" in inputs]
+    out.map(encode_part, parts, params, limit, tokenizer, *linked)
+    for table, what in (("examples", "to train on"), ("held_out", "to put aside for evaluation")):
+        if not out.rows(table):
+            raise UserError(
+                f"Empty corpus: no segment is left {what}; {segments.rows('segments'):,} segments came in, of which "
+                "whole documents are put aside. Give more text or lower segment.min_tokens; what was dropped, "
+                "and why, is in the tables `rejects`."
+            )
+
+
+def encode_part(
+    part: PartWriter,
+    segments: Part,
+    params: EncodeParams,
+    limit: float,
+    tokenizer_json: str,
+    entities: Artifact | None = None,
+    frequencies: Artifact | None = None,
+) -> None:
+    """Encode one part; documents drawn at or under `limit` are held out, `entities` are linked if given."""
+    tokenizer = corpus_tokenizer(tokenizer_json)
+    linker = entity_linker(entities, params.type_priors, frequencies) if entities is not None else None
+    for batch in _batches(segments.read(columns=["doc_id", "source", "text", "words"])):
+        examples = _examples(part, batch, tokenizer, linker, params)
+        held_out = np.array([_draw(doc_id, params) <= limit for doc_id in batch["doc_id"].to_pylist()])
+        for table, chosen in (("examples", ~held_out), ("held_out", held_out)):
+            if chosen.any():
+                part.write(table, examples.filter(pa.array(chosen)))
+
+
+def word_begins(token_starts: np.ndarray, words: np.ndarray) -> np.ndarray:
+    """Whether a token is the first that begins inside a word.
+
+    Args:
+        token_starts: int (T,) place of the first character of each token, in texts laid end to end; sorted.
+        words: int (W,) lengths of the words in characters, of all texts; they sum to the length of the texts.
+
+    Returns:
+        bool (T,). A word in which no token begins (a blank, or the end of a token that began in the word before) has
+        none.
+    """
+    word_of = np.repeat(np.arange(len(words)), words)[token_starts]
+    return np.diff(word_of, prepend=-1) != 0
+
+
+def _batches(segments: pa.Table) -> Iterator[pa.Table]:
+    """Rows in order, about `CHARACTERS_AT_ONCE` characters at a time."""
+    sizes = np.cumsum(pc.utf8_length(segments["text"]).to_numpy())
+    first = 0
+    while first < len(sizes):
+        taken = sizes[first - 1] if first else 0
+        end = min(int(np.searchsorted(sizes, taken + CHARACTERS_AT_ONCE)) + 1, len(sizes))
+        yield segments.slice(first, end - first)
+        first = end
+
+
+def _examples(
+    part: PartWriter, rows: pa.Table, tokenizer: CorpusTokenizer, linker: EntityLinker | None, params: EncodeParams
+) -> pa.Table:
+    """The rows of the table examples for some segments, in order."""
+    texts = rows["text"].to_pylist()
+    encoded = tokenizer.encode(texts)
+    lengths = np.diff(encoded.borders)
+    row_of = np.repeat(np.arange(len(texts)), lengths)
+    place = np.arange(len(row_of)) - encoded.borders[row_of]
+    begins = word_begins(encoded.starts + _text_starts(rows)[row_of], _words(rows).to_numpy())
+    room = params.max_length - 2
+    kept = np.flatnonzero(place < room)
+    firsts = np.flatnonzero(begins & (place < room))
+    long = lengths > room
+    if long.any():
+        part.count("truncated_segments", int(long.sum()))
+        part.count("truncated_tokens", len(place) - len(kept))
+    borders = np.concatenate([[0], np.cumsum(np.minimum(lengths, room) + 2)])
+    ids = np.empty(borders[-1], dtype=np.uint32)
+    ids[borders[:-1]], ids[borders[1:] - 1] = CLS, SEP
+    ids[borders[row_of[kept]] + 1 + place[kept]] = encoded.ids[kept]
+    word_borders = np.concatenate([[0], np.cumsum(np.bincount(row_of[firsts], minlength=len(texts)))])
+    part.count("examples", len(texts))
+    part.count("tokens", len(ids))
+    part.count("words", len(firsts))
+    part.count("unknown_tokens", int((encoded.ids[kept] == UNKNOWN).sum()))
+    schema = schemas.TABLES["examples"]
+    columns = {
+        "input_ids": _lists(ids, borders),
+        "word_starts": _lists((place[firsts] + 1).astype(np.uint16), word_borders),
+        "mentions": _mentions(part, texts, encoded, linker, room),
+        "doc_id": rows["doc_id"],
+        "source": rows["source"],
+    }
+    return pa.Table.from_pydict(columns, schema=schema)
+
+
+def token_spans(encoded: EncodedTexts, texts: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """The tokens that cover stretches of characters exactly.
+
+    Args:
+        encoded: the tokens of some texts.
+        texts, starts, ends: int (M,) the text of each stretch, its first character there and the one behind its last.
+
+    Returns:
+        int64 (M, 2): first token in its text and the one behind the last, both -1 where a border falls inside a token
+        or on white space.
+    """
+    lengths = np.diff(encoded.borders)
+    # Texts far enough apart that places of all of them are sorted and none is two texts'.
+    width = max(encoded.ends.max(initial=0), ends.max(initial=0)) + 1
+    of_token = np.repeat(np.arange(len(lengths)), lengths) * width
+    token_starts, token_ends = encoded.starts + of_token, encoded.ends + of_token
+    starts, ends = starts + texts * width, ends + texts * width
+    firsts = np.searchsorted(token_starts, starts)
+    behind = np.searchsorted(token_ends, ends, side="right")
+    exact = np.take(token_starts, firsts, mode="clip") == starts if len(token_starts) else np.zeros(len(starts), bool)
+    exact[exact] = token_ends[behind[exact] - 1] == ends[exact]
+    spans = np.stack([firsts, behind], axis=1) - encoded.borders[texts, np.newaxis]
+    return np.where(exact[:, np.newaxis], spans, -1)
+
+
+def _mentions(
+    part: PartWriter, texts: list[str], encoded: EncodedTexts, linker: EntityLinker | None, room: int
+) -> pa.ListArray:
+    """The column `mentions` of some texts, of whose tokens the first `room` are kept."""
+    kind = schemas.EXAMPLES.field("mentions").type
+    if linker is None:
+        return pa.array([[]] * len(texts), kind)
+    found = linker.link_many(texts)
+    spans = token_spans(encoded, found.texts, found.starts, found.ends)
+    whole, inside = spans[:, 0] >= 0, spans[:, 1] <= room
+    kept = whole & inside
+    part.count("mentions", int(kept.sum()))
+    for counter, left_out in (("mentions_inside_tokens", ~whole), ("truncated_mentions", whole & ~inside)):
+        if left_out.any():
+            part.count(counter, int(left_out.sum()))
+    spans = (spans[kept] + 1).astype(np.uint16)  # [CLS] comes first
+    ids = id_array(linker).take(pa.array(found.entities[kept]))
+    rows = pa.StructArray.from_arrays([pa.array(spans[:, 0]), pa.array(spans[:, 1]), ids], fields=list(kind.value_type))
+    borders = np.searchsorted(found.texts[kept], np.arange(len(texts) + 1))
+    return pa.ListArray.from_arrays(pa.array(borders.astype(np.int32)), rows, type=kind)
+
+
+def _text_starts(rows: pa.Table) -> np.ndarray:
+    """Where each text begins when the texts are laid end to end: int64 (rows,).
+
+    Raises:
+        ValueError: the words of a text do not sum to its length; those of all after it would be misplaced.
+    """
+    ends = np.cumsum(pc.utf8_length(rows["text"]).to_numpy())
+    words = _words(rows)
+    word_ends = np.concatenate([[0], np.cumsum(words.to_numpy(), dtype=np.int64)])
+    of_text = np.cumsum(pc.list_value_length(rows["words"]).to_numpy())
+    if not np.array_equal(word_ends[of_text], ends):
+        raise ValueError("the words of a segment do not sum to its length")
+    return np.concatenate([[0], ends[:-1]])
+
+
+def _words(rows: pa.Table) -> pa.Array:
+    return pc.list_flatten(rows["words"])
+
+
+def _lists(values: np.ndarray, borders: np.ndarray) -> pa.ListArray:
+    """A list column from its values laid end to end; no Python object a value."""
+    array = pa.array(values)
+    element = pa.field("element", array.type, nullable=False)
+    return pa.ListArray.from_arrays(pa.array(borders.astype(np.int32)), array, type=pa.list_(element))
+
+
+def _draw(doc_id: str, params: EncodeParams) -> float:
+    return share_of(doc_id, "held out", params.seed)
+
+
+def _limit_for_few(parts: Sequence[Part], params: EncodeParams) -> float:
+    """The share, or as much more as it takes that one document of a small corpus is held out."""
+    drawn = (_draw(doc_id, params) for part in parts for doc_id in part.read(columns=["doc_id"])["doc_id"].to_pylist())
+    return max(params.held_out_share, min(drawn, default=0.0))

@@ -1,0 +1,91 @@
+"""Stage `export`: a trained checkpoint becomes a folder that transformers loads without remote code.
+
+`config.json`, `model.safetensors`, `tokenizer.json`, `tokenizer_config.json`, `vocab.txt`, `curves.png` and a
+model card (`README.md`) written from the run's own figures. The generator and the heads stay behind, as
+section 3.3 of eHealth says. Time and memory grow with the model only. `export_checkpoint` does the same for a
+checkpoint of a run that is not finished.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from infra.artifacts import Artifact, ArtifactStore
+from infra.errors import UserError
+from infra.stage import Output, StageParams, code_version, stage
+from models import objectives
+from models.export import save_pretrained
+from models.training.loop import CHECKPOINT_FILE, load_state
+from tasks.pretrain.model_card import TrainingRecord, write_model_card
+from tasks.training.checkpoints import Checkpoints
+from tasks.training.run_spec import RunSpec
+
+TOKENIZER_FILES = ("vocab.txt", "tokenizer.json", "tokenizer_config.json")
+
+
+class ExportParams(StageParams):
+    """What the model card says beside the run's figures."""
+
+    name: str = Field(default="yiwen-ehealth", description="Name of the model in its card.")
+    license: str | None = Field(default=None, description="Licence of the weights, if you give one.")
+
+
+@stage(name="export", version=2, params=ExportParams)
+def export(inputs: Mapping[str, Artifact], params: ExportParams, out: Output) -> None:
+    """Export `inputs["checkpoint"]` with the tokeniser of `inputs["vocabulary"]`; `inputs["examples"]` is
+    what it was trained on, for the card.
+    """
+    checkpoint = inputs["checkpoint"]
+    with tempfile.TemporaryDirectory(prefix="yiwen-export-") as name:
+        folder = Path(name) / "model"
+        spec = RunSpec.model_validate_json(checkpoint.read_file("run.json"))
+        (Path(name) / CHECKPOINT_FILE).write_bytes(checkpoint.read_file(CHECKPOINT_FILE))
+        write_model(folder, spec, load_state(Path(name)), inputs["vocabulary"])
+        (folder / "curves.png").write_bytes(checkpoint.read_file("curves.png"))
+        record = TrainingRecord.of(checkpoint)
+        card = write_model_card(params.name, params.license, spec, record, inputs["examples"], out.build.store)
+        (folder / "README.md").write_text(card, encoding="utf-8")
+        out.build.add_folder(folder)
+
+
+def write_model(folder: Path, spec: RunSpec, state: Mapping[str, Any], vocabulary: Artifact) -> None:
+    """Write the encoder of a training state and the tokeniser's files into a folder, which is made."""
+    objective = objectives.build(spec.objective, spec.model)
+    objective.load_state_dict(state["model"])
+    save_pretrained(objective, folder)
+    for file in TOKENIZER_FILES:
+        (folder / file).write_bytes(vocabulary.read_file(file))
+
+
+def export_checkpoint(run: str, output: Path, step: int | None = None) -> int:
+    """Export the newest checkpoint of a run, or that of a step; returns its step.
+
+    Args:
+        run: folder or URI of a `train` artifact, or of a run under way (`run.json` lies in it).
+        output: the folder to write; it must not hold anything.
+
+    Raises:
+        UserError: there is no such run or checkpoint, it is damaged, or `output` is taken.
+    """
+    spec = RunSpec.read(f"{run.rstrip('/')}/run.json")
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise UserError(f"{output} is there already and not empty; name another folder.")
+    checkpoints = Checkpoints(run, spec.name)
+    record = checkpoints.at(step)
+    store = ArtifactStore(spec.store)
+    examples = store.get("encode", spec.examples)
+    given = examples.manifest.inputs.get("vocabulary") if examples is not None else None
+    vocabulary = store.get(given.stage, given.fingerprint) if given is not None else None
+    if examples is None or vocabulary is None:
+        raise UserError(f"{spec.store} no longer holds the examples and the vocabulary of this run; they are needed.")
+    output.mkdir(parents=True, exist_ok=True)
+    write_model(output, spec, checkpoints.load(record), vocabulary)
+    training = TrainingRecord(record.step, code_version(), record.figures)
+    card = write_model_card(f"{spec.objective}, step {record.step:,}", None, spec, training, examples, store)
+    (output / "README.md").write_text(card, encoding="utf-8")
+    return record.step

@@ -1,0 +1,236 @@
+"""Stage `train`: encoded examples in, a trained checkpoint and its curves out.
+
+The stage writes `run.json`, has the training driver do the run, follows its metrics, and keeps the last checkpoint
+and the best. The driver is a child process with a Ray of its own; with `RAY_ADDRESS` the address of a cluster's job
+endpoint (http…), it is a job there. Checkpoints of an unfinished run lie in the build's scratch folder under the run's
+fingerprint: a killed flow, started again, goes on where the last checkpoint was made.
+
+Time grows with steps × batch size × length; memory with the model and one global batch shared out over the
+workers, never with the corpus.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import torch
+from fsspec.implementations.local import LocalFileSystem
+from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer
+
+from infra.artifacts import Artifact
+from infra.errors import UserError
+from infra.settings import Settings, is_job_endpoint
+from infra.stage import Output, StageParams, stage
+from models import objectives
+from models.continual import check_start
+from models.training.config import SPEED_ONLY, check_training_keys
+from models.training.field_types import with_integers
+from models.training.loop import TrainingConfig, training_config
+from tasks.training.checkpoints import FOLDER, Checkpoints, score_of
+from tasks.training.curves import draw_curves
+from tasks.training.curves_page import curves_page
+from tasks.training.launch_child import run_child
+from tasks.training.launch_job import run_job
+from tasks.training.metrics_log import STEP, TensorBoardLog, read_metrics, read_steps
+from tasks.training.run_spec import Cluster, RunSpec
+
+STEPS_AT_ONCE = 1_000
+"""Steps whose figures are made into rows at once."""
+
+
+class TrainParams(StageParams):
+    """What is trained, and how.
+
+    What changes speed and memory but no results is in no fingerprint: `cluster`, and the settings that are called
+    `SPEED_ONLY`, which change rounding and, where the batch is cut otherwise, what dropout and samples draw on a GPU.
+    So a run whose GPU was too small goes on with smaller micro-batches, or with activations computed again. Where CSP
+    compares within micro-batches alone, these and the number of workers decide the loss, and name the run.
+    """
+
+    objective: str
+    model: dict[str, Any] = Field(default_factory=dict)
+    training: dict[str, Any]
+    cluster: Cluster = Field(default_factory=Cluster, exclude=True)
+
+    @field_validator("training")
+    @classmethod
+    def _with_integers(cls, training: dict[str, Any]) -> dict[str, Any]:
+        return with_integers(TrainingConfig, training)  # 1e3 steps are the same work as 1000
+
+    @property
+    def depends_on_cuts(self) -> bool:
+        """Whether how a batch is cut into micro-batches and shared among workers changes the loss."""
+        return self.model.get("csp_across_micro_batches") is False and self.model.get("csp_weight", 1.0) != 0
+
+    @model_serializer(mode="wrap", when_used="json")
+    def _what_decides_results(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = write(self)
+        of_model, of_training = objectives.speed_only(self.objective), SPEED_ONLY
+        if self.depends_on_cuts:
+            of_training -= {"micro_batch_size"}
+            written["workers"] = self.cluster.most_workers or 1
+        for section, speed_only in (("model", of_model), ("training", of_training)):
+            written[section] = {name: value for name, value in written[section].items() if name not in speed_only}
+        return written
+
+
+@stage(name="train", version=2, params=TrainParams, tables=("metrics",), unit="step")
+def train(inputs: Mapping[str, Any], params: TrainParams, out: Output) -> None:
+    """Train `params.objective` on `inputs["examples"]`; `inputs["vocabulary"]` sets the vocabulary size.
+
+    `inputs["init"]`, a `ModelFolder`, is the BERT or ELECTRA to go on from, where there is one.
+
+    Raises:
+        UserError: this cannot be trained, or not there; the message says why and what to do.
+    """
+    spec = resolve_run(inputs, params, out)
+    check_examples(spec, inputs["examples"])
+    spec.write()
+    log = _log_folder(spec) / "driver.log"
+    address = Settings.from_environment().ray_address
+    if address is not None and is_job_endpoint(address):
+        run_job(spec, address, log, out.on_progress)
+    else:
+        run_child(spec, log, out.on_progress)
+    _keep_result(spec, out)
+
+
+def check_training(
+    params: TrainParams,
+    vocabulary_size: int,
+    init_from: Path | None = None,
+    vocabulary: Sequence[str] | None = None,
+) -> None:
+    """Build the model without memory, so that impossible sizes are told before any work is done.
+
+    Args:
+        init_from: folder of the BERT or ELECTRA whose weights the run begins with, where there is one.
+        vocabulary: the tokens to be trained with, where they are known, to be compared with its.
+
+    Raises:
+        UserError: an unknown key, an impossible value, no such figure to choose by, or weights to begin with that do
+            not fit; the message names it.
+    """
+    if "vocab_size" in params.model:
+        raise UserError("model.vocab_size follows from the vocabulary. Set vocabulary.size in its place.")
+    try:
+        training_config(params.training)
+        with torch.device("meta"):
+            objective = objectives.build(params.objective, {**params.model, "vocab_size": vocabulary_size})
+    except ValueError as error:
+        raise UserError(f"This model cannot be trained: {error}") from error
+    if params.depends_on_cuts:
+        _check_cuts(params)
+    score_of(dict.fromkeys(objective.held_out_figures, 0.0), params.cluster.best_by)  # told now, not when it is needed
+    if init_from is not None:
+        check_start(init_from, objective.config.discriminator, vocabulary)
+
+
+def check_training_names(params: TrainParams) -> None:
+    """Raise `UserError` for a key that training or the model does not have, whatever the values of the others."""
+    try:
+        check_training_keys(params.training)
+        objectives.check_keys(params.objective, params.model)
+    except ValueError as error:
+        raise UserError(f"This model cannot be trained: {error}") from error
+
+
+def _check_cuts(params: TrainParams) -> None:
+    """How a batch is cut must be given where the loss depends on it, not left to what a run meets."""
+    why = "model.csp_across_micro_batches=false makes the loss depend on it:"
+    if params.training.get("micro_batch_size") is None:
+        raise UserError(f"{why} how many rows are compared at once. Set training.micro_batch_size.")
+    workers = params.cluster.workers
+    if not isinstance(workers, int):
+        raise UserError(f"{why} cluster.workers is {list(workers)}, and each has rows of its own. Give one number.")
+
+
+def check_examples(spec: RunSpec, examples: Artifact) -> None:
+    """Tell what every worker would stumble over, before one is started.
+
+    The number of parts does not matter: workers share rows. Raises `UserError`.
+    """
+    rows, held_out, batch = examples.rows("examples"), examples.rows("held_out"), spec.config.batch_size
+    if batch is None:  # so many tokens, whatever number of rows that is
+        batch = rows
+    if batch > rows:
+        raise UserError(
+            f"training.batch_size is {batch}, but there are only {rows} examples, and a batch must not hold one twice. "
+            "Give more text or reduce training.batch_size."
+        )
+    for what, count in (("sequences in a batch", batch), ("held-out examples", held_out)):
+        if spec.most_workers > count:
+            raise UserError(
+                f"cluster.workers is {spec.most_workers}, more than there are {what} ({count}): some would have "
+                "nothing to do. Reduce cluster.workers, or raise training.batch_size or encode.held_out_share."
+            )
+
+
+def resolve_run(inputs: Mapping[str, Any], params: TrainParams, out: Output) -> RunSpec:
+    """The run: sizes from the inputs; cores and GPUs from this machine, or left to the cluster where one trains."""
+    examples, vocabulary = inputs["examples"], inputs["vocabulary"]
+    check_training(params, vocabulary.rows(), inputs["init"].path if "init" in inputs else None)
+    cluster = params.cluster
+    if cluster.tensorboard and not out.build.store.is_local:
+        raise UserError("cluster.tensorboard needs YIWEN_HOME on a local or mounted disk: it appends to files.")
+    return RunSpec(
+        name=out.build.place.fingerprint,
+        store=out.build.store.root,
+        examples=examples.fingerprint,
+        storage=out.build.scratch,
+        objective=params.objective,
+        model={**params.model, "vocab_size": vocabulary.rows()},
+        training=params.training,
+        workers=cluster.workers,
+        cpus_per_worker=cluster.cpus_per_worker,
+        gpu=cluster.gpu,
+        init_from=str(inputs["init"].path) if "init" in inputs else None,
+        cluster=cluster,
+    )
+
+
+def _log_folder(spec: RunSpec) -> Path:
+    """Where the driver's log lies: with the checkpoints where those are local."""
+    filesystem, path = fsspec.core.url_to_fs(spec.storage)
+    local = isinstance(filesystem, LocalFileSystem)
+    return Path(path) if local else Path(tempfile.mkdtemp(prefix="yiwen-run-"))
+
+
+def _keep_result(spec: RunSpec, out: Output) -> None:
+    """The last checkpoint, the best ones beside it, the metrics, the curves, and what the run was."""
+    result = spec.result()
+    assert result is not None, "the driver has just said so"
+    entries = read_metrics(spec.metrics_path)
+    with out.part() as part:
+        part.write("metrics", [row for one in entries for row in _rows(one["step"], one["split"], one["figures"])])
+        steps = read_steps(spec.metrics_path)
+        while some := list(islice(steps, STEPS_AT_ONCE)):
+            part.write("metrics", [row for step, figures in some for row in _rows(step, STEP, figures)])
+    checkpoints = Checkpoints(spec.storage, spec.name)
+    last = checkpoints.at(spec.config.steps)
+    best = checkpoints.best(spec.cluster.keep_best, spec.cluster.best_by)
+    ran = result.applied_to(spec)
+    with tempfile.TemporaryDirectory(prefix="yiwen-result-") as name:
+        folder = Path(name)
+        checkpoints.copy(last, folder)
+        for record in best:
+            if record.step != last.step:
+                checkpoints.copy(record, folder / FOLDER / f"step-{record.step:09d}")
+        (folder / "run.json").write_text(ran.model_dump_json(indent=1), encoding="utf-8")
+        draw_curves(entries, folder / "curves.png")
+        (folder / "report.html").write_text(curves_page(ran, entries), encoding="utf-8")
+        if spec.cluster.tensorboard:
+            shutil.copytree(Path(spec.storage, TensorBoardLog.FOLDER), folder / TensorBoardLog.FOLDER)
+        out.build.add_folder(folder)
+    out.count("steps", spec.config.steps)
+    out.count("workers", result.workers)
+
+
+def _rows(step: int, split: str, figures: Mapping[str, float]) -> list[dict[str, Any]]:
+    return [{"step": step, "split": split, "name": name, "value": value} for name, value in figures.items()]

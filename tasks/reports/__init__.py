@@ -1,0 +1,1 @@
+"""Report pages: one stage and one template per page."""

@@ -1,0 +1,116 @@
+"""Stage `report_finetune`: a page about one fine-tuned task, in one HTML file, and its figures beside it.
+
+Scores with their intervals, every setting of the grid, the best trial's dev curve, and where the model goes wrong on
+dev. Excerpts are de-identified.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import polars as pl
+
+from infra.artifacts import Artifact
+from infra.pages import add_report, render
+from infra.stage import Output, StageParams, stage
+from tasks.downstream.catalogue import task
+from tasks.downstream.evaluation import score_text
+from tasks.reports.errors import summarise_errors, trials_of
+
+TEMPLATE = Path(__file__).with_name("finetune.html.j2")
+
+
+class ReportFinetuneParams(StageParams):
+    """Nothing to set."""
+
+
+@stage(name="report_finetune", version=1, params=ReportFinetuneParams)
+def report_finetune(inputs: Mapping[str, Artifact], params: ReportFinetuneParams, out: Output) -> None:
+    """The page of `inputs["run"]`, a finetune artifact."""
+    run = inputs["run"]
+    trials = trials_of(run.read_file("trials.json"))
+    spec = task(trials["task"])
+    dev = run.scan("predictions").filter((pl.col("split") == "dev") & pl.col("gold").is_not_null()).collect()
+    summary = {
+        "title": spec.title,
+        "kind": str(spec.kind),
+        "metric": spec.metric,
+        "published_grid": trials["grid"],
+        "origins": trials["origins"],
+        "records": trials["records"],
+        "rejects": _rejects(trials["rejects"]),
+        "unseen": trials["unseen"],
+        "counters": next(one for one in trials["trials"] if one["name"] == trials["best"])["counters"],
+        "best": trials["best"],
+        "scores": best_scores(run),
+        "settings": settings_table(trials["trials"]),
+        "curve": next(one for one in trials["trials"] if one["name"] == trials["best"])["curve"],
+        **summarise_errors(spec.kind, spec.labels or (), dev.to_dicts()),
+    }
+    page = render(TEMPLATE, points=_points(summary["curve"]), score=score_text, **summary)
+    add_report(out.build, page, summary, _table(summary))
+
+
+def best_scores(run: Artifact) -> list[dict[str, Any]]:
+    """The best run's scores with their intervals, the metric that counts first, dev before test."""
+    rows = run.scan("scores").filter(pl.col("of") == "best run").collect()
+    chosen = rows.select("split", "metric", "main", "value", "low", "high").to_dicts()
+    return sorted(chosen, key=lambda row: (row["split"], not row["main"], row["metric"]))
+
+
+def settings_table(trials: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A row a setting, the best mean first: its seeds' dev scores and their mean."""
+    by_setting: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for one in trials:
+        setting = tuple(one["trial"][name] for name in ("batch_size", "learning_rate", "epochs"))
+        by_setting.setdefault(setting, []).append(one)
+    rows = [
+        {
+            "batch_size": setting[0],
+            "learning_rate": setting[1],
+            "epochs": setting[2],
+            "mean": mean(one["score"] for one in found),
+            "scores": [one["score"] for one in found],
+            "seconds": sum(one["seconds"] for one in found),
+        }
+        for setting, found in by_setting.items()
+    ]
+    return sorted(rows, key=lambda row: -row["mean"])
+
+
+def _rejects(rejects: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    counts: dict[tuple[str, str, str], int] = {}
+    for one in rejects:
+        key = (one["file"], one["reason"], one["lost"])
+        counts[key] = counts.get(key, 0) + 1
+    return [{"file": f, "reason": r, "lost": lost, "count": n} for (f, r, lost), n in sorted(counts.items())]
+
+
+def _points(curve: Sequence[Mapping[str, float]]) -> str:
+    """The dev curve as points of an SVG line, 600 wide and 120 high."""
+    scores = [one["score"] for one in curve if math.isfinite(one["score"])]
+    if not scores:
+        return ""
+    low, high = min(scores), max(scores)
+    step = 600 / max(1, len(scores) - 1)
+    return " ".join(
+        f"{number * step:.1f},{120 - 110 * ((score - low) / (high - low) if high > low else 0.5):.1f}"
+        for number, score in enumerate(scores)
+    )
+
+
+def _table(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {
+            "task": summary["title"],
+            "split": row["split"],
+            "metric": row["metric"],
+            "score": score_text(row["metric"], row["value"]),
+            "95 % interval": " to ".join(score_text(row["metric"], row[end]) for end in ("low", "high")),
+        }
+        for row in summary["scores"]
+    ]

@@ -1,0 +1,117 @@
+"""Stage `report_normaliser`: a page about a normaliser, in one HTML file, and its figures beside it.
+
+Scores, recall of retrieval by number of terms, every setting of the grid, the best trial's dev curve, and the hard
+cases of dev: what was missed although a candidate (the ranker's fault, or the decision's), what no candidate was
+(retrieval's), and what was given too much. Diagnoses are de-identified.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from infra.artifacts import Artifact
+from infra.pages import add_report, render
+from infra.stage import Output, StageParams, stage
+from tasks.deidentify.stage import deidentify
+from tasks.finetune.scores import TRIALS
+from tasks.normalise.train import RECALLS, SCORES
+from tasks.reports.errors import trials_of
+from tasks.reports.finetune import settings_table
+
+TEMPLATE = Path(__file__).with_name("normaliser.html.j2")
+
+EXAMPLES = 20
+"""Cases that are shown of each kind."""
+
+
+class ReportNormaliserParams(StageParams):
+    """Nothing to set."""
+
+
+@stage(name="report_normaliser", version=3, params=ReportNormaliserParams)
+def report_normaliser(inputs: Mapping[str, Artifact], params: ReportNormaliserParams, out: Output) -> None:
+    """The page of `inputs["run"]`, a normaliser artifact."""
+    run = inputs["run"]
+    held = json.loads(run.read_file(SCORES))
+    trials = trials_of(run.read_file(TRIALS))
+    dev = run.scan("predictions").filter((pl.col("split") == "dev") & pl.col("gold").is_not_null()).collect()
+    summary = {
+        "decision": held["decision"],
+        "published_grid": trials["grid"],
+        "best": trials["best"],
+        "settings": settings_table(trials["trials"]),
+        "curve": next(one for one in trials["trials"] if one["name"] == trials["best"])["curve"],
+        "scores": _scores(run),
+        "recall": [row for split in ("dev", "test") if split in held for row in _recall(split, held[split])],
+        "sections": hard_cases(dev.to_dicts(), run.scan("gold_ranks").filter(split="dev").collect().to_dicts()),
+    }
+    add_report(out.build, render(TEMPLATE, recalls=RECALLS, **summary), summary, _table(summary["scores"]))
+
+
+def hard_cases(
+    predictions: Iterable[Mapping[str, Any]], gold_ranks: Iterable[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Sections of the wrong answers of one split, the surest mistakes first, from the tables of the same names."""
+    ranks: defaultdict[str, dict[str, int | None]] = defaultdict(dict)
+    for row in gold_ranks:
+        ranks[row["record_id"]][row["term"]] = row["rank"]
+    wrong = [row for row in predictions if not row["correct"]]
+    wrong.sort(key=lambda row: (-(row["value"] or 0.0), row["texts"]))
+    cases = [(_missing(row, ranks[row["record_id"]]), _case(row, ranks[row["record_id"]])) for row in wrong]
+    kinds: Sequence[tuple[str, str, Callable[[list[int | None]], bool]]] = (
+        ("Missed although a candidate", "Every right term that is missing was ranked.", _all_ranked),
+        ("Missed, and no candidate", "Some right term that is missing was not found to be ranked.", _some_unranked),
+        ("Too many terms", "All right terms, and others.", lambda missing: not missing),
+    )
+    return [
+        {
+            "name": name,
+            "note": f"{sum(holds(missing) for missing, _ in cases):,} diagnoses. {note}",
+            "rows": [row for missing, row in cases if holds(missing)][:EXAMPLES],
+        }
+        for name, note, holds in kinds
+    ]
+
+
+def _all_ranked(missing: list[int | None]) -> bool:
+    return bool(missing) and None not in missing
+
+
+def _some_unranked(missing: list[int | None]) -> bool:
+    return None in missing
+
+
+def _missing(row: Mapping[str, Any], ranks: Mapping[str, int | None]) -> list[int | None]:
+    """The ranks of the right terms that were not given."""
+    given = set(json.loads(row["answer"]))
+    return [rank for term, rank in ranks.items() if term not in given]
+
+
+def _case(row: Mapping[str, Any], ranks: Mapping[str, int | None]) -> list[str]:
+    text, _ = deidentify(row["texts"][0])
+    right = (f"{term} ({'no candidate' if rank is None else rank})" for term, rank in sorted(ranks.items()))
+    score = "" if row["value"] is None else f"{row['value']:.3f}"
+    return [text, " ## ".join(right), " ## ".join(sorted(json.loads(row["answer"]))), score]
+
+
+def _scores(run: Artifact) -> list[dict[str, Any]]:
+    """The best run's scores, as tasks/normalise/train.py orders them, the metric that counts first."""
+    rows = run.scan("scores").filter(pl.col("of") == "best run").collect()
+    chosen = rows.select("split", "metric", "main", "value", "low", "high").to_dicts()
+    return sorted(chosen, key=lambda row: (row["split"], not row["main"]))
+
+
+def _recall(split: str, figures: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
+    for label, values in figures["recall"].items():
+        recall = [values[str(k)] for k in RECALLS]
+        yield {"split": split, "terms": label, "diagnoses": figures["diagnoses"][label], "recall": recall}
+
+
+def _table(scores: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [{"split": row["split"], "metric": row["metric"], "score": f"{100 * row['value']:.2f}"} for row in scores]

@@ -1,0 +1,75 @@
+"""Stage `report_vocabulary`: a page about a vocabulary on its corpus, beside other vocabularies that the user names.
+
+Holds `report.html`, which needs nothing from elsewhere, `summary.json`, and `table.json`: a row a vocabulary. Example
+sentences are de-identified, whatever their source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from infra.artifacts import Artifact
+from infra.pages import add_report, render
+from infra.stage import Output, StageParams, stage
+from tasks.reports.vocabulary_figures import Sizes, summarise
+from tasks.segment.words import read_terms
+from tasks.vocabulary.files import read_vocabularies
+
+TEMPLATE = Path(__file__).with_name("vocabulary.html.j2")
+
+COLUMNS = {
+    "vocabulary": "vocabulary",
+    "size": "size",
+    "tokens_per_word": "tokens per word",
+    "tokens_per_character": "tokens per character",
+    "tokens_per_run": "tokens per run of letters",
+    "unknown_share": "share of [UNK]",
+    "abbreviations_whole": "abbreviations kept whole",
+    "pieces_per_abbreviation": "pieces per abbreviation",
+}
+"""Figures of the table and what they are called."""
+
+
+class ReportVocabularyParams(StageParams):
+    """How much text the figures are drawn from."""
+
+    title: str = "Vocabulary"
+    sample_documents: int = Field(default=5_000, ge=1, description="Documents that are tokenised.")
+    abbreviation_documents: int = Field(default=200_000, ge=1, description="Documents searched for abbreviations.")
+    min_abbreviation: int = Field(default=20, ge=1, description="Times in capitals that make an abbreviation.")
+    seed: int = 42
+
+
+@stage(name="report_vocabulary", version=3, params=ReportVocabularyParams)
+def report_vocabulary(inputs: Mapping[str, Any], params: ReportVocabularyParams, out: Output) -> None:
+    """`inputs` are the artifacts `vocabulary` and `documents` and, where there is something to compare with, the raw
+    input `others` with a `vocab.txt` or several, and `terms` with words and names that ought to be covered. So ought
+    the names and aliases of `inputs["entities"]`, an artifact with the table kg_entities.
+
+    Raises:
+        UserError: a file of `others` is no vocabulary, or one of `terms` is not UTF-8.
+    """
+    others = read_vocabularies(inputs["others"]) if "others" in inputs else {}
+    sizes = Sizes(**params.model_dump(include=set(Sizes._fields)))
+    terms = read_terms(inputs["terms"]) if "terms" in inputs else []
+    if "entities" in inputs:
+        terms = sorted({*terms, *_names_of(inputs["entities"])})
+    summary = summarise(inputs["vocabulary"], inputs["documents"], others, sizes, terms)
+    page = render(TEMPLATE, title=params.title, **summary)
+    add_report(out.build, page, summary, table(summary))
+
+
+def table(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A row a vocabulary."""
+    return [{title: row[key] for key, title in COLUMNS.items()} for row in summary["vocabularies"]]
+
+
+def _names_of(entities: Artifact) -> Iterator[str]:
+    """Names and aliases of a fused graph."""
+    for row in entities.scan("kg_entities").select("name", "aliases").collect().iter_rows():
+        yield row[0]
+        yield from row[1]

@@ -1,0 +1,234 @@
+"""Terminologies built into indices of an Elasticsearch server, and put behind an alias.
+
+An index is never changed: each terminology is built into `<alias>-<fingerprint>`, checked, and then put behind the
+alias in one step, so that searches see the old one or the new one. A build that was interrupted is completed by the
+next one of the same fingerprint. What stays after a build: the new index and the one it replaced; other finished ones
+are removed, unfinished ones after a day.
+
+Names are cut into tokens here (tasks/retrieve/fields.py) and sent with white space between, so that the server counts
+the very tokens that the embedded engine counts, and needs no plugin. Every name is a document.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import re
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from elasticsearch import BadRequestError, Elasticsearch, NotFoundError
+from elasticsearch.helpers import streaming_bulk
+
+from infra.errors import UserError
+from tasks.retrieve.candidates import Entry
+from tasks.retrieve.fields import EXACT, FIELDS, Documents, SearchFields, content_of, documents_of
+from tasks.retrieve.server import RefusedError, Server, why
+
+logger = logging.getLogger(__name__)
+
+DOCUMENTS_AT_ONCE = 1000
+SECONDS_UNFINISHED = 24 * 3600.0
+"""An unfinished index that was begun longer ago was given up."""
+
+BUILD_IT = "Build it first: python -m flows run normalise/index."
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,119}")
+_CREATED_ALREADY = 409
+_MADE_BY = "yiwen"
+
+
+class IndexBuilder:
+    """Builds what is searched behind one alias."""
+
+    def __init__(self, server: Server, alias: str, fields: SearchFields) -> None:
+        self.alias = alias
+        self._server = server
+        self._fields = fields
+
+    def build(self, entries: Iterable[Entry], fingerprint: str) -> str:
+        """See `ElasticsearchIndex.build`."""
+        name = f"{self.alias}-{fingerprint}"
+        check_name(name)
+        documents = documents_of(entries)
+        if not documents.names:
+            raise UserError("There are no terms to index. Give a terminology that has some.")
+        self._create(name, documents)
+        if described(self._server, name)["finished"]:
+            logger.info("%s is there already", name)
+        else:
+            self._fill(name, documents)
+        self._publish(name)
+        return name
+
+    def _create(self, name: str, documents: Documents) -> None:
+        """Create an index unless it is there, and wait until it can be written."""
+        body = self._settings_and_mappings(documents)
+
+        def request(client: Elasticsearch) -> None:
+            try:
+                client.indices.create(index=name, **body)
+            except BadRequestError as error:
+                if error.error != "resource_already_exists_exception":
+                    raise
+
+        self._server.ask(request)
+        held = described(self._server, name)
+        wanted = body["mappings"]["_meta"]
+        if any(held[key] != wanted[key] for key in ("fields", "k1", "b", "content")):
+            raise UserError(
+                f"{name} is there, built with other fields or from other terms. Build under another fingerprint, or "
+                "delete that index."
+            )
+        self._server.ask(lambda client: _writable(client, name))
+
+    def _settings_and_mappings(self, documents: Documents) -> dict[str, Any]:
+        stored = {"type": "keyword", "index": False, "doc_values": False}
+        tokens = {"type": "text", "analyzer": "whitespace", "similarity": "names", "index_options": "freqs"}
+        searched = {field: tokens for field in self._fields.boosts() if field != EXACT}
+        return {
+            "settings": {
+                "number_of_shards": 1,  # BM25 counts within a shard
+                "auto_expand_replicas": "0-1",
+                "refresh_interval": "-1",  # refreshed once, when all is in
+                "similarity": {"names": {"type": "BM25", "k1": self._fields.k1, "b": self._fields.b}},
+            },
+            "mappings": {
+                "dynamic": "strict",
+                "_meta": {
+                    "made_by": _MADE_BY,
+                    "alias": self.alias,
+                    "fields": [field for field in FIELDS if field in self._fields.boosts()],
+                    "k1": self._fields.k1,
+                    "b": self._fields.b,
+                    "content": content_of(documents, self._fields),
+                    "begun": time.time(),
+                    "finished": False,
+                },
+                "properties": {
+                    "code": stored,
+                    "term": stored,
+                    "name": stored,
+                    "entry": {"type": "integer"},
+                    EXACT: {"type": "keyword", "doc_values": False},
+                    **searched,
+                },
+            },
+        }
+
+    def _fill(self, name: str, documents: Documents) -> None:
+        """Put what is missing into an index, and mark it as finished once all is there."""
+        actions = self._actions(name, documents)
+        while batch := list(itertools.islice(actions, DOCUMENTS_AT_ONCE)):
+            self._server.ask(lambda client, batch=batch: _create_documents(client, batch))  # type: ignore[misc]
+        self._server.ask(lambda client: client.indices.refresh(index=name))
+        self._server.ask(lambda client: client.indices.forcemerge(index=name, max_num_segments=1))
+        held = self._server.ask(lambda client: client.count(index=name)["count"])
+        if held != len(documents.names):
+            raise UserError(
+                f"{name} holds {held} documents in place of {len(documents.names)}: something else writes to it. "
+                "Delete it and build again."
+            )
+        # What the server has by now, in case that the index was removed and came back by a write.
+        description = {**described(self._server, name), "finished": True}
+        self._server.ask(lambda client: client.indices.put_mapping(index=name, meta=description))
+
+    def _actions(self, name: str, documents: Documents) -> Iterator[dict[str, Any]]:
+        """A document for every name, under its place: the same in every build."""
+        tokens = self._fields.document_tokens(documents.names)
+        for place, (owner, called, held) in enumerate(zip(documents.owners, documents.names, tokens, strict=True)):
+            entry = documents.entries[owner]
+            yield {
+                "_op_type": "create",
+                "_index": name,
+                "_id": str(place),
+                "code": entry.code,
+                "term": entry.term,
+                "name": called,
+                "entry": owner,  # entries are sorted by (term, code): by this, equal scores are told apart
+                **{field: " ".join(own) for field, own in held.items() if own},
+            }
+
+    def _publish(self, name: str) -> None:
+        """Put a finished index behind the alias, in place of the one that is there, and clean up."""
+        replaced = self._behind_alias()
+        if replaced != [name]:
+            actions = [{"remove": {"index": old, "alias": self.alias, "must_exist": False}} for old in replaced]
+            actions.append({"add": {"index": name, "alias": self.alias}})
+            self._server.ask(lambda client: client.indices.update_aliases(actions=actions))
+            self._clean({name, *replaced})
+
+    def _behind_alias(self) -> list[str]:
+        try:
+            return sorted(self._server.ask(lambda client: client.indices.get_alias(name=self.alias).body))
+        except NotFoundError:
+            if self._server.ask(lambda client: bool(client.indices.exists(index=self.alias))):
+                raise UserError(
+                    f"{self.alias} is an index at {self._server.url}; an alias of that name is needed. Choose another."
+                ) from None
+            return []
+
+    def _clean(self, kept: set[str]) -> None:
+        pattern = f"{self.alias}-*"
+        others = self._server.ask(lambda client: client.indices.get_mapping(index=pattern).body)
+        for name, held in sorted(others.items()):
+            about = held["mappings"].get("_meta", {})
+            ours = about.get("made_by") == _MADE_BY and about.get("alias") == self.alias
+            given_up = ours and time.time() - about["begun"] > SECONDS_UNFINISHED
+            if name not in kept and ours and (about["finished"] or given_up):
+                logger.info("removing %s, which is no longer searched", name)
+                self._server.ask(lambda client, name=name: _delete(client, name))  # type: ignore[misc]
+
+
+def described(server: Server, name: str, remedy: str = BUILD_IT) -> dict[str, Any]:
+    """What an index says of itself, by its name or its alias: `alias`, `fields`, `k1`, `b`, `content`, `finished`.
+
+    Raises:
+        UserError: there is none (the remedy is told), or one that is not ours.
+    """
+    try:
+        answer = server.ask(lambda client: client.indices.get_mapping(index=name).body)
+    except NotFoundError as error:
+        raise nothing_called(server, name, remedy) from error
+    about: dict[str, Any] = next(iter(answer.values()))["mappings"].get("_meta", {})
+    if about.get("made_by") != _MADE_BY:
+        raise UserError(f"{name} at {server.url} is not an index of ours. Choose another name.")
+    return about
+
+
+def nothing_called(server: Server, name: str, remedy: str = BUILD_IT) -> UserError:
+    """The error where a terminology is searched that is not there."""
+    return UserError(f"{server.url} has no terminology {name}. {remedy}")
+
+
+def check_name(name: str) -> None:
+    """Raise `UserError` where a name cannot be one of an index."""
+    if not _NAME.fullmatch(name):
+        raise UserError(
+            f"{name!r} cannot name an index: lower-case letters, digits, '-', '_' and '.' make a name, the first is a "
+            "letter or digit, and 120 are the most."
+        )
+
+
+def _writable(client: Elasticsearch, name: str) -> None:
+    """Fail, in a way that passes, while the primary shard is not there."""
+    health = client.cluster.health(index=name)
+    if health["status"] == "red":
+        raise RefusedError(503, f"the index {name} is red")
+
+
+def _create_documents(client: Elasticsearch, actions: Sequence[dict[str, Any]]) -> None:
+    """Create documents; one that is there already counts as created, so that this may be repeated."""
+    results = streaming_bulk(client, actions, chunk_size=len(actions), raise_on_error=False)
+    for (_, result), action in zip(results, actions, strict=True):
+        item = result["create"]
+        if item["status"] not in (200, 201, _CREATED_ALREADY):
+            raise RefusedError(item["status"], f"the name {action['name'][:80]!r}: {why(item)}")
+
+
+def _delete(client: Elasticsearch, name: str) -> None:
+    try:
+        client.indices.delete(index=name)
+    except NotFoundError:
+        return  # another build was faster

@@ -1,0 +1,1 @@
+"""Forms of a text that several rooms compare by."""

@@ -1,0 +1,3 @@
+"""Long training runs, whatever is trained: specification, driver, launchers, checkpoints, curves. No stage, no
+Prefect.
+"""

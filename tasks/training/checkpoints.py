@@ -1,0 +1,318 @@
+"""Checkpoints of a training run: plain folders that need neither Ray nor this project's flows to be read.
+
+    <storage>/checkpoints/step-000000400/state.pt           what `models.training.loop.load_state` reads
+    <storage>/checkpoints/step-000000400/checkpoint.json    step, held-out figures, size and hash; written last
+
+A finished run, a `train` artifact, has its last checkpoint beside its curves instead. A folder without
+`checkpoint.json`, or whose state does not match it, is no checkpoint: a kill at any moment leaves the ones before it as
+they were. Ray's own bookkeeping is not used: it binds a run to one version of Ray, keeps checkpoints by number or by
+score but not by both, and knows no way around a damaged one.
+
+Time and memory grow with the model: one snapshot is written at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import logging
+import os
+import posixpath
+import re
+import shutil
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import fsspec
+from fsspec.implementations.local import LocalFileSystem
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from infra.errors import StorageFullError, UserError
+from models.training.loop import CHECKPOINT_FILE, load_state, save_state
+
+logger = logging.getLogger(__name__)
+
+FOLDER = "checkpoints"
+RECORD_FILE = "checkpoint.json"
+_STEP_FOLDER = re.compile(r"step-\d{9,}")
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+class CheckpointRecord(BaseModel):
+    """What `checkpoint.json` holds."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="constants")
+
+    run: str
+    """Name of the run: the fingerprint of its work."""
+    step: int
+    figures: dict[str, float]
+    """The newest figures on held-out text; empty before the first evaluation."""
+    bytes: int
+    sha256: str
+    """Size and SHA-256 of `state.pt`."""
+
+
+class Checkpoints:
+    """The checkpoints of one run below its storage, a local folder or a URI that fsspec opens."""
+
+    def __init__(self, storage: str, run: str) -> None:
+        self._filesystem, path = fsspec.core.url_to_fs(storage)
+        self._root = path
+        self._base = posixpath.join(path, FOLDER)
+        self._run = run
+        self._is_local = isinstance(self._filesystem, LocalFileSystem)
+
+    def write(self, step: int, state: Mapping[str, Any], figures: Mapping[str, float]) -> None:
+        """Write a checkpoint whole or not at all; one of the same step gives way.
+
+        Raises:
+            StorageFullError: no room is left. The earlier checkpoints are as they were.
+        """
+        folder = self._staging_folder()
+        try:
+            with self._explained(step, folder):
+                save_state(state, folder)
+                record = _record(self._run, step, figures, folder / CHECKPOINT_FILE)
+                (folder / RECORD_FILE).write_text(record.model_dump_json(indent=1), encoding="utf-8")
+                self._publish(folder, self._path(step))
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def records(self) -> list[CheckpointRecord]:
+        """The checkpoints that are there, in the order of their steps; their states are not read."""
+        folders = [*self._step_folders(), self._root]
+        return [record for record in map(self._read_record, folders) if record is not None]
+
+    def load(self, record: CheckpointRecord) -> dict[str, Any]:
+        """The state of a checkpoint, checked against its record.
+
+        Raises:
+            UserError: the state is missing, damaged, or no checkpoint of ours; the message names it.
+        """
+        place = posixpath.join(self._folder(record.step), CHECKPOINT_FILE)
+        with self._local_copy(place) as folder:
+            _check(folder / CHECKPOINT_FILE, record, place)
+            try:
+                return load_state(folder)
+            except ValueError as error:
+                raise UserError(str(error)) from error
+
+    def copy(self, record: CheckpointRecord, folder: Path) -> None:
+        """Copy a checkpoint into a local folder, which is made. Raises `UserError` as `load` does."""
+        folder.mkdir(parents=True, exist_ok=True)
+        place = self._folder(record.step)
+        for name in (CHECKPOINT_FILE, RECORD_FILE):
+            self._filesystem.get_file(posixpath.join(place, name), str(folder / name))
+        _check(folder / CHECKPOINT_FILE, record, posixpath.join(place, CHECKPOINT_FILE))
+
+    def newest(self) -> tuple[CheckpointRecord, dict[str, Any]] | None:
+        """The newest checkpoint that can be read; a damaged one is named in the log and passed over."""
+        for record in reversed(self.records()):
+            try:
+                return record, self.load(record)
+            except UserError as error:
+                logger.warning("%s The checkpoint before it is used.", error)
+        return None
+
+    def at(self, step: int | None = None) -> CheckpointRecord:
+        """The record of a step, or the newest.
+
+        Raises:
+            UserError: there is none; the message says which steps there are.
+        """
+        records = {record.step: record for record in self.records()}
+        wanted = max(records, default=None) if step is None else step
+        if wanted not in records:
+            there = ", ".join(map(str, records)) or "none"
+            missing = "no checkpoint" if step is None else f"no checkpoint of step {step}"
+            raise UserError(f"{self._base} holds {missing}; there are: {there}.")
+        return records[wanted]
+
+    def best(self, count: int, by: str | None) -> list[CheckpointRecord]:
+        """The `count` best checkpoints by a held-out figure, the best first (`score_of` says what is better)."""
+        scored = [record for record in self.records() if record.figures]
+        return sorted(scored, key=lambda record: (score_of(record.figures, by), -record.step))[:count]
+
+    def prune(self, newest: int, best: int, by: str | None) -> None:
+        """Keep the newest and the best, delete the others (and `sweep` what is half-written)."""
+        records = self.records()
+        kept = {record.step for record in records[-newest:]} | {record.step for record in self.best(best, by)}
+        for record in records:
+            if record.step not in kept:
+                self._remove(self._path(record.step))
+
+    def sweep(self) -> None:
+        """Delete what killed runs left half-written or half-deleted. Only for who is alone in writing."""
+        if self._is_local:
+            for folder in Path(self._base).glob(".writing-*"):
+                shutil.rmtree(folder, ignore_errors=True)
+        for place in self._step_folders():
+            try:  # not `exists`, which takes any error of a store for an absence
+                self._filesystem.info(posixpath.join(place, RECORD_FILE))
+            except NotADirectoryError:
+                continue  # a file that somebody put here
+            except FileNotFoundError:
+                self._remove(place)
+
+    def path(self, step: int) -> str:
+        """Where the checkpoint of a step lies: a local path, or a URI."""
+        path = self._folder(step)
+        return path if self._is_local else self._filesystem.unstrip_protocol(path)
+
+    def _step_folders(self) -> list[str]:
+        """All that are there, half-written ones too, in the order of their steps."""
+        self._filesystem.invalidate_cache()
+        try:
+            names = self._filesystem.ls(self._base, detail=False)
+        except FileNotFoundError:
+            return []
+        folders = (name.rstrip("/") for name in names)
+        return sorted(folder for folder in folders if _STEP_FOLDER.fullmatch(posixpath.basename(folder)))
+
+    def _path(self, step: int) -> str:
+        return posixpath.join(self._base, f"step-{step:09d}")
+
+    def _folder(self, step: int) -> str:
+        """Where a checkpoint that is there lies."""
+        path = self._path(step)
+        return path if self._filesystem.exists(posixpath.join(path, RECORD_FILE)) else self._root
+
+    def _read_record(self, folder: str) -> CheckpointRecord | None:
+        try:
+            text = self._filesystem.cat_file(posixpath.join(folder, RECORD_FILE))
+            record = CheckpointRecord.model_validate_json(text)
+        except (FileNotFoundError, NotADirectoryError):
+            return None  # half-written, or half-deleted
+        except ValidationError:
+            logger.warning("%s is damaged: its %s cannot be read. It is passed over.", folder, RECORD_FILE)
+            return None
+        if record.run != self._run:
+            logger.warning("%s belongs to another run, %s. It is passed over.", folder, record.run)
+            return None
+        return record
+
+    def _staging_folder(self) -> Path:
+        """On the disk of the checkpoints where that is local, so that publishing is a rename."""
+        if not self._is_local:
+            return Path(tempfile.mkdtemp(prefix="yiwen-checkpoint-"))
+        folder = Path(self._base, f".writing-{uuid.uuid4().hex}")
+        folder.mkdir(parents=True)
+        return folder
+
+    def _publish(self, folder: Path, target: str) -> None:
+        self._remove(target)
+        if self._is_local:
+            for file in (folder / CHECKPOINT_FILE, folder / RECORD_FILE, folder):
+                _sync(file)
+            os.rename(folder, target)
+            _sync(Path(self._base))
+            return
+        for name in (CHECKPOINT_FILE, RECORD_FILE):  # the record last: it is the commit
+            self._filesystem.makedirs(target, exist_ok=True)
+            self._filesystem.put_file(str(folder / name), posixpath.join(target, name))
+
+    def _remove(self, path: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            self._filesystem.rm_file(posixpath.join(path, RECORD_FILE))  # no longer a checkpoint from here on
+        with contextlib.suppress(FileNotFoundError):
+            self._filesystem.rm(path, recursive=True)
+
+    @contextlib.contextmanager
+    def _local_copy(self, place: str) -> Iterator[Path]:
+        """The folder that holds a file, after a download where it is not local."""
+        if not self._filesystem.exists(place):
+            raise UserError(f"{place} is missing.")
+        if self._is_local:
+            yield Path(place).parent
+            return
+        with tempfile.TemporaryDirectory(prefix="yiwen-checkpoint-") as name:
+            self._filesystem.get_file(place, str(Path(name, posixpath.basename(place))))
+            yield Path(name)
+
+    @contextlib.contextmanager
+    def _explained(self, step: int, folder: Path) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, RuntimeError) as error:  # torch tells of a failed write by a RuntimeError
+            free = shutil.disk_usage(folder).free
+            if isinstance(error, OSError) and error.errno not in NO_ROOM:
+                raise
+            raise StorageFullError(
+                f"The checkpoint of step {step} could not be written below {self._base} ({_first_line(error)}; "
+                f"{free:,} bytes are free there). Free some space or raise the limit, then run again: the earlier "
+                f"checkpoints are intact ({', '.join(str(record.step) for record in self.records()) or 'none yet'})."
+            ) from error
+
+
+class BackgroundWriter:
+    """Does one piece of work at a time beside the training; a failure is raised by the next call.
+
+    A second piece waits for the first. The trainer makes a snapshot and hands it over, so that two are in memory beside
+    the model where writing takes longer than the steps between two checkpoints: the one that is written, and the next.
+    """
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
+        self._pending: Future[None] | None = None
+
+    def start(self, work: Callable[..., None], *arguments: Any) -> None:
+        """Begin, once what was begun before is done."""
+        self.wait()
+        self._pending = self._pool.submit(work, *arguments)
+
+    def wait(self) -> None:
+        """Return when what was begun is done; raises what it raised."""
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            pending.result()
+
+
+def score_of(figures: Mapping[str, float], by: str | None) -> float:
+    """The score of held-out figures, lower is better: the figure `by`, or the sum of all losses where it is None.
+
+    A figure whose name ends in `loss` is better when it is lower, any other when it is higher; NaN is worst.
+
+    Raises:
+        UserError: there is no such figure.
+    """
+    if by is None:
+        value = sum(value for name, value in figures.items() if name.endswith("loss"))
+    elif by not in figures:
+        raise UserError(f"cluster.best_by={by!r} is no held-out figure; there are: {', '.join(sorted(figures))}.")
+    else:
+        value = figures[by] if by.endswith("loss") else -figures[by]
+    return value if value == value else float("inf")
+
+
+def _record(run: str, step: int, figures: Mapping[str, float], file: Path) -> CheckpointRecord:
+    size, digest = _measure(file)
+    return CheckpointRecord(run=run, step=step, figures=dict(figures), bytes=size, sha256=digest)
+
+
+def _check(file: Path, record: CheckpointRecord, place: str) -> None:
+    if _measure(file) != (record.bytes, record.sha256):
+        raise UserError(f"{place} is damaged: it is not the file of {record.bytes:,} bytes that was written.")
+
+
+def _measure(path: Path) -> tuple[int, str]:
+    with open(path, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return file.tell(), digest
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

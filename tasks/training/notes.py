@@ -1,0 +1,51 @@
+"""What a training process tells in the run's log: how the batch is cut, what MFU means, what to do without memory."""
+
+from __future__ import annotations
+
+import torch
+
+from models import objectives
+from models.training.loop import TrainingConfig, Worker
+from models.training.meter import MFU_FORMULA, peak_flops
+
+
+def opening_notes(objective: str, config: TrainingConfig, worker: Worker) -> list[str]:
+    """The first lines of a run's log: its pieces and the formula of its speed."""
+    cut = config.micro_batch_size
+    pieces = "each worker's share of the batch at once" if cut is None else f"micro-batches of at most {cut:,} rows"
+    peak = peak_flops(worker.device, config.precision)
+    known = (
+        f"peak {peak:.3g} FLOP/s a worker"
+        if peak
+        else "not recorded: no peak is known for this device in " + (config.precision)
+    )
+    return [
+        f"training on {worker.world_size} x {worker.device.type} in {config.precision}, {pieces}",
+        f"{MFU_FORMULA}; {known}",
+        f"model FLOPs of a step = {objectives.flops_formula(objective)}",
+    ]
+
+
+def out_of_memory(given: TrainingConfig, used: TrainingConfig, worker: Worker, error: torch.OutOfMemoryError) -> str:
+    """The message about a GPU whose memory was too small: what was tried and what to set instead."""
+    rows = used.micro_batch_size
+    if rows is None and used.batch_size is not None:
+        rows = -(-used.batch_size // worker.world_size)
+    tried = "a worker's share of the batch" if rows is None else f"{rows:,} rows"
+    chosen = "as set" if given.micro_batch_size is not None else "chosen for its memory"
+    if rows == 1:
+        remedy = (
+            "Set model.checkpoint_activations to true, or training.parallel to fsdp2 on several workers; the run goes "
+            "on from its last checkpoint"
+        )
+    else:
+        fewer = "a number of rows" if rows is None else f"less, such as {rows // 2}"
+        remedy = (
+            f"Set training.micro_batch_size to {fewer}. Losses stay those of the whole batch and the run goes on from "
+            "its last checkpoint (not with model.csp_across_micro_batches=false)"
+        )
+    detail = str(error).split(". ")[0]
+    return (
+        f"A GPU ran out of memory at {tried} at once (training.micro_batch_size, {chosen}). {remedy}. "
+        f"torch says: {detail}."
+    )

@@ -1,0 +1,116 @@
+"""What a training run gets of a machine or cluster: workers, cores and GPUs, or a clear word that it cannot."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from infra.errors import UserError
+from tasks.training.run_spec import RunSpec, Workers, most
+
+logger = logging.getLogger(__name__)
+
+Node = Mapping[str, float]
+"""Resources of one node by Ray's names: CPU, GPU, memory (bytes)."""
+
+SECONDS_BETWEEN_LOOKS = 5.0
+
+
+@dataclass(frozen=True)
+class Placement:
+    """How many workers, and what Ray sets aside for each."""
+
+    workers: Workers
+    cpus: int
+    gpu: bool
+    memory_gb: float | None
+
+    @property
+    def resources(self) -> dict[str, float]:
+        """Resources of one worker by Ray's names."""
+        resources: dict[str, float] = {"CPU": self.cpus}
+        if self.gpu:
+            resources["GPU"] = 1
+        if self.memory_gb is not None:
+            resources["memory"] = self.memory_gb * 1e9
+        return resources
+
+    def room(self, nodes: Sequence[Node]) -> int:
+        """How many such workers the nodes hold when nothing else runs there; a worker does not span nodes."""
+        wanted = self.resources.items()
+        return sum(int(min(node.get(name, 0.0) // amount for name, amount in wanted)) for node in nodes)
+
+
+def place(spec: RunSpec, nodes: Sequence[Node]) -> Placement:
+    """The placement of a run; what the run leaves open follows from the nodes.
+
+    GPUs are used where there are any. A worker gets the cores of its node shared out among the GPUs, or without
+    GPUs the most cores with which all workers find room.
+    """
+    gpu = any(node.get("GPU") for node in nodes) if spec.gpu is None else spec.gpu
+
+    def with_cpus(cpus: int) -> Placement:
+        return Placement(spec.workers, cpus, gpu, spec.cluster.memory_per_worker)
+
+    if spec.cpus_per_worker is not None:
+        return with_cpus(spec.cpus_per_worker)
+    if gpu:
+        shares = [int(node.get("CPU", 0) // node["GPU"]) for node in nodes if node.get("GPU")]
+        return with_cpus(max(1, min(shares, default=1)))
+    largest = int(max((node.get("CPU", 1.0) for node in nodes), default=1.0))
+    fitting = (with_cpus(cpus) for cpus in range(largest, 0, -1))
+    return next((one for one in fitting if one.room(nodes) >= most(spec.workers)), with_cpus(1))
+
+
+def wait_for_room(
+    spec: RunSpec,
+    nodes: Callable[[], Sequence[Node]],
+    *,
+    seconds: float,
+    ask: Callable[[list[dict[str, float]]], None] = lambda bundles: None,
+) -> Placement:
+    """The placement, once the nodes have room for the fewest workers.
+
+    Args:
+        nodes: looks at the nodes that are there.
+        seconds: patience with nodes that have yet to come; 0 for a machine that cannot grow.
+        ask: tells an autoscaler what is wanted; called with nothing at the end, so that it may shrink again.
+
+    Raises:
+        UserError: they never had.
+    """
+    deadline = time.monotonic() + seconds
+    asked = False
+    while True:
+        there = nodes()
+        placement = place(spec, there)
+        if placement.room(there) >= spec.fewest_workers:
+            break
+        if time.monotonic() >= deadline:
+            raise UserError(_no_room(spec, placement, there, seconds))
+        if not asked:
+            logger.warning("%s Waiting for more.", _no_room(spec, placement, there, 0))
+            ask([placement.resources] * spec.fewest_workers)
+            asked = True
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+    if asked:
+        ask([])
+    return placement
+
+
+def _no_room(spec: RunSpec, placement: Placement, nodes: Sequence[Node], seconds: float) -> str:
+    wanted = ", ".join(_amount(name, amount) for name, amount in placement.resources.items())
+    names = [name for name in ("CPU", "GPU", "memory") if name in placement.resources]
+    there = "; ".join(", ".join(_amount(name, node.get(name, 0.0)) for name in names) for node in nodes) or "no node"
+    waited = f" after {seconds / 60:g} minutes" if seconds else ""
+    return (
+        f"{spec.fewest_workers} workers of {wanted} each find no room{waited}: the nodes have {there}, which holds "
+        f"{placement.room(nodes)} of them. Reduce cluster.workers (or give [fewest, most]), cluster.cpus_per_worker or "
+        "cluster.memory_per_worker, or add nodes."
+    )
+
+
+def _amount(name: str, amount: float) -> str:
+    return f"{amount / 1e9:.1f} GB" if name == "memory" else f"{amount:g} {name}"

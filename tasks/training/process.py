@@ -1,0 +1,160 @@
+"""One training process: builds the objective, reads its share of the examples, trains, checkpoints. No Ray in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import fsspec
+import torch
+
+from infra.artifacts import Artifact, ArtifactStore
+from infra.errors import UserError
+from models import objectives
+from models.continual import initialise_from
+from models.distributed import least_over_ranks
+from models.training.allocator import keep_freed_memory
+from models.training.loop import Report, TrainingConfig, Worker, train
+from models.training.memory import choose_micro_batch, usable_memory
+from models.training.reader import ExampleStream
+from tasks.training.checkpoints import BackgroundWriter, Checkpoints
+from tasks.training.metrics_log import MetricsLog, TensorBoardLog
+from tasks.training.notes import opening_notes, out_of_memory
+from tasks.training.run_spec import RunResult, RunSpec
+
+Agree = Callable[[int], int]
+"""Takes a number on every process and gives all of them that of the first."""
+
+
+def train_process(spec: RunSpec, worker: Worker, agree: Agree = lambda number: number) -> None:
+    """Do this process's share of a run, with nothing left open in `spec`, from the newest checkpoint to the end.
+
+    Raises:
+        UserError: the examples are not to be seen from here, what to begin with does not fit, a checkpoint could not
+            be written, or the GPU's memory is too small for a micro-batch.
+    """
+    _make_deterministic(spec, worker)
+    artifact = ArtifactStore(spec.store).get("encode", spec.examples)
+    if artifact is None:
+        raise UserError(f"{spec.store} holds no encoded examples {spec.examples}; is it shared with this node?")
+    objective = objectives.build(spec.objective, spec.model)
+    step, state = _last_state(spec, worker, agree)
+    if spec.init_from is not None and state is None:
+        initialise_from(objective, spec.init_from, _vocabulary(spec, artifact))
+    config = resolve_micro_batch(objective, spec.config, worker)
+    saver = Saver(spec, worker, config.micro_batch_size)
+    if worker.rank == 0:
+        print(*opening_notes(spec.objective, config, worker), sep="\n", flush=True)
+    try:
+        train(
+            objective,
+            ExampleStream(artifact.parts("examples"), config.seed),
+            ExampleStream(artifact.parts("held_out"), config.seed),
+            config,
+            worker=worker,
+            state=state,
+            report=_reporter(spec, step) if worker.rank == 0 else _ignore,
+            save=saver,
+        )
+    except torch.cuda.OutOfMemoryError as error:
+        raise UserError(out_of_memory(spec.config, config, worker, error)) from error
+    saver.finish()
+
+
+def resolve_micro_batch(objective: Any, config: TrainingConfig, worker: Worker) -> TrainingConfig:
+    """The settings with the micro-batch that fits the smallest of the workers' GPUs, where they leave it open; as they
+    are on a CPU. Every worker must call it.
+    """
+    memory = usable_memory(worker.device)
+    if config.micro_batch_size is not None or memory is None:
+        return config
+    least = least_over_ranks(memory, worker.device)
+    return replace(config, micro_batch_size=choose_micro_batch(objective, config, worker.world_size, least))
+
+
+class Saver:
+    """Writes checkpoints beside the training, the last one before it returns; only the first worker has any."""
+
+    def __init__(self, spec: RunSpec, worker: Worker, micro_batch_size: int | None = None) -> None:
+        self._spec = spec
+        self._micro_batch_size = micro_batch_size
+        self._worker = worker
+        self._checkpoints = Checkpoints(spec.storage, spec.name)
+        self._writer = BackgroundWriter()
+
+    def __call__(self, step: int, state: Mapping[str, Any] | None, figures: Mapping[str, float]) -> None:
+        """Begin to write a snapshot; `figures` are the newest on held-out text."""
+        if state is not None:
+            self._writer.start(self._write, step, state, figures)
+            if step == self._spec.config.steps:
+                self._writer.wait()
+
+    def finish(self) -> None:
+        """Wait for what is still being written, then say in `result.json` that the run is done."""
+        self._writer.wait()
+        if self._worker.rank == 0:
+            result = RunResult(
+                workers=self._worker.world_size,
+                cpus_per_worker=self._spec.cpus_per_worker or 1,
+                gpu=self._worker.device.type == "cuda",
+                micro_batch_size=self._micro_batch_size,
+            )
+            with fsspec.open(self._spec.result_path, "wb") as file:
+                file.write(result.model_dump_json().encode())
+
+    def _write(self, step: int, state: Mapping[str, Any], figures: Mapping[str, float]) -> None:
+        cluster = self._spec.cluster
+        self._checkpoints.write(step, state, figures)
+        self._checkpoints.prune(cluster.keep_checkpoints, cluster.keep_best, cluster.best_by)
+
+
+def _make_deterministic(spec: RunSpec, worker: Worker) -> None:
+    torch.set_num_threads(spec.cpus_per_worker or 1)
+    torch.manual_seed(spec.config.seed)
+    on_cpu = worker.device.type == "cpu"
+    wanted = on_cpu if spec.config.deterministic is None else spec.config.deterministic
+    torch.use_deterministic_algorithms(wanted)
+    if wanted and not on_cpu:  # read when cuBLAS is first used, which is later; a size that the user set stays
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    if on_cpu:
+        keep_freed_memory()
+
+
+def _vocabulary(spec: RunSpec, examples: Artifact) -> list[str]:
+    """The tokens that the examples were encoded with, by id."""
+    given = examples.manifest.inputs["vocabulary"]
+    vocabulary = ArtifactStore(spec.store).get(given.stage, given.fingerprint)
+    if vocabulary is None:
+        raise UserError(f"{spec.store} no longer holds the vocabulary of the examples. Run the flow again.")
+    return vocabulary.read_file("vocab.txt").decode().removesuffix("\n").split("\n")
+
+
+def _last_state(spec: RunSpec, worker: Worker, agree: Agree) -> tuple[int, dict[str, Any] | None]:
+    """The newest state that the first worker can read, and its step; the others read the same, whatever they see."""
+    checkpoints = Checkpoints(spec.storage, spec.name)
+    found = None
+    if worker.rank == 0:
+        checkpoints.sweep()
+        found = checkpoints.newest()
+    step = agree(found[0].step if found else -1)
+    if step < 0:
+        return 0, None
+    return step, found[1] if found else checkpoints.load(checkpoints.at(step))
+
+
+def _reporter(spec: RunSpec, resumed_step: int) -> Report:
+    logs: list[Report] = [MetricsLog(spec.metrics_path, resumed_step)]
+    if spec.cluster.tensorboard:
+        logs.append(TensorBoardLog(spec.storage, resumed_step))
+
+    def report(step: int, split: str, figures: Mapping[str, float]) -> None:
+        for log in logs:
+            log(step, split, figures)
+
+    return report
+
+
+def _ignore(step: int, split: str, figures: Mapping[str, float]) -> None:
+    """Only the first worker keeps the curves."""

@@ -1,0 +1,104 @@
+"""Counting words: what `models.tokenizer.wordpiece.split_words` gives for every text, some twenty times faster.
+
+Most of a Chinese text stands alone, character by character, so that a histogram of its code points is nearly all there
+is to count; only each distinct run of letters and each distinct character is normalised, once. A text with a character
+whose form depends on its neighbours (a combining mark) is left to `split_words`.
+
+Time grows with the characters; memory with the distinct words and with one batch, about 25 bytes a character.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import regex
+
+from infra.arrays.batching import batches_of
+from models.tokenizer.wordpiece import WORD, normalise, split_words
+
+CHARACTERS_AT_ONCE = 1 << 20
+"""Characters of a batch; a longer text is a batch of its own."""
+
+_ALONE, _BLANK, _RUN, _HARD = range(4)
+"""Kinds of code points: counted by themselves, between words, part of a run, form depends on the neighbours."""
+
+_END = 0x40000
+"""Code points from here on are left to `split_words`."""
+
+_WORD = regex.compile(WORD)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def count_words_of(texts: Iterable[str]) -> Counter[str]:
+    """How often each word occurs in some texts. A lone surrogate is no character: it counts as a blank."""
+    alone = np.zeros(0x110000, dtype=np.int64)
+    runs: Counter[str] = Counter()
+    words: Counter[str] = Counter()
+    for batch in batches_of(texts, CHARACTERS_AT_ONCE):
+        for text in _count_batch(batch, alone, runs):
+            words.update(split_words(_SURROGATE.sub(" ", text)))
+    for code in np.flatnonzero(alone).tolist():
+        _add(words, chr(code), int(alone[code]))
+    for run, count in runs.items():
+        _add(words, run, count)
+    return words
+
+
+def _add(words: Counter[str], piece: str, count: int) -> None:
+    for word in split_words(piece):
+        words[word] += count
+
+
+def _count_batch(texts: Sequence[str], alone: np.ndarray, runs: Counter[str]) -> list[str]:
+    """Add the characters and the runs, not normalised, of all texts but the hard ones; returns these."""
+    points, kinds = _laid_out(texts)
+    hard: list[str] = []
+    if (kinds == _HARD).any():
+        starts = np.cumsum([0, *(len(text) + 1 for text in texts)])
+        owners = set((np.searchsorted(starts, np.flatnonzero(kinds == _HARD), side="right") - 1).tolist())
+        hard = [texts[number] for number in sorted(owners)]
+        points, kinds = _laid_out([text for number, text in enumerate(texts) if number not in owners])
+    histogram = np.bincount(points[kinds == _ALONE])
+    alone[: len(histogram)] += histogram
+    in_run = kinds == _RUN
+    kept = in_run.copy()
+    kept[1:] |= in_run[:-1]  # what follows a run becomes the blank between two
+    solid = np.where(in_run[kept], points[kept], ord(" ")).astype("<u4")
+    runs.update(solid.tobytes().decode("utf-32-le").split(" "))
+    return hard
+
+
+def _laid_out(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Code points of all texts, a line end after each, and their kinds."""
+    points = np.frombuffer("\n".join([*texts, ""]).encode("utf-32-le", "surrogatepass"), dtype="<u4")
+    return points, _kinds()[points]
+
+
+@functools.cache
+def _kinds() -> np.ndarray:
+    """Kind of every code point, by what the tokeniser's own normalisation makes of it between two letters."""
+    kinds = np.full(0x110000, _HARD, dtype=np.uint8)
+    kinds[0xD800:0xE000] = kinds[ord("\n")] = _BLANK
+    # What is beyond is private or not assigned; of what was assigned lately (Cn here) others may know more.
+    codes = map(chr, range(_END))
+    known = [c for c in codes if unicodedata.category(c) not in ("Cn", "Cs") and c != "\n"]
+    easy = [character for character in known if not _joins_before(unicodedata.normalize("NFKD", character)[0])]
+    lines = normalise("\n".join(f"a{character}a" for character in easy)).split("\n")
+    kinds[[ord(character) for character in easy]] = [_kind(_WORD.findall(line)) for line in lines]
+    return kinds
+
+
+def _kind(words: Sequence[str]) -> int:
+    if words == ["a", "a"]:
+        return _BLANK
+    return _ALONE if words[0] == words[-1] == "a" and len(words) > 2 else _RUN  # what goes joins what it parts
+
+
+def _joins_before(character: str) -> bool:
+    """Whether a character may merge with the one before it: marks, Hangul vowels and finals."""
+    return unicodedata.category(character).startswith("M") or "\u1160" <= character <= "\u11ff"

@@ -1,0 +1,248 @@
+"""The encoder equals transformers', and a sequence's result does not depend on its neighbours."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch._dynamo.testing
+from torch import Tensor, nn
+from transformers import BertConfig, BertModel, ElectraConfig, ElectraModel
+
+from models.encoder import network as encoder_module
+from models.encoder.layout import Layout
+from models.encoder.network import Embeddings, Encoder, EncoderConfig, count_parameters, parameters_without_decay
+from models.encoder.randomness import SequenceNoise, Stream
+from models.weights.convert import electra_config, load_from_transformers, to_transformers
+
+SIZES: dict[str, Any] = {
+    "vocab_size": 97,
+    "hidden_size": 32,
+    "num_layers": 3,
+    "num_heads": 4,
+    "intermediate_size": 56,
+    "max_positions": 40,
+}
+
+
+def peers(kind: str, embedding_size: int, implementation: str) -> tuple[Encoder, nn.Module]:
+    """Our encoder and transformers' with the same random weights, biases and norms included."""
+    torch.manual_seed(3)
+    config = EncoderConfig(**SIZES, embedding_size=embedding_size)
+    options = electra_config(config) | {"attn_implementation": implementation}
+    if kind == "electra":
+        theirs: nn.Module = ElectraModel(ElectraConfig(**options))
+    else:
+        theirs = BertModel(BertConfig(**{k: v for k, v in options.items() if k != "embedding_size"}))
+    with torch.no_grad():
+        for parameter in theirs.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.1)
+    ours = Encoder(config)
+    load_from_transformers(ours, theirs.state_dict())
+    return ours.eval(), theirs.eval()
+
+
+def padded(parts: list[Tensor]) -> tuple[Tensor, Tensor]:
+    """Ids (S, L) padded with 0, and their mask."""
+    ids = nn.utils.rnn.pad_sequence(parts, batch_first=True)
+    mask = nn.utils.rnn.pad_sequence([torch.ones(len(p), dtype=torch.long) for p in parts], batch_first=True)
+    return ids, mask
+
+
+@pytest.mark.parametrize(
+    ("kind", "embedding_size", "implementation"),
+    [
+        ("electra", 32, "sdpa"),
+        ("electra", 12, "eager"),
+        ("electra", 48, "sdpa"),
+        ("bert", 32, "eager"),
+        ("bert", 32, "sdpa"),
+    ],
+)
+@pytest.mark.parametrize("lengths", [[7, 7, 12, 30], [1, 40], [9], [1], [40, 3, 3, 3, 40]])
+def test_outputs_and_gradients_equal_transformers(
+    kind: str, embedding_size: int, implementation: str, lengths: list[int]
+) -> None:
+    ours, theirs = peers(kind, embedding_size, implementation)
+    parts = [torch.randint(1, 97, (n,)) for n in lengths]  # theirs gives id 0 no gradient
+    types = [torch.randint(0, 2, (n,)) for n in lengths]
+    ids, mask = padded(parts)
+    out = ours(torch.cat(parts), Layout.from_lengths(lengths), torch.cat(types))
+    expected = theirs(ids, attention_mask=mask, token_type_ids=padded(types)[0])[0][mask.bool()]
+    torch.testing.assert_close(out, expected, rtol=1e-5, atol=1e-5)
+
+    direction = torch.randn_like(out)
+    (out * direction).sum().backward()
+    (expected * direction).sum().backward()
+    ours.load_state_dict({name: p.grad for name, p in ours.named_parameters()})  # the gradients, through
+    gradients = to_transformers(ours)  # the same mapping as the weights
+    for name, parameter in theirs.named_parameters():
+        if parameter.grad is not None:  # BERT's pooler takes no part
+            scale = max(1.0, float(parameter.grad.abs().max()))
+            torch.testing.assert_close(gradients[name], parameter.grad, rtol=1e-5, atol=1e-5 * scale)
+
+
+def test_weights_survive_the_round_trip() -> None:
+    ours, theirs = peers("electra", 12, "sdpa")
+    exported = to_transformers(ours)
+    assert exported.keys() == theirs.state_dict().keys()
+    for name, tensor in theirs.state_dict().items():
+        assert torch.equal(exported[name], tensor), name
+
+
+def test_types_default_to_zero() -> None:
+    ours, _ = peers("electra", 32, "sdpa")
+    ids, layout = torch.randint(0, 97, (9,)), Layout.from_lengths([4, 5])
+    assert torch.equal(ours(ids, layout), ours(ids, layout, torch.zeros(9, dtype=torch.long)))
+
+
+def test_weights_that_do_not_fit_are_all_named() -> None:
+    ours, theirs = peers("electra", 32, "sdpa")
+    state = dict(theirs.state_dict())
+    del state["encoder.layer.0.output.dense.bias"]
+    state["embeddings.word_embeddings.weight"] = torch.zeros(5, 32)
+    state["surplus"] = torch.zeros(1)
+    with pytest.raises(ValueError, match=r"word_embeddings.*\(5, 32\).*missing encoder.*unknown surplus"):
+        load_from_transformers(ours, state)
+
+
+def test_dropout_of_a_sequence_does_not_depend_on_the_batch() -> None:
+    torch.manual_seed(0)
+    encoder = Encoder(EncoderConfig(**SIZES)).train()
+    parts = [torch.randint(0, 97, (n,)) for n in (5, 9, 9)]
+
+    def run(order: list[int]) -> list[Tensor]:
+        noise = SequenceNoise.for_step(1, 2, Stream.GENERATOR_DROPOUT, np.array(order), np.zeros(len(order), int))
+        lengths = [len(parts[i]) for i in order]
+        return list(
+            encoder(torch.cat([parts[i] for i in order]), Layout.from_lengths(lengths), noise=noise).split(lengths)
+        )
+
+    together, alone = run([0, 1, 2]), run([2])
+    torch.testing.assert_close(together[2], alone[0], rtol=1e-5, atol=1e-6)
+    assert not torch.allclose(together[2], encoder.eval()(parts[2], Layout.from_lengths([9])), atol=1e-2)
+
+
+def test_dropout_without_noise_follows_torch_manual_seed() -> None:
+    encoder, ids, layout = Encoder(EncoderConfig(**SIZES)).train(), torch.arange(8), Layout.from_lengths([8])
+    torch.manual_seed(1)
+    first, second = encoder(ids, layout), encoder(ids, layout)
+    torch.manual_seed(1)
+    assert torch.equal(first, encoder(ids, layout)) and not torch.equal(first, second)
+
+
+def test_shared_embeddings_are_held_once() -> None:
+    config = EncoderConfig(**SIZES)
+    owner = Encoder(config)
+    sharer = Encoder(EncoderConfig(**SIZES | {"hidden_size": 8}, embedding_size=32), embeddings=owner.embeddings)
+    assert sharer.embeddings is owner.embeddings
+    assert not any("embeddings" in name for name in sharer.state_dict())
+    with pytest.raises(ValueError, match="vocab_size=97 x embedding_size=32"):
+        Encoder(config, embeddings=Embeddings(EncoderConfig(**SIZES | {"vocab_size": 50})))
+
+
+def test_base_has_the_published_number_of_parameters() -> None:
+    with torch.device("meta"):
+        encoder = Encoder(EncoderConfig(vocab_size=21_128))
+    assert count_parameters(encoder) == 101_677_056
+
+
+def test_weights_without_decay_are_biases_and_norms() -> None:
+    encoder = Encoder(EncoderConfig(**SIZES, embedding_size=12))
+    decayed = {n for n, _ in encoder.named_parameters()} - parameters_without_decay(encoder)
+    assert all(n.endswith(".weight") and "norm" not in n for n in decayed)
+    assert {"own_embeddings.word.weight", "projection.weight", "layers.0.qkv.weight"} <= decayed
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"num_heads": 5}, r"num_heads=5 must divide hidden_size=32; choose one of \[1, 2, 4, 8, 16, 32\]"),
+        ({"hidden_size": 0}, "hidden_size must be a positive integer, got 0"),
+        ({"num_layers": 1.5}, "num_layers must be a positive integer"),
+        ({"embedding_size": -3}, "embedding_size must be a positive integer or None"),
+        ({"hidden_dropout": 1.0}, r"hidden_dropout must lie in \[0, 1\)"),
+        ({"checkpoint_activations": 1}, "checkpoint_activations must be true or false, got 1"),
+        ({"layer_norm_eps": 0.0}, "layer_norm_eps must be positive"),
+    ],
+)
+def test_impossible_sizes_are_named(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        EncoderConfig(**SIZES | change)
+
+
+def test_bad_inputs_are_named() -> None:
+    encoder = Encoder(EncoderConfig(**SIZES))
+    with pytest.raises(ValueError, match="a sequence of 41 tokens is longer than max_positions=40; split"):
+        encoder(torch.zeros(41, dtype=torch.long), Layout.from_lengths([41]))
+    with pytest.raises(ValueError, match="do not fill a layout of 4 tokens"):
+        encoder(torch.zeros(3, dtype=torch.long), Layout.from_lengths([4]))
+
+
+def trained_once(encoder: Encoder, lengths: list[int], autocast: bool = False) -> list[Tensor]:
+    """Hidden states and gradients of one pass with dropout; keyed noise."""
+    torch.manual_seed(1)
+    ids, layout = torch.randint(0, 97, (sum(lengths),)), Layout.from_lengths(lengths)
+    noise = SequenceNoise.for_step(1, 2, Stream.DISCRIMINATOR_DROPOUT, np.arange(len(lengths)), np.zeros(len(lengths)))
+    encoder.zero_grad()
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
+        out = encoder.train()(ids, layout, noise=noise)
+    (out * torch.randn_like(out)).sum().backward()
+    return [out.detach(), *(p.grad for p in encoder.parameters() if p.grad is not None)]
+
+
+def same_encoders(**changes: Any) -> tuple[Encoder, Encoder]:
+    """An encoder and one with the same weights and `changes`."""
+    torch.manual_seed(0)
+    plain, changed = (Encoder(EncoderConfig(**SIZES | given)) for given in ({}, changes))
+    changed.load_state_dict(plain.state_dict())
+    return plain, changed
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+def test_checkpointed_activations_change_no_bit(autocast: bool) -> None:
+    """Dropout is on: what is computed again draws the same masks."""
+    kept, again = same_encoders(checkpoint_activations=True)
+    for expected, found in zip(
+        trained_once(kept, [7, 9], autocast), trained_once(again, [7, 9], autocast), strict=True
+    ):
+        assert torch.equal(expected, found)
+
+
+def test_checkpointed_activations_are_not_kept() -> None:
+    """What autograd holds between the passes, in bytes: less than half, and little more than each layer's input."""
+
+    def held(encoder: Encoder) -> int:
+        storages: dict[int, int] = {}
+
+        def pack(tensor: Tensor) -> Tensor:
+            storages[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+            return tensor
+
+        own = {p.untyped_storage().data_ptr() for p in encoder.parameters()}
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            out = encoder.train()(torch.arange(80) % 97, Layout.from_lengths([40, 40]))
+        assert out.requires_grad
+        return sum(size for address, size in storages.items() if address not in own)
+
+    kept, again = same_encoders(checkpoint_activations=True)
+    inputs = 80 * 32 * 4 * 3
+    assert held(again) < held(kept) / 2
+    assert held(again) < 2 * inputs  # the embeddings' own activations come on top
+
+
+def test_one_graph_without_breaks_serves_all_lengths_and_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`fullgraph` refuses a break; the counter sees each compilation. Values and gradients are the plain layer's."""
+    counter = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
+    torch._dynamo.reset()
+    compiled = torch.compile(encoder_module._after_attention, fullgraph=True, backend=counter)
+    monkeypatch.setattr(encoder_module, "_compiled_after_attention", lambda: compiled)
+    plain, fused = same_encoders(compile_layers=True)
+    for lengths in ([7, 9], [5], [3, 3, 30], [40, 2]):
+        for expected, found in zip(trained_once(plain, lengths), trained_once(fused, lengths), strict=True):
+            torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+    assert counter.frame_count == 1
+    with torch.no_grad():
+        ids, layout = torch.arange(12), Layout.from_lengths([12])
+        torch.testing.assert_close(fused.eval()(ids, layout), plain.eval()(ids, layout), rtol=1e-5, atol=1e-5)
+    torch._dynamo.reset()

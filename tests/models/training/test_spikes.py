@@ -1,0 +1,50 @@
+"""Which steps are skipped, and when a run ends for it."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.training.spikes import ENOUGH, SpikeGuard
+
+
+@pytest.mark.parametrize(("loss", "norm"), [(math.nan, 1.0), (math.inf, 1.0), (1.0, math.nan), (1.0, math.inf)])
+def test_what_is_not_finite_is_always_skipped(loss: float, norm: float) -> None:
+    assert "not finite" in (SpikeGuard(None, 10).objection(loss, norm) or "")
+
+
+def test_a_loss_far_over_the_median_is_skipped_and_not_remembered() -> None:
+    guard = SpikeGuard(3.0, 10)
+    assert guard.objection(1000.0, 1.0) is None  # nothing to compare with yet
+    for _ in range(ENOUGH):
+        assert guard.objection(2.0, 1.0) is None
+    for _ in range(200):
+        assert "over 3 times the median" in (guard.objection(6.1, 1.0) or "")
+    assert guard.objection(5.9, 1.0) is None
+    assert SpikeGuard(None, 10).objection(1e30, 1.0) is None
+
+
+def test_too_many_in_a_hundred_steps_end_the_run_with_step_and_terms() -> None:
+    guard = SpikeGuard(None, 2)
+    for step in (1, 50, 101, 151):  # never three within a hundred
+        guard.skip(step, "the loss or its gradient is not finite", {})
+    with pytest.raises(FloatingPointError, match=r"step 152: the loss .*\(mlm nan, rtd 0\.5\)\. 3 of the last 100"):
+        guard.skip(152, "the loss or its gradient is not finite", {"mlm": math.nan, "rtd": 0.5})
+
+
+@given(st.lists(st.floats(0.1, 10.0) | st.just(math.nan), max_size=80), st.integers(0, 80))
+def test_a_resumed_guard_decides_as_one_that_never_stopped(losses: list[float], stop: int) -> None:
+    whole, first, second = (SpikeGuard(1.5, 1000) for _ in range(3))
+    verdicts: list[list[str | None]] = [[], []]
+    for number, loss in enumerate(losses):
+        if number == stop:
+            second.resume(first.state())
+            first = second
+        for guard, said in zip((whole, first), verdicts, strict=True):
+            said.append(guard.objection(loss, 1.0))
+            if said[-1]:
+                guard.skip(number + 1, said[-1], {})
+    assert verdicts[0] == verdicts[1] and whole.skipped == first.skipped

@@ -1,0 +1,116 @@
+"""The stage `neighbours`: what kg/pepr/ranking.py ranks, whatever the units, and a graph that is none refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from infra.artifacts import Artifact, ArtifactStore
+from infra.cluster.session import RayExecutor, start_ray, stop_ray
+from infra.errors import UserError
+from infra.stage import Output, StageParams, run, stage
+from kg.graph import KnowledgeGraph
+from kg.pepr import core_inverse, elimination
+from kg.pepr.ranking import rank_neighbours
+from tasks.knowledge import neighbours as room
+from tasks.knowledge.neighbours import NeighbourParams, neighbours
+from tests.tasks.corpora import do
+
+
+class GivenGraph(StageParams):
+    triples: tuple[tuple[str, str, str], ...]
+    lost: str = ""
+
+
+@stage(name="given_graph", version=1, params=GivenGraph, tables=("kg_entities", "kg_triples"))
+def given_graph(inputs: Mapping[str, Any], params: GivenGraph, out: Output) -> None:
+    """A graph in two parts, one entity of it left out where it is named."""
+    graph = KnowledgeGraph.from_triples(params.triples)
+    keep = [name != params.lost for name in graph.entity_ids]
+    entities, triples = graph.entities.filter(pa.array(keep, pa.bool_())), graph.id_triples()
+    for half in (slice(None, None, 2), slice(1, None, 2)):
+        with out.part() as part:
+            part.write("kg_entities", entities.take(np.arange(entities.num_rows)[half]))
+            part.write("kg_triples", triples.take(np.arange(triples.num_rows)[half]))
+
+
+def random_triples(seed: int) -> tuple[tuple[str, str, str], ...]:
+    drawn = np.random.default_rng(seed)
+    ends = (120 * drawn.random((500, 2)) ** 2).astype(int)
+    return tuple((f"e{head}", f"r{head % 3}", f"e{tail}") for head, tail in ends.tolist())
+
+
+def graph_artifact(store: ArtifactStore, triples: tuple[tuple[str, str, str], ...], lost: str = "") -> Artifact:
+    return run(given_graph, store, GivenGraph(triples=triples, lost=lost), {}).artifact
+
+
+def rows(artifact: Artifact) -> list[tuple[Any, ...]]:
+    return [tuple(row.values()) for row in artifact.to_table().to_pylist()]
+
+
+def test_the_stage_ranks_as_the_function(store: ArtifactStore) -> None:
+    triples = random_triples(1)
+    artifact = do(store, neighbours, NeighbourParams(k=4, alpha=0.3), graph=graph_artifact(store, triples))
+    graph = KnowledgeGraph.from_triples(triples)
+    table = rank_neighbours(graph, None, 4, 0.3)
+    assert rows(artifact) == [tuple(row.values()) for row in table.to_pylist()]
+    assert artifact.manifest.counters["entities"] == len(set(table["entity"].to_pylist()))
+    assert artifact.manifest.counters["candidates"] > table.num_rows
+
+
+@pytest.mark.parametrize(("candidates", "block"), [(1, 7), (50, 1000)])
+def test_units_change_nothing(
+    store: ArtifactStore, monkeypatch: pytest.MonkeyPatch, candidates: int, block: int
+) -> None:
+    graph = graph_artifact(store, random_triples(2))
+    usual = do(store, neighbours, NeighbourParams(), graph=graph)
+    monkeypatch.setattr(room, "CANDIDATES_A_UNIT", candidates)
+    monkeypatch.setattr(elimination, "MAX_CLIQUE", 4)
+    monkeypatch.setattr(core_inverse, "ROWS_A_BLOCK", block)
+    other = do(store, neighbours, NeighbourParams(max_dense=0), graph=graph)
+    assert other.manifest.counters["core_entities"] > 20
+    assert len(other.parts()) > len(usual.parts())
+    assert [row[:5] for row in rows(other)] == [row[:5] for row in rows(usual)]
+    assert [row[5] for row in rows(other)] == pytest.approx([row[5] for row in rows(usual)], rel=1e-12)
+
+
+def test_ranges_alone_change_no_bit(store: ArtifactStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = graph_artifact(store, random_triples(3))
+    usual = rows(do(store, neighbours, NeighbourParams(), graph=graph))
+    monkeypatch.setattr(room, "CANDIDATES_A_UNIT", 13)
+    elsewhere = ArtifactStore(f"{store.root}-again")
+    again = do(elsewhere, neighbours, NeighbourParams(), graph=graph_artifact(elsewhere, random_triples(3)))
+    assert len(again.parts()) > 10
+    assert rows(again) == usual
+
+
+@pytest.mark.ray
+def test_workers_change_no_bit(store: ArtifactStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "CANDIDATES_A_UNIT", 13)
+    monkeypatch.setattr(elimination, "MAX_CLIQUE", 4)
+    monkeypatch.setattr(core_inverse, "ROWS_A_BLOCK", 7)
+    params = NeighbourParams(max_dense=0)
+    usual = do(store, neighbours, params, graph=graph_artifact(store, random_triples(4)))
+    elsewhere = ArtifactStore(f"{store.root}-again")
+    graph = graph_artifact(elsewhere, random_triples(4))
+    try:
+        start_ray(2, None)
+        again = run(neighbours, elsewhere, params, {"graph": graph}, executor=RayExecutor(workers=2)).artifact
+    finally:
+        stop_ray()
+    assert rows(again) == rows(usual)
+    assert again.manifest.counters == usual.manifest.counters
+
+
+def test_a_graph_without_triples_has_no_neighbours(store: ArtifactStore) -> None:
+    assert do(store, neighbours, NeighbourParams(), graph=graph_artifact(store, ())).rows() == 0
+
+
+def test_a_triple_of_an_unknown_entity_is_told(store: ArtifactStore) -> None:
+    broken = graph_artifact(store, (("感冒", "症状", "发热"), ("感冒", "症状", "咳嗽")), lost="发热")
+    with pytest.raises(UserError, match="发热"):
+        do(store, neighbours, NeighbourParams(), graph=broken)

@@ -1,0 +1,45 @@
+"""The table of an ablation: Table 6's rows, what is there in its columns, and a clear word where something is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from infra.errors import UserError
+from tasks.pretrain.ablation import SETTINGS, as_markdown, check_scores, tabulate
+
+FIGURES = {
+    "full": {"mlm_loss": 2.0, "rtd_balanced_accuracy": 0.75, "mts_accuracy": 0.5, "csp_accuracy": 0.9},
+    "without_csp": {"mlm_loss": 2.1, "rtd_balanced_accuracy": 0.7, "mts_accuracy": 0.55},
+    "without_mts": {"mlm_loss": 2.2, "rtd_balanced_accuracy": float("nan"), "csp_accuracy": 0.95},
+    "without_csp_mts": {"mlm_loss": 2.3, "rtd_balanced_accuracy": 0.8, "rtd_recall": 0.1},
+}
+PAPER = {"full": {"CMeEE": 66.6, "CMeIE": 61.6}, "without_csp_mts": {"CMeEE": 65.6}}
+
+
+def test_the_settings_are_the_papers() -> None:
+    assert [setting.title for setting in SETTINGS] == ["The full setting", "w/o CSP", "w/o MTS", "w/o CSP & MTS"]
+    assert SETTINGS[-1].overrides == {**SETTINGS[1].overrides, **SETTINGS[2].overrides}
+
+
+def test_rows_are_settings_and_columns_what_there_is() -> None:
+    columns, rows = tabulate(FIGURES, PAPER)
+    assert columns == [
+        *["Model", "CMeEE", "CMeIE", "Avg."],
+        *["MLM loss", "RTD bal. acc.", "MTS acc.", "CSP acc."],
+    ]
+    assert [list(row.values()) for row in rows] == [
+        ["The full setting", "66.6", "61.6", "64.1", "2.0000", "0.7500", "0.5000", "0.9000"],
+        ["w/o CSP", "–", "–", "–", "2.1000", "0.7000", "0.5500", "–"],
+        ["w/o MTS", "–", "–", "–", "2.2000", "–", "–", "0.9500"],
+        ["w/o CSP & MTS", "65.6", "–", "–", "2.3000", "0.8000", "–", "–"],
+    ]
+
+
+def test_without_scores_there_are_the_figures_of_pretraining() -> None:
+    columns, rows = tabulate({"full": {"mlm_loss": 2.0}}, {})
+    assert as_markdown(columns, rows) == "| Model | MLM loss |\n| --- | ---: |\n| The full setting | 2.0000 |\n"
+
+
+def test_an_unknown_setting_is_told() -> None:
+    with pytest.raises(UserError, match=r"no setting 'w/o CSP'; there are full, without_csp, "):
+        check_scores({"w/o CSP": {"CMeEE": 66.5}})

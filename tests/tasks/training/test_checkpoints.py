@@ -1,0 +1,189 @@
+"""Checkpoints: whole or not at all, kept by number and by score, and found again past a damaged one."""
+
+from __future__ import annotations
+
+import logging
+import resource
+import threading
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from infra.errors import StorageFullError, UserError
+from tasks.training.checkpoints import BackgroundWriter, Checkpoints, score_of
+
+
+def state(step: int, size: int = 8) -> dict[str, Any]:
+    rest: dict[str, Any] = {"position": 0, "identity": {}, "optimizer": {}, "skipped": None, "held_out": {}}
+    return {"format": 1, "step": step, "model": {"w": torch.full((size,), float(step))}, **rest}
+
+
+def steps(checkpoints: Checkpoints) -> list[int]:
+    return [record.step for record in checkpoints.records()]
+
+
+@pytest.fixture(params=["local", "memory"])
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    yield str(tmp_path) if request.param == "local" else f"memory://{uuid.uuid4().hex}/run"
+
+
+def test_what_is_written_is_read(storage: str) -> None:
+    checkpoints = Checkpoints(storage, "run")
+    assert checkpoints.newest() is None
+    checkpoints.write(4, state(4), {"mlm_loss": 2.5})
+    checkpoints.write(8, state(8), {"mlm_loss": float("nan")})
+    found = Checkpoints(storage, "run").newest()
+    assert found is not None
+    record, loaded = found
+    assert record.step == loaded["step"] == 8
+    assert record.figures["mlm_loss"] != record.figures["mlm_loss"]
+    assert torch.equal(checkpoints.load(checkpoints.at(4))["model"]["w"], state(4)["model"]["w"])
+    assert "step-000000008" in checkpoints.path(8)
+
+
+def test_a_step_that_is_taken_again_replaces_the_old_one(storage: str) -> None:
+    checkpoints = Checkpoints(storage, "run")
+    checkpoints.write(4, state(3), {})
+    checkpoints.write(4, state(4), {"mlm_loss": 1.0})
+    assert checkpoints.load(checkpoints.at(4))["step"] == 4
+    assert checkpoints.at(4).figures == {"mlm_loss": 1.0}
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "gone", "record"])
+def test_a_damaged_one_is_named_and_the_one_before_is_used(
+    damage: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    checkpoints = Checkpoints(str(tmp_path), "run")
+    for step in (4, 8):
+        checkpoints.write(step, state(step), {})
+    file = Path(checkpoints.path(8)) / ("checkpoint.json" if damage == "record" else "state.pt")
+    data = bytearray(file.read_bytes())
+    if damage == "gone":
+        file.unlink()
+    else:
+        data[len(data) // 2] ^= 1
+        file.write_bytes(data[:-9] if damage in ("cut", "record") else data)
+    with caplog.at_level(logging.WARNING):
+        found = checkpoints.newest()
+    assert found is not None and found[0].step == 4
+    assert "step-000000008" in caplog.text
+
+
+def test_one_of_another_run_is_passed_over(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    Checkpoints(str(tmp_path), "other").write(4, state(4), {})
+    assert Checkpoints(str(tmp_path), "run").newest() is None
+    assert "belongs to another run, other" in caplog.text
+
+
+def test_a_half_written_one_is_none_and_is_swept_away(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(str(tmp_path), "run")
+    checkpoints.write(4, state(4), {})
+    for name in (".writing-1", "step-000000008"):  # killed while writing; killed while deleting
+        folder = tmp_path / "checkpoints" / name
+        folder.mkdir()
+        (folder / "state.pt").write_bytes(b"half")
+    backup, exported = (tmp_path / "checkpoints" / f"step-000000004{end}" for end in (".tar", "-exported"))
+    backup.write_bytes(b"of the user")
+    exported.mkdir()
+    (tmp_path / "checkpoints" / "step-000000016").write_bytes(b"a file")
+    assert steps(checkpoints) == [4]
+    checkpoints.sweep()
+    assert backup.exists() and exported.exists()
+    assert not (tmp_path / "checkpoints" / ".writing-1").exists()
+    checkpoints.write(8, state(8), {})
+    assert steps(checkpoints) == [4, 8]
+
+
+def test_what_a_kill_left_of_a_checkpoint_is_swept_away_on_any_store(
+    storage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filesystem, root = fsspec.core.url_to_fs(storage)
+    checkpoints = Checkpoints(storage, "run")
+    for step in (4, 8):
+        checkpoints.write(step, state(step), {})
+    half = f"{root}/checkpoints/step-000000008"
+    filesystem.rm_file(f"{half}/checkpoint.json")
+    checkpoints.sweep()
+    assert not filesystem.exists(f"{half}/state.pt")
+    assert steps(checkpoints) == [4] and checkpoints.load(checkpoints.at(4))["step"] == 4
+    with monkeypatch.context() as unreachable, pytest.raises(OSError, match="no answer"):
+        unreachable.setattr(
+            type(filesystem), "info", lambda *given, **named: (_ for _ in ()).throw(OSError("no answer"))
+        )
+        checkpoints.sweep()
+    assert steps(checkpoints) == [4]
+
+
+def test_a_full_disk_is_told_and_leaves_the_others_as_they_were(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(str(tmp_path), "run")
+    checkpoints.write(4, state(4), {})
+    checkpoints.write(8, state(8), {})
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
+    try:
+        with pytest.raises(StorageFullError, match=r"step 12 could not be written.*intact \(4, 8\)"):
+            checkpoints.write(12, state(12, size=100_000), {})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == ["step-000000004", "step-000000008"]
+    found = checkpoints.newest()
+    assert found is not None and found[1]["step"] == 8
+
+
+def test_the_newest_and_the_best_are_kept(storage: str) -> None:
+    checkpoints = Checkpoints(storage, "run")
+    losses = {1: 5.0, 2: 1.0, 3: float("nan"), 4: 3.0, 5: 2.0, 6: 4.0, 7: 4.5}
+    for step, loss in losses.items():
+        checkpoints.write(step, state(step), {"mlm_loss": loss, "mlm_accuracy": -loss})
+        checkpoints.prune(2, 2, None)
+    assert steps(checkpoints) == [2, 5, 6, 7]
+    assert [record.step for record in checkpoints.best(2, "mlm_accuracy")] == [2, 5]
+    checkpoints.prune(1, 0, None)
+    assert steps(checkpoints) == [7]
+
+
+def test_a_step_that_is_not_there_is_told(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(str(tmp_path), "run")
+    with pytest.raises(UserError, match="no checkpoint; there are: none"):
+        checkpoints.at()
+    checkpoints.write(4, state(4), {})
+    with pytest.raises(UserError, match="no checkpoint of step 5; there are: 4"):
+        checkpoints.at(5)
+
+
+@given(st.dictionaries(st.sampled_from(["mlm_loss", "rtd_loss", "rtd_accuracy"]), st.floats(0, 9), min_size=3))
+def test_the_score_is_lower_for_lower_losses_and_higher_rates(figures: dict[str, float]) -> None:
+    assert score_of(figures, None) == pytest.approx(figures["mlm_loss"] + figures["rtd_loss"])
+    assert score_of(figures, "rtd_loss") == figures["rtd_loss"]
+    assert score_of(figures, "rtd_accuracy") == -figures["rtd_accuracy"]
+
+
+def test_an_unknown_figure_is_told() -> None:
+    with pytest.raises(UserError, match=r"cluster\.best_by='f1'.*there are: mlm_loss"):
+        score_of({"mlm_loss": 1.0}, "f1")
+
+
+def test_a_writer_does_one_thing_at_a_time_and_tells_a_failure_later() -> None:
+    writer, gate, done = BackgroundWriter(), threading.Event(), []
+
+    def slow(number: int) -> None:
+        assert gate.wait(30)
+        done.append(number)
+
+    writer.start(slow, 1)
+    assert done == []  # the caller went on
+    gate.set()
+    writer.start(slow, 2)
+    writer.wait()
+    assert done == [1, 2]
+    writer.start(int, "no number")
+    with pytest.raises(ValueError, match="no number"):
+        writer.wait()
+    writer.wait()  # told once

@@ -1,0 +1,103 @@
+"""The page about a training run: every figure has its curve, at the right place, and nothing comes from elsewhere."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tasks.training.curves_page import HEIGHT, POINTS, WIDTH, curves_page, panel, ticks
+from tasks.training.run_spec import RunSpec
+from tests.synthetic import training
+
+
+def spec() -> RunSpec:
+    return RunSpec(
+        name="0123abcd",
+        store="",
+        examples="",
+        storage="",
+        objective="ehealth",
+        model={"num_layers": 2},
+        training=training(steps=1_500),
+        workers=2,
+        cpus_per_worker=1,
+        gpu=False,
+    )
+
+
+def entries() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for step in range(20, 1_501, 20):
+        figures = {"loss": 60 + 3000 / step, "mlm": 5 + 50 / step, "learning_rate": 5e-4 * (1 - step / 1_500)}
+        figures |= {"tokens_per_second": 15_000.0, "data_wait_share": 0.01, "skipped_steps": 0.0, "gradient_norm": 1.0}
+        found.append({"step": step, "split": "train", "figures": figures})
+        if step % 300 == 0:
+            held = {"mlm_loss": 5 + 60 / step, "mts_accuracy": 0.4 - 50 / step, "mts_chance": 1 / 6}
+            found.append({"step": step, "split": "held_out", "figures": held})
+    return found
+
+
+def test_every_figure_has_a_panel_and_the_table_the_best() -> None:
+    page = curves_page(spec(), entries())
+    captions = re.findall("<figcaption>(.*?)</figcaption>", page)
+    assert captions == [
+        "Loss",
+        "MLM",
+        "MLM loss",
+        "MTS accuracy",
+        "Learning rate",
+        "Tokens a second",
+        "Share of the time spent waiting for data",
+        "Steps skipped so far",
+        "Gradient norm before clipping",
+    ]
+    assert page.count("<polyline") == len(captions) + 1  # and one line of chance
+    assert "step 1,500 of 1,500" in page and "on 2 CPU workers" in page
+    assert re.search(r"MTS accuracy</td><td class=\"n\">0\.3667</td><td class=\"n\">0\.3667 \(step 1,500\)", page)
+    assert ">0.1667<" in page
+    assert "MFU) = model FLOPs of a step / (seconds a step x workers x peak FLOP/s)" in page
+    assert "12 x layers x width x sum of length^2" in page
+    assert not re.search(r"(src|href)=|https?://|@import|url\(", page)
+
+
+def test_a_run_that_has_just_begun_and_one_that_went_wrong_have_pages_too() -> None:
+    assert "Not evaluated yet" in curves_page(spec(), [])
+    broken = [{"step": step, "split": "skipped", "figures": {"loss": float("nan")}} for step in (7, 12)]
+    broken.append({"step": 1, "split": "train", "figures": {"loss": float("nan")}})
+    page = curves_page(spec(), broken)
+    assert "no finite value" in page and "as they were: 7, 12." in page
+
+
+def test_points_are_drawn_where_they_belong() -> None:
+    drawn = panel("x", {"x": [(0, 0.0), (50, 2.0), (100, 4.0)]})
+    assert drawn.lines[0].points == f"0.0,{HEIGHT:.1f} {WIDTH / 2:.1f},{HEIGHT / 2:.1f} {WIDTH:.1f},0.0"
+    assert drawn.y_ticks[0] == (HEIGHT, "0") and drawn.y_ticks[-1] == (0.0, "4")
+    assert drawn.x_ticks[0] == (0.0, "0") and drawn.x_ticks[-1] == (WIDTH, "100")
+
+
+def test_a_long_run_is_thinned_but_ends_where_it_ended() -> None:
+    drawn = panel("x", {"x": [(step, float(step)) for step in range(10_000)]})
+    points = drawn.lines[0].points.split()
+    assert len(points) <= POINTS + 1
+    assert points[-1].startswith(f"{WIDTH:.1f},")
+
+
+@given(st.floats(-1e9, 1e9), st.floats(1e-6, 1e9))
+def test_ticks_hold_the_values_between_them(low: float, span: float) -> None:
+    high = low + span
+    labels = ticks(low, high)
+    slack = 1e-6 * max(abs(low), abs(high), 1e-12)
+    assert labels[0] <= low + slack and labels[-1] >= high - slack
+    assert 2 <= len(labels) <= 8
+    assert all(math.isfinite(label) for label in labels)
+
+
+@pytest.mark.parametrize("value", [0.0, 5.0, -3.0])
+def test_a_flat_line_has_ticks_around_it(value: float) -> None:
+    labels = ticks(value, value)
+    assert labels[0] < value < labels[-1]

@@ -1,0 +1,181 @@
+"""Training as a job on a real Ray cluster: submitted, found again, stopped, and failures that are told.
+
+Whoever submits is a process of its own, as a flow is: Ray keeps the first token that a process has shown.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra.artifacts import ArtifactStore
+from infra.cluster.jobs import JobEndpoint
+from infra.errors import UserError
+from infra.stage import run
+from tasks.pretrain.train import TrainParams, train
+from tasks.training.run_spec import Cluster
+from tests.synthetic import TINY_MODEL, make_inputs, training
+from tests.tasks.ray_head import RayHead
+
+pytestmark = [pytest.mark.ray, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module")
+def head() -> Iterator[RayHead]:
+    running = RayHead()
+    try:
+        running.wait_until_up()
+        yield running
+    finally:
+        running.stop()
+
+
+def params(seed: int, workers: Any = 1, **changes: Any) -> TrainParams:
+    return TrainParams(
+        objective="ehealth",
+        model=TINY_MODEL,
+        training=training(seed=seed, **changes),
+        cluster=Cluster(workers=workers, max_failures=0),
+    )
+
+
+def run_stage(root: str, settings: str) -> None:
+    """What a submitting process does: the stage, as a flow calls it."""
+    store = ArtifactStore(root)
+    result = run(train, store, params(**json.loads(settings)), make_inputs(store))
+    print(json.dumps(result.artifact.manifest.counters))
+
+
+STAGE = "import sys; from tests.tasks.training.test_launch_job import run_stage; run_stage(*sys.argv[1:])"
+JOBS = (
+    "import json; from infra.cluster.jobs import JobEndpoint; from infra.settings import Settings;"
+    "jobs = JobEndpoint(Settings.from_environment().ray_address).client.list_jobs();"
+    "print(json.dumps({job.submission_id: job.status for job in jobs if job.submission_id}))"
+)
+
+
+def start_stage(head: RayHead, store: ArtifactStore, **settings: Any) -> subprocess.Popen[str]:
+    return head.python(STAGE, store.root, json.dumps(settings))
+
+
+def jobs_of(head: RayHead, store: ArtifactStore, **settings: Any) -> dict[int, str]:
+    """The status of each attempt at a run."""
+    name = train.fingerprint(params(**settings), make_inputs(store))
+    output, _ = head.python(JOBS).communicate(timeout=120)
+    jobs = json.loads(output.splitlines()[-1])
+    return {int(job.rpartition("-")[2]): status for job, status in sorted(jobs.items()) if name in job}
+
+
+def wait_for(store: ArtifactStore, pattern: str, process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 200
+    while not list(Path(store.root).glob(pattern)):
+        assert process.poll() is None, process.communicate()[0]
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_a_job_outlives_a_killed_flow_and_the_next_flow_finds_it(head: RayHead, store: ArtifactStore) -> None:
+    make_inputs(store)
+    # Only here elastic: what Ray set aside for an elastic run that was killed, it keeps for three minutes.
+    elastic = {"seed": 1, "workers": [1, 2]}
+    first = start_stage(head, store, **elastic)
+    wait_for(store, "train/.*/scratch/driver.log", first)  # the job has begun to speak
+    first.send_signal(signal.SIGKILL)
+    first.wait()
+    second = start_stage(head, store, **elastic)
+    output, _ = second.communicate(timeout=300)
+    assert second.returncode == 0, output
+    assert json.loads(output.splitlines()[-1]) == {"steps": 12, "workers": 2}
+    assert jobs_of(head, store, seed=1) == {1: "SUCCEEDED"}
+    artifact = store.latest("train")
+    assert artifact is not None
+    artifact.verify()
+    assert {row["step"] for row in artifact.to_table().to_pylist()} == set(range(1, 13))
+
+
+def test_an_interrupted_flow_stops_its_job(head: RayHead, store: ArtifactStore) -> None:
+    make_inputs(store)
+    settings = {"seed": 2, "steps": 100_000}
+    flow = start_stage(head, store, **settings)
+    wait_for(store, "train/.*/scratch/metrics.jsonl", flow)
+    flow.send_signal(signal.SIGINT)
+    output, _ = flow.communicate(timeout=120)
+    assert flow.returncode != 0 and "KeyboardInterrupt" in output
+    assert jobs_of(head, store, **settings) == {1: "STOPPED"}
+
+
+def test_a_job_that_fails_tells_why(head: RayHead, store: ArtifactStore) -> None:
+    examples = make_inputs(store)["examples"]
+    for part in (Path(store.root) / "encode" / examples.fingerprint / "examples").iterdir():
+        part.unlink()
+    flow = start_stage(head, store, seed=3)
+    output, _ = flow.communicate(timeout=300)
+    assert flow.returncode != 0
+    assert "DamagedArtifactError" not in output.splitlines()[-1]
+    assert "UserError" in output and "the file is missing" in output.splitlines()[-1]
+    assert jobs_of(head, store, seed=3) == {1: "FAILED"}
+
+
+ATTEMPTS = """
+import json, sys
+from pathlib import Path
+from infra.cluster.copied_log import CopiedLog
+from infra.cluster.jobs import JobEndpoint
+from infra.settings import Settings
+endpoint = JobEndpoint(Settings.from_environment().ray_address)
+looks = []
+def attempt(number, code, done=False):
+    job = endpoint.attach_or_submit("work", ["python", "-c", code, "two words"], is_done=lambda: done)
+    log = CopiedLog(Path(sys.argv[1]) / f"{number}.log")
+    info = job.follow(log, lambda: looks.append(number))
+    log.close()
+    return [job.id, info.status, info.driver_exit_code, log.last_lines()[-1]]
+code = "import sys; print('血糖', sys.argv[1:], end=''); sys.exit(3)"
+told = [attempt(1, code), attempt(2, "print('done')")]
+told += [attempt(3, "print(1 / 0)", done=True), attempt(4, "print('more')")]
+print(json.dumps({"told": told, "looks": sorted(set(looks))}))
+"""
+
+
+def test_attempts_are_counted_and_logs_are_copied(head: RayHead, tmp_path: Path) -> None:
+    process = head.python(ATTEMPTS, str(tmp_path))
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, output
+    found = json.loads(output.splitlines()[-1])
+    assert found["told"] == [
+        ["work-1", "FAILED", 3, "血糖 ['two words']"],
+        ["work-2", "SUCCEEDED", 0, "done"],
+        ["work-2", "SUCCEEDED", 0, "done"],  # its result is still there
+        ["work-3", "SUCCEEDED", 0, "more"],  # its result is not
+    ]
+    assert found["looks"] == [1, 2, 3, 4]
+    assert (tmp_path / "2.log").read_text().splitlines()[-1] == "done"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"RAY_AUTH_TOKEN": "not-the-token-of-this-cluster-at-all"}, "asks for a token .* RAY_AUTH_TOKEN"),
+        ({"RAY_AUTH_MODE": "disabled"}, "asks for a token .* RAY_AUTH_MODE=token"),
+    ],
+)
+def test_a_wrong_token_is_told(head: RayHead, changes: dict[str, str], message: str) -> None:
+    process = head.python(JOBS, **changes)
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode != 0
+    assert re.search(message, output.splitlines()[-1]), output
+
+
+def test_an_endpoint_that_nobody_serves_is_told() -> None:
+    with pytest.raises(
+        UserError, match=r"RAY_ADDRESS=http://127\.0\.0\.1:1: no job endpoint answers.*unset RAY_ADDRESS"
+    ):
+        JobEndpoint("http://127.0.0.1:1")
