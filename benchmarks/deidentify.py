@@ -2,7 +2,7 @@
 
     python benchmarks/deidentify.py --output benchmarks/results/deidentify_DATE.md
 
-The sentences are synthetic (tests/tasks/deidentify_labelled.jsonl). Sentences 0, 2, 4 … tuned the rules; 1, 3, 5 …
+The sentences are synthetic (tests/support/deidentify_labelled.jsonl). Sentences 0, 2, 4 … tuned the rules; 1, 3, 5 …
 did not. Speed is that of one process, on all sentences, on those with identifiers (one every 25 characters, which no
 real note has) and on those without, joined to documents of some 2,000 characters and repeated.
 """
@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.pages import cpu_name, publish
 from tasks.deidentify.find import PLACEHOLDERS, find_identifiers
 from tasks.deidentify.stage import deidentify
-from tests.tasks.labelled_identifiers import Score, Sentence, read_sentences, score
+from tests.support.labelled_identifiers import Score, Sentence, read_sentences, score
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 DOCUMENT_CHARACTERS = 2_000
@@ -51,7 +51,7 @@ def render(sentences: Sequence[Sentence], seconds: float) -> list[str]:
         "held out: the others, on which no rule was tuned. Two labels were corrected afterwards (a number forgotten,",
         "and, in the held-out half, 女士 taken for part of a name: one miss and one wrong find before).",
         "Exact: the span and its type; characters: each character and its type. What a review found wrong since is a",
-        "test (tests/tasks/test_deidentify.py) and not in this set; these rules were mended on it.",
+        "test (tests/tasks/deidentify/test_stage.py) and not in this set; these rules were mended on it.",
     ]
     for name, half in (("Held out", sentences[1::2]), ("Tuning", sentences[::2])):
         lines += ["", f"## {name}", "", *_table(half)]

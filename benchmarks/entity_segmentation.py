@@ -5,9 +5,9 @@
 FOLDER holds kg_cmekg/triples.parquet. STORE holds artifacts of entities/mine: AutoPhrase's phrases and its segments of
 the corpus. Without it single characters are corrected by themselves alone, and cut points are not counted.
 
-The labels (tests/kg/entity_segmentation_labelled.tsv) were made before anything had cut the names, by who wrote the
-segmentation. The even ones tuned it; the odd ones are held out. The peer is jieba, in the same run; every way is given
-the same names and its seconds are CPU seconds of the process, reading jieba's dictionary included.
+The labels (tests/support/entity_segmentation_labelled.tsv) were made before anything had cut the names, by the
+author of the segmentation. The even ones tuned it; the odd ones are held out. The peer is jieba, in the same run; every
+way is given the same names and its seconds are CPU seconds of the process, reading jieba's dictionary included.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from kg.entities.entity_segmentation import Segmentation, segment_entities
 from tasks.entities.segments import primitive_segments
 from tasks.phrases.segments import PhraseSegmentsParams
 from tasks.phrases.stage import name_cutter
-from tests.kg.labelled_entities import accuracy, read_names
+from tests.support.labelled_entities import accuracy, read_names
 
 ROUNDS = 3
 MIN_QUALITY = 0.5

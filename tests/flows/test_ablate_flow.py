@@ -10,8 +10,8 @@ import pytest
 from flows.ablate import ablate
 from infra.artifacts import ArtifactStore
 from infra.errors import UserError
-from tests.corpus import write_corpus
-from tests.tasks.downstream import toy
+from tests.support import toy_task as toy
+from tests.support.synthetic_text import write_corpus
 
 pytestmark = pytest.mark.timeout(600)
 

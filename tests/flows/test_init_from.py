@@ -16,7 +16,7 @@ from flows.pretrain import pretrain
 from infra.artifacts import ArtifactStore
 from infra.errors import UserError
 from models.tokenizer.wordpiece import normalise
-from tests.corpus import synthetic_documents, write_corpus
+from tests.support.synthetic_text import synthetic_documents, write_corpus
 
 OVERRIDES: dict[str, Any] = {
     "vocabulary.size": 2000,

@@ -24,7 +24,7 @@ from infra.errors import UserError
 from infra.settings import REPOSITORY
 from kg.sources import cmekg
 from models.tokenizer.wordpiece import SPECIAL_TOKENS
-from tests.tasks.edited import document, edited
+from tests.support.edited import document, edited
 
 FILES = 40
 OVERRIDES = {"ingest.bytes_per_part": 8192, "segment.min_tokens": 10, "deduplicate.threshold": 0.7}

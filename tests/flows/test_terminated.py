@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from infra.settings import REPOSITORY
-from tests.corpus import write_corpus
+from tests.support.synthetic_text import write_corpus
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(300)]
 

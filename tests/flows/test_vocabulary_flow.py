@@ -14,7 +14,7 @@ from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
 from infra.stage import Stage, StageParams, run
 from models.tokenizer.wordpiece import SPECIAL_TOKENS
-from tests.tables import documents_artifact
+from tests.support.tables import documents_artifact
 
 
 def test_a_vocabulary_is_built_from_the_text_or_brought_along(store: ArtifactStore, tmp_path: Path) -> None:

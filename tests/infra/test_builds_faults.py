@@ -23,7 +23,7 @@ from infra.artifacts import ArtifactStore
 from infra.builds import open_scratch
 from infra.errors import StorageFullError
 from infra.settings import REPOSITORY
-from tests.infra.building import (
+from tests.support.building import (
     PARTS,
     Job,
     PoolExecutor,
@@ -358,7 +358,7 @@ def test_disk_full_and_room_made(folder: Path, undisturbed: dict[str, bytes]) ->
     disk = folder / "小盘"
     disk.mkdir()
     half = sum(len(data) for data in undisturbed.values()) // 2
-    script = [sys.executable, "-m", "tests.infra.building", str(disk), str(half)]
+    script = [sys.executable, "-m", "tests.support.building", str(disk), str(half)]
     environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
     done = subprocess.run([*PRIVATE_MOUNTS, *script], env=environment, cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -31,7 +31,7 @@ from infra.errors import UserError
 from infra.settings import REPOSITORY
 from infra.stage import Output, SerialExecutor, StageParams, code_version, run, stage
 from infra.usage import measure_usage
-from tests.infra.building import SampleParams, run_sample, sample
+from tests.support.building import SampleParams, run_sample, sample
 
 TOKEN = {"id": 0, "token": "医", "frequency": 1}
 

@@ -7,7 +7,7 @@ import torch
 
 from kg.embedding.start import ENTITY_LENGTH
 from kg.transe import TransE
-from tests.kg.embedding_graphs import plain_distance, randomised
+from tests.support.embedding_graphs import plain_distance, randomised
 
 
 def test_score_is_the_formula() -> None:

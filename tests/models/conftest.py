@@ -1,25 +1,20 @@
-"""Small inputs that the tests of models/ share."""
+"""Fixtures that the tests of models/ share."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from models import heads
+from models.heads.examples import HeadExample
+from models.heads.task_model import TaskModel
+from tests.support.tiny_heads import OPTIONS, SIZES, make_sequence, make_target
+from tests.support.token_rows import TINY, Rows, random_rows
+
 # Tensors here are tiny: a second thread only adds waiting, and a great deal of it where the machine is busy.
 torch.set_num_threads(1)
-
-Rows = list[dict[str, np.ndarray]]
-
-TINY = {
-    "vocab_size": 300,
-    "hidden_size": 24,
-    "num_layers": 2,
-    "num_heads": 6,
-    "intermediate_size": 48,
-    "max_positions": 64,
-}
 
 
 @pytest.fixture
@@ -28,19 +23,34 @@ def tiny() -> dict[str, Any]:
     return dict(TINY)
 
 
-def random_rows(lengths: Sequence[int], vocab_size: int = 300, seed: int = 0) -> Rows:
-    """Rows of random ordinary tokens: [CLS], words of one to four tokens, [SEP]."""
-    rng = np.random.default_rng(seed)
-    rows = []
-    for length in lengths:
-        ids = np.concatenate([[2], rng.integers(5, vocab_size, length - 2), [3]])
-        starts = 1 + np.cumsum(rng.integers(1, 5, length))
-        starts = np.concatenate([[1], starts[starts < length - 1]]) if length > 2 else np.array([], int)
-        rows.append({"input_ids": ids.astype(np.int32), "word_starts": starts.astype(np.int32)})
-    return rows
-
-
 @pytest.fixture
 def make_rows() -> Callable[..., Rows]:
     """`random_rows`."""
     return random_rows
+
+
+@pytest.fixture
+def make_examples() -> Callable[..., list[HeadExample]]:
+    """Random examples of a key of OPTIONS, of unequal lengths."""
+
+    def build(kind: str, count: int = 6, seed: int = 0) -> list[HeadExample]:
+        rng = np.random.default_rng(seed)
+        examples = []
+        for _ in range(count):
+            length, options = int(rng.integers(5, 12)), int(rng.integers(2, 5))
+            sequences = tuple(make_sequence(rng, length) for _ in range(options if kind == "choice" else 1))
+            examples.append(HeadExample(sequences, make_target(kind, rng, length, options)))
+        return examples
+
+    return build
+
+
+@pytest.fixture
+def make_model() -> Callable[..., TaskModel]:
+    """A tiny model of a key of OPTIONS."""
+
+    def build(kind: str, seed: int = 1, **more: Any) -> TaskModel:
+        name, options = OPTIONS[kind]
+        return heads.build(name, SIZES, seed=seed, **options | more)
+
+    return build

@@ -4,20 +4,20 @@ import math
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from infra.settings import REPOSITORY
 from models.distributed import gather_with_gradient, global_sum, world
 from models.objectives import build
 from models.training.loop import TrainingConfig, train
-from tests.models.conftest import TINY, random_rows
-from tests.models.memory_part import stream_of
+from tests.support.memory_part import stream_of
+from tests.support.token_rows import TINY, random_rows
 
-SCRIPT = Path(__file__).with_name("two_processes.py")
-ROOT = Path(__file__).parents[2]
+ROOT = REPOSITORY
+SCRIPT = ROOT / "tests" / "support" / "two_processes.py"
 RUN = {
     "steps": 4,
     "batch_size": 4,

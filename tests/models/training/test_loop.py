@@ -18,7 +18,7 @@ from infra.settings import REPOSITORY
 from models import objectives
 from models.training.loop import Report, TrainingConfig, load_state, save_state, train
 from models.training.reader import ExampleStream
-from tests.synthetic import TINY_MODEL, VOCABULARY, make_inputs, training
+from tests.support.synthetic_examples import TINY_MODEL, VOCABULARY, make_inputs, training
 
 
 @pytest.fixture(autouse=True)
@@ -127,8 +127,9 @@ import os, signal, sys, torch
 from pathlib import Path
 from infra.artifacts import ArtifactStore
 from models.training.loop import TrainingConfig, load_state, save_state, train
-from tests.models.training.test_loop import build, streams
-from tests.synthetic import training
+from tests.models.training.test_loop import build
+from tests.models.training.test_loop import streams
+from tests.support.synthetic_examples import training
 torch.use_deterministic_algorithms(True)
 folder, die_after = Path(sys.argv[2]), int(sys.argv[3])
 def save(step, state, held_out):

@@ -21,8 +21,8 @@ from tasks.deduplicate.near import near
 from tasks.deduplicate.pairs import candidates
 from tasks.deduplicate.sketches import NearParams, sketches
 from tasks.text.comparable_batch import comparables
-from tests.tables import documents_artifact
-from tests.tasks.edited import document, edited
+from tests.support.edited import document, edited
+from tests.support.tables import documents_artifact
 
 PARAMS = NearParams(threshold=0.6, numbers_apart=False)
 TABLES = ("near", "compared")

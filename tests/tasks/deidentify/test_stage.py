@@ -18,7 +18,7 @@ from infra.stage import Output, StageParams, run, stage
 from tasks.deidentify.find import PLACEHOLDERS, find_identifiers
 from tasks.deidentify.stage import DeidentifyParams, deidentify, deidentify_documents
 from tasks.documents import document_id, make_document
-from tests.tasks.labelled_identifiers import read_marked, read_sentences, score
+from tests.support.labelled_identifiers import read_marked, read_sentences, score
 
 # Every name and number here is invented.
 FOUND = {

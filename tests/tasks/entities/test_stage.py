@@ -14,11 +14,9 @@ from infra.stage import run
 from kg.entities.cut_points import read_cut_points
 from tasks.entities.stage import DICTIONARY, REVIEW, EntitiesParams, entities
 from tasks.files.raw_input import RawInput
-from tasks.segment.stage import SegmentParams, segment
-from tests.corpus import synthetic_documents
-from tests.tables import documents_artifact
-from tests.tasks.corpora import do
-from tests.tasks.given_tables import given_graph, given_phrases
+from tests.support.entity_corpus import GRAPH_ROWS, TEXTS, segments_of
+from tests.support.given_tables import given_graph, given_phrases
+from tests.support.stages import do
 
 PHRASE_ROWS = (
     (("糖尿病",), 0.9, "kg"),
@@ -28,19 +26,6 @@ PHRASE_ROWS = (
     (("患者", "常"), 0.2, "none"),
     (("120", "/", "80"), 0.9, "none"),
 )
-GRAPH_ROWS = (
-    ("D1", "糖尿病", ("消渴病",), "disease"),
-    ("D2", "甲状腺功能亢进症", ("甲亢",), "disease"),
-    ("D3", "急性出血性坏死性胰腺炎", (), "disease"),
-    ("M1", "奥美拉唑", ("A",), "drug"),
-    ("S1", "发热", (), "symptom"),
-    ("S2", "恶性肿瘤", (), ""),
-)
-TEXTS = [document["text"] for document in synthetic_documents()]
-
-
-def segments_of(store: ArtifactStore, *parts: list[str]) -> Artifact:
-    return do(store, segment, SegmentParams(min_tokens=1), documents=documents_artifact(store, *parts))
 
 
 def made(store: ArtifactStore, params: EntitiesParams | None = None, **inputs: Any) -> Artifact:

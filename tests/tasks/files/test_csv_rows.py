@@ -17,8 +17,8 @@ from tasks.files import lines as text_files
 from tasks.files.csv_rows import read_csv
 from tasks.files.lines import Lines
 from tasks.files.slices import Problem
-from tests.tasks.corpora import reasons_of, texts_of
-from tests.tasks.reading import ingested, rejects
+from tests.support.reading import ingested, rejects
+from tests.support.stages import reasons_of, texts_of
 
 CELL = st.text(alphabet='头痛a1,\t" \n', max_size=12)
 """All that has a meaning in a CSV file, but for carriage returns: lines are given without."""

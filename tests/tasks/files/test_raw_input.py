@@ -12,8 +12,8 @@ from infra.artifacts import ArtifactStore
 from infra.errors import UserError
 from tasks.files.raw_input import RawInput
 from tasks.ingest.stage import IngestParams, ingest
-from tests.tasks.corpora import do, texts_of
-from tests.tasks.reading import COMPRESSIONS, FORMATS, jsonl, table, zipped
+from tests.support.reading import COMPRESSIONS, FORMATS, jsonl, table, zipped
+from tests.support.stages import do, texts_of
 
 MEMORY = fsspec.filesystem("memory")
 

@@ -12,8 +12,8 @@ import pytest
 
 from infra.artifacts import Artifact, ArtifactStore
 from tasks.knowledge.thesaurus import ThesaurusParams, thesaurus
-from tests.tasks.corpora import do
-from tests.tasks.given_tables import GivenTable, given_graph
+from tests.support.given_tables import GivenTable, given_graph
+from tests.support.stages import do
 
 ROWS = (
     ("D1", "白内障", ("晶状体混浊",), "disease"),

@@ -28,7 +28,7 @@ from tasks.normalise.train import SCORES
 from tasks.reports.normaliser import hard_cases
 from tasks.retrieve.candidates import Candidate
 from tasks.retrieve.embedded import EmbeddedIndex
-from tests.tasks.downstream import toy
+from tests.support import toy_task as toy
 
 ORGANS = ("肺", "胃", "肝", "肾", "脑")
 KINDS = ("炎", "癌", "结石", "囊肿")

@@ -27,15 +27,7 @@ from tasks.phrases.autophrase import (
     run_program,
     working_folder,
 )
-
-
-def fake(folder: Path, code: str, name: str = TRAIN) -> Path:
-    """A program that does what `code` says."""
-    folder.mkdir(parents=True, exist_ok=True)
-    program = folder / name
-    program.write_text(f"#!{sys.executable} -ISu\nimport os, signal, sys, time\n{code}\n")
-    program.chmod(0o755)
-    return program
+from tests.support.fake_program import fake
 
 
 def test_lines_are_logged_heard_and_arguments_arrive(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

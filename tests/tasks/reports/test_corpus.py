@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,8 @@ from tasks.files.raw_input import RawInput
 from tasks.ingest.stage import IngestParams, ingest
 from tasks.reports.corpus import ReportParams, report_corpus, table_1
 from tasks.segment.stage import SegmentParams, segment
-from tests.tasks.reading import written
+from tests.support.html_tags import Tags
+from tests.support.reading import written
 
 DIALOGUE = "患者：我的电话是13812345678，头痛三天，伴有恶心和发热，请问要做哪些检查？\n医生：建议先查血常规。"
 ARTICLE = "高血压患者应当长期控制血压，低盐饮食，规律运动，按时服药，定期复查，避免情绪激动和过度劳累。"
@@ -100,23 +100,6 @@ def test_table_1_has_the_columns_of_the_paper(report: Artifact) -> None:
     rows = json.loads(report.read_file("table.json"))
     assert rows == table_1(json.loads(report.read_file("summary.json")))
     assert {"sub-domain", "size, MB", "tokens"} <= rows[0].keys()
-
-
-class Tags(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.seen: set[str] = set()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.seen.add(tag)
-        for name, value in attrs:
-            assert name not in ("src", "onclick", "onerror") and not (value or "").startswith("http")
-        if tag not in ("meta", "br"):
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
 
 
 def test_the_page_is_whole_and_nothing_of_a_text_is_markup(report: Artifact) -> None:

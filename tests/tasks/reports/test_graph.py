@@ -22,9 +22,9 @@ from tasks.knowledge.neighbours import NeighbourParams, neighbours
 from tasks.knowledge.read import ReadGraphParams, read_graph
 from tasks.reports.graph import ReportGraphParams, report_graph
 from tasks.reports.graph_figures import draw
-from tests.tables import documents_artifact
-from tests.tasks.corpora import do
-from tests.tasks.reports.test_corpus import Tags
+from tests.support.html_tags import Tags
+from tests.support.stages import do
+from tests.support.tables import documents_artifact
 
 HOSTILE = "<script>alert('病')</script>"
 ENTITIES = (

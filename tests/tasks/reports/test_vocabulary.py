@@ -18,8 +18,8 @@ from models.tokenizer.wordpiece import SPECIAL_TOKENS
 from tasks.files.raw_input import RawInput
 from tasks.reports.vocabulary import COLUMNS, ReportVocabularyParams, report_vocabulary, table
 from tasks.vocabulary.stages import CountWordsParams, VocabularyParams, count_words, vocabulary
-from tests.tables import documents_artifact
-from tests.tasks.reports.test_corpus import Tags
+from tests.support.html_tags import Tags
+from tests.support.tables import documents_artifact
 
 TABLE_2 = {
     "免疫组化IHC测定TSHR阳性": ("ihc tshr", "i ##hc ts ##hr"),

@@ -29,7 +29,7 @@ from tasks.retrieve.embedded import EmbeddedIndex
 from tasks.retrieve.fields import SearchFields
 from tasks.retrieve.server import Patience
 from tasks.retrieve.server_index import ElasticsearchIndex
-from tests.live_elasticsearch import NOT_TO_BE_HAD, SCRIPTS, LiveServer
+from tests.support.live_elasticsearch import NOT_TO_BE_HAD, SCRIPTS, LiveServer
 
 ENTRIES = [
     Entry("E11", "2型糖尿病", ("非胰岛素依赖型糖尿病", "成人型糖尿病")),

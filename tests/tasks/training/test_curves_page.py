@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tasks.training.curves_page import HEIGHT, POINTS, WIDTH, curves_page, panel, ticks
 from tasks.training.run_spec import RunSpec
-from tests.synthetic import training
+from tests.support.synthetic_examples import training
 
 
 def spec() -> RunSpec:

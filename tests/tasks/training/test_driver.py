@@ -27,7 +27,7 @@ from tasks.training import driver
 from tasks.training.checkpoints import Checkpoints
 from tasks.training.metrics_log import read_metrics
 from tasks.training.run_spec import Cluster, RunResult, RunSpec
-from tests.synthetic import TINY_MODEL, VOCABULARY, make_inputs, training
+from tests.support.synthetic_examples import TINY_MODEL, VOCABULARY, make_inputs, training
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(900)]
 
@@ -232,7 +232,7 @@ def test_what_cannot_be_shared_out_is_told(
 
 
 def _with_ids_over_the_vocabulary(store: ArtifactStore) -> Artifact:
-    from tests.synthetic import SyntheticParams, synthetic_examples, write_part_beyond
+    from tests.support.synthetic_examples import SyntheticParams, synthetic_examples, write_part_beyond
 
     damaged = type(synthetic_examples)(
         name="encode",

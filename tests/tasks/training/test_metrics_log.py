@@ -20,7 +20,7 @@ from tasks.training.curves import draw_curves
 from tasks.training.follow import RunFollower, duration
 from tasks.training.metrics_log import STEP, MetricsLog, TensorBoardLog, read_metrics, read_steps
 from tasks.training.run_spec import RunSpec
-from tests.synthetic import training
+from tests.support.synthetic_examples import training
 
 
 def figures(step: int) -> dict[str, float]:

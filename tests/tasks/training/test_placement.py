@@ -13,7 +13,7 @@ from infra.errors import UserError
 from tasks.training import placement as placements
 from tasks.training.placement import place, wait_for_room
 from tasks.training.run_spec import Cluster, RunSpec
-from tests.synthetic import training
+from tests.support.synthetic_examples import training
 
 
 def spec(**cluster: Any) -> RunSpec:

@@ -1,0 +1,95 @@
+"""A group of training processes shrinks and grows in the middle of a run, as Ray Train resizes it: the losses stay.
+
+What Ray does is left out: it ends the processes that are left and starts as many as there is room for.
+"""
+
+from __future__ import annotations
+
+import itertools
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from infra.artifacts import ArtifactStore
+from infra.settings import REPOSITORY
+from models.training.loop import Worker
+from tasks.training.metrics_log import read_metrics
+from tasks.training.process import train_process
+from tasks.training.run_spec import RunSpec
+from tests.support.synthetic_examples import TINY_MODEL, VOCABULARY, make_inputs, training
+
+numbers = itertools.count()
+
+
+def write_spec(folder: Path, store: ArtifactStore, name: str) -> RunSpec:
+    spec = RunSpec(
+        name="run",
+        store=store.root,
+        examples=make_inputs(store)["examples"].fingerprint,
+        storage=str(folder / name),
+        objective="ehealth",
+        model={**TINY_MODEL, "hidden_dropout": 0.1, "attention_dropout": 0.1, "vocab_size": VOCABULARY},
+        training=training(),
+        workers=(1, 2),
+        cpus_per_worker=1,
+        gpu=False,
+    )
+    Path(spec.storage).mkdir()
+    spec.write()
+    return spec
+
+
+def run_group(spec: RunSpec, size: int, leaves: int = 0) -> list[int]:
+    """How the processes of a group end, the last of which is killed at its checkpoint of step `leaves`."""
+    return [one.wait() for one in start_group(spec, size, leaves)]
+
+
+def start_group(spec: RunSpec, size: int, leaves: int) -> list[subprocess.Popen[bytes]]:
+    rendezvous = f"{spec.storage}/rendezvous-{next(numbers)}"
+    command = [sys.executable, "-m", "tests.support.group_member"]
+    return [
+        subprocess.Popen(
+            [*command, str(rank), str(size), rendezvous, spec.run_path, str(leaves)],
+            cwd=REPOSITORY,
+            stderr=Path(spec.storage, f"{rank}.log").open("wb"),
+        )
+        for rank in range(size)
+    ]
+
+
+def losses(spec: RunSpec) -> dict[tuple[int, str, str], float]:
+    return {
+        (entry["step"], entry["split"], name): value
+        for entry in read_metrics(spec.metrics_path)
+        for name, value in entry["figures"].items()
+        if name in ("loss", "mlm", "rtd", "mts", "csp", "gradient_norm") or name.endswith("_loss")
+    }
+
+
+@pytest.mark.timeout(300)
+def test_a_run_that_shrinks_and_grows_has_the_losses_of_one_that_does_not(store: ArtifactStore, tmp_path: Path) -> None:
+    whole, resized = (write_spec(tmp_path, store, name) for name in ("whole", "resized"))
+    try:
+        train_process(whole, Worker())
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+    assert run_group(resized, 2, leaves=4) == [1, -signal.SIGKILL]  # a node is gone
+    told = Path(resized.storage, "0.log").read_text().splitlines()[-1]
+    # These two end a run for good (GiveUpOnUserErrors); a lost neighbour must not.
+    assert not told.startswith(("infra.errors.UserError", "FloatingPointError")), told
+    assert run_group(resized, 1, leaves=8) == [-signal.SIGKILL]  # there is room for two again
+    assert resized.result() is None
+    assert [one["step"] for one in read_metrics(resized.metrics_path) if one["split"] == "train"] == list(range(1, 9))
+    assert run_group(resized, 2) == [0, 0]
+
+    result = resized.result()
+    assert result is not None and result.workers == 2
+    steps = [entry["step"] for entry in read_metrics(resized.metrics_path) if entry["split"] == "train"]
+    assert steps == list(range(1, 13))
+    # Rows or random numbers that a resize had mixed up would change every step behind it, by per cents.
+    assert losses(resized) == pytest.approx(losses(whole), abs=1e-4, rel=1e-4, nan_ok=True)

@@ -1,0 +1,216 @@
+"""Prediction as a product: files in and out, bad rows kept with their reason, and the class beneath."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from flows.__main__ import main
+from infra.errors import UserError
+from models import heads
+from models.weights.pretrained import load_encoder
+from tasks.downstream.features.shapes import TaskShape
+from tasks.downstream.records import Kind
+from tasks.finetune.predict import Predictor, predict_file
+from tasks.finetune.saved_model import save_task_model
+from tests.support import toy_task as toy
+from tests.support.tokenizers import VOCABULARY
+
+torch.set_num_threads(1)
+
+TAGGED = TaskShape(
+    task="cmeee",
+    kind=Kind.NESTED_TAGGING,
+    head="two_stream",
+    max_length=16,
+    labels=("dis", "sym"),
+    streams=(("sym",), ("dis",)),
+)
+PAIRED = TaskShape(task="cmedqq", kind=Kind.PAIR, head="pair", max_length=32, labels=("0", "1"))
+
+
+def save(folder: Path, shape: TaskShape) -> Path:
+    encoder = toy.save_toy_encoder(folder / "encoder")
+    model = heads.build(shape.head, load_encoder(encoder), seed=1, **shape.head_options)
+    save_task_model(folder / "model", model, shape, encoder)
+    return folder / "model"
+
+
+@pytest.fixture(scope="module")
+def tagger(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save(tmp_path_factory.mktemp("tagger"), TAGGED)
+
+
+@pytest.fixture(scope="module")
+def matcher(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save(tmp_path_factory.mktemp("matcher"), PAIRED)
+
+
+def answered(model: Path, source: Path) -> list[dict[str, Any]]:
+    target = source.with_name("out.jsonl")
+    counts = predict_file(Predictor(model, "cpu"), source, target)
+    rows = [json.loads(line) for line in target.read_text(encoding="utf-8").removesuffix("\n").split("\n")]
+    assert counts["rows"] == len(rows) == counts["answered"] + counts["errors"]
+    assert counts["errors"] == sum("error" in row for row in rows)
+    return rows
+
+
+def test_a_cell_may_hold_what_ends_no_line(tagger: Path, tmp_path: Path) -> None:
+    source = tmp_path / "in.csv"
+    source.write_text("id,text\n1,患者\u2028有高血压\n2,发热\n", encoding="utf-8")
+    assert [row["id"] for row in answered(tagger, source)] == ["1", "2"]
+
+
+def test_answers_do_not_depend_on_what_else_is_asked(tagger: Path) -> None:
+    predictor = Predictor(tagger, "cpu", batch_tokens=20)
+    texts = ["患者有高血压头痛" * 8, "", "发热", " \t", "CT 检查\ud800👨‍👩‍👧怎么办", "发热"]
+    together = predictor.predict(texts)
+    assert together == [predictor.predict([text])[0] for text in texts]
+    assert together[2] == together[5]
+    assert together[1].answer == together[3].answer == ()
+    for text, found in zip(texts, together, strict=True):
+        assert isinstance(found.answer, tuple)
+        assert all(0 <= one.start < one.end <= len(text) for one in found.answer)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("in.txt", "头痛\t发热\n高血压\t糖尿病\n"),
+        ("in.jsonl", '{"text_a": "头痛", "text_b": "发热", "n": 1}\n{"text1": "高血压", "text2": "糖尿病"}\n'),
+        ("in.json", '[["头痛", "发热"], {"texts": ["高血压", "糖尿病"]}]'),
+        ("in.csv", 'text1,text2\n头痛,发热\n"高血压",糖尿病\n'),
+        ("in.tsv", "text_b\ttext_a\n发热\t头痛\n糖尿病\t高血压\n"),
+    ],
+    ids=["txt", "jsonl", "json", "csv", "tsv"],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "gb18030"])
+def test_every_form_of_file_gives_the_same_answers(
+    name: str, content: str, encoding: str, matcher: Path, tmp_path: Path
+) -> None:
+    expected = Predictor(matcher, "cpu").predict([["头痛", "发热"], ["高血压", "糖尿病"]])
+    (tmp_path / name).write_bytes(content.encode(encoding))
+    rows = answered(matcher, tmp_path / name)
+    assert [row["answer"] for row in rows] == [one.answer for one in expected]
+    for row, one in zip(rows, expected, strict=True):
+        assert row["scores"] == pytest.approx(one.scores, abs=1e-5)
+    if name == "in.jsonl":
+        assert rows[0]["n"] == 1  # given fields stay
+
+
+def test_bad_rows_are_kept_with_their_reason(matcher: Path, tmp_path: Path) -> None:
+    lines = [
+        '{"text1": "头痛", "text2": "发热", "id": "a"}',
+        '{"text1": "头痛", "id": "b"}',
+        '{"text1": "头痛", "text2": 5}',
+        "{not json",
+        '["头痛", "发热", "咳嗽"]',
+        '"头痛"',
+        "null",
+        '{"text1": "\\ud800", "text2": ""}',
+    ]
+    (tmp_path / "in.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    rows = answered(matcher, tmp_path / "in.jsonl")
+    assert ["error" in row for row in rows] == [False, True, True, True, True, True, True, False]
+    assert rows[1] == {"text1": "头痛", "id": "b", "error": "cmedqq takes 2 texts, not 0 texts"}
+    assert "every text is a string" in rows[2]["error"] and "every text is a string" in rows[6]["error"]
+    assert rows[3]["line"] == 4 and "no JSON" in rows[3]["error"]
+    assert rows[4]["error"] == "cmedqq takes 2 texts, not 3 texts"
+    assert rows[7]["text1"] == "\ud800"
+
+
+def test_the_command_line(tagger: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "texts.txt"
+    source.write_text("患者有高血压\n头痛\n", encoding="utf-8")
+    assert main(["predict", "--model", str(tagger), "--task", "cmeee", "--input", str(source), "--device", "cpu"]) == 0
+    assert "2 of 2 rows answered" in capsys.readouterr().out
+    rows = [json.loads(line) for line in (tmp_path / "texts.predictions.jsonl").read_text("utf-8").splitlines()]
+    for row in rows:
+        for entity in row["answer"]:
+            assert entity["text"] == row["texts"][0][entity["start"] : entity["end"]]
+            assert entity["type"] in ("dis", "sym")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--model", "{encoder}", "--input", "{file}"], "is no fine-tuned model: it has no task.json"),
+        (["--model", "{folder}", "--input", "{file}"], "Did you mean {model}?"),
+        (["--model", "{absent}", "--input", "{file}"], "There is no folder"),
+        (["--model", "{model}", "--input", "{absent}"], "There is no file"),
+        (["--model", "{model}", "--input", "{model}/vocab.doc"], "is none of .txt, .jsonl"),
+        (["--model", "{model}", "--input", "{file}", "--output", "{file}"], "is the input itself"),
+        (["--model", "{model}", "--input", "{file}", "--output", "{file}/out.jsonl"], "cannot be written"),
+        (["--model", "{model}", "--input", "{file}", "--task", "cmeie"], "trained for cmeee, not for cmeie"),
+        (["--model", "{model}", "--input", "{file}", "--task", "cmee"], "There is no task 'cmee'. Did you mean"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(
+    arguments: list[str], message: str, tagger: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "in.txt").write_text("头痛\n", encoding="utf-8")
+    (tagger / "vocab.doc").write_text("", encoding="utf-8")
+    places = {
+        "model": tagger,
+        "folder": tagger.parent,
+        "encoder": tagger.parent / "encoder",
+        "file": tmp_path / "in.txt",
+        "absent": tmp_path / "absent.txt",
+    }
+    assert main(["predict", *(argument.format(**places) for argument in arguments)]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("error: ") and message.format(**places) in told
+
+
+def test_a_record_of_another_number_of_texts_is_told(matcher: Path) -> None:
+    with pytest.raises(UserError, match="Record 1: cmedqq takes 2 texts, not 1 texts"):
+        Predictor(matcher, "cpu").predict([["头痛", "发热"], "头痛"])
+
+
+def changed(name: str, **change: Any) -> Callable[[Path], Any]:
+    def damage(folder: Path) -> None:
+        file = folder / name
+        file.write_text(json.dumps(json.loads(file.read_text()) | change))
+
+    return damage
+
+
+def cut(name: str) -> Callable[[Path], Any]:
+    return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:-9])
+
+
+def with_more_tokens(folder: Path) -> None:
+    (folder / "tokenizer.json").unlink()
+    (folder / "vocab.txt").write_text("\n".join([*VOCABULARY, "龘"]), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (cut("task.json"), r"task\.json cannot be read: Invalid JSON: .*\. Fine-tune again"),
+        (
+            lambda folder: (folder / "task.json").write_text("[]"),
+            r"task\.json cannot be read: Input should be an object",
+        ),
+        (changed("task.json", max_length="long"), r"task\.json cannot be read: max_length: Input should be"),
+        (changed("task.json", labels=["0"]), r"task\.json and head\.json are of two models\. Copy the whole folder"),
+        (changed("task.json", head="single"), r"task\.json and head\.json are of two models\. Copy the whole folder"),
+        (changed("task.json", max_length=65), r"task\.json has max_length 65, the encoder 64 positions"),
+        (changed("task.json", max_length=0), r"task\.json has max_length 0, the encoder 64 positions"),
+        (changed("head.json", head="unheard-of"), r"head\.json or head\.safetensors is damaged: .*Fine-tune again"),
+        (cut("head.safetensors"), r"head\.json or head\.safetensors is damaged: .*Fine-tune again"),
+        (cut("model.safetensors"), r"model\.safetensors is no readable file of weights: .*Fetch the model again"),
+        (with_more_tokens, "the tokeniser has 70 tokens, the encoder embeddings for 69. Copy the whole folder"),
+    ],
+)
+def test_a_damaged_model_is_told_in_a_line(damage: Callable[[Path], Any], message: str, tmp_path: Path) -> None:
+    folder = save(tmp_path, PAIRED)
+    damage(folder)
+    with pytest.raises(UserError, match=message) as caught:
+        Predictor(folder, device="cpu")
+    assert str(caught.value).startswith(str(folder)) and "\n" not in str(caught.value)

@@ -1,0 +1,136 @@
+"""Mentions in examples: spans of tokens that cover the characters of the name, and nothing where none are given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from infra.artifacts import Artifact, ArtifactStore
+from kg.linking.linker import EntityLinker
+from models.tokenizer.corpus import CorpusTokenizer
+from models.tokenizer.wordpiece import build_tokenizer
+from tasks.pretrain.encode import EncodeParams, encode, token_spans
+from tasks.segment.stage import SegmentParams, segment
+from tasks.vocabulary.stages import CountWordsParams, VocabularyParams, build_vocabulary, count_words, vocabulary
+from tests.support.linked import entities_artifact
+from tests.support.stages import do
+from tests.support.synthetic_text import DISEASES, DRUGS, SYMPTOMS, synthetic_documents
+from tests.support.tables import documents_artifact
+
+TEXTS = [document["text"] for document in synthetic_documents()]
+TOKENIZER = CorpusTokenizer(build_tokenizer(build_vocabulary(TEXTS, 1000, 2)).to_str())
+CHARACTERS = "糖尿病患者mriMRIct12 Ⅱ㎎℃ﬁ，。\n\u200bé\u0301각ᄀ\u1161\u11a8😀龘"
+
+NAMES = [*DISEASES, *SYMPTOMS, *DRUGS, "MRI", "白细胞"]
+ENTITIES = [{"entity_id": f"E:{name}", "name": name} for name in NAMES]
+
+
+@settings(max_examples=300, deadline=None)
+@given(texts=st.lists(st.text(CHARACTERS, max_size=20), min_size=1, max_size=4), data=st.data())
+def test_spans_cover_exactly_their_characters(texts: list[str], data: st.DataObject) -> None:
+    encoded = TOKENIZER.encode(texts)
+    stretches = [
+        (number, start, end)
+        for number, text in enumerate(texts)
+        for start in range(len(text))
+        for end in range(start + 1, len(text) + 1)
+    ]
+    drawn = data.draw(st.lists(st.sampled_from(stretches), max_size=20)) if stretches else []
+    places = np.array(drawn, dtype=np.int64).reshape(-1, 3).T
+    for (number, start, end), (first, last) in zip(drawn, token_spans(encoded, *places).tolist(), strict=True):
+        of_text = slice(encoded.borders[number], encoded.borders[number + 1])
+        starts, ends = encoded.starts[of_text].tolist(), encoded.ends[of_text].tolist()
+        if start in starts and end in ends:
+            assert (first, last) == (starts.index(start), len(ends) - ends[::-1].index(end))
+            assert (min(starts[first:last]), max(ends[first:last])) == (start, end)
+        else:
+            assert (first, last) == (-1, -1)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    names=st.lists(st.text(CHARACTERS, min_size=2, max_size=5), max_size=20),
+    text=st.text(CHARACTERS.replace("\u1161", "").replace("\u11a8", "").replace("\u0301", ""), max_size=40),
+)
+def test_no_name_ends_inside_a_token_of_settled_characters(names: list[str], text: str) -> None:
+    found = EntityLinker({name: name for name in names}).link_many([text])
+    spans = token_spans(TOKENIZER.encode([text]), found.texts, found.starts, found.ends)
+    visible = [text[start:end] for start, end in zip(found.starts, found.ends, strict=True)]
+    assert [surface for surface, (first, _) in zip(visible, spans.tolist(), strict=True) if first < 0] == []
+
+
+def prepared(store: ArtifactStore, *texts: str) -> dict[str, Artifact]:
+    documents = documents_artifact(store, [*TEXTS, *texts])
+    words = do(store, count_words, CountWordsParams(), documents=documents)
+    return {
+        "segments": do(store, segment, SegmentParams(max_tokens=60, min_tokens=8), documents=documents),
+        "vocabulary": do(store, vocabulary, VocabularyParams(size=1000, min_frequency=2), words=words),
+    }
+
+
+def rows_of(artifact: Artifact) -> list[dict[str, Any]]:
+    return [row for table in ("examples", "held_out") for row in artifact.to_table(table).to_pylist()]
+
+
+PARAMS = EncodeParams(max_length=64, held_out_share=0.3)
+
+
+def test_tokens_of_a_mention_spell_its_name(store: ArtifactStore) -> None:
+    inputs = prepared(store)
+    artifact = do(store, encode, PARAMS, **inputs, entities=entities_artifact(store, ENTITIES))
+    tokens = inputs["vocabulary"].to_table()["token"].to_pylist()
+    count = 0
+    for row in rows_of(artifact):
+        places = [place for mention in row["mentions"] for place in (mention["start"], mention["end"])]
+        assert places == sorted(places), "from left to right, none over another"
+        for mention in row["mentions"]:
+            ids = row["input_ids"][mention["start"] : mention["end"]]
+            spelt = "".join(tokens[number].removeprefix("##") for number in ids)
+            assert f"E:{spelt}".lower() == mention["entity_id"].lower()
+            count += 1
+    linker = EntityLinker({name: name for name in NAMES})
+    segments = inputs["segments"].to_table()["text"].to_pylist()
+    assert count == artifact.manifest.counters["mentions"] == sum(len(linker.link(text)) for text in segments)
+    assert count > len(segments)
+    assert "mentions_inside_tokens" not in artifact.manifest.counters
+
+
+def test_without_entities_nothing_changes(store: ArtifactStore) -> None:
+    inputs = prepared(store)
+    without = do(store, encode, PARAMS, **inputs)
+    linked = do(store, encode, PARAMS, **inputs, entities=entities_artifact(store, ENTITIES))
+    assert "type_priors" not in without.manifest.params
+    assert not any("mention" in counter for counter in without.manifest.counters)
+    assert [row["mentions"] for row in rows_of(without)] == [[]] * len(rows_of(without))
+    assert [{**row, "mentions": []} for row in rows_of(linked)] == rows_of(without)
+
+
+def test_mentions_that_are_cut_off_or_through_are_counted(store: ArtifactStore) -> None:
+    # Typed as single sounds, the syllable 각 is one token; the name ends before its last sound.
+    inputs = prepared(store, "患者可能患有환ᄀ\u1161\u11a8，需要进一步检查。")
+    entities = entities_artifact(store, [*ENTITIES, {"entity_id": "cut", "name": "환가"}])
+    whole = do(store, encode, PARAMS, **inputs, entities=entities).manifest.counters
+    short = do(store, encode, EncodeParams(max_length=20, held_out_share=0.3), **inputs, entities=entities)
+    counters = short.manifest.counters
+    assert whole["mentions_inside_tokens"] == counters["mentions_inside_tokens"] == 1
+    assert "truncated_mentions" not in whole
+    assert counters["truncated_mentions"] > 0
+    assert counters["mentions"] + counters["truncated_mentions"] == whole["mentions"]
+    for row in rows_of(short):
+        assert all(0 < mention["start"] < mention["end"] < len(row["input_ids"]) for mention in row["mentions"])
+
+
+@pytest.mark.parametrize(("priors", "entity"), [({}, "a"), ({"symptom": 2.0}, "b")])
+def test_priors_decide_as_in_linking(store: ArtifactStore, priors: dict[str, float], entity: str) -> None:
+    rows = [
+        {"entity_id": "a", "name": "贫血", "type": "disease"},
+        {"entity_id": "b", "name": "贫血", "type": "symptom"},
+    ]
+    params = EncodeParams(max_length=64, held_out_share=0.3, type_priors=priors)
+    artifact = do(store, encode, params, **prepared(store), entities=entities_artifact(store, rows))
+    found = {mention["entity_id"] for row in rows_of(artifact) for mention in row["mentions"]}
+    assert found == {entity}

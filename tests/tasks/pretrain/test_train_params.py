@@ -1,0 +1,76 @@
+"""What names a training run: everything that decides its results, and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from infra.errors import UserError
+from tasks.pretrain.train import TrainParams, check_training, train
+from tasks.training.run_spec import Cluster, Workers
+from tests.support.synthetic_examples import TINY_MODEL, VOCABULARY, training
+
+
+def params(
+    model: dict[str, Any] | None = None, workers: Workers = 1, objective: str = "ehealth", **changes: Any
+) -> TrainParams:
+    cluster = Cluster(workers=workers)
+    return TrainParams(
+        objective=objective, model=TINY_MODEL | (model or {}), training=training(**changes), cluster=cluster
+    )
+
+
+def name(given: TrainParams) -> str:
+    return train.fingerprint(given, {})
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"model": {"checkpoint_activations": True}},
+        {"model": {"compile_layers": True}},
+        {"parallel": "fsdp2"},
+        {"prefetch_batches": 2},
+        {"micro_batch_size": 3},
+        {"steps": 12.0},
+        {"workers": 2},
+    ],
+)
+def test_a_run_goes_on_with_what_changes_speed_alone(changed: dict[str, Any]) -> None:
+    given = params(**changed)
+    assert name(given) == name(params())
+    check_training(given, VOCABULARY)
+
+
+@pytest.mark.parametrize("changed", [{"model": {"mts_weight": 1.0}}, {"seed": 1}, {"objective": "other"}])
+def test_another_result_is_another_run(changed: dict[str, Any]) -> None:
+    assert name(params(**changed)) != name(params())
+
+
+def test_where_micro_batches_and_workers_change_the_loss_they_name_the_run() -> None:
+    apart = {"csp_across_micro_batches": False}
+    one = params(apart, micro_batch_size=4)
+    check_training(one, VOCABULARY)
+    assert name(one) != name(params(apart, micro_batch_size=2))
+    assert name(one) != name(params(apart, workers=2, micro_batch_size=4))
+    assert name(one) == name(params(apart, workers=0, micro_batch_size=4))  # one process as well
+    assert name(one) == name(params({**apart, "compile_layers": True}, micro_batch_size=4, prefetch_batches=1))
+    without_csp = {**apart, "csp_weight": 0.0}
+    check_training(params(without_csp), VOCABULARY)
+    assert name(params(without_csp)) == name(params(without_csp, workers=2))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (params({"csp_across_micro_batches": False}), r"Set training\.micro_batch_size"),
+        (
+            params({"csp_across_micro_batches": False}, workers=(1, 2), micro_batch_size=4),
+            r"cluster\.workers is \[1, 2\].*Give one number",
+        ),
+    ],
+)
+def test_they_must_then_be_given(given: TrainParams, message: str) -> None:
+    with pytest.raises(UserError, match=rf"csp_across_micro_batches=false .*{message}"):
+        check_training(given, VOCABULARY)
