@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import jinja2
 
-from infra.builds import ArtifactBuild
+from infra.stage import Output
 
 
 def render(template: Path, **values: Any) -> str:
@@ -24,16 +23,9 @@ def render(template: Path, **values: Any) -> str:
     return environment.from_string(template.read_text(encoding="utf-8")).render(**values)
 
 
-def add_report(build: ArtifactBuild, page: str, summary: Mapping[str, Any], table: Sequence[Mapping[str, Any]]) -> None:
+def add_report(out: Output, page: str, summary: Mapping[str, Any], table: Sequence[Mapping[str, Any]]) -> None:
     """Put a page, all its figures and its main table beside the tables of an artifact: `report.html`, `summary.json`
     and `table.json`, which the runner shows."""
-    files = {
-        "report.html": page,
-        "summary.json": json.dumps(summary, ensure_ascii=False, indent=1),
-        "table.json": json.dumps(table, ensure_ascii=False, indent=1),
-    }
-    with tempfile.TemporaryDirectory() as folder:
-        for name, text in files.items():
-            file = Path(folder, name)
-            file.write_text(text, encoding="utf-8")
-            build.add_file(name, file)
+    out.add_bytes("report.html", page.encode())
+    out.add_bytes("summary.json", json.dumps(summary, ensure_ascii=False, indent=1).encode())
+    out.add_bytes("table.json", json.dumps(table, ensure_ascii=False, indent=1).encode())

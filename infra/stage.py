@@ -18,10 +18,12 @@ import logging
 import os
 import re
 import subprocess
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, field_serializer
@@ -97,44 +99,62 @@ def _silent(name: str, done: int, total: int, note: str = "") -> None:
 
 @dataclass
 class Output:
-    """What a stage writes to. Units (parts) are numbered in the order in which the stage asks for them.
+    """Everything a stage writes to, and its only way to the store and the workers.
 
-    What a killed run finished by `map` is not done again, nor what an earlier artifact made from the same work.
+    Tables are written in parts, by `map` (one part per item, possibly in other processes) or by `part` (here and now).
+    Units of work are numbered in the order in which the stage asks for them. Units that a killed run finished are not
+    computed again, nor those whose work an earlier artifact has done. Files are put beside the tables with `add_file`,
+    `add_bytes` and `add_folder`.
     """
 
-    build: builds.ArtifactBuild
-    tables: tuple[str, ...]
-    executor: Executor
+    _build: builds.ArtifactBuild
+    _work: Stage[Any]
+    _params: StageParams
+    _executor: Executor
     on_progress: ProgressListener
-    work: Stage[Any]
-    params: StageParams
-    units: int = 0
+    """Where a stage that does not use `map` reports its progress."""
     resumed_parts: int = 0
     taken_over_parts: int = 0
     in_process_cpu_seconds: float = 0.0
+    _units: int = 0
+
+    @property
+    def store(self) -> ArtifactStore:
+        """The store that this artifact goes to."""
+        return self._build.store
+
+    @property
+    def fingerprint(self) -> str:
+        """Fingerprint of the artifact being built: the same in every run that does this work."""
+        return self._build.place.fingerprint
+
+    @property
+    def scratch(self) -> str:
+        """Folder or URI for state that survives a killed run; deleted once the artifact is finished."""
+        return self._build.scratch
 
     def map(self, function: Callable[..., None], items: Iterable[Any], *arguments: Any) -> None:
-        """Call `function(part, item, *arguments)` for every item, each item writing a part of its own.
+        """Call `function(part, item, *arguments)` for every item; each item writes a part of its own.
 
-        Items may run in other processes: `function` is a module-level function and all arguments pickle.
+        Items may run in other processes: `function` must be a module-level function, and all arguments must pickle.
         """
-        names = WorkKeys(self.work.name, self.work.version, self.params, function, arguments)
+        names = WorkKeys(self._work.name, self._work.version, self._params, function, arguments)
         units = [builds.Unit(self._number(), (item, *arguments), names.of(item)) for item in items]
         open_units = self._known_to_memo(self._resumed(units))
         done = len(units) - len(open_units)
         self.on_progress(self._name, done, len(units))
-        for record in self.executor.run(self.build.place, function, open_units):
-            self._keep(record, self.executor.in_process)
+        for record in self._executor.run(self._build.place, function, open_units):
+            self._keep(record, self._executor.in_process)
             done += 1
             self.on_progress(self._name, done, len(units))
-        lost = [unit.index for unit in units if unit.index not in self.build.records]
+        lost = [unit.index for unit in units if unit.index not in self._build.records]
         if lost:
             raise RuntimeError(f"{self._name}: the executor gave no result for parts {lost}")
 
     @contextlib.contextmanager
     def part(self) -> Iterator[builds.PartWriter]:
         """Write the next part of the tables here and now; for stages that are one unit of work."""
-        writer = builds.PartWriter(self.build.place, self._number())
+        writer = builds.PartWriter(self._build.place, self._number())
         try:
             with measure_usage() as usage:
                 yield writer
@@ -143,44 +163,86 @@ class Output:
         finally:
             writer.discard()
 
-    def earlier(self, inputs: Mapping[str, StageInput], but: Collection[str]) -> Artifact | None:
-        """The youngest finished artifact of this work (version, parameters, inputs) on other values of some inputs.
+    def add_file(self, name: str, source: Path) -> None:
+        """Copy a finished local file into the artifact, beside the tables; `name` may contain slashes.
 
-        What it holds may save work. The result must be the same where there is none, or where reading it raises
-        DamagedArtifactError.
+        Raises:
+            ValueError: the name is `manifest.json`, absolute, or has empty, `.` or `..` steps.
+        """
+        self._build.add_file(name, source)
+
+    def add_bytes(self, name: str, data: bytes) -> None:
+        """Write a small file into the artifact, beside the tables. Raises as `add_file` does."""
+        with tempfile.TemporaryDirectory(prefix="yiwen-") as folder:
+            file = Path(folder, "file")
+            file.write_bytes(data)
+            self.add_file(name, file)
+
+    def add_folder(self, folder: Path) -> None:
+        """Copy every file below a local folder into the artifact, under its relative name."""
+        self._build.add_folder(folder)
+
+    def run(
+        self,
+        stage: Stage[P],
+        params: P,
+        inputs: Mapping[str, StageInput],
+        *,
+        on_progress: ProgressListener | None = None,
+    ) -> Artifact:
+        """Run another stage inside this one, or find its artifact; for steps worth an artifact of their own.
+
+        The inner stage has its own address in the same store, so a killed or changed outer stage finds it finished, as
+        `deduplicate` finds its sketches. It uses the same workers. Its cost is in its own manifest and not in that of
+        the outer stage. Whatever decides about its inputs must be among the outer stage's parameters and inputs,
+        because the outer fingerprint covers only those. Call it in the stage function, never in a function that is
+        given to `map`.
+
+        Args:
+            on_progress: Receives the inner stage's progress, if not whoever listens to this stage.
+
+        Raises:
+            DamagedArtifactError, StorageFullError, UserError: as the function `run` does.
+        """
+        listener = on_progress or self.on_progress
+        return run(stage, self.store, params, inputs, executor=self._executor, on_progress=listener).artifact
+
+    def earlier(self, inputs: Mapping[str, StageInput], but: Collection[str]) -> Artifact | None:
+        """Return the newest finished artifact of this work that differs at most in the inputs named in `but`.
+
+        Stage, version, parameters and the other inputs are the same. Its contents may save work. The result of the
+        stage must not depend on it: it may be missing, and reading it may raise DamagedArtifactError.
         """
         wanted = {name: None if name in but else given.fingerprint for name, given in inputs.items()}
-        return self._memo.youngest(self.work.version, self.params.model_dump(mode="json"), wanted)
+        return self._memo.youngest(self._work.version, self._params.model_dump(mode="json"), wanted)
 
     def count(self, name: str, amount: int = 1) -> None:
         """Add to a counter of the manifest."""
-        self.build.counters[name] += amount
+        self._build.counters[name] += amount
 
     def rows(self, table: str) -> int:
-        """Rows of a table that are finished so far."""
-        return sum(part.rows for record in self.build.records.values() for part in record.parts.get(table, []))
+        """Number of rows of a table that are finished so far."""
+        return sum(part.rows for record in self._build.records.values() for part in record.parts.get(table, []))
 
     def counters(self) -> Counter[str]:
-        """The counters so far."""
-        return self.build.total_counters()
+        """Counters of the stage and of its finished units so far."""
+        return self._build.total_counters()
 
     @property
     def _name(self) -> str:
-        return self.build.place.stage
+        return self._work.name
 
     def _number(self) -> int:
-        self.units += 1
-        return self.units - 1
+        self._units += 1
+        return self._units - 1
 
     def _resumed(self, units: Sequence[builds.Unit]) -> list[builds.Unit]:
-        """Keep what a killed run finished of these units; returns the others.
-
-        Units are numbered as they are asked for. Under the same number stands other work where the stage took another
-        way this time, as it may after an earlier artifact has come or gone: that is done again.
-        """
+        """Keep those of the units that a killed run finished; returns the others."""
         open_units = []
         for unit in units:
-            record = self.build.finished.get(unit.index)
+            record = self._build.finished.get(unit.index)
+            # Numbers alone do not identify work: a stage may take another path this time, for instance because an
+            # earlier artifact has appeared or was deleted, and then unit 3 is no longer what it was.
             if record is None or record.key != unit.key:
                 open_units.append(unit)
             else:
@@ -192,30 +254,30 @@ class Output:
         return open_units
 
     def _known_to_memo(self, units: Sequence[builds.Unit]) -> list[builds.Unit]:
-        """Take over what earlier artifacts made of these units; returns the others."""
+        """Reuse the parts that earlier artifacts hold for these units; returns the other units."""
         open_units = []
         for unit in units:
             known = self._memo.find(unit.key)
-            record = self.build.take_over(unit.index, *known) if known is not None else None
+            record = self._build.take_over(unit.index, *known) if known is not None else None
             if record is None:
                 open_units.append(unit)
             else:
                 self._keep(record, in_process=False)
         taken = len(units) - len(open_units)
         if taken:
-            logger.info("%s: %d of %d parts are those of an earlier artifact", self._name, taken, len(units))
+            logger.info("%s: reused %d of %d parts of earlier artifacts", self._name, taken, len(units))
         self.taken_over_parts += taken
         return open_units
 
     @functools.cached_property
     def _memo(self) -> Memo:
-        return Memo(self.build.store, self._name)
+        return Memo(self.store, self._name)
 
     def _keep(self, record: builds.WorkRecord, in_process: bool) -> None:
-        undeclared = sorted(record.parts.keys() - set(self.tables))
+        undeclared = sorted(record.parts.keys() - set(self._work.tables))
         if undeclared:
-            raise ValueError(f"stage {self._name} writes {undeclared}: add them to its tables={self.tables}")
-        self.build.records[record.index] = record
+            raise ValueError(f"stage {self._name} writes {undeclared}: add them to its tables={self._work.tables}")
+        self._build.records[record.index] = record
         if in_process:
             self.in_process_cpu_seconds += record.cpu_seconds
 
@@ -300,7 +362,7 @@ def run(
             found = store.get(work.name, fingerprint)
             assert found is not None, "open_build has just seen it"
             return _reused(found)
-        output = Output(build, work.tables, executor or SerialExecutor(), on_progress, work, params)
+        output = Output(build, work, params, executor or SerialExecutor(), on_progress)
         started = time.monotonic()
         with _apart_from_inner_stages() as cost:
             with measure_usage() as usage:

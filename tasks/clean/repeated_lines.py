@@ -24,7 +24,7 @@ from pydantic import Field
 from infra.arrays.batching import batches_of
 from infra.artifacts import Artifact, Part
 from infra.builds import PartWriter, open_scratch
-from infra.stage import Output, StageParams, run, stage
+from infra.stage import Output, StageParams, stage
 from tasks.documents import document_id
 from tasks.text.comparable import key_of
 from tasks.text.comparable_batch import comparables
@@ -76,21 +76,14 @@ def count_part(part: PartWriter, documents: Part, params: LineCountsParams) -> N
 def repeated_lines(inputs: Mapping[str, Artifact], params: RepeatedLinesParams, out: Output) -> None:
     """Take the repeated lines out of `inputs["documents"]`; a document of which nothing is left is rejected."""
     documents = inputs["documents"]
-    counted = run(
-        line_counts,
-        out.build.store,
-        LineCountsParams(min_characters=params.min_characters),
-        {"documents": documents},
-        executor=out.executor,
-        on_progress=out.on_progress,
-    )
-    parts = counted.artifact.parts("line_counts")
-    buckets = max(1, -(-counted.artifact.rows("line_counts") // LINES_PER_BUCKET))
+    counted = out.run(line_counts, LineCountsParams(min_characters=params.min_characters), {"documents": documents})
+    parts = counted.parts("line_counts")
+    buckets = max(1, -(-counted.rows("line_counts") // LINES_PER_BUCKET))
     lists = []
     for bucket in range(buckets):
         repeated = _repeated(_bucket_of(parts, bucket, buckets), params.min_documents)
         out.count("repeated_lines", repeated.height)
-        lists.append(posixpath.join(out.build.scratch, f"repeated-{bucket:05d}.parquet"))
+        lists.append(posixpath.join(out.scratch, f"repeated-{bucket:05d}.parquet"))
         with open_scratch(lists[-1]) as file:
             repeated.write_parquet(file)
     out.map(remove_part, documents.parts("documents"), lists, params)

@@ -84,7 +84,7 @@ def decontaminate(inputs: Mapping[str, Any], params: DecontaminateParams, out: O
     for name, amount in counters.items():
         out.count(name, amount)
     # A name of its own: a worker that outlived a killed run may still look at that run's files.
-    prefix = posixpath.join(out.build.scratch, uuid.uuid4().hex)
+    prefix = posixpath.join(out.scratch, uuid.uuid4().hex)
     with explained(prefix):
         ngrams.save(prefix)
     with open_scratch(f"{prefix}-texts.parquet") as file:

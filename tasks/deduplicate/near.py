@@ -55,7 +55,7 @@ def near(inputs: Mapping[str, Artifact], params: NearParams, out: Output) -> Non
     drops, known = known_drops(texts, clusters, out.earlier(inputs, but=inputs))
     out.count("candidate_pairs", len(pairs))
     out.count("candidate_texts", len(texts))
-    scratch = out.build.scratch
+    scratch = out.scratch
     new = texts.join(known.to_frame(), on="component", how="anti")
     out.map(gather_texts, _wanted_by_part(new, documents.parts("documents")), scratch)
     count = int(texts["bucket"].max()) + 1  # type: ignore[arg-type]

@@ -20,7 +20,7 @@ from pydantic import Field
 from infra.artifacts import Artifact, Part
 from infra.builds import PartWriter
 from infra.packed import packed, unpacked
-from infra.stage import Output, run, stage
+from infra.stage import Output, stage
 from tasks.deduplicate.near import near
 from tasks.deduplicate.pairs import candidates
 from tasks.deduplicate.sketches import KEY, NearParams, sketches
@@ -43,9 +43,7 @@ def deduplicate(inputs: Mapping[str, Artifact], params: DeduplicateParams, out: 
     documents = inputs["documents"]
     found: dict[str, Artifact] = {"documents": documents}
     for step in (sketches, candidates, near):
-        found[step.name] = run(
-            step, out.build.store, params.near, found, executor=out.executor, on_progress=out.on_progress
-        ).artifact
+        found[step.name] = out.run(step, params.near, found)
     leaders = pl.DataFrame(found["near"].to_table("near"))
     buckets = max(1, -(-documents.rows("documents") // params.documents_per_bucket))
     keys = found["sketches"].scan().select(KEY)

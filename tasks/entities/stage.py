@@ -11,9 +11,7 @@ Time grows with the corpus and the vocabulary, memory with the vocabulary and on
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 import polars as pl
@@ -22,7 +20,7 @@ from pydantic import Field
 from infra.artifacts import Artifact
 from infra.builds import PartWriter
 from infra.errors import UserError
-from infra.stage import Output, StageInput, StageParams, run, stage
+from infra.stage import Output, StageInput, StageParams, stage
 from kg.entities.cut_points import (
     CutPoint,
     CutPoints,
@@ -94,7 +92,7 @@ def entities(inputs: Mapping[str, Any], params: EntitiesParams, out: Output) -> 
     surfaces = sorted({entity.surface for entity in vocabulary})
     frequencies = _frequencies(inputs.get("segments"), surfaces, out)
     qualities = {entity.surface: entity.quality for entity in vocabulary if entity.quality is not None}
-    primitive = _primitive(inputs, surfaces, params, out.build.scratch)
+    primitive = _primitive(inputs, surfaces, params, out.scratch)
     corrections = primitive if params.correction == "segments" else {}
     cut = segment_entities(surfaces, CutPoints.of(decided), qualities, params.max_single_share, corrections)
     with out.part() as part:
@@ -106,7 +104,8 @@ def entities(inputs: Mapping[str, Any], params: EntitiesParams, out: Output) -> 
         counted = [each.pieces for each in words.values()]
     review = count_cut_points(counted, decided, params.review_rows)
     short = [f"{surface}\n" for surface, segmentation in cut.items() if not segmentation.is_long]
-    _add_files(out, {DICTIONARY: "".join(short).encode(), REVIEW: write_cut_points(review)})
+    out.add_bytes(DICTIONARY, "".join(short).encode())
+    out.add_bytes(REVIEW, write_cut_points(review))
 
 
 def _primitive(
@@ -153,10 +152,8 @@ def _frequencies(segments: Artifact | None, surfaces: Sequence[str], out: Output
     """Occurrences by surface, of those that occur."""
     if segments is None:
         return {}
-    given: dict[str, StageInput] = {"segments": segments, "surfaces": Surfaces.save(surfaces, out.build.scratch)}
-    counted = run(
-        entity_counts, out.build.store, CountParams(), given, executor=out.executor, on_progress=out.on_progress
-    ).artifact
+    given: dict[str, StageInput] = {"segments": segments, "surfaces": Surfaces.save(surfaces, out.scratch)}
+    counted = out.run(entity_counts, CountParams(), given)
     totals = counted.scan("entity_counts").group_by("surface").agg(pl.col("count").sum())
     return dict(totals.collect(engine="streaming").iter_rows())
 
@@ -193,11 +190,3 @@ def _row(entity: Entity, frequency: int, segmentation: Segmentation) -> dict[str
 def _write_drops(part: PartWriter, drops: Sequence[Drop]) -> None:
     for drop in drops:
         part.reject(doc_id=drop.surface, source=drop.origin, reason=drop.reason, detail="no entity", text=drop.surface)
-
-
-def _add_files(out: Output, files: Mapping[str, bytes]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        for name, data in files.items():
-            file = Path(folder, name)
-            file.write_bytes(data)
-            out.build.add_file(name, file)

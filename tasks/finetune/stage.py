@@ -56,7 +56,7 @@ def finetune(inputs: Mapping[str, Any], params: FinetuneParams, out: Output) -> 
     spec = task(params.task)
     model, files = inputs["model"], inputs["data"]
     data = load_task_data(spec, files.path, params.limit)
-    trials = make_trials(spec, params, model, files, f"{out.build.scratch}/trials")
+    trials = make_trials(spec, params, model, files, f"{out.scratch}/trials")
     check_trials(trials, data)
     total = sum(trial.epochs for trial in trials)
     results = run_trials(
@@ -81,7 +81,7 @@ def finetune(inputs: Mapping[str, Any], params: FinetuneParams, out: Output) -> 
         (folder / MODEL / "README.md").write_text(card, encoding="utf-8")
         told = trials_json(spec, params.grid(spec).source, data, results, best)
         (folder / TRIALS).write_text(told, encoding="utf-8")
-        out.build.add_folder(folder)
+        out.add_folder(folder)
     count_trials(out, data, results, best)
 
 

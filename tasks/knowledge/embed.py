@@ -193,8 +193,8 @@ def _resolve(params: EmbedParams, out: Output) -> EmbeddingRun:
     transr = EmbeddingConfig(**shared)
     transe = EmbeddingConfig(**{**shared, "epochs": params.transe_epochs}) if params.transe_epochs else None
     return EmbeddingRun(
-        name=out.build.place.fingerprint,
-        storage=out.build.scratch,
+        name=out.fingerprint,
+        storage=out.scratch,
         entity_dim=params.entity_dim,
         relation_dim=params.relation_dim,
         transe=asdict(transe) if transe else None,

@@ -57,7 +57,7 @@ def neighbours(inputs: Mapping[str, Artifact], params: NeighbourParams, out: Out
     tables = inputs["graph"]
     graph = KnowledgeGraph.from_tables(tables.to_table("kg_entities"), tables.to_table("kg_triples"))
     system = prepare(graph, params.alpha, params.max_dense)
-    scratch = out.build.scratch
+    scratch = out.scratch
     _save(_core_file(scratch), data=system.core.data, indices=system.core.indices, indptr=system.core.indptr)
     blocks = [(block.start, block.stop) for block in system.blocks]
     out.map(invert_block, blocks, scratch)

@@ -71,7 +71,7 @@ def benchmark_mentions(inputs: Mapping[str, Any], params: BenchmarkParams, out: 
         rows.with_columns(pl.all().str.replace_all(r"[\t\r\n]", " ")).write_csv(
             file, separator="\t", quote_style="never"
         )
-        out.build.add_file(GRAPH, file)
+        out.add_file(GRAPH, file)
 
 
 class RecallParams(StageParams):
@@ -105,10 +105,7 @@ def candidate_recall(inputs: Mapping[str, Artifact], params: RecallParams, out: 
                 ]
     with out.part() as part:
         part.write("candidate_recall", rows)
-    with tempfile.TemporaryDirectory(prefix="yiwen-") as folder:
-        file = Path(folder, "table.json")
-        file.write_text(json.dumps(rows, ensure_ascii=False, indent=1), encoding="utf-8")
-        out.build.add_file(file.name, file)
+    out.add_bytes("table.json", json.dumps(rows, ensure_ascii=False, indent=1).encode())
 
 
 def queries_of(mentions: Artifact, split: str) -> list[Mention]:

@@ -102,7 +102,7 @@ def normaliser(inputs: Mapping[str, Any], params: NormaliserParams, out: Output)
             retrieval,
             index.terms,
             found["dev"],
-            out.build.scratch,
+            out.scratch,
             lambda epochs, note: out.on_progress("normaliser", round(epochs), total, note),
         )
         best = best_run(results)
@@ -134,7 +134,7 @@ def normaliser(inputs: Mapping[str, Any], params: NormaliserParams, out: Output)
         (folder / SCORES).write_text(json.dumps(scores, ensure_ascii=False, indent=1), encoding="utf-8")
         told = trials_json(spec, params.grid(spec).source, data, results, best)
         (folder / TRIALS).write_text(told, encoding="utf-8")
-        out.build.add_folder(folder)
+        out.add_folder(folder)
     count_trials(out, data, results, best)
 
 

@@ -7,13 +7,11 @@ number. Memory of this process grows with the candidates, not with the text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from infra.artifacts import Artifact
-from infra.stage import Stage, StageInput, StageParams
+from infra.stage import Output
 from tasks.phrases.arrays import SharedArray
 from tasks.phrases.candidates import CandidateParams, phrase_candidates, read_levels
 from tasks.phrases.classifier import NEITHER, POSITIVE, UNLABELLED, qualities
@@ -22,16 +20,8 @@ from tasks.phrases.features import features_of, word_facts
 from tasks.phrases.labels import LabelIds, too_few_labels
 from tasks.phrases.patterns import Level
 from tasks.phrases.segmenter import Judged
+from tasks.phrases.steps import Steps
 from tasks.phrases.votes import VoteParams, phrase_votes, read_votes
-
-
-class InnerStages(Protocol):
-    """Runs stages inside another, with its store and its workers."""
-
-    scratch: str
-    """Folder or URI that all workers see."""
-
-    def run(self, work: Stage[Any], params: StageParams, **inputs: StageInput) -> Artifact: ...
 
 
 def judge(
@@ -39,36 +29,36 @@ def judge(
     ids: LabelIds,
     mining: CandidateParams,
     voting: VoteParams,
-    inner: InnerStages,
-    advance: Callable[[str], None] = lambda note: None,
+    out: Output,
+    steps: Steps,
 ) -> list[Judged]:
-    """The candidates with their quality: sequences by length and words, single words last.
+    """Return the candidates with their quality: sequences by length and words, single words last.
 
-    Args:
-        advance: told what begins.
+    Counting candidates and growing trees run as inner stages of `out`.
 
     Raises:
         UserError: none of the candidates is known to be good.
     """
     names = corpus.vocabulary.words
-    advance("Mining frequent phrases")
-    stream = SharedArray.save(corpus.stream, inner.scratch)
-    levels = read_levels(inner.run(phrase_candidates, mining, stream=stream))
+    steps.advance("Mining frequent phrases")
+    stream = SharedArray.save(corpus.stream, out.scratch)
+    levels = read_levels(out.run(phrase_candidates, mining, {"stream": stream}, on_progress=steps.show_inner))
     if len(levels) < 2:
         raise too_few_labels(ids, mining.min_support, mining.max_length)
-    advance("Extracting features")
+    steps.advance("Extracting features")
     stop_words = frozenset(names[word] for (word,) in ids.stop_words)
     facts = word_facts(levels[0], names, stop_words, corpus.segments)
     rows = features_of(levels, facts, corpus.words)
-    advance("Estimating phrase quality")
+    steps.advance("Estimating phrase quality")
     found: list[Judged] = []
     for group, features in ((levels[1:], np.concatenate(rows[1:])), (levels[:1], rows[0])):
         sequences = [tuple(words) for level in group for words in level.ids.tolist()]
         roles = _roles(sequences, ids)
         if {POSITIVE, UNLABELLED} <= set(roles.tolist()):
             given = {"features": features.astype(np.float32), "roles": roles}
-            shared = {name: SharedArray.save(array, inner.scratch) for name, array in given.items()}
-            quality = qualities(read_votes(inner.run(phrase_votes, voting, **shared)), voting.trees)
+            shared = {name: SharedArray.save(array, out.scratch) for name, array in given.items()}
+            votes = read_votes(out.run(phrase_votes, voting, shared, on_progress=steps.show_inner))
+            quality = qualities(votes, voting.trees)
         elif group[0].length > 1:
             raise too_few_labels(ids, mining.min_support, mining.max_length)
         else:

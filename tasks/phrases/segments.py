@@ -49,7 +49,7 @@ def phrase_segments(inputs: Mapping[str, Artifact], params: PhraseSegmentsParams
     """
     if inputs["phrases"].manifest.params["engine"] == "autophrase":
         locate(SEGMENT)  # told before workers start
-    scratch = out.build.scratch
+    scratch = out.scratch
     clear_working_folders(scratch)
     out.map(segment_part, inputs["segments"].parts("segments"), inputs["phrases"], params, scratch)
 

@@ -27,7 +27,7 @@ from pydantic import Field
 from infra.arrays.batching import batches_of
 from infra.artifacts import Artifact
 from infra.errors import UserError
-from infra.stage import Output, Stage, StageInput, StageParams, run, stage
+from infra.stage import Output, StageParams, stage
 from tasks.phrases import autophrase_files as files
 from tasks.phrases.autophrase import TRAIN, clear_working_folders, locate, run_program, working_folder
 from tasks.phrases.candidates import CandidateParams
@@ -36,6 +36,7 @@ from tasks.phrases.engine import judge
 from tasks.phrases.labels import Cut, LabelIds, Labels, label_ids, read_labels, too_few_labels
 from tasks.phrases.patterns import Sequences, pieces_of
 from tasks.phrases.segmenter import Judged, length_penalty
+from tasks.phrases.steps import Steps
 from tasks.phrases.votes import VoteParams
 from tasks.phrases.words import Unit, Vocabulary, cut_units, join_words
 from tasks.segment.words import words_of
@@ -79,23 +80,23 @@ def phrases(inputs: Mapping[str, Any], params: PhrasesParams, out: Output) -> No
     program = locate(TRAIN) if params.engine == "autophrase" else None
     labels = read_labels(inputs)
     segments: Artifact = inputs["segments"]
-    clear_working_folders(out.build.scratch)
-    with working_folder(out.build.scratch) as folder:
-        steps = _Steps(out, len(segments.parts("segments")) + (3 * params.iterations + 5 if program else 4))
+    clear_working_folders(out.scratch)
+    with working_folder(out.scratch) as folder:
+        steps = Steps(out, len(segments.parts("segments")) + (3 * params.iterations + 5 if program else 4))
         corpus = write_corpus(segments, params, folder, steps.advance)
         ids = label_ids(labels, name_cutter(segments, params.unit), corpus.vocabulary)
         _tell_labels(out, labels, ids)
         if program is not None:
             found = _by_program(program, corpus, ids, params, steps)
-            out.build.add_file(files.MODEL, folder / files.MODEL)
+            out.add_file(files.MODEL, folder / files.MODEL)
         else:
             mining = CandidateParams(min_support=params.min_support, max_length=params.max_length)
             voting = VoteParams(trees=params.trees, negatives=params.negatives, seed=params.seed)
-            found = judge(corpus, ids, mining, voting, _Inner(out, steps.note), steps.advance)
+            found = judge(corpus, ids, mining, voting, out, steps)
             steps.advance("Writing phrases")
             _add_segmenter(out, folder, found, ids, params)
         (folder / WORDS).write_text("\n".join(corpus.vocabulary.words), encoding="utf-8", newline="\n")
-        out.build.add_file(WORDS, folder / WORDS)
+        out.add_file(WORDS, folder / WORDS)
         _write_table(out, found, ids, corpus.vocabulary)
         out.count("words_of_text", corpus.words)
 
@@ -144,39 +145,6 @@ def name_cutter(segments: Artifact | None, unit: Unit) -> Cut:
     return cut
 
 
-class _Steps:
-    """Tells the progress of a stage in steps."""
-
-    def __init__(self, out: Output, total: int) -> None:
-        self._out, self._total, self._done = out, total, 0
-        out.on_progress("phrases", 0, total)
-
-    def advance(self, note: str = "") -> None:
-        self._done += 1
-        self.note(note)
-
-    def note(self, note: str) -> None:
-        """Tell what is being done, within a step."""
-        self._out.on_progress("phrases", min(self._done, self._total), self._total, note)
-
-
-class _Inner:
-    """Runs stages inside this one; their progress is told as notes."""
-
-    def __init__(self, out: Output, note: Callable[[str], None]) -> None:
-        self.scratch = out.build.scratch
-        self._out, self._note = out, note
-
-    def run(self, work: Stage[Any], params: StageParams, **inputs: StageInput) -> Artifact:
-        """Do a stage's work or find it done."""
-
-        def tell(name: str, done: int, total: int, note: str = "") -> None:
-            self._note(f"{name}: {done:,} of {total:,}")
-
-        out = self._out
-        return run(work, out.build.store, params, inputs, executor=out.executor, on_progress=tell).artifact
-
-
 def _tell_labels(out: Output, labels: Labels, ids: LabelIds) -> None:
     if not labels.kg:
         logger.warning("phrases: no knowledge graph and no list of names was given; names from Wikipedia stand alone")
@@ -189,7 +157,7 @@ def _tell_labels(out: Output, labels: Labels, ids: LabelIds) -> None:
 _STEP_LINES = ("...", "Done.")
 
 
-def _by_program(program: Path, corpus: Corpus, ids: LabelIds, params: PhrasesParams, steps: _Steps) -> list[Judged]:
+def _by_program(program: Path, corpus: Corpus, ids: LabelIds, params: PhrasesParams, steps: Steps) -> list[Judged]:
     files.write_labels(corpus.folder, ids)
 
     def listen(line: str) -> None:
@@ -235,7 +203,7 @@ def _add_segmenter(out: Output, folder: Path, found: list[Judged], ids: LabelIds
     lines = [" ".join(map(str, words)) for words in ids.positives]
     (folder / POSITIVES).write_text("\n".join(lines), encoding="ascii")
     for name in (PENALTY, POSITIVES):
-        out.build.add_file(name, folder / name)
+        out.add_file(name, folder / name)
 
 
 def _write_table(out: Output, found: list[Judged], ids: LabelIds, vocabulary: Vocabulary) -> None:

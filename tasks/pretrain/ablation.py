@@ -6,7 +6,6 @@ fine-tuning. Holds `report.html`, which needs nothing from elsewhere, `table.md`
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -78,11 +77,8 @@ def ablation(inputs: Mapping[str, Artifact], params: AblationParams, out: Output
     steps = {name: checkpoint.manifest.counters["steps"] for name, checkpoint in inputs.items()}
     summary = {"figures": figures, "scores": params.scores, "steps": steps}
     page = render(TEMPLATE, title=params.title, columns=columns, rows=rows, steps=max(steps.values()))
-    add_report(out.build, page, summary, rows)
-    with tempfile.TemporaryDirectory() as name:
-        file = Path(name, "table.md")
-        file.write_text(as_markdown(columns, rows), encoding="utf-8")
-        out.build.add_file("table.md", file)
+    add_report(out, page, summary, rows)
+    out.add_bytes("table.md", as_markdown(columns, rows).encode())
 
 
 def check_scores(scores: Mapping[str, Mapping[str, float]]) -> None:

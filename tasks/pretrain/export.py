@@ -48,9 +48,9 @@ def export(inputs: Mapping[str, Artifact], params: ExportParams, out: Output) ->
         write_model(folder, spec, load_state(Path(name)), inputs["vocabulary"])
         (folder / "curves.png").write_bytes(checkpoint.read_file("curves.png"))
         record = TrainingRecord.of(checkpoint)
-        card = write_model_card(params.name, params.license, spec, record, inputs["examples"], out.build.store)
+        card = write_model_card(params.name, params.license, spec, record, inputs["examples"], out.store)
         (folder / "README.md").write_text(card, encoding="utf-8")
-        out.build.add_folder(folder)
+        out.add_folder(folder)
 
 
 def write_model(folder: Path, spec: RunSpec, state: Mapping[str, Any], vocabulary: Artifact) -> None:

@@ -177,13 +177,13 @@ def resolve_run(inputs: Mapping[str, Any], params: TrainParams, out: Output) -> 
     examples, vocabulary = inputs["examples"], inputs["vocabulary"]
     check_training(params, vocabulary.rows(), inputs["init"].path if "init" in inputs else None)
     cluster = params.cluster
-    if cluster.tensorboard and not out.build.store.is_local:
+    if cluster.tensorboard and not out.store.is_local:
         raise UserError("cluster.tensorboard needs YIWEN_HOME on a local or mounted disk: it appends to files.")
     return RunSpec(
-        name=out.build.place.fingerprint,
-        store=out.build.store.root,
+        name=out.fingerprint,
+        store=out.store.root,
         examples=examples.fingerprint,
-        storage=out.build.scratch,
+        storage=out.scratch,
         objective=params.objective,
         model={**params.model, "vocab_size": vocabulary.rows()},
         training=params.training,
@@ -227,7 +227,7 @@ def _keep_result(spec: RunSpec, out: Output) -> None:
         (folder / "report.html").write_text(curves_page(ran, entries), encoding="utf-8")
         if spec.cluster.tensorboard:
             shutil.copytree(Path(spec.storage, TensorBoardLog.FOLDER), folder / TensorBoardLog.FOLDER)
-        out.build.add_folder(folder)
+        out.add_folder(folder)
     out.count("steps", spec.config.steps)
     out.count("workers", result.workers)
 

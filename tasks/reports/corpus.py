@@ -30,7 +30,7 @@ def report_corpus(inputs: Mapping[str, Artifact], params: ReportParams, out: Out
     """`inputs` are the artifacts of the corpus flow by the name of their stage, in the order of the flow."""
     summary = summarise(inputs)
     page = render(TEMPLATE, title=params.title, bins=_bin_names(), **summary)
-    add_report(out.build, page, summary, table_1(summary))
+    add_report(out, page, summary, table_1(summary))
 
 
 def table_1(summary: Mapping[str, Any]) -> list[dict[str, Any]]:

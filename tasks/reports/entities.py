@@ -36,4 +36,4 @@ def report_entities(inputs: Mapping[str, Any], params: ReportEntitiesParams, out
     held_out = read_terms(inputs["held_out"]) if "held_out" in inputs else None
     summary = summarise(inputs["entities"], inputs.get("phrases"), inputs.get("synonyms"), held_out, params.seed)
     page = render(TEMPLATE, title=params.title, given=held_out is not None, **summary)
-    add_report(out.build, page, summary, precision_table(summary))
+    add_report(out, page, summary, precision_table(summary))

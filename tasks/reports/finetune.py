@@ -52,7 +52,7 @@ def report_finetune(inputs: Mapping[str, Artifact], params: ReportFinetuneParams
         **summarise_errors(spec.kind, spec.labels or (), dev.to_dicts()),
     }
     page = render(TEMPLATE, points=_points(summary["curve"]), score=score_text, **summary)
-    add_report(out.build, page, summary, _table(summary))
+    add_report(out, page, summary, _table(summary))
 
 
 def best_scores(run: Artifact) -> list[dict[str, Any]]:

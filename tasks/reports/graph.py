@@ -51,7 +51,7 @@ def report_graph(inputs: Mapping[str, Artifact], params: ReportGraphParams, out:
     summary = summarise(inputs, params.samples, params.top, params.seed)
     charts = _charts(summary["degrees"])
     page = render(TEMPLATE, title=params.title, charts=charts, shown_relations=SHOWN_RELATIONS, **summary)
-    add_report(out.build, page, summary, type_table(summary))
+    add_report(out, page, summary, type_table(summary))
 
 
 def _charts(degrees: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:

@@ -51,7 +51,7 @@ def report_normaliser(inputs: Mapping[str, Artifact], params: ReportNormaliserPa
         "recall": [row for split in ("dev", "test") if split in held for row in _recall(split, held[split])],
         "sections": hard_cases(dev.to_dicts(), run.scan("gold_ranks").filter(split="dev").collect().to_dicts()),
     }
-    add_report(out.build, render(TEMPLATE, recalls=RECALLS, **summary), summary, _table(summary["scores"]))
+    add_report(out, render(TEMPLATE, recalls=RECALLS, **summary), summary, _table(summary["scores"]))
 
 
 def hard_cases(

@@ -52,7 +52,7 @@ def report_suite(inputs: Mapping[str, Artifact], params: ReportSuiteParams, out:
         archive = _zip(runs, Path(folder))
         left_out = [] if archive is None else check_submission(archive)
         if archive is not None:
-            out.build.add_file(ZIP, archive)
+            out.add_file(ZIP, archive)
     summary = {
         "title": params.title,
         "model": params.model,
@@ -69,7 +69,7 @@ def report_suite(inputs: Mapping[str, Artifact], params: ReportSuiteParams, out:
     }
     columns: list[str] = summary["columns"]
     table = [dict(zip(columns, row["cells"], strict=True)) for row in summary["rows"]]
-    add_report(out.build, render(TEMPLATE, score=score_text, **summary), summary, table)
+    add_report(out, render(TEMPLATE, score=score_text, **summary), summary, table)
 
 
 def score_table(params: ReportSuiteParams, runs: Mapping[str, Artifact]) -> dict[str, Any]:

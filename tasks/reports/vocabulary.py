@@ -60,7 +60,7 @@ def report_vocabulary(inputs: Mapping[str, Any], params: ReportVocabularyParams,
         terms = sorted({*terms, *_names_of(inputs["entities"])})
     summary = summarise(inputs["vocabulary"], inputs["documents"], others, sizes, terms)
     page = render(TEMPLATE, title=params.title, **summary)
-    add_report(out.build, page, summary, table(summary))
+    add_report(out, page, summary, table(summary))
 
 
 def table(summary: Mapping[str, Any]) -> list[dict[str, Any]]:

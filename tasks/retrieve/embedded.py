@@ -248,7 +248,7 @@ def candidate_index(inputs: Mapping[str, Any], params: CandidateIndexParams, out
         out.count("entries", len(index.terms))
         out.count("names", index.num_documents)
         save_rules(rules, Path(folder))
-        out.build.add_folder(Path(folder))
+        out.add_folder(Path(folder))
 
 
 def open_index(artifact: Artifact, folder: Path) -> EmbeddedIndex:

@@ -123,7 +123,7 @@ def _write(frequencies: Mapping[str, int], max_length: int, out: Output) -> None
         )
     with tempfile.TemporaryDirectory(prefix="yiwen-vocabulary-") as name:
         save_tokenizer(list(frequencies), Path(name), max_length)
-        out.build.add_folder(Path(name))
+        out.add_folder(Path(name))
 
 
 def build_vocabulary(texts: Iterable[str], size: int, min_frequency: int) -> list[str]:

@@ -232,7 +232,7 @@ def test_what_an_earlier_run_made_beyond_the_work_is_dropped(store: ArtifactStor
         out.map(write_token, range(6 if broken else 2))
         source = Path(store.root, "file")
         source.write_bytes(b"x")
-        out.build.add_file("old.txt" if broken else "new.txt", source)
+        out.add_file("old.txt" if broken else "new.txt", source)
         source.unlink()
         if broken:
             raise ArithmeticError("no")
@@ -313,7 +313,7 @@ def test_rows_that_break_the_contract_are_told_with_their_place(
 @pytest.mark.parametrize("name", ["manifest.json", "/etc/passwd", "../other", "a/../../b", "", "a//b"])
 def test_files_stay_inside_the_artifact(name: str, store: ArtifactStore, tmp_path: Path) -> None:
     (tmp_path / "source").write_text("x")
-    work = make(lambda inputs, params, out: out.build.add_file(name, tmp_path / "source"))
+    work = make(lambda inputs, params, out: out.add_file(name, tmp_path / "source"))
     with pytest.raises(ValueError, match="cannot be the name of a file"):
         run(work, store, Params(), {})
 
@@ -322,7 +322,7 @@ def test_a_file_written_twice_is_the_last_one(store: ArtifactStore, tmp_path: Pa
     def function(inputs: Mapping[str, Any], params: Params, out: Output) -> None:
         for content in ("first", "second"):
             (tmp_path / "source").write_text(content)
-            out.build.add_file("note.txt", tmp_path / "source")
+            out.add_file("note.txt", tmp_path / "source")
 
     artifact = run(make(function), store, Params(), {}).artifact
     assert artifact.read_file("note.txt") == b"second"

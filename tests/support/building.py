@@ -59,7 +59,7 @@ def sample(inputs: Mapping[str, Any], params: SampleParams, out: Output) -> None
         Path(name, "目录").mkdir()
         Path(name, "目录", "说明.txt").write_text("症状：头痛\n", encoding="utf-8")
         Path(name, "weights.bin").write_bytes(random.Random(params.seed).randbytes(5000))
-        out.build.add_folder(Path(name))
+        out.add_folder(Path(name))
     out.count("documents_in", params.parts)
 
 
