@@ -17,20 +17,19 @@ import logging
 import socket
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import fsspec
 import torch
-from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny
+from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, model_validator
 
 from infra.errors import UserError
 from models.finetuning import FinetuneConfig, finetune
 from models.heads.examples import HeadExample
 from models.heads.task_model import TaskModel
 from tasks.finetune.checkpoint import load_checkpoint, save_checkpoint
-from tasks.normalise.decision import TermDecision
 
 logger = logging.getLogger(__name__)
 
@@ -123,7 +122,7 @@ class Figures(NamedTuple):
     dev: dict[str, float]
     test: dict[str, float]
     counters: dict[str, int]
-    decision: TermDecision | None = None
+    extra: Mapping[str, Any] = {}
 
 
 class Work(Protocol):
@@ -179,8 +178,19 @@ class TrialResult(BaseModel):
     sequences_per_second: float = 0.0
     counters: dict[str, int] = {}
     """What features had to leave out, over all that the trial read."""
-    decision: TermDecision | None = Field(default=None, exclude_if=lambda value: value is None)
-    """How answers follow from a ranker's scores, tuned on dev; None for all other tasks."""
+    extra: dict[str, Any] = Field(default={}, exclude_if=lambda value: not value)
+    """Results that only one kind of trial has, by name, as plain JSON values."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _gather_extra(cls, content: Any) -> Any:
+        """Move unknown top-level results into `extra`, so that trials finished before November 2026 are reused."""
+        if not isinstance(content, dict):
+            return content
+        # {"score": 0.8, "decision": {…}} becomes {"score": 0.8, "extra": {"decision": {…}}}
+        unknown = {name: value for name, value in content.items() if name not in cls.model_fields}
+        known = {name: value for name, value in content.items() if name in cls.model_fields}
+        return known | ({"extra": {**unknown, **known.get("extra", {})}} if unknown else {})
 
 
 def run_trial(trial: Trial, listen: Listener = lambda epochs, best: None) -> TrialResult:

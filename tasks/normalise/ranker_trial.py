@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 import shutil
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import ClassVar
 
@@ -14,10 +15,13 @@ from models.heads.examples import HeadExample
 from tasks.downstream.catalogue import task
 from tasks.downstream.features.alignment import TOKENIZER_FILES
 from tasks.finetune.model import build_model, load_start, warn_without_dropout
-from tasks.finetune.trial import Figures, Trial, Work, check_seen
+from tasks.finetune.trial import Figures, Trial, TrialResult, Work, check_seen
 from tasks.normalise.decision import TermDecision, tune_decision
 from tasks.normalise.ranker import PairEncoder, TermRanker
 from tasks.normalise.ranker_data import RankerData, load_ranker_data
+
+DECISION = "decision"
+"""Name of the tuned `TermDecision` among a trial's extra results."""
 
 
 class RankerTrial(Trial):
@@ -50,7 +54,9 @@ class _RankerWork:
 
     def figures(self) -> Figures:
         decision, f1 = self._decide()
-        return Figures(dev={task(self._trial.task).metric: f1}, test={}, counters={}, decision=decision)
+        return Figures(
+            dev={task(self._trial.task).metric: f1}, test={}, counters={}, extra={DECISION: asdict(decision)}
+        )
 
     def save(self, folder: Path) -> None:
         self.model.save(folder)
@@ -61,6 +67,11 @@ class _RankerWork:
     def _decide(self) -> tuple[TermDecision, float]:
         judged = self._ranker.judge(self._dev.texts, self._dev.found, self._dev.parts)
         return tune_decision(judged, self._dev.gold)
+
+
+def decision_of(result: TrialResult) -> TermDecision:
+    """Return the decision that a finished trial tuned on dev; a diverged trial has none."""
+    return TermDecision(**result.extra[DECISION])
 
 
 def check_ranker_trials(trials: Sequence[RankerTrial]) -> None:

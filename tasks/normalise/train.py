@@ -41,7 +41,7 @@ from tasks.normalise.pairs import Diagnosis, Pair, training_pairs
 from tasks.normalise.publish import ALIAS, open_server_index
 from tasks.normalise.query_settings import load_rules
 from tasks.normalise.ranker_data import LabelledDiagnoses, save_ranker_data
-from tasks.normalise.ranker_trial import RankerTrial, check_ranker_trials
+from tasks.normalise.ranker_trial import RankerTrial, check_ranker_trials, decision_of
 from tasks.normalise.terminology import entries_of
 from tasks.retrieve.candidates import MOST_CANDIDATES, Candidate
 from tasks.retrieve.categories import with_categories
@@ -106,8 +106,7 @@ def normaliser(inputs: Mapping[str, Any], params: NormaliserParams, out: Output)
             lambda epochs, note: out.on_progress("normaliser", round(epochs), total, note),
         )
         best = best_run(results)
-        decision = best.decision
-        assert decision is not None, "every ranker that was trained has one"
+        decision = decision_of(best)
         fetch_model(best.trial, folder / MODEL)
         inputs["index"].download(folder / INDEX)
         write_decision(folder, decision, params.k, params.max_length)
