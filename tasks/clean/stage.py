@@ -20,8 +20,7 @@ from infra.stage import Output, StageParams, stage
 from tasks.clean.filters import problems_of
 from tasks.clean.profile import PROFILES, SOURCES, CleanProfile, adapted, laid_over, read_profile
 from tasks.clean.rules import clean_all, clean_text
-from tasks.documents import document_id
-from tasks.sub_domains import source_called, tell_absent
+from tasks.documents import document_id, source_called, warn_of_absent_sources
 
 __all__ = ["PROFILES", "SOURCES", "CleanParams", "CleanProfile", "clean", "clean_part", "clean_text"]
 
@@ -59,7 +58,7 @@ class CleanParams(StageParams):
 @stage(name="clean", version=4, params=CleanParams, tables=("documents", "rejects"))
 def clean(inputs: Mapping[str, Artifact], params: CleanParams, out: Output) -> None:
     """Clean `inputs["documents"]`, part by part."""
-    tell_absent("clean.profiles", params.profiles, inputs["documents"])
+    warn_of_absent_sources("clean.profiles", params.profiles, inputs["documents"])
     out.map(clean_part, inputs["documents"].parts("documents"), params)
 
 

@@ -25,8 +25,7 @@ from infra.stage import Output, StageParams, stage
 from tasks.deidentify.document_persons import OF_ANYTHING, cue_of, in_path, is_path, meta_may_name, speakers
 from tasks.deidentify.find import Identifier, find_identifiers, may_hold, names_of, replace
 from tasks.deidentify.untreated import count_untreated
-from tasks.documents import document_id, meta_json
-from tasks.sub_domains import source_called, tell_absent
+from tasks.documents import document_id, meta_json, source_called, warn_of_absent_sources
 
 DIALOGUE = "dialogue"
 """The source whose documents are turns, a line each."""
@@ -111,7 +110,7 @@ class DeidentifyParams(StageParams):
 @stage(name="deidentify", version=6, params=DeidentifyParams, tables=("documents",))
 def deidentify_documents(inputs: Mapping[str, Artifact], params: DeidentifyParams, out: Output) -> None:
     """Treat title, text and the values of `meta` in `inputs["documents"]`, part by part."""
-    tell_absent("deidentify.sources", params.sources, inputs["documents"])
+    warn_of_absent_sources("deidentify.sources", params.sources, inputs["documents"])
     out.map(deidentify_part, inputs["documents"].parts("documents"), params)
 
 

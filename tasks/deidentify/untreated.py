@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
 from tasks.deidentify.find import find_identifiers
-from tasks.sub_domains import SUB_DOMAINS
+from tasks.documents import SUB_DOMAINS
 
 SAMPLE = 32
 """Documents of a source that are looked at in a part, evenly over it: few records among many articles are seen too."""

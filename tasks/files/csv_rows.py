@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 
 from tasks.files.columns import distinct_columns
 from tasks.files.compression import DamagedArchiveError
-from tasks.files.csv_fields import allow_long_fields
 from tasks.files.lines import Lines
 from tasks.files.slices import Problem
 
@@ -28,6 +27,20 @@ MAX_ROW = 1 << 24
 """Characters after which a row takes in no further line: several textbooks in one field."""
 
 LOST_QUOTE = "a quote opens here and is not closed at the end of a field; the next line is read as a row of its own"
+
+MAX_FIELD = 2**31 - 1
+"""Characters of the longest field. A document, or everything that follows a missing quote, exceeds the 128 KiB that
+Python's csv module allows by default."""
+
+
+def allow_long_fields() -> None:
+    """Let every CSV reader of this process take fields of up to `MAX_FIELD` characters.
+
+    The csv module has one limit per process. Setting it here alone keeps a reader's behaviour independent of which
+    other readers are loaded.
+    """
+    csv.field_size_limit(MAX_FIELD)
+
 
 allow_long_fields()
 

@@ -20,8 +20,8 @@ from functools import cached_property
 from pathlib import Path
 
 from infra.errors import UserError
+from tasks.documents import sub_domain_of
 from tasks.files.access import changed_file, filesystem_of, hash_file, is_local, open_file, size_and_stamp
-from tasks.sub_domains import sub_domain_of
 
 HASHED_AT_ONCE = 8
 """Files that are hashed at the same time: hashing leaves Python's lock, and remote files are waited for."""

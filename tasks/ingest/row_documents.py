@@ -12,7 +12,9 @@ from fnmatch import fnmatchcase
 from typing import Any, Protocol
 
 from infra.errors import UserError
-from tasks.documents import make_document
+from tasks.deidentify.find import PLACEHOLDERS, find_identifiers, replace
+from tasks.deidentify.names import is_name
+from tasks.documents import first_sub_domain, make_document, source_called
 from tasks.files.columns import RepeatedColumn, repeated_columns
 from tasks.files.encodings import line_encoding
 from tasks.files.slices import Problem, Slice, kind_of
@@ -25,7 +27,6 @@ from tasks.ingest.dialogues import (
     turns_field,
     turns_of_fields,
 )
-from tasks.sub_domains import first_sub_domain, source_called
 
 logger = logging.getLogger(__name__)
 
@@ -237,9 +238,6 @@ def _text_of(row: Mapping[str, Any], names: Sequence[str]) -> str | Problem:
 
 def _harmless(column: str) -> str:
     """A column's name as a log may show it: where a table has no header it is what its first row holds of a person."""
-    from tasks.deidentify.find import PLACEHOLDERS, find_identifiers, replace  # only here: they take a second to load
-    from tasks.deidentify.names import is_name
-
     if is_name(column):
         return PLACEHOLDERS["name"]
     shown = replace(column, find_identifiers(column))

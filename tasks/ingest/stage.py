@@ -41,7 +41,7 @@ class IngestParams(StageParams):
     source: str | None = Field(default=None, pattern=r"\S")
     """Sub-domain of all documents: dialogue, article, emr, textbook, encyclopedia, … By default that of the first
     folder, from the one that was given on, or of the file where it is named as one of these or as people call it
-    (`tasks.sub_domains`: EMR, records, 病历 …); else dialogue for rows with turns, else article."""
+    (`tasks.documents`: EMR, records, 病历 …); else dialogue for rows with turns, else article."""
     source_of: dict[str, str] = Field(default_factory=dict)
     """Folders, files or patterns (`notes/*.txt`) of relative names to the sub-domain of what they match; the longest
     counts, and all go before `source`."""

@@ -18,7 +18,7 @@ from infra.settings import Settings
 from tasks.downstream.readers.assemble import SEPARATOR
 from tasks.downstream.readers.source_text import source_text
 from tasks.files.atomic import whole_file
-from tasks.files.csv_fields import allow_long_fields
+from tasks.files.csv_rows import allow_long_fields
 from tasks.normalise.normaliser import Normalised, Normaliser, Progress, index_folder
 from tasks.normalise.publish import ALIAS, open_server_index
 from tasks.retrieve.candidates import MOST_CANDIDATES, Candidate

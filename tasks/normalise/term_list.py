@@ -23,7 +23,7 @@ import openpyxl
 from openpyxl.utils.exceptions import InvalidFileException
 
 from infra.errors import UserError
-from tasks.files.csv_fields import allow_long_fields
+from tasks.files.csv_rows import allow_long_fields
 from tasks.files.encodings import detect_encoding
 
 allow_long_fields()

@@ -31,12 +31,12 @@ from infra.errors import UserError
 from infra.packed import unpadded
 from infra.stage import Output, StageParams, stage
 from models.tokenizer.corpus import CorpusTokenizer, corpus_tokenizer
+from tasks.documents import source_called
 from tasks.segment.earlier import EarlierSegments, Work, work_on
 from tasks.segment.lengths import length_counts, measured
 from tasks.segment.sentences import Cost, CountedCost, Span, cut
 from tasks.segment.units import UnitCosts, count_units
 from tasks.segment.words import Engine, read_terms, segment_words, word_lengths
-from tasks.sub_domains import source_called
 
 __all__ = ["segment", "segment_words", "split_document"]
 

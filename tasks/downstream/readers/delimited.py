@@ -10,7 +10,7 @@ from pathlib import Path
 from infra.errors import UserError
 from tasks.downstream.readers.source_text import source_text
 from tasks.downstream.spec import Row, TaskSpec
-from tasks.files.csv_fields import allow_long_fields
+from tasks.files.csv_rows import allow_long_fields
 
 allow_long_fields()
 

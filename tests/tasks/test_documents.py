@@ -118,5 +118,5 @@ def test_a_source_that_no_document_has_is_told(
     documents = ingested(tmp_path, {"a.jsonl": rows}, source_field="kind")
     with caplog.at_level(logging.WARNING):
         do(ArtifactStore(tmp_path / "store"), stage, params, documents=documents)
-    told = [record.message for record in caplog.records if record.name == "tasks.sub_domains"]
-    assert told == [f"{key}: no document is of the source 'emrr'; they are of emr, ward3"]
+    warned = [record.message for record in caplog.records if record.name == "tasks.documents"]
+    assert warned == [f"{key} names the source 'emrr', but no document has it; the documents' sources are emr, ward3"]
