@@ -405,7 +405,7 @@ CANDIDATE_RECALL = pa.schema(
 
 SCORES = pa.schema(
     [
-        _field("task", pa.string(), "name of the task in tasks/downstream/catalogue.py"),
+        _field("task", pa.string(), "name of the task in tasks/downstream/catalogue"),
         _field("split", pa.string(), "dev or test"),
         _field("of", pa.string(), "trial, or best run: the best trial's predictions, with an interval"),
         _field("metric", pa.string(), "name of the metric in tasks/metrics/scores.py"),
@@ -423,7 +423,7 @@ SCORES = pa.schema(
 
 PREDICTIONS = pa.schema(
     [
-        _field("task", pa.string(), "name of the task in tasks/downstream/catalogue.py"),
+        _field("task", pa.string(), "name of the task in tasks/downstream/catalogue"),
         _field("split", pa.string(), "dev or test"),
         _field("record_id", pa.string(), "id of the record in its file, or its number"),
         _field("group", pa.string(), "question that candidates share; null where there is none", nullable=True),

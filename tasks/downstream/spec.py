@@ -41,6 +41,12 @@ tasks/downstream/readers/assemble.py.
 """
 
 
+def files(*patterns: str, dev: str = "dev") -> Mapping[Split, tuple[str, ...]]:
+    """Return the file names of each split: `{}` in a pattern becomes train, `dev` or test."""
+    words: Mapping[Split, str] = {"train": "train", "dev": dev, "test": "test"}
+    return {split: tuple(pattern.format(word) for pattern in patterns) for split, word in words.items()}
+
+
 @dataclass(frozen=True, slots=True)
 class Grid:
     """The settings that fine-tuning tries: every combination of the three."""

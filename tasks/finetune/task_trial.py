@@ -1,4 +1,4 @@
-"""A trial that learns a task's records: encoder, head and files of one of tasks/downstream/catalogue.py."""
+"""A trial that learns a task's records: encoder, head and files of one of tasks/downstream/catalogue/."""
 
 from __future__ import annotations
 

@@ -12,36 +12,28 @@ import pytest
 from infra.errors import UserError
 from infra.settings import REPOSITORY
 from tasks.downstream import catalogue
-from tasks.downstream.catalogue import CMEIE_PREDICATES, CTC_LABELS, TASKS, suite, suites, task
-from tasks.downstream.published import TABLES, published
+from tasks.downstream.catalogue import TASKS, chineseblue, suite, suites, task
+from tasks.downstream.catalogue.labels import CMEIE_PREDICATES, CTC_LABELS
 from tasks.downstream.records import Kind
 from tasks.downstream.spec import TaskSpec
 from tasks.metrics.scores import METRICS, RANKING_METRICS
 
-PAPERS = {
-    "eHealth": "ehealth",
-    "EMBERT": "embert",
-    "SMedBERT": "smedbert",
-    "ELECTRA+EM+PAP": "electra_em_pap",
-    "CMedLMs": "cmedlms",
-}
 
-
-def test_names_are_known_once_and_close_ones_are_told() -> None:
+def test_names_are_unique_and_unknown_ones_suggest_close_ones() -> None:
     assert max(Counter(spec.name for spec in TASKS).values()) == 1
     assert task("cmeee").title == "CMeEE"
     with pytest.raises(UserError, match=r"no task 'CMeEE'\. Did you mean cmeee"):
         task("CMeEE")
     with pytest.raises(UserError, match=r"no task 'kuake-qi'\. Did you mean kuake-qic"):
         task("kuake-qi")
-    with pytest.raises(UserError, match=r"no task 'xx'\. There are: cmeee, cmeie"):
+    with pytest.raises(UserError, match=r"no task 'xx'\. Known tasks: cmeee, cmeie"):
         task("xx")
     with pytest.raises(UserError, match=r"no suite 'cblu'\. Did you mean cblue"):
         suite("cblu")
     assert set(suites()) == {"cblue", "medical-qa", "chineseblue", "embert", "smedbert", "pap", "cmedlms"}
 
 
-def test_suites_hold_the_papers_tasks() -> None:
+def test_suites_contain_the_tasks_of_the_papers() -> None:
     assert [spec.title for spec in suite("cblue")] == [
         "CMeEE", "CMeIE", "CHIP-CDN", "CHIP-CTC", "CHIP-STS", "KUAKE-QIC", "KUAKE-QTR", "KUAKE-QQR",
     ]  # fmt: skip
@@ -67,7 +59,7 @@ def test_suites_hold_the_papers_tasks() -> None:
         ("nlpec", (32,), (2e-5, 3e-5, 6e-5), (10, 20, 30, 40), 512),
     ],
 )
-def test_grids_are_those_of_table_9(
+def test_grids_match_table_9(
     name: str,
     batch_sizes: tuple[int, ...],
     learning_rates: tuple[float, ...],
@@ -80,7 +72,7 @@ def test_grids_are_those_of_table_9(
     assert (spec.max_length, grid.source) == (length, "eHealth, Table 9")
 
 
-def test_labels_are_as_many_as_the_benchmarks() -> None:
+def test_label_counts_match_the_benchmarks() -> None:
     counts = {spec.name: len(spec.labels) for spec in suite("cblue") if spec.labels}
     assert counts == {
         "cmeee": 9,
@@ -96,9 +88,9 @@ def test_labels_are_as_many_as_the_benchmarks() -> None:
 
 
 @pytest.mark.parametrize("spec", TASKS, ids=lambda spec: spec.name)
-def test_an_entry_fits_together(spec: TaskSpec) -> None:
+def test_entry_is_consistent(spec: TaskSpec) -> None:
     assert {spec.metric, *spec.more_metrics} <= METRICS.keys()
-    assert pickle.loads(pickle.dumps(spec)) == spec  # it travels to Ray's workers
+    assert pickle.loads(pickle.dumps(spec)) == spec  # entries are sent to Ray workers
     assert set(spec.files) == {"train", "dev", "test"}
     if spec.metric in RANKING_METRICS:
         assert spec.fields.group is not None
@@ -106,13 +98,13 @@ def test_an_entry_fits_together(spec: TaskSpec) -> None:
         assert len(spec.fields.texts) == 2
 
 
-def test_the_example_for_newcomers_is_a_task() -> None:
+def test_docstring_example_is_a_valid_task() -> None:
     lines = (catalogue.__doc__ or "").split("\n")
     first = next(number for number, line in enumerate(lines) if line.startswith("    TaskSpec("))
     last = next(number for number, line in enumerate(lines) if line == "    ),")
     source = "\n".join(lines[first : last + 1]).strip().rstrip(",")
     names = {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
-    spec = eval(source, {name: getattr(catalogue, name) for name in names})
+    spec = eval(source, {name: getattr(chineseblue, name) for name in names})
     assert (spec.name, spec.head, spec.files["dev"]) == ("my-intent", "single", ("a_dev.tsv",))
     assert last - first <= 11
 
@@ -138,7 +130,7 @@ def _answer_field(spec: TaskSpec) -> str:
     }.get(spec.reader.__name__, "spo_list" if spec.kind == Kind.TRIPLES else spec.fields.answer)
 
 
-def test_the_documentation_lists_every_task_as_it_is() -> None:
+def test_documentation_lists_every_task() -> None:
     page = (REPOSITORY / "docs" / "downstream.md").read_text(encoding="utf-8")
     assert [line for line in page.split("\n") if line.startswith("| ") and line.split(" ")[1] in catalogue_names()] == [
         _described(spec) for spec in TASKS
@@ -149,42 +141,7 @@ def catalogue_names() -> set[str]:
     return {spec.name for spec in TASKS}
 
 
-def test_published_scores_belong_to_tasks() -> None:
-    named = {one.task for table in TABLES for one in table.scores()}
-    assert named - {"avg"} <= {spec.name for spec in TASKS}
-    assert {
-        spec.name for name in ("cblue", "medical-qa", "chineseblue", "pap", "cmedlms") for spec in suite(name)
-    } <= named
-    best = {one.model: one for one in published("cmeee")}["eHealth-base"]
-    assert (best.value, best.printed, best.group) == (0.67, "67.0", "Biomedical base-sized models")
-    assert [one.value for one in published("nlpec", "dev") if one.model == "eHealth-base"] == [pytest.approx(0.704)]
-    means = {one.model: (one.value, one.best) for one in published("cehrner")}
-    assert means["ELECTRA+EM"] == (pytest.approx(0.921), pytest.approx(0.9285))
-
-
-def test_published_averages_are_those_of_their_rows() -> None:
-    for table in TABLES[:1]:
-        by_model: dict[str, list[float]] = {}
-        for one in table.scores():
-            by_model.setdefault(one.model, []).append(one.value)
-        for values in by_model.values():
-            assert values[-1] == pytest.approx(sum(values[:-1]) / 8, abs=0.00051)
-
-
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.source)
-def test_published_numbers_stand_in_the_papers(table: object, shared_data: Path) -> None:
-    source = table.source  # type: ignore[attr-defined]
-    paper = shared_data.parent / "papers" / f"{PAPERS[source.partition(',')[0]]}.txt"
-    if not paper.exists():
-        pytest.skip(f"{paper.name} is not on this machine")
-    given = Counter(
-        paper.read_text(encoding="utf-8").replace("%", " ").replace("<b>", " ").replace("</b>", " ").split()
-    )
-    wanted = Counter(one.printed for one in table.scores())  # type: ignore[attr-defined]
-    assert not wanted - given
-
-
-def test_sizes_are_those_of_the_papers(shared_data: Path) -> None:
+def test_sizes_match_the_papers(shared_data: Path) -> None:
     text = "".join(path.read_text(encoding="utf-8") for path in sorted((shared_data.parent / "papers").glob("*.txt")))
     if not text:
         pytest.skip("the papers are not on this machine")

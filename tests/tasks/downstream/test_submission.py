@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infra.errors import UserError
-from tasks.downstream.catalogue import CMEEE_TYPES, CMEIE_PREDICATES, suite, task
+from tasks.downstream.catalogue import suite, task
+from tasks.downstream.catalogue.labels import CMEEE_TYPES, CMEIE_PREDICATES
 from tasks.downstream.readers.assemble import assemble
 from tasks.downstream.records import Answer, Entity, Kind, Record, Triple
 from tasks.downstream.spec import TaskSpec

@@ -1,0 +1,21 @@
+"""Fine-tuning grids that several tasks share, each with the paper that it is taken from."""
+
+from __future__ import annotations
+
+from tasks.downstream.spec import Grid
+
+
+def ehealth_grid(batch_sizes: tuple[int, ...], learning_rates: tuple[float, ...], epochs: tuple[int, ...]) -> Grid:
+    """Return a grid of eHealth's Table 9, which lists one per task."""
+    return Grid(batch_sizes, learning_rates, epochs, "eHealth, Table 9")
+
+
+CBLUE_GRID = ehealth_grid((8, 16, 32), (3e-5, 6e-5, 1e-4), (2, 4, 8, 12, 16))
+"""Grid of CTC, STS, QIC, QTR and QQR."""
+
+SMEDBERT_GRID = Grid((8, 16), (2e-5, 4e-5, 6e-5), (2, 3, 4), "SMedBERT, appendix B")
+"""Grid of SMedBERT's tasks, and of the ChineseBLUE tasks that EMBERT and ELECTRA+EM+PAP use: they give no ranges."""
+
+PAP_GRID = Grid((32,), (1e-4,), (3,), "ELECTRA's fine-tuning defaults, which ELECTRA+EM+PAP, 4.2.1, keeps")
+
+CMEDLMS_GRID = Grid((64,), (5e-5,), (3,), "CMedLMs, Table 5 (batch); BERT's middle rate and epochs, as it gives none")
