@@ -1,4 +1,4 @@
-"""Metrics of downstream tasks and the significance of differences."""
+"""Metrics of the downstream tasks, and the significance of differences (tasks/metrics/significance.py)."""
 
 from tasks.metrics.scores import (
     METRICS,
@@ -9,6 +9,7 @@ from tasks.metrics.scores import (
     mrr,
     multi_label_f1,
     normalisation_f1,
+    pair_score,
     positive_f1,
     precision_at_1,
     recall_at_k,
@@ -24,6 +25,7 @@ __all__ = [
     "mrr",
     "multi_label_f1",
     "normalisation_f1",
+    "pair_score",
     "positive_f1",
     "precision_at_1",
     "recall_at_k",

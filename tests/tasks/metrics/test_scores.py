@@ -1,4 +1,4 @@
-"""Metrics against scikit-learn, scipy's plain parts and counting by hand."""
+"""Metrics against scikit-learn, sorting and counting by hand."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _columns(pairs: Sequence[tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
 
 @given(PAIRS)
 @settings(max_examples=30)
-def test_label_scores_are_those_of_scikit_learn(pairs: list[tuple[str, str]]) -> None:
+def test_label_scores_match_scikit_learn(pairs: list[tuple[str, str]]) -> None:
     gold, predicted = _columns(pairs)
     assert accuracy(gold, predicted) == pytest.approx(accuracy_score(gold, predicted))
     assert micro_f1(gold, predicted) == pytest.approx(f1_score(gold, predicted, average="micro"))
@@ -61,7 +61,7 @@ def test_label_scores_are_those_of_scikit_learn(pairs: list[tuple[str, str]]) ->
 
 @given(ENTITY_SETS)
 @settings(max_examples=40)
-def test_entity_scores_are_those_of_scikit_learn_over_indicators(
+def test_entity_scores_match_scikit_learn_over_indicators(
     pairs: list[tuple[list[Entity], list[Entity]]],
 ) -> None:
     gold, predicted = _columns(pairs)
@@ -69,8 +69,8 @@ def test_entity_scores_are_those_of_scikit_learn_over_indicators(
 
 
 def _over_indicators(gold: Sequence[Sequence[Any]], predicted: Sequence[Sequence[Any]]) -> Any:
-    """Micro-averages of scikit-learn, with a column of 0 and 1 for whatever may stand in a record."""
-    never = [object(), object()]  # so that there are columns where all records are empty
+    """Micro-averages of scikit-learn, with an indicator column for everything that occurs in a record."""
+    never = [object(), object()]  # keeps two columns even if all records are empty
     known = list(dict.fromkeys(one for record in [*gold, *predicted] for one in record))
     indicators = MultiLabelBinarizer(classes=[*known, *never]).fit([])
     precision, recall, f1, _ = precision_recall_fscore_support(
@@ -92,7 +92,7 @@ TERM_LISTS = st.lists(st.sampled_from(["高血压", "高血压病", "糖尿病",
 
 @given(_paired(st.lists(TRIPLES, max_size=5)))
 @settings(max_examples=40)
-def test_triple_scores_are_those_of_scikit_learn_without_types(pairs: list[tuple[list[Triple], list[Triple]]]) -> None:
+def test_triple_scores_match_scikit_learn_without_types(pairs: list[tuple[list[Triple], list[Triple]]]) -> None:
     gold, predicted = _columns(pairs)
     plain = [[[(one.subject, one.predicate, one.object) for one in own] for own in side] for side in (gold, predicted)]
     expected = _over_indicators(*plain)
@@ -106,7 +106,7 @@ def test_triple_scores_are_those_of_scikit_learn_without_types(pairs: list[tuple
 
 @given(_paired(TERM_LISTS))
 @settings(max_examples=40)
-def test_term_scores_are_those_of_scikit_learn_joined_or_not(pairs: list[tuple[list[str], list[str]]]) -> None:
+def test_term_scores_match_scikit_learn_joined_or_not(pairs: list[tuple[list[str], list[str]]]) -> None:
     gold, predicted = _columns(pairs)
     expected = _over_indicators(gold, predicted)
     assert normalisation_f1(gold, predicted) == expected
@@ -116,7 +116,7 @@ def test_term_scores_are_those_of_scikit_learn_joined_or_not(pairs: list[tuple[l
 
 @given(_paired(st.lists(st.sampled_from("abcd"), max_size=5)))
 @settings(max_examples=40)
-def test_label_set_scores_are_those_of_scikit_learn(pairs: list[tuple[list[str], list[str]]]) -> None:
+def test_label_set_scores_match_scikit_learn(pairs: list[tuple[list[str], list[str]]]) -> None:
     gold, predicted = _columns(pairs)
     expected = _over_indicators(gold, predicted)
     assert multi_label_f1(gold, predicted) == expected
@@ -140,14 +140,14 @@ def test_entities_may_be_tuples_or_mappings(pairs: list[tuple[list[Entity], list
     assert entity_f1(*as_mappings) == expected
 
 
-def test_a_flat_list_of_entities_is_one_record() -> None:
+def test_flat_list_of_entities_is_one_record() -> None:
     gold = [(0, 2, "dis"), (3, 5, "sym")]
     assert entity_f1(gold, [(0, 2, "dis")]) == {"precision": 1.0, "recall": 0.5, "f1": pytest.approx(2 / 3)}
     assert entity_f1(gold, []) == {"precision": 0.0, "recall": 0.0, "f1": 0.0}
     assert entity_f1([gold, []], [[(0, 2, "dis")], [(9, 10, "dis")]])["precision"] == 0.5
 
 
-def test_the_same_entity_twice_counts_once_and_elsewhere_counts_anew() -> None:
+def test_repeated_entity_counts_once_per_record() -> None:
     one = Entity(0, 2, "dis")
     assert entity_f1([[one], [one]], [[one, one], []]) == {"precision": 1.0, "recall": 0.5, "f1": pytest.approx(2 / 3)}
 
@@ -164,7 +164,7 @@ def test_triples_agree_by_subject_predicate_and_object() -> None:
     assert triple_f1([[("肺炎", "临床表现", "咳嗽")]], gold)["f1"] == 1.0
 
 
-def test_terms_are_scored_over_all_mentions() -> None:
+def test_terms_are_pooled_over_all_mentions() -> None:
     gold = ["膝骨关节病##膝关节游离体", "高血压"]
     predicted = [("膝关节游离体",), ["高血压", "高血压病"]]
     assert normalisation_f1(gold, predicted) == {
@@ -186,7 +186,7 @@ CANDIDATES = st.lists(
 
 
 def _plain_ranks(rows: list[tuple[int, int, float]]) -> list[int | None]:
-    """Rank of the best right candidate of each question, the wrong ones first in a tie."""
+    """Rank of the best right candidate of each question; in a tie the wrong ones come first."""
     ranks: list[int | None] = []
     for question in dict.fromkeys(group for group, _, _ in rows):
         ordered = sorted((-score, label == 1) for group, label, score in rows if group == question)
@@ -200,7 +200,7 @@ def _without_lower_right(ordered: list[tuple[float, bool]]) -> list[tuple[float,
 
 
 @given(CANDIDATES)
-def test_ranking_scores_are_those_of_sorting(rows: list[tuple[int, int, float]]) -> None:
+def test_ranking_scores_match_sorting(rows: list[tuple[int, int, float]]) -> None:
     gold = [str(label) for _, label, _ in rows]
     scores = [score for _, _, score in rows]
     groups = [f"q{group}" for group, _, _ in rows]
@@ -216,32 +216,32 @@ def test_ranking_scores_are_those_of_sorting(rows: list[tuple[int, int, float]])
     assert pair_score(gold, scores, groups) == expected
 
 
-def test_questions_may_be_lists_of_their_own() -> None:
+def test_questions_may_be_nested_lists() -> None:
     gold, scores = [[1, 0, 0], [0, 1]], [[0.2, 0.9, 0.1], [0.1, 0.8]]
     assert precision_at_1(gold, scores) == 0.5
     assert mrr(gold, scores) == 0.75
     assert precision_at_1([1, 0, 0, 0, 1], [0.2, 0.9, 0.1, 0.1, 0.8], ["a", "a", "a", "b", "b"]) == 0.5
 
 
-def test_no_tie_is_won() -> None:
+def test_ties_are_never_won() -> None:
     assert precision_at_1([1, 0, 0, 0, 0], [0.5] * 5, ["q"] * 5) == 0.0
 
 
 def test_recall_counts_terms() -> None:
     gold, ranked = ["甲##乙", "丙"], [["甲", "丁", "乙"], ["丁", "丙"]]
     assert [recall_at_k(gold, ranked, k) for k in (1, 2, 3)] == [pytest.approx(one) for one in (1 / 3, 2 / 3, 1)]
-    with pytest.raises(ValueError, match="k has to be 1"):
+    with pytest.raises(ValueError, match="k must be at least 1, got 0"):
         recall_at_k(gold, ranked, 0)
 
 
 @pytest.mark.parametrize("metric", [entity_f1, triple_f1, normalisation_f1, accuracy, macro_f1])
-def test_different_lengths_are_told(metric: Any) -> None:
+def test_different_lengths_are_refused(metric: Any) -> None:
     with pytest.raises(ValueError, match="differ in length"):
         metric([["a"], ["a"], []], [["a"]])
 
 
 @given(PAIRS)
-def test_values_of_summed_counts_are_the_scores(pairs: list[tuple[str, str]]) -> None:
+def test_summed_counts_give_the_scores(pairs: list[tuple[str, str]]) -> None:
     gold, predicted = _columns(pairs)
     for name, score in (
         ("accuracy", accuracy),

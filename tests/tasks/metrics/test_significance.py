@@ -21,7 +21,7 @@ def _answers(share_right: float, seed: int) -> tuple[list[str], list[str]]:
     return [str(one) for one in gold], [str(one) for one in predicted]
 
 
-def test_an_interval_is_that_of_scipy() -> None:
+def test_interval_matches_scipy() -> None:
     gold, predicted = _answers(0.7, 0)
     metric = METRICS["accuracy"]
     ours = bootstrap_interval(metric, metric.tally(gold, predicted), rounds=4_000, seed=3)
@@ -31,7 +31,7 @@ def test_an_interval_is_that_of_scipy() -> None:
     assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=0.01)
 
 
-def test_an_interval_of_macro_f1_is_that_of_plain_resampling() -> None:
+def test_interval_of_macro_f1_matches_plain_resampling() -> None:
     gold, predicted = _answers(0.6, 2)
     metric = METRICS["macro_f1"]
     ours = bootstrap_interval(metric, metric.tally(gold, predicted), rounds=2_000, seed=0)
@@ -47,7 +47,7 @@ def test_an_interval_of_macro_f1_is_that_of_plain_resampling() -> None:
 
 
 @pytest.mark.parametrize(("first", "second"), [(0.7, 0.7), (0.7, 0.62), (0.9, 0.6)])
-def test_the_paired_test_is_scipys_permutation_test(first: float, second: float) -> None:
+def test_paired_test_matches_scipys_permutation_test(first: float, second: float) -> None:
     gold, one = _answers(first, 5)
     other = [str(label) for label in np.where(np.random.default_rng(8).random(RECORDS) < second, gold, "9")]
     metric = METRICS["accuracy"]
@@ -66,14 +66,14 @@ def test_the_paired_test_is_scipys_permutation_test(first: float, second: float)
     assert ours.low <= ours.difference <= ours.high
 
 
-def test_a_model_does_not_differ_from_itself() -> None:
+def test_model_does_not_differ_from_itself() -> None:
     gold, predicted = _answers(0.7, 0)
     metric = METRICS["macro_f1"]
     counts = metric.tally(gold, predicted)
     assert compare(metric, counts, counts) == (0.0, 0.0, 0.0, 1.0)
 
 
-def test_scores_without_bound_can_be_compared() -> None:
+def test_unbounded_scores_can_be_compared() -> None:
     metric = METRICS["pair_score"]
     gold, groups = [2, 1, 0] * 20, [f"q{number // 3}" for number in range(60)]
     right = metric.tally(gold, gold, groups)
@@ -85,7 +85,7 @@ def test_scores_without_bound_can_be_compared() -> None:
     assert bootstrap_interval(metric, right) == (float("inf"), float("inf"), float("inf"))
 
 
-def test_false_alarms_are_as_rare_as_they_should_be() -> None:
+def test_false_positive_rate_matches_the_level() -> None:
     metric = METRICS["accuracy"]
     gold = ["1"] * 100
     draws = np.random.default_rng(0)
@@ -96,7 +96,7 @@ def test_false_alarms_are_as_rare_as_they_should_be() -> None:
     assert alarms <= 20  # 10 are expected; more than 20 come once in 1,000 times
 
 
-def test_results_follow_from_the_seed_and_not_from_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_depend_on_the_seed_and_not_on_the_block_size(monkeypatch: pytest.MonkeyPatch) -> None:
     gold, predicted = _answers(0.7, 0)
     metric = METRICS["accuracy"]
     counts, other = metric.tally(gold, predicted), metric.tally(gold, gold[::-1])
@@ -106,19 +106,19 @@ def test_results_follow_from_the_seed_and_not_from_the_block(monkeypatch: pytest
     assert bootstrap_interval(metric, counts, rounds=50, seed=1) != before[0]
 
 
-def test_mcnemar_is_the_binomial_test_of_what_only_one_gets_right() -> None:
+def test_mcnemar_is_the_binomial_test_of_records_that_one_model_gets_right() -> None:
     first = np.array([True] * 60 + [False] * 40)
     second = np.array([True] * 50 + [False] * 10 + [True] * 3 + [False] * 37)
     assert mcnemar(first, second) == pytest.approx(binomtest(10, 13).pvalue)
     assert mcnemar(first, first) == 1.0
 
 
-def test_what_cannot_be_compared_is_told() -> None:
+def test_incomparable_counts_are_refused() -> None:
     metric = METRICS["accuracy"]
     one = metric.tally(["1"], ["1"])
     with pytest.raises(ValueError, match="same units"):
         compare(metric, one, metric.tally(["1", "0"], ["1", "0"]))
-    with pytest.raises(ValueError, match="one unit or more"):
+    with pytest.raises(ValueError, match="at least one unit"):
         bootstrap_interval(metric, metric.tally([], []))
     with pytest.raises(ValueError, match="level"):
         bootstrap_interval(metric, one, level=95)

@@ -1,0 +1,45 @@
+"""Rows of counts, one per record or question."""
+
+from __future__ import annotations
+
+import pytest
+
+from tasks.metrics.tallies import (
+    flatten_candidates,
+    tally_classes,
+    tally_entities,
+    tally_first,
+    tally_orders,
+    tally_reciprocal_ranks,
+    term_set,
+)
+
+
+def test_every_record_has_a_row_of_its_own() -> None:
+    gold = [[], [(0, 2, "dis"), (3, 5, "sym")]]
+    predicted = [[(9, 10, "dis")], [(0, 2, "dis")]]
+    assert tally_entities(gold, predicted).tolist() == [[0, 1, 0], [1, 1, 2]]
+
+
+def test_labels_outside_the_chosen_classes_count_for_none() -> None:
+    assert tally_classes(["1", "0", "1"], ["1", "1", "0"], ["1"]).tolist() == [[1, 1, 1], [0, 1, 0], [0, 0, 1]]
+
+
+def test_right_candidates_do_not_lower_each_others_rank() -> None:
+    gold, scores, groups = ["1", "1", "0", "0", "1"], [0.9, 0.8, 0.1, 0.7, 0.2], ["a", "a", "a", "b", "b"]
+    assert tally_first(gold, scores, groups).tolist() == [[1, 1], [0, 1]]
+    assert tally_reciprocal_ranks(gold, scores, groups).tolist() == [[1, 1], [0.5, 1]]
+
+
+def test_equal_scores_are_a_wrong_order() -> None:
+    assert tally_orders(["2", "1", "0"], [0.5, 0.5, 0.1], ["q"] * 3).tolist() == [[2, 1]]
+
+
+def test_nested_candidates_are_numbered_by_question() -> None:
+    assert flatten_candidates([[1, 0], [0]], [[0.2, 0.9], [0.1]], None) == ([1, 0, 0], [0.2, 0.9, 0.1], [0, 0, 1])
+    with pytest.raises(ValueError, match="differ in length: 2 and 1"):
+        flatten_candidates([[1, 0]], [[0.2]], None)
+
+
+def test_joined_terms_are_split_and_trimmed() -> None:
+    assert term_set("胃炎 ## 肠炎##") == term_set(["肠炎", "胃炎"]) == {"胃炎", "肠炎"}
