@@ -31,7 +31,7 @@ class Interval(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Difference first - second, its interval, and the probability of one this large if the models were exchangeable."""
+    """Difference first - second, its interval, and the probability of one this large between exchangeable models."""
 
     difference: float
     low: float
