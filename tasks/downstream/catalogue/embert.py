@@ -24,7 +24,7 @@ TASKS: tuple[TaskSpec, ...] = (
         max_length=512,
         grid=SMEDBERT_GRID,
         sizes=(186_771, 46_600, 46_600),
-        note="cMedQA 1.0 (Zhang et al., 2017), scored by questions; 2.0 has the same form. SMedBERT samples it to save time.",
+        note="cMedQA 1.0 (Zhang et al., 2017), scored by questions, as is 2.0. SMedBERT samples it to save time.",
     ),
     TaskSpec(
         name="cnner",
