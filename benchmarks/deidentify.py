@@ -20,8 +20,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.pages import cpu_name, publish
-from tasks.deidentify.find import PLACEHOLDERS, find_identifiers
-from tasks.deidentify.stage import deidentify
+from tasks.deidentify import deidentify
+from tasks.deidentify.find import find_identifiers
+from tasks.deidentify.identifier_types import PLACEHOLDERS
 from tests.support.labelled_identifiers import Score, Sentence, read_sentences, score
 
 REPOSITORY = Path(__file__).resolve().parents[1]

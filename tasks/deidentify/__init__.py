@@ -1,5 +1,5 @@
-"""Stage `deidentify`: identifiers of persons are replaced by placeholders."""
+"""Identifiers of persons in clinical text, replaced by typed placeholders."""
 
-from tasks.deidentify.stage import DeidentifyParams, deidentify, deidentify_documents
+from tasks.deidentify.treatment import deidentify
 
-__all__ = ["DeidentifyParams", "deidentify", "deidentify_documents"]
+__all__ = ["deidentify"]

@@ -9,7 +9,8 @@ import functools
 import re
 from collections.abc import Mapping
 
-from tasks.deidentify.find import Identifier, find_identifiers
+from tasks.deidentify.find import find_identifiers
+from tasks.deidentify.identifier import Identifier
 from tasks.deidentify.names import MAX_NAME, is_name
 
 OF_ANYTHING = "签名："

@@ -1,17 +1,15 @@
-"""Stage `deidentify`: identifiers of persons in clinical text give way to typed placeholders.
+"""Stage `deidentify`: identifiers of persons in clinical text are replaced by typed placeholders.
 
-What counts as one, and how it is found, is in tasks/deidentify/find.py and tasks/deidentify/names.py. Rules miss some:
-measured figures are in benchmarks/results, and text that must not leak goes past a person too. Time grows with the
-characters, memory with one part.
+What counts as one is in `tasks/deidentify/identifier_types.py` and `tasks/deidentify/names.py`. Rules miss some
+identifiers: benchmarks/results has measured figures, and text that must not leak has to be checked by a person too.
+Time grows with the characters, memory with one part.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,84 +20,21 @@ from infra.arrays.batching import batches_of
 from infra.artifacts import Artifact, Part
 from infra.builds import PartWriter
 from infra.stage import Output, StageParams, stage
-from tasks.deidentify.document_persons import OF_ANYTHING, cue_of, in_path, is_path, meta_may_name, speakers
-from tasks.deidentify.find import Identifier, find_identifiers, may_hold, names_of, replace
+from tasks.deidentify.document_persons import meta_may_name, speakers
+from tasks.deidentify.find import may_hold
+from tasks.deidentify.treatment import Treatment
 from tasks.deidentify.untreated import count_untreated
 from tasks.documents import document_id, meta_json, source_called, warn_of_absent_sources
 
 DIALOGUE = "dialogue"
-"""The source whose documents are turns, a line each."""
-
-_WHOLE_NUMBER = re.compile(r"\d{5,20}\.0$")
-"""A number as a table makes it of a column with gaps: 13812345678.0."""
-
-
-def deidentify(text: str) -> tuple[str, dict[str, int]]:
-    """The text with a placeholder such as 〔手机号〕 for each identifier, and how many of each type there were.
-
-    The types are the keys of `tasks.deidentify.find.PLACEHOLDERS`; those that do not occur are not counted. Doing it
-    again changes nothing.
-    """
-    treatment = Treatment()
-    return treatment.of(text), dict(treatment.counts)
-
-
-@dataclass
-class Treatment:
-    """Replaces identifiers in the texts of one document; a name found in one of them is known in the others."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-    names: set[str] = field(default_factory=set)
-
-    def of(self, text: str) -> str:
-        """The text with placeholders."""
-        if not text:
-            return text
-        while found := find_identifiers(text, self.names):  # what stands beside one may become one: each round
-            text = self._replaced(text, found)  # leaves less text
-        return text
-
-    def of_value(self, key: str, value: Any) -> Any:
-        """A value of `meta`. Keys stay, and are read as cues: {"姓名": …}, {"住院号": …}."""
-        if isinstance(value, dict):
-            return {name: self.of_value(name, inner) for name, inner in value.items()}
-        if isinstance(value, list):
-            return [self.of_value(key, inner) for inner in value]
-        if isinstance(value, bool) or not isinstance(value, str | int | float):
-            return value
-        clear = str(value)
-        if is_path(key):
-            found = in_path(clear)
-            # A folder may be called 平片; a person's file has a number beside the name.
-            treated = self._replaced(clear, found, known=any(one.type != "name" for one in found))
-        else:
-            cue = cue_of(key)
-            if _WHOLE_NUMBER.match(clear):
-                clear = clear.removesuffix(".0")
-            found = tuple(i for i in find_identifiers(cue + clear, self.names) if i.start >= len(cue))
-            treated = self._replaced(cue + clear, found, known=cue != OF_ANYTHING)[len(cue) :]
-        treated = self.of(treated)
-        return value if treated == clear else treated
-
-    def of_turns(self, text: str) -> str:
-        """The text of a dialogue, in which persons may stand as speakers before their lines."""
-        return self.of(self._replaced(text, speakers(text)))
-
-    def _replaced(self, text: str, found: Sequence[Identifier], known: bool = True) -> str:
-        """The text with placeholders for some identifiers of it, which are counted; their names are looked for in the
-        other texts where they are `known` to be names.
-        """
-        self.counts.update(identifier.type for identifier in found)
-        if known:
-            self.names |= names_of(text, found)
-        return replace(text, found)
+"""Source whose documents are turns, one per line."""
 
 
 class DeidentifyParams(StageParams):
     """Which documents are treated."""
 
     sources: tuple[str, ...] = ("emr", "dialogue")
-    """Sources whose documents are treated; those of others pass as they are."""
+    """Sources whose documents are treated; documents of other sources stay as they are."""
 
     @field_validator("sources")
     @classmethod
@@ -115,7 +50,7 @@ def deidentify_documents(inputs: Mapping[str, Artifact], params: DeidentifyParam
 
 
 def deidentify_part(part: PartWriter, documents: Part, params: DeidentifyParams) -> None:
-    """Treat one part. The counters tell types and numbers; nothing that was replaced is written anywhere."""
+    """Treat one part. The counters hold types and numbers; nothing that was replaced is written anywhere."""
     table = documents.read()
     part.count("documents_in", table.num_rows)
     columns = {name: table[name].to_pylist() for name in table.column_names}
@@ -139,10 +74,10 @@ def deidentify_part(part: PartWriter, documents: Part, params: DeidentifyParams)
 
 
 def _suspected(columns: Mapping[str, Sequence[str]], places: Sequence[int]) -> Iterator[tuple[int, bool]]:
-    """The rows among some that are worth a look, and whether their `meta` is; batch by batch."""
+    """Yield the rows among some that may hold an identifier, and whether their `meta` may; batch by batch."""
     for batch in batches_of(places, length=lambda place: len(columns["text"][place])):
         texts, titles = ([columns[name][place] for place in batch] for name in ("text", "title"))
-        # What stands before a value in JSON is its key: a cue, as if it were written 姓名：
+        # In JSON a key stands before its value: {"姓名": "王芳"} is read as 姓名：王芳
         held = [columns["meta"][place] for place in batch]
         metas = may_hold([meta.replace('": ', "：") for meta in held]) | np.array([*map(meta_may_name, held)])
         spoken = [columns["source"][place] == DIALOGUE and bool(speakers(columns["text"][place])) for place in batch]
@@ -151,13 +86,13 @@ def _suspected(columns: Mapping[str, Sequence[str]], places: Sequence[int]) -> I
 
 
 def _treat(row: dict[str, Any], meta_may_hold: bool) -> Counter[str]:
-    """Change a row where it holds an identifier; returns how many of each type it held."""
+    """Replace the identifiers of a row in place, and return their number by type."""
     treatment = Treatment()
     meta = json.loads(row["meta"]) if meta_may_hold else None
     title, text = row["title"], row["text"]
     of_text = treatment.of_turns if row["source"] == DIALOGUE else treatment.of
     known = -1
-    while known < len(treatment.names):  # again where the text named somebody whom the title names too
+    while known < len(treatment.names):  # the text may give a name that the title, treated before it, holds too
         known = len(treatment.names)
         if meta is None and known:
             meta = json.loads(row["meta"])

@@ -22,7 +22,7 @@ from infra.artifacts import Artifact
 from infra.builds import MAX_EXCERPT
 from infra.pages import add_report, render
 from infra.stage import Output, StageParams, stage
-from tasks.deidentify.stage import Treatment, deidentify
+from tasks.deidentify.treatment import Treatment, deidentify
 from tasks.segment.lengths import LENGTH_BINS
 
 TEMPLATE = Path(__file__).with_name("corpus.html.j2")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tasks.deidentify.stage import deidentify
+from tasks.deidentify import deidentify
 from tasks.downstream.records import Entity, Kind, Triple
 from tasks.finetune.prediction_rows import answer_from_json
 

@@ -15,7 +15,7 @@ import polars as pl
 from infra.artifacts import Artifact
 from infra.errors import UserError
 from infra.schemas import TABLES
-from tasks.deidentify.stage import deidentify
+from tasks.deidentify import deidentify
 
 CONTEXT = 30
 """Characters that are shown on either side of a mention."""

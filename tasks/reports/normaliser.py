@@ -18,7 +18,7 @@ import polars as pl
 from infra.artifacts import Artifact
 from infra.pages import add_report, render
 from infra.stage import Output, StageParams, stage
-from tasks.deidentify.stage import deidentify
+from tasks.deidentify import deidentify
 from tasks.finetune.scores import TRIALS
 from tasks.normalise.train import RECALLS, SCORES
 from tasks.reports.errors import trials_of

@@ -8,7 +8,7 @@ from typing import Any
 import regex
 from tokenizers import Encoding, Tokenizer
 
-from tasks.deidentify.stage import deidentify
+from tasks.deidentify import deidentify
 
 EXAMPLES = 12
 """Sentences that are shown."""

@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from infra.artifacts import Artifact, ArtifactStore
 from infra.builds import PartWriter
 from infra.stage import Output, StageParams, run, stage
-from tasks.deidentify.find import PLACEHOLDERS, find_identifiers
-from tasks.deidentify.stage import DeidentifyParams, deidentify, deidentify_documents
+from tasks.deidentify import deidentify
+from tasks.deidentify.find import find_identifiers
+from tasks.deidentify.identifier_types import PLACEHOLDERS
+from tasks.deidentify.stage import DeidentifyParams, deidentify_documents
 from tasks.documents import document_id, make_document
 from tests.support.labelled_identifiers import read_marked, read_sentences, score
 

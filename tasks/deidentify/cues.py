@@ -1,0 +1,166 @@
+"""Readers of what is written beside a cue: numbers behind 住院号 or 微信, names beside 患者, 医生 or 签名.
+
+The cues themselves are in `tasks/deidentify/identifier_types.py`. A reader takes the text, the start and end of the
+cue and the first character that is still free, and looks at a bounded stretch around the cue.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tasks.deidentify.identifier import Span
+from tasks.deidentify.names import (
+    anonymous_start,
+    field_name_end,
+    listed_name_end,
+    name_end,
+    name_start,
+    surname_length,
+)
+from tasks.deidentify.numbers import is_date
+
+# matches: "号码：", " (号) 是：", "为"
+# not: "\n号"
+SEPARATOR = r"[\s(（]{0,12}+(?:号码|号|码|同号)?+\s{0,4}+[：:]?+\s{0,12}+(?:是|为|加)?+[：:]?+\s?+"
+"""What may be written between a cue and its value."""
+
+# matches: "年", "/ml", " mg", "%"
+# not: "，"
+_MEASURE = r"\s?(?:年|单位|元|/\s?[A-Za-zμ]|I?U(?![A-Za-z0-9])|[mμ]?g(?![A-Za-z])|m[lL]|[×%％])"
+NO_MEASURE = rf"(?!{_MEASURE})"
+"""Refuses a value with a unit: 123456，120000单位青霉素 is one number and a dose."""
+
+# matches: "、201435398", "/ZY0045"
+# not: "、120000单位", "、12"
+_MORE = re.compile(rf"\s?[、,，/／;；和及]\s?(?P<value>[A-Za-z0-9\-]{{5,24}}+){NO_MEASURE}")
+"""One more value behind the first. It counts where it has as many digits at the same places."""
+
+# matches: "2019-05-06", "2019 5 6"
+# not: "2019 0506"
+_DATE = re.compile(r"(?:19|20)\d\d([ -])(?:0?[1-9]|1[0-2])\1(?:0?[1-9]|[12]\d|3[01])(?!\d)")
+
+# matches: "："
+# not: "是"
+_COLON = re.compile("[：:]")
+# matches: "是", "："
+# not: " "
+_LINK = re.compile("[：:是为加]")
+# matches: "a1"
+# not: "Android"
+_DIGIT = re.compile("[0-9]")
+
+# matches: "基因", "Entrez ", "探针 "
+# not: "，", "患者 "
+_OTHER_ID = re.compile("[\u4e00-\u9fff]$|(?:[A-Za-z]|基因|蛋白|探针)\\s$")
+
+# matches: "：", " （", "\t"
+# not: "芳"
+FIELD_SEPARATOR = re.compile(r"\s{0,12}+[：:]\s{0,12}+|\s{0,12}+[(（]|\s{1,4}+")
+"""What may be written between the name of a field and what fills it."""
+
+# matches: "，", " ", ""
+# not: "明"
+_CLAUSE_END = re.compile(r"[，,。；;\s！!]|$")
+_COMMAS = frozenset("，,；;/／")
+_ANONYMOUS = ("某某", "某甲", "某乙", "某丙")
+
+
+@dataclass(frozen=True)
+class Values:
+    """Reader of numbers and account names behind a cue."""
+
+    pattern: re.Pattern[str]
+    """Pattern of all that follows the cue; its group `value` is the identifier."""
+    fits: Callable[[str, int, int, re.Match[str]], bool] | None = None
+    """Check of a match: takes the text, the start and end of the cue, and the match."""
+
+    def __call__(self, text: str, start: int, end: int, free_from: int) -> list[Span]:
+        """Read the value behind a cue, and those of the same shape in a list behind it."""
+        if text[start].isascii() and start and text[start - 1].isascii() and text[start - 1].isalnum():
+            return []  # the cue is the end of another word: rsID, invx
+        match = self.pattern.match(text, end)
+        if match is None or (self.fits is not None and not self.fits(text, start, end, match)):
+            return []
+        found: list[Span] = []
+        shape = _shape(match["value"])
+        # The list ends at a value of another shape and at a date: 住院号：20190871，20190305入院
+        while match and _shape(match["value"]) == shape and not (found and is_date(match["value"])):
+            found.append(match.span("value"))
+            match = _MORE.match(text, match.end())
+        return found
+
+
+def _shape(value: str) -> str:
+    """A value with 0 for every digit."""
+    return _DIGIT.sub("0", value)
+
+
+def account_fits(text: str, start: int, end: int, match: re.Match[str]) -> bool:
+    """Refuse mere words behind 微信, unless a link such as a colon announces them: 微信 Android."""
+    return bool(_DIGIT.search(match["value"]) or _LINK.search(text[end : match.start("value")]))
+
+
+def telephone_fits(text: str, start: int, end: int, match: re.Match[str]) -> bool:
+    """Refuse dates behind 电话: 电话2019-05-06随访."""
+    value = match["value"]
+    if _DATE.match(value):
+        return False
+    return not is_date(value) or bool(_COLON.search(text[end : match.start("value")]))
+
+
+def plain_id_fits(text: str, start: int, end: int, match: re.Match[str]) -> bool:
+    """Refuse IDs of something else: 基因ID, Entrez ID."""
+    return not _OTHER_ID.search(text, max(0, start - 3), start)
+
+
+def names_behind(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """Names behind a cue: 患者王伟因腹痛入院, 签名：王伟、李强."""
+    return _names(text, end, anybody=False)
+
+
+def anybody_behind(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """Names behind 姓名, which is a field even without a colon and takes names without a Chinese surname."""
+    return _names(text, end, anybody=True)
+
+
+def names_around(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """Names before a title and behind it: 王伟医生, 主治医师：王伟."""
+    before = name_start(text, start)
+    if before is not None and before >= free_from:
+        return [(before, start), *names_behind(text, start, end, free_from)]
+    return names_behind(text, start, end, free_from)
+
+
+def anonymous_name(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """A surname with 某 behind it: 王某, 李某某."""
+    begin = anonymous_start(text, start)
+    if begin is None or begin < free_from:
+        return []
+    return [(begin, start + (2 if text[start : start + 2] in _ANONYMOUS else 1))]
+
+
+def surname_alone(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """A surname behind 姓 that ends its clause: 姓苏，请回电."""
+    length = surname_length(text, end)
+    alone = length and _CLAUSE_END.match(text[end + length : end + length + 1])
+    return [(end, end + length)] if alone else []
+
+
+def _names(text: str, end: int, anybody: bool) -> list[Span]:
+    """Names behind a cue that ends at `end`. Behind a colon they fill a field, which may hold a list of them."""
+    separator = FIELD_SEPARATOR.match(text, end)
+    is_field = separator is not None and (anybody or ":" in separator[0] or "：" in separator[0])
+    start = separator.end() if separator else end
+    found: list[Span] = []
+    while True:
+        stop = field_name_end(text, start, anybody) if is_field else name_end(text, start)
+        if stop is None:
+            return found
+        found.append((start, stop))
+        mark = text[stop : stop + 1]
+        # Behind a comma the list may end and another word follow: 姓名：王小明，汉族
+        if not (is_field and (mark == "、" or (mark in _COMMAS and listed_name_end(text, stop + 1)))):
+            return found
+        start = stop + 1

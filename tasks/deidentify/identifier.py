@@ -1,0 +1,104 @@
+"""Identifiers of persons, and the shape of the table that says how each type of them is recognised.
+
+The table itself is `tasks/deidentify/identifier_types.py`; `tasks/deidentify/find.py` looks through texts with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+Span = tuple[int, int]
+"""First character of a stretch of a text, and the one behind it."""
+
+Check = Callable[[str, int, str], bool]
+"""Takes a text, the start of a number in it and the number; returns True for an identifier."""
+
+Reader = Callable[[str, int, int, int], list[Span]]
+"""Takes a text, the start and end of a cue, and the first character that no identifier has taken yet.
+
+Returns the identifiers beside the cue, in order.
+"""
+
+
+class Identifier(NamedTuple):
+    """An identifier of a person: characters `start` to `end` of a text, and its type."""
+
+    start: int
+    end: int
+    type: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """One way in which identifiers of a type are recognised."""
+
+    found: tuple[str, ...]
+    """Texts with the identifiers that this way recognises in braces: `打{138-1234-5678}`."""
+    kept: tuple[str, ...]
+    """Similar texts without any identifier, which must stay as they are."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number(Way):
+    """A number that is recognised by its digits alone. It begins in a run of digits, or two letters before one."""
+
+    pattern: re.Pattern[str]
+    fits: Check
+    """Check of what the pattern matches: a check digit, or what is written before the number."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetAddress(Way):
+    """An address on the internet, recognised by signs that little else has: `://`, `www.` or `@`."""
+
+    pattern: str
+    """Pattern of those signs and what follows them; ASCII only, in either case."""
+    span: Callable[[str, re.Match[str], int], Span | None]
+    """Takes a text, a match of the pattern and the first free character; returns the whole address, if it is one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cues(Way):
+    """Words that announce an identifier: 住院号, 微信, 患者, 医生."""
+
+    words: str
+    """The words, with blanks between them."""
+    beside: Reader
+    header: Literal["number", "name", "place"] | None = None
+    """Kind of the values below such a word where it heads a column; None where it heads none."""
+    padded: bool = False
+    """True where forms also write the Chinese words with a blank between the characters: 住 院 号."""
+    before: str = ""
+    """Pattern of what must be written before a word for it to count."""
+    after: str = ""
+    """Pattern of what must follow a word for it to count."""
+    next_characters: str = ""
+    """Characters of which one must follow a word for it to count; a cheaper form of `after`."""
+
+    def spellings(self) -> Iterator[str]:
+        """Each word as it may be written."""
+        for word in self.words.split():
+            yield word
+            if self.padded and not re.search("[A-Za-z]", word):
+                yield " ".join(word)
+
+    def pattern_of(self, spelling: str) -> str:
+        """Regular expression of a word with what must be written around it. It begins with the word itself."""
+        before = f"(?<={self.before}{spelling})" if self.before else ""
+        after = f"(?={self.after})" if self.after else ""
+        following = f"(?=[{self.next_characters}])" if self.next_characters else ""
+        return spelling + before + after + following
+
+
+@dataclass(frozen=True)
+class IdentifierType:
+    """A type of identifier: what replaces it, and every way in which it is recognised."""
+
+    name: str
+    """Name in counts and counters: `replaced_mobile`."""
+    placeholder: str
+    """Text that replaces an identifier. Its brackets are single tokens and words of their own."""
+    ways: tuple[Way, ...]

@@ -1,0 +1,383 @@
+"""Table of the types of identifiers: how each is recognised, and what replaces it.
+
+To add a type, add an entry to `TYPES`. A number that is known by its digits has a way of the class `Number`, one that
+only its context gives away has `Cues`. Give every way texts in which it finds identifiers (in braces) and similar
+ones that must stay; `tests/tasks/deidentify/test_identifier_types.py` checks them all.
+
+Every pattern has bounded or possessive repeats, so that its time stays linear in the text, and none crosses the
+brackets of a placeholder.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tasks.deidentify.addresses import address_around, address_behind
+from tasks.deidentify.cues import (
+    NO_MEASURE,
+    SEPARATOR,
+    Values,
+    account_fits,
+    anonymous_name,
+    anybody_behind,
+    names_around,
+    names_behind,
+    plain_id_fits,
+    surname_alone,
+    telephone_fits,
+)
+from tasks.deidentify.identifier import Cues, IdentifierType, NetAddress, Number
+from tasks.deidentify.net import email_span, url_span
+from tasks.deidentify.numbers import card_fits, identity_fits, landline_fits, mobile_fits, passport_fits
+
+_NO_UNIT = r"(?!\.\d|\s?(?:IU|U/|mg|ml|mL|ng|μ|copies|拷贝|个|元|/|×|%))"
+"""Refuses a measured value: HBV DNA 13812345678 IU/ml."""
+_COUNTRY = r"(?:\(?\+?(?:0086|86)\)?[ -]?)?"
+_AREA = r"(?:10|2\d|[3-9]\d\d)"
+"""Area code without its 0: 10 is Beijing, 755 is Shenzhen."""
+_NUMBER_SIGN = r"(?:(?:[Nn][Oo]\.?|№|[#＃])\s?+)?+"
+_NO_STUDY = r"(?!NCT|CTR|ChiCTR|ICD|GSE|GSM|SRR|PMID|rs\d)"
+"""Refuses numbers of studies, samples and genes, which are published."""
+_HAN = "\u4e00-\u9fff"
+
+TYPES = (
+    IdentifierType(
+        "mobile",
+        "〔手机号〕",
+        (
+            Number(
+                found=("打{138-1234-5678}", "{+86 138 1234 5678}", "{138****5678}"),
+                kept=("HBV DNA 13812345678 IU/ml", "ISBN 13812345678", "ab13812345678"),
+                pattern=re.compile(
+                    rf"(?<![\d.]){_COUNTRY}1[3-9]\d(?:([ -]?)\d{{4}}\1\d{{4}}|\*{{4}}\d{{4}})(?!\d){_NO_UNIT}"
+                ),
+                fits=mobile_fits,
+            ),
+        ),
+    ),
+    IdentifierType(
+        "landline",
+        "〔电话号〕",
+        (
+            Number(
+                found=("{(0755)2673 4410}", "{0712-2831947转12}", "{400-820-6671}", "拨打{86 10 6234 5678}"),
+                kept=("PLT：86 28 335 4520", "脉搏 86 20 120 1500", "2015-2019年"),
+                pattern=re.compile(
+                    rf"(?<![\d.\-])(?:\(?\+?86\)?[ -]{{0,2}}\(?0?{_AREA}[ )-]{{1,2}}\d{{3,4}}[ -]?\d{{4}}"
+                    rf"|[(（]?0{_AREA}[ )）–—-]{{1,3}}\d{{3,4}}[ -]?\d{{4}}"
+                    r"|[48]00-\d{3}-?\d{4}|[48]00-\d{4}-\d{3})(?!\d)"
+                    rf"(?:\s?(?:转|ext\.?)\s?\d{{1,6}}|-\d{{1,6}})?(?!\d){_NO_UNIT}"
+                ),
+                fits=landline_fits,
+            ),
+            Cues(
+                found=("电话号码：{62345678}", "电 话：{62345678}", "电话{2019 0506}，"),
+                kept=("电话随访", "电话2019-05-06随访", "联系电话：无"),
+                words="电话 座机 固话 热线 传真 Tel TEL tel Fax",
+                beside=Values(
+                    re.compile(rf"{SEPARATOR}(?P<value>\d(?:[ -]?\d){{6,11}}(?:转\d{{1,6}})?)(?![\d.])"),
+                    telephone_fits,
+                ),
+                header="number",
+                padded=True,
+            ),
+        ),
+    ),
+    IdentifierType(
+        "identity",
+        "〔身份证号〕",
+        (
+            Number(
+                found=("为{110101199003074514}，", "{420106480915231}", "{110101********1234}"),
+                kept=("为110101199003074515，", "为991010199003074514，"),  # a wrong check digit, no province
+                pattern=re.compile(
+                    r"(?<![0-9A-Za-z.])(?:[1-8]\d{5} ?\d{8} ?\d{3}[\dXx]|[1-8]\d{14}|[1-8]\d{5}\*{6,10}\d{3}[\dXx])"
+                    r"(?![0-9A-Za-z*])"
+                ),
+                fits=identity_fits,
+            ),
+            Cues(
+                found=("身份证号：{110101199003074515}", "证 件 号：{110101199003074515}"),
+                kept=("身份证原件", "身份证号：无"),
+                words="身份证 公民身份 身份号码 证件号 证件号码 老身份证",
+                beside=Values(re.compile(rf"{SEPARATOR}(?P<value>[0-9*]{{16,17}}[0-9Xx*]|\d{{15}})(?![0-9A-Za-z*])")),
+                header="number",
+                padded=True,
+            ),
+        ),
+    ),
+    IdentifierType(
+        "passport",
+        "〔护照号〕",
+        (
+            Number(
+                found=("{E12345678}", "{EA1234567}"),
+                kept=("国药准字S20063105", "批S12345678", "S20190506"),
+                pattern=re.compile(r"(?<![0-9A-Za-z\-.])(?:[EGDSP]\d{8}|E[A-HJ-NP-Z]\d{7})(?![0-9A-Za-z\-])"),
+                fits=passport_fits,
+            ),
+            Cues(
+                found=("护照号：{EC123456}", "护 照：{123456789}"),
+                kept=("护照已过期", "护照有效期10年"),
+                words="护照",
+                beside=Values(re.compile(rf"{SEPARATOR}(?P<value>[A-Za-z]{{1,2}}\d{{6,9}}|\d{{9}})(?![0-9A-Za-z])")),
+                header="number",
+                padded=True,
+            ),
+        ),
+    ),
+    IdentifierType(
+        "bank_card",
+        "〔银行卡号〕",
+        (
+            Number(
+                found=("{6228480122334455666}", "打到{6228 4801 2233 4455 666}"),
+                kept=("为6228480122334455667，",),  # a wrong check digit
+                pattern=re.compile(
+                    r"(?<![\d.\-])(?:62|4\d|5[1-5]|35)\d\d(?:([ -]?)\d{4}(?:\1\d{4}){2}(?:\1\d{1,3})?)(?![\d.])"
+                ),
+                fits=card_fits,
+            ),
+            Cues(
+                found=("卡号：{6228480122334455667}", "账号{6217 0028 7001 2345}"),
+                kept=("银行卡丢失", "账户余额1200元"),
+                words="银行卡 银行卡号 卡号 账号 帐号 账户 帐户",
+                beside=Values(re.compile(rf"{SEPARATOR}(?P<value>\d(?:[ -]?\d){{11,18}})(?!\d)")),
+                header="number",
+            ),
+        ),
+    ),
+    IdentifierType(
+        "email",
+        "〔邮箱〕",
+        (
+            NetAddress(
+                found=("发到{zhang.san_1@mail.example.cn}，", "邮箱{a-b@c.cn}"),
+                kept=("血压@卧位", "剂量5@10.5"),
+                pattern=r"@[A-Za-z0-9\-]{1,63}+(?:\.[A-Za-z0-9\-]{1,63}+)++",
+                span=email_span,
+            ),
+        ),
+    ),
+    IdentifierType(
+        "url",
+        "〔网址〕",
+        (
+            NetAddress(
+                found=("见{http://a.example.cn/x?y=1}。", "{www.example.com/a}上说"),
+                kept=("血压120://80", "wwww"),
+                pattern=r"(?:https?://|www\.)[\w\-./?%&=#:~+,;@!$'*]++",
+                span=url_span,
+            ),
+        ),
+    ),
+    IdentifierType(
+        "qq",
+        "〔QQ号〕",
+        (
+            Cues(
+                found=("QQ：{847261593}", "qq号是{847261593}", "QQ群号：{12345678}"),
+                kept=("QQ空间", "QQ群里", "QQ间期400"),
+                words="QQ qq Qq 扣扣 企鹅号 QQ群 qq群 Qq群 扣扣群",
+                beside=Values(re.compile(rf"{SEPARATOR}(?P<value>[1-9]\d{{4,11}})(?![\d.])")),
+                header="number",
+            ),
+        ),
+    ),
+    IdentifierType(
+        "wechat",
+        "〔微信号〕",
+        (
+            Cues(
+                found=("微信号：{lyr_wuxi87}", "加vx {ab12345}", "微信是{xiaofei}"),
+                kept=("微信公众号", "微信 Android", "invx ab12345"),
+                words="微信 薇信 威信 V信 v信 weixin Weixin wechat WeChat Wechat vx VX Vx wx WX",
+                beside=Values(
+                    re.compile(
+                        rf"{SEPARATOR}(?P<value>[A-Za-z][A-Za-z0-9_\-]{{5,19}}|[1-9]\d{{4,11}})(?![A-Za-z0-9.])"
+                    ),
+                    account_fits,
+                ),
+                header="number",
+            ),
+        ),
+    ),
+    IdentifierType(
+        "record",
+        "〔编号〕",
+        (
+            Cues(
+                found=("住院号：{20190871}", "住 院 号：{20190871}", "病理号{B20-03381}", "住院号：No.{0012345}"),
+                kept=("现住院第5天", "住院号：无"),
+                words=(
+                    "住院号 门诊号 病历号 病案号 就诊卡 就诊卡号 就诊号 诊疗卡号 登记号 床号 检查号 检验号 病理号 "
+                    "影像号 放射号 超声号 标本号 样本号 医保卡 医保卡号 医保号 医保编号 社保号 社保卡 社保卡号 "
+                    "健康卡号 一卡通号 条码号 条形码 ID号 挂号单号 处方号 申请单号 流水号 急诊号 体检号 腕带号 "
+                    "患者ID 病人ID 就诊ID 病历编号 参合号 合作医疗号 MRN 住院ID 门诊ID 病案ID 社会保障号 "
+                    "社会保障卡号 医疗保险号 医疗证号 医保证号 新农合证号 农合证号 合疗证号"
+                ),
+                beside=Values(
+                    re.compile(
+                        rf"{SEPARATOR}{_NUMBER_SIGN}"
+                        r"(?P<value>\+?[A-Za-z]{0,5}-?\d[A-Za-z0-9]{0,23}+(?:-[A-Za-z0-9]{1,12}+){0,3}"
+                        r"(?:\.\d{1,4}(?![\d.年月日岁]))?)"
+                    )
+                ),
+                header="number",
+                padded=True,
+            ),
+            Cues(  # words that also number the patients of a study
+                found=("住院编号：{ZY001234}", "患者编号 {00123}"),
+                kept=("将120例患者编号为1～120", "患者编号0001～0120", "登记编号：CTR20190001", "病人编号2019年"),
+                words="患者编号 病人编号 住院编号 门诊编号 病案编号 就诊编号 登记编号 受试者编号",
+                beside=Values(
+                    re.compile(
+                        rf"{SEPARATOR}{_NUMBER_SIGN}{_NO_STUDY}(?P<value>[A-Za-z]{{0,5}}-?\d[A-Za-z0-9]{{3,23}}+)"
+                        rf"(?![~～—–\-至到例个次]|\.\d){NO_MEASURE}"
+                    )
+                ),
+                header="number",
+                padded=True,
+            ),
+            Cues(
+                found=("ID:{0012345}，", "ID：{P0098213}"),
+                kept=("基因ID:0012345", "rsID:0012345", "ID：NCT01234567", "ID 0012345"),
+                words="ID",
+                beside=Values(
+                    re.compile(rf"\s?[：:]\s?{_NO_STUDY}(?P<value>[A-Za-z]{{0,3}}\d{{5,18}})(?![A-Za-z0-9_.~～\-])"),
+                    plain_id_fits,
+                ),
+                header="number",
+            ),
+        ),
+    ),
+    IdentifierType(
+        "address",
+        "〔地址〕",
+        (
+            Cues(
+                found=("籍贯：{山东潍坊}", "家 庭 住 址：{湖北省孝感市孝南区书院街道玉泉路28号3栋2单元501室}"),
+                kept=("籍贯不详", "家庭住址：不详", "户籍人口"),
+                words="住址 家庭住址 现住址 地址 家庭地址 联系地址 户籍 籍贯 出生地",
+                beside=address_behind,
+                header="place",
+                padded=True,
+            ),
+            Cues(
+                found=("家住{武汉市洪山区珞喻路1037号}，", "患者系{武汉市洪山区珞喻路}人"),
+                kept=("患者系胃窦区2号溃疡", "患者系肾区尿路结石", "家在农村"),
+                words=(
+                    "通讯地址 通信地址 户籍地址 户籍所在地 户口 户口地址 户口所在地 居住地 现住 家住 住在 我家在 "
+                    "家在 患者系 原籍"
+                ),
+                beside=address_behind,
+                header="place",
+            ),
+            Cues(
+                found=("来自{湖北省黄冈市麻城市陡坡山村}，",),
+                kept=("来自本村", "3个社区"),
+                words="镇 乡 村",
+                beside=address_around,
+                before=rf"[{_HAN}]{{3}}",
+            ),
+            Cues(
+                found=("来自{湖北省黄冈市麻城市龙池桥街道}，", "来自{湖北省武汉市洪山区关山社区}，"),
+                kept=("各街道", "在社区医院就诊"),
+                words="街道 社区 小区",
+                beside=address_around,
+                before=rf"[{_HAN}]{{3}}",
+            ),
+            Cues(
+                found=("我在{珞喻路1037号}等", "我在{人民南路四段2号}等"),
+                kept=("呼吸道3号病房", "静脉通路2号开放", "十二指肠降段2号息肉"),
+                words="路 街 道 巷 弄 段",
+                beside=address_around,
+                after="[0-9]{1,5}[号弄]",
+            ),
+        ),
+    ),
+    IdentifierType(
+        "name",
+        "〔姓名〕",
+        (
+            Cues(
+                found=("姓名：{古丽娜尔·买买提}，", "姓 名：{王 芳} 性 别：女", "姓名：{王小明}，{李小红}"),
+                kept=("姓名：\u3000\u3000性别：男", "姓 名： 性 别：女"),
+                words="姓名 名字 病人姓名 患者姓名",
+                beside=anybody_behind,
+                header="name",
+                padded=True,
+            ),
+            Cues(
+                found=("医师签字：{丁浩然}", "术 者：{沈伯钧}、{吕晓东}", "家属签名：{王小明}，{李小红}，2019年"),
+                kept=("联系人：本人", "责任护士", "签名：      日期："),
+                words=(
+                    "签名 签字 联系人 收件人 记录者 记录人 主诉者 陈述者 供史者 病史陈述者 随访人 开户人 户名 术者 "
+                    "主刀 一助 二助 三助 助手 一助手 二助手 三助手 麻醉者 主治 法定代理人 代理人 申请人 监护人 持卡人 "
+                    "陪护 陪护人 通信作者 通讯作者 举报人 复印人 责任组长 经治 主管 组长 核对 责任护士"
+                ),
+                beside=names_behind,
+                header="name",
+                padded=True,
+            ),
+            Cues(  # any other role before a colon: 送检人：, 麻醉师：, 检验员：
+                found=("送检人：{殷素梅} 日期", "麻醉师：{王燕}"),
+                kept=("人员：左 下肺", "护理员：白带多"),
+                words="人 者 师 员",
+                beside=names_behind,
+                next_characters="：:",
+            ),
+            Cues(
+                found=("23床{王国强}，男",),
+                kept=("3床高热", "起床困难"),
+                words="床",
+                beside=names_behind,
+                before=r"\d",
+            ),
+            Cues(
+                found=("患者{王伟}因腹痛入院", "其女{汪佩}诉", "我叫{吴晓菲}，", "患者{阿依古丽}，女"),
+                kept=("患者于昨日发病", "患者黄疸", "母亲白血病", "其子宫增大", "我叫不出名字"),
+                words=(
+                    "患者 病人 患儿 产妇 孕妇 死者 伤者 家属 之子 之女 之妻 之夫 之母 之父 之弟 之兄 之妹 之姐 其子 "
+                    "其女 其妻 其夫 其父 其母 其兄 其弟 其姐 其妹 儿子 女儿 妻子 丈夫 父亲 母亲 爱人 配偶 老公 老婆 "
+                    "我叫 名叫 本人 受试者"
+                ),
+                beside=names_behind,
+            ),
+            Cues(
+                found=("骨科{张}医生查房", "医 师：{王燕}", "{王燕}护士"),
+                kept=("由于医生", "向医生咨询", "主治医师", "一周医生"),
+                words="医生 医师 护士",
+                beside=names_around,
+                header="name",
+                padded=True,
+            ),
+            Cues(
+                found=("骨科{张}主任查房", "{何建民}主任医师查房", "{刘}先生您好"),
+                kept=("请相关科室主任会诊", "高三老师"),
+                words=(
+                    "主任 主任医师 副主任 副主任医师 主治医师 住院医师 大夫 教授 副教授 护士长 护师 院长 博士 先生 "
+                    "女士 小姐 阿姨 大爷 大妈 奶奶 老师 师傅"
+                ),
+                beside=names_around,
+                header="name",
+            ),
+            Cues(
+                found=("{王某}，女，46岁", "{李某某}诉头痛"),
+                kept=("患者于某医院就诊", "有某种疾病"),
+                words="某",
+                beside=anonymous_name,
+            ),
+            Cues(
+                found=("姓{苏}，请回电",),
+                kept=("姓氏不明", "百姓高兴"),
+                words="姓",
+                beside=surname_alone,
+            ),
+        ),
+    ),
+)
+"""All types. Where two numbers cover the same characters, the type that is listed first counts."""
+
+PLACEHOLDERS = {each.name: each.placeholder for each in TYPES}
+"""Placeholder of each type by its name."""

@@ -1,0 +1,31 @@
+"""Addresses on the internet: the whole of a URL or a mailbox around the signs that give it away."""
+
+from __future__ import annotations
+
+import re
+
+from tasks.deidentify.identifier import Span
+
+_LONGEST_MAILBOX = 64
+"""Characters before an @ (RFC 5321, section 4.5.3.1.1)."""
+
+# matches: "发到zhang.san_1"
+# not: "发到"
+_MAILBOX = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_\-]{0,63}$")
+# matches: "@mail.example.cn"
+# not: "@10.1"
+_DOMAIN_LETTER = re.compile(r"\.[A-Za-z]")
+
+
+def url_span(text: str, match: re.Match[str], free_from: int) -> Span:
+    """A URL without the marks of the sentence that follow it: http://a.cn/x, ends before the comma."""
+    return match.start(), match.start() + len(match[0].rstrip(".,;:!?'*"))
+
+
+def email_span(text: str, match: re.Match[str], free_from: int) -> Span | None:
+    """A mailbox with its domain, which is what matched; None where either is missing (a@5.3)."""
+    # Searching backwards from each @ keeps the cost of "aaaa…@" linear.
+    mailbox = _MAILBOX.search(text[max(free_from, match.start() - _LONGEST_MAILBOX) : match.start()])
+    if not mailbox or not _DOMAIN_LETTER.search(match[0]):
+        return None
+    return match.start() - len(mailbox[0]), match.start() + len(match[0].rstrip("-."))

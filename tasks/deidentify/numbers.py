@@ -1,0 +1,111 @@
+"""Checks of numbers that name a person: what makes a run of digits an identity number, a bank card, a telephone.
+
+The patterns that find the candidates are in `tasks/deidentify/identifier_types.py`.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+
+_PROVINCE_CODES = (
+    "11 12 13 14 15 21 22 23 31 32 33 34 35 36 37 41 42 43 44 45 46 50 51 52 53 54 61 62 63 64 65 71 81 82 83"
+)
+_PROVINCES = frozenset(_PROVINCE_CODES.split())
+"""First two digits of identity numbers (GB/T 2260)."""
+
+_WEIGHTS = (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)
+_CHECK_DIGITS = "10X98765432"
+"""Check digit by the weighted sum of the other 17 digits modulo 11 (ISO 7064 MOD 11-2)."""
+
+_EARLIEST_YEAR = 1890
+"""Year before which no living person, and no person in a record, was born."""
+
+# matches: "货号：", "条码"
+# not: "手机："
+_CODE_CUE = re.compile(r"(?:批号|货号|编号|登录号|条码号?|ISBN|ISSN)[：: ]?$")
+# matches: "ab"
+# not: "电话", "12"
+_LETTER_BEFORE = re.compile(r"[A-Za-z_]$")
+# matches: "my tel", "加vx"
+# not: "ab"
+_CONTACT_BEFORE = re.compile(r"(?:tel|phone|mobile|[vw]x|weixin|wechat|qq|no)$", re.IGNORECASE)
+# matches: "国药准字", "批 ", "No."
+# not: "护照"
+_OTHER_NUMBER_BEFORE = re.compile(r"(?:号|准字|ID|批|No\.?)[：: ]{0,3}$")
+# matches: "身份证号：", "证件"
+# not: "卡号："
+_IDENTITY_CUE = re.compile("(?:身份证|证件|身份)(?:号码?)?[：: ]{0,3}$")
+# matches: "6228 4801", "6228-4801"
+# not: "62284801"
+_CARD_GAP = re.compile(r"[ -]")
+# matches: "86-10-62345678", "86-755-2673 4410"
+# not: "86 28 335 4520"
+_HYPHENATED_86 = re.compile(r"86-\d{2,4}-\d{3,4}[ -]?\d{4}(?!\d)")
+# matches: "电话：", "请致电"
+# not: "脉搏 "
+_TELEPHONE_CUE = re.compile(
+    r"(?:电话|座机|固话|热线|传真|手机|致电|拨打|联系|[Tt]el|TEL|[Ff]ax|FAX)[^0-9，。；\n]{0,8}$"
+)
+
+
+def is_identity_number(number: str) -> bool:
+    """Return True for 18 or 15 characters that are a resident identity number.
+
+    Its parts are a province, a date of birth and, with 18 characters, a check digit (ISO 7064 MOD 11-2).
+    """
+    if number[:2] not in _PROVINCES:
+        return False
+    if len(number) == 15:  # issued before 1999: two digits of the year, no check digit
+        return is_date("19" + number[6:12])
+    weighted = sum(int(digit) * weight for digit, weight in zip(number[:17], _WEIGHTS, strict=True))
+    return is_date(number[6:14]) and number[17].upper() == _CHECK_DIGITS[weighted % 11]
+
+
+def is_date(digits: str) -> bool:
+    """Return True for digits that are a date such as 20190506, from 1890 on."""
+    try:
+        return datetime.date(int(digits[:4]), int(digits[4:6]), int(digits[6:])).year >= _EARLIEST_YEAR
+    except ValueError:
+        return False
+
+
+def is_card_number(digits: str) -> bool:
+    """Return True for the digits of a bank card whose last one is the right check digit (Luhn)."""
+    doubled = [sum(divmod(int(digit) * 2, 10)) for digit in digits[-2::-2]]
+    return (sum(doubled) + sum(map(int, digits[-1::-2]))) % 10 == 0
+
+
+def mobile_fits(text: str, start: int, number: str) -> bool:
+    """Refuse codes: ISBN 13812345678, and letters right before the number that are no cue (ab13812345678)."""
+    before = text[max(0, start - 8) : start]
+    if _CODE_CUE.search(before):
+        return False
+    return not _LETTER_BEFORE.search(before) or bool(_CONTACT_BEFORE.search(before))
+
+
+def landline_fits(text: str, start: int, number: str) -> bool:
+    """Refuse values behind a bare 86, which may be a pulse: 86 28 335 4520 is a telephone only behind a cue."""
+    bare = number.startswith("86") and not _HYPHENATED_86.match(number)
+    return not bare or bool(_TELEPHONE_CUE.search(text, max(0, start - 12), start))
+
+
+def identity_fits(text: str, start: int, number: str) -> bool:
+    """Require a province, a date of birth and the check digit; of a masked number (110101********1234) the province."""
+    plain = number.replace(" ", "")
+    return plain[:2] in _PROVINCES if "*" in plain else is_identity_number(plain)
+
+
+def passport_fits(text: str, start: int, number: str) -> bool:
+    """Refuse batch, licence and record numbers (国药准字S20063105), and a letter before a date (S20190506)."""
+    before = text[max(0, start - 8) : start]
+    if "护照" in before:
+        return True
+    return not (_OTHER_NUMBER_BEFORE.search(before) or is_date(number[1:]))
+
+
+def card_fits(text: str, start: int, number: str) -> bool:
+    """Require the check digit, and refuse what an identity card is said to be."""
+    if _IDENTITY_CUE.search(text[max(0, start - 10) : start]):
+        return False
+    return is_card_number(_CARD_GAP.sub("", number))
