@@ -40,7 +40,8 @@ from kg.sources.icd10 import DISTRIBUTION, locate, read_icd10
 from tasks.retrieve.candidates import CandidateIndex, Entry
 from tasks.retrieve.embedded import EmbeddedIndex
 from tasks.retrieve.fields import SearchFields, documents_of
-from tasks.retrieve.server_index import TERMS_AT_ONCE, ElasticsearchIndex
+from tasks.retrieve.server_index import ElasticsearchIndex
+from tasks.retrieve.server_search import TERMS_AT_ONCE
 
 K = 100
 CONCURRENCY = (1, 4, 16)

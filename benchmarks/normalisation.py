@@ -43,7 +43,8 @@ from tasks.files.raw_input import RawInput
 from tasks.knowledge.fuse import FuseGraphsParams, fuse_graphs
 from tasks.knowledge.read import ReadGraphParams, read_graph
 from tasks.normalise.benchmark import Mention, NormalisationBenchmark, build_benchmark, form_of, without_queries
-from tasks.normalise.queries import QueryRules, candidates, categories_of
+from tasks.normalise.queries import candidates
+from tasks.normalise.query_rules import QueryRules
 from tasks.normalise.terminology import TerminologyParams, icd10_entries, with_graph_names
 from tasks.normalise.text_names import Pairs, with_text_names
 from tasks.normalise.text_synonyms import count_definitions
@@ -51,6 +52,7 @@ from tasks.retrieve.candidates import Candidate, CandidateIndex, Entry
 from tasks.retrieve.categories import with_categories
 from tasks.retrieve.embedded import EmbeddedIndex
 from tasks.retrieve.fields import SearchFields, comparable_forms
+from tasks.retrieve.icd_categories import categories_of
 
 AT = (1, 10, 50, 100, 200)
 """Places that recall is read at: up to 100 of 100 candidates, and at 200 of 200."""

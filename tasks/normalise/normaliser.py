@@ -24,12 +24,14 @@ from infra.errors import UserError
 from models import heads
 from tasks.downstream.features.alignment import TextTokenizer
 from tasks.normalise.decision import Judged, TermDecision
-from tasks.normalise.queries import Categories, Found, QueryRules, categories_of, find
+from tasks.normalise.queries import Found, find
+from tasks.normalise.query_rules import QueryRules
 from tasks.normalise.query_settings import load_rules
 from tasks.normalise.ranker import MAX_LENGTH, TermRanker
 from tasks.retrieve.candidates import Candidate, CandidateIndex, Entry
 from tasks.retrieve.categories import with_categories
 from tasks.retrieve.embedded import FIELDS_FILE, EmbeddedIndex
+from tasks.retrieve.icd_categories import Categories, categories_of
 
 INDEX, MODEL, DECISION = "index", "model", "decision.json"
 

@@ -15,8 +15,7 @@ from infra.settings import ElasticsearchSettings
 from tasks.normalise.terminology import entries_of
 from tasks.retrieve.embedded import CONTENT_FILE, FIELDS_FILE, EmbeddedIndex
 from tasks.retrieve.fields import SearchFields
-from tasks.retrieve.server_build import check_name
-from tasks.retrieve.server_index import ElasticsearchIndex
+from tasks.retrieve.server_index import ElasticsearchIndex, check_name
 
 logger = logging.getLogger(__name__)
 

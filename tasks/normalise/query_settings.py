@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from infra.errors import UserError
 from tasks.files.access import is_local
 from tasks.files.raw_input import RawInput
-from tasks.normalise.queries import ABBREVIATIONS, TYPOS, QueryRules
+from tasks.normalise.query_rules import ABBREVIATIONS, TYPOS, QueryRules
 
 QUERIES_FILE = "queries.json"
 TABLES: Mapping[str, Path] = {"abbreviations": ABBREVIATIONS, "typos": TYPOS}

@@ -36,6 +36,7 @@ from tasks.finetune.params import TuningParams
 from tasks.finetune.scores import TRIALS, count_trials, score_row, trial_rows, trials_json
 from tasks.finetune.trial import TrialResult, fetch_model
 from tasks.metrics.scores import recall_at_k
+from tasks.normalise.index import open_index
 from tasks.normalise.normaliser import INDEX, MODEL, Retrieval, load_ranker, write_decision
 from tasks.normalise.pairs import Diagnosis, Pair, training_pairs
 from tasks.normalise.publish import ALIAS, open_server_index
@@ -45,7 +46,6 @@ from tasks.normalise.ranker_trial import RankerTrial, check_ranker_trials, decis
 from tasks.normalise.terminology import entries_of
 from tasks.retrieve.candidates import MOST_CANDIDATES, Candidate
 from tasks.retrieve.categories import with_categories
-from tasks.retrieve.embedded import open_index
 
 TASK = "chip-cdn"
 RECALLS = (1, 10, 50, 100, 200)

@@ -1,14 +1,7 @@
-"""Candidate retrieval: two engines behind one protocol."""
-
-from typing import Any
+"""Candidate retrieval: two search engines behind one protocol. Knows names and codes, but no diagnosis."""
 
 from tasks.retrieve.candidates import Candidate, CandidateIndex, Entry
+from tasks.retrieve.embedded import EmbeddedIndex
+from tasks.retrieve.server_index import ElasticsearchIndex
 
-
-def __getattr__(name: str) -> Any:
-    from tasks.retrieve import candidates
-
-    return getattr(candidates, name)
-
-
-__all__ = ["Candidate", "CandidateIndex", "Entry"]
+__all__ = ["Candidate", "CandidateIndex", "ElasticsearchIndex", "EmbeddedIndex", "Entry"]

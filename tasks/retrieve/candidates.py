@@ -1,61 +1,49 @@
-"""Candidates of a term normaliser: what is looked for, what is found, and the two engines that find it.
+"""What an index holds (entries), what a search returns (candidates), and the protocol of both engines.
 
-`EmbeddedIndex(path)` works in this process (tasks/retrieve/embedded.py), `ElasticsearchIndex(url, index)` asks a server
-(tasks/retrieve/server_index.py). Both search the fields of tasks/retrieve/fields.py and rank by the same formula.
+`EmbeddedIndex(path)` searches in this process (tasks/retrieve/embedded.py). `ElasticsearchIndex(url, index)` queries a
+server (tasks/retrieve/server_index.py). Both search the fields of tasks/retrieve/fields.py and rank by the same
+formula.
 """
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
-
-if TYPE_CHECKING:
-    from tasks.retrieve.embedded import EmbeddedIndex as EmbeddedIndex
-
-_ENGINES = {"EmbeddedIndex": "tasks.retrieve.embedded", "ElasticsearchIndex": "tasks.retrieve.server_index"}
+from typing import Protocol
 
 MOST_CANDIDATES = 10_000
-"""Of one query: what Elasticsearch gives at most (`index.max_result_window`)."""
+"""Largest number of candidates per query: Elasticsearch returns no more (`index.max_result_window`)."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One standard term of a terminology with the names it may be searched by."""
+    """A standard term of a terminology with all names it can be found by."""
 
     code: str
-    """Its code in one form (kg/codes.py); empty where the list has none for it."""
+    """Code of the term in normal form (kg/codes.py); empty if the list has none."""
     term: str
-    """The standard term, as it is answered."""
+    """The standard term, as returned to the user."""
     aliases: tuple[str, ...] = ()
-    """Further names it goes by."""
+    """Other names of the term."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A standard term that a query found."""
+    """A standard term found by a query."""
 
     code: str
     term: str
     score: float
-    """What the fields of its best name add up to; comparable within one query only."""
+    """Sum over the fields of its best name; comparable only within one query."""
 
 
 class CandidateIndex(Protocol):
-    """Finds the standard terms that are called most like a term."""
+    """Finds the standard terms whose names are most similar to a search term."""
 
     def search(self, terms: Sequence[str], k: int) -> list[list[Candidate]]:
-        """For every term at most `k` candidates, best first, equal scores by (term, code).
+        """Return at most `k` candidates per term, best first; equal scores are ordered by (term, code).
 
-        A standard term, that is a pair of code and term, is found once, by the best of its names. A term without any
-        letter or digit finds nothing. No character of a term means anything but itself.
+        A standard term, i.e. a pair of code and term, is returned once, with the score of its best name. A search term
+        without letters and digits finds nothing. All characters of a search term are literal: there is no syntax.
         """
         ...
-
-
-def __getattr__(name: str) -> Any:
-    # An engine is imported once it is asked for: who has no Elasticsearch client needs none.
-    if name not in _ENGINES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_ENGINES[name]), name)

@@ -1,15 +1,14 @@
-"""Candidates ordered also by their category: what the names of a whole category of ICD-10 have in common with a term.
+"""Candidates reordered by category: a candidate gains score if the other names of its ICD-10 category match as well.
 
-A code that is called like no diagnosis (其他特指的 …) stands in a category whose other codes are. The names of all
-codes of a three-character category are one text, which is searched by the fields and the formula of
-tasks/retrieve/fields.py, without whole names. The score of a candidate is its own and `SearchFields.category` times
-that of its category's text, so candidates of a category that speaks of the term come first. Which ones an index finds
-stays; which of them keep a place among k, beside those of other queries and the siblings (tasks/normalise/queries.py),
-changes.
+A residual code such as 其他特指的 … is named like no diagnosis, but other codes in its category are. So all names of a
+three-character category form one text. The text is searched with the fields and the formula of
+tasks/retrieve/fields.py, except for whole names. A candidate's score becomes its own score plus `SearchFields.category`
+times the score of its category. The set of candidates that an index returns does not change. Their order does, and with
+it which of them keep a place among k next to the results of other queries and siblings (tasks/normalise/queries.py).
 
-This stands above the engine: whatever finds candidates, the texts of the categories are searched in this process, in a
-folder of the embedded index. A list whose codes are none of ICD-10 has no categories, and its candidates stay as the
-engine gives them.
+This works on top of any engine: whichever finds the candidates, category texts are searched in this process, in a
+folder of the embedded index. Lists without ICD-10 codes have no categories, and their candidates keep the engine's
+order.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from tasks.retrieve.embedded import EmbeddedIndex, Floats
 
 
 class CategoryIndex:
-    """Finds what another index finds, in another order. Its own time grows with the categories and the candidates."""
+    """Reorders what another index finds. Time grows with the number of categories and candidates."""
 
     def __init__(self, index: CandidateIndex, categories: EmbeddedIndex) -> None:
-        """Take what finds candidates, and the categories of the list (`EmbeddedIndex.categories`)."""
+        """Wrap an index; `categories` are those of its list (`EmbeddedIndex.categories`)."""
         self._index, self._categories = index, categories
         self._places = {category: place for place, category in enumerate(categories.codes)}
 
@@ -37,16 +36,17 @@ class CategoryIndex:
         weight = self._categories.fields.category
         worth = (weight * scores.astype(float)).tolist()
         places = (self._places.get(one.code[:3]) for one in found)
+        # A term without a code, or with one from another list, keeps its score.
         added = (0.0 if place is None else worth[place] for place in places)
         judged = [Candidate(one.code, one.term, one.score + more) for one, more in zip(found, added, strict=True)]
         return sorted(judged, key=lambda one: (-one.score, one.term, one.code))
 
 
 def with_categories(index: CandidateIndex, own: EmbeddedIndex) -> CandidateIndex:
-    """What finds candidates with regard to the categories of a list, if it has some.
+    """Return an index that reorders candidates by category, or the index itself if its list has no categories.
 
     Args:
         index: an engine that searches the list.
-        own: the embedded index of the list, which may be the engine itself.
+        own: the embedded index of the list; may be the engine itself.
     """
     return index if own.categories is None else CategoryIndex(index, own.categories)

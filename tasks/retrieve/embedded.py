@@ -1,56 +1,50 @@
-"""Stage `candidate_index`, and `EmbeddedIndex`: candidates found in this process, as tasks/retrieve/fields.py defines.
+"""`EmbeddedIndex`: candidate search in this process, with the fields and the formula of tasks/retrieve/fields.py.
 
-BM25 gives every token of a document a weight that no query changes. So the weights are worked out once, as a sparse
-matrix of tokens by documents; a query adds up the rows of its tokens, and an entry has the best sum of its documents.
+In BM25 the weight of a token in a document does not depend on the query. So all weights are computed once, as a sparse
+matrix of tokens by documents. A query adds up the rows of its tokens, and an entry gets the best sum of its documents.
 
-Weights are float32 like Lucene's, lengths are rounded as Lucene rounds them, sums run in the order of the query's
-tokens: they depend neither on the batch nor on the machine. On disk an index is a folder of .npy and .parquet files
-that are mapped into memory.
+Results depend neither on the batch nor on the machine: weights are float32 like Lucene's, lengths are rounded as in
+Lucene, and sums run in the order of the query's tokens. On disk an index is a folder of .npy and .parquet files; the
+arrays are memory-mapped.
 
-Time of a query grows with the documents that hold its tokens, and with the entries. Memory: 8 bytes a token and
-document, and the strings.
+Query time grows with the number of documents that contain its tokens, and with the number of entries. Memory: 8 bytes
+per pair of token and document, plus the strings.
 """
 
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 from pydantic import ValidationError
 
-from infra.artifacts import Artifact
 from infra.errors import UserError
-from infra.stage import Output, StageParams, stage
 from kg.columns import at
-from tasks.normalise.queries import category_of
-from tasks.normalise.query_settings import TABLES, QueryParams, read_rules, save_rules
-from tasks.normalise.terminology import entries_of
 from tasks.retrieve.candidates import Candidate, Entry
 from tasks.retrieve.fields import EXACT, Documents, FieldTokens, SearchFields, content_of, documents_of
+from tasks.retrieve.icd_categories import category_of
 
 Floats = npt.NDArray[np.float32]
 
 FIELDS_FILE, ENTRIES_FILE, TOKENS_FILE, CONTENT_FILE = "fields.json", "entries.parquet", "tokens.parquet", "content.txt"
 CATEGORIES = "categories"
-"""The folder of the index of categories within that of an index."""
+"""Subfolder with the index of the categories."""
 ARRAYS = ("first_posting", "documents", "weights", "first_document")
 
 
 class EmbeddedIndex:
-    """A saved index, opened to be searched; `build` makes one."""
+    """A saved index, open for searching; `build` creates one."""
 
     def __init__(self, path: str | Path) -> None:
         """Open the index in a folder.
 
         Raises:
-            UserError: the folder holds no index, or a damaged one.
+            UserError: the folder contains no index, or a damaged one.
         """
         self.folder = folder = Path(path)
         try:
@@ -59,48 +53,48 @@ class EmbeddedIndex:
             tokens = pl.read_parquet(folder / TOKENS_FILE)
             arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in ARRAYS}
         except (OSError, ValueError, EOFError, ValidationError, pl.exceptions.PolarsError) as error:
-            raise UserError(f"{folder} holds no index of candidates ({error}). Build it anew.") from error
+            raise UserError(f"{folder} contains no usable candidate index ({error}). Build it again.") from error
         self.codes, self.terms = entries["code"].to_list(), entries["term"].to_list()
         self._rows: dict[str, dict[str, int]] = {field: {} for field in self.fields.boosts()}
         for row, (field, token) in enumerate(tokens.select("field", "token").iter_rows()):
             self._rows[field][token] = row
-        # Starts of each token's postings; the documents and weights of all postings; each entry's first document.
+        # Start of each token's postings; document and weight of every posting; first document of each entry.
         self._first_posting, self._documents, self._weights, self._first_document = (
             np.asarray(arrays[name]) for name in ARRAYS
         )
         self.categories = EmbeddedIndex(folder / CATEGORIES) if (folder / CATEGORIES).is_dir() else None
-        """The categories of its codes, each by all its names as one text and with its code as the term; see
-        tasks/retrieve/categories.py. None where they are not looked at, or no code is one of ICD-10."""
+        """Index of the ICD-10 categories, see tasks/retrieve/categories.py: all names of a category are one text, and
+        its code is the term. None if categories are switched off or no code is from ICD-10."""
 
     @property
     def num_documents(self) -> int:
-        """Names that are searched."""
+        """Number of names in the index."""
         return int(self._first_document[-1])
 
     @property
     def content(self) -> str:
-        """What it holds, as `content_of` names it.
+        """Identifier of the content (`content_of`).
 
         Raises:
-            UserError: the folder does not say, as those of older versions.
+            UserError: the folder does not record it, as in older versions.
         """
         try:
             return (self.folder / CONTENT_FILE).read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
             raise UserError(
-                f"{self.folder} does not say what list it holds ({error}). Run the flow that made it once more."
+                f"{self.folder} does not record which list it contains ({error}). Repeat the run that built it."
             ) from error
 
     @classmethod
     def build(cls, entries: Iterable[Entry], path: str | Path, fields: SearchFields | None = None) -> EmbeddedIndex:
-        """Index entries, in any order, into a folder, and open it.
+        """Index entries, given in any order, in a folder and open the index.
 
         Raises:
-            UserError: there are none, or a searched field needs a package that is not installed.
+            UserError: there are no entries, or a searched field needs a package that is not installed.
         """
         documents = documents_of(entries)
         if not documents.names:
-            raise UserError("There are no terms to index. Give a terminology that has some.")
+            raise UserError("There are no terms to index. Give a terminology that contains terms.")
         folder, fields = Path(path), fields or SearchFields()
         tokens = list(fields.document_tokens(documents.names))
         _save(documents.entries, documents.owners, tokens, fields, folder)
@@ -113,13 +107,16 @@ class EmbeddedIndex:
         return cls(path)
 
     def search(self, terms: Sequence[str], k: int) -> list[list[Candidate]]:
-        """See `CandidateIndex.search`. Memory grows with the terms' candidates."""
+        """See `CandidateIndex.search`. Memory grows with the number of candidates found."""
         if k < 1:
-            raise ValueError(f"k is {k}: at least one candidate is looked for")
+            raise ValueError(f"k must be at least 1, not {k}")
         return [self._best(scores, k) for scores in self.scores(terms)]
 
     def scores(self, terms: Sequence[str]) -> Iterator[Floats]:
-        """[entries] float32 for every term, in the order of `codes`; 0 for what shares no token with it."""
+        """Yield the scores of all entries for each term: float32 [entries], ordered as `codes`.
+
+        An entry that shares no token with the term scores 0.
+        """
         starts = self._first_document[:-1]
         for tokens in self.fields.query_tokens(terms):
             postings = [
@@ -130,23 +127,24 @@ class EmbeddedIndex:
             ]
             documents = np.concatenate([self._documents[:0], *(self._documents[here] for here in postings)])
             weights = np.concatenate([self._weights[:0], *(self._weights[here] for here in postings)])
-            # Summed in float64 and rounded once, as Lucene does.
+            # Summed in float64 and rounded to float32 once, like Lucene, so that both engines agree on ties.
             sums = np.bincount(documents, weights, self.num_documents).astype(np.float32)
             yield np.maximum.reduceat(sums, starts)
 
     def _best(self, scores: Floats, k: int) -> list[Candidate]:
         found = (scores > 0).nonzero()[0]
         if len(found) > k:
+            # Sort the best k only: a common character such as 病 is in thousands of entries.
             least = np.partition(scores[found], len(found) - k)[len(found) - k]
             found = found[scores[found] >= least]
-        # Entries stand in the order in which equal scores are told apart.
+        # Entries are sorted by (term, code), so a stable sort breaks ties as the protocol promises.
         found = found[np.argsort(-scores[found], kind="stable")][:k]
         pairs = zip(found.tolist(), scores[found].tolist(), strict=True)
         return [Candidate(self.codes[place], self.terms[place], score) for place, score in pairs]
 
 
 def _by_category(documents: Documents, tokens: Sequence[FieldTokens]) -> dict[str, FieldTokens]:
-    """The tokens of all names of every category; whole names are none of a text that is made of many."""
+    """Return the tokens of all names of every category, without the field of whole names: a category is no name."""
     united: dict[str, dict[str, list[str]]] = {}
     for owner, own in zip(documents.owners, tokens, strict=True):
         if category := category_of(documents.entries[owner].code):
@@ -163,7 +161,12 @@ def _save(
     fields: SearchFields,
     folder: Path,
 ) -> None:
-    """Save an index of entries and of the tokens of documents, each of which is that of the entry at `owners`."""
+    """Save an index.
+
+    Args:
+        owners: for each document, the position of its entry in `entries`; ascending.
+        tokens: tokens of each document.
+    """
     postings = _postings(tokens, fields)
     distinct = postings.group_by("field", "token", maintain_order=True).len()
     arrays = {
@@ -182,7 +185,7 @@ def _save(
 
 
 def _postings(tokens: Iterable[FieldTokens], fields: SearchFields) -> pl.DataFrame:
-    """field, token, document and weight, sorted by the first three."""
+    """Return a table of field, token, document and weight, sorted by the first three."""
     held: dict[str, list[Sequence[str]]] = {field: [] for field in fields.boosts()}
     for document in tokens:
         for field in held:
@@ -191,9 +194,9 @@ def _postings(tokens: Iterable[FieldTokens], fields: SearchFields) -> pl.DataFra
 
 
 def _weighted(field: str, tokens: Sequence[Sequence[str]], fields: SearchFields) -> pl.DataFrame:
-    """The postings of one field, whose tokens are given document by document."""
+    """Return the postings of one field, given its tokens per document."""
     lengths = np.fromiter(map(len, tokens), np.int64, len(tokens))
-    holding = max(1, int((lengths > 0).sum()))
+    holding = max(1, int((lengths > 0).sum()))  # N of the formula: documents that have the field
     occurrences = pl.DataFrame(
         {
             "token": pl.Series([token for own in tokens for token in own], dtype=pl.String),
@@ -218,46 +221,11 @@ def _weighted(field: str, tokens: Sequence[Sequence[str]], fields: SearchFields)
 
 
 def rounded_lengths(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Lengths as Lucene keeps them, in a byte: exact below 40, then by the four highest bits of what goes beyond 24."""
+    """Round document lengths as Lucene does to store them in a byte.
+
+    Lengths below 40 are exact. From a longer one 24 is subtracted, and the four highest bits of the rest are kept.
+    """
     beyond = np.maximum(lengths - 24, 0)
     bits = np.ceil(np.log2(beyond + 1)).astype(np.int64)
     lost = np.maximum(bits - 4, 0)
     return np.where(lengths < 40, lengths, 24 + (beyond >> lost << lost))
-
-
-class CandidateIndexParams(StageParams):
-    """What is searched, and by which queries."""
-
-    fields: SearchFields = SearchFields()
-    queries: QueryParams = QueryParams()
-
-
-@stage(name="candidate_index", version=3, params=CandidateIndexParams)
-def candidate_index(inputs: Mapping[str, Any], params: CandidateIndexParams, out: Output) -> None:
-    """Index `inputs["terminology"]` into files beside the manifest, with the rules of queries; `open_index` opens them.
-
-    `inputs["abbreviations"]` and `["typos"]`, each a `RawInput` of one table, stand for the default ones.
-
-    Raises:
-        UserError: a table has a fault; the message names file and row.
-    """
-    entries = entries_of(inputs["terminology"])
-    rules = read_rules(params.queries, {name: inputs[name] for name in TABLES if name in inputs})
-    with tempfile.TemporaryDirectory(prefix="yiwen-") as folder:
-        index = EmbeddedIndex.build(entries, folder, params.fields)
-        out.count("entries", len(index.terms))
-        out.count("names", index.num_documents)
-        save_rules(rules, Path(folder))
-        out.add_folder(Path(folder))
-
-
-def open_index(artifact: Artifact, folder: Path) -> EmbeddedIndex:
-    """The index of an artifact, checked against its manifest; one that lies behind a URI is copied to `folder` first.
-
-    Raises:
-        DamagedArtifactError: a file is missing or was changed.
-    """
-    if isinstance(artifact.path, Path):
-        artifact.verify()
-        return EmbeddedIndex(artifact.path)
-    return EmbeddedIndex(artifact.download(folder))

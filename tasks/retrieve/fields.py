@@ -1,23 +1,23 @@
-"""How names are searched: one definition for every engine, of the fields, their tokens, and what a match is worth.
+"""Definition of the search that both engines implement: fields, their tokens, and the score of a match.
 
-Every name of an entry, its term and each alias, is a document of its own with these fields:
+Each name of an entry, i.e. its term and every alias, is a document with these fields:
 
     exact        the whole name in comparable form                    2型糖尿病足
-    characters   its characters; Latin words and numbers are whole    2 型 糖 尿 病 足
-    bigrams      two neighbours of these                              2型 型糖 糖尿 尿病 病足
-    pinyin       the characters as they sound (off by default)        2 xing tang niao bing zu
+    characters   its characters; Latin words and numbers stay whole   2 型 糖 尿 病 足
+    bigrams      pairs of neighbouring characters                     2型 型糖 糖尿 尿病 病足
+    pinyin       pronunciation of the characters (off by default)     2 xing tang niao bing zu
 
-`category` is no field of a name: it says how much counts what the names of a whole category of ICD-10 have in common
-with a term (tasks/retrieve/categories.py), which is worked out above the engine.
+`category` is not a field of a name. It weights the similarity between the term and all names of an ICD-10 category,
+which is computed on top of the engine (tasks/retrieve/categories.py).
 
-The score of a document is the sum over its fields of `boost` times BM25 as Lucene has it since version 8; the field
-`exact` adds its boost alone where the names are equal. With f occurrences of a token in a field of |d| tokens, n of
-the N documents that have the field holding it:
+The score of a document is the sum over its fields of `boost` times BM25, in the form that Lucene has used since
+version 8. The field `exact` adds just its boost if the names are equal. Let a token occur f times in a field of |d|
+tokens, and let n of the N documents with this field contain the token. Then its BM25 is
 
     ln(1 + (N - n + 0.5) / (n + 0.5)) · f / (f + k1 · (1 - b + b · |d| / average |d|))
 
-A token of the query counts once, however often it stands there. An entry's score is that of its best document, so that
-many aliases neither help nor harm. Engines must count over all documents at once: a server's index has one shard.
+A token that is repeated in the query counts once. The score of an entry is that of its best document, so the number of
+aliases makes no difference. Statistics cover all documents, which is why an index on a server has one shard.
 """
 
 from __future__ import annotations
@@ -38,69 +38,72 @@ from kg.names import normalise_names
 from tasks.retrieve.candidates import Entry
 
 MAX_CHARACTERS = 200
-"""Characters of a comparable form that are searched or found by; the rest of a longer one is not looked at."""
+"""Number of characters of a comparable form that are searched; the rest of a longer form is ignored."""
 
 EXACT, CHARACTERS, BIGRAMS, PINYIN = "exact", "characters", "bigrams", "pinyin"
 FIELDS = (EXACT, CHARACTERS, BIGRAMS, PINYIN)
 
 FieldTokens = Mapping[str, Sequence[str]]
-"""Tokens by field, in order and with repeats. No token holds white space or has more than `MAX_CHARACTERS`."""
+"""Tokens by field, in order, with repeats. Tokens contain no white space and have at most `MAX_CHARACTERS`."""
 
+# Latin words, numbers and single characters: copd, 1.5 and 肺 of "copd 1.5肺", but not _ or a full stop.
 _TOKEN = re.compile(r"[a-zß-öø-ɏ]+|\d+(?:\.\d+)?|[^\W_]")
 
 
 class SearchFields(BaseModel):
-    """What a match in each field is worth (0: the field is not searched), and the parameters of BM25."""
+    """Boost of each field (0: not searched), and the parameters of BM25."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    exact: float = Field(default=20.0, ge=0, description="added where the whole names are equal")
+    exact: float = Field(default=20.0, ge=0, description="score added if the whole names are equal")
     characters: float = Field(default=1.0, ge=0)
     bigrams: float = Field(default=0.5, ge=0)
     pinyin: float = Field(default=0.0, ge=0, description="needs the package pypinyin")
-    category: float = Field(default=0.2, ge=0, description="what the names of its whole category add to a candidate")
-    k1: float = Field(default=1.2, ge=0, description="how much a repeated token adds")
-    b: float = Field(default=0.5, ge=0, le=1, description="how much longer names lose")
+    category: float = Field(default=0.2, ge=0, description="weight of the score of a candidate's category")
+    k1: float = Field(default=1.2, ge=0, description="saturation of repeated tokens in BM25")
+    b: float = Field(default=0.5, ge=0, le=1, description="length normalisation of BM25: how much longer names lose")
 
     @model_validator(mode="after")
     def _searched(self) -> SearchFields:
         if not self.boosts():
-            raise ValueError(f"no field is searched: give {', '.join(FIELDS)} or one of them a value above 0")
+            raise ValueError(f"no field is searched: set at least one of {', '.join(FIELDS)} to a value above 0")
         return self
 
     def boosts(self) -> dict[str, float]:
-        """The boost of every field that is searched."""
+        """Return the boost of every searched field."""
         boosts = {field: float(getattr(self, field)) for field in FIELDS}
         return {field: boost for field, boost in boosts.items() if boost > 0}
 
     def document_tokens(self, names: Sequence[str]) -> Iterator[FieldTokens]:
-        """The tokens of every name by searched field; a field may be empty, all are for a name of punctuation alone.
+        """Yield the tokens of each name by searched field. Fields may be empty: all are for a name of punctuation only.
 
         Raises:
-            UserError: pinyin is searched and pypinyin is not installed.
+            UserError: pinyin is searched, but pypinyin is not installed.
         """
         fields = tuple(self.boosts())
         return (_tokens(form, fields) for form in comparable_forms(names))
 
     def query_tokens(self, terms: Sequence[str]) -> Iterator[FieldTokens]:
-        """The same of terms that are looked for, where each token counts once."""
+        """Yield the tokens of each search term by field, without repeats."""
         for tokens in self.document_tokens(terms):
             yield {field: tuple(dict.fromkeys(held)) for field, held in tokens.items()}
 
 
 @dataclass(frozen=True)
 class Documents:
-    """What is indexed: entries, distinct and sorted by (term, code), and their names."""
+    """What is indexed: distinct entries, sorted by (term, code), and their names."""
 
     entries: Sequence[Entry]
     names: Sequence[str]
     owners: Sequence[int]
-    """Place in `entries` of the entry that goes by each name; ascending."""
+    """For each name, the position of its entry in `entries`; ascending."""
 
 
 def documents_of(entries: Iterable[Entry]) -> Documents:
-    """The documents of entries in any order. Entries of the same code and term become one; of the names of an entry
-    that are alike in comparable form the first stays, the term before its aliases.
+    """Return the documents of entries, which may come in any order.
+
+    Entries with the same code and term are merged. If names of an entry have the same comparable form, the first is
+    kept; the term precedes its aliases.
     """
     aliases: dict[tuple[str, str], dict[str, None]] = {}
     for entry in entries:
@@ -115,8 +118,10 @@ def documents_of(entries: Iterable[Entry]) -> Documents:
 
 
 def content_of(documents: Documents, fields: SearchFields) -> str:
-    """32 hex digits that tell what an index holds from what another holds: its entries and names, in whatever order
-    they were given, and the fields and the formula that they are searched by. Boosts are a matter of the query.
+    """Return an identifier of the content of an index, 32 hex digits.
+
+    It covers entries and names, whatever their order, the searched fields and the parameters of BM25. Boosts are not
+    part of it, since they only affect queries.
     """
     entries = [(entry.code, entry.term) for entry in documents.entries]
     searched = [list(fields.boosts()), fields.k1, fields.b]
@@ -125,10 +130,12 @@ def content_of(documents: Documents, fields: SearchFields) -> str:
 
 
 def comparable_forms(names: Sequence[str]) -> list[tuple[str, ...]]:
-    """The tokens that each name is compared by: kg/names.py makes width, case, brackets and numerals one, then
-    punctuation and white space go.
+    """Return the comparable form of each name as tokens.
+
+    Names that differ only in width, case, brackets, numerals (kg/names.py), punctuation or white space have equal
+    forms: Ⅱ型糖尿病（足） and 2型糖尿病足.
     """
-    # Half a character, which no file in UTF-8 can hold, would stop polars.
+    # polars raises on lone surrogates such as \ud800, which JSON can contain; they become "?", which is dropped below.
     whole = [name.encode("utf-8", "replace").decode() for name in names]
     plain = normalise_names(pl.Series(whole, dtype=pl.String)).str.slice(0, 2 * MAX_CHARACTERS)
     return [tuple(_cut(_TOKEN.findall(name))) for name in plain.to_list()]
@@ -157,7 +164,7 @@ def _pairs(form: tuple[str, ...]) -> Sequence[str]:
 
 def _sounds(form: tuple[str, ...]) -> Sequence[str]:
     if importlib.util.find_spec("pypinyin") is None:
-        raise UserError("The field pinyin needs the package pypinyin. Install it: pip install -e '.[pinyin]'.")
+        raise UserError("The field pinyin requires the package pypinyin. Install it: pip install -e '.[pinyin]'.")
     from pypinyin import lazy_pinyin
 
     return tuple(lazy_pinyin(list(form)))

@@ -1,10 +1,10 @@
-"""An Elasticsearch server as one that may be away for a while: requests are repeated until patience runs out.
+"""Connection to an Elasticsearch server that may be unavailable for a while.
 
-What goes away by itself is waited for: no connection, a timeout, and the statuses of `PASSING`. The pauses double up to
-`LONGEST_PAUSE`. Only a server that has answered before is waited for so; one that never did is reported at once. All
-that stays becomes a `UserError` with its remedy.
+Transient failures are retried: no connection, a timeout, and the statuses of `PASSING`. Pauses double up to
+`LONGEST_PAUSE`. Retries are limited to servers that have answered before; a server that never did is reported at once.
+Permanent failures become a `UserError` with a remedy.
 
-Only versions 8 and 9 are spoken to: the client of version 8 knows both.
+Versions 8 and 9 are supported: the client of version 8 speaks to both.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ T = TypeVar("T")
 
 VERSIONS = (8, 9)
 PASSING = (429, 502, 503, 504)
-"""Statuses of a server that is overloaded, starting or moving a shard: too many requests, no shard, gateway."""
+"""HTTP statuses of transient failures: overloaded, behind a failing gateway, starting or moving a shard."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 8.0
-"""Seconds."""
+"""Seconds between two attempts."""
 
 _START = (
     "Start one with infra/elasticsearch/start.sh FOLDER or docker compose -f infra/compose.yaml up -d elasticsearch, "
@@ -43,16 +43,16 @@ _CREDENTIALS = "ELASTICSEARCH_API_KEY, or ELASTICSEARCH_USER and ELASTICSEARCH_P
 
 @dataclass(frozen=True)
 class Patience:
-    """How long a server is waited for."""
+    """How long to wait for a server."""
 
     seconds: float = 120.0
-    """Until a request that fails in a passing way is given up."""
+    """Time after which a request with transient failures is given up."""
     request_seconds: float = 60.0
-    """Until one that is not answered counts as failed."""
+    """Timeout of a single attempt."""
 
 
 class RefusedError(Exception):
-    """One item of a request failed. It is repeated where its status is one of `PASSING`."""
+    """An item of a request failed. The request is repeated if the status is in `PASSING`."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -61,16 +61,16 @@ class RefusedError(Exception):
 
 
 class Server:
-    """One server, or a cluster behind one address. Threads may share it."""
+    """A server, or a cluster behind one address. May be shared by threads."""
 
     def __init__(self, url: str, access: ElasticsearchSettings, patience: Patience) -> None:
-        """Nothing is sent yet.
+        """Prepare the connection; no request is sent yet.
 
         Raises:
-            UserError: the address is none, or holds credentials.
+            UserError: the address is invalid or contains credentials.
         """
         if "@" in url:
-            raise UserError(f"The address of Elasticsearch holds credentials. Leave them out and set {_CREDENTIALS}.")
+            raise UserError(f"The address of Elasticsearch contains credentials. Remove them and set {_CREDENTIALS}.")
         self.url = url
         self.patience = patience
         self._answered = False
@@ -81,20 +81,20 @@ class Server:
                 basic_auth=(access.user, access.password) if access.user and access.password else None,
                 ca_certs=access.ca_certs or DEFAULT,
                 request_timeout=patience.request_seconds,
-                max_retries=0,  # `ask` repeats, with pauses
+                max_retries=0,  # `ask` retries, with pauses
                 meta_header=False,
             )
         except ValueError as error:
             raise UserError(
-                f"{url!r} is no address of Elasticsearch ({error}). Give one like https://host:9200."
+                f"{url!r} is not an address of Elasticsearch ({error}). Give one such as https://host:9200."
             ) from error
 
     def ask(self, request: Callable[[Elasticsearch], T]) -> T:
-        """The answer to a request, which must do no harm when it is sent twice.
+        """Return the answer to a request, which must be safe to repeat.
 
         Raises:
-            UserError: the server is absent, not of our version, refuses, or did not recover in time.
-            ApiError: not found (404), or another state of an index that the caller knows how to judge (400, 409).
+            UserError: the server is absent, has an unsupported version, refuses, or does not recover in time.
+            ApiError: not found (404), or another state of an index that callers handle (400, 409).
         """
         if not self._answered:
             self._check_version()
@@ -106,7 +106,7 @@ class Server:
             except (TransportError, ApiError, RefusedError) as error:
                 if not _passes(error) or time.monotonic() + pause > given_up:
                     raise self._explained(error) from error
-                logger.warning("%s does not serve now (%s); asked again in %.1f s", self.url, _reason(error), pause)
+                logger.warning("%s is unavailable (%s); retrying in %.1f s", self.url, _reason(error), pause)
             time.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
@@ -118,10 +118,12 @@ class Server:
         try:
             nodes = self._client.nodes.info(node_id="_all", metric="_none", filter_path="nodes.*.version")["nodes"]
         except ApiError as error:
-            # Who may search need not be allowed to look at nodes, and a hosted cluster may not show them.
+            # An API key for searching need not grant access to nodes, and a hosted cluster may hide them.
             if error.status_code not in (403, 404, 410):
                 if error.status_code in (400, 406, 415):
-                    raise UserError(f"{self.url} does not understand this client. {self._wanted()}") from error
+                    raise UserError(
+                        f"{self.url} does not understand this client's requests. {self._wanted()}"
+                    ) from error
                 raise self._explained(error) from error
             nodes = {}
         except (TransportError, KeyError) as error:
@@ -135,46 +137,46 @@ class Server:
         return f"Versions {' and '.join(map(str, VERSIONS))} are supported: set ELASTICSEARCH_URL to such a server."
 
     def _explained(self, error: Exception) -> Exception:
-        """The error a caller sees."""
+        """Return the error to raise for a failed request."""
         if isinstance(error, UnsupportedProductError | SerializationError | KeyError):
-            return UserError(f"What answers at {self.url} is not Elasticsearch. {self._wanted()}")
+            return UserError(f"The server at {self.url} is not Elasticsearch. {self._wanted()}")
         if isinstance(error, TlsError):
             return UserError(
-                f"There is no trusted connection to {self.url} ({_reason(error)}). Set ELASTICSEARCH_CA_CERTS to the "
-                "file of the authority that signed its certificate, or ELASTICSEARCH_URL to http:// where it has none."
+                f"The TLS connection to {self.url} cannot be trusted ({_reason(error)}). Set ELASTICSEARCH_CA_CERTS to "
+                "the certificate file of its authority, or use http:// in ELASTICSEARCH_URL if the server has no TLS."
             )
         if isinstance(error, TransportError) and not self._answered:
-            return UserError(f"No Elasticsearch answers at {self.url} ({_reason(error)}). {_START}")
+            return UserError(f"No Elasticsearch server answers at {self.url} ({_reason(error)}). {_START}")
         if isinstance(error, ApiError) and error.status_code == 401:
-            return UserError(f"{self.url} refuses the credentials, or wants some. Set {_CREDENTIALS}.")
+            return UserError(f"{self.url} requires credentials, or rejects the given ones. Set {_CREDENTIALS}.")
         if isinstance(error, ApiError) and error.status_code == 403:
             return UserError(
-                f"{self.url} forbids it ({_reason(error)}). Grant the API key or user the privileges manage and write "
-                "on the index, and monitor on the cluster."
+                f"{self.url} denies access ({_reason(error)}). Grant the API key or user the privileges manage and "
+                "write on the index, and monitor on the cluster."
             )
         if isinstance(error, ApiError) and not _passes(error):
             return error
         if isinstance(error, RefusedError) and not _passes(error):
-            return UserError(f"{self.url} refused: {_reason(error)}")
+            return UserError(f"{self.url} refused the request: {_reason(error)}")
         return UserError(f"{self.url} failed: {_reason(error)}. {self._state()}")
 
     def _state(self) -> str:
-        """What the cluster says of itself, and what to do about it."""
+        """Return the state of the cluster and a remedy."""
         try:
             health = self._client.options(request_timeout=5).cluster.health()
         except (TransportError, ApiError):
-            return f"It did not come back within {self.patience.seconds:g} s. Start it again, then run this again."
+            return f"It did not recover within {self.patience.seconds:g} s. Restart it, then run this command again."
         return (
-            f"Its cluster is {health['status']}, primary shards without a node: {health['unassigned_primary_shards']}. "
-            "GET /_cluster/allocation/explain says why; once it is green or yellow, run this again."
+            f"Its cluster is {health['status']}, with {health['unassigned_primary_shards']} unassigned primary shards. "
+            "GET /_cluster/allocation/explain gives the cause. Once it is green or yellow, run this command again."
         )
 
 
 def _with_port(url: str) -> str:
-    """An address with its port, which the client asks for: 443 or 9200 where it has none."""
+    """Return an address with its port, which the client requires: 443 or 9200 if there is none."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("it has no http:// or https:// and host")
+        raise ValueError("http:// or https:// and a host are required")
     if parts.port is not None:
         return url
     return parts._replace(netloc=f"{parts.netloc}:{443 if parts.scheme == 'https' else 9200}").geturl()
@@ -189,7 +191,7 @@ def _passes(error: Exception) -> bool:
 
 
 def _reason(error: Exception) -> str:
-    """A line on an error, without the requests that led to it."""
+    """Return one line about an error, without its chain of requests."""
     if isinstance(error, ApiError) and isinstance(error.body, dict) and isinstance(error.body.get("error"), dict):
         return f"{error.status_code}, {error.body['error'].get('reason') or error.message}"
     if isinstance(error, ApiError):
@@ -198,7 +200,7 @@ def _reason(error: Exception) -> str:
 
 
 def why(item: dict[str, Any]) -> str:
-    """Why an item of a bulk or of several searches failed."""
+    """Return why an item of a bulk request or of a multi-search failed."""
     error = item.get("error") or {}
     causes = [cause.get("reason") for cause in error.get("root_cause", [])]
     return str(next(filter(None, [*causes, error.get("reason")]), f"status {item['status']}"))

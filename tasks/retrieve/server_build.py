@@ -1,19 +1,18 @@
-"""Terminologies built into indices of an Elasticsearch server, and put behind an alias.
+"""Builds of Elasticsearch indices, published behind an alias.
 
-An index is never changed: each terminology is built into `<alias>-<fingerprint>`, checked, and then put behind the
-alias in one step, so that searches see the old one or the new one. A build that was interrupted is completed by the
-next one of the same fingerprint. What stays after a build: the new index and the one it replaced; other finished ones
-are removed, unfinished ones after a day.
+An index is never changed. Each terminology is built into an index `<alias>-<fingerprint>` and checked; then the alias
+is moved in one step, so searches see either the old index or the new one. An interrupted build is completed by the next
+build with the same fingerprint. After a build the new index and the one it replaced are kept. Other finished indices
+are removed, and unfinished ones after a day.
 
-Names are cut into tokens here (tasks/retrieve/fields.py) and sent with white space between, so that the server counts
-the very tokens that the embedded engine counts, and needs no plugin. Every name is a document.
+Names are tokenised here (tasks/retrieve/fields.py) and sent with white space between the tokens. So the server counts
+the same tokens as the embedded engine and needs no plugin. Every name is a document.
 """
 
 from __future__ import annotations
 
 import itertools
 import logging
-import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -29,41 +28,38 @@ from tasks.retrieve.server import RefusedError, Server, why
 logger = logging.getLogger(__name__)
 
 DOCUMENTS_AT_ONCE = 1000
+"""Number of documents per bulk request."""
 SECONDS_UNFINISHED = 24 * 3600.0
-"""An unfinished index that was begun longer ago was given up."""
+"""Age at which an unfinished index is considered abandoned."""
 
 BUILD_IT = "Build it first: python -m flows run normalise/index."
 
-_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,119}")
 _CREATED_ALREADY = 409
 _MADE_BY = "yiwen"
 
 
 class IndexBuilder:
-    """Builds what is searched behind one alias."""
+    """Builds indices and moves one alias to them."""
 
     def __init__(self, server: Server, alias: str, fields: SearchFields) -> None:
         self.alias = alias
         self._server = server
         self._fields = fields
 
-    def build(self, entries: Iterable[Entry], fingerprint: str) -> str:
-        """See `ElasticsearchIndex.build`."""
-        name = f"{self.alias}-{fingerprint}"
-        check_name(name)
+    def build(self, entries: Iterable[Entry], name: str) -> None:
+        """Build the index of this name, unless it exists, and move the alias to it; see `ElasticsearchIndex.build`."""
         documents = documents_of(entries)
         if not documents.names:
-            raise UserError("There are no terms to index. Give a terminology that has some.")
+            raise UserError("There are no terms to index. Give a terminology that contains terms.")
         self._create(name, documents)
         if described(self._server, name)["finished"]:
-            logger.info("%s is there already", name)
+            logger.info("%s already exists", name)
         else:
             self._fill(name, documents)
         self._publish(name)
-        return name
 
     def _create(self, name: str, documents: Documents) -> None:
-        """Create an index unless it is there, and wait until it can be written."""
+        """Create an index unless it exists, and wait until it is writable."""
         body = self._settings_and_mappings(documents)
 
         def request(client: Elasticsearch) -> None:
@@ -78,8 +74,8 @@ class IndexBuilder:
         wanted = body["mappings"]["_meta"]
         if any(held[key] != wanted[key] for key in ("fields", "k1", "b", "content")):
             raise UserError(
-                f"{name} is there, built with other fields or from other terms. Build under another fingerprint, or "
-                "delete that index."
+                f"{name} already exists with different fields or terms. Build under another fingerprint, or delete "
+                "that index."
             )
         self._server.ask(lambda client: _writable(client, name))
 
@@ -89,9 +85,9 @@ class IndexBuilder:
         searched = {field: tokens for field in self._fields.boosts() if field != EXACT}
         return {
             "settings": {
-                "number_of_shards": 1,  # BM25 counts within a shard
+                "number_of_shards": 1,  # BM25 statistics are per shard
                 "auto_expand_replicas": "0-1",
-                "refresh_interval": "-1",  # refreshed once, when all is in
+                "refresh_interval": "-1",  # refreshed once, after the last document
                 "similarity": {"names": {"type": "BM25", "k1": self._fields.k1, "b": self._fields.b}},
             },
             "mappings": {
@@ -118,7 +114,7 @@ class IndexBuilder:
         }
 
     def _fill(self, name: str, documents: Documents) -> None:
-        """Put what is missing into an index, and mark it as finished once all is there."""
+        """Add the missing documents to an index, and mark it as finished once it is complete."""
         actions = self._actions(name, documents)
         while batch := list(itertools.islice(actions, DOCUMENTS_AT_ONCE)):
             self._server.ask(lambda client, batch=batch: _create_documents(client, batch))  # type: ignore[misc]
@@ -127,15 +123,15 @@ class IndexBuilder:
         held = self._server.ask(lambda client: client.count(index=name)["count"])
         if held != len(documents.names):
             raise UserError(
-                f"{name} holds {held} documents in place of {len(documents.names)}: something else writes to it. "
+                f"{name} contains {held} documents instead of {len(documents.names)}: something else writes to it. "
                 "Delete it and build again."
             )
-        # What the server has by now, in case that the index was removed and came back by a write.
+        # Read the description anew: if the index was removed meanwhile, a write recreated it without ours.
         description = {**described(self._server, name), "finished": True}
         self._server.ask(lambda client: client.indices.put_mapping(index=name, meta=description))
 
     def _actions(self, name: str, documents: Documents) -> Iterator[dict[str, Any]]:
-        """A document for every name, under its place: the same in every build."""
+        """Yield a document per name. Its id is its position, which is the same in every build."""
         tokens = self._fields.document_tokens(documents.names)
         for place, (owner, called, held) in enumerate(zip(documents.owners, documents.names, tokens, strict=True)):
             entry = documents.entries[owner]
@@ -146,12 +142,12 @@ class IndexBuilder:
                 "code": entry.code,
                 "term": entry.term,
                 "name": called,
-                "entry": owner,  # entries are sorted by (term, code): by this, equal scores are told apart
+                "entry": owner,  # entries are sorted by (term, code), so this breaks ties
                 **{field: " ".join(own) for field, own in held.items() if own},
             }
 
     def _publish(self, name: str) -> None:
-        """Put a finished index behind the alias, in place of the one that is there, and clean up."""
+        """Move the alias to a finished index, and remove old ones."""
         replaced = self._behind_alias()
         if replaced != [name]:
             actions = [{"remove": {"index": old, "alias": self.alias, "must_exist": False}} for old in replaced]
@@ -165,7 +161,7 @@ class IndexBuilder:
         except NotFoundError:
             if self._server.ask(lambda client: bool(client.indices.exists(index=self.alias))):
                 raise UserError(
-                    f"{self.alias} is an index at {self._server.url}; an alias of that name is needed. Choose another."
+                    f"{self.alias} is an index at {self._server.url} and cannot be used as an alias. Choose another."
                 ) from None
             return []
 
@@ -177,49 +173,44 @@ class IndexBuilder:
             ours = about.get("made_by") == _MADE_BY and about.get("alias") == self.alias
             given_up = ours and time.time() - about["begun"] > SECONDS_UNFINISHED
             if name not in kept and ours and (about["finished"] or given_up):
-                logger.info("removing %s, which is no longer searched", name)
+                logger.info("removing the outdated index %s", name)
                 self._server.ask(lambda client, name=name: _delete(client, name))  # type: ignore[misc]
 
 
 def described(server: Server, name: str, remedy: str = BUILD_IT) -> dict[str, Any]:
-    """What an index says of itself, by its name or its alias: `alias`, `fields`, `k1`, `b`, `content`, `finished`.
+    """Return the description stored with an index: `alias`, `fields`, `k1`, `b`, `content`, `begun`, `finished`.
+
+    Args:
+        name: name or alias of the index.
+        remedy: what the user should do if there is no such index.
 
     Raises:
-        UserError: there is none (the remedy is told), or one that is not ours.
+        UserError: the index does not exist, or was not built by this project.
     """
     try:
         answer = server.ask(lambda client: client.indices.get_mapping(index=name).body)
     except NotFoundError as error:
-        raise nothing_called(server, name, remedy) from error
+        raise missing_index(server, name, remedy) from error
     about: dict[str, Any] = next(iter(answer.values()))["mappings"].get("_meta", {})
     if about.get("made_by") != _MADE_BY:
-        raise UserError(f"{name} at {server.url} is not an index of ours. Choose another name.")
+        raise UserError(f"{name} at {server.url} was not built by this project. Choose another name.")
     return about
 
 
-def nothing_called(server: Server, name: str, remedy: str = BUILD_IT) -> UserError:
-    """The error where a terminology is searched that is not there."""
+def missing_index(server: Server, name: str, remedy: str) -> UserError:
+    """Return the error for a terminology that is not on the server."""
     return UserError(f"{server.url} has no terminology {name}. {remedy}")
 
 
-def check_name(name: str) -> None:
-    """Raise `UserError` where a name cannot be one of an index."""
-    if not _NAME.fullmatch(name):
-        raise UserError(
-            f"{name!r} cannot name an index: lower-case letters, digits, '-', '_' and '.' make a name, the first is a "
-            "letter or digit, and 120 are the most."
-        )
-
-
 def _writable(client: Elasticsearch, name: str) -> None:
-    """Fail, in a way that passes, while the primary shard is not there."""
+    """Raise a transient error while the primary shard is missing."""
     health = client.cluster.health(index=name)
     if health["status"] == "red":
         raise RefusedError(503, f"the index {name} is red")
 
 
 def _create_documents(client: Elasticsearch, actions: Sequence[dict[str, Any]]) -> None:
-    """Create documents; one that is there already counts as created, so that this may be repeated."""
+    """Create documents. Existing ones count as created, so this may be repeated."""
     results = streaming_bulk(client, actions, chunk_size=len(actions), raise_on_error=False)
     for (_, result), action in zip(results, actions, strict=True):
         item = result["create"]
@@ -231,4 +222,4 @@ def _delete(client: Elasticsearch, name: str) -> None:
     try:
         client.indices.delete(index=name)
     except NotFoundError:
-        return  # another build was faster
+        return  # a concurrent build has already removed it

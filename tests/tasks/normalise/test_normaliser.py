@@ -587,7 +587,7 @@ def test_mistakes_are_told_before_any_work(
             {"rank": False, "typos": tables["typos"], "overrides": {"index.queries.typos": False}},
             "is given, but index.queries.typos is false",
         ),
-        ({"rank": False, "alias": "ICD 10"}, "'ICD 10' cannot name an index"),
+        ({"rank": False, "alias": "ICD 10"}, "'ICD 10' is not a valid index name"),
     ):
         with pytest.raises(UserError, match=told):
             run(**{"terms": given["terms"], "synonyms": False, **options})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,20 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infra.errors import UserError
-from tasks.normalise.queries import (
-    ABBREVIATIONS,
-    AT_ONCE,
-    MAX_PARTS,
-    MAX_QUERIES,
-    TYPOS,
-    QueryRules,
-    candidates,
-    categories_of,
-)
+from tasks.normalise.compounds import JOINTS, Joint, parts_of
+from tasks.normalise.queries import AT_ONCE, candidates
+from tasks.normalise.query_rules import ABBREVIATIONS, MAX_PARTS, MAX_QUERIES, TYPOS, QueryRules
 from tasks.normalise.query_settings import QueryParams, load_rules, read_rules, save_rules
 from tasks.retrieve.candidates import Candidate, Entry
 from tasks.retrieve.embedded import EmbeddedIndex
 from tasks.retrieve.fields import comparable_forms
+from tasks.retrieve.icd_categories import categories_of
 
 RULES = QueryRules.read()
 
@@ -132,6 +127,12 @@ def test_what_is_one_disease_stays_whole(diagnosis: str) -> None:
     assert len(queries(diagnosis, rules)) == 1
 
 
+@pytest.mark.parametrize("joint", JOINTS, ids=lambda joint: joint.pattern)
+def test_examples_of_joints_hold(joint: Joint) -> None:
+    assert re.search(joint.pattern, joint.cut) and len(parts_of(joint.cut)) == 2
+    assert parts_of(joint.whole) == []
+
+
 def test_what_is_switched_off_is_not_done() -> None:
     diagnosis = "心衰(左侧)伴COPD"
     assert queries(diagnosis, QueryRules(notes=False, split=False)) == ["心衰(左侧)伴copd"]
@@ -204,7 +205,7 @@ def test_the_tables_say_nothing_twice_and_nothing_of_itself(path: Path) -> None:
         ("short,expansion\na,b\n", "lacks the columns"),
         ("short,expansion,place\na,b,start\n", "row 2: place 'start'"),
         ("short,expansion,place\na,,end\n", "row 2 has an empty cell"),
-        ("short,expansion,place\nb,c,end\n\u201d,a,end\n", "row 3: nothing of '\u201d' can be looked for"),
+        ("short,expansion,place\nb,c,end\n\u201d,a,end\n", "row 3: '\u201d' contains no searchable characters"),
     ],
 )
 def test_tables_with_a_fault_are_named(tmp_path: Path, text: str, message: str) -> None:

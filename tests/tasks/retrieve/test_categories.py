@@ -1,4 +1,4 @@
-"""Order by category: what it adds is BM25 of the category's names, and that nothing else changes."""
+"""Reordering by category: it adds BM25 of the category's names and changes nothing else."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tasks.normalise.normaliser import Normaliser
-from tasks.normalise.queries import QueryRules, candidates
+from tasks.normalise.queries import candidates
+from tasks.normalise.query_rules import QueryRules
 from tasks.retrieve.candidates import Candidate, Entry
 from tasks.retrieve.categories import with_categories
 from tasks.retrieve.embedded import CATEGORIES, FIELDS_FILE, EmbeddedIndex
@@ -31,7 +32,7 @@ ENTRIES = [
 
 
 def plain_bm25(texts: dict[str, list[str]], query: set[str], k1: float, b: float) -> dict[str, float]:
-    """BM25 of the texts as tasks/retrieve/fields.py has it, in plain Python; texts are of fewer than 40 tokens."""
+    """BM25 as defined in tasks/retrieve/fields.py, in plain Python, for texts of fewer than 40 tokens."""
     mean = sum(map(len, texts.values())) / len(texts)
     found: dict[str, float] = defaultdict(float)
     for token in query:
@@ -45,7 +46,7 @@ def plain_bm25(texts: dict[str, list[str]], query: set[str], k1: float, b: float
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.text("喉会厌囊肿肾病", min_size=1, max_size=6), min_size=1, max_size=3), st.floats(0.05, 2))
-def test_what_is_added_is_bm25_of_all_names_of_the_category(terms: list[str], weight: float) -> None:
+def test_added_score_is_bm25_over_all_names_of_the_category(terms: list[str], weight: float) -> None:
     fields = SearchFields(bigrams=0, category=weight)
     texts: dict[str, list[str]] = defaultdict(list)
     for entry in ENTRIES:
@@ -60,7 +61,7 @@ def test_what_is_added_is_bm25_of_all_names_of_the_category(terms: list[str], we
             assert after == sorted(after, key=lambda one: (-one.score, one.term, one.code))
 
 
-def test_what_is_called_otherwise_moves_up_in_the_category_that_is_spoken_of(tmp_path: Path) -> None:
+def test_term_of_a_matching_category_moves_up(tmp_path: Path) -> None:
     own = EmbeddedIndex.build(ENTRIES, tmp_path, SearchFields(category=1))
     query = "会厌和喉的囊肿"
     plain, ordered = (
@@ -78,16 +79,16 @@ def test_what_is_called_otherwise_moves_up_in_the_category_that_is_spoken_of(tmp
         (ENTRIES, SearchFields(category=0)),
     ],
 )
-def test_without_categories_candidates_are_those_of_the_engine(
+def test_without_categories_the_engine_is_used_as_it_is(
     tmp_path: Path, entries: list[Entry], fields: SearchFields
 ) -> None:
     EmbeddedIndex.build(ENTRIES, tmp_path)
-    own = EmbeddedIndex.build(entries, tmp_path, fields)  # over one that had categories
+    own = EmbeddedIndex.build(entries, tmp_path, fields)  # overwrites an index with categories
     assert own.categories is None
     assert with_categories(own, own) is own
 
 
-def test_an_index_of_an_earlier_version_is_searched_as_it_was(tmp_path: Path) -> None:
+def test_index_of_an_earlier_version_is_searched_without_categories(tmp_path: Path) -> None:
     built = EmbeddedIndex.build(ENTRIES, tmp_path)
     shutil.rmtree(tmp_path / CATEGORIES)
     fields = json.loads((tmp_path / FIELDS_FILE).read_text())
@@ -97,7 +98,7 @@ def test_an_index_of_an_earlier_version_is_searched_as_it_was(tmp_path: Path) ->
     assert with_categories(old, old).search(["喉囊肿"], 5) == built.search(["喉囊肿"], 5)
 
 
-def test_the_normaliser_of_a_folder_orders_by_category(tmp_path: Path) -> None:
+def test_normaliser_orders_by_category(tmp_path: Path) -> None:
     own = EmbeddedIndex.build(ENTRIES, tmp_path, SearchFields(category=1))
     (one,) = Normaliser(tmp_path, k=6).normalise(["会厌和喉的囊肿"])
     (ordered,) = with_categories(own, own).search(["会厌和喉的囊肿"], 6)
@@ -105,7 +106,7 @@ def test_the_normaliser_of_a_folder_orders_by_category(tmp_path: Path) -> None:
 
 
 class Fixed:
-    """An engine that finds what it is told."""
+    """An engine with fixed results."""
 
     def __init__(self, found: list[Candidate]) -> None:
         self.found = found
@@ -114,7 +115,7 @@ class Fixed:
         return [self.found[:k] for _ in terms]
 
 
-def test_any_engine_is_ordered_within_its_k(tmp_path: Path) -> None:
+def test_candidates_of_any_engine_are_reordered_within_k(tmp_path: Path) -> None:
     own = EmbeddedIndex.build(ENTRIES, tmp_path)
     found = [Candidate("", "囊肿", 3.0), *(Candidate(entry.code, entry.term, 1.0) for entry in ENTRIES)]
     index = with_categories(Fixed(found), own)

@@ -1,4 +1,4 @@
-"""The embedded index against BM25 written down plainly, its ties, its files, and what it makes of bad input."""
+"""The embedded index: scores against a plain BM25, ties, files and bad input."""
 
 from __future__ import annotations
 
@@ -12,20 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from infra.artifacts import ArtifactStore
 from infra.errors import UserError
-from infra.stage import run
-from tasks.files.raw_input import RawInput
-from tasks.normalise.terminology import TerminologyParams, terminology
-from tasks.retrieve.candidates import Candidate, CandidateIndex, Entry
-from tasks.retrieve.embedded import (
-    CONTENT_FILE,
-    CandidateIndexParams,
-    EmbeddedIndex,
-    candidate_index,
-    open_index,
-    rounded_lengths,
-)
+from tasks.retrieve.candidates import Candidate, Entry
+from tasks.retrieve.embedded import CONTENT_FILE, EmbeddedIndex, rounded_lengths
 from tasks.retrieve.fields import SearchFields, documents_of
 
 ENTRIES = [
@@ -49,7 +38,7 @@ def lucene_length(length: int) -> int:
 
 
 def plain_search(entries: list[Entry], fields: SearchFields, term: str, k: int) -> list[Candidate]:
-    """The formula of tasks/retrieve/fields.py, document by document."""
+    """Search by the formula of tasks/retrieve/fields.py, one document at a time."""
     documents = documents_of(entries)
     held = list(fields.document_tokens(documents.names))
     (query,) = fields.query_tokens([term])
@@ -93,7 +82,7 @@ def assert_alike(found: list[Candidate], expected: list[Candidate]) -> None:
         SearchFields(characters=0, pinyin=0.5),
     ],
 )
-def test_scores_are_those_of_the_formula(tmp_path: Path, fields: SearchFields) -> None:
+def test_scores_follow_the_formula(tmp_path: Path, fields: SearchFields) -> None:
     index = EmbeddedIndex.build(ENTRIES, tmp_path, fields)
     terms = ["糖尿病", "2型糖尿病肾病", "肺炎", "支气管", "慢性肾炎", "高血压病", "t2dm", "无"]
     for term, found in zip(terms, index.search(terms, 4), strict=True):
@@ -109,7 +98,7 @@ names = st.text("肺炎糖尿病肾2x", min_size=1, max_size=60)
     names,
     st.integers(1, 5),
 )
-def test_any_terminology_is_searched_by_the_formula(tmp_path: Path, entries: list[Entry], term: str, k: int) -> None:
+def test_scores_follow_the_formula_for_any_terminology(tmp_path: Path, entries: list[Entry], term: str, k: int) -> None:
     (found,) = EmbeddedIndex.build(entries, tmp_path).search([term], k)
     expected = plain_search(entries, SearchFields(), term, k)
     assert [one.score for one in found] == pytest.approx([one.score for one in expected], rel=1e-5)
@@ -132,7 +121,7 @@ def test_few_candidates_are_the_first_of_many(tmp_path: Path) -> None:
     assert all(index.search(["2型糖尿病肾炎"], k) == [most[:k]] for k in range(1, len(most) + 1))
 
 
-def test_batches_and_order_of_entries_change_nothing(tmp_path: Path) -> None:
+def test_results_do_not_depend_on_batches_or_order_of_entries(tmp_path: Path) -> None:
     terms = ["糖尿病", "肺炎", "高血压", "糖尿病"]
     one = EmbeddedIndex.build(ENTRIES, tmp_path / "one")
     other = EmbeddedIndex.build(reversed(ENTRIES), tmp_path / "other")
@@ -144,7 +133,7 @@ def test_batches_and_order_of_entries_change_nothing(tmp_path: Path) -> None:
         assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "other" / file).read_bytes()
 
 
-def test_an_alias_finds_its_term_and_many_aliases_do_not_harm(tmp_path: Path) -> None:
+def test_alias_finds_its_term_even_among_many(tmp_path: Path) -> None:
     many = Entry("J18.9", "未特指的肺炎", (*(f"第{number}号别名" for number in range(50)), "肺部感染"))
     index = EmbeddedIndex.build([many, Entry("A", "肠道感染"), Entry("B", "肺气肿")], tmp_path)
     (found,) = index.search(["肺部感染"], 3)
@@ -153,50 +142,50 @@ def test_an_alias_finds_its_term_and_many_aliases_do_not_harm(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("term", ["", " ", "!!!", "《》", "\ud800", "未见于此xyz"])
-def test_a_term_that_shares_nothing_finds_nothing(tmp_path: Path, term: str) -> None:
+def test_term_without_a_common_token_finds_nothing(tmp_path: Path, term: str) -> None:
     assert EmbeddedIndex.build([Entry("A", "肺炎")], tmp_path).search([term, "肺炎"], 3)[0] == []
 
 
 @pytest.mark.parametrize(
     "term", ["肺炎 AND NOT 糖尿病", "肺炎*", "code:J18", "肺炎~2 OR (", '"肺炎" \\', "肺炎" * 5_000]
 )
-def test_nothing_in_a_term_is_syntax(tmp_path: Path, term: str) -> None:
+def test_search_terms_have_no_syntax(tmp_path: Path, term: str) -> None:
     (found,) = EmbeddedIndex.build(ENTRIES, tmp_path).search([term], 2)
     assert_alike(found, plain_search(ENTRIES, SearchFields(), term, 2))
 
 
-def test_a_word_that_search_engines_know_excludes_nothing(tmp_path: Path) -> None:
+def test_the_word_not_excludes_nothing(tmp_path: Path) -> None:
     (found,) = EmbeddedIndex.build(ENTRIES, tmp_path).search(["肺炎 NOT 糖尿病"], 5)
     assert {"J18.9", "E11"} <= {one.code for one in found}
 
 
-def test_lengths_are_rounded_as_lucene_keeps_them() -> None:
+def test_lengths_are_rounded_like_lucene() -> None:
     lengths = np.arange(2_000)
     assert rounded_lengths(lengths).tolist() == [lucene_length(length) for length in range(2_000)]
     assert rounded_lengths(np.array([39, 40, 41, 42, 57, 100])).tolist() == [39, 40, 40, 42, 56, 96]
 
 
-def test_an_index_of_nothing_is_refused(tmp_path: Path) -> None:
+def test_index_without_entries_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no terms to index"):
         EmbeddedIndex.build([], tmp_path)
 
 
-def test_terms_without_characters_are_indexed_and_never_found(tmp_path: Path) -> None:
+def test_terms_of_punctuation_are_indexed_but_never_found(tmp_path: Path) -> None:
     index = EmbeddedIndex.build([Entry("A", "——"), Entry("B", "肺炎")], tmp_path)
     assert [one.code for one in index.search(["肺炎——"], 5)[0]] == ["B"]
 
 
 @pytest.mark.parametrize("damage", ["missing folder", "weights.npy", "fields.json", "entries.parquet"])
-def test_a_folder_without_an_index_is_named(tmp_path: Path, damage: str) -> None:
+def test_folder_without_a_usable_index_is_named(tmp_path: Path, damage: str) -> None:
     folder = tmp_path / "index"
     if damage != "missing folder":
         EmbeddedIndex.build(ENTRIES, folder)
         (folder / damage).write_bytes(b"no such thing")
-    with pytest.raises(UserError, match=f"{folder} holds no index"):
+    with pytest.raises(UserError, match=f"{folder} contains no usable candidate index"):
         EmbeddedIndex(folder)
 
 
-def test_its_content_is_told_by_what_is_searched_not_by_order_or_boosts(tmp_path: Path) -> None:
+def test_content_depends_on_entries_and_fields_not_on_order_or_boosts(tmp_path: Path) -> None:
     def content(entries: list[Entry], **fields: float) -> str:
         return EmbeddedIndex.build(entries, tmp_path, SearchFields(**fields)).content
 
@@ -206,26 +195,10 @@ def test_its_content_is_told_by_what_is_searched_not_by_order_or_boosts(tmp_path
     renamed = [Entry(first.code, first.term, (*first.aliases, "又一个名字")), *others]
     assert len({own, content(others), content(renamed), content(ENTRIES, k1=2), content(ENTRIES, bigrams=0)}) == 5
     (tmp_path / CONTENT_FILE).unlink()
-    with pytest.raises(UserError, match=r"does not say what list it holds .* once more"):
+    with pytest.raises(UserError, match=r"does not record which list it contains .* Repeat the run"):
         print(EmbeddedIndex(tmp_path).content)
 
 
-def test_k_is_one_at_least(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="k is 0"):
+def test_k_must_be_at_least_one(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="k must be at least 1, not 0"):
         EmbeddedIndex.build(ENTRIES, tmp_path).search(["肺炎"], 0)
-
-
-def test_the_stage_keeps_what_the_index_needs(store: ArtifactStore, tmp_path: Path) -> None:
-    file = tmp_path / "list.csv"
-    file.write_text("编码,名称\nJ18.9,肺炎\nE11,2型糖尿病\n", encoding="utf-8")
-    terms = run(terminology, store, TerminologyParams(format="list"), {"list": RawInput(file)}).artifact
-    params = CandidateIndexParams(fields=SearchFields(bigrams=2))
-    artifact = run(candidate_index, store, params, {"terminology": terms}).artifact
-    index: CandidateIndex = open_index(artifact, tmp_path)
-    assert artifact.manifest.counters == {"entries": 2, "names": 2}
-    assert [one.code for one in index.search(["糖尿病"], 5)[0]] == ["E11"]
-    assert isinstance(index, EmbeddedIndex) and index.fields == params.fields
-    assert index.categories is not None and index.categories.codes == ["E11", "J18"]
-    Path(artifact.path, "weights.npy").write_bytes(b"")
-    with pytest.raises(UserError, match=r"weights\.npy"):
-        open_index(artifact, tmp_path)

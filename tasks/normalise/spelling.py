@@ -1,0 +1,103 @@
+"""Spelling of diagnoses: two tables correct typos and write abbreviations out.
+
+    支气管哮踹  →  支气管哮喘                     row of typos: 哮踹,哮喘
+    COPD并心衰  →  慢性阻塞性肺病并心力衰竭       rows of abbreviations: copd,慢性阻塞性肺病,anywhere and so on
+
+Texts are expected in the normal form of kg/names.py; tables are normalised here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import zip_longest
+
+import polars as pl
+
+from kg.names import normalise_names
+
+PLACES: Mapping[str, Callable[[re.Match[str]], bool]] = {
+    "anywhere": lambda match: True,  # COPD in COPD急性加重
+    "end": lambda match: match.start() > 0 and match.end() == len(match.string),  # 癌 in 胃癌, but not in 癌前病变
+    "whole": lambda match: match.span() == (0, len(match.string)),  # 高血压, but not in 高血压性脑病
+}
+"""Where in a text a short form is replaced by its expansion, as tables name it."""
+
+
+class Typos:
+    """Corrections of common typos."""
+
+    def __init__(self, right: Mapping[str, str]) -> None:
+        """Take the right spelling of each wrong one."""
+        self._right = dict(zip(normal_forms(right.keys()), normal_forms(right.values()), strict=True))
+        self._pattern = _any_of(self._right)
+
+    def corrected(self, text: str) -> str:
+        """Return the text without the typos of the table."""
+        return self._pattern.sub(lambda match: self._right[match[0]], text) if self._pattern else text
+
+
+class Abbreviations:
+    """Expansions of short forms."""
+
+    def __init__(self, rows: Sequence[tuple[str, str, str]]) -> None:
+        """Take rows (short form, expansion, place). A short form may have several expansions, best first."""
+        shorts, expansions = (normal_forms([row[column] for row in rows]) for column in (0, 1))
+        self._expansions: dict[tuple[str, str], list[str]] = {}
+        for short, expansion, (_, _, place) in zip(shorts, expansions, rows, strict=True):
+            self._expansions.setdefault((short, place), []).append(expansion)
+        self._patterns = {
+            place: _any_of([short for short, own in self._expansions if own == place]) for place in PLACES
+        }
+
+    def written_out(self, text: str) -> list[str]:
+        """Return the text with the first expansions of its short forms, with the second ones, and so on.
+
+        The list is empty if the text contains no short form.
+        """
+        texts: list[str] = []
+        for place, pattern in self._patterns.items():
+            found = [match for match in pattern.finditer(text) if PLACES[place](match)] if pattern else []
+            choices = [self._expansions[match[0], place] for match in found]
+            for written in zip_longest(*choices):
+                # DM has two expansions and 肾衰 one: the second text of DM伴肾衰 uses that one again.
+                filled = [one or own[-1] for one, own in zip(written, choices, strict=True)]
+                texts.append(_replaced(text, found, filled))
+        return [written for written in texts if written != text]
+
+
+def normal_forms(names: Iterable[str]) -> list[str]:
+    """Return the normal form of each name (kg/names.py). Lone surrogates, which polars rejects, become "?"."""
+    whole = [name.encode("utf-8", "replace").decode() for name in names]
+    return normalise_names(pl.Series(whole, dtype=pl.String)).to_list()
+
+
+def _replaced(text: str, found: Sequence[re.Match[str]], expansions: Sequence[str]) -> str:
+    """Return the text with each match replaced by its expansion, but without doubling what is there already."""
+    pieces, start = [], 0
+    for match, expansion in zip(found, expansions, strict=True):
+        # 类风湿 stays in 类风湿性关节炎, which is its own expansion.
+        offset = expansion.find(match[0])
+        is_expanded = offset >= 0 and text.startswith(expansion, max(0, match.start() - offset))
+        kept = text[start : match.start()]
+        # 急性STEMI must not become 急性急性ST段抬高型心肌梗死.
+        doubled = next((size for size in range(len(expansion), 1, -1) if kept.endswith(expansion[:size])), 0)
+        pieces += [kept, match[0] if is_expanded else expansion[doubled:]]
+        start = match.end()
+    return "".join([*pieces, text[start:]])
+
+
+def _any_of(words: Sequence[str] | Mapping[str, str]) -> re.Pattern[str] | None:
+    """Return the pattern of any of the words, the longest first, or None if there are no words.
+
+    Latin words match only as a whole: copd in "copd急性加重", but not in copdx.
+    """
+    if not words:
+        return None
+    longest_first = sorted(words, key=lambda word: (-len(word), word))
+    return re.compile(
+        "|".join(
+            rf"(?<![a-z0-9]){re.escape(word)}(?![a-z0-9])" if word.isascii() else re.escape(word)
+            for word in longest_first
+        )
+    )
