@@ -14,7 +14,7 @@ help:  ## Show the targets
 
 setup: $(VENV)/.installed  ## Create .venv with the pinned packages
 
-$(VENV)/.installed: pyproject.toml constraints.txt infra/setup.sh
+$(VENV)/.installed: pyproject.toml constraints.txt infra/setup.sh .ci/requirements.py
 	@infra/setup.sh $(PYTHON) $(VENV)
 	@touch $@
 
@@ -35,7 +35,7 @@ contracts: setup  ## import-linter: who may import whom
 	@$(BIN)/lint-imports
 
 hygiene: setup  ## constraints.txt holds only versions; no tracked file holds a path of a machine
-	@$(BIN)/python infra/hygiene.py
+	@$(BIN)/python .ci/hygiene.py
 
 check: lint types contracts hygiene test  ## All of the above, as CI runs it
 

@@ -23,5 +23,5 @@ fi
 [[ -x $venv/bin/python ]] || "$python" -m venv "$venv"
 echo "Installing pinned packages into $venv (about 6 GB, torch with its CUDA libraries among them) …"
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --constraint constraints.txt pip
-mapfile -t packages < <("$venv/bin/python" infra/requirements.py)
+mapfile -t packages < <("$venv/bin/python" .ci/requirements.py)
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --constraint constraints.txt "${packages[@]}"

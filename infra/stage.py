@@ -33,11 +33,9 @@ from infra.artifacts import Artifact, ArtifactStore, InputRecord, fingerprint_of
 from infra.memo import Memo, WorkKeys
 from infra.settings import REPOSITORY
 from infra.usage import measure_usage
+from infra.version import VERSION
 
 logger = logging.getLogger(__name__)
-
-VERSION = "0.1.0"
-"""Version of the project, as in pyproject.toml and CHANGELOG.md."""
 
 
 class StageParams(BaseModel):
@@ -258,7 +256,7 @@ class Output:
         open_units = []
         for unit in units:
             known = self._memo.find(unit.key)
-            record = self._build.take_over(unit.index, *known) if known is not None else None
+            record = self._build.reuse(unit.index, *known) if known is not None else None
             if record is None:
                 open_units.append(unit)
             else:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import logging
 import os
 import posixpath
@@ -32,6 +31,7 @@ import fsspec
 from fsspec.implementations.local import LocalFileSystem
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from infra.builds import measure, sync
 from infra.errors import StorageFullError, UserError
 from models.training.loop import CHECKPOINT_FILE, load_state, save_state
 
@@ -209,9 +209,9 @@ class Checkpoints:
         self._remove(target)
         if self._is_local:
             for file in (folder / CHECKPOINT_FILE, folder / RECORD_FILE, folder):
-                _sync(file)
+                sync(file)
             os.rename(folder, target)
-            _sync(Path(self._base))
+            sync(Path(self._base))
             return
         for name in (CHECKPOINT_FILE, RECORD_FILE):  # the record last: it is the commit
             self._filesystem.makedirs(target, exist_ok=True)
@@ -291,27 +291,13 @@ def score_of(figures: Mapping[str, float], by: str | None) -> float:
 
 
 def _record(run: str, step: int, figures: Mapping[str, float], file: Path) -> CheckpointRecord:
-    size, digest = _measure(file)
+    size, digest = measure(file)
     return CheckpointRecord(run=run, step=step, figures=dict(figures), bytes=size, sha256=digest)
 
 
 def _check(file: Path, record: CheckpointRecord, place: str) -> None:
-    if _measure(file) != (record.bytes, record.sha256):
+    if measure(file) != (record.bytes, record.sha256):
         raise UserError(f"{place} is damaged: it is not the file of {record.bytes:,} bytes that was written.")
-
-
-def _measure(path: Path) -> tuple[int, str]:
-    with open(path, "rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-        return file.tell(), digest
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _first_line(error: BaseException) -> str:

@@ -93,7 +93,7 @@ def test_path_is_a_path_on_disk_and_a_uri_elsewhere(tmp_path: Path) -> None:
 def test_a_root_that_cannot_be_opened_is_told(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"YIWEN_HOME='nosuch://x'.*fsspec"):
         ArtifactStore("nosuch://x")
-    with pytest.raises(UserError, match="must not hold any of"):
+    with pytest.raises(UserError, match="must not contain"):
         ArtifactStore("memory://a[b]")
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(UserError, match=r"file.* cannot be written .*YIWEN_HOME"):
@@ -231,7 +231,7 @@ def test_a_damaged_part_is_named_with_its_remedy(damage: Callable, reader: str, 
     with pytest.raises(DamagedArtifactError) as raised:
         READERS[reader](fresh)
     if damage in (truncate, grow):
-        assert re.search(r"it has [\d,]+ bytes, the manifest says", str(raised.value))
+        assert re.search(r"it has [\d,]+ bytes instead of the [\d,]+ in the manifest", str(raised.value))
     assert str(Path(artifact.path) / FIRST_PART) in str(raised.value)
     assert f"Delete {artifact.path} and run again" in str(raised.value)
 

@@ -309,7 +309,7 @@ def test_files_that_cannot_grow(builder: Builder, undisturbed: dict[str, bytes])
     assert len(errors) == len(limits) > 60
     for limit, error in zip(limits, errors, strict=True):
         if limit < max(*sizes, manifest):
-            assert "No room left while writing" in error
+            assert "No space left while writing" in error
             assert f"{builder.root}/sample/" in error
             assert "ulimit -f" in error and "run again: finished parts are kept" in error
     assert _finish(builder.start("resumed")) == 0
@@ -325,7 +325,7 @@ def test_files_that_cannot_grow(builder: Builder, undisturbed: dict[str, bytes])
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
 def test_scratch_on_a_full_disk_says_what_to_do() -> None:
     with (
-        pytest.raises(StorageFullError, match=r"No room left while writing /dev/full .*Free some space"),
+        pytest.raises(StorageFullError, match=r"No space left while writing /dev/full .*Free some space"),
         open_scratch("/dev/full") as file,
     ):
         pl.DataFrame({"number": range(100_000)}).write_parquet(file)

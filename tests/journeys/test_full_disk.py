@@ -51,7 +51,7 @@ def overlaps(store: ArtifactStore, documents: Artifact, folder: Path) -> Artifac
     return do(store, decontaminate, params, documents=documents, benchmarks=RawInput(folder / "test.txt"))
 
 
-TOLD = r"No room left while writing .*scratch.*YIWEN_HOME.* run again"
+TOLD = r"No space left while writing .*scratch.*YIWEN_HOME.* run again"
 
 
 @contextlib.contextmanager

@@ -85,7 +85,7 @@ def test_sketches_are_checked_once_and_not_for_each_band(store: ArtifactStore, m
         checked.append(record.path)
         return read_checked(filesystem, folder, record)
 
-    monkeypatch.setattr("infra.artifacts.read_checked", noting)
+    monkeypatch.setattr("infra.artifacts.store.read_checked", noting)
     given = {"documents": documents, "sketches": found}
     run(candidates, store, NearParams(), given, executor=ElsewhereExecutor())
     assert sorted(checked) == sorted(part.record.path for part in found.parts("sketches"))

@@ -16,7 +16,6 @@ import psutil
 import pytest
 
 from infra.errors import UserError
-from infra.requirements import requirements
 from infra.settings import REPOSITORY
 from tasks.phrases.autophrase import (
     LAST_LINES,
@@ -162,17 +161,3 @@ def test_the_program_ends_with_a_killed_parent(tmp_path: Path) -> None:
                 return
             time.sleep(0.05)
     pytest.fail("the program still runs five seconds after its parent was killed")
-
-
-def test_without_a_compiler_everything_but_the_program_is_installed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pyproject = REPOSITORY / "pyproject.toml"
-    for name in ("g++", "make"):
-        fake(tmp_path / "tools", "", name)
-    monkeypatch.setenv("PATH", str(tmp_path / "tools"))
-    with_program = requirements(pyproject)
-    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
-    without = requirements(pyproject)
-    assert set(with_program) - set(without) == {"autophrase"} and set(without) < set(with_program)
-    assert "Without g++ and make the extra phrases is left out." in capsys.readouterr().err

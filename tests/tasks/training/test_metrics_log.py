@@ -87,7 +87,7 @@ def test_a_full_disk_is_told_and_no_curve_is_lost(tmp_path: Path, monkeypatch: p
     resource.setrlimit(resource.RLIMIT_FSIZE, (150, before[1]))
     try:
         resumed = MetricsLog(path, 2)
-        with pytest.raises(StorageFullError, match=r"No room left while writing .*metrics\.jsonl"):
+        with pytest.raises(StorageFullError, match=r"No space left while writing .*metrics\.jsonl"):
             for step in (3, 4):
                 resumed(step, "train", figures(step))
     finally:

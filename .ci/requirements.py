@@ -1,6 +1,7 @@
-"""Prints the packages that pyproject.toml names, with all extras, a line each: the argument list of pip.
+"""Prints the packages that pyproject.toml names, with all extras, one per line: the arguments of `pip install`.
 
-An extra that is built from source is left out where there is no compiler; what needs it says so then.
+An extra that is built from source is left out on machines without a compiler; the feature that needs it then reports
+what is missing.
 """
 
 import shutil
@@ -9,17 +10,17 @@ import tomllib
 from pathlib import Path
 
 BUILT = {"phrases": ("g++", "make")}
-"""Extras that are built from source, and the programs that this takes."""
+"""Extras that are built from source, and the programs that building them takes."""
 
 
 def requirements(pyproject: Path) -> list[str]:
-    """Requirements of the project and of its extras."""
+    """Return the requirements of the project and of its extras."""
     project = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"]
     lines = list(project["dependencies"])
     for extra, packages in project["optional-dependencies"].items():
         missing = [program for program in BUILT.get(extra, ()) if shutil.which(program) is None]
         if missing:
-            print(f"Without {' and '.join(missing)} the extra {extra} is left out.", file=sys.stderr)
+            print(f"Leaving out the extra {extra}: {' and '.join(missing)} not installed.", file=sys.stderr)
         else:
             lines += packages
     return lines

@@ -1,0 +1,62 @@
+"""Full disks and forbidden folders as errors that the user can fix."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import os
+from collections.abc import Iterator
+
+import fsspec
+
+from infra.errors import StorageFullError, UserError
+
+_FULL = {
+    errno.ENOSPC: "Free some space there or point YIWEN_HOME (for a remote root: TMPDIR) at another disk",
+    errno.EDQUOT: "Free some of your quota or point YIWEN_HOME at another disk",
+    errno.EFBIG: "Raise the limit on the size of files (ulimit -f)",
+}
+"""Errors of a disk without room, each with its remedy."""
+
+# EEXIST and ENOTDIR: a file is where the root, or a folder above it, should be.
+_UNUSABLE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST}
+
+
+@contextlib.contextmanager
+def explained(target: str) -> Iterator[None]:
+    """Turn "no space left" and "permission denied" while `target` is written into errors that name the remedy.
+
+    Raises:
+        StorageFullError: the disk or the quota is full, or the file exceeds the limit on file sizes.
+        UserError: this user may not write there. Other errors pass unchanged.
+    """
+    try:
+        yield
+    except OSError as error:
+        where = error.filename or target
+        if error.errno in _FULL:
+            raise StorageFullError(
+                f"No space left while writing {where} ({os.strerror(error.errno)}). {_FULL[error.errno]}, "
+                "then run again: finished parts are kept and reused."
+            ) from error
+        if error.errno in _UNUSABLE:
+            raise UserError(
+                f"{where} cannot be written ({os.strerror(error.errno)}). Point YIWEN_HOME at a folder that "
+                "this user may write to."
+            ) from error
+        raise
+
+
+@contextlib.contextmanager
+def open_scratch(path: str) -> Iterator[io.BytesIO]:
+    """Open a scratch file of a build for writing; its bytes stay in memory until the block ends without an error.
+
+    Raises:
+        StorageFullError, UserError: as `explained` does.
+    """
+    # Polars reports a full disk without the error's number, so it writes to memory and we write to the disk.
+    memory = io.BytesIO()
+    yield memory
+    with explained(path), fsspec.open(path, "wb") as file:
+        file.write(memory.getbuffer())

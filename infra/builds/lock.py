@@ -1,0 +1,81 @@
+"""The lock of a build on a local root: one builder per address, and none left locked by a dead one."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import os
+import posixpath
+from collections.abc import Iterator
+
+from infra.artifacts import ArtifactStore
+from infra.builds.disk_errors import explained
+from infra.builds.place import BuildPlace
+
+logger = logging.getLogger(__name__)
+
+
+@contextlib.contextmanager
+def locked(store: ArtifactStore, place: BuildPlace) -> Iterator[None]:
+    """Hold the build's lock for the block; on an object store, which has no locks, do nothing.
+
+    Raises:
+        StorageFullError, UserError: the lock's file cannot be made (as `infra.builds.explained` does).
+    """
+    if not store.is_local:
+        yield
+        return
+    path = store.absolute(posixpath.join(place.partial, "lock"))
+    while True:
+        descriptor = _open_lock(path)
+        _lock_descriptors.add(descriptor)
+        try:
+            _wait_for(descriptor, place)
+            # While we waited, a finished build may have deleted the file: what we hold is then a lock on nothing, and
+            # another process may hold the new file. Try again with that.
+            if _is_same_file(descriptor, path):
+                yield
+                return
+        finally:
+            _lock_descriptors.discard(descriptor)
+            os.close(descriptor)
+
+
+def _open_lock(path: str) -> int:
+    folder = posixpath.dirname(path)
+    with explained(path):
+        os.makedirs(posixpath.dirname(folder), exist_ok=True)
+        while True:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(folder)
+            with contextlib.suppress(FileNotFoundError):  # a finished build has just deleted the folder
+                return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+
+
+def _wait_for(descriptor: int, place: BuildPlace) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        logger.info("another run is building %s; waiting for it", place.final)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+
+_lock_descriptors: set[int] = set()
+
+
+def _drop_inherited_locks() -> None:
+    # A forked worker shares its parent's lock and could outlive it: the lock must die with its holder.
+    for descriptor in _lock_descriptors:
+        os.close(descriptor)
+    _lock_descriptors.clear()
+
+
+os.register_at_fork(after_in_child=_drop_inherited_locks)
+
+
+def _is_same_file(descriptor: int, path: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False

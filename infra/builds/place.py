@@ -1,0 +1,136 @@
+"""The folders of a build, and the only ways in which files get into them and out again."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import posixpath
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from infra.artifacts import ArtifactStore
+from infra.builds.disk_errors import explained
+
+
+@dataclass(frozen=True)
+class BuildPlace:
+    """Where a build writes; small and picklable, so that it can travel to workers."""
+
+    store_root: str
+    stage: str
+    fingerprint: str
+
+    @property
+    def final(self) -> str:
+        """Location of the artifact below the root."""
+        return posixpath.join(self.stage, self.fingerprint)
+
+    @property
+    def partial(self) -> str:
+        """Location of the unfinished build below the root."""
+        return posixpath.join(self.stage, f".{self.fingerprint}.partial")
+
+
+def content_path(store: ArtifactStore, place: BuildPlace, relative: str) -> str:
+    """Return the location below the root of a file of the build, until (or because) it is committed."""
+    if store.is_local:
+        return posixpath.join(place.partial, "content", relative)
+    return posixpath.join(place.final, relative)
+
+
+def part_path(table: str, index: int, number: int) -> str:
+    """Return the path of a part below its artifact: part `number` of unit `index`."""
+    return posixpath.join(table, f"part-{index:05d}-{number:03d}.parquet")
+
+
+@contextlib.contextmanager
+def staging(store: ArtifactStore, place: BuildPlace) -> Iterator[Path]:
+    """Yield a private local folder that is deleted when the block ends."""
+    folder = staging_folder(store, place)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def staging_folder(store: ArtifactStore, place: BuildPlace) -> Path:
+    """Make a private local folder: on the store's own disk for a local root, so that publishing is a rename."""
+    if not store.is_local:
+        return Path(tempfile.mkdtemp(prefix="yiwen-"))
+    path = Path(store.absolute(posixpath.join(place.partial, "staging", uuid.uuid4().hex)))
+    with explained(str(path)):
+        path.mkdir(parents=True)
+    return path
+
+
+def put(store: ArtifactStore, place: BuildPlace, data: bytes, location: str) -> None:
+    """Write a small file atomically."""
+    with staging(store, place) as folder:
+        file = folder / "small"
+        with explained(store.absolute(location)):
+            file.write_bytes(data)
+        publish(store, file, location)
+
+
+def publish(store: ArtifactStore, staged: Path, location: str) -> tuple[int, str]:
+    """Move a staged file to its location in the store; returns its size in bytes and its SHA-256."""
+    target = store.absolute(location)
+    with explained(target):
+        size, digest = measure(staged)
+        if store.is_local:
+            sync(staged)
+            os.makedirs(posixpath.dirname(target), exist_ok=True)
+            os.replace(staged, target)
+        else:
+            store.filesystem.makedirs(posixpath.dirname(target), exist_ok=True)
+            store.filesystem.put_file(str(staged), target)
+    return size, digest
+
+
+def link(store: ArtifactStore, source: str, location: str) -> None:
+    """Put a finished file of another artifact into this build: as a hard link where the disk has them, else a copy."""
+    target = store.absolute(location)
+    with explained(target):
+        store.filesystem.makedirs(posixpath.dirname(target), exist_ok=True)
+        if not store.is_local:
+            store.filesystem.cp_file(source, target)
+            return
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(target)  # left by a build that was killed before its record was written
+        try:
+            os.link(source, target)
+        except OSError:
+            shutil.copyfile(source, target)
+            sync(target)
+
+
+def remove(store: ArtifactStore, location: str) -> None:
+    """Delete a folder of the build; what another builder adds meanwhile is left for that builder to delete."""
+    path = store.absolute(location)
+    if store.is_local:
+        shutil.rmtree(path, ignore_errors=True)
+        return
+    store.filesystem.invalidate_cache()
+    with contextlib.suppress(OSError):
+        store.filesystem.rm(path, recursive=True)
+
+
+def measure(path: Path) -> tuple[int, str]:
+    """Return a local file's size in bytes and its SHA-256."""
+    with open(path, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return file.tell(), digest
+
+
+def sync(path: str | Path) -> None:
+    """Wait until a file or folder is on the disk, so that a power cut cannot undo what is renamed after it."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
