@@ -162,9 +162,9 @@ def test_empty_tables_have_their_columns(prefix: str, tmp_path: Path) -> None:
 def test_columns_can_be_picked_and_unknown_names_are_told(artifact: Artifact) -> None:
     part = artifact.parts("documents")[1]
     assert part.read(columns=["text"]).column_names == ["text"]
-    with pytest.raises(UserError, match=r"no table 'segments'; it has documents, rejects, metrics"):
+    with pytest.raises(UserError, match=r"no table 'segments'. Tables: documents, rejects, metrics"):
         artifact.scan("segments")
-    with pytest.raises(UserError, match=r"no file 'nope'; its files are: units.json, weights.bin, 目录/说明.txt"):
+    with pytest.raises(UserError, match=r"no file 'nope'. Files: units.json, weights.bin, 目录/说明.txt"):
         artifact.read_file("nope")
 
 

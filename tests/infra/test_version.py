@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import tomllib
-
-from setuptools.config.pyprojecttoml import read_configuration
 
 from infra.settings import REPOSITORY
 from infra.version import VERSION
@@ -17,7 +16,8 @@ def test_newest_heading_of_the_changelog_is_the_version() -> None:
     assert heading is not None and heading[1] == VERSION
 
 
-def test_package_metadata_has_the_version_and_no_second_copy() -> None:
-    pyproject = REPOSITORY / "pyproject.toml"
-    assert "version" not in tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"]
-    assert read_configuration(pyproject)["project"]["version"] == VERSION
+def test_package_metadata_reads_the_version_from_here() -> None:
+    pyproject = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+    assert "version" in pyproject["project"]["dynamic"] and "version" not in pyproject["project"]
+    module, _, name = pyproject["tool"]["setuptools"]["dynamic"]["version"]["attr"].rpartition(".")
+    assert getattr(importlib.import_module(module), name) == VERSION
