@@ -22,7 +22,9 @@ from models.encoder.network import Encoder, EncoderConfig, fill_rows
 from models.objectives.ehealth.objective import EHealth
 from models.weights.convert import POSITION_TABLE, WORD_TABLE, load_from_transformers, to_transformers
 
-_PREFIXES = {"bert": "bert.", "electra": "electra."}
+_PREFIXES = {"bert": "bert.", "electra": "electra.", "roformer": "roformer."}
+_ROTARY = ("roformer",)
+"""Kinds whose positions are rotary; all others have a learned table."""
 _SIZES = {
     "hidden_size": "hidden_size",
     "num_layers": "num_hidden_layers",
@@ -70,7 +72,8 @@ def initialise_from(objective: EHealth, folder: str | Path, vocabulary: Sequence
     encoder_state = _encoder_state(state, prefix)
     order = _token_order(place, encoder_state, objective.config.vocab_size, vocabulary)
     encoder_state[WORD_TABLE] = encoder_state[WORD_TABLE][order]
-    encoder_state[POSITION_TABLE] = _fit_positions(encoder_state[POSITION_TABLE], objective.discriminator)
+    if POSITION_TABLE in encoder_state:
+        encoder_state[POSITION_TABLE] = _fit_positions(encoder_state[POSITION_TABLE], objective.discriminator)
     try:
         load_from_transformers(objective.discriminator, encoder_state)
     except ValueError as error:
@@ -108,7 +111,7 @@ def _read_config(place: Path) -> dict[str, Any]:
     except (ValueError, AttributeError) as error:
         raise UserError(f"{file} is no configuration: {error}. Fetch the checkpoint again.") from error
     if kind not in _PREFIXES:
-        raise UserError(f"{file} describes a {kind!r} model. Pre-training goes on from 'bert' and 'electra' only.")
+        raise UserError(f"{file} describes a {kind!r} model. Pre-training starts from 'bert', 'electra' or 'roformer'.")
     plain = {"hidden_act": "gelu", "position_embedding_type": "absolute"}
     for name, needed in plain.items():
         if settings.get(name, needed) != needed:
@@ -126,6 +129,9 @@ def _check_sizes(place: Path, settings: Mapping[str, Any], config: EncoderConfig
         given["embedding_size"] = given["hidden_size"]
     wanted = {name: getattr(config, name) for name in _SIZES} | {"embedding_size": config.embedding_width}
     wrong = [f"model.{name} = {given[name]}" for name in wanted if given[name] != wanted[name]]
+    positions = "rotary" if settings["model_type"] in _ROTARY else "absolute"
+    if positions != config.positions:
+        wrong.append(f"model.positions = {positions!r}")
     if wrong:
         raise UserError(f"{place} has other sizes than the model to be trained. Set {', '.join(wrong)} in the preset.")
 
@@ -190,7 +196,7 @@ def _encoder_state(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor
 
 def _token_order(place: Path, state: Mapping[str, Tensor], vocab_size: int, vocabulary: Sequence[str] | None) -> Tensor:
     """For each of our ids, the row of the checkpoint's table: int64 (V,)."""
-    if WORD_TABLE not in state or POSITION_TABLE not in state:
+    if WORD_TABLE not in state:
         raise UserError(f"{place} holds no embedding tables. Give a checkpoint of a whole BERT or ELECTRA.")
     rows = len(state[WORD_TABLE])
     file = place / "vocab.txt"
@@ -229,6 +235,7 @@ def _some(tokens: Sequence[str]) -> str:
 
 
 def _fit_positions(table: Tensor, encoder: Encoder) -> Tensor:
+    assert encoder.embeddings.position is not None, "_check_sizes compares the kind of positions"
     fitted = encoder.embeddings.position.weight.detach().clone()
     shared = min(len(fitted), len(table))
     fitted[:shared] = table[:shared]
@@ -248,7 +255,7 @@ def _heads(
     objective: EHealth, kind: str, state: Mapping[str, Tensor], order: Tensor
 ) -> Iterator[tuple[str, nn.Module, dict[str, Tensor]]]:
     """Our heads, and what the checkpoint has for them under our names."""
-    transform, norm, bias = _LM_HEADS[kind]
+    transform, norm, bias = _LM_HEADS["bert" if kind in _ROTARY else kind]
     given = _dense(state, transform, "transform") | _dense(state, norm, "norm")
     if bias in state:
         given["bias"] = fill_rows(state[bias][order], objective.config.generator)

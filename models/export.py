@@ -7,8 +7,8 @@ from models.weights.pretrained import write_folder
 
 
 def save_pretrained(objective: Objective, directory: str | Path) -> None:
-    """Write config.json and model.safetensors, which `AutoModel.from_pretrained(directory)` loads as an
-    `ElectraModel`.
+    """Write config.json and model.safetensors, which `AutoModel.from_pretrained(directory)` loads as the model that
+    the objective's `encoder_config` names.
 
     The generator and the heads stay behind; nothing is missing or left over on loading. Tokeniser files and model
     card are other stages'.

@@ -10,6 +10,7 @@ of L tokens in a run.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import cast
 
 import torch
@@ -17,9 +18,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from models.encoder.attention import attend
-from models.encoder.layout import Layout
+from models.encoder.layout import Layout, Run
 from models.encoder.linear import HAS_ONEDNN, Linear
-from models.encoder.network import Encoder, EncoderLayer
+from models.encoder.network import Encoder, EncoderLayer, turned
+from models.encoder.rotary import turn
 
 
 def applies(encoder: Encoder) -> bool:
@@ -47,7 +49,7 @@ def encode_first(encoder: Encoder, input_ids_T: Tensor, layout: Layout, type_ids
     x_TD = _through(encoder, len(encoder.layers) - 1, input_ids_T, layout, type_ids_T)
     last = cast(EncoderLayer, encoder.layers[-1])
     first_SD = x_TD[layout.firsts]
-    return _after_attention(last, _attend_first(last, first_SD, x_TD, layout), first_SD)
+    return _after_attention(last, _attend_first(last, first_SD, x_TD, layout, encoder.turns(layout)), first_SD)
 
 
 def _through(encoder: Encoder, layers: int, input_ids_T: Tensor, layout: Layout, type_ids_T: Tensor | None) -> Tensor:
@@ -55,10 +57,11 @@ def _through(encoder: Encoder, layers: int, input_ids_T: Tensor, layout: Layout,
     x_TD = encoder.embeddings(input_ids_T, layout, type_ids_T)
     if encoder.projection is not None:
         x_TD = encoder.projection(x_TD)
+    turns_TC = encoder.turns(layout)
     for index in range(layers):
         layer = cast(EncoderLayer, encoder.layers[index])
         qkv_T3HC = _linear(layer.qkv, x_TD).view(layout.total, 3, layer.config.num_heads, -1)
-        x_TD = _after_attention(layer, attend(qkv_T3HC, layout, 0.0, None), x_TD)
+        x_TD = _after_attention(layer, attend(turned(qkv_T3HC, turns_TC), layout, 0.0, None), x_TD)
     return x_TD
 
 
@@ -69,27 +72,64 @@ def _after_attention(layer: EncoderLayer, mixed_ND: Tensor, x_ND: Tensor) -> Ten
     return layer.output_norm(_linear_add(layer.output, hidden_NF, x_ND))
 
 
-def _attend_first(layer: EncoderLayer, first_SD: Tensor, x_TD: Tensor, layout: Layout) -> Tensor:
+def _attend_first(
+    layer: EncoderLayer, first_SD: Tensor, x_TD: Tensor, layout: Layout, turns_TC: Tensor | None
+) -> Tensor:
     """softmax(q k^T / sqrt(C)) v for one query a sequence, (S, D).
 
-    q · (W_k x) = (W_k^T q) · x and sum p (W_v x) = W_v (sum p x): with one query a sequence the projections move from
-    every token to the query and the mixture, 2 H D products a token in the place of 2 D^2. b_k adds the same to all
-    scores of a query, which softmax takes away; the weights add up to 1, so b_v is added once.
+    sum p (W_v x) = W_v (sum p x): with one query a sequence the projection of values moves from every token to the
+    mixture, and H D products a token take the place of D^2. The weights add up to 1, so b_v is added once.
     """
-    width, heads = first_SD.shape[1], layer.config.num_heads
-    query, key, value = layer.qkv.weight.view(3, width, width).unbind(0)
-    query_bias, _, value_bias = layer.qkv.bias.view(3, width).unbind(0)
-    query_SHC = F.linear(first_SD, query, query_bias).unflatten(1, (heads, -1)) * (width // heads) ** -0.5
-    probe_SHD = torch.einsum("shc,hcd->shd", query_SHC, key.unflatten(0, (heads, -1)))
+    heads = layer.config.num_heads
+    score = _scores_by_probe(layer, first_SD) if turns_TC is None else _scores_by_key(layer, first_SD, x_TD, turns_TC)
     parts, first = [], 0
     for run in layout.runs:
         x_nLD = x_TD[run.tokens].unflatten(0, (run.sequences, run.length))
-        probe_nHD = probe_SHD[first : first + run.sequences]
-        weights_nHL = torch.softmax(torch.bmm(probe_nHD, x_nLD.transpose(1, 2)), -1)
+        weights_nHL = torch.softmax(score(slice(first, first + run.sequences), run, x_nLD), -1)
         parts.append(torch.bmm(weights_nHL, x_nLD))
         first += run.sequences
+    width = first_SD.shape[1]
+    value, value_bias = layer.qkv.weight.view(3, width, width)[2], layer.qkv.bias.view(3, width)[2]
     mixed_SHC = torch.einsum("shd,hcd->shc", torch.cat(parts), value.unflatten(0, (heads, -1)))
     return mixed_SHC.flatten(1) + value_bias
+
+
+_Scores = Callable[[slice, Run, Tensor], Tensor]
+"""Takes the sequences of a run, the run and its states (n, L, D); gives scores (n, H, L)."""
+
+
+def _queries(layer: EncoderLayer, first_SD: Tensor) -> Tensor:
+    """Queries of the first tokens, divided by sqrt(C): (S, H, C)."""
+    width, heads = first_SD.shape[1], layer.config.num_heads
+    query, query_bias = layer.qkv.weight.view(3, width, width)[0], layer.qkv.bias.view(3, width)[0]
+    return F.linear(first_SD, query, query_bias).unflatten(1, (heads, -1)) * (width // heads) ** -0.5
+
+
+def _scores_by_probe(layer: EncoderLayer, first_SD: Tensor) -> _Scores:
+    """q · (W_k x) = (W_k^T q) · x: no key is computed either. b_k adds the same to all scores of a query, which
+    softmax takes away.
+    """
+    width = first_SD.shape[1]
+    key_HCD = layer.qkv.weight.view(3, width, width)[1].unflatten(0, (layer.config.num_heads, -1))
+    probe_SHD = torch.einsum("shc,hcd->shd", _queries(layer, first_SD), key_HCD)
+    return lambda sequences, run, x_nLD: torch.bmm(probe_SHD[sequences], x_nLD.transpose(1, 2))
+
+
+def _scores_by_key(layer: EncoderLayer, first_SD: Tensor, x_TD: Tensor, turns_TC: Tensor) -> _Scores:
+    """With rotary positions each key is turned by its place, so keys are computed. The queries stand at place 0, which
+    turns by nothing.
+    """
+    width = first_SD.shape[1]
+    key, key_bias = layer.qkv.weight.view(3, width, width)[1], layer.qkv.bias.view(3, width)[1]
+    key_TD = torch.ops.mkldnn._linear_pointwise(x_TD, key, key_bias, "none", [], "none")
+    key_THC = turn(key_TD.unflatten(1, (layer.config.num_heads, -1)), turns_TC)
+    query_SHC = _queries(layer, first_SD)
+
+    def scores(sequences: slice, run: Run, x_nLD: Tensor) -> Tensor:
+        key_nLHC = key_THC[run.tokens].unflatten(0, (run.sequences, run.length))
+        return torch.einsum("nhc,nlhc->nhl", query_SHC[sequences], key_nLHC)
+
+    return scores
 
 
 def _linear(layer: Linear, x_NI: Tensor, activation: str = "none") -> Tensor:

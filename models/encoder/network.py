@@ -15,7 +15,7 @@ FFN size.
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -29,6 +29,9 @@ from models.encoder.dropout import draw_mask, dropout, dropout_add
 from models.encoder.layout import Layout
 from models.encoder.linear import Linear
 from models.encoder.randomness import SequenceNoise
+from models.encoder.rotary import turn, turns
+
+POSITIONS = ("absolute", "rotary")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +63,10 @@ class EncoderConfig:
     """Keep only each layer's input for the backward pass and compute the layer again there: less memory for a third
     more work, same numbers.
     """
+    positions: str = "absolute"
+    """How a token's place enters: "absolute", a learned table (BERT, ELECTRA), or "rotary", by turned queries and keys
+    (RoFormer; models/encoder/rotary.py).
+    """
     compile_layers: bool = False
     """Let torch.compile fuse what follows attention in a layer; one graph serves all lengths and layers."""
 
@@ -80,6 +87,13 @@ class EncoderConfig:
         for name in ("checkpoint_activations", "compile_layers"):
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name} must be true or false, got {getattr(self, name)!r}")
+        if self.positions not in POSITIONS:
+            raise ValueError(f"positions must be one of {', '.join(POSITIONS)}, got {self.positions!r}")
+        if self.positions == "rotary" and self.hidden_size // self.num_heads % 2:
+            raise ValueError(
+                f"rotary positions turn pairs of channels, and a head has {self.hidden_size // self.num_heads}; choose "
+                "num_heads such that hidden_size / num_heads is even"
+            )
         for name in ("hidden_dropout", "attention_dropout"):
             if not (_is_number(getattr(self, name)) and 0.0 <= getattr(self, name) < 1.0):
                 raise ValueError(f"{name} must lie in [0, 1), got {getattr(self, name)!r}")
@@ -116,13 +130,13 @@ class WordTable(nn.Embedding):
 
 
 class Embeddings(nn.Module):
-    """Word + position + type embeddings, LayerNorm, dropout."""
+    """Word + position + type embeddings, LayerNorm, dropout; without positions where they are rotary."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
         width = config.embedding_width
         self.word = WordTable(config)
-        self.position = nn.Embedding(config.max_positions, width)
+        self.position = nn.Embedding(config.max_positions, width) if config.positions == "absolute" else None
         self.token_type = nn.Embedding(config.type_vocab_size, width)
         self.norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
         self.dropout = config.hidden_dropout
@@ -136,7 +150,10 @@ class Embeddings(nn.Module):
     ) -> Tensor:
         """Embeddings (T, E) of token ids int64 (T,); `type_ids_T` int64 (T,), None meaning type 0 throughout."""
         types = self.token_type.weight[0] if type_ids_T is None else self.token_type(type_ids_T)
-        x_TE = self.norm(self.word(input_ids_T) + self.position(layout.positions) + types)
+        words_TE = self.word(input_ids_T)
+        if self.position is not None:
+            words_TE = words_TE + self.position(layout.positions)
+        x_TE = self.norm(words_TE + types)
         if not self.training:
             return x_TE
         return dropout(x_TE, self.dropout, draw_mask(x_TE, self.dropout, layout, noise))
@@ -156,12 +173,14 @@ class EncoderLayer(nn.Module):
         self.output = Linear(config.intermediate_size, width)
         self.output_norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
 
-    def forward(self, x_TD: Tensor, layout: Layout, noise: SequenceNoise | None = None) -> Tensor:
-        """(T, D) to (T, D). `noise` holds this layer's own streams."""
+    def forward(
+        self, x_TD: Tensor, layout: Layout, noise: SequenceNoise | None = None, turns_TC: Tensor | None = None
+    ) -> Tensor:
+        """(T, D) to (T, D). `noise` holds this layer's own streams, `turns_TC` the tokens' rotary positions."""
         attention_rate = self.config.attention_dropout if self.training else 0.0
         hidden_rate = self.config.hidden_dropout if self.training else 0.0
         qkv_T3HC = self.qkv(x_TD).view(layout.total, 3, self.config.num_heads, -1)
-        mixed_TD = attend(qkv_T3HC, layout, attention_rate, noise)
+        mixed_TD = attend(turned(qkv_T3HC, turns_TC), layout, attention_rate, noise)
         masks = tuple(draw_mask(x_TD, hidden_rate, layout, noise) for _ in range(2))
         if not self.config.compile_layers:
             return _after_attention(self, mixed_TD, x_TD, *masks)
@@ -169,6 +188,15 @@ class EncoderLayer(nn.Module):
             if tensor is not None:
                 torch._dynamo.maybe_mark_dynamic(tensor, 0)  # T differs at every step
         return _compiled_after_attention()(self, mixed_TD, x_TD, *masks)
+
+
+def turned(qkv_T3HC: Tensor, turns_TC: Tensor | None) -> Tensor:
+    """Queries and keys turned by their tokens' places, values as they are; all as they are without `turns_TC`."""
+    if turns_TC is None:
+        return qkv_T3HC
+    heads = qkv_T3HC.shape[2]
+    query_key = turn(qkv_T3HC[:, :2].flatten(1, 2), turns_TC).unflatten(1, (2, heads))
+    return torch.cat([query_key, qkv_T3HC[:, 2:]], 1)
 
 
 def _after_attention(
@@ -229,23 +257,90 @@ class Encoder(nn.Module):
         generator. On CUDA dropout always draws from the device's generator. Raises ValueError for a sequence longer
         than `max_positions` or ids that do not fill the layout.
         """
+        noise = self.default_noise(input_ids_T, layout) if noise is None else noise
+        return self.run(self.embed(input_ids_T, layout, type_ids_T, noise), layout, noise)
+
+    def embed(
+        self,
+        input_ids_T: Tensor,
+        layout: Layout,
+        type_ids_T: Tensor | None = None,
+        noise: SequenceNoise | None = None,
+    ) -> Tensor:
+        """Embeddings as the first layer reads them, (T, D): what `run` begins with. Raises as `forward` does."""
         self._check(input_ids_T, layout)
-        if noise is None and self.training and not input_ids_T.is_cuda:
-            noise = SequenceNoise.from_default_generator(len(layout.lengths))
         x_TD = self.embeddings(input_ids_T, layout, type_ids_T, noise.fork(0) if noise else None)
         if self.projection is not None:
             x_TD = self.projection(x_TD).to(x_TD.dtype)  # autocast's bfloat16 does not enter the residual stream
-        for index in range(len(self.layers)):
-            x_TD = self._layer(index, x_TD, layout, noise)
         return x_TD
 
-    def _layer(self, index: int, x_TD: Tensor, layout: Layout, noise: SequenceNoise | None) -> Tensor:
+    def run(
+        self,
+        x_TD: Tensor,
+        layout: Layout,
+        noise: SequenceNoise | None = None,
+        *,
+        first: int = 0,
+        last: int | None = None,
+    ) -> Tensor:
+        """States (T, D) after layers `first` to `last` (counted from 0, the latter excluded; None: to the end).
+
+        Between two calls a caller may change the states, in shape as they are: knowledge that is added at mentions
+        after layer 10, say (SMedBERT, section 3.3). All calls of one pass take the same `noise`.
+        """
+        turns_TC = self.turns(layout)
+        for index in range(len(self.layers))[first:last]:
+            x_TD = self._layer(index, x_TD, layout, noise, turns_TC)
+        return x_TD
+
+    def states(
+        self,
+        input_ids_T: Tensor,
+        layout: Layout,
+        wanted: Collection[int],
+        type_ids_T: Tensor | None = None,
+        noise: SequenceNoise | None = None,
+    ) -> dict[int, Tensor]:
+        """Hidden states (T, D) by number: 0 the embeddings, n those after n layers, as transformers counts them.
+
+        Layers beyond the last wanted one are not computed. Raises ValueError for a number that is no state.
+        """
+        impossible = [number for number in wanted if not 0 <= number <= len(self.layers)]
+        if impossible or not wanted:
+            raise ValueError(
+                f"an encoder of {len(self.layers)} layers has states 0 to {len(self.layers)}, not {wanted}"
+            )
+        noise = self.default_noise(input_ids_T, layout) if noise is None else noise
+        x_TD, done, found = self.embed(input_ids_T, layout, type_ids_T, noise), 0, {}
+        for number in sorted(set(wanted)):
+            x_TD = self.run(x_TD, layout, noise, first=done, last=number)
+            found[number], done = x_TD, number
+        return found
+
+    def default_noise(self, input_ids_T: Tensor, layout: Layout) -> SequenceNoise | None:
+        """Dropout streams drawn from torch's default generator; None where there is no dropout, or on CUDA, where the
+        device's generator draws it.
+        """
+        if not self.training or input_ids_T.is_cuda:
+            return None
+        return SequenceNoise.from_default_generator(len(layout.lengths))
+
+    def turns(self, layout: Layout) -> Tensor | None:
+        """Rotary positions of a batch's tokens, complex64 (T, C / 2); None where positions are absolute."""
+        if self.config.positions != "rotary":
+            return None
+        channels = self.config.hidden_size // self.config.num_heads
+        return turns(self.config.max_positions, channels, layout.positions.device)[layout.positions]
+
+    def _layer(
+        self, index: int, x_TD: Tensor, layout: Layout, noise: SequenceNoise | None, turns_TC: Tensor | None
+    ) -> Tensor:
         """Layer `index`, its activations kept or not. Computed again it draws the same dropout: on the CPU because
         its streams start afresh at each fork, on CUDA because the generator's state is put back.
         """
 
         def run(x_TD: Tensor) -> Tensor:
-            return self.layers[index](x_TD, layout, noise.fork(index + 1) if noise else None)
+            return self.layers[index](x_TD, layout, noise.fork(index + 1) if noise else None, turns_TC)
 
         if not (self.config.checkpoint_activations and torch.is_grad_enabled()):
             return run(x_TD)

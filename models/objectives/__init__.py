@@ -12,6 +12,7 @@ from dataclasses import MISSING, fields
 from typing import Any, Protocol
 
 from torch import Tensor
+from transformers import PreTrainedConfig
 
 from models.objectives.ehealth.config import EHealthConfig
 from models.objectives.ehealth.objective import EHealth
@@ -68,7 +69,7 @@ class Objective(Protocol):
     def encoder_state_dict(self) -> dict[str, Tensor]:
         """The encoder's weights under transformers' names."""
 
-    def encoder_config(self) -> dict[str, Any]:
+    def encoder_config(self) -> PreTrainedConfig:
         """The encoder's transformers config."""
 
 

@@ -1,8 +1,9 @@
 """Weight mapping between our encoder and transformers' layouts, both ways.
 
-ELECTRA and BERT name their encoder layers alike; they differ in that ELECTRA may hold `embeddings_project` and BERT
-a pooler. Ours fuses query, key and value into one matrix. Names below carry no model prefix ("electra.", "bert."):
-they are those of `ElectraModel` and `BertModel` themselves.
+ELECTRA, BERT and RoFormer name their encoder layers alike; they differ in that ELECTRA and RoFormer may hold
+`embeddings_project`, BERT a pooler, and RoFormer a frozen table of sines in place of learned positions. Ours fuses
+query, key and value into one matrix. Names below carry no model prefix ("electra.", "bert."): they are those of
+`ElectraModel`, `BertModel` and `RoFormerModel` themselves.
 """
 
 from collections.abc import Mapping
@@ -10,8 +11,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from transformers import BertConfig, ElectraConfig, PreTrainedConfig, RoFormerConfig
 
 from models.encoder.network import Encoder, EncoderConfig
+from models.encoder.rotary import BASE
 
 WORD_TABLE = "embeddings.word_embeddings.weight"
 POSITION_TABLE = "embeddings.position_embeddings.weight"
@@ -29,15 +32,20 @@ _LAYER = {
     "output": "output.dense",
     "output_norm": "output.LayerNorm",
 }
-_IGNORED = ("pooler.", "embeddings.position_ids", "embeddings.token_type_ids")
+SINE_TABLE = "encoder.embed_positions.weight"
+"""RoFormer's table of sines and cosines: a constant, exported so that nothing is missing, and never read."""
+_IGNORED = ("pooler.", "embeddings.position_ids", "embeddings.token_type_ids", SINE_TABLE)
 """What transformers' checkpoints may hold beside the encoder."""
 
 
 def to_transformers(encoder: Encoder) -> dict[str, Tensor]:
-    """The encoder's weights under the names of `ElectraModel` (and of `BertModel`, where there is no projection).
-    Detached; the word table cut to the true vocabulary.
+    """The encoder's weights under the names of `ElectraModel` (and of `BertModel`, where there is no projection), or
+    of `RoFormerModel` where positions are rotary. Detached; the word table cut to the true vocabulary.
     """
-    out = {theirs: encoder.embeddings.state_dict()[ours] for ours, theirs in _EMBEDDINGS.items()}
+    own = encoder.embeddings.state_dict()
+    out = {theirs: own[ours] for ours, theirs in _EMBEDDINGS.items() if ours in own}
+    if encoder.config.positions == "rotary":
+        out[SINE_TABLE] = sine_table(encoder.config)
     out[WORD_TABLE] = out[WORD_TABLE][: encoder.config.vocab_size]
     if encoder.projection is not None:
         out["embeddings_project.weight"] = encoder.projection.weight
@@ -54,11 +62,12 @@ def to_transformers(encoder: Encoder) -> dict[str, Tensor]:
 
 
 def load_from_transformers(encoder: Encoder, state: Mapping[str, Tensor]) -> None:
-    """Copy weights of an `ElectraModel` or `BertModel` state dict into `encoder`, shared embeddings included.
+    """Copy weights of an `ElectraModel`, `BertModel` or `RoFormerModel` state dict into `encoder`, shared embeddings
+    included.
 
     Raises ValueError naming the weights that are missing, left over or of another shape.
     """
-    expected = to_transformers(encoder)
+    expected = {name: tensor for name, tensor in to_transformers(encoder).items() if name != SINE_TABLE}
     given = {name: tensor for name, tensor in state.items() if not name.startswith(_IGNORED)}
     problems = [f"missing {name}" for name in expected.keys() - given.keys()]
     problems += [f"unknown {name}" for name in given.keys() - expected.keys()]
@@ -69,7 +78,7 @@ def load_from_transformers(encoder: Encoder, state: Mapping[str, Tensor]) -> Non
     ]
     if problems:
         raise ValueError("weights do not fit this encoder: " + "; ".join(sorted(problems)))
-    encoder.embeddings.load_state_dict({ours: given[theirs] for ours, theirs in _EMBEDDINGS.items()})
+    encoder.embeddings.load_state_dict({ours: given[theirs] for ours, theirs in _EMBEDDINGS.items() if theirs in given})
     if encoder.projection is not None:
         encoder.projection.load_state_dict({kind: given[f"embeddings_project.{kind}"] for kind in ("weight", "bias")})
     for index, layer in enumerate(encoder.layers):
@@ -83,6 +92,38 @@ def _layer_state(given: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
         state[f"qkv.{kind}"] = torch.cat(parts)
         state |= {f"{ours}.{kind}": given[f"{prefix}{theirs}.{kind}"] for ours, theirs in _LAYER.items()}
     return state
+
+
+def sine_table(config: EncoderConfig) -> Tensor:
+    """RoFormer's frozen table, float32 (max_positions, C): sines of each place's angles, then their cosines."""
+    channels = config.hidden_size // config.num_heads
+    speeds = BASE ** (-torch.arange(0, channels, 2, dtype=torch.float64) / channels)
+    angles = torch.arange(config.max_positions, dtype=torch.float64)[:, None] * speeds
+    return torch.cat([angles.sin(), angles.cos()], 1).float()
+
+
+def transformers_config(config: EncoderConfig, model_type: str = "electra") -> PreTrainedConfig:
+    """transformers' configuration of this encoder as a bare model, named in `architectures`.
+
+    Args:
+        model_type: "electra" or "bert"; where positions are rotary it is "roformer" in either case.
+
+    Raises:
+        ValueError: BERT has no projection, and this encoder has one.
+    """
+    sizes = electra_config(config)
+    if config.positions == "rotary":
+        return RoFormerConfig(**sizes, rotary_value=False, architectures=["RoFormerModel"])
+    if model_type == "electra":
+        return ElectraConfig(**sizes, architectures=["ElectraModel"])
+    if config.embedding_width != config.hidden_size:
+        raise ValueError(
+            f"BERT has no projection: embedding_size={config.embedding_width} must equal "
+            f"hidden_size={config.hidden_size}"
+        )
+    return BertConfig(
+        **{key: value for key, value in sizes.items() if key != "embedding_size"}, architectures=["BertModel"]
+    )
 
 
 def electra_config(config: EncoderConfig) -> dict[str, Any]:

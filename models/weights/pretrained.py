@@ -1,8 +1,8 @@
 """Read and write an encoder as a transformers folder: config.json with model.safetensors or pytorch_model.bin.
 
-Any BERT-shaped checkpoint will do: BERT, RoBERTa-wwm, MacBERT, MC-BERT, ELECTRA's discriminators, ERNIE and
-ERNIE-health (whether converted to ERNIE's or to ELECTRA's names), and our own exports. Poolers and heads are passed
-over.
+Any BERT-shaped checkpoint will do: BERT, RoBERTa-wwm, MacBERT, MC-BERT, ELECTRA's discriminators, ERNIE,
+RoFormer and ERNIE-health (whether converted to ERNIE's or to ELECTRA's names), and our own exports. Poolers and heads
+are passed over.
 """
 
 from __future__ import annotations
@@ -18,18 +18,27 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
-from transformers import ElectraConfig
+from transformers import PreTrainedConfig
 
 from infra.errors import UserError
 from models.encoder.network import Encoder, EncoderConfig
-from models.weights.convert import WORD_TABLE, electra_config, load_from_transformers, to_transformers
+from models.weights.convert import WORD_TABLE, load_from_transformers, to_transformers, transformers_config
 
 CONFIG_FILE = "config.json"
 SAFETENSORS_FILE = "model.safetensors"
 PICKLE_FILE = "pytorch_model.bin"
 
-_MODEL_TYPES = ("bert", "electra", "ernie")
-_PREFIXES = ("discriminator.electra.", "discriminator.bert.", "discriminator.", "electra.", "bert.", "ernie.", "")
+_MODEL_TYPES = ("bert", "electra", "ernie", "roformer")
+_PREFIXES = (
+    "discriminator.electra.",
+    "discriminator.bert.",
+    "discriminator.",
+    "electra.",
+    "bert.",
+    "ernie.",
+    "roformer.",
+    "",
+)
 """What may stand before the encoder's own names; the first that occurs with word embeddings is taken."""
 _TYPE_TABLE = "embeddings.token_type_embeddings.weight"
 _TASK_TABLE = "embeddings.task_type_embeddings.weight"
@@ -76,18 +85,20 @@ def random_encoder(config: EncoderConfig, seed: int) -> Encoder:
 
 def save_encoder(encoder: Encoder, folder: str | Path) -> None:
     """Write config.json and model.safetensors, which `load_encoder` reads and `AutoModel.from_pretrained` loads as an
-    `ElectraModel`. Makes the folder; tokeniser files are the caller's.
+    `ElectraModel`, or a `RoFormerModel` where positions are rotary. Makes the folder; tokeniser files are the caller's.
     """
     state = {name: tensor.float() for name, tensor in to_transformers(encoder).items()}
-    write_folder(state, electra_config(encoder.config), folder)
+    write_folder(state, transformers_config(encoder.config), folder)
 
 
-def write_folder(state: Mapping[str, Tensor], sizes: Mapping[str, Any], folder: str | Path) -> None:
-    """Write weights under `ElectraModel`'s names, and its config of these sizes, into a folder, which is made."""
+def write_folder(state: Mapping[str, Tensor], config: PreTrainedConfig, folder: str | Path) -> None:
+    """Write weights under transformers' names, and the config of the model that they are, into a folder, which is
+    made.
+    """
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
-    dtype = str(next(iter(state.values())).dtype).removeprefix("torch.")
-    ElectraConfig(**sizes, architectures=["ElectraModel"], dtype=dtype).save_pretrained(target)
+    config.dtype = next(iter(state.values())).dtype
+    config.save_pretrained(target)
     weights = {name: tensor.contiguous().cpu() for name, tensor in state.items()}
     save_file(weights, target / SAFETENSORS_FILE, metadata={"format": "pt"})
 
@@ -114,6 +125,9 @@ def _encoder_config(folder: Path, config: Mapping[str, Any]) -> EncoderConfig:
     if config.get("position_embedding_type", "absolute") != "absolute":
         kind = config["position_embedding_type"]
         raise UserError(f"{folder}: position_embedding_type is {kind!r}, not 'absolute'. Take another encoder")
+    if config.get("rotary_value"):
+        raise UserError(f"{folder}: rotary_value is true; only queries and keys are turned here. Take another encoder")
+    kind = config["model_type"]
     try:
         return EncoderConfig(
             vocab_size=config["vocab_size"],
@@ -121,7 +135,8 @@ def _encoder_config(folder: Path, config: Mapping[str, Any]) -> EncoderConfig:
             num_layers=config["num_hidden_layers"],
             num_heads=config["num_attention_heads"],
             intermediate_size=config["intermediate_size"],
-            embedding_size=config.get("embedding_size") if config["model_type"] == "electra" else None,
+            embedding_size=config.get("embedding_size") if kind in ("electra", "roformer") else None,
+            positions="rotary" if kind == "roformer" else "absolute",
             max_positions=config["max_position_embeddings"],
             type_vocab_size=config.get("type_vocab_size", 2),
             hidden_dropout=config.get("hidden_dropout_prob", 0.1),

@@ -10,21 +10,14 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
-from transformers import (
-    BertConfig,
-    BertForMaskedLM,
-    BertModel,
-    ElectraConfig,
-    ElectraForPreTraining,
-    ElectraModel,
-)
+from transformers import BertForMaskedLM, BertModel, ElectraForPreTraining, ElectraModel, RoFormerForMaskedLM
 
 from infra.errors import UserError
 from models.continual import check_start, initialise_from
 from models.encoder.layout import Layout
 from models.objectives import build
 from models.objectives.ehealth.objective import EHealth
-from models.weights.convert import electra_config, to_transformers
+from models.weights.convert import to_transformers, transformers_config
 from tasks.finetune.inputs import ModelFolder
 
 MakeRows = Callable[..., list[Any]]
@@ -34,14 +27,13 @@ TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"t{number}" for numbe
 def saved(kind: type[Any], config: dict[str, Any], folder: Path, tokens: Sequence[str] | None = None) -> nn.Module:
     """A random model of transformers with the sizes of an objective's discriminator, in a folder."""
     torch.manual_seed(7)
-    sizes = electra_config(build("ehealth", config).config.discriminator)
-    bert = kind in (BertModel, BertForMaskedLM)
-    if bert:
-        sizes = {name: value for name, value in sizes.items() if name != "embedding_size"}
-    model: nn.Module = kind(BertConfig(**sizes) if bert else ElectraConfig(**sizes)).eval()
+    discriminator = build("ehealth", config).config.discriminator
+    sizes = transformers_config(discriminator, "bert" if kind in (BertModel, BertForMaskedLM) else "electra")
+    model: nn.Module = kind(sizes).eval()
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.1)
+            if parameter.requires_grad:  # RoFormer's table of sines is no weight
+                parameter.add_(torch.randn_like(parameter) * 0.1)
     model.save_pretrained(folder)  # type: ignore[operator]
     if tokens is not None:
         (folder / "vocab.txt").write_text("\n".join(tokens) + "\n", encoding="utf-8")
@@ -110,6 +102,19 @@ def test_a_vocabulary_in_another_order_is_put_in_order(tiny: dict[str, Any], tmp
     with torch.no_grad():
         expected = model(torch.tensor([[theirs.index(TOKENS[i]) for i in ids]]))[0][0]
     torch.testing.assert_close(hidden(objective, ids), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_rotary_model_starts_from_a_roformer_only(tiny: dict[str, Any], tmp_path: Path) -> None:
+    rotary = tiny | {"positions": "rotary"}
+    model = saved(RoFormerForMaskedLM, rotary, tmp_path)
+    objective = build("ehealth", rotary)
+    assert initialise_from(objective, tmp_path).taken == ("discriminator",)
+    ids = torch.randint(1, 300, (23,))
+    with torch.no_grad():
+        expected = model.roformer(ids[None])[0][0]
+    torch.testing.assert_close(hidden(objective, ids), expected, rtol=1e-5, atol=1e-5)
+    with pytest.raises(UserError, match=r"Set model\.positions = 'rotary' in the preset"):
+        initialise_from(build("ehealth", tiny), tmp_path)
 
 
 @pytest.mark.parametrize("positions", [20, 64, 90])
@@ -190,7 +195,10 @@ def rewrite(folder: Path, **changes: Any) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model_type": "roberta"}, r"describes a 'roberta' model\. Pre-training goes on from 'bert' and 'electra'"),
+        (
+            {"model_type": "roberta"},
+            r"describes a 'roberta' model\. Pre-training starts from 'bert', 'electra' or 'roformer'",
+        ),
         ({"hidden_act": "relu"}, "hidden_act is 'relu'; the encoder here has 'gelu'"),
         ({"hidden_size": 48, "num_hidden_layers": 4}, r"Set model\.hidden_size = 48, model\.num_layers = 4 in the"),
         ({"layer_norm_eps": 1e-5}, r"Set model\.layer_norm_eps = 1e-05"),

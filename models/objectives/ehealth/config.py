@@ -46,6 +46,8 @@ class EHealthConfig:
     """A dense layer on [CLS] before Eq. 7."""
     vocab_multiple: int = 1
     """Fill the word table up to a multiple of this inside; 64 suits matrix units. See `EncoderConfig`."""
+    positions: str = "absolute"
+    """How a token's place enters both networks: "absolute", as the paper has it, or "rotary". See `EncoderConfig`."""
     checkpoint_activations: bool = False
     """Compute activations again in the backward pass in place of keeping them. See `EncoderConfig`."""
     compile_layers: bool = False
@@ -122,6 +124,7 @@ class EHealthConfig:
             layer_norm_eps=self.layer_norm_eps,
             initializer_range=self.initializer_range,
             vocab_multiple=self.vocab_multiple,
+            positions=self.positions,
             checkpoint_activations=self.checkpoint_activations,
             compile_layers=self.compile_layers,
         )

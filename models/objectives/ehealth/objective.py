@@ -28,6 +28,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from transformers import PreTrainedConfig
 
 from models.batch import MaskedBatch, collate_masked
 from models.distributed import global_sum, world
@@ -41,7 +42,7 @@ from models.objectives.ehealth.terms import Pass, loss_sums
 from models.objectives.parts.contrast import Contrast, compare_views, compare_views_of
 from models.objectives.parts.lm_head import HeadOutput, LanguageModelHead
 from models.objectives.parts.replaced_token import ReplacedTokenHead
-from models.weights.convert import electra_config, to_transformers
+from models.weights.convert import to_transformers, transformers_config
 
 
 @dataclass(frozen=True)
@@ -205,9 +206,9 @@ class EHealth(nn.Module):
         """Return the discriminator's encoder, the product of pre-training, under the names of `ElectraModel`."""
         return to_transformers(self.discriminator)
 
-    def encoder_config(self) -> dict[str, Any]:
-        """Return keyword arguments of transformers' `ElectraConfig` for `encoder_state_dict`."""
-        return electra_config(self.config.discriminator)
+    def encoder_config(self) -> PreTrainedConfig:
+        """Return transformers' configuration for `encoder_state_dict`."""
+        return transformers_config(self.config.discriminator)
 
     @property
     def _compares_all_views(self) -> bool:

@@ -29,11 +29,12 @@ def make(**sizes: Any) -> Encoder:
     layers=st.integers(1, 3),
     embedding=st.sampled_from([None, 8]),
     typed=st.booleans(),
+    positions=st.sampled_from(["absolute", "rotary"]),
 )
 def test_numbers_are_the_plain_encoder_s(
-    lengths: list[int], heads: int, layers: int, embedding: int | None, typed: bool
+    lengths: list[int], heads: int, layers: int, embedding: int | None, typed: bool, positions: str
 ) -> None:
-    encoder = make(hidden_size=16, num_heads=heads, num_layers=layers, embedding_size=embedding)
+    encoder = make(hidden_size=16, num_heads=heads, num_layers=layers, embedding_size=embedding, positions=positions)
     layout = Layout.from_lengths(lengths)
     ids, types = torch.randint(0, 30, (layout.total,)), torch.randint(0, 2, (layout.total,)) if typed else None
     whole = encoder(ids, layout, types).detach()

@@ -7,13 +7,14 @@ import pytest
 import torch
 import torch._dynamo.testing
 from torch import Tensor, nn
-from transformers import BertConfig, BertModel, ElectraConfig, ElectraModel
+from transformers import AutoModel
 
 from models.encoder import network as encoder_module
 from models.encoder.layout import Layout
 from models.encoder.network import Embeddings, Encoder, EncoderConfig, count_parameters, parameters_without_decay
 from models.encoder.randomness import SequenceNoise, Stream
-from models.weights.convert import electra_config, load_from_transformers, to_transformers
+from models.encoder.rotary import turn, turns
+from models.weights.convert import load_from_transformers, to_transformers, transformers_config
 
 SIZES: dict[str, Any] = {
     "vocab_size": 97,
@@ -28,15 +29,15 @@ SIZES: dict[str, Any] = {
 def peers(kind: str, embedding_size: int, implementation: str) -> tuple[Encoder, nn.Module]:
     """Our encoder and transformers' with the same random weights, biases and norms included."""
     torch.manual_seed(3)
-    config = EncoderConfig(**SIZES, embedding_size=embedding_size)
-    options = electra_config(config) | {"attn_implementation": implementation}
-    if kind == "electra":
-        theirs: nn.Module = ElectraModel(ElectraConfig(**options))
-    else:
-        theirs = BertModel(BertConfig(**{k: v for k, v in options.items() if k != "embedding_size"}))
+    positions = "rotary" if kind == "roformer" else "absolute"
+    config = EncoderConfig(**SIZES, embedding_size=embedding_size, positions=positions)
+    options = transformers_config(config, kind)
+    options._attn_implementation = implementation
+    theirs: nn.Module = AutoModel.from_config(options)
     with torch.no_grad():
         for parameter in theirs.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.1)
+            if parameter.requires_grad:  # RoFormer's table of sines is no weight
+                parameter.add_(torch.randn_like(parameter) * 0.1)
     ours = Encoder(config)
     load_from_transformers(ours, theirs.state_dict())
     return ours.eval(), theirs.eval()
@@ -57,6 +58,8 @@ def padded(parts: list[Tensor]) -> tuple[Tensor, Tensor]:
         ("electra", 48, "sdpa"),
         ("bert", 32, "eager"),
         ("bert", 32, "sdpa"),
+        ("roformer", 32, "eager"),
+        ("roformer", 12, "eager"),
     ],
 )
 @pytest.mark.parametrize("lengths", [[7, 7, 12, 30], [1, 40], [9], [1], [40, 3, 3, 3, 40]])
@@ -82,8 +85,9 @@ def test_outputs_and_gradients_equal_transformers(
             torch.testing.assert_close(gradients[name], parameter.grad, rtol=1e-5, atol=1e-5 * scale)
 
 
-def test_weights_survive_the_round_trip() -> None:
-    ours, theirs = peers("electra", 12, "sdpa")
+@pytest.mark.parametrize(("kind", "implementation"), [("electra", "sdpa"), ("roformer", "eager")])
+def test_weights_survive_the_round_trip(kind: str, implementation: str) -> None:
+    ours, theirs = peers(kind, 12, implementation)
     exported = to_transformers(ours)
     assert exported.keys() == theirs.state_dict().keys()
     for name, tensor in theirs.state_dict().items():
@@ -94,6 +98,67 @@ def test_types_default_to_zero() -> None:
     ours, _ = peers("electra", 32, "sdpa")
     ids, layout = torch.randint(0, 97, (9,)), Layout.from_lengths([4, 5])
     assert torch.equal(ours(ids, layout), ours(ids, layout, torch.zeros(9, dtype=torch.long)))
+
+
+def test_rotary_attention_depends_on_distance_alone() -> None:
+    """The same words, moved by ten places behind others of their sequence that they do not see, attend alike."""
+    channels, places = 8, torch.arange(6)
+    query, key = torch.randn(6, 2, channels), torch.randn(6, 2, channels)
+
+    def scores(offset: int) -> Tensor:
+        table = turns(40, channels, torch.device("cpu"))[places + offset]
+        return torch.einsum("qhc,khc->hqk", turn(query, table), turn(key, table))
+
+    torch.testing.assert_close(scores(10), scores(0), rtol=1e-5, atol=1e-5)
+    assert not torch.allclose(scores(0), torch.einsum("qhc,khc->hqk", query, key), atol=1e-2)
+
+
+def test_rotary_encoder_in_bfloat16_keeps_its_turns() -> None:
+    """A module's complex buffer would lose its imaginary part with `.to(bfloat16)`."""
+    ours, _ = peers("roformer", 32, "eager")
+    ids, layout = torch.randint(0, 97, (30,)), Layout.from_lengths([30])
+    exact = ours(ids, layout)
+    rounded = ours.to(torch.bfloat16)(ids, layout).float()
+    assert (rounded - exact).abs().mean() < 0.05
+
+
+@pytest.mark.parametrize("positions", ["absolute", "rotary"])
+def test_run_in_two_pieces_equals_one(positions: str) -> None:
+    torch.manual_seed(0)
+    encoder = Encoder(EncoderConfig(**SIZES, positions=positions)).train()
+    ids, layout = torch.randint(0, 97, (21,)), Layout.from_lengths([9, 12])
+    noise = SequenceNoise.for_step(1, 2, Stream.GENERATOR_DROPOUT, np.arange(2), np.zeros(2, int))
+    whole = encoder(ids, layout, noise=noise)
+    half = encoder.run(encoder.embed(ids, layout, noise=noise), layout, noise, last=2)
+    assert torch.equal(encoder.run(half, layout, noise, first=2), whole)
+    changed = half.index_add(0, torch.tensor([4]), torch.ones(1, SIZES["hidden_size"]))
+    assert not torch.equal(encoder.run(changed, layout, noise, first=2)[:9], whole[:9])
+    assert torch.equal(encoder.run(changed, layout, noise, first=2)[9:], whole[9:])
+
+
+@pytest.mark.parametrize(("kind", "implementation"), [("bert", "sdpa"), ("roformer", "eager")])
+def test_states_are_transformers_hidden_states(kind: str, implementation: str) -> None:
+    ours, theirs = peers(kind, 32, implementation)
+    ids, layout = torch.randint(1, 97, (12,)), Layout.from_lengths([12])
+    expected = theirs(ids[None], output_hidden_states=True).hidden_states
+    found = ours.states(ids, layout, (0, 1, 3))
+    assert list(found) == [0, 1, 3]
+    for number, state in found.items():
+        torch.testing.assert_close(state, expected[number][0], rtol=1e-5, atol=1e-5)
+    with pytest.raises(ValueError, match=r"has states 0 to 3, not \(4,\)"):
+        ours.states(ids, layout, (4,))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"positions": "relative"}, "positions must be one of absolute, rotary, got 'relative'"),
+        ({"positions": "rotary", "num_heads": 32}, "a head has 1; choose num_heads"),
+    ],
+)
+def test_impossible_positions_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        EncoderConfig(**SIZES | settings)
 
 
 def test_weights_that_do_not_fit_are_all_named() -> None:

@@ -115,7 +115,8 @@ def test_other_prefixes_and_old_names_are_known_also_in_a_pickle(rename: Callabl
     torch.testing.assert_close(output_of(tmp_path), expected_of(model), rtol=1e-5, atol=1e-5)
 
 
-def test_what_is_saved_loads_here_and_in_transformers(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("positions", "model_type"), [("absolute", "electra"), ("rotary", "roformer")])
+def test_what_is_saved_loads_here_and_in_transformers(positions: str, model_type: str, tmp_path: Path) -> None:
     config = EncoderConfig(
         vocab_size=50,
         hidden_size=16,
@@ -124,9 +125,13 @@ def test_what_is_saved_loads_here_and_in_transformers(tmp_path: Path) -> None:
         intermediate_size=24,
         embedding_size=8,
         max_positions=20,
+        positions=positions,
     )
     encoder = random_encoder(config, seed=3).eval()
     save_encoder(encoder, tmp_path)
+    theirs, report = AutoModel.from_pretrained(tmp_path, output_loading_info=True)
+    assert theirs.config.model_type == model_type
+    assert not report["missing_keys"] and not report["unexpected_keys"]
     again = load_encoder(tmp_path)
     assert again.config == config
     assert all(torch.equal(a, b) for a, b in zip(encoder.parameters(), again.parameters(), strict=True))
