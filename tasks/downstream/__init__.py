@@ -1,1 +1,1 @@
-"""The papers' downstream tasks: their files, their examples, their metrics and their submissions."""
+"""Downstream tasks of the papers: files, examples, scores and submissions."""

@@ -1,4 +1,4 @@
-"""From a model's predictions to what is scored and what is handed in."""
+"""Predictions of a model, as they are scored and as they are submitted."""
 
 from __future__ import annotations
 
@@ -13,20 +13,23 @@ from tasks.downstream.spec import TaskSpec
 from tasks.metrics.scores import METRICS, RANKING_METRICS
 
 WITHOUT_BOUND = frozenset({"pair_score"})
-"""Metrics that are no fraction of 1."""
+"""Metrics that are not fractions of 1."""
 
 
 def score_text(metric: str, value: float, digits: int = 2) -> str:
-    """A score as tables show it: in per cent, or as it is where it has no bound."""
+    """Return a score as tables show it: in per cent, or as it is where the metric has no upper bound."""
     return f"{value if metric in WITHOUT_BOUND else 100 * value:.{digits}f}"
 
 
 def scored_answers(spec: TaskSpec, labels: Sequence[str], predictions: Sequence[Prediction]) -> list[Any]:
-    """What `tasks.downstream.scoring` compares with the right answers: for RANKING the score of each candidate, for
-    graded relevance its expected value, else the answer."""
+    """Return what `tasks.downstream.scoring` compares with the right answers.
+
+    That is the score of each candidate for RANKING, the expected relevance for graded pairs, and otherwise the answer.
+    """
     if spec.kind is Kind.RANKING:
         return [_scores(prediction)[0] for prediction in predictions]
     if spec.kind is Kind.PAIR and spec.metric in RANKING_METRICS:
+        # cMedIR: probabilities 0.1, 0.2, 0.7 of grades 0, 1, 2 are a relevance of 1.6, which breaks ties of grades.
         grades = [float(label) for label in labels]
         return [
             sum(grade * share for grade, share in zip(grades, _scores(prediction), strict=True))
@@ -36,7 +39,7 @@ def scored_answers(spec: TaskSpec, labels: Sequence[str], predictions: Sequence[
 
 
 def metric_values(spec: TaskSpec, records: Sequence[Record], answers: Sequence[Any]) -> dict[str, float]:
-    """All metrics of a task by name, without intervals; arguments and errors are those of `scoring.score`."""
+    """Return all metrics of a task by name, without intervals; arguments and errors are those of `scoring.score`."""
     return {
         name: float(METRICS[name].value(tally(spec, name, records, answers).sum(0)))
         for name in (spec.metric, *spec.more_metrics)
@@ -44,8 +47,10 @@ def metric_values(spec: TaskSpec, records: Sequence[Record], answers: Sequence[A
 
 
 def final_predictions(spec: TaskSpec, records: Sequence[Record], predictions: Sequence[Prediction]) -> list[Prediction]:
-    """The predictions with answers as they are handed in: of a question's candidates the best, the first of equals, is
-    right and all others are wrong."""
+    """Return the predictions with the answers that are submitted.
+
+    For RANKING, the best candidate of each question (the first of equal ones) is right and all others are wrong.
+    """
     if spec.kind is not Kind.RANKING:
         return list(predictions)
     best: dict[str, int] = {}

@@ -1,8 +1,8 @@
-"""What a downstream example is, whatever file it came from.
+"""Downstream examples in one form, whatever file they came from.
 
-A reader turns an official file into `Record`s; a model turns records without answers into answers of the same shape;
-metrics compare answers with answers; a submission writes them in the official form. The kind of a task says which shape
-an answer has:
+A reader turns an official file into `Record`s. A model turns records without answers into answers of the same shape.
+Metrics compare answers with answers, and a submission writes them in the official form. The kind of a task determines
+the shape of an answer:
 
 | kind | texts | answer |
 |---|---|---|
@@ -10,9 +10,9 @@ an answer has:
 | PAIR | (text, text) | label: str |
 | MULTI_LABEL | (text,) | labels: tuple of str, in the task's order |
 | RANKING | (question, candidate) | "1" right, "0" wrong; `group` names the question |
-| CHOICE | (evidence, question, option, option, …) | the right option's number from 0: int |
+| CHOICE | (evidence, question, option, option, …) | number of the right option, from 0: int |
 | TAGGING | (text,) | entities: tuple of Entity; none overlap |
-| NESTED_TAGGING | (text,) | entities: tuple of Entity; they may lie in each other |
+| NESTED_TAGGING | (text,) | entities: tuple of Entity; one may contain another |
 | TRIPLES | (text,) | triples: tuple of Triple |
 | NORMALISATION | (mention,) | standard terms: tuple of str |
 """
@@ -26,7 +26,7 @@ from typing import Any
 
 
 class Kind(StrEnum):
-    """The shape of a task; see the module's table."""
+    """Shape of a task; see the module's table."""
 
     SINGLE = "single"
     PAIR = "pair"
@@ -50,7 +50,7 @@ class Entity:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Triple:
-    """A relation between two strings of the text, as CMeIE has it: no offsets."""
+    """A relation between two strings of the text; like CMeIE's, it has no offsets."""
 
     subject: str
     subject_type: str
@@ -64,13 +64,13 @@ Answer = str | int | tuple[str, ...] | tuple[Entity, ...] | tuple[Triple, ...]
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One example. `answer` is None where the file gives none (a test file)."""
+    """One example. `answer` is None where the file has none (a test file)."""
 
     record_id: str
-    """Unique in its file: the official id, or the record's number from 0."""
+    """Identifier, unique within its file: the official id, or the record's number from 0."""
     texts: tuple[str, ...]
     answer: Answer | None = None
     group: str | None = None
-    """RANKING: records of one question share it."""
+    """RANKING: identifier shared by the candidates of one question."""
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """The official record's other fields, which a submission hands back unchanged."""
+    """The official record's other fields, which a submission returns unchanged."""

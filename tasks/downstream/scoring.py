@@ -1,4 +1,4 @@
-"""The scores of answers to a task's records."""
+"""Scores of answers to a task's records."""
 
 from __future__ import annotations
 
@@ -14,33 +14,34 @@ from tasks.metrics.scores import METRICS, RANKING_METRICS
 from tasks.metrics.significance import Comparison, Interval, bootstrap_interval, compare, mcnemar
 
 SHARES_OF_RECORDS = frozenset({"accuracy", "micro_f1"})
+"""Metrics that are a share of right records, so that McNemar's exact test applies."""
 
 
 class Scored(NamedTuple):
-    """A task's scores by the names of tasks/metrics.METRICS, each with its bootstrap interval."""
+    """Scores of a task by metric (tasks/metrics/scores.py), each with its bootstrap interval."""
 
     metric: str
-    """The one that counts."""
+    """The task's main metric, by which the best run is chosen."""
     scores: dict[str, Interval]
 
     @property
     def value(self) -> float:
-        """The task's own score, a fraction of 1 (pair_score: any number)."""
+        """Score by the main metric, a fraction of 1 (pair_score: any number)."""
         return self.scores[self.metric].score
 
 
 def score(spec: TaskSpec, records: Sequence[Record], answers: Sequence[Any], seed: int = 0) -> Scored:
-    """All metrics of a task.
+    """Return a task's scores by all its metrics.
 
     Args:
         spec: the task.
-        records: with their right answers.
-        answers: what a model says to each: answers of the task's kind; for RANKING a score, higher is better; for
-            cMedIR a label or an expected relevance, which is then rounded to a label where labels count.
-        seed: of the bootstrap.
+        records: records with their right answers.
+        answers: a model's answer to each record, in the shape of the task's kind; for RANKING a score, higher is
+            better; for cMedIR a label or an expected relevance, which is rounded to a label where labels count.
+        seed: seed of the bootstrap.
 
     Raises:
-        UserError: a record without right answer, or another number of answers.
+        UserError: a record has no right answer, or the number of answers differs.
     """
     named = (spec.metric, *spec.more_metrics)
     return Scored(
@@ -52,16 +53,16 @@ def score(spec: TaskSpec, records: Sequence[Record], answers: Sequence[Any], see
 def compare_answers(
     spec: TaskSpec, records: Sequence[Record], first: Sequence[Any], second: Sequence[Any], seed: int = 0
 ) -> Comparison:
-    """The paired test between two models' answers to the same records, by the task's metric.
+    """Compare two models' answers to the same records by a paired test on the task's metric.
 
-    Where that is a share of right records, the p-value is the exact one of McNemar's test, else that of approximate
-    randomisation.
+    The p-value is that of McNemar's exact test where the metric is a share of right records, otherwise that of
+    approximate randomisation.
 
     Raises:
-        UserError: as `score`.
+        UserError: see `score`.
     """
     counts = [tally(spec, spec.metric, records, answers) for answers in (first, second)]
-    if spec.metric == "macro_f1":  # the two may name different classes: count the same ones for both
+    if spec.metric == "macro_f1":  # each model may name other classes: count the same ones for both
         gold = [record.answer for record in records]
         classes = list(dict.fromkeys([*gold, *first, *second]))
         counts = [METRICS["macro_f1"].tally(gold, answers, classes) for answers in (first, second)]
@@ -72,23 +73,24 @@ def compare_answers(
 
 
 def tally(spec: TaskSpec, metric: str, records: Sequence[Record], answers: Sequence[Any]) -> np.ndarray:
-    """The counts of a metric, float64 (units, S): a row a record, or a question where the metric is one of ranking.
+    """Return the counts of a metric, float64 (units, S): one row per record, or per question for a ranking metric.
 
     Raises:
-        UserError: a record without right answer, or another number of answers.
+        UserError: a record has no right answer, or the number of answers differs.
     """
     if len(answers) != len(records):
         raise UserError(f"{len(records):,} records of {spec.title} but {len(answers):,} answers.")
     missing = next((record.record_id for record in records if record.answer is None), None)
     if missing is not None:
         raise UserError(
-            f"Record {missing} of {spec.title} has no right answer to compare with; is it a test file whose answers "
-            "only the benchmark has?"
+            f"Record {missing} of {spec.title} has no right answer to compare with. Is it a test file whose answers "
+            "only the benchmark knows?"
         )
     gold = [record.answer for record in records]
     if metric in RANKING_METRICS:
         groups = [record.group or record.record_id for record in records]
         return METRICS[metric].tally(gold, [float(answer) for answer in answers], groups)
     if spec.kind == Kind.PAIR and spec.metric in RANKING_METRICS:
+        # cMedIR's accuracy wants labels where its PAIR score wants relevances: 1.6 counts as label 2.
         answers = [str(round(float(answer))) for answer in answers]
     return METRICS[metric].tally(gold, answers)

@@ -1,4 +1,4 @@
-"""What the catalogue says about a task."""
+"""Description of a downstream task, as the catalogue gives it."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ HEADS: Mapping[Kind, str] = {
     Kind.TAGGING: "tagging",
     Kind.NESTED_TAGGING: "two_stream",
     Kind.TRIPLES: "triples",
-    Kind.NORMALISATION: "pair",  # a mention beside each candidate term (eHealth, appendix E)
+    Kind.NORMALISATION: "pair",  # a mention with each candidate term (eHealth, appendix E)
 }
-"""The head of models/heads that answers in the shape of a kind."""
+"""Head of models/heads that answers in the shape of a kind."""
 
 
 class Row(NamedTuple):
-    """One example as its file has it, before anything is checked."""
+    """One example as it is in the file, before any check."""
 
     place: str
-    """Where it stands, for a person: `line 7`, `record 7`."""
+    """Where to find it, for a person: `line 7`, `record 7`."""
     fields: Mapping[str, Any]
 
 
 Reader = Callable[[Path, "TaskSpec"], Iterator[Row]]
-"""Yields the rows of a file, with entities, options and triples in the common form of
+"""Function that yields the rows of a file, with entities, options and triples in the common form of
 tasks/downstream/readers/assemble.py.
 """
 
@@ -49,71 +49,71 @@ def files(*patterns: str, dev: str = "dev") -> Mapping[Split, tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The settings that fine-tuning tries: every combination of the three."""
+    """Settings that fine-tuning tries: every combination of the three."""
 
     batch_sizes: tuple[int, ...]
     learning_rates: tuple[float, ...]
     epochs: tuple[int, ...]
     source: str
-    """Where the ranges come from."""
+    """Paper and table that the ranges are from."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The names that a task's rows use."""
+    """Names of the fields in a task's rows."""
 
     texts: tuple[str, ...] = ("text",)
     answer: str = "label"
     record_id: str | None = None
-    """None: records are numbered from 0."""
+    """Field with the official id; None: records are numbered from 0."""
     group: str | None = None
-    """What the candidates of one question share."""
+    """Field whose value the candidates of one question share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSpec:
-    """One downstream task: its files, its answers, its metric and its fine-tuning settings."""
+    """One downstream task: its files, answers, metric and fine-tuning settings."""
 
     name: str
     title: str
-    """As the papers write it; also the folder that its files may lie in."""
+    """Name in the papers; also the name of the folder that its files may be in."""
     suites: tuple[str, ...]
     kind: Kind
     reader: Reader
     files: Mapping[Split, tuple[str, ...]]
-    """Patterns of the official names, the likeliest first."""
+    """Patterns of the official names, the most likely first."""
     metric: str
-    """A name of tasks/downstream/scoring.py; the score that the best run is chosen by."""
+    """Metric by which the best run is chosen, a name in tasks/metrics/scores.py."""
     max_length: int
-    """Tokens of a sequence."""
+    """Tokens per sequence."""
     grid: Grid
     fields: Fields = Fields()
     labels: tuple[str, ...] | None = None
     """Classes, entity types or predicates, where the benchmark fixes them; None: those of the training file."""
     more_metrics: tuple[str, ...] = ()
     same_labels: Mapping[str, str] = field(default_factory=dict)
-    """Labels that the files write in another way, and what they are read as."""
+    """Labels that the files spell differently, and the label that each is read as: KUAKE-QQR's NA is 0."""
     columns: tuple[str, ...] = ()
-    """Of files without a header."""
+    """Column names of files without a header."""
     nested_types: tuple[str, ...] = ()
-    """NESTED_TAGGING: the types of the first stream, whose entities others may lie in."""
+    """NESTED_TAGGING: types of the first stream, whose entities may contain others."""
     parquet: str | None = None
-    """A file that holds all splits, told apart by its column `orig_split`."""
+    """File that holds all splits, distinguished by its column `orig_split`."""
     submission: str | None = None
-    """Name of the file that the benchmark takes."""
+    """Name of the file that the benchmark accepts."""
     sizes: tuple[int, int, int] | None = None
-    """Examples in train, dev and test, by the papers."""
+    """Examples in train, dev and test, according to the papers."""
     note: str = ""
 
     @property
     def head(self) -> str:
-        """The head of models/heads for this task."""
+        """Head of models/heads for this task."""
         return HEADS[self.kind]
 
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """Something in a file that is not as it should be, and what became of it."""
+    """A problem found in a file, and what it cost."""
 
     file: str
     place: str
@@ -123,9 +123,9 @@ class Reject:
 
 
 class SplitRecords(NamedTuple):
-    """What `read_split` gives."""
+    """Result of `read_split`."""
 
     records: list[Record]
     rejects: list[Reject]
     origin: str
-    """The file, and how the split was made where the benchmark does not give it."""
+    """File that was read, and how the split was made if the benchmark has none."""

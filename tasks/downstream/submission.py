@@ -1,11 +1,11 @@
-"""Files that the CBLUE server takes, and the check that they are as it wants them.
+"""Submission files for the CBLUE server, and a check of their format.
 
-Each task's file is its test file handed back with answers: the same records in the same order, labels as strings, ends
-of CMeEE's entities inclusive, CHIP-CDN's terms with `##` between them, CMeIE an object a line. The zip holds the files
-side by side, under their official names, in no folder.
+Each task's file is its test file returned with answers: the same records in the same order, labels as strings,
+CMeEE's entities with inclusive ends, CHIP-CDN's terms separated by `##`, CMeIE with one object per line. The zip holds
+the files side by side under their official names, not in a folder.
 
-The rules are those of CBLUE's format checker, and two that its users meet on the server only: no record twice, and
-entities inside their text.
+The rules are those of CBLUE's format checker, and two that otherwise only the server reports: no record may occur
+twice, and entities must be inside their text.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from tasks.downstream.records import Answer, Entity, Kind, Record, Triple
 from tasks.downstream.spec import TaskSpec
 
 SHOWN = 5
-"""Mistakes that a message names."""
+"""Number of mistakes that a message names."""
 
 EPOCH = (1980, 1, 1, 0, 0, 0)
-"""The time stamp in a zip: the same answers give the same bytes."""
+"""Time stamp of files in the zip: a fixed one, so that the same answers give the same bytes."""
 
 
 def write_submission(spec: TaskSpec, records: Sequence[Record], answers: Sequence[Answer], folder: Path) -> Path:
@@ -35,12 +35,12 @@ def write_submission(spec: TaskSpec, records: Sequence[Record], answers: Sequenc
 
     Args:
         spec: a task that has a submission.
-        records: the test file's, all of them and in its order.
-        answers: one a record, in the shape of the task's kind.
-        folder: made if need be.
+        records: all records of the test file, in its order.
+        answers: one per record, in the shape of the task's kind.
+        folder: created if missing.
 
     Raises:
-        UserError: the task has no submission, answers are missing or not of its form.
+        UserError: the task has no submission, or answers are missing or malformed.
     """
     name = _name(spec)
     if len(answers) != len(records):
@@ -55,14 +55,15 @@ def write_submission(spec: TaskSpec, records: Sequence[Record], answers: Sequenc
 
 
 def write_zip(paths: Sequence[Path], path: Path) -> Path:
-    """Pack submission files into the archive that is uploaded; the same files give the same bytes.
+    """Pack submission files into the archive that is uploaded.
 
     Raises:
-        UserError: two files of one name, or none at all.
+        UserError: two files have the same name, or there are no files.
     """
+    # A zip can hold one name twice; the server would read only one of the two.
     twice = [name for name, count in Counter(one.name for one in paths).items() if count > 1]
     if twice or not paths:
-        raise UserError(f"{path.name}: {', '.join(twice) + ' twice' if twice else 'there is no file to pack'}.")
+        raise UserError(f"{path.name}: {', '.join(twice) + ' twice' if twice else 'there are no files to pack'}.")
     path.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for one in sorted(paths, key=lambda one: one.name):
@@ -73,22 +74,22 @@ def write_zip(paths: Sequence[Path], path: Path) -> Path:
 
 
 def check_submission(path: Path, tests: Mapping[str, Sequence[Record]] | None = None) -> list[str]:
-    """Check a submission file, or every file of a zip; give the names of the CBLUE tasks that a zip leaves out.
+    """Check a submission file, or every file of a zip, and return the CBLUE tasks missing from a zip.
 
     Args:
-        path: a .json, .jsonl or .zip.
-        tests: test records by name of task, where the number and the texts are to be compared too.
+        path: a .json, .jsonl or .zip file.
+        tests: test records by task name, if number and texts are to be compared too.
 
     Raises:
-        UserError: it is not as the server wants it; the first mistakes are named with their records.
+        UserError: the server would not accept it; the message names the first mistakes with their records.
     """
     specs = {spec.submission: spec for spec in suite("cblue") if spec.submission}
     found = _contents(path)
     for name, data in found.items():
         if name not in specs:
             close = next((known for known in specs if known and known.lower() == name.lower()), None)
-            hint = f"it has to be {close}" if close else f"the names are {', '.join(map(str, specs))}"
-            raise UserError(f"{path}: {name} is no name of a submission file; {hint}.")
+            hint = f"call it {close}" if close else f"use one of {', '.join(map(str, specs))}"
+            raise UserError(f"{path}: {name} is not the name of a submission file; {hint}.")
         spec = specs[name]
         rows = _parse(path, name, data)
         _raise(spec, name, _mistakes(spec, rows, (tests or {}).get(spec.name)))
@@ -102,7 +103,7 @@ def _name(spec: TaskSpec) -> str:
 
 
 def _row(spec: TaskSpec, record: Record, answer: Any) -> dict[str, Any]:
-    """The official record with its answer."""
+    """Official record with its answer."""
     row: dict[str, Any] = {}
     if spec.fields.record_id:
         row[spec.fields.record_id] = record.extra.get(spec.fields.record_id, record.record_id)
@@ -125,6 +126,7 @@ def _written(spec: TaskSpec, record: Record, answer: Any) -> tuple[str, Any]:
 
 
 def _entity(one: Entity, text: str) -> dict[str, Any]:
+    # CMeEE counts the last character in: 肺炎 at the start of a text is 0 to 1.
     return {"start_idx": one.start, "end_idx": one.end - 1, "type": one.type, "entity": text[one.start : one.end]}
 
 
@@ -140,8 +142,9 @@ def _triple(one: Triple, text: str) -> dict[str, Any]:
 
 
 def _combined(one: Triple, text: str) -> bool:
-    """Whether a triple spans sentences: none holds both its ends. The benchmark explains the field no further, and no
-    score depends on it."""
+    """True if no sentence holds both ends of a triple. The benchmark does not define the field further, and no score
+    depends on it.
+    """
     return not any(one.subject in sentence and one.object in sentence for sentence in text.split("。"))
 
 
@@ -150,7 +153,7 @@ def _lines(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _contents(path: Path) -> dict[str, bytes]:
-    """The files to check, by name."""
+    """Files to check, by name."""
     try:
         if path.suffix != ".zip":
             return {path.name: path.read_bytes()}
@@ -158,7 +161,7 @@ def _contents(path: Path) -> dict[str, bytes]:
             names = archive.namelist()
             inside = next((name for name in names if "/" in name), None)
             if inside:
-                raise UserError(f"{path}: {inside} lies in a folder; the files have to lie side by side in the zip.")
+                raise UserError(f"{path}: {inside} is in a folder. Put the files side by side at the top of the zip.")
             return {name: archive.read(name) for name in names}
     except (OSError, zipfile.BadZipFile) as error:
         raise UserError(f"{path} cannot be read: {error}") from error
@@ -172,9 +175,9 @@ def _parse(path: Path, name: str, data: bytes) -> list[Any]:
             return [json.loads(line) for line in text.split("\n") if line.strip()]
         rows = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{where}: no JSON in UTF-8 ({error}).") from error
+        raise UserError(f"{where} is not JSON in UTF-8 ({error}).") from error
     if not isinstance(rows, list):
-        raise UserError(f"{where}: a list of records is expected, not a JSON {type(rows).__name__}.")
+        raise UserError(f"{where}: expected a list of records, got a JSON {type(rows).__name__}.")
     return rows
 
 
@@ -186,7 +189,7 @@ def _raise(spec: TaskSpec, name: str, mistakes: Iterator[str]) -> None:
 
 
 def _mistakes(spec: TaskSpec, rows: Sequence[Any], test: Sequence[Record] | None) -> Iterator[str]:
-    """What the server would refuse, or count as wrong without a word."""
+    """Mistakes that the server would refuse, or silently count as wrong answers."""
     if test is not None and len(rows) != len(test):
         yield f"{len(rows):,} records, the test file has {len(test):,}"
     key = spec.fields.record_id or spec.fields.texts[0]
@@ -195,11 +198,12 @@ def _mistakes(spec: TaskSpec, rows: Sequence[Any], test: Sequence[Record] | None
         if not isinstance(row, dict) or key not in row:
             yield f"record {number}: {key} is missing"
             continue
+        # Only ids must be unique: CMeEE has none, and two of its texts may be equal.
         seen[str(row[key])] += spec.fields.record_id is not None
         if test is not None and number <= len(test):
             yield from _other_record(spec, number, row, test[number - 1])
-        yield from (f"record {number}: {told}" for told in _CHECKS[spec.kind](spec, row))
-    yield from (f"{spec.fields.record_id} {one!r} stands {count} times" for one, count in seen.items() if count > 1)
+        yield from (f"record {number}: {problem}" for problem in _CHECKS[spec.kind](spec, row))
+    yield from (f"{spec.fields.record_id} {one!r} occurs {count} times" for one, count in seen.items() if count > 1)
 
 
 def _other_record(spec: TaskSpec, number: int, row: Mapping[str, Any], record: Record) -> Iterator[str]:
@@ -208,52 +212,52 @@ def _other_record(spec: TaskSpec, number: int, row: Mapping[str, Any], record: R
         yield f"record {number}: {key} {row[key]!r}, the test file has {record.record_id!r}"
     for name, text in zip(spec.fields.texts, record.texts, strict=True):
         if name in row and row[name] != text:
-            yield f"record {number}: {name} is not the test file's"
+            yield f"record {number}: {name} differs from the test file"
 
 
 def _check_label(spec: TaskSpec, row: Mapping[str, Any]) -> Iterator[str]:
     label = row.get(spec.fields.answer)
     if not isinstance(label, str):
-        yield f"{spec.fields.answer} has to be a string, not {label!r}"
+        yield f"{spec.fields.answer} must be a string, got {label!r}"
     elif spec.labels is not None and label not in spec.labels:
-        yield f"{spec.fields.answer} {label!r} is none of {', '.join(spec.labels)}"
+        yield f"{spec.fields.answer} {label!r} is not one of {', '.join(spec.labels)}"
 
 
 def _check_terms(spec: TaskSpec, row: Mapping[str, Any]) -> Iterator[str]:
     terms = row.get(spec.fields.answer)
     if not isinstance(terms, str):
-        yield f"{spec.fields.answer} has to be a string, not {terms!r}"
+        yield f"{spec.fields.answer} must be a string, got {terms!r}"
 
 
 def _check_entities(spec: TaskSpec, row: Mapping[str, Any]) -> Iterator[str]:
     entities = row.get("entities")
     if not isinstance(entities, list):
-        yield f"entities have to be a list, not {entities!r}"
+        yield f"entities must be a list, got {entities!r}"
         return
     for one in entities:
         start, end = (one.get("start_idx"), one.get("end_idx")) if isinstance(one, dict) else (None, None)
-        if type(start) is not int or type(end) is not int:
-            yield f"start_idx and end_idx have to be whole numbers in {one!r}"
+        if type(start) is not int or type(end) is not int:  # not isinstance: True is an int as well
+            yield f"start_idx and end_idx must be whole numbers in {one!r}"
         elif not 0 <= start <= end < len(row["text"]):
-            yield f"{start} to {end} (inclusive) lies outside the {len(row['text'])} characters of the text"
+            yield f"{start} to {end} (inclusive) is outside the {len(row['text'])} characters of the text"
         elif one.get("type") not in (spec.labels or ()):
-            yield f"type {one.get('type')!r} is none of {', '.join(spec.labels or ())}"
+            yield f"type {one.get('type')!r} is not one of {', '.join(spec.labels or ())}"
 
 
 def _check_triples(spec: TaskSpec, row: Mapping[str, Any]) -> Iterator[str]:
     triples = row.get("spo_list")
     if not isinstance(triples, list):
-        yield f"spo_list has to be a list, not {triples!r}"
+        yield f"spo_list must be a list, got {triples!r}"
         return
     for one in triples:
         given = one if isinstance(one, dict) else {}
         value = given.get("object")
         if not isinstance(given.get("subject"), str):
-            yield f"subject has to be a string in {one!r}"
+            yield f"subject must be a string in {one!r}"
         elif not isinstance(value, dict) or not isinstance(value.get("@value"), str):
-            yield f'object has to be {{"@value": a string}} in {one!r}'
+            yield f'object must be {{"@value": a string}} in {one!r}'
         elif given.get("predicate") not in (spec.labels or ()):
-            yield f"predicate {given.get('predicate')!r} is none of the {len(spec.labels or ())} of {spec.title}"
+            yield f"predicate {given.get('predicate')!r} is not one of the {len(spec.labels or ())} of {spec.title}"
 
 
 _CHECKS: Mapping[Kind, Callable[[TaskSpec, Mapping[str, Any]], Iterator[str]]] = {

@@ -1,4 +1,4 @@
-"""The records of a task as fine-tuning takes them: what is given, what was made, and what was not as it should be."""
+"""Records of a task as fine-tuning uses them: with the origin of each split and whatever was wrong with its files."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class TaskData:
     test: Sequence[Record]
     """Empty where there is no test file."""
     origins: dict[str, str] = field(default_factory=dict)
-    """Where each split comes from, in words."""
+    """Description of where each split comes from."""
     rejects: Sequence[Reject] = ()
     unseen: dict[str, int] = field(default_factory=dict)
-    """Labels of dev that training does not know, with their counts: every such answer is missed."""
+    """Labels of dev that do not occur in training, with their counts: the model misses every one of them."""
 
     @property
     def test_has_answers(self) -> bool:
-        """Whether the test file can be scored here."""
+        """True if the test file can be scored here."""
         return bool(self.test) and all(record.answer is not None for record in self.test)
 
 
@@ -36,10 +36,10 @@ def load_task_data(spec: TaskSpec, folder: str | Path, limit: int | None = None)
     """Read and check the files of a task.
 
     Args:
-        limit: the most records of each split, evenly spaced over the file; candidates of one question stay together.
+        limit: maximum number of records per split, evenly spaced over the file; a question keeps all its candidates.
 
     Raises:
-        UserError: a file is missing or not of the task's form.
+        UserError: a file is missing or malformed.
     """
     splits = available_splits(spec, folder)
     found = {split: read_split(spec, folder, split) for split in ("train", "dev")}
@@ -47,7 +47,7 @@ def load_task_data(spec: TaskSpec, folder: str | Path, limit: int | None = None)
         found["test"] = read_split(spec, folder, "test")
     records = {split: _limited(given.records, limit) for split, given in found.items()}
     if not records["dev"]:
-        raise UserError(f"{spec.title}: {found['dev'].origin} holds no record to choose the best run by.")
+        raise UserError(f"{spec.title}: {found['dev'].origin} has no records to choose the best run by.")
     return TaskData(
         train=records["train"],
         dev=records["dev"],
@@ -59,11 +59,11 @@ def load_task_data(spec: TaskSpec, folder: str | Path, limit: int | None = None)
 
 
 def check_kind(spec: TaskSpec) -> None:
-    """Raise `UserError` for a task that fine-tuning alone does not solve."""
+    """Raise `UserError` for a task that fine-tuning alone cannot solve."""
     if spec.kind is Kind.NORMALISATION:
         raise UserError(
-            f"{spec.title} needs candidates from a term list: run normalise/{spec.name}, and give a suite "
-            "what it prints as --param normaliser=FOLDER."
+            f"{spec.title} needs candidates from a term list: run normalise/{spec.name}, and pass the folder that it "
+            "prints to a suite with --param normaliser=FOLDER."
         )
 
 

@@ -120,7 +120,7 @@ def test_a_normaliser_stands_for_chip_cdn_in_the_suite(
         ({"model": None}, "No encoder was given"),
         ({"data": None}, "No data was given"),
         ({"model": "nowhere"}, "There is no folder"),
-        ({"data": "nowhere"}, "is no folder"),
+        ({"data": "nowhere"}, "is not a folder"),
         ({"tasks": "cblue", "data": "nowhere"}, "There is no folder"),
         ({"tasks": "cmee"}, "There is no task 'cmee'"),
         ({"tasks": "chip-cdn"}, "run normalise/chip-cdn"),

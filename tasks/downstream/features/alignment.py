@@ -1,11 +1,11 @@
-"""Texts as tokens of any Hugging Face tokeniser, with the characters that each token stands for.
+"""Texts as tokens of any Hugging Face tokeniser, with the characters that each token covers.
 
-Two ways of cutting. `words` cuts as the tokeniser does. `characters` gives it every character by itself, as eHealth's
-tagging and extraction do: then every character that the tokeniser does not drop (white space, control characters)
-begins with a token of its own, so any span of characters has its tokens, whatever English words, digits or forms that
-normalisation lengthens lie at its ends.
+There are two ways of cutting. `words` cuts as the tokeniser does. `characters` gives it each character by itself, as
+eHealth does for tagging and extraction. Then every character that the tokeniser does not drop (white space, control
+characters) begins with a token of its own. So any span of characters has tokens, even if English words, digits or
+characters that normalisation lengthens are at its ends.
 
-Offsets count the characters of the text as given. A text that says [MASK] is only text; a lone surrogate is read as
+Offsets count the characters of the original text. [MASK] in a text is ordinary text; a lone surrogate is read as
 U+FFFD.
 """
 
@@ -26,9 +26,10 @@ from infra.errors import UserError
 from models.tokenizer.corpus import CorpusTokenizer, EncodedTexts, corpus_tokenizer
 
 _SURROGATE = regex.compile(r"\p{Cs}")
+"""Pattern of a lone surrogate: matches "\\ud83c", which json.loads makes of a cut emoji, and not "肺"."""
 REPLACEMENT = "\ufffd"
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "tokenizer_config.json", "special_tokens_map.json")
-"""Files of a model folder that say how it cuts text; the first two by themselves suffice."""
+"""Files of a model folder that define its tokeniser; either of the first two suffices alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +39,15 @@ class Tokens:
     ids: np.ndarray
     """int64 (L,)"""
     starts: np.ndarray
-    """int64 (L,): first character that the token stands for; the same for all tokens of one character."""
+    """int64 (L,): first character that the token covers; equal for all tokens of one character."""
     ends: np.ndarray
-    """int64 (L,): the character behind its last."""
+    """int64 (L,): the character after the last one it covers."""
 
     def span(self, start: int, end: int) -> tuple[int, int] | None:
-        """First and last token (inclusive) of characters [start, end); None where no token begins at `start`, or none
-        ends at `end`."""
+        """Return the first and last token (inclusive) of characters [start, end).
+
+        None if no token begins at `start` or none ends at `end`.
+        """
         first = int(np.searchsorted(self.starts, start))
         last = int(np.searchsorted(self.ends, end, side="right")) - 1
         fits = first <= last and self.starts[first] == start and self.ends[last] == end
@@ -54,7 +57,7 @@ class Tokens:
 class TextTokenizer:
     """A tokeniser and the special tokens that a sequence is framed with.
 
-    `types` is the number of segment types that the encoder knows; one with a single type sees type 0 throughout.
+    `types` is the number of segment types that the encoder has; with a single one all tokens are of type 0.
     """
 
     def __init__(self, tokenizer: Tokenizer, cls: str = "[CLS]", sep: str = "[SEP]", types: int = 2) -> None:
@@ -70,10 +73,10 @@ class TextTokenizer:
 
     @classmethod
     def from_folder(cls, folder: str | Path) -> TextTokenizer:
-        """The tokeniser of a model folder: its `tokenizer.json`, or BERT's way with its `vocab.txt`.
+        """Load the tokeniser of a model folder: its `tokenizer.json`, or BERT's tokenisation with its `vocab.txt`.
 
         Raises:
-            UserError: the folder has neither, or one that cannot be read; the message names it.
+            UserError: the folder has neither, or the file cannot be read; the message names it.
         """
         folder = Path(folder)
         settings = _settings(folder)
@@ -85,38 +88,40 @@ class TextTokenizer:
 
     @property
     def size(self) -> int:
-        """Tokens of the vocabulary, added ones too: an encoder needs as many embeddings."""
+        """Number of tokens, added ones included: an encoder needs as many embeddings."""
         return int(max(self._tokenizer.get_vocab().values())) + 1
 
     def words(self, texts: Sequence[str]) -> list[Tokens]:
-        """The tokens of each text, cut as the tokeniser does."""
+        """Return the tokens of each text, cut as the tokeniser does."""
         if self._corpus_tokenizer is not None:
             return _split(self._corpus_tokenizer.encode(texts))
         found = self._tokenizer.encode_batch([plain_text(text) for text in texts], add_special_tokens=False)
         return [_tokens(encoding.ids, np.array(encoding.offsets, dtype=np.int64)) for encoding in found]
 
     def characters(self, texts: Sequence[str]) -> list[Tokens]:
-        """The tokens of each text, every character cut by itself."""
+        """Return the tokens of each text, with every character cut by itself."""
         self._learn({character for text in texts for character in text} - self._of_character.keys())
         return [self._by_character(text) for text in texts]
 
     def frame(self, *texts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Ids and types, int64 (L,), of [CLS] text [SEP] text [SEP] …: type 0 for the first text, 1 for all others."""
+        """Return ids and types, int64 (L,), of [CLS] text [SEP] text [SEP] …: type 0 for the first text, else 1."""
         ids = [self._cls, *chain.from_iterable((text, self._sep) for text in texts)]
         first = len(texts[0]) + 2
         input_ids = np.concatenate(ids).astype(np.int64)
         return input_ids, ((np.arange(len(input_ids)) >= first) & (self.types > 1)).astype(np.int64)
 
     def _by_character(self, text: str) -> Tokens:
+        # A corpus has some 10,000 different characters, so each is tokenised once and then looked up.
         pieces = [self._of_character[character] for character in text]
         places = np.repeat(np.arange(len(text), dtype=np.int64), np.fromiter(map(len, pieces), np.int64, len(text)))
         return Tokens(np.fromiter(chain.from_iterable(pieces), np.int64, len(places)), places, places + 1)
 
     def _learn(self, characters: set[str]) -> None:
-        """Look up characters; one that is unknown as it stands is looked up in lower case."""
+        """Look up characters; one that is unknown is looked up again in lower case."""
         unseen = sorted(characters)
         for character, tokens in zip(unseen, self.words(unseen), strict=True):
             self._of_character[character] = tuple(tokens.ids.tolist())
+        # A cased vocabulary without capitals would make [UNK] of the A in 维生素A.
         unknown = [one for one in unseen if self._unknown in self._of_character[one] and one.lower() != one]
         for character, tokens in zip(unknown, self.words([one.lower() for one in unknown]), strict=True):
             self._of_character[character] = tuple(tokens.ids.tolist())
@@ -129,12 +134,12 @@ class TextTokenizer:
 def _id_of(tokenizer: Tokenizer, token: str) -> int:
     found = tokenizer.token_to_id(token)
     if found is None:
-        raise UserError(f"The tokeniser knows no {token}, which every sequence is framed with.")
+        raise UserError(f"The tokeniser has no {token}, which every sequence needs.")
     return found
 
 
 def _faster(tokenizer: Tokenizer) -> CorpusTokenizer | None:
-    """The same tokeniser by table, where it is one of ours; many times faster."""
+    """Return a table-driven equivalent, many times faster, if the tokeniser is one of ours."""
     try:
         return corpus_tokenizer(tokenizer.to_str())
     except ValueError:
@@ -155,7 +160,7 @@ def _tokens(ids: Sequence[int], offsets: np.ndarray) -> Tokens:
 
 
 def plain_text(text: str) -> str:
-    """The text with U+FFFD in the place of each lone surrogate; as long as it was."""
+    """Return the text with U+FFFD in place of each lone surrogate; its length does not change."""
     return _SURROGATE.sub(REPLACEMENT, text)
 
 
@@ -163,17 +168,17 @@ def _read(folder: Path, settings: Mapping[str, Any]) -> Tokenizer:
     if (folder / "tokenizer.json").is_file():
         try:
             return Tokenizer.from_file(str(folder / "tokenizer.json"))
-        except Exception as error:  # the Rust library raises nothing more special
-            raise UserError(f"tokenizer.json cannot be read: {error}. Put the original file there again.") from error
+        except Exception as error:  # the Rust library raises plain Exception
+            raise UserError(f"tokenizer.json cannot be read: {error}. Restore the original file.") from error
     if not (folder / "vocab.txt").is_file():
         raise UserError("there is neither tokenizer.json nor vocab.txt. Give the folder of a model with its tokeniser.")
     try:
         tokens = (folder / "vocab.txt").read_text(encoding="utf-8").split("\n")
     except UnicodeDecodeError as error:
-        raise UserError(f"vocab.txt is not in UTF-8: {error}. Put the original file there again.") from error
+        raise UserError(f"vocab.txt is not in UTF-8: {error}. Restore the original file.") from error
     ids = {token.rstrip("\r"): number for number, token in enumerate(tokens) if token.rstrip("\r")}
     if "[UNK]" not in ids:
-        raise UserError("vocab.txt holds no [UNK]. Give BERT's file: a token a line, special ones among them.")
+        raise UserError("vocab.txt has no [UNK]. Use BERT's file: one token per line, special tokens included.")
     tokenizer = Tokenizer(models.WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=100))
     tokenizer.normalizer = normalizers.BertNormalizer(
         lowercase=bool(settings.get("do_lower_case", True)),
@@ -185,7 +190,7 @@ def _read(folder: Path, settings: Mapping[str, Any]) -> Tokenizer:
 
 
 def _settings(folder: Path) -> dict[str, Any]:
-    """What the JSON files beside the vocabulary say; those that are not there say nothing."""
+    """Settings from the JSON files beside the vocabulary; missing files are skipped."""
     found: dict[str, Any] = {}
     for name in ("special_tokens_map.json", "tokenizer_config.json"):
         try:
@@ -193,13 +198,13 @@ def _settings(folder: Path) -> dict[str, Any]:
         except FileNotFoundError:
             continue
         except (OSError, ValueError) as error:
-            raise UserError(f"{folder / name} cannot be read: {error}. Put the original file there again.") from error
+            raise UserError(f"{folder / name} cannot be read: {error}. Restore the original file.") from error
         found |= content if isinstance(content, dict) else {}
     return found
 
 
 def _content(token: object) -> str | None:
-    """A special token as text; transformers writes some as objects."""
+    """Text of a special token; transformers writes some as objects: {"content": "[CLS]", …}."""
     if isinstance(token, dict):
         token = token.get("content")
     return token if isinstance(token, str) and token else None

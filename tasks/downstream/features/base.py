@@ -1,8 +1,8 @@
-"""Records to what a head takes in, and what it gives back to answers.
+"""Conversion of records into a head's inputs, and of its outputs into answers.
 
-One class a shape of task. `encode` makes the pieces of a record (one, or one a window of a long text), `decode` turns
-the predictions for them into an answer. What had to be left out is counted by name in `counters`, never lost in
-silence. Time and memory grow with the characters of the records that are given at once.
+There is one class per shape of task. `encode` makes the pieces of a record: one, or one per window of a long text.
+`decode` turns the predictions for them into an answer. Whatever had to be left out is counted by name in `counters`,
+never dropped silently. Time and memory grow with the characters of the records that are encoded at once.
 """
 
 from __future__ import annotations
@@ -19,44 +19,44 @@ from tasks.downstream.features.alignment import TextTokenizer, Tokens
 from tasks.downstream.records import Answer, Kind, Record
 
 RECORDS_AT_ONCE = 1_000
+"""Records tokenised in one call, which bounds the memory of their tokens."""
 RIGHT = "1"
-"""Label of a right candidate of a ranking task."""
+"""Label of a right candidate in a ranking task."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One input of the head, and where it comes from."""
+    """One input of the head, and its origin."""
 
     record: int
-    """Place of its record in the given sequence."""
+    """Index of its record in the given sequence."""
     example: HeadExample
     place: Any = None
-    """What `decode` needs to know of it; None where nothing."""
+    """What `decode` must know about the piece, such as its window; None if nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What a model says about a record."""
+    """Answer of a model to one record."""
 
     answer: Answer
     scores: tuple[float, ...] | None = None
-    """Probability of each label or option, the score of a candidate, or that of each triple; None where there is
-    none."""
+    """Probability of each label or option, score of a candidate, or score of each triple; None for tagging."""
 
 
 class Shape(Protocol):
-    """How one kind of task looks in tokens."""
+    """Representation of one kind of task in tokens."""
 
     counters: Counter[str]
 
     def cut(self, texts: Sequence[str]) -> list[Tokens]:
-        """The tokens of texts."""
+        """Return the tokens of each text."""
 
     def encode(self, record: Record, tokens: Sequence[Tokens]) -> Iterable[tuple[HeadExample, Any]]:
-        """The pieces of a record, at least one; `tokens` are those of its texts. Without an answer no targets."""
+        """Yield the pieces of a record, at least one; `tokens` are those of its texts. No answer, no targets."""
 
     def decode(self, record: Record, places: Sequence[Any], predictions: Sequence[Any]) -> Prediction:
-        """The answer that the predictions for a record's pieces mean."""
+        """Return the answer that the predictions for a record's pieces amount to."""
 
 
 @dataclass
@@ -74,6 +74,7 @@ class Classes:
 
     def encode(self, record: Record, tokens: Sequence[Tokens]) -> Iterator[tuple[HeadExample, None]]:
         given = [text.ids for text in tokens]
+        # [CLS], and a [SEP] after each text.
         kept = longest_first(given, self.max_length - 1 - len(given))
         if sum(map(len, kept)) < sum(map(len, given)):
             self.counters["truncated"] += 1
@@ -83,7 +84,7 @@ class Classes:
         found = np.asarray(predictions[0], dtype=np.float64).reshape(-1)
         scores = tuple(found.tolist())
         if self.kind is Kind.RANKING:
-            return Prediction(RIGHT if scores[0] > 0.0 else "0", scores)  # log-odds
+            return Prediction(RIGHT if scores[0] > 0.0 else "0", scores)  # a log-odds: 0 is a probability of one half
         if self.kind is Kind.MULTI_LABEL:
             return Prediction(tuple(self.labels[place] for place in np.flatnonzero(found > 0.5).tolist()), scores)
         return Prediction(self.labels[int(found.argmax())], scores)
@@ -101,9 +102,9 @@ class Classes:
 
 @dataclass
 class Choices:
-    """CHOICE: a sequence an option, [CLS] option [SEP] question [SEP] evidence [SEP] (eHealth, appendix E).
+    """CHOICE: one sequence per option, [CLS] option [SEP] question [SEP] evidence [SEP] (eHealth, appendix E).
 
-    Where that is too long the evidence gives way, from its end; then the longer of the other two.
+    Where that is too long, the evidence is cut from its end, then the longer of the other two.
     """
 
     tokenizer: TextTokenizer
@@ -123,7 +124,7 @@ class Choices:
         return Prediction(int(np.argmax(scores)), scores)
 
     def _option(self, option: np.ndarray, question: np.ndarray, evidence: np.ndarray) -> TokenSequence:
-        room = self.max_length - 4
+        room = self.max_length - 4  # [CLS] and three [SEP]
         kept = longest_first([option, question], room)
         shortened = evidence[: room - sum(map(len, kept))]
         if len(shortened) < len(evidence) or sum(map(len, kept)) < len(option) + len(question):
@@ -132,10 +133,10 @@ class Choices:
 
 
 class Features:
-    """Encodes and decodes the records of one task.
+    """Encoder and decoder of one task's records.
 
     Args:
-        shape: how the task looks in tokens; see `tasks.downstream.features.shapes.shape_of`.
+        shape: representation of the task in tokens; see `tasks.downstream.features.shapes.shape_of`.
     """
 
     def __init__(self, shape: Shape) -> None:
@@ -143,11 +144,11 @@ class Features:
 
     @property
     def counters(self) -> Counter[str]:
-        """What had to be left out so far, by name."""
+        """Counts of what had to be left out so far, by name."""
         return self._shape.counters.copy()
 
     def encode(self, records: Sequence[Record]) -> list[Piece]:
-        """The pieces of all records, in order; every record has at least one."""
+        """Return the pieces of all records, in order; every record has at least one."""
         pieces: list[Piece] = []
         for first in range(0, len(records), RECORDS_AT_ONCE):
             slab = records[first : first + RECORDS_AT_ONCE]
@@ -160,7 +161,7 @@ class Features:
     def decode(
         self, records: Sequence[Record], pieces: Sequence[Piece], predictions: Sequence[Any]
     ) -> list[Prediction]:
-        """A prediction a record, in order; `predictions` belong to the pieces that `encode` made of the records."""
+        """Return one prediction per record, in order; `predictions` belong to the pieces that `encode` returned."""
         by_record: list[tuple[list[Any], list[Any]]] = [([], []) for _ in records]
         for piece, prediction in zip(pieces, predictions, strict=True):
             by_record[piece.record][0].append(piece.place)
@@ -170,22 +171,22 @@ class Features:
     def predict(
         self, records: Sequence[Record], predict: Callable[[Sequence[HeadExample]], Sequence[Any]]
     ) -> list[Prediction]:
-        """Encode, let the model predict, decode. Answers that the records have are not looked at."""
+        """Encode, let the model predict, decode. Answers in the records are ignored."""
         return self.asked(records)(predict)
 
     def asked(
         self, records: Sequence[Record]
     ) -> Callable[[Callable[[Sequence[HeadExample]], Sequence[Any]]], list[Prediction]]:
-        """`predict` for records that are asked about many times: they are encoded once."""
+        """Return `predict` for records that are predicted many times: they are encoded once."""
         pieces = self.encode([replace(record, answer=None) for record in records])
         examples = [piece.example for piece in pieces]
         return lambda predict: self.decode(records, pieces, predict(examples))
 
 
 def longest_first(texts: Sequence[np.ndarray], room: int) -> list[np.ndarray]:
-    """One or two texts cut to `room` tokens in all, from the end of the longer one first.
+    """Cut one or two texts to `room` tokens in all, from the end of the longer one first.
 
-    As transformers' `longest_first` does it.
+    The result is that of transformers' `longest_first`.
     """
     if len(texts) == 1:
         return [texts[0][:room]]

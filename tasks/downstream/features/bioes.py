@@ -27,25 +27,25 @@ class Span(NamedTuple):
 
 
 def number_of_tags(types: int) -> int:
-    """Classes of a tagger of so many types."""
+    """Return the number of classes of a tagger for `types` entity types."""
     return 1 + TAGS_OF_A_TYPE * types
 
 
 def tag_names(types: Sequence[str]) -> list[str]:
-    """Name of each tag: O, B-dis, I-dis, …"""
+    """Return the name of each tag: O, B-dis, I-dis, …"""
     return ["O", *(f"{letter}-{type_}" for type_ in types for letter in "BIES")]
 
 
 def encode(spans: Iterable[Span], length: int) -> np.ndarray:
-    """Tags int64 (length,) of spans that do not overlap.
+    """Return tags int64 (length,) of spans that do not overlap.
 
     Raises:
-        ValueError: a span lies outside the tokens, or two overlap.
+        ValueError: a span is outside the tokens, or two overlap.
     """
     tags = np.full(length, OUTSIDE, dtype=np.int64)
     for span in spans:
         if not 0 <= span.first <= span.last < length:
-            raise ValueError(f"{span} does not lie within {length} tokens")
+            raise ValueError(f"{span} is outside the {length} tokens")
         if tags[span.first : span.last + 1].any():
             raise ValueError(f"{span} overlaps with another span")
         base = 1 + TAGS_OF_A_TYPE * span.type
@@ -57,31 +57,34 @@ def encode(spans: Iterable[Span], length: int) -> np.ndarray:
 
 
 def decode(tags: np.ndarray) -> list[Span]:
-    """The spans that tags (L,) stand for, in order; every sequence of tags has a reading.
+    """Return the spans that tags (L,) mark, in order; every sequence of tags is valid.
 
-    As conlleval reads chunks: a span begins at B or S, and at I or E where no span of that type is open; it ends at E
-    or S, and before the next beginning or O. What `encode` wrote is read back exactly.
+    Chunks are read as conlleval does: a span begins at B or S, and at I or E if no span of that type is open. It ends
+    at E or S, and before the next beginning or O. `decode` restores exactly what `encode` was given.
     """
     tags = np.asarray(tags, dtype=np.int64)
     types, places = np.divmod(tags - 1, TAGS_OF_A_TYPE)
     inside = tags != OUTSIDE
     closes = inside & ((places == END) | (places == SINGLE))
-    goes_on = np.zeros(len(tags), dtype=bool)
-    goes_on[1:] = (
+    # A tag continues the one before it only if that one is open and has its type: in B-dis I-sym, I-sym begins a span.
+    continues = np.zeros(len(tags), dtype=bool)
+    continues[1:] = (
         inside[1:]
         & inside[:-1]
         & ~closes[:-1]
         & (types[1:] == types[:-1])
         & ((places[1:] == INSIDE) | (places[1:] == END))
     )
-    firsts = np.flatnonzero(inside & ~goes_on)
-    lasts = np.flatnonzero(inside & ~np.append(goes_on[1:], False))
+    firsts = np.flatnonzero(inside & ~continues)
+    lasts = np.flatnonzero(inside & ~np.append(continues[1:], False))
     return [Span(int(first), int(last), int(types[first])) for first, last in zip(firsts, lasts, strict=True)]
 
 
 def without_overlaps(spans: Iterable[Span]) -> list[Span]:
-    """The spans that one stream of tags can hold, in order: of two that overlap the longer stays, of equals the
-    first."""
+    """Return the spans that one stream of tags can hold, in order.
+
+    Of two that overlap the longer is kept; of two equally long ones, the first.
+    """
     kept: list[Span] = []
     for span in sorted(set(spans), key=lambda span: (span.first - span.last, span)):
         if all(span.last < other.first or other.last < span.first for other in kept):

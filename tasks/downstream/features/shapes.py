@@ -1,4 +1,4 @@
-"""How a task's records look in tokens, and all that a saved model has to remember of it."""
+"""Shape of a task's records in tokens: everything that a saved model must remember about its task."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tasks.downstream.spec import TaskSpec
 
 
 class TaskShape(BaseModel):
-    """What turns records into a head's inputs and back; `task.json` beside the weights holds it."""
+    """What converts records into a head's inputs and back; stored in `task.json` beside the weights."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -29,13 +29,13 @@ class TaskShape(BaseModel):
     labels: tuple[str, ...]
     """Classes, entity types or predicates, by number."""
     streams: tuple[tuple[str, ...], ...] = ()
-    """Entity types of each stream of tags; none but for tagging."""
+    """Entity types of each stream of tags; empty unless the task is tagging."""
     pair_types: tuple[tuple[str, str, str, str, str], ...] = ()
     """TRIPLES: rows of `PairTypes`."""
 
     @property
     def head_options(self) -> dict[str, Any]:
-        """What `models.heads.build` is told of the task."""
+        """Arguments of `models.heads.build` that depend on the task."""
         tags = [bioes.number_of_tags(len(types)) for types in self.streams]
         if self.kind is Kind.NESTED_TAGGING:
             return {"num_labels": tags}
@@ -44,7 +44,7 @@ class TaskShape(BaseModel):
         return {"num_labels": tags[0] if tags else len(self.labels)}
 
     def features(self, tokenizer: TextTokenizer) -> Features:
-        """The encoder and decoder of the task's records."""
+        """Return the encoder and decoder of the task's records."""
         return Features(self._shape(tokenizer))
 
     def _shape(self, tokenizer: TextTokenizer) -> Shape:
@@ -58,12 +58,13 @@ class TaskShape(BaseModel):
 
 
 def shape_of(spec: TaskSpec, train: Sequence[Record], max_length: int | None = None) -> TaskShape:
-    """The shape of a task with the labels of the benchmark, or those of the training records where it fixes none."""
+    """Return the shape of a task, with the benchmark's labels, or those of the training records if it fixes none."""
     labels = labels_of(spec, train)
     streams: tuple[tuple[str, ...], ...] = ()
     if spec.kind is Kind.TAGGING:
         streams = (labels,)
     if spec.kind is Kind.NESTED_TAGGING:
+        # The outer entities (symptoms of CMeEE) have a stream of their own, so that the others may lie inside them.
         streams = (spec.nested_types, tuple(label for label in labels if label not in spec.nested_types))
     triples = [triple for record in train for triple in _triples(record)]
     return TaskShape(

@@ -1,8 +1,10 @@
-"""Entities as BIOES tags of tokens, in one stream or in several, over windows of long texts.
+"""Entities as BIOES tags of tokens, in one stream or several, over windows of long texts.
 
-Every character is a token of its own, so that any entity has its tokens. Entities that lie in each other go into
-streams of their own (eHealth, appendix E: symptoms in one of 5 classes, the other eight types in one of 33); inside a
-stream of two that overlap the longer stays in the targets and the other is counted.
+Every character is a token of its own, so that any entity has tokens. Nested entities go into separate streams (eHealth,
+appendix E: symptoms in one of 5 classes, the other eight types in one of 33). Of two that overlap within a stream, the
+longer one stays in the targets and the other is counted.
+
+Shape legend: L tokens of a text or window.
 """
 
 from __future__ import annotations
@@ -22,10 +24,10 @@ from tasks.downstream.features.windows import Window, cut_windows
 from tasks.downstream.records import Entity, Record
 
 FRAME = 2
-"""[CLS] and [SEP]."""
+"""Special tokens around a window: [CLS] and [SEP]."""
 
 IGNORED = -100
-"""Target of a token that the loss leaves out."""
+"""Target of a token that the loss ignores, as in torch's cross entropy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +41,8 @@ class Tags:
     """TAGGING and NESTED_TAGGING.
 
     Args:
-        streams: the entity types of each stream; one for TAGGING.
-        overlap: tokens that windows share; by default a quarter of what one holds.
+        streams: entity types of each stream; one stream for TAGGING.
+        overlap: tokens that neighbouring windows share; by default a quarter of a window.
     """
 
     streams: Sequence[Sequence[str]]
@@ -67,7 +69,7 @@ class Tags:
             yield HeadExample((TokenSequence(*self.tokenizer.frame(ids)),), target), _Place(text, window)
 
     def decode(self, record: Record, places: Sequence[Any], predictions: Sequence[Any]) -> Prediction:
-        """Tags of each token are those of the window that answers for it; entities are read from the joined tags."""
+        """Take each token's tags from the window that answers for it, and read entities from the joined tags."""
         tokens: Tokens = places[0].tokens
         tags = np.full((len(self.streams), len(tokens.ids)), bioes.OUTSIDE, dtype=np.int64)
         for place, prediction in zip(places, predictions, strict=True):
@@ -87,7 +89,7 @@ class Tags:
         spans: list[list[bioes.Span]] = [[] for _ in self.streams]
         for entity in answer:
             at = text.span(entity.start, entity.end)
-            if at is None:  # it begins or ends with a character that the tokeniser drops
+            if at is None:  # it begins or ends with a character that the tokeniser drops, such as a space
                 self.counters["entities_without_tokens"] += 1
             else:
                 stream, type_ = self._of_type[entity.type]
@@ -97,7 +99,7 @@ class Tags:
         return np.stack([bioes.encode(stream, len(text.ids)) for stream in kept])
 
     def _target(self, tags: np.ndarray, window: Window) -> np.ndarray:
-        """int64 (L,), or (streams, L) where there are several."""
+        """Targets int64 (L,), or (streams, L) if there are several."""
         target = np.full((len(tags), window.end - window.start + FRAME), IGNORED, dtype=np.int64)
         first = 1 + window.kept_start - window.start
         target[:, first : first + window.kept_end - window.kept_start] = tags[:, window.kept_start : window.kept_end]

@@ -1,10 +1,10 @@
 """Triples of strings as pointers to tokens (eHealth, appendix E), and back.
 
-CMeIE gives strings, no offsets. Targets: every occurrence of a subject or object is an entity; a triple is a relation
-between the occurrences of its subject and object that lie nearest to each other, of equals the first. Answers: a
-relation names the first tokens of two entities, and where several entities begin at one token each of them is meant.
-Windows of a long text are asked one by one, and their triples are one set; a triple whose ends no window holds together
-is counted.
+CMeIE gives strings without offsets. In the targets, every occurrence of a subject or object is an entity. A triple is a
+relation between the two occurrences of its subject and object that are closest to each other, the first of equal ones.
+In the answers, a relation names the first tokens of two entities; where several entities begin at one token, each of
+them is meant. The windows of a long text are decoded one by one and their triples joined in one set. A triple whose
+ends no window holds together is counted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tasks.downstream.features.windows import Window, cut_windows
 from tasks.downstream.records import Record, Triple
 
 At = tuple[int, int]
-"""First and last token of an entity, last inclusive."""
+"""First and last token of an entity, both inclusive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,9 @@ class _Place:
 
 
 class PairTypes:
-    """Which types the two ends of a predicate have, as the training triples show it.
+    """Types of the two ends of a predicate, learnt from the training triples.
 
-    The types seen most often for this predicate with this subject, else with this object, else with any.
+    They are the types seen most often for this predicate with this subject, else with this object, else with any.
     """
 
     def __init__(self, known: Mapping[tuple[str, str, str], tuple[str, str]]) -> None:
@@ -47,7 +47,7 @@ class PairTypes:
 
     @classmethod
     def of(cls, triples: Iterable[Triple]) -> PairTypes:
-        """Count the types of the triples; ends are remembered only of predicates that have several pairs of types."""
+        """Count the types of the triples; ends are remembered only for predicates with several pairs of types."""
         counts: dict[tuple[str, str, str], Counter[tuple[str, str]]] = {}
         for triple in triples:
             for key in _keys(triple.predicate, triple.subject, triple.object):
@@ -58,15 +58,15 @@ class PairTypes:
 
     @classmethod
     def from_json(cls, rows: Sequence[Sequence[str]]) -> PairTypes:
-        """What `to_json` gave."""
+        """Restore what `to_json` returned."""
         return cls({(predicate, subject, object_): (one, other) for predicate, subject, object_, one, other in rows})
 
     def to_json(self) -> list[list[str]]:
-        """Rows of predicate, subject, object (empty: any), subject type, object type."""
+        """Return rows of predicate, subject, object (empty: any), subject type, object type."""
         return [[*key, *types] for key, types in sorted(self._known.items())]
 
     def __call__(self, predicate: str, subject: str, object_: str) -> tuple[str, str]:
-        """Types of subject and object; empty for a predicate that was never seen."""
+        """Return the types of subject and object; empty for a predicate that was never seen."""
         for key in _keys(predicate, subject, object_):
             if key in self._known:
                 return self._known[key]
@@ -79,8 +79,8 @@ class Relations:
 
     Args:
         predicates: names of the relations, by number.
-        types: the types of a triple's ends, which the network does not tell.
-        overlap: tokens that windows share; by default half of what one holds, since both ends have to lie in one.
+        types: types of a triple's ends, which the network does not predict.
+        overlap: tokens that neighbouring windows share; by default half a window, as both ends must be in one.
     """
 
     predicates: Sequence[str]
@@ -119,7 +119,7 @@ class Relations:
 
     def _read(self, place: _Place, pointers: Pointers) -> Iterator[tuple[Triple, float]]:
         names: dict[int, list[str]] = {}
-        shift = place.window.start - 1  # [CLS]
+        shift = place.window.start - 1  # predictions count [CLS]
         for first, last in (np.asarray(pointers.entities).reshape(-1, 2) + shift).tolist():
             if place.window.start <= first and last < place.window.end:  # not [CLS] or [SEP]
                 names.setdefault(first, []).append(place.text[place.tokens.starts[first] : place.tokens.ends[last]])
@@ -153,7 +153,7 @@ class Relations:
         for triple in triples:
             subject, object_ = _nearest(inside[triple.subject], inside[triple.object])
             relations.add((subject[0], self._numbers[triple.predicate], object_[0]))
-        shift = 1 - window.start  # [CLS]
+        shift = 1 - window.start  # targets count [CLS]
         rows = np.array(sorted(relations), dtype=np.int64).reshape(-1, 3)
         return Pointers(
             entities=np.array(entities, dtype=np.int64).reshape(-1, 2) + shift,
@@ -168,8 +168,11 @@ def _keys(predicate: str, subject: str, object_: str) -> Iterator[tuple[str, str
 
 
 def _occurrences(name: str, text: str, tokens: Tokens) -> list[At]:
-    """Where a name stands in the text, as it is written or else in other case; empty where tokens do not begin or end
-    with it."""
+    """Token spans where a name occurs in the text as written, or else in other case.
+
+    Occurrences whose ends are not the ends of tokens are left out.
+    """
+    # A lookahead also finds occurrences that overlap: 咳咳 occurs twice in 咳咳咳. A name such as C(10) is plain text.
     pattern = f"(?={re.escape(name)})"
     starts = [found.start() for found in re.finditer(pattern, text)] if name else []
     if name and not starts:
@@ -183,7 +186,7 @@ def _within(at: At, window: Window) -> bool:
 
 
 def _nearest(subjects: Sequence[At], objects: Sequence[At]) -> tuple[At, At]:
-    """The pair with the fewest tokens between; two different places go before one and the same."""
+    """Pair with the fewest tokens between them; two different places are preferred to one and the same."""
 
     def distance(pair: tuple[At, At]) -> tuple[bool, int, At, At]:
         one, other = pair

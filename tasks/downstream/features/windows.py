@@ -1,8 +1,8 @@
-"""Overlapping windows over a text that is longer than its encoder, and which window answers for which token.
+"""Overlapping windows over a text longer than the encoder's limit, and which window answers for which token.
 
-The last window ends with the text, so all but a short text's are full. Where windows overlap, a token is answered for
-by the window in which it lies farthest from an edge; of two equal ones the first. Training looks at the same tokens of
-each window, so none counts twice.
+The last window ends with the text, so all windows are full unless the text is short. Where windows overlap, the window
+in which a token is farthest from an edge answers for it, the first of two equal ones. Training uses the same
+assignment, so no token counts twice.
 """
 
 from __future__ import annotations
@@ -21,20 +21,21 @@ class Window(NamedTuple):
 
 
 def cut_windows(length: int, size: int, overlap: int) -> list[Window]:
-    """The windows over `length` tokens, at least one; the ranges they answer for follow on each other.
+    """Return the windows over `length` tokens, at least one; the ranges that they answer for are contiguous.
 
     Args:
-        size: tokens a window can hold.
-        overlap: tokens that neighbours share at least, at most half of `size`.
+        size: maximum number of tokens in a window.
+        overlap: minimum number of tokens that neighbours share, at most half of `size`.
 
     Raises:
-        ValueError: size or overlap cannot be.
+        ValueError: size or overlap is impossible.
     """
     if size < 1 or not 0 <= overlap <= size // 2:
-        raise ValueError(f"windows of {size} tokens cannot overlap by {overlap}; at most by half of themselves")
+        raise ValueError(f"windows of {size} tokens cannot overlap by {overlap}; the limit is half their size")
     last = max(0, length - size)
     starts = [*range(0, last, size - overlap), last]
-    # Windows are equally long: the token at the middle between two centres, and those before it, are the first one's.
+    # All windows are equally long, so neighbours meet halfway between their centres: windows [0, 10) and [6, 16) answer
+    # for tokens up to and including 7, and from 8 on.
     borders = [0, *((one + size - 1 + other) // 2 + 1 for one, other in pairwise(starts)), length]
     return [
         Window(start, min(start + size, length), *kept) for start, kept in zip(starts, pairwise(borders), strict=True)

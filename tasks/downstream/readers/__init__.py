@@ -1,1 +1,1 @@
-"""Official files of downstream tasks to records."""
+"""Readers of the official files of downstream tasks."""

@@ -1,4 +1,4 @@
-"""Files of one example a line, its fields between tabs or commas, with or without a header."""
+"""Files with one example per line, fields separated by tabs or commas, with or without a header."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ allow_long_fields()
 
 
 def read_tsv(path: Path, spec: TaskSpec) -> Iterator[Row]:
-    """Tab-separated lines of `spec.columns`; a first line that names them is a header. Quotes mean nothing.
+    """Read tab-separated lines of `spec.columns`; a first line with their names is a header. Quotes are plain text.
 
     Raises:
-        UserError: a line has another number of columns.
+        UserError: a line has a different number of columns.
     """
     for number, line in enumerate(source_text(path).split("\n"), 1):
         if line.strip():
@@ -27,16 +27,16 @@ def read_tsv(path: Path, spec: TaskSpec) -> Iterator[Row]:
 
 
 def read_csv(path: Path, spec: TaskSpec) -> Iterator[Row]:
-    """Comma-separated lines of `spec.columns`; quoted fields may hold commas and line ends.
+    """Read comma-separated lines of `spec.columns`; quoted fields may contain commas and line ends.
 
     Raises:
-        UserError: a row has another number of columns, or a quote is never closed.
+        UserError: a row has a different number of columns, or a quote is never closed.
     """
     yield from csv_rows(path, spec.columns)
 
 
 def csv_rows(path: Path, columns: tuple[str, ...]) -> Iterator[Row]:
-    """The rows of a comma-separated file; one that names the columns is a header."""
+    """Yield the rows of a comma-separated file; a first row with the column names is a header."""
     rows = csv.reader(io.StringIO(source_text(path), newline=""), strict=True)
     first = 1
     try:
@@ -45,7 +45,7 @@ def csv_rows(path: Path, columns: tuple[str, ...]) -> Iterator[Row]:
                 yield from _row(path, first, values, columns)
             first = rows.line_num + 1
     except csv.Error as error:
-        raise UserError(f"{path}, line {first}: {error}. A quote in a field is written twice.") from error
+        raise UserError(f"{path}, line {first}: {error}. Double every quote inside a quoted field.") from error
 
 
 def _row(path: Path, number: int, values: list[str], columns: tuple[str, ...]) -> Iterator[Row]:
@@ -53,7 +53,7 @@ def _row(path: Path, number: int, values: list[str], columns: tuple[str, ...]) -
         return
     if len(values) != len(columns):
         raise UserError(
-            f"{path}, line {number}: {len(values)} columns where {len(columns)} are expected ({', '.join(columns)}): "
+            f"{path}, line {number}: {len(values)} columns, expected {len(columns)} ({', '.join(columns)}): "
             f"{' | '.join(values)[:80]!r}."
         )
     yield Row(f"line {number}", dict(zip(columns, values, strict=True)))

@@ -1,4 +1,4 @@
-"""JSON files: a list of objects, or an object a line; entities in the manner of CMeEE, ChineseBLUE and CCKS."""
+"""JSON files: a list of objects, or one object per line; entities in the forms of CMeEE, ChineseBLUE and CCKS."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from tasks.downstream.spec import Row, TaskSpec
 
 
 def read_json(path: Path, spec: TaskSpec | None = None) -> Iterator[Row]:
-    """The objects of a file; whether it is a list or has one a line is told from its first character.
+    """Yield the objects of a file; its first character decides whether it is a list or has one object per line.
 
     Raises:
-        UserError: naming the line, or the record of a list.
+        UserError: the file is malformed; the message names the line, or the record of a list.
     """
     yield from json_rows(source_text(path), path)
 
 
 def json_rows(text: str, path: Path) -> Iterator[Row]:
-    """The objects in the text of a file; see `read_json`."""
+    """Yield the objects in the text of a file; see `read_json`."""
     if not text.lstrip().startswith("["):
         yield from _lines(path, text)
         return
@@ -31,7 +31,7 @@ def json_rows(text: str, path: Path) -> Iterator[Row]:
         values = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise UserError(
-            f"{path}: no JSON list ({error}). Compare its size with the download's; it may be cut."
+            f"{path} is not a JSON list ({error}). Compare its size with the download; it may be truncated."
         ) from error
     for number, value in enumerate(values, 1):
         yield Row(f"record {number}", _object(path, f"record {number}", value))
@@ -45,30 +45,30 @@ def _lines(path: Path, text: str) -> Iterator[Row]:
         try:
             value = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise UserError(f"{path}, {place}: no JSON ({error}): {line[:80]!r}.") from error
+            raise UserError(f"{path}, {place}: not JSON ({error}): {line[:80]!r}.") from error
         yield Row(place, _object(path, place, value))
 
 
 def _object(path: Path, place: str, value: Any) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise UserError(f"{path}, {place}: a JSON object is expected, not {str(value)[:80]!r}.")
+        raise UserError(f"{path}, {place}: expected a JSON object, got {str(value)[:80]!r}.")
     return value
 
 
 def read_cmeee(path: Path, spec: TaskSpec) -> Iterator[Row]:
-    """CMeEE: `entities` of `start_idx`, `end_idx` (inclusive), `type`, `entity`."""
+    """Read CMeEE: `entities` with `start_idx`, `end_idx` (inclusive), `type`, `entity`."""
     for row in read_json(path, spec):
         yield _with_entities(path, row, "entities", _cmeee_entity)
 
 
 def read_mentions(path: Path, spec: TaskSpec) -> Iterator[Row]:
-    """ChineseBLUE: `mention_data` of `mention`, `offset` (a number or its digits) and `type` or `label`."""
+    """Read ChineseBLUE: `mention_data` with `mention`, `offset` (a number or its digits) and `type` or `label`."""
     for row in read_json(path, spec):
         yield _with_entities(path, row, "mention_data", _mention)
 
 
 def read_ccks(path: Path, spec: TaskSpec) -> Iterator[Row]:
-    """CCKS 2019: `originalText`, and `entities` of `start_pos`, `end_pos` (exclusive), `label_type`."""
+    """Read CCKS 2019: `originalText`, and `entities` with `start_pos`, `end_pos` (exclusive), `label_type`."""
     for row in read_json(path, spec):
         fields = dict(row.fields)
         if "originalText" in fields:
@@ -93,28 +93,28 @@ def _ccks_entity(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _whole(given: Mapping[str, Any], field: str) -> int:
-    """A whole number, or its digits."""
+    """Value of a field as an int, from an int or its digits."""
     value = given[field]
     with contextlib.suppress(ValueError):
-        if type(value) is int or isinstance(value, str):
+        if type(value) is int or isinstance(value, str):  # not isinstance for int: True is one as well
             return int(value)
-    raise TypeError(f"field {field} is {value!r}, which is no whole number,")
+    raise TypeError(f"field {field} is {value!r}, which is not a whole number,")
 
 
 def _with_entities(path: Path, row: Row, key: str, convert: Any) -> Row:
-    """A row whose `entities` are of the common form; one without the key has none (a test file)."""
+    """Row with `entities` in the common form; without the key it has none (a test file)."""
     fields = dict(row.fields)
     given = fields.pop(key, None)
     if given is None:
         return Row(row.place, fields)
     if not isinstance(given, Sequence) or isinstance(given, str):
-        raise UserError(f"{path}, {row.place}: {key} has to be a list, not {str(given)[:60]!r}.")
+        raise UserError(f"{path}, {row.place}: {key} must be a list, got {str(given)[:60]!r}.")
     entities = []
     for number, entity in enumerate(given, 1):
         try:
             entities.append(convert(entity))
         except (KeyError, TypeError, ValueError) as error:
-            told = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-            raise UserError(f"{path}, {row.place}, {key} {number}: {told} in {str(entity)[:120]}.") from error
+            problem = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+            raise UserError(f"{path}, {row.place}, {key} {number}: {problem} in {str(entity)[:120]}.") from error
     fields["entities"] = entities
     return Row(row.place, fields)

@@ -1,4 +1,4 @@
-"""Parquet files that hold all splits of a task, told apart by `orig_split`."""
+"""Parquet files that hold all splits of a task, distinguished by `orig_split`."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ SPLIT = "orig_split"
 
 
 def parquet_splits(path: Path) -> set[str]:
-    """The splits that a file holds.
+    """Return the splits in a file.
 
     Raises:
-        UserError: it is no Parquet file, or has no such column.
+        UserError: it is not a Parquet file, or has no such column.
     """
     try:
         frame = pl.scan_parquet(path)
         if SPLIT not in frame.collect_schema():
-            raise UserError(f"{path} has no column {SPLIT}; it holds {', '.join(frame.collect_schema())}.")
+            raise UserError(f"{path} has no column {SPLIT}; its columns are {', '.join(frame.collect_schema())}.")
         return set(frame.select(SPLIT).unique().collect()[SPLIT])
     except (pl.exceptions.PolarsError, OSError) as error:
         raise UserError(f"{path} cannot be read as Parquet: {error}") from error
 
 
 def read_parquet(path: Path, split: Split) -> Iterator[Row]:
-    """The rows of one split, numbered from 1 in the file; `entities` are of the common form already."""
+    """Yield the rows of one split, numbered from 1 in the file; `entities` are already in the common form."""
     frame = pl.scan_parquet(path).with_row_index("row").filter(pl.col(SPLIT) == split).drop(SPLIT).collect()
     for row in frame.iter_rows(named=True):
         yield Row(f"row {row.pop('row') + 1}", row)

@@ -1,4 +1,4 @@
-"""Questions with candidates: webMedQA, cMedQA's three files, cMedIR's documents, NLPEC's options."""
+"""Questions with candidates: cMedQA's three files, cMedIR's documents, NLPEC's options."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ QUESTIONS, ANSWERS = ("questions.csv", "question.csv"), ("answers.csv", "answer.
 
 
 def read_documents(path: Path, spec: TaskSpec) -> Iterator[Row]:
-    """cMedIR: a query and its `documents` of `title`, `url` and `label` in one object; a row a document."""
+    """Read cMedIR: objects with a query and its `documents` of `title`, `url` and `label`; one row per document."""
     for row in read_json(path, spec):
         documents = row.fields.get("documents")
         if not isinstance(documents, list):
-            raise UserError(f"{path}, {row.place}: the field documents is missing or no list.")
+            raise UserError(f"{path}, {row.place}: the field documents is missing or not a list.")
         for number, document in enumerate(documents, 1):
             if not isinstance(document, dict):
-                raise UserError(f"{path}, {row.place}, document {number}: a JSON object is expected.")
+                raise UserError(f"{path}, {row.place}, document {number}: expected a JSON object.")
             yield Row(f"{row.place}, document {number}", {"query": row.fields.get("query"), **document})
 
 
 def read_candidates(path: Path, spec: TaskSpec) -> Iterator[Row]:
-    """cMedQA 1.0 and 2.0: ids of questions and answers, whose texts lie in two files beside.
+    """Read cMedQA 1.0 or 2.0: ids of questions and answers, whose texts are in two other files of the folder.
 
-    Training lines are question, right answer, wrong answer; a right answer that comes with several wrong ones is a row
-    once. The others are question, answer, number, label.
+    A training line is a question, a right and a wrong answer; a right answer that occurs with several wrong ones
+    becomes one row. Lines of other splits are question, answer, number, label.
 
     Raises:
         UserError: a file is missing, or an id has no text.
@@ -46,7 +46,7 @@ def read_candidates(path: Path, spec: TaskSpec) -> Iterator[Row]:
             seen.add((question, answer))
             if question not in questions or answer not in answers:
                 where = f"question {question}" if question not in questions else f"answer {answer}"
-                raise UserError(f"{path}, {row.place}: {where} has no text in the files beside it.")
+                raise UserError(f"{path}, {row.place}: {where} has no text in the folder's other files.")
             fields = {"question_id": question, "question": questions[question], "answer": answers[answer]}
             yield Row(row.place, {**fields, "answer_id": answer, "label": label})
 
@@ -64,25 +64,25 @@ def _answers_of(fields: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def _texts(path: Path, names: tuple[str, ...], *columns: tuple[str, ...]) -> dict[str, str]:
-    """Texts by id, from the file beside `path` that is there."""
+    """Texts by id, from whichever of the named files is beside `path`."""
     file = next((path.with_name(name) for name in names if path.with_name(name).exists()), None)
     if file is None:
-        raise UserError(f"{path.with_name(names[0])} is missing; it holds the texts that {path.name} names by id.")
+        raise UserError(f"{path.with_name(names[0])} is missing; it has the texts that {path.name} refers to by id.")
     texts: dict[str, str] = {}
     for row in csv_rows(file, columns[0]):
         values = tuple(str(value) for value in row.fields.values())
-        if values not in columns:  # the header of either version
+        if values not in columns:  # the header of the other version of cMedQA
             texts[values[0]] = values[-1]
     return texts
 
 
 def read_options(path: Path, spec: TaskSpec) -> Iterator[Row]:
-    """NLPEC: `question`, `evidence`, `answer`, and `options` as a list, as a mapping A … E, or as fields A … E.
+    """Read NLPEC: `question`, `evidence`, `answer`, and `options` as a list, as a mapping A … E, or as fields A … E.
 
-    The answer is the letter, the number from 0, or the option's own text; it comes out as the number.
+    The answer is the letter, the number from 0, or the option's own text; it is returned as the number.
 
     Raises:
-        UserError: an example without options, or whose answer is none of them.
+        UserError: an example has no options, or an answer that is not one of them.
     """
     for row in read_json(path, spec):
         fields = dict(row.fields)
@@ -94,12 +94,12 @@ def read_options(path: Path, spec: TaskSpec) -> Iterator[Row]:
 
 
 def _options(path: Path, row: Row) -> dict[str, str]:
-    """Options by letter."""
+    """Options by letter, in order."""
     given = row.fields.get("options", {letter: row.fields[letter] for letter in "ABCDE" if letter in row.fields})
     if isinstance(given, list):
         given = dict(zip("ABCDEFGH", given, strict=False))
     if not isinstance(given, dict) or len(given) < 2:
-        raise UserError(f"{path}, {row.place}: the field options has to hold two options or more.")
+        raise UserError(f"{path}, {row.place}: the field options must hold at least two options.")
     return {str(letter).strip().upper(): str(given[letter]) for letter in sorted(given)}
 
 
@@ -109,7 +109,8 @@ def _chosen(path: Path, row: Row, options: dict[str, str], answer: Any) -> int:
         return answer
     if str(answer).strip().upper() in letters:
         return letters.index(str(answer).strip().upper())
+    # Two equal options would leave the right one open, so their text alone does not name it.
     same = [number for number, text in enumerate(options.values()) if text == answer]
     if len(same) == 1:
         return same[0]
-    raise UserError(f"{path}, {row.place}: answer {answer!r} is none of the options {', '.join(letters)}.")
+    raise UserError(f"{path}, {row.place}: answer {answer!r} is not one of the options {', '.join(letters)}.")

@@ -1,16 +1,16 @@
-"""A task's split from a folder of official files, or from Parquet files with a column `orig_split`.
+"""A split of a task, read from a folder of official files or from Parquet files with a column `orig_split`.
 
-Looked for, in this order, in the folder itself and in one called after the task: the official names of `spec.files`,
-then `spec.parquet`.
+The folder itself and one named after the task are searched for the official names of `spec.files`, then for
+`spec.parquet`.
 
-Where a benchmark leaves a split out, one is made of what is there, by a hash of the text (of the question, so that its
-candidates stay together), the same on every machine:
+If a benchmark leaves a split out, it is made from another one by a hash of the text (of the question, so that its
+candidates stay together), which gives the same split on every machine:
 
 - no dev: a tenth of train;
-- no train (cMedQA and cMedIR as published in part): four fifths of dev, the rest stays dev. Questions of that dev come
-  back in the test with other candidates, so scores of such a model say less than the papers'.
+- no train (cMedQA and cMedIR as partly published): four fifths of dev; the rest remains dev. Questions of that dev
+  reappear in the test split with other candidates, so scores of such a model mean less than the papers'.
 
-A test split is never made: its answers would decide something.
+A test split is never made: its scores would be taken for the benchmark's.
 
 Time and memory grow with the file: 228,000 pairs of 182 MB take 5 s of CPU and three times their bytes.
 """
@@ -29,15 +29,15 @@ from tasks.downstream.records import Kind, Record
 from tasks.downstream.spec import SPLITS, Reject, Row, Split, SplitRecords, TaskSpec
 
 DEV_OF_TRAIN, DEV_OF_DEV = 10, 5
-"""One in so many goes to the dev that is made, of train and of dev."""
+"""One record in this many goes to a dev split made of train, and of dev."""
 
 
 def read_split(spec: TaskSpec, folder: str | Path, split: Split) -> SplitRecords:
-    """The checked records of a split; a test file's answers, where it has any, are read and are for scores alone.
+    """Return the checked records of a split; answers in a test file are read, and used for scores only.
 
     Raises:
-        UserError: no file for it; a file that is not of the task's form, with file, place and field; a training file
-            that is empty or of one class.
+        UserError: the split has no file, a file is not of the task's form (with file, place and field), or a training
+            file is empty or has a single class.
     """
     given = sources(spec, Path(folder))
     if split in given:
@@ -51,12 +51,12 @@ def read_split(spec: TaskSpec, folder: str | Path, split: Split) -> SplitRecords
             origin += ", without the four fifths that serve as train"
     elif split == "dev" and "train" in given:
         records = [record for record in _load(spec, given["train"], "train")[0] if _drawn(record, DEV_OF_TRAIN)]
-        rejects = []  # they are told with the split whose file it is
-        origin = f"{given['train'].name}, a tenth of its train: there is no dev"
+        rejects = []  # they are reported with the split whose file it is
+        origin = f"{given['train'].name}, a tenth of its train: there is no dev file"
     elif split == "train" and "dev" in given:
         records = [record for record in _load(spec, given["dev"], "dev")[0] if not _drawn(record, DEV_OF_DEV)]
         rejects = []
-        origin = f"{given['dev'].name}, four fifths of its dev: there is no train"
+        origin = f"{given['dev'].name}, four fifths of its dev: there is no train file"
     else:
         raise _missing(spec, Path(folder), split)
     if split == "train":
@@ -65,7 +65,7 @@ def read_split(spec: TaskSpec, folder: str | Path, split: Split) -> SplitRecords
 
 
 def available_splits(spec: TaskSpec, folder: str | Path) -> tuple[Split, ...]:
-    """The splits that `read_split` gives for a folder, made ones included."""
+    """Return the splits that `read_split` can return for a folder, including those it makes."""
     given = set(sources(spec, Path(folder)))
     if given & {"train", "dev"}:
         given |= {"train", "dev"}
@@ -73,9 +73,9 @@ def available_splits(spec: TaskSpec, folder: str | Path) -> tuple[Split, ...]:
 
 
 def labels_of(spec: TaskSpec, train: Iterable[Record]) -> tuple[str, ...]:
-    """The classes, types or predicates that a model learns: the benchmark's, else those in training, sorted.
+    """Return the classes, types or predicates that a model learns: the benchmark's, else those in training, sorted.
 
-    Empty for CHOICE and NORMALISATION, whose answers are no labels.
+    Empty for CHOICE and NORMALISATION, whose answers are not labels.
     """
     if spec.labels is not None:
         return spec.labels
@@ -83,14 +83,14 @@ def labels_of(spec: TaskSpec, train: Iterable[Record]) -> tuple[str, ...]:
 
 
 def unseen_labels(spec: TaskSpec, labels: Iterable[str], records: Iterable[Record]) -> Counter[str]:
-    """Labels of records that a model cannot give, with their counts: every such answer counts as missed."""
+    """Return labels of records that a model cannot predict, with their counts: every such answer counts as missed."""
     known = set(labels)
     given = (label for record in records for label in record_labels(spec, record))
     return Counter(label for label in given if label not in known)
 
 
 def record_labels(spec: TaskSpec, record: Record) -> list[str]:
-    """The labels in a record's answer: a class, the types of its entities, the predicates of its triples."""
+    """Return the labels in an answer: a class, the types of its entities, the predicates of its triples."""
     answer = record.answer
     if answer is None or spec.kind in (Kind.CHOICE, Kind.NORMALISATION):
         return []
@@ -113,13 +113,13 @@ def _rows(spec: TaskSpec, path: Path, split: Split) -> Iterator[Row]:
 
 
 def sources(spec: TaskSpec, folder: Path) -> dict[Split, Path]:
-    """The file of each split that is there; none where the folder holds nothing of the task.
+    """Return the file of each split that exists; empty if the folder has no files of the task.
 
     Raises:
-        UserError: it is no folder, or several files could be one split.
+        UserError: it is not a folder, or several files match one split.
     """
     if not folder.is_dir():
-        raise UserError(f"{folder} is no folder. Give the one that holds the files of {spec.title}.")
+        raise UserError(f"{folder} is not a folder. Give the one that holds the files of {spec.title}.")
     places = [place for place in (folder, folder / spec.title, folder / spec.name) if place.is_dir()]
     found: dict[Split, Path] = {}
     for split in SPLITS:
@@ -136,15 +136,15 @@ def sources(spec: TaskSpec, folder: Path) -> dict[Split, Path]:
 
 
 def _matches(place: Path, pattern: str) -> list[Path]:
-    """The file that a pattern names.
+    """Return the file that a pattern matches, if any.
 
     Raises:
-        UserError: there are several.
+        UserError: several match.
     """
     paths = sorted(path for path in place.glob(pattern) if path.is_file())
     if len(paths) > 1:
         raise UserError(
-            f"{place} holds {', '.join(path.name for path in paths)}: one file is expected for {pattern}. "
+            f"{place} holds {', '.join(path.name for path in paths)}, but {pattern} must match one file. "
             "Move the others away."
         )
     return paths
@@ -158,19 +158,20 @@ def _missing(spec: TaskSpec, folder: Path, split: Split) -> UserError:
     shown = ", ".join(there[:12]) + (f" and {len(there) - 12} more" if len(there) > 12 else "")
     return UserError(
         f"No {split} file of {spec.title} in {folder}: looked for {', '.join(names)}, also in {spec.title}/; "
-        f"there is {shown or 'nothing'}."
+        f"the folder has {shown or 'no files'}."
     )
 
 
 def _drawn(record: Record, one_in: int) -> bool:
     question = record.group if record.group is not None else record.texts[0]
+    # Python's own hash differs between runs; this one draws the same questions everywhere.
     digest = hashlib.blake2b(question.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "big") % one_in == 0
 
 
 def _check_training(spec: TaskSpec, records: list[Record], origin: str) -> None:
     if not records:
-        raise UserError(f"{origin} holds no record of {spec.title} to train with.")
+        raise UserError(f"{origin} has no records of {spec.title} to train with.")
     if spec.kind in (Kind.SINGLE, Kind.PAIR, Kind.RANKING):
         labels = {record.answer for record in records}
         if len(labels) == 1:
@@ -179,4 +180,4 @@ def _check_training(spec: TaskSpec, records: list[Record], origin: str) -> None:
                 "Is it the whole training file?"
             )
     elif spec.kind not in (Kind.CHOICE,) and not any(record.answer for record in records):
-        raise UserError(f"{origin}: none of {len(records):,} records has an answer; is it the test file?")
+        raise UserError(f"{origin}: none of {len(records):,} records has an answer. Is it the test file?")

@@ -1,4 +1,4 @@
-"""The text of a downstream file: UTF-8, UTF-16 or GB18030, with or without a byte order mark."""
+"""Text of a downstream file in UTF-8, UTF-16 or GB18030, with or without a byte order mark."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tasks.files.encodings import detect_encoding, sample_windows
 
 
 def source_text(path: Path) -> str:
-    """A file's characters, all of them in memory; line ends become line feeds.
+    """Return a file's characters, all in memory; line ends become line feeds.
 
     Raises:
-        UserError: it cannot be read, or bytes in it are not of the encoding that most of it is in.
+        UserError: the file cannot be read, or some bytes are not in the encoding of the rest.
     """
     try:
         data = path.read_bytes()
@@ -24,10 +24,10 @@ def source_text(path: Path) -> str:
 
 
 def decoded(data: bytes, path: Path) -> str:
-    """The characters of a file's bytes; see `source_text`.
+    """Return the characters of a file's bytes; see `source_text`.
 
     Raises:
-        UserError: bytes are not of the encoding that most of them are in.
+        UserError: some bytes are not in the encoding of the rest.
     """
     encoding = detect_encoding(sample_windows(lambda start, size: data[start : start + size], len(data)))
     try:
@@ -35,7 +35,7 @@ def decoded(data: bytes, path: Path) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise UserError(
-            f"{path}, line {line}: bytes that are not {encoding}, which most of the file is in. "
+            f"{path}, line {line}: bytes that are not {encoding}, the encoding of the rest of the file. "
             "Save the file as UTF-8 and run again."
         ) from error
     return io.IncrementalNewlineDecoder(None, translate=True).decode(text.removeprefix(BOM), final=True)

@@ -1,4 +1,4 @@
-"""Entities written into the text's own lines: a character and its tag a line, or spans behind the text."""
+"""Entities marked in the text's own lines: one character and its tag per line, or spans after the text."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from tasks.downstream.readers.source_text import source_text
 from tasks.downstream.spec import Row, TaskSpec
 
 _TAG = re.compile(r"([BIMEOS])(?:[-_](.+))?")
+"""Pattern of a tag: matches "B-dis", "I_sym" and "O", and not "X-dis". `_tag` refuses "B" and "O-dis"."""
 
 
 def read_bio(path: Path, spec: TaskSpec) -> Iterator[Row]:
-    """A character (or word) and its tag a line, blank lines between examples: BIO, BMES and BIOES.
+    """Read one character (or word) and its tag per line, blank lines between examples: BIO, BMES and BIOES.
 
-    Words follow each other with nothing between. An I, M or E that continues nothing begins an entity, as the CoNLL
-    scorer has it. Lines without a tag are those of a test file.
+    Words are joined without spaces. An I, M or E that continues nothing begins an entity, as for the CoNLL scorer.
+    Lines without tags belong to a test file.
 
     Raises:
-        UserError: a tag of another form, or a line with tag beside one without.
+        UserError: a tag is malformed, or an example has lines with and without tags.
     """
     words: list[str] = []
     tags: list[tuple[str, str]] = []
@@ -31,7 +32,7 @@ def read_bio(path: Path, spec: TaskSpec) -> Iterator[Row]:
         if line.strip():
             if not words:
                 first = number
-            # A blank is a character too: it stands before the tab.
+            # A space can be the character itself: " \tO" is a space outside any entity.
             word, _, tag = line.rpartition("\t") if "\t" in line else line.strip().partition(" ")
             tag = tag.strip()
             word = word if word or "\t" in line else line.strip()
@@ -46,7 +47,7 @@ def read_bio(path: Path, spec: TaskSpec) -> Iterator[Row]:
 def _tag(path: Path, number: int, tag: str) -> tuple[str, str]:
     found = _TAG.fullmatch(tag)
     if not found or (found[1] == "O") != (found[2] is None):
-        raise UserError(f"{path}, line {number}: {tag!r} is no tag; B-type, I-type, O and the like are.")
+        raise UserError(f"{path}, line {number}: {tag!r} is not a tag. Use B-type, I-type, O and the like.")
     return found[1], found[2] or ""
 
 
@@ -54,7 +55,7 @@ def _sentence(path: Path, first: int, words: Sequence[str], tags: Sequence[tuple
     if tags and len(tags) != len(words):
         raise UserError(
             f"{path}, lines {first} to {first + len(words) - 1}: {len(words)} words but {len(tags)} tags; "
-            "either every line of an example has a tag or none."
+            "give every line of an example a tag, or none."
         )
     fields: dict[str, Any] = {"text": "".join(words)}
     if tags:
@@ -63,7 +64,7 @@ def _sentence(path: Path, first: int, words: Sequence[str], tags: Sequence[tuple
 
 
 def spans_of_tags(words: Sequence[str], tags: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
-    """The entities that tags mark, in characters of the words joined."""
+    """Return the entities that tags mark, in characters of the joined words."""
     entities: list[dict[str, Any]] = []
     open_type = ""
     place = 0
@@ -78,15 +79,15 @@ def spans_of_tags(words: Sequence[str], tags: Sequence[tuple[str, str]]) -> list
 
 
 def read_chineseblue(path: Path, spec: TaskSpec) -> Iterator[Row]:
-    """cMedQANER and cEHRNER, which come twice: as JSON lines in .json, and as tags in .txt, where none overlap."""
+    """Read cMedQANER and cEHRNER, published both as JSON lines in .json and as tags in .txt, where none overlap."""
     return read_mentions(path, spec) if path.suffix == ".json" else read_bio(path, spec)
 
 
 def read_piped(path: Path, spec: TaskSpec) -> Iterator[Row]:
-    """CHIP 2020's cNNER: `text|||start end type|||…|||`, the end inclusive; a test file has texts alone.
+    """Read CHIP 2020's cNNER: `text|||start end type|||…|||` with inclusive ends; a test file has texts only.
 
     Raises:
-        UserError: a span of another form.
+        UserError: a span is malformed.
     """
     for number, line in enumerate(source_text(path).split("\n"), 1):
         if not line.strip():
@@ -101,5 +102,5 @@ def read_piped(path: Path, spec: TaskSpec) -> Iterator[Row]:
 def _span(path: Path, number: int, span: str) -> dict[str, Any]:
     parts = span.split()
     if len(parts) != 3 or not (parts[0].isdecimal() and parts[1].isdecimal()):
-        raise UserError(f"{path}, line {number}: {span!r} is no span; `start end type` is.")
+        raise UserError(f"{path}, line {number}: {span!r} is not a span. Use `start end type`.")
     return {"start": int(parts[0]), "end": int(parts[1]) + 1, "type": parts[2], "mention": None}

@@ -1,4 +1,4 @@
-"""The table of tasks says what the papers say."""
+"""The catalogue of tasks agrees with the papers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A task's answers get the task's scores, with intervals and tests."""
+"""Scores of a task's answers, with intervals and paired tests."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _said(spec: TaskSpec, records: list[Record]) -> list[Any]:
 
 
 @pytest.mark.parametrize("spec", TASKS, ids=lambda spec: spec.name)
-def test_right_answers_score_best_and_the_task_names_its_metric(spec: TaskSpec) -> None:
+def test_right_answers_score_best_by_the_tasks_metric(spec: TaskSpec) -> None:
     records = _records(spec)
     scored = score(spec, records, _said(spec, records))
     assert list(scored.scores) == [spec.metric, *spec.more_metrics]
@@ -45,7 +45,7 @@ def test_right_answers_score_best_and_the_task_names_its_metric(spec: TaskSpec) 
     assert all(one.score == 1.0 for name, one in scored.scores.items() if name != "pair_score")
 
 
-def test_expected_relevance_ranks_and_its_nearest_label_counts() -> None:
+def test_expected_relevance_ranks_and_is_rounded_to_a_label() -> None:
     spec = task("cmedir")
     records = [Record(str(number), ("牙", "洗"), label, "q") for number, label in enumerate(["2", "0", "1", "4"])]
     said = [1.4, 0.2, 1.6, 3.9]
@@ -73,7 +73,7 @@ def test_shares_of_right_records_are_compared_by_mcnemar() -> None:
     assert compared.difference == pytest.approx(4 / 40)
 
 
-def test_what_has_no_right_answer_is_told() -> None:
+def test_records_without_right_answer_are_refused() -> None:
     with pytest.raises(UserError, match="Record s2 of KUAKE-QTR has no right answer"):
         score(task("kuake-qtr"), [Record("s1", ("a", "b"), "1"), Record("s2", ("a", "b"))], ["1", "1"])
     with pytest.raises(UserError, match="1 records of KUAKE-QTR but 2 answers"):

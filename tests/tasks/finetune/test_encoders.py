@@ -123,17 +123,17 @@ TOKENS = "\n".join(VOCABULARY)
     ("damage", "message"),
     [
         (without_tokenizer, r"neither tokenizer\.json nor vocab\.txt\. Give the folder"),
-        (with_vocab(TOKENS.encode("gb18030")), r"vocab\.txt is not in UTF-8: .*Put the original file there again"),
-        (with_vocab(b""), r"vocab\.txt holds no \[UNK\]\. Give BERT's file"),
-        (with_vocab(TOKENS.replace("[CLS]", "cls").encode()), r"knows no \[CLS\]"),
+        (with_vocab(TOKENS.encode("gb18030")), r"vocab\.txt is not in UTF-8: .*Restore the original file"),
+        (with_vocab(b""), r"vocab\.txt has no \[UNK\]\. Use BERT's file"),
+        (with_vocab(TOKENS.replace("[CLS]", "cls").encode()), r"has no \[CLS\]"),
         (
             with_vocab((TOKENS + "\n龘\n龖\n").encode()),
             "71 tokens and the encoder embeddings for 69. Put the tokeniser",
         ),
-        (cut("tokenizer.json", 200), r"tokenizer\.json cannot be read: .*Put the original file there again"),
+        (cut("tokenizer.json", 200), r"tokenizer\.json cannot be read: .*Restore the original file"),
         (
             cut("tokenizer_config.json", 5),
-            r"tokenizer_config\.json cannot be read: .*Put the original file there again",
+            r"tokenizer_config\.json cannot be read: .*Restore the original file",
         ),
         (cut("config.json", 50), r"config\.json is no JSON: .*Fetch the model again"),
         (cut("model.safetensors", -50), r"model\.safetensors is no readable file of weights: .*Fetch the model again"),

@@ -25,7 +25,7 @@ def tokenizer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 
 @given(text=TEXTS)
-def test_every_character_has_tokens_of_its_own_or_none(tokenizer: TextTokenizer, text: str) -> None:
+def test_characters_share_no_tokens(tokenizer: TextTokenizer, text: str) -> None:
     (tokens,) = tokenizer.characters([text])
     assert (tokens.ends == tokens.starts + 1).all() and (np.diff(tokens.starts) >= 0).all()
     for place, character in enumerate(text):
@@ -35,9 +35,7 @@ def test_every_character_has_tokens_of_its_own_or_none(tokenizer: TextTokenizer,
 
 
 @given(text=TEXTS, data=st.data())
-def test_a_span_between_characters_that_have_tokens_is_found(
-    tokenizer: TextTokenizer, text: str, data: st.DataObject
-) -> None:
+def test_span_between_characters_with_tokens_is_found(tokenizer: TextTokenizer, text: str, data: st.DataObject) -> None:
     (tokens,) = tokenizer.characters([text])
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, len(text)))
@@ -52,12 +50,12 @@ def test_a_span_between_characters_that_have_tokens_is_found(
 
 
 @given(text=TEXTS)
-def test_words_are_the_tokenisers_own(tokenizer: TextTokenizer, text: str) -> None:
+def test_words_match_the_tokeniser(tokenizer: TextTokenizer, text: str) -> None:
     (tokens,) = tokenizer.words([text])
     assert (tokens.starts < tokens.ends).all() and (tokens.ends <= len(text)).all()
 
 
-def test_capital_letters_are_read_in_lower_case_where_the_vocabulary_has_no_others(tmp_path: Path) -> None:
+def test_capitals_missing_from_the_vocabulary_are_read_in_lower_case(tmp_path: Path) -> None:
     save_vocab_txt(tmp_path)
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": False}))
     tokens = TextTokenizer.from_folder(tmp_path).characters(["CT片"])[0]
@@ -65,7 +63,7 @@ def test_capital_letters_are_read_in_lower_case_where_the_vocabulary_has_no_othe
 
 
 @pytest.mark.parametrize("save", [save_ours, save_vocab_txt])
-def test_ids_and_frames_are_those_of_transformers(save: object, tmp_path: Path) -> None:
+def test_ids_and_frames_match_transformers(save: object, tmp_path: Path) -> None:
     folder = save(tmp_path)  # type: ignore[operator]
     theirs = AutoTokenizer.from_pretrained(folder) if save is save_ours else BertTokenizer(str(folder / "vocab.txt"))
     ours = TextTokenizer.from_folder(folder)
@@ -79,7 +77,7 @@ def test_ids_and_frames_are_those_of_transformers(save: object, tmp_path: Path) 
         assert types.tolist() == expected["token_type_ids"]
 
 
-def test_a_text_that_names_special_tokens_is_only_text(tokenizer: TextTokenizer) -> None:
+def test_special_tokens_in_a_text_are_plain_text(tokenizer: TextTokenizer) -> None:
     special = {VOCABULARY.index(token) for token in ("[CLS]", "[SEP]", "[MASK]", "[PAD]")}
     for tokens in (*tokenizer.words(["[MASK][SEP]"]), *tokenizer.characters(["[MASK][SEP]"])):
         assert not special & set(tokens.ids.tolist())
@@ -90,12 +88,12 @@ def test_a_text_that_names_special_tokens_is_only_text(tokenizer: TextTokenizer)
     [
         ({}, "neither tokenizer.json nor vocab.txt"),
         ({"tokenizer.json": "{"}, r"tokenizer.json cannot be read"),
-        ({"vocab.txt": "患\n"}, r"holds no \[UNK\]"),
-        ({"vocab.txt": "[UNK]\n患\n"}, r"knows no \[CLS\]"),
+        ({"vocab.txt": "患\n"}, r"has no \[UNK\]"),
+        ({"vocab.txt": "[UNK]\n患\n"}, r"has no \[CLS\]"),
         ({"vocab.txt": "[UNK]\n", "tokenizer_config.json": "["}, "tokenizer_config.json cannot be read"),
     ],
 )
-def test_a_folder_without_a_whole_tokeniser_is_told(files: dict[str, str], message: str, tmp_path: Path) -> None:
+def test_folder_without_a_usable_tokeniser_is_refused(files: dict[str, str], message: str, tmp_path: Path) -> None:
     for name, content in files.items():
         (tmp_path / name).write_text(content, encoding="utf-8")
     with pytest.raises(UserError, match=message):

@@ -1,4 +1,4 @@
-"""Records to tokens and back: nothing is lost in silence, whatever the text and its length."""
+"""Records to tokens and back: nothing is lost silently, whatever the text and its length."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def record(*texts: str, answer: Answer | None = None) -> Record:
 
 
 def answered(features: Features, given: Record) -> tuple[Any, list[Piece]]:
-    """What comes out when the head predicts exactly the targets."""
+    """Predictions of a head that predicts exactly the targets."""
     pieces = features.encode([given])
     targets = [_as_prediction(piece.example.target) for piece in pieces]
     (prediction,) = features.decode([given], pieces, targets)
@@ -48,7 +48,7 @@ def answered(features: Features, given: Record) -> tuple[Any, list[Piece]]:
 
 
 def _as_prediction(target: Any) -> Any:
-    """A target as the head would predict it: windows say something about every token, also where nobody asked."""
+    """A target as the head would predict it: with a prediction for every token, ignored ones too."""
     return np.where(target == IGNORED, 1, target) if isinstance(target, np.ndarray) else target
 
 
@@ -74,7 +74,7 @@ def tagged_texts(draw: st.DrawFn, nested: bool) -> Record:
 
 @pytest.mark.parametrize("nested", [False, True])
 @pytest.mark.parametrize("max_length", [9, 128])
-def test_entities_come_back_from_any_text_and_through_windows(
+def test_entities_round_trip_through_any_text_and_windows(
     nested: bool, max_length: int, tokenizer: TextTokenizer
 ) -> None:
     kind = Kind.NESTED_TAGGING if nested else Kind.TAGGING
@@ -100,7 +100,7 @@ def test_entities_come_back_from_any_text_and_through_windows(
     check()
 
 
-def test_a_type_that_nests_in_its_own_stream_is_counted(tokenizer: TextTokenizer) -> None:
+def test_entity_nested_in_its_own_stream_is_counted(tokenizer: TextTokenizer) -> None:
     features = shape(Kind.TAGGING, labels=TYPES, streams=(TYPES,)).features(tokenizer)
     inner, outer = Entity(2, 4, "dis"), Entity(0, 5, "sym")
     answer, _ = answered(features, record("高血压头痛", answer=(outer, inner)))
@@ -108,7 +108,7 @@ def test_a_type_that_nests_in_its_own_stream_is_counted(tokenizer: TextTokenizer
     assert features.counters["entities_overlapped"] == 1
 
 
-def test_offsets_are_those_of_the_text_as_given(tokenizer: TextTokenizer) -> None:
+def test_offsets_refer_to_the_original_text(tokenizer: TextTokenizer) -> None:
     text = "  CT\t查 ㎎高血压"
     wanted = (Entity(2, 4, "dis"), Entity(7, 11, "dru"))
     features = shape(Kind.TAGGING, labels=TYPES, streams=(TYPES,)).features(tokenizer)
@@ -118,7 +118,7 @@ def test_offsets_are_those_of_the_text_as_given(tokenizer: TextTokenizer) -> Non
     assert len(piece.example.sequences[0].input_ids) == 2 + 2 + 1 + 2 + 3  # C T 查 m g 高 血 压
 
 
-def test_classes(tokenizer: TextTokenizer) -> None:
+def test_class_labels_and_probabilities_round_trip(tokenizer: TextTokenizer) -> None:
     labels = ("乙", "甲", "丙")
     single = shape(Kind.SINGLE, labels=labels).features(tokenizer)
     (piece,) = single.encode([record("头痛", answer="甲")])
@@ -143,14 +143,14 @@ def test_ranking_and_choice(tokenizer: TextTokenizer) -> None:
     (piece,) = choice.encode([given_record])
     assert piece.example.target == 1 and len(piece.example.sequences) == 3
     evidence = tokenizer.words(["高血压引起的头痛发热"])[0].ids
-    assert [len(s.input_ids) for s in piece.example.sequences] == [12, 12, 12]  # the evidence gives way
+    assert [len(s.input_ids) for s in piece.example.sequences] == [12, 12, 12]  # the evidence is cut
     assert piece.example.sequences[2].input_ids[-6:-1].tolist() == evidence[:5].tolist()
     assert choice.counters["truncated"] == 3
     assert choice.decode([given_record], [piece], [np.array([0.1, 0.2, 0.9])])[0].answer == 2
 
 
 @pytest.mark.parametrize("kind", [Kind.SINGLE, Kind.PAIR, Kind.TAGGING, Kind.TRIPLES])
-def test_an_empty_text_is_an_example_like_any_other(kind: Kind, tokenizer: TextTokenizer) -> None:
+def test_empty_text_is_an_ordinary_example(kind: Kind, tokenizer: TextTokenizer) -> None:
     given_record = record("", "") if kind is Kind.PAIR else record("")
     more: dict[str, Any] = {"streams": (("0", "1"),)} if kind is Kind.TAGGING else {}
     (piece,) = shape(kind, **more).features(tokenizer).encode([given_record])
@@ -163,17 +163,19 @@ LONG = st.integers(0, 30)
 
 
 @given(LONG, LONG, st.integers(4, 24))
-def test_pairs_are_cut_as_transformers_cuts_them(tokenizer: TextTokenizer, one: int, other: int, room: int) -> None:
+def test_pairs_are_cut_to_the_room_from_the_longer_end(
+    tokenizer: TextTokenizer, one: int, other: int, room: int
+) -> None:
     first, second = np.arange(one), np.arange(100, 100 + other)
     kept = longest_first([first, second], room)
     assert len(kept[0]) + len(kept[1]) == min(room, one + other)
     assert kept[0].tolist() == first[: len(kept[0])].tolist() and kept[1].tolist() == second[: len(kept[1])].tolist()
-    # nothing is taken from a text while it is the shorter one
+    # the shorter text is never cut
     for mine, theirs, length in ((kept[0], kept[1], one), (kept[1], kept[0], other)):
         assert len(mine) == length or len(mine) >= len(theirs) - 1
 
 
-def test_a_pair_is_cut_and_framed_like_transformers(tmp_path: Path) -> None:
+def test_pair_is_cut_and_framed_like_transformers(tmp_path: Path) -> None:
     theirs = AutoTokenizer.from_pretrained(save_ours(tmp_path))
     tokenizer = TextTokenizer.from_folder(tmp_path)
     features = shape(Kind.PAIR, 16).features(tokenizer)
@@ -198,7 +200,7 @@ def triples_shape(answer: tuple[Triple, ...], max_length: int = 64) -> TaskShape
     return shape(Kind.TRIPLES, max_length, ("引起", "治疗"), pair_types=rows)
 
 
-def test_triples_become_pointers_and_come_back(tokenizer: TextTokenizer) -> None:
+def test_triples_round_trip_through_pointers(tokenizer: TextTokenizer) -> None:
     answer = (triple("高血压", "引起", "头痛"), triple("高血压", "治疗", "二甲双胍", ("病", "药")))
     features = triples_shape(answer).features(tokenizer)
     found, (piece,) = answered(features, record(TEXT, answer=answer))
@@ -208,14 +210,14 @@ def test_triples_become_pointers_and_come_back(tokenizer: TextTokenizer) -> None
     assert target.relations.tolist() == [[1, 0, 7], [16, 1, 10]]  # each from the nearer place
 
 
-def test_entities_that_begin_together_are_all_meant(tokenizer: TextTokenizer) -> None:
+def test_entities_that_begin_together_are_all_read(tokenizer: TextTokenizer) -> None:
     answer = (triple("高血压", "引起", "头痛"), triple("高血压病", "引起", "发热"))
     features = triples_shape(answer).features(tokenizer)
     found, _ = answered(features, record("高血压病有头痛发热", answer=answer))
     assert {(t.subject, t.object) for t in found} == {(s, o) for s in ("高血压", "高血压病") for o in ("头痛", "发热")}
 
 
-def test_types_follow_the_ends_where_a_predicate_has_several() -> None:
+def test_types_depend_on_the_ends_for_a_predicate_with_several() -> None:
     seen = [
         triple("甲", "同", "乙", ("病", "病")), triple("甲", "同", "丙", ("病", "病")),
         triple("丁", "同", "戊", ("药", "药")), triple("庚", "治", "辛", ("病", "药")),
@@ -228,7 +230,7 @@ def test_types_follow_the_ends_where_a_predicate_has_several() -> None:
     assert types("无", "甲", "乙") == ("", "")
 
 
-def test_what_a_text_does_not_say_is_counted(tokenizer: TextTokenizer) -> None:
+def test_triples_missing_from_the_text_are_counted(tokenizer: TextTokenizer) -> None:
     answer = (triple("高血压", "引起", "头痛"), triple("糖尿病", "引起", "头痛"))
     features = triples_shape(answer).features(tokenizer)
     found, _ = answered(features, record(TEXT, answer=answer))
@@ -236,7 +238,7 @@ def test_what_a_text_does_not_say_is_counted(tokenizer: TextTokenizer) -> None:
     assert features.counters["triples_not_in_text"] == 1
 
 
-def test_long_texts_are_asked_window_by_window(tokenizer: TextTokenizer) -> None:
+def test_long_texts_are_predicted_window_by_window(tokenizer: TextTokenizer) -> None:
     near, far = triple("糖尿", "引起", "发热"), triple("高血压", "引起", "发热")
     text = "高血压" + "的" * 20 + "糖尿引起发热"
     features = triples_shape((near, far), 12).features(tokenizer)
@@ -246,7 +248,7 @@ def test_long_texts_are_asked_window_by_window(tokenizer: TextTokenizer) -> None
     assert all(len(piece.example.sequences[0].input_ids) == 12 for piece in pieces)
 
 
-def test_pointers_at_the_frame_are_no_entities(tokenizer: TextTokenizer) -> None:
+def test_pointers_at_the_frame_are_ignored(tokenizer: TextTokenizer) -> None:
     answer = (triple("高血压", "引起", "头痛"),)
     features = triples_shape(answer).features(tokenizer)
     given_record = record(TEXT)
@@ -262,7 +264,7 @@ def test_pointers_at_the_frame_are_no_entities(tokenizer: TextTokenizer) -> None
     assert prediction.scores == pytest.approx((0.8,))
 
 
-def test_records_keep_their_order_over_slabs(tokenizer: TextTokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_keep_their_order_across_slabs(tokenizer: TextTokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tasks.downstream.features.base.RECORDS_AT_ONCE", 2)
     features = shape(Kind.TAGGING, 8, TYPES, streams=(TYPES,)).features(tokenizer)
     records = [replace(record("头痛" * n, answer=()), record_id=str(n)) for n in range(7)]
@@ -273,7 +275,7 @@ def test_records_keep_their_order_over_slabs(tokenizer: TextTokenizer, monkeypat
 
 
 @pytest.mark.parametrize("name", ["cmedqaner", "cehrner"])
-def test_every_entity_of_the_real_sets_comes_back_through_windows(
+def test_every_entity_of_the_real_data_round_trips_through_windows(
     name: str, shared_data: Path, tokenizer: TextTokenizer
 ) -> None:
     spec = task(name)

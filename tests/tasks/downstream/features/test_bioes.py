@@ -1,4 +1,4 @@
-"""BIOES tags: what is encoded is read back, and broken sequences have one stated reading."""
+"""BIOES tags: encoded spans are read back, and broken sequences are read as by conlleval."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tasks.downstream.features.bioes import Span
 
 
 def plain_reading(tags: list[int]) -> list[Span]:
-    """conlleval's reading of chunks, token by token."""
+    """Chunks as conlleval reads them, token by token."""
     spans: list[Span] = []
     open_: list[int] | None = None
     for place, tag in enumerate([*tags, 0]):
@@ -40,7 +40,7 @@ def separate_spans(draw: st.DrawFn) -> tuple[list[Span], int]:
 
 
 @given(separate_spans())
-def test_spans_are_read_back(case: tuple[list[Span], int]) -> None:
+def test_encoded_spans_are_read_back(case: tuple[list[Span], int]) -> None:
     spans, length = case
     tags = bioes.encode(spans, length)
     assert tags.shape == (length,) and tags.dtype == np.int64
@@ -48,11 +48,11 @@ def test_spans_are_read_back(case: tuple[list[Span], int]) -> None:
 
 
 @given(st.lists(st.integers(0, 12), max_size=25))
-def test_any_tags_are_read_as_conlleval_reads_chunks(tags: list[int]) -> None:
+def test_any_tags_are_read_like_conlleval(tags: list[int]) -> None:
     assert bioes.decode(np.array(tags, dtype=np.int64)) == plain_reading(tags)
 
 
-def test_ids_and_names_of_tags() -> None:
+def test_numbers_and_names_of_tags() -> None:
     assert bioes.number_of_tags(1) == 5 and bioes.number_of_tags(8) == 33  # eHealth, appendix E
     assert bioes.tag_names(["sym"]) == ["O", "B-sym", "I-sym", "E-sym", "S-sym"]
     names = np.array(bioes.tag_names(["dis", "dru"]))
@@ -61,7 +61,7 @@ def test_ids_and_names_of_tags() -> None:
 
 
 @given(st.lists(st.builds(Span, st.integers(0, 9), st.just(0), st.integers(0, 2)), max_size=8), st.data())
-def test_of_overlapping_spans_the_longest_stay(drafts: list[Span], data: st.DataObject) -> None:
+def test_longest_of_overlapping_spans_are_kept(drafts: list[Span], data: st.DataObject) -> None:
     spans = [span._replace(last=span.first + data.draw(st.integers(0, 4))) for span in drafts]
     kept = bioes.without_overlaps(spans)
     bioes.encode(kept, 14)  # raises where two overlap
@@ -71,6 +71,6 @@ def test_of_overlapping_spans_the_longest_stay(drafts: list[Span], data: st.Data
 
 
 @pytest.mark.parametrize("spans", [[Span(0, 4, 0)], [Span(-1, 0, 0)], [Span(0, 1, 0), Span(1, 2, 1)]])
-def test_what_tags_cannot_hold_is_refused(spans: list[Span]) -> None:
-    with pytest.raises(ValueError, match=r"overlaps|does not lie"):
+def test_overlapping_or_outlying_spans_are_refused(spans: list[Span]) -> None:
+    with pytest.raises(ValueError, match=r"overlaps|is outside"):
         bioes.encode(spans, 4)

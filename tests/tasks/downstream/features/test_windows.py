@@ -1,4 +1,4 @@
-"""Windows over long texts: every token is answered for once, by the window in which it lies farthest from an edge."""
+"""Windows over long texts: one window answers for each token, the one where it is farthest from an edge."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def test_windows_cover_the_text_and_share_the_work(length: int, size: int, data:
     assert kept == list(range(length))
     for token in range(length):
         margins = [min(token - w.start, w.end - 1 - token) if w.start <= token < w.end else -1 for w in windows]
-        # the ends of the text are no edges, but only one window can lie there
+        # the ends of the text are not edges of windows, but only one window reaches them
         owner = next(n for n, w in enumerate(windows) if w.kept_start <= token < w.kept_end)
         assert owner == margins.index(max(margins))
 
 
-def test_a_short_text_is_one_window() -> None:
+def test_short_text_is_one_window() -> None:
     assert cut_windows(7, 10, 5) == [Window(0, 7, 0, 7)]
     assert cut_windows(0, 10, 5) == [Window(0, 0, 0, 0)]
     assert cut_windows(12, 10, 4) == [Window(0, 10, 0, 6), Window(2, 12, 6, 12)]

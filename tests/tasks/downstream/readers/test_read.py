@@ -1,4 +1,4 @@
-"""Official files become records; what is wrong with them is told with file, place and field."""
+"""Official files become records; errors name file, place and field."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.support.official_files import BIO, LUNG, OFFICIAL, WEBMEDQA, as_lines
 def _read(
     name: str, folder: Path, change: Callable[[str], str] = lambda text: text, split: str = "train"
 ) -> list[Record]:
-    """Every record of a file, without a dev set made of it."""
+    """All records of a file; no dev split is made of it."""
     spec = task(name)
     folder = write_official(name, folder, change, split)
     path = next(iter(sorted(folder.glob(f"*{split}*"))))
@@ -47,7 +47,7 @@ def test_every_task_reads_its_official_form(name: str, tmp_path: Path) -> None:
             assert all(0 <= one.start < one.end <= len(record.texts[0]) for one in record.answer)  # type: ignore[union-attr]
 
 
-def test_answers_are_what_the_files_say(tmp_path: Path) -> None:
+def test_answers_match_the_files(tmp_path: Path) -> None:
     def answers(name: str) -> list[object]:
         return [record.answer for record in _read(name, tmp_path / name)]
 
@@ -66,7 +66,7 @@ def test_answers_are_what_the_files_say(tmp_path: Path) -> None:
     assert answers("cmedqa-embert") == ["1", "0", "0"]
 
 
-def test_texts_and_questions_are_where_they_belong(tmp_path: Path) -> None:
+def test_texts_and_questions_are_assigned(tmp_path: Path) -> None:
     assert _read("nlpec", tmp_path / "n")[0].texts == (
         "乙药用于退热。",
         "成人退热首选",
@@ -100,7 +100,7 @@ def test_encodings_make_no_difference(encoding: str, tmp_path: Path) -> None:
         assert assemble(task(name).reader(path, task(name)), task(name), path, "train")[0] == plain
 
 
-def test_a_test_file_with_answers_is_read_and_hands_none_to_the_submission(tmp_path: Path) -> None:
+def test_answers_of_a_test_file_are_read_but_not_passed_on(tmp_path: Path) -> None:
     records = _read("kuake-qtr", tmp_path, split="test")
     assert [record.answer for record in records] == ["3", "0"]
     assert all("label" not in record.extra for record in records)
@@ -117,45 +117,45 @@ def test_a_test_file_with_answers_is_read_and_hands_none_to_the_submission(tmp_p
         ("cnner", lambda text: text.split("|||")[0] + "\n"),
     ],
 )
-def test_a_file_to_be_answered_has_no_answers(name: str, change: Callable[[str], str], tmp_path: Path) -> None:
+def test_unanswered_test_file_has_no_answers(name: str, change: Callable[[str], str], tmp_path: Path) -> None:
     records = _read(name, tmp_path, change, "test")
     assert records and all(record.answer is None for record in records)
 
 
 @pytest.mark.parametrize(
-    ("name", "old", "new", "told"),
+    ("name", "old", "new", "message"),
     [
         ("kuake-qtr", '"title": "天气"', '"head": "天气"', r"_train\.json, record 2, field title: it is missing"),
-        ("kuake-qtr", '"label": "3"', '"label": "7"', r"field label: '7' is no label of KUAKE-QTR; 0, 1, 2, 3 are"),
-        ("kuake-qtr", '"query": "咳嗽"', '"query": 12', r"record 1, field query: a text is expected, not '12' \(int\)"),
-        ("kuake-qtr", '"label": "3"', '"label": [3]', r"field label: a label is expected, not .* \(list\)"),
-        ("kuake-qtr", "[", "[1,", r"record 1: a JSON object is expected"),
-        ("kuake-qtr", "]", "", r"KUAKE-QTR_train\.json: no JSON list"),
-        ("cmeie", '{"text"', '{"text', r"CMeIE_train\.jsonl, line 1: no JSON"),
+        ("kuake-qtr", '"label": "3"', '"label": "7"', r"field label: '7' is not a label of KUAKE-QTR; use 0, 1, 2, 3"),
+        ("kuake-qtr", '"query": "咳嗽"', '"query": 12', r"record 1, field query: expected a text, got '12' \(int\)"),
+        ("kuake-qtr", '"label": "3"', '"label": [3]', r"field label: expected a label, got .* \(list\)"),
+        ("kuake-qtr", "[", "[1,", r"record 1: expected a JSON object"),
+        ("kuake-qtr", "]", "", r"KUAKE-QTR_train\.json is not a JSON list"),
+        ("cmeie", '{"text"', '{"text', r"CMeIE_train\.jsonl, line 1: not JSON"),
         ("cmeie", '"subject": "肺炎", ', "", r"line 1, field spo_list: triple 1: 'subject' is missing"),
-        ("cmeie", "药物治疗", "治疗", r"field predicate: '治疗' is none of the 44 predicates"),
-        ("cmeee", '"type": "bod"', '"type": "organ"', r"record 1, field type: 'organ' is no type of CMeEE"),
+        ("cmeie", "药物治疗", "治疗", r"field predicate: '治疗' is not one of the 44 predicates"),
+        ("cmeee", '"type": "bod"', '"type": "organ"', r"record 1, field type: 'organ' is not a type of CMeEE"),
         ("cmeee", '"start_idx": 8', '"begin": 8', r"record 1, entities 3: 'start_idx' is missing"),
-        ("cmeee", '"start_idx": 8', '"start_idx": "八号"', r"entities 3: field start_idx is '八号', which is no whole"),
-        ("cmeee", '"start_idx": 8', '"start_idx": 8.5', r"entities 3: field start_idx is 8\.5, which is no whole"),
-        ("cmedqq", "1\t糖", "糖", r"train\.txt, line 1: 2 columns where 3 are expected \(label, text_a, text_b\)"),
+        ("cmeee", '"start_idx": 8', '"start_idx": "八号"', r"entities 3: field start_idx is '八号', which is not a"),
+        ("cmeee", '"start_idx": 8', '"start_idx": 8.5', r"entities 3: field start_idx is 8\.5, which is not a whole"),
+        ("cmedqq", "1\t糖", "糖", r"train\.txt, line 1: 2 columns, expected 3 \(label, text_a, text_b\)"),
         ("webmedqa", "q1\t1", "\t1", r"line 1, field question_id: it is missing"),
-        ("qner", "B_symptom", "begin", r"train\.txt, line 1: 'begin' is no tag"),
+        ("qner", "B_symptom", "begin", r"train\.txt, line 1: 'begin' is not a tag"),
         ("qner", "\tO", "", r"train\.txt, lines 1 to 5: 5 words but 4 tags"),
-        ("cnner", "0 2 bod", "0-2 bod", r"train_data\.txt, line 1: '0-2 bod' is no span"),
-        ("nlpec", '"answer": "B"', '"answer": "F"', r"record 1: answer 'F' is none of the options A, B, C, D, E"),
-        ("nlpec", '"options"', '"choices"', r"record 1: the field options has to hold two"),
+        ("cnner", "0 2 bod", "0-2 bod", r"train_data\.txt, line 1: '0-2 bod' is not a span"),
+        ("nlpec", '"answer": "B"', '"answer": "F"', r"record 1: answer 'F' is not one of the options A, B, C, D, E"),
+        ("nlpec", '"options"', '"choices"', r"record 1: the field options must hold at least two"),
         ("cmedir", '"documents"', '"docs"', r"line 1: the field documents is missing"),
         ("cmedqaner", '"offset": 2', '"offset": "two"', r"line 1, mention_data 2: field offset is 'two', which"),
     ],
 )  # fmt: skip
-def test_bad_files_are_told_with_place_and_field(name: str, old: str, new: str, told: str, tmp_path: Path) -> None:
+def test_error_names_place_and_field(name: str, old: str, new: str, message: str, tmp_path: Path) -> None:
     def change(text: str) -> str:
         assert old in json.dumps(json.loads(text), ensure_ascii=False) if text.startswith("[") else old in text
         text = json.dumps(json.loads(text), ensure_ascii=False) if text.startswith("[") else text
         return text[: -len(old)] if new == "" and text.endswith(old) else text.replace(old, new, 1)
 
-    with pytest.raises(UserError, match=told):
+    with pytest.raises(UserError, match=message):
         _read(name, tmp_path, change)
 
 
@@ -186,7 +186,7 @@ def _one(start: int, end: int, mention: str | None, kind: str = "test") -> dict[
         (_one(3, 3, None), None, "offset_out_of_range"),
     ],
 )
-def test_offsets_have_to_fit_or_be_found(
+def test_offsets_must_fit_or_be_found(
     entity: dict[str, object], placed: tuple[int, int] | None, reason: str | None
 ) -> None:
     records, reasons = _entities([entity], "做了tct，复查又复查")
@@ -195,7 +195,7 @@ def test_offsets_have_to_fit_or_be_found(
 
 
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(1, 6), st.sampled_from("ab")), max_size=12))
-def test_flat_entities_never_overlap_and_none_that_fits_is_lost(spans: list[tuple[int, int, str]]) -> None:
+def test_flat_entities_never_overlap_and_the_longest_are_kept(spans: list[tuple[int, int, str]]) -> None:
     given_ones = {Entity(start, min(start + size, 13), kind) for start, size, kind in spans if start < 13}
     records, reasons = _entities([_one(one.start, one.end, None, one.type) for one in given_ones], "一" * 13)
     kept = records[0].answer
@@ -209,7 +209,7 @@ def test_flat_entities_never_overlap_and_none_that_fits_is_lost(spans: list[tupl
         )
 
 
-def test_repeated_ids(tmp_path: Path) -> None:
+def test_repeated_ids_are_renamed_in_training_and_refused_in_the_test(tmp_path: Path) -> None:
     rows = json.loads(OFFICIAL["kuake-qtr"][1])
     again = [*rows, rows[0], {**rows[1], "query": "别的"}]
     spec, path = task("kuake-qtr"), tmp_path / "KUAKE-QTR_train.json"
@@ -220,11 +220,11 @@ def test_repeated_ids(tmp_path: Path) -> None:
         ("record 3", "repeated", "record"),
         ("record 4", "duplicate_id", "nothing"),
     ]
-    with pytest.raises(UserError, match=r"record 3, field id: the id 's1' stands a second time"):
+    with pytest.raises(UserError, match=r"record 3, field id: the id 's1' occurs twice"):
         assemble(spec.reader(path, spec), spec, path, "test")
 
 
-def test_empty_texts_go_in_training_and_stay_in_the_test(tmp_path: Path) -> None:
+def test_empty_texts_are_dropped_in_training_and_kept_in_the_test(tmp_path: Path) -> None:
     spec, path = task("kuake-qic"), tmp_path / "KUAKE-QIC_train.json"
     path.write_text(OFFICIAL["kuake-qic"][1].replace("什么叫痔", " "), encoding="utf-8")
     records, rejects = assemble(spec.reader(path, spec), spec, path, "train")
@@ -248,40 +248,41 @@ def test_unseen_labels_are_counted() -> None:
     assert labels_of(task("qner"), entities) == ("x", "y")
 
 
-def test_a_training_file_of_one_class_is_told(tmp_path: Path) -> None:
+def test_training_file_of_one_class_is_refused(tmp_path: Path) -> None:
     rows = [("1", f"甲{number}", f"乙{number}") for number in range(60)]
     (tmp_path / "train.txt").write_text(as_tsv(rows), encoding="utf-8")
     with pytest.raises(UserError, match=r"all \d+ records have the label '1'; there is nothing to learn"):
         read_split(task("cmedqq"), tmp_path, "train")
     (tmp_path / "train.txt").write_text("\n", encoding="utf-8")
-    with pytest.raises(UserError, match="holds no record of cMedQQ"):
+    with pytest.raises(UserError, match="has no records of cMedQQ"):
         read_split(task("cmedqq"), tmp_path, "train")
 
 
-def test_missing_files_are_told_with_what_is_there(tmp_path: Path) -> None:
+def test_missing_file_error_lists_the_folder(tmp_path: Path) -> None:
     (tmp_path / "CMeEE_train (1).json").write_text("[]", encoding="utf-8")
     with pytest.raises(
-        UserError, match=r"No train file of CMeEE in .*looked for CMeEE_train\.json, .*there is CMeEE_train \(1\)\.json"
+        UserError,
+        match=r"No train file of CMeEE in .*looked for CMeEE_train\.json, .*the folder has CMeEE_train \(1\)\.json",
     ):
         read_split(task("cmeee"), tmp_path, "train")
-    with pytest.raises(UserError, match="is no folder"):
+    with pytest.raises(UserError, match="is not a folder"):
         read_split(task("cmeee"), tmp_path / "nowhere", "train")
 
 
-def test_files_may_lie_in_a_folder_called_after_the_task(tmp_path: Path) -> None:
+def test_files_may_be_in_a_folder_named_after_the_task(tmp_path: Path) -> None:
     write_official("kuake-qtr", tmp_path / "KUAKE-QTR", split="test")
     assert len(read_split(task("kuake-qtr"), tmp_path, "test").records) == 2
     assert available_splits(task("kuake-qtr"), tmp_path) == ("test",)
 
 
-def test_undecodable_bytes_are_told_with_their_line(tmp_path: Path) -> None:
+def test_undecodable_bytes_error_names_the_line(tmp_path: Path) -> None:
     text = as_tsv([("1", f"糖尿病能吃西瓜吗{number}", "糖尿病可以吃西瓜么") for number in range(40)]).encode()
     (tmp_path / "train.txt").write_bytes(text + b"1\t\xff\xfe\xfa\t\xe7\n" + text)
     with pytest.raises(UserError, match=r"train\.txt, line 41: bytes that are not utf-8"):
         read_split(task("cmedqq"), tmp_path, "train")
 
 
-def test_a_dev_set_is_made_of_train_by_questions(tmp_path: Path) -> None:
+def test_missing_dev_split_is_made_of_train_by_questions(tmp_path: Path) -> None:
     rows = [
         (f"q{number}", label, "内科", f"问{number}", f"答{number}{label}") for number in range(300) for label in "10"
     ]
@@ -306,7 +307,7 @@ def test_a_dev_set_is_made_of_train_by_questions(tmp_path: Path) -> None:
         max_size=4,
     )
 )
-def test_bio_entities_are_those_of_plain_reading(
+def test_bio_entities_match_a_plain_reader(
     tmp_path_factory: pytest.TempPathFactory, sentences: list[list[tuple[str, str]]]
 ) -> None:
     path = tmp_path_factory.mktemp("bio") / "train.txt"
@@ -323,7 +324,7 @@ def test_bio_entities_are_those_of_plain_reading(
         assert [(one["start"], one["end"], one["type"]) for one in row.fields["entities"]] == expected
 
 
-def test_chineseblue_entities_come_as_tags_too(tmp_path: Path) -> None:
+def test_chineseblue_entities_may_be_tags(tmp_path: Path) -> None:
     (tmp_path / "train.txt").write_text(f"{BIO}\n\n" * 3 + BIO.replace("咳", "喘"), encoding="utf-8")
     records = (
         read_split(task("cmedqaner"), tmp_path, "train").records
@@ -332,7 +333,7 @@ def test_chineseblue_entities_come_as_tags_too(tmp_path: Path) -> None:
     assert [record.answer for record in records] == [(Entity(0, 2, "symptom"), Entity(3, 5, "disease"))] * 4
 
 
-def test_bmes_and_bioes_are_read_too(tmp_path: Path) -> None:
+def test_bmes_and_bioes_are_read(tmp_path: Path) -> None:
     path = tmp_path / "train.txt"
     path.write_text("上 B-x\n呼 M-x\n吸 E-x\n痛 S-y\n。 O\n", encoding="utf-8")
     row = next(iter(read_bio(path, task("qner"))))
@@ -344,7 +345,7 @@ def test_bmes_and_bioes_are_read_too(tmp_path: Path) -> None:
     [spec for spec in suite("chineseblue") if spec.parquet and spec.name != "cmedqnli"],
     ids=lambda spec: spec.name,
 )
-def test_real_sets_are_read_whole(spec: object, shared_data: Path) -> None:
+def test_real_data_sets_are_read_completely(spec: object, shared_data: Path) -> None:
     given_spec = task(spec.name)  # type: ignore[attr-defined]
     folder = shared_data / "chineseblue"
     rows = pl.scan_parquet(folder / str(given_spec.parquet)).select(pl.len()).collect().item()
@@ -366,9 +367,9 @@ def test_real_offsets_differ_in_case_only(shared_data: Path) -> None:
     assert reasons["case_differs"] == wrong > 0
 
 
-def test_a_parquet_file_of_another_form_is_told(tmp_path: Path) -> None:
+def test_unusable_parquet_file_is_refused(tmp_path: Path) -> None:
     pl.DataFrame({"label": ["1"], "text": ["a"]}).write_parquet(tmp_path / "cMedIC.parquet")
-    with pytest.raises(UserError, match=r"cMedIC\.parquet has no column orig_split; it holds label, text"):
+    with pytest.raises(UserError, match=r"cMedIC\.parquet has no column orig_split; its columns are label, text"):
         read_split(task("cmedic"), tmp_path, "train")
     (tmp_path / "cMedTC.parquet").write_bytes(b"PAR1 no")
     with pytest.raises(UserError, match=r"cMedTC\.parquet cannot be read as Parquet"):
@@ -385,9 +386,7 @@ JSON = st.recursive(
 
 
 @given(st.data())
-def test_any_json_gives_records_or_an_error_for_its_user(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
+def test_any_json_gives_records_or_a_user_error(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     name = data.draw(
         st.sampled_from([name for name, (file, _) in sorted(OFFICIAL.items()) if file.endswith(("json", "jsonl"))])
     )
@@ -431,7 +430,7 @@ PIECES = [
     st.sampled_from(["cmedqq", "webmedqa", "qner", "cnner", "cmedqa-embert"]),
     st.lists(st.sampled_from(PIECES), max_size=30),
 )
-def test_any_lines_give_records_or_an_error_for_its_user(
+def test_any_lines_give_records_or_a_user_error(
     tmp_path_factory: pytest.TempPathFactory, name: str, pieces: list[str]
 ) -> None:
     folder = write_official(name, tmp_path_factory.mktemp("any"))
@@ -456,7 +455,7 @@ def _spoilt(row: dict[str, Any], data: st.DataObject) -> dict[str, Any]:
     return {**row, key: data.draw(JSON)}
 
 
-def test_triples_outside_the_text_stay_and_are_told(tmp_path: Path) -> None:
+def test_triples_outside_the_text_are_kept_and_reported(tmp_path: Path) -> None:
     path = tmp_path / "CMeIE_train.jsonl"
     path.write_text(OFFICIAL["cmeie"][1].replace(LUNG, LUNG.replace("头孢", "青霉素")), encoding="utf-8")
     spec = task("cmeie")
