@@ -12,7 +12,7 @@ from tasks.knowledge.embed import EmbedParams
 from tasks.knowledge.neighbours import NeighbourParams
 from tasks.pretrain.export import ExportParams
 from tasks.pretrain.train import TrainParams, check_training, check_training_names
-from tasks.training.run_spec import Cluster
+from tasks.training.cluster import Cluster
 
 __all__ = ["Preset", "load_preset", "preset_names"]
 

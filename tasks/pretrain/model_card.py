@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 
 from infra.artifacts import Artifact, ArtifactStore
 from tasks.training.run_spec import RunSpec
-
-CHANCE = "_chance"
+from tasks.training.terms import CHANCE, chance_of
 
 TEMPLATED = (
     "**The text is templated**: real facts of the knowledge graph CMeKG (package PyCMeKG, MIT licence) put into "
@@ -105,7 +104,7 @@ def _stage_table(stages: list[Artifact]) -> list[str]:
 
 def _settings(spec: RunSpec, record: TrainingRecord) -> list[str]:
     device = "GPU" if spec.gpu else "CPU" if spec.cpus_per_worker is None else f"{spec.cpus_per_worker} CPU cores"
-    workers = spec.workers if isinstance(spec.workers, int) else f"{spec.fewest_workers} to {spec.most_workers}"
+    workers = spec.workers if isinstance(spec.workers, int) else f"{spec.workers[0]} to {spec.workers[1]}"
     part = "" if record.step == spec.config.steps else f" of {spec.config.steps:,}, an intermediate state,"
     took = "" if record.seconds is None else f" in {record.seconds / 3600:.2f} hours"
     return [
@@ -124,7 +123,7 @@ def _results(figures: Mapping[str, float]) -> list[str]:
     rows = ["| figure | value | chance |", "|---|---|---|"]
     for name in sorted(figures):
         if not name.endswith(CHANCE):
-            chance = figures.get(f"{name.split('_')[0]}{CHANCE}") if name.endswith("accuracy") else None
+            chance = figures.get(chance_of(name) or "")
             rows.append(
                 f"| {name.replace('_', ' ')} | {figures[name]:.4f} | {'' if chance is None else f'{chance:.4f}'} |"
             )

@@ -18,14 +18,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import fsspec
 import torch
-from fsspec.implementations.local import LocalFileSystem
 from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer
 
 from infra.artifacts import Artifact
 from infra.errors import UserError
-from infra.settings import Settings, is_job_endpoint
 from infra.stage import Output, StageParams, stage
 from models import objectives
 from models.continual import check_start
@@ -33,12 +30,11 @@ from models.training.config import SPEED_ONLY, check_training_keys
 from models.training.field_types import with_integers
 from models.training.loop import TrainingConfig, training_config
 from tasks.training.checkpoints import FOLDER, Checkpoints, score_of
-from tasks.training.curves import draw_curves
-from tasks.training.curves_page import curves_page
-from tasks.training.launch_child import run_child
-from tasks.training.launch_job import run_job
+from tasks.training.cluster import Cluster
+from tasks.training.curves import curves_page, draw_curves
+from tasks.training.launch import launch
 from tasks.training.metrics_log import STEP, TensorBoardLog, read_metrics, read_steps
-from tasks.training.run_spec import Cluster, RunSpec
+from tasks.training.run_spec import RunSpec
 
 STEPS_AT_ONCE = 1_000
 """Steps whose figures are made into rows at once."""
@@ -91,13 +87,7 @@ def train(inputs: Mapping[str, Any], params: TrainParams, out: Output) -> None:
     """
     spec = resolve_run(inputs, params, out)
     check_examples(spec, inputs["examples"])
-    spec.write()
-    log = _log_folder(spec) / "driver.log"
-    address = Settings.from_environment().ray_address
-    if address is not None and is_job_endpoint(address):
-        run_job(spec, address, log, out.on_progress)
-    else:
-        run_child(spec, log, out.on_progress)
+    launch(spec, out.on_progress)
     _keep_result(spec, out)
 
 
@@ -156,6 +146,7 @@ def check_examples(spec: RunSpec, examples: Artifact) -> None:
 
     The number of parts does not matter: workers share rows. Raises `UserError`.
     """
+    workers = spec.resources.most_workers
     rows, held_out, batch = examples.rows("examples"), examples.rows("held_out"), spec.config.batch_size
     if batch is None:  # so many tokens, whatever number of rows that is
         batch = rows
@@ -165,9 +156,9 @@ def check_examples(spec: RunSpec, examples: Artifact) -> None:
             "Give more text or reduce training.batch_size."
         )
     for what, count in (("sequences in a batch", batch), ("held-out examples", held_out)):
-        if spec.most_workers > count:
+        if workers > count:
             raise UserError(
-                f"cluster.workers is {spec.most_workers}, more than there are {what} ({count}): some would have "
+                f"cluster.workers is {workers}, more than there are {what} ({count}): some would have "
                 "nothing to do. Reduce cluster.workers, or raise training.batch_size or encode.held_out_share."
             )
 
@@ -193,13 +184,6 @@ def resolve_run(inputs: Mapping[str, Any], params: TrainParams, out: Output) -> 
         init_from=str(inputs["init"].path) if "init" in inputs else None,
         cluster=cluster,
     )
-
-
-def _log_folder(spec: RunSpec) -> Path:
-    """Where the driver's log lies: with the checkpoints where those are local."""
-    filesystem, path = fsspec.core.url_to_fs(spec.storage)
-    local = isinstance(filesystem, LocalFileSystem)
-    return Path(path) if local else Path(tempfile.mkdtemp(prefix="yiwen-run-"))
 
 
 def _keep_result(spec: RunSpec, out: Output) -> None:

@@ -1,23 +1,75 @@
-"""The curves of a training run as one picture: a panel a loss term, and one for accuracy on held-out text."""
+"""The curves of a training run: a picture (`draw_curves`) and one self-contained HTML page (`curves_page`)."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-LOSS_TERMS = ("mlm", "rtd", "mts", "csp")
-CHANCE = "_chance"
+from infra.pages import render
+from models import objectives
+from models.training.meter import MFU_FORMULA
+from tasks.training.run_spec import RunSpec
+from tasks.training.terms import CHANCE, LOSS_TERMS, chance_of, title_of
+
+TEMPLATE = Path(__file__).with_name("curves_page.html.j2")
+
+WIDTH, HEIGHT = 320.0, 170.0
+"""Size of a panel's drawing area, in SVG units."""
+POINTS = 400
+"""Most points of a line. More than a screen can show make the page slow and no clearer."""
+COLOURS = ("#2f6f8f", "#c8553d", "#588157", "#8d6a9f", "#b08900", "#4a4e69")
+
+Series = list[tuple[int, float]]
+
+RUN_FIGURES = {
+    "learning_rate": "Learning rate",
+    "gradient_norm": "Gradient norm before clipping",
+    "tokens_per_second": "Tokens per second",
+    "sequences_per_second": "Sequences per second",
+    "data_wait_share": "Share of the time spent waiting for data",
+    "step_seconds": "Seconds per step",
+    "model_flops_per_second": "Model FLOP/s",
+    "mfu": "Model FLOPs utilisation",
+    "peak_memory_bytes": "Peak memory of the first worker, bytes",
+    "skipped_steps": "Steps skipped so far",
+}
+"""Titles of the figures of the training split that are not losses. Any other figure is shown under its own name."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One curve of a panel."""
+
+    name: str
+    points: str
+    """As SVG has them: `0.0,85.0 160.0,12.5`."""
+    colour: str
+    dashed: bool = False
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One picture: curves over steps. Ticks are (position, label)."""
+
+    title: str
+    lines: list[Line]
+    x_ticks: list[tuple[float, str]]
+    y_ticks: list[tuple[float, str]]
 
 
 def draw_curves(entries: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Draw the entries of a metrics file (step, split, figures) into a PNG."""
+    """Draw the entries of a metrics file into a PNG: a panel per loss term, and one for accuracy on held-out text.
+
+    Args:
+        entries: mappings with step, split and figures.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    losses = series_of(entries, "train")
-    accuracies = {n: s for n, s in series_of(entries, "held_out").items() if n.endswith("accuracy")}
-    chances = {n: s[-1][1] for n, s in series_of(entries, "held_out").items() if n.endswith(CHANCE)}
+    losses, held_out = series_of(entries, "train"), series_of(entries, "held_out")
     terms = [term for term in LOSS_TERMS if term in losses]
     figure = Figure(figsize=(3.2 * (len(terms) + 1.4), 3.4), layout="constrained")
     FigureCanvasAgg(figure)
@@ -25,12 +77,12 @@ def draw_curves(entries: Sequence[Mapping[str, Any]], path: Path) -> None:
     for axis, term in zip(axes, terms, strict=False):
         axis.plot(*zip(*losses[term], strict=True), color="tab:blue", linewidth=1)
         axis.set(title=f"{term.upper()} loss (training)", xlabel="step")
-    for number, (name, series) in enumerate(sorted(accuracies.items())):
+    for number, name in enumerate(sorted(name for name in held_out if name.endswith("accuracy"))):
         color = f"C{number}"
-        axes[-1].plot(*zip(*series, strict=True), marker=".", color=color, label=name.replace("_", " "))
-        chance = chances.get(name.split("_")[0] + CHANCE)
+        axes[-1].plot(*zip(*held_out[name], strict=True), marker=".", color=color, label=name.replace("_", " "))
+        chance = _chance(name, held_out)
         if chance is not None:
-            axes[-1].axhline(chance, color=color, linestyle=":", linewidth=1)
+            axes[-1].axhline(chance[-1][1], color=color, linestyle=":", linewidth=1)
     axes[-1].set(title="Held-out text (dotted: chance)", xlabel="step", ylim=(0, 1))
     axes[-1].legend(fontsize=7)
     for axis in axes:
@@ -38,11 +90,125 @@ def draw_curves(entries: Sequence[Mapping[str, Any]], path: Path) -> None:
     figure.savefig(path, dpi=110)
 
 
-def series_of(entries: Sequence[Mapping[str, Any]], split: str) -> dict[str, list[tuple[int, float]]]:
-    """Each figure of a split as (step, value) in the order of the entries."""
-    series: dict[str, list[tuple[int, float]]] = {}
+def series_of(entries: Sequence[Mapping[str, Any]], split: str) -> dict[str, Series]:
+    """Return each figure of a split as (step, value), in the order of the entries."""
+    series: dict[str, Series] = {}
     for entry in entries:
         if entry["split"] == split:
             for name, value in entry["figures"].items():
                 series.setdefault(name, []).append((entry["step"], value))
     return series
+
+
+def curves_page(spec: RunSpec, entries: Sequence[Mapping[str, Any]]) -> str:
+    """Return the page of a run as HTML: every curve of its metrics, its last figures and its settings.
+
+    Args:
+        entries: those of its metrics file, with step, split and figures.
+    """
+    held_out = series_of(entries, "held_out")
+    return render(
+        TEMPLATE,
+        name=spec.name,
+        spec=spec,
+        settings={key: f"{value}" for key, value in {**spec.model, **spec.training}.items()},
+        width=WIDTH,
+        height=HEIGHT,
+        groups=_groups(series_of(entries, "train"), held_out),
+        formula=f"{MFU_FORMULA}; model FLOPs of a step = {objectives.flops_formula(spec.objective)}. "
+        "Recorded in bf16 on GPUs whose peak is known.",
+        skipped=sorted(entry["step"] for entry in entries if entry["split"] == "skipped"),
+        table=[_row(name, held_out[name], _chance(name, held_out)) for name in held_out if not name.endswith(CHANCE)],
+        last=max((entry["step"] for entry in entries), default=0),
+    )
+
+
+def _groups(training: Mapping[str, Series], held_out: Mapping[str, Series]) -> list[tuple[str, list[Panel]]]:
+    """Return the headings of the page, each with its panels."""
+    losses = [name for name in training if name == "loss" or f"{name}_loss" in held_out]
+    rates = [name for name in held_out if not name.endswith(("_loss", CHANCE))]
+    return [
+        (
+            "Losses in training, means since the previous entry",
+            [panel(title_of(name), {name: training[name]}) for name in losses],
+        ),
+        (
+            "Losses on held-out text",
+            [panel(title_of(name), {name: held_out[name]}) for name in held_out if name.endswith("_loss")],
+        ),
+        (
+            "Rates on held-out text (dashed: chance)",
+            [panel(title_of(name), {name: held_out[name]}, _chance(name, held_out)) for name in rates],
+        ),
+        (
+            "The run",
+            [
+                panel(RUN_FIGURES.get(name, title_of(name)), {name: series})
+                for name, series in training.items()
+                if name not in losses
+            ],
+        ),
+    ]
+
+
+def panel(title: str, series: Mapping[str, Series], chance: Series | None = None) -> Panel:
+    """Return a panel of series of (step, value) on common axes. Values that are not finite are left out."""
+    finite = {name: [(x, y) for x, y in points if math.isfinite(y)] for name, points in series.items()}
+    dashed = {"chance": chance} if chance else {}
+    drawn = {name: points for name, points in {**finite, **dashed}.items() if points}
+    xs = [x for points in drawn.values() for x, _ in points] or [0]
+    ys = [y for points in drawn.values() for _, y in points] or [0.0]
+    y_labels = ticks(min(ys), max(ys))
+    low, high = min(*y_labels, *ys), max(*y_labels, *ys)
+    left, right = min(xs), max(max(xs), min(xs) + 1)
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        return WIDTH * (x - left) / (right - left), HEIGHT * (high - y) / (high - low)
+
+    lines = [
+        Line(
+            name, " ".join("{:.1f},{:.1f}".format(*place(*point)) for point in _thinned(points)), colour, name in dashed
+        )
+        for (name, points), colour in zip(drawn.items(), COLOURS, strict=False)
+    ]
+    x_labels = [x for x in ticks(left, right) if left <= x <= right]
+    return Panel(
+        title,
+        lines,
+        [(place(x, low)[0], f"{x:,.0f}") for x in x_labels if x == int(x)],
+        [(place(left, y)[1], f"{y:,.0f}" if abs(y) >= 1_000 else f"{y:.4g}") for y in y_labels],
+    )
+
+
+def ticks(low: float, high: float, wanted: int = 4) -> list[float]:
+    """Return round numbers, evenly spaced, from at or below `low` to at or above `high`: 0, 0.5, 1 for 0.1 to 0.9."""
+    if high <= low:  # a flat line: room above and below it
+        low, high = low - (abs(low) or 1.0) / 2, low + (abs(low) or 1.0) / 2
+    rough = (high - low) / wanted
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(m * power for m in (1.0, 2.0, 2.5, 5.0, 10.0) if m * power >= rough * (1 - 1e-9))
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [number * step for number in range(first, last + 1)]
+
+
+def _thinned(points: Series) -> Series:
+    """Return every n-th point and the last, at most `POINTS` + 1."""
+    stride = -(-len(points) // POINTS)
+    return points if stride < 2 else [*points[:-1:stride], points[-1]]
+
+
+def _chance(name: str, held_out: Mapping[str, Series]) -> Series | None:
+    """Return the curve of what guessing would score, for an accuracy that has one."""
+    chance = chance_of(name)
+    return None if chance is None else held_out.get(chance)
+
+
+def _row(name: str, series: Series, chance: Series | None) -> dict[str, Any]:
+    finite = [(value, -step) for step, value in series if math.isfinite(value)]
+    best = (min if name.endswith("loss") else max)(finite, default=None)
+    return {
+        "figure": title_of(name),
+        "last": f"{series[-1][1]:.4f}",
+        "best": f"{best[0]:.4f} (step {-best[1]:,})" if best and name.endswith(("loss", "accuracy")) else "",
+        "chance": f"{chance[-1][1]:.4f}" if chance else "",
+    }

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from infra.errors import UserError
-from tasks.training.run_spec import RunSpec, Workers, most
+from tasks.training.cluster import Cluster, Workers
 
 logger = logging.getLogger(__name__)
 
@@ -43,29 +43,29 @@ class Placement:
         return sum(int(min(node.get(name, 0.0) // amount for name, amount in wanted)) for node in nodes)
 
 
-def place(spec: RunSpec, nodes: Sequence[Node]) -> Placement:
+def place(cluster: Cluster, nodes: Sequence[Node]) -> Placement:
     """The placement of a run; what the run leaves open follows from the nodes.
 
     GPUs are used where there are any. A worker gets the cores of its node shared out among the GPUs, or without
     GPUs the most cores with which all workers find room.
     """
-    gpu = any(node.get("GPU") for node in nodes) if spec.gpu is None else spec.gpu
+    gpu = any(node.get("GPU") for node in nodes) if cluster.gpu is None else cluster.gpu
 
     def with_cpus(cpus: int) -> Placement:
-        return Placement(spec.workers, cpus, gpu, spec.cluster.memory_per_worker)
+        return Placement(cluster.workers, cpus, gpu, cluster.memory_per_worker)
 
-    if spec.cpus_per_worker is not None:
-        return with_cpus(spec.cpus_per_worker)
+    if cluster.cpus_per_worker is not None:
+        return with_cpus(cluster.cpus_per_worker)
     if gpu:
         shares = [int(node.get("CPU", 0) // node["GPU"]) for node in nodes if node.get("GPU")]
         return with_cpus(max(1, min(shares, default=1)))
     largest = int(max((node.get("CPU", 1.0) for node in nodes), default=1.0))
     fitting = (with_cpus(cpus) for cpus in range(largest, 0, -1))
-    return next((one for one in fitting if one.room(nodes) >= most(spec.workers)), with_cpus(1))
+    return next((one for one in fitting if one.room(nodes) >= cluster.most_workers), with_cpus(1))
 
 
 def wait_for_room(
-    spec: RunSpec,
+    cluster: Cluster,
     nodes: Callable[[], Sequence[Node]],
     *,
     seconds: float,
@@ -85,14 +85,14 @@ def wait_for_room(
     asked = False
     while True:
         there = nodes()
-        placement = place(spec, there)
-        if placement.room(there) >= spec.fewest_workers:
+        placement = place(cluster, there)
+        if placement.room(there) >= cluster.fewest_workers:
             break
         if time.monotonic() >= deadline:
-            raise UserError(_no_room(spec, placement, there, seconds))
+            raise UserError(_no_room(cluster, placement, there, seconds))
         if not asked:
-            logger.warning("%s Waiting for more.", _no_room(spec, placement, there, 0))
-            ask([placement.resources] * spec.fewest_workers)
+            logger.warning("%s Waiting for more.", _no_room(cluster, placement, there, 0))
+            ask([placement.resources] * cluster.fewest_workers)
             asked = True
         time.sleep(SECONDS_BETWEEN_LOOKS)
     if asked:
@@ -100,13 +100,13 @@ def wait_for_room(
     return placement
 
 
-def _no_room(spec: RunSpec, placement: Placement, nodes: Sequence[Node], seconds: float) -> str:
+def _no_room(cluster: Cluster, placement: Placement, nodes: Sequence[Node], seconds: float) -> str:
     wanted = ", ".join(_amount(name, amount) for name, amount in placement.resources.items())
     names = [name for name in ("CPU", "GPU", "memory") if name in placement.resources]
     there = "; ".join(", ".join(_amount(name, node.get(name, 0.0)) for name in names) for node in nodes) or "no node"
     waited = f" after {seconds / 60:g} minutes" if seconds else ""
     return (
-        f"{spec.fewest_workers} workers of {wanted} each find no room{waited}: the nodes have {there}, which holds "
+        f"{cluster.fewest_workers} workers of {wanted} each find no room{waited}: the nodes have {there}, which holds "
         f"{placement.room(nodes)} of them. Reduce cluster.workers (or give [fewest, most]), cluster.cpus_per_worker or "
         "cluster.memory_per_worker, or add nodes."
     )

@@ -159,8 +159,8 @@ def test_the_saved_model_predicts_alone(pairs: Artifact, tmp_path: Path) -> None
 
 RUN = """
 import sys
-from tests.tasks.finetune.test_finetune import SLOW
-from tests.tasks.finetune.test_finetune import World
+from tests.tasks.finetune.test_stage import SLOW
+from tests.tasks.finetune.test_stage import World
 from infra.artifacts import ArtifactStore
 from pathlib import Path
 store, encoder, data = sys.argv[1:]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
 from pydantic import ValidationError
 
 from infra.artifacts import Artifact, ArtifactStore
@@ -17,11 +18,11 @@ from infra.errors import UserError
 from infra.stage import run
 from kg.graph import KnowledgeGraph
 from tasks.files.raw_input import RawInput
-from tasks.knowledge import embed as stage_module
-from tasks.knowledge.embed import EmbedParams, embed_graph, number_graph
+from tasks.knowledge import embed_worker
+from tasks.knowledge.embed import EmbedParams, embed_graph
 from tasks.knowledge.fuse import FuseGraphsParams, fuse_graphs
 from tasks.knowledge.read import ReadGraphParams, read_graph
-from tasks.training.run_spec import Cluster
+from tasks.training.cluster import Cluster
 
 
 @dataclass(frozen=True)
@@ -116,11 +117,13 @@ def test_the_vectors_are_those_that_were_best(store: ArtifactStore, drugs: Artif
     """Ranking the held-out triples by the exported vectors gives the best MRR of the curve."""
     from kg.embedding.known import KnownTriples
     from kg.embedding.link_prediction import filtered_ranks, rank_figures
+    from kg.embedding.numbering import number_graph
     from kg.embedding.split import hold_out
     from kg.transr import TransR
 
     artifact = embedded(store, drugs, epochs=12, learning_rate=0.3)
-    entity_ids, relations, triples = number_graph(drugs)
+    tables = (drugs.to_table(name) for name in ("kg_entities", "kg_triples"))
+    entity_ids, relations, triples = number_graph(*tables)
     held = triples.take(hold_out(triples, 8, seed=42))
     found = vectors(artifact)
     model = TransR(len(entity_ids), len(relations), 8, 6)
@@ -129,7 +132,7 @@ def test_the_vectors_are_those_that_were_best(store: ArtifactStore, drugs: Artif
         "relations": [found[f"r:{relation}"] for relation in relations],
         "projections": [found[f"M:{relation}"].reshape(8, 6) for relation in relations],
     }
-    model.load_state_dict({name: stage_module.torch.tensor(np.stack(values)) for name, values in stacks.items()})
+    model.load_state_dict({name: torch.tensor(np.stack(values)) for name, values in stacks.items()})
     known = KnownTriples(triples.heads, triples.relations, triples.tails, len(entity_ids), len(relations))
     mrr = rank_figures(filtered_ranks(model, held, known))["mrr"]
     assert mrr == pytest.approx(max(figures(artifact, "transr_mrr").values()))
@@ -142,7 +145,7 @@ def test_a_killed_stage_resumes_to_the_same_bits(
     """Killed in TransE, and in TransR."""
     whole = embedded(store, drugs)
     other = ArtifactStore(tmp_path / "other")
-    real, done = stage_module.save_state, []
+    real, done = embed_worker.save_state, []
 
     def save_and_die(state: Mapping[str, Any], path: str) -> None:
         real(state, path)
@@ -150,10 +153,10 @@ def test_a_killed_stage_resumes_to_the_same_bits(
         if len(done) == saves:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(stage_module, "save_state", save_and_die)
+    monkeypatch.setattr(embed_worker, "save_state", save_and_die)
     with pytest.raises(KeyboardInterrupt):
         embedded(other, drugs)
-    monkeypatch.setattr(stage_module, "save_state", real)
+    monkeypatch.setattr(embed_worker, "save_state", real)
     resumed = embedded(other, drugs)
     assert same(vectors(whole), vectors(resumed))
     for name in ("transe_loss", "transr_loss", "transr_mrr"):
@@ -191,8 +194,11 @@ def test_without_transe_and_held_out_triples(store: ArtifactStore, drugs: Artifa
     ("given", "message"),
     [
         (GivenGraph(("甲", "乙", "甲"), (("甲", "是", "乙"),)), "lists the entity '甲' more than once"),
-        (GivenGraph(("甲", "乙"), ()), "no triples"),
-        (GivenGraph(("甲", "乙"), (("甲", "是", "乙"), ("甲", "是", "丙"))), r"row 1: the tail '丙' is no entity_id"),
+        (GivenGraph(("甲", "乙"), ()), "kg_triples has no rows"),
+        (
+            GivenGraph(("甲", "乙"), (("甲", "是", "乙"), ("甲", "是", "丙"))),
+            r"row 1: the tail '丙' is not an entity_id",
+        ),
         (GivenGraph(("甲", "乙"), (("丁", "是", "乙"),)), r"row 0: the head '丁'"),
     ],
 )

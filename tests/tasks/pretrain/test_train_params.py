@@ -8,7 +8,7 @@ import pytest
 
 from infra.errors import UserError
 from tasks.pretrain.train import TrainParams, check_training, train
-from tasks.training.run_spec import Cluster, Workers
+from tasks.training.cluster import Cluster, Workers
 from tests.support.synthetic_examples import TINY_MODEL, VOCABULARY, training
 
 

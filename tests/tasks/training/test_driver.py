@@ -25,8 +25,9 @@ from tasks.pretrain.model_card import held_out_figures
 from tasks.pretrain.train import TrainParams, check_training, train
 from tasks.training import driver
 from tasks.training.checkpoints import Checkpoints
+from tasks.training.cluster import Cluster
 from tasks.training.metrics_log import read_metrics
-from tasks.training.run_spec import Cluster, RunResult, RunSpec
+from tasks.training.run_spec import RunResult, RunSpec
 from tests.support.synthetic_examples import TINY_MODEL, VOCABULARY, make_inputs, training
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(900)]
@@ -179,7 +180,7 @@ def test_a_driver_ends_with_its_parent(store: ArtifactStore, tmp_path: Path) -> 
 
 def test_a_failing_run_shows_its_last_lines_and_can_go_on(store: ArtifactStore) -> None:
     broken = dict(make_inputs(store), examples=_with_ids_over_the_vocabulary(store))
-    with pytest.raises(RuntimeError, match=r"(?s)exit code 1.*run again.*driver\.log.*vocab_size"):
+    with pytest.raises(RuntimeError, match=r"(?s)exit status 1.*Run the same command again.*driver\.log.*vocab_size"):
         run(train, store, params(workers=0), broken)
     assert store.get("train", train.fingerprint(params(workers=0), broken)) is None
 
@@ -207,7 +208,9 @@ def test_a_loss_that_is_not_finite_is_told_in_one_line(
 
 def test_a_run_that_this_machine_does_not_see_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert driver.main([str(tmp_path / "elsewhere" / "run.json"), "--quiet"]) == 2
-    assert re.search(r"^error: .*run\.json is not on this machine.*all its nodes must see", capsys.readouterr().err)
+    assert re.search(
+        r"^error: .*run\.json does not exist on this machine.*every node must see", capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize(

@@ -11,27 +11,8 @@ from pydantic import ValidationError
 
 from infra.errors import UserError
 from tasks.training import placement as placements
+from tasks.training.cluster import Cluster
 from tasks.training.placement import place, wait_for_room
-from tasks.training.run_spec import Cluster, RunSpec
-from tests.support.synthetic_examples import training
-
-
-def spec(**cluster: Any) -> RunSpec:
-    given = Cluster(**cluster)
-    return RunSpec(
-        name="run",
-        store="",
-        examples="",
-        storage="",
-        objective="ehealth",
-        model={},
-        training=training(),
-        workers=given.workers,
-        cpus_per_worker=given.cpus_per_worker,
-        gpu=given.gpu,
-        cluster=given,
-    )
-
 
 GPU_NODE = {"CPU": 32.0, "GPU": 4.0, "memory": 256e9}
 
@@ -51,7 +32,7 @@ GPU_NODE = {"CPU": 32.0, "GPU": 4.0, "memory": 256e9}
 def test_cores_are_shared_out_and_gpus_are_used(
     cluster: dict[str, Any], nodes: list[dict[str, float]], resources: dict[str, float], room: int
 ) -> None:
-    placement = place(spec(**cluster), nodes)
+    placement = place(Cluster(**cluster), nodes)
     assert placement.resources == resources
     assert placement.room(nodes) == room
 
@@ -62,7 +43,7 @@ def test_cores_are_shared_out_and_gpus_are_used(
     st.integers(0, 5),
 )
 def test_room_is_what_packing_worker_by_worker_finds(nodes: list[dict[str, float]], cpus: int, more: int) -> None:
-    placement = place(spec(workers=1 + more, cpus_per_worker=cpus), nodes)
+    placement = place(Cluster(workers=1 + more, cpus_per_worker=cpus), nodes)
     left = [node["CPU"] for node in nodes]
     packed = 0
     while any(cores >= cpus for cores in left):
@@ -72,7 +53,7 @@ def test_room_is_what_packing_worker_by_worker_finds(nodes: list[dict[str, float
 
 
 def test_too_many_workers_are_told_with_what_there_is() -> None:
-    wanted = spec(workers=[3, 8], cpus_per_worker=2, gpu=True, memory_per_worker=1.5)
+    wanted = Cluster(workers=[3, 8], cpus_per_worker=2, gpu=True, memory_per_worker=1.5)
     with pytest.raises(UserError) as told:
         wait_for_room(wanted, lambda: [{"CPU": 4.0, "memory": 8e9}], seconds=0)
     assert str(told.value).startswith(
@@ -84,12 +65,12 @@ def test_too_many_workers_are_told_with_what_there_is() -> None:
 def test_a_cluster_that_grows_is_asked_and_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(placements, "SECONDS_BETWEEN_LOOKS", 0.0)
     looks, asked = iter([[], [{"CPU": 2.0}], [{"CPU": 2.0}, {"CPU": 2.0}]]), []
-    placement = wait_for_room(spec(workers=2, cpus_per_worker=2), lambda: next(looks), seconds=60, ask=asked.append)
+    placement = wait_for_room(Cluster(workers=2, cpus_per_worker=2), lambda: next(looks), seconds=60, ask=asked.append)
     assert placement.resources == {"CPU": 2}
     assert asked == [[{"CPU": 2}] * 2, []]  # at the end it may shrink again
 
 
 @pytest.mark.parametrize("workers", [-1, False, True, "two", [2, 1], [0, 1], [1], [1, 2, 3], 1.5])
 def test_impossible_workers_are_told(workers: Any) -> None:
-    with pytest.raises(ValidationError, match=r"give a number of workers, or \[fewest, most\] from 1 on"):
+    with pytest.raises(ValidationError, match=r"give a number of workers, or \[fewest, most\] with fewest at least 1"):
         Cluster(workers=workers)

@@ -21,7 +21,7 @@ from infra.cluster.jobs import JobEndpoint
 from infra.errors import UserError
 from infra.stage import run
 from tasks.pretrain.train import TrainParams, train
-from tasks.training.run_spec import Cluster
+from tasks.training.cluster import Cluster
 from tests.support.ray_head import RayHead
 from tests.support.synthetic_examples import TINY_MODEL, make_inputs, training
 
@@ -54,7 +54,7 @@ def run_stage(root: str, settings: str) -> None:
     print(json.dumps(result.artifact.manifest.counters))
 
 
-STAGE = "import sys; from tests.tasks.training.test_launch_job import run_stage; run_stage(*sys.argv[1:])"
+STAGE = "import sys; from tests.tasks.training.launch.test_ray_job import run_stage; run_stage(*sys.argv[1:])"
 JOBS = (
     "import json; from infra.cluster.jobs import JobEndpoint; from infra.settings import Settings;"
     "jobs = JobEndpoint(Settings.from_environment().ray_address).client.list_jobs();"
@@ -99,6 +99,32 @@ def test_a_job_outlives_a_killed_flow_and_the_next_flow_finds_it(head: RayHead, 
     assert artifact is not None
     artifact.verify()
     assert {row["step"] for row in artifact.to_table().to_pylist()} == set(range(1, 13))
+
+
+EMBED = """
+import json, sys
+from infra.artifacts import ArtifactStore
+from infra.stage import run
+from kg.graph import KnowledgeGraph
+from tasks.files.raw_input import RawInput
+from tasks.knowledge.embed import EmbedParams, embed_graph
+from tasks.knowledge.read import ReadGraphParams, read_graph
+store = ArtifactStore(sys.argv[1])
+graph = run(read_graph, store, ReadGraphParams(source="drugs"), {"graph": RawInput(sys.argv[2])}).artifact
+params = EmbedParams(entity_dim=4, relation_dim=4, transe_epochs=2, epochs=2, batch_size=8, held_out=2)
+print(json.dumps(run(embed_graph, store, params, {"graph": graph}).artifact.manifest.counters))
+"""
+
+
+def test_a_graph_is_embedded_by_a_job_as_well(head: RayHead, store: ArtifactStore, tmp_path: Path) -> None:
+    rows = [f"药{n},{relation},{relation}{n % 3}" for n in range(9) for relation in ("适应症", "不良反应")]
+    (tmp_path / "drugs.csv").write_text("\n".join(["head,relation,tail", *rows]), encoding="utf-8")
+    output, _ = (flow := head.python(EMBED, store.root, str(tmp_path / "drugs.csv"))).communicate(timeout=300)
+    assert flow.returncode == 0, output
+    assert json.loads(output.splitlines()[-1]) == {"triples": 16, "held_out": 2, "entities_without_triples": 0}
+    output, _ = head.python(JOBS).communicate(timeout=120)
+    jobs = json.loads(output.splitlines()[-1])
+    assert [status for job, status in jobs.items() if job.startswith("kg_embeddings-")] == ["SUCCEEDED"]
 
 
 def test_an_interrupted_flow_stops_its_job(head: RayHead, store: ArtifactStore) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.training.curves_page import HEIGHT, POINTS, WIDTH, curves_page, panel, ticks
+from tasks.training.curves import HEIGHT, POINTS, WIDTH, curves_page, draw_curves, panel, ticks
 from tasks.training.run_spec import RunSpec
 from tests.support.synthetic_examples import training
 
@@ -51,7 +52,7 @@ def test_every_figure_has_a_panel_and_the_table_the_best() -> None:
         "MLM loss",
         "MTS accuracy",
         "Learning rate",
-        "Tokens a second",
+        "Tokens per second",
         "Share of the time spent waiting for data",
         "Steps skipped so far",
         "Gradient norm before clipping",
@@ -70,7 +71,7 @@ def test_a_run_that_has_just_begun_and_one_that_went_wrong_have_pages_too() -> N
     broken = [{"step": step, "split": "skipped", "figures": {"loss": float("nan")}} for step in (7, 12)]
     broken.append({"step": 1, "split": "train", "figures": {"loss": float("nan")}})
     page = curves_page(spec(), broken)
-    assert "no finite value" in page and "as they were: 7, 12." in page
+    assert "no finite value" in page and "far above its median: 7, 12." in page
 
 
 def test_points_are_drawn_where_they_belong() -> None:
@@ -101,3 +102,10 @@ def test_ticks_hold_the_values_between_them(low: float, span: float) -> None:
 def test_a_flat_line_has_ticks_around_it(value: float) -> None:
     labels = ticks(value, value)
     assert labels[0] < value < labels[-1]
+
+
+def test_curves_are_drawn_from_what_there_is(tmp_path: Path) -> None:
+    entries = [{"step": step, "split": "train", "figures": {"mlm": 5.0 / step, "rtd": 0.5}} for step in (1, 2, 3)]
+    entries.append({"step": 3, "split": "held_out", "figures": {"mts_accuracy": 0.4, "mts_chance": 1 / 6}})
+    draw_curves(entries, tmp_path / "curves.png")
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,132 @@
+"""Following long work: each step is reported once, through restarts and failures, with the time left."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+import pytest
+from fsspec.implementations.local import LocalFileSystem
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tasks.training.launch.follow import RunFollower, duration
+from tasks.training.metrics_log import MetricsLog
+from tasks.training.run_spec import RunSpec
+from tests.support.synthetic_examples import training
+
+
+def figures(step: int) -> dict[str, float]:
+    return {"loss": 80.0 - step, "mlm": 5.0, "tokens_per_second": 1234.5}
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> RunSpec:
+    return RunSpec(
+        name="run",
+        store="",
+        examples="",
+        storage=str(tmp_path / "run"),
+        objective="ehealth",
+        model={},
+        training=training(),
+        workers=1,
+        cpus_per_worker=1,
+        gpu=False,
+    )
+
+
+def test_no_metrics_file_is_no_progress(spec: RunSpec) -> None:
+    RunFollower(spec, lambda *arguments: pytest.fail("nothing to report")).look()
+
+
+def test_a_follower_tells_each_new_step_once_and_survives_a_resume(spec: RunSpec) -> None:
+    told: list[tuple[str, int, int, str]] = []
+    follower = RunFollower(spec, lambda name, done, total, note="": told.append((name, done, total, note)))
+    log = MetricsLog(spec.metrics_path, 0)
+    for step in (1, 2):
+        log(step, "train", figures(step))
+    follower.look()
+    follower.look()
+    log(3, "train", figures(3))
+    follower.look()
+    assert [done for _, done, _, _ in told] == [2, 3]
+    assert told[0] == ("train", 2, 12, "1,234 tokens/s, loss 78, mlm 5")
+    MetricsLog(spec.metrics_path, 1)(2, "train", figures(20))
+    follower.look()
+    assert told[-1][1] == 2
+
+
+def test_a_run_goes_on_where_it_cannot_be_watched(
+    spec: RunSpec, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A disk or a store that gives no answer for a while, and a listener that fails."""
+    told: list[int] = []
+
+    def listen(name: str, done: int, total: int, note: str = "") -> None:
+        if done == 3:
+            raise RuntimeError("the server restarts")
+        told.append(done)
+
+    follower, log = RunFollower(spec, listen), MetricsLog(spec.metrics_path, 0)
+    with monkeypatch.context() as broken:
+        broken.setattr(LocalFileSystem, "cat_file", lambda *given, **named: (_ for _ in ()).throw(OSError(5, "broken")))
+        log(1, "train", figures(1))
+        for _ in range(3):
+            follower.look()
+    assert told == [] and [record.levelname for record in caplog.records] == ["WARNING"]
+    for step in (2, 3, 4):
+        log(step, "train", figures(step))
+        follower.look()
+    assert told == [2, 4] and len(caplog.records) == 2
+    with monkeypatch.context() as cancelled, pytest.raises(KeyboardInterrupt):
+        cancelled.setattr(follower, "_on_progress", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
+        log(5, "train", figures(5))
+        follower.look()
+
+
+def test_the_time_that_is_left_follows_from_the_steps_since_the_first_look(
+    spec: RunSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    follower = RunFollower(spec, lambda name, done, total, note="": told.append(note))
+    log, clock = MetricsLog(spec.metrics_path, 0), iter([100.0, 220.0, 230.0, 240.0])
+    monkeypatch.setattr("tasks.training.launch.follow.time.monotonic", lambda: next(clock))
+    for look, step in enumerate((2, 4, 3, 3)):  # the last two see a run that went back, one of them to the same step
+        if step == 3:
+            MetricsLog(spec.metrics_path, 0)
+        log(step, "train", figures(look))
+        follower.look()
+    assert [note.split(" left")[0] for note in told[1:2]] == ["8 min"]
+    assert all("left" not in told[number] for number in (0, 2, 3))
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(1, 4)), min_size=1, max_size=6))
+def test_a_follower_misses_nothing_however_the_run_goes_back_and_on(moves: list[tuple[int, int]]) -> None:
+    storage = f"memory://followed/{uuid.uuid4().hex}"
+    spec = RunSpec(
+        name="run", store="", examples="", storage=storage, objective="ehealth", model={}, training=training(),
+        workers=1, cpus_per_worker=1, gpu=False,
+    )  # fmt: skip
+    told: list[tuple[int, str]] = []
+    follower = RunFollower(spec, lambda name, done, total, note="": told.append((done, note)))
+    step, lives = 0, 0
+    for back, forward in moves:  # the worker starts again at a checkpoint, and takes steps before the next look
+        lives, step = lives + 1, max(0, step - back)
+        log = MetricsLog(spec.metrics_path, step)
+        for _ in range(forward):
+            step += 1
+            log(step, "train", {"loss": 1 / (lives + step), "tokens_per_second": 10.0**lives})
+        follower.look()
+        assert told[-1][0] == step and f"{10**lives:,} tokens/s, loss {1 / (lives + step):.3g}" in told[-1][1]
+    assert len(told) == len(moves)
+    follower.look()
+    assert len(told) == len(moves)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0.4, "0 s"), (89, "89 s"), (91, "2 min"), (3_700, "1 h 02 min"), (7_140, "1 h 59 min"), (360_000, "4 d 4 h")],
+)
+def test_time_is_told_as_a_person_does(seconds: float, said: str) -> None:
+    assert duration(seconds) == said
