@@ -1,6 +1,5 @@
-"""Stages `sketches`, `candidates`, `near` and `deduplicate`: one of equal and nearly equal documents."""
+"""Equal and nearly equal texts, of which one stays."""
 
 from tasks.deduplicate.in_memory import near_duplicates
-from tasks.deduplicate.stage import DeduplicateParams, deduplicate
 
-__all__ = ["DeduplicateParams", "deduplicate", "near_duplicates"]
+__all__ = ["near_duplicates"]

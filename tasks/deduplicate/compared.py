@@ -1,8 +1,8 @@
 """Clusters of candidates that an earlier artifact of `near` has compared.
 
-What becomes of a cluster depends on its texts and pairs alone. After new text has come in most clusters are as they
-were: what went of them is read from the earlier artifact, and their texts are not gathered again. Time and memory grow
-with the pairs.
+The drops of a cluster depend on its texts and pairs alone. When new text comes in, most clusters stay as they were:
+their drops are read from the earlier artifact, and their texts are not gathered again. Time and memory grow with the
+pairs.
 """
 
 from __future__ import annotations
@@ -22,15 +22,18 @@ from tasks.deduplicate.sketches import KEY
 logger = logging.getLogger(__name__)
 
 NAME = ["cluster_high", "cluster_low"]
+"""Columns of a cluster's name, 64 bits each."""
 
 
 def named_clusters(keys: np.ndarray, one: np.ndarray, other: np.ndarray, component: np.ndarray) -> pl.DataFrame:
-    """Names by which the components of a graph of texts are known again: the same for the same pairs, in any order.
+    """Name the components of a graph of texts, so that they are recognised in a later graph.
+
+    Components with the same pairs have the same name, whatever the order of the pairs.
 
     Args:
         keys: uint64 (T, 2), the texts' keys.
         one, other: int64 (P,), places of pairs in `keys`.
-        component: int64 (T,), as `tasks.deduplicate.clusters.components` gives it.
+        component: int64 (T,), as `tasks.deduplicate.clusters.components` returns it.
 
     Returns:
         Columns component and NAME (128 bits), a row for each component that has a pair.
@@ -48,21 +51,21 @@ def _add_names(keys: np.ndarray, one: np.ndarray, other: np.ndarray, component: 
             name = mix(np.uint64(half + 1))
             for text in (one[pair], other[pair]):
                 name = mix(mix(name ^ keys[text, 0]) ^ keys[text, 1])
-            names[component[one[pair]], half] += name
+            names[component[one[pair]], half] += name  # a sum does not depend on the order of the pairs
 
 
 def known_drops(
     texts: pl.DataFrame, clusters: pl.DataFrame, earlier: Artifact | None
 ) -> tuple[pl.DataFrame, pl.Series]:
-    """What an earlier artifact says of clusters that it has compared.
+    """Return what an earlier artifact knows of clusters that it has compared.
 
     Args:
         texts: columns KEY and component.
-        clusters: as of `named_clusters`.
+        clusters: names as `named_clusters` returns them.
         earlier: an artifact of `near` with the same parameters.
 
     Returns:
-        The rows of its table near that are about texts of such clusters, and the components that are such.
+        The rows of its table near about texts of known clusters, and the components of those clusters.
     """
     empty = pl.DataFrame(schemas.NEAR.empty_table()), pl.Series("component", [], dtype=pl.Int64)
     if earlier is None:
@@ -71,7 +74,7 @@ def known_drops(
         compared = pl.DataFrame(earlier.to_table("compared"))
         drops = pl.DataFrame(earlier.to_table("near"))
     except DamagedArtifactError as error:
-        logger.warning("all candidates are compared anew: %s", error)
+        logger.warning("All candidates are compared again: %s", error)
         return empty
     known = clusters.join(compared, on=NAME, how="semi")["component"]
     of_known = texts.join(known.to_frame(), on="component", how="semi")

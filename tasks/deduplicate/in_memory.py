@@ -1,6 +1,6 @@
-"""Near duplicates among texts in memory: what the stages `sketches`, `candidates` and `near` do to a corpus.
+"""Near duplicates among texts in memory, by the same steps as the stages `sketches`, `candidates` and `near`.
 
-Time grows with the characters and the candidates, memory with the texts (about 2 KB each beside the text).
+Time grows with the characters and the candidates, memory with the texts (about 2 KB each besides the text).
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from tasks.text.comparable_batch import comparables
 def near_duplicates(
     texts: Sequence[str], threshold: float = 0.8, seed: int = 42, *, shingle: int = 5, numbers_apart: bool = True
 ) -> pa.Table:
-    """What the stages would drop among these texts, in memory and one process.
+    """Find what the stages would drop among texts, in memory and in one process.
 
     Args:
-        texts: any number, of any length.
-        threshold: Jaccard similarity of shingles from which two texts are near duplicates.
-        seed: of the hash functions.
-        shingle: characters of a shingle; shorter texts are only compared exactly.
-        numbers_apart: texts with different numbers are kept apart.
+        texts: any number of texts, of any length.
+        threshold: Jaccard similarity of shingles from which two texts are near duplicates, in (0, 1].
+        seed: seed of the hash functions.
+        shingle: characters per shingle, 1 to 32; shorter texts are only compared exactly.
+        numbers_apart: keep texts with different numbers apart.
 
     Returns:
-        index (int64), kept_index (int64), similarity (float64): a row for each text that goes, by index. Of equal
-        texts the first stays, of similar ones the longest.
+        Columns index (int64), kept_index (int64) and similarity (float64): a row for each text that is dropped, by
+        index. Of equal texts the first stays, of similar ones the longest.
 
     Raises:
         ValueError: a value is out of range.
@@ -44,6 +44,7 @@ def near_duplicates(
         found = sketched(compared, params)
         forms += compared
         codes.append(found.fingerprints)
+        # A text shorter than a shingle shares no band: null joins with nothing.
         shares = {f"band_{band:02d}": found.bands[:, band] for band in range(found.bands.shape[1])}
         frame = pl.DataFrame({"key_high": found.keys[:, 0], "key_low": found.keys[:, 1], **shares})
         frames.append(
@@ -56,6 +57,7 @@ def near_duplicates(
     same = rows.select("row", *KEY).join(first.rename({"row": "first"}), on=KEY).sort("row")
     places = first.sort(*KEY).with_row_index("place")
     similar = _similar(rows, places, np.concatenate(codes), forms, params)
+    # An equal text follows the first of its kind, which may itself be dropped for a longer one.
     goes, stays, similarity = [], [], []
     for row, leader in zip(same["row"].to_list(), same["first"].to_list(), strict=True):
         kept, share = similar.get(leader, (leader, 1.0))
@@ -69,7 +71,7 @@ def near_duplicates(
 def _similar(
     rows: pl.DataFrame, places: pl.DataFrame, codes: np.ndarray, forms: Sequence[str], params: NearParams
 ) -> dict[int, tuple[int, float]]:
-    """Row of a text to the row of the text that stays for it, and their similarity."""
+    """Map the row of each text that is dropped to the row of the text that stays for it, and their similarity."""
     assert params.threshold is not None
     leaders = rows.join(places.select("row", "place"), on="row")
     found = [

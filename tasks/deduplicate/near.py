@@ -1,13 +1,13 @@
 """Stage `near`: near duplicates among the texts of a corpus, and the text of each cluster that stays.
 
-    documents → sketches (a part each) → candidates (a band each) → near (a bucket of clusters each)
+    documents → sketches (one unit per part) → candidates (per band) → near (per bucket of clusters)
 
-Candidates whose fingerprints differ too much are put aside. The rest is verified by true Jaccard similarity and
+Candidates whose fingerprints differ too much are dropped. The others are verified by true Jaccard similarity and
 clustered (`tasks/deduplicate/clusters.py`), in buckets of whole clusters whose texts are gathered first, part by part.
 Clusters that an earlier artifact has compared are not compared again (`tasks/deduplicate/compared.py`).
 
 Time grows with the candidates and their texts. Memory: the candidate pairs (40 bytes each) and the sketches of their
-texts (200 bytes each), then a part of documents or a bucket of clusters (`CHARACTERS_A_BUCKET`, but at least the
+texts (200 bytes each), then a part of documents or a bucket of clusters (`CHARACTERS_PER_BUCKET`, but at least the
 largest cluster).
 """
 
@@ -16,6 +16,7 @@ from __future__ import annotations
 import itertools
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import fsspec
 import numpy as np
@@ -35,12 +36,40 @@ from tasks.deduplicate.sketches import KEY, NearParams
 from tasks.text.comparable import key_of
 from tasks.text.comparable_batch import comparables
 
-CHARACTERS_A_BUCKET = 1 << 24
+CHARACTERS_PER_BUCKET = 1 << 24
+"""Characters of the texts that are compared in one unit of work; a larger cluster is a bucket of its own."""
+
+
+# Units of work name themselves by their content in infra/memo.py: a part by its hash, tables by their packed bytes.
+
+
+@dataclass(frozen=True)
+class WantedTexts:
+    """Texts of one part of documents that are compared."""
+
+    number: int
+    """Number of the part among those of the documents."""
+    part: Part
+    rows: bytes
+    """Packed table of the columns row (counted from the part's first), place and bucket."""
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Whole clusters that are compared in one unit of work. Each field but the number is a packed table."""
+
+    number: int
+    pairs: bytes
+    """Candidate pairs of clusters that are new: columns one and other, places of texts."""
+    known_drops: bytes
+    """Rows of the table near for clusters that an earlier artifact has compared."""
+    names: bytes
+    """Names of all clusters in the bucket, new and known."""
 
 
 @stage(name="near", version=3, params=NearParams, tables=("near", "compared"), unit="unit")
 def near(inputs: Mapping[str, Artifact], params: NearParams, out: Output) -> None:
-    """Texts to drop for others: `inputs` are documents, their sketches and the candidates among them."""
+    """Find the texts to drop for others. `inputs` are documents, their sketches and the candidates among them."""
     documents, found = inputs["documents"], inputs["sketches"]
     pairs = inputs["candidates"].scan().unique().collect(engine="streaming")
     if params.threshold is None or pairs.is_empty():
@@ -59,25 +88,29 @@ def near(inputs: Mapping[str, Artifact], params: NearParams, out: Output) -> Non
     new = texts.join(known.to_frame(), on="component", how="anti")
     out.map(gather_texts, _wanted_by_part(new, documents.parts("documents")), scratch)
     count = int(texts["bucket"].max()) + 1  # type: ignore[arg-type]
-    work = zip(
+    tables = zip(
         range(count),
         _by_bucket(pairs.join(new.select("place", "bucket"), left_on="one", right_on="place"), count),
         _by_bucket(drops.join(texts.select(*KEY, "bucket"), on=KEY), count),
         _by_bucket(clusters.join(texts.select("component", "bucket").unique(), on="component"), count),
         strict=True,
     )
-    out.map(cluster_bucket, list(work), len(documents.parts("documents")), scratch, params)
+    buckets = [Bucket(*own) for own in tables]
+    out.map(cluster_bucket, buckets, len(documents.parts("documents")), scratch, params)
 
 
 def _by_bucket(rows: pl.DataFrame, count: int) -> list[bytes]:
-    """The rows of each bucket."""
+    """Return the rows of each bucket, packed; an empty table for a bucket without any."""
     ordered = rows.sort("bucket", maintain_order=True)
     borders = np.searchsorted(ordered["bucket"].to_numpy(), np.arange(count + 1))
     return [packed(ordered[int(first) : int(end)]) for first, end in itertools.pairwise(borders)]
 
 
 def _texts_in(pairs: pl.DataFrame, found: Artifact) -> pl.DataFrame:
-    """The texts of the pairs, by key: a row of the corpus that holds each, and its length."""
+    """Return the texts of the pairs in the order of their keys.
+
+    Columns: KEY, row (the first of the corpus that holds the text), characters, and place (in this order).
+    """
     sides = pl.concat([pairs.select(ONE).rename(_back(ONE)), pairs.select(OTHER).rename(_back(OTHER))]).unique()
     rows = found.scan().select(*KEY, "characters").with_row_index("row")
     known = rows.join(sides.lazy(), on=KEY, how="semi").collect(engine="streaming")
@@ -85,7 +118,7 @@ def _texts_in(pairs: pl.DataFrame, found: Artifact) -> pl.DataFrame:
 
 
 def _fingerprints_of(texts: pl.DataFrame, parts: Sequence[Part]) -> np.ndarray:
-    """uint8 (T, BINS), by place: read part by part, for these texts alone."""
+    """Return the fingerprints of texts by place: uint8 (T, BINS). They are read part by part, for these texts alone."""
     fingerprints = np.empty((len(texts), BINS), dtype=np.uint8)
     for _, part, wanted in _by_part(texts, parts):
         codes = part.read(columns=["fingerprint"])["fingerprint"].take(pa.array(wanted["row"])).to_pylist()
@@ -98,26 +131,26 @@ def _back(names: Sequence[str]) -> dict[str, str]:
 
 
 def _with_buckets(texts: pl.DataFrame, clusters: pl.DataFrame) -> pl.DataFrame:
-    """The texts of the clusters, each in the bucket of its own, with the clusters in order of their smallest key."""
+    """Return the texts of the clusters with the bucket of each. Clusters are in order of their smallest key."""
     kept = texts.join(clusters.select("component"), on="component", how="semi")
     sizes = kept.group_by("component").agg(pl.col("characters").cast(pl.UInt64).sum()).sort("component")
     filled = sizes["characters"].cum_sum() - sizes["characters"]
-    sizes = sizes.select("component", bucket=filled // CHARACTERS_A_BUCKET)
-    # Empty numbers would be empty units of work.
+    sizes = sizes.select("component", bucket=filled // CHARACTERS_PER_BUCKET)
+    # A cluster larger than a bucket skips numbers, which would be units of work without any work.
     sizes = sizes.with_columns(bucket=pl.col("bucket").rank("dense") - 1)
     return kept.join(sizes, on="component").sort("place")
 
 
-def _wanted_by_part(texts: pl.DataFrame, parts: Sequence[Part]) -> list[tuple[int, Part, bytes]]:
-    """For each part of documents its number, the part, and which rows go to which bucket."""
+def _wanted_by_part(texts: pl.DataFrame, parts: Sequence[Part]) -> list[WantedTexts]:
+    """Return for each part of documents that holds any of the texts which rows go to which bucket."""
     return [
-        (number, part, packed(wanted.select("row", "place", "bucket").sort("bucket", "row")))
+        WantedTexts(number, part, packed(wanted.select("row", "place", "bucket").sort("bucket", "row")))
         for number, part, wanted in _by_part(texts, parts)
     ]
 
 
 def _by_part(texts: pl.DataFrame, parts: Sequence[Part]) -> Iterator[tuple[int, Part, pl.DataFrame]]:
-    """Each part that holds any of the texts, with its number and these; their rows count from the part's first."""
+    """Yield each part that holds any of the texts, its number and its texts; their rows count from the part's first."""
     borders = np.cumsum([0] + [part.rows for part in parts])
     ordered = texts.sort("row")
     cuts = np.searchsorted(ordered["row"].to_numpy(), borders)
@@ -127,32 +160,28 @@ def _by_part(texts: pl.DataFrame, parts: Sequence[Part]) -> Iterator[tuple[int, 
             yield number, part, ordered[first:last].with_columns(row=within)
 
 
-def gather_texts(writer: PartWriter, work: tuple[int, Part, bytes], scratch: str) -> None:
+def gather_texts(writer: PartWriter, wanted: WantedTexts, scratch: str) -> None:
     """Put the wanted texts of one part into a file for each bucket."""
-    number, part, wanted = work
-    texts = part.read(columns=["text"])["text"]
-    for (bucket,), frame in unpacked(wanted).partition_by("bucket", as_dict=True).items():
+    texts = wanted.part.read(columns=["text"])["text"]
+    for (bucket,), frame in unpacked(wanted.rows).partition_by("bucket", as_dict=True).items():
         forms = comparables(texts.take(pa.array(frame["row"])).to_pylist())
-        with open_scratch(_bucket_file(scratch, int(bucket), number)) as file:
+        with open_scratch(_bucket_file(scratch, int(bucket), wanted.number)) as file:
             frame.select("place").with_columns(form=pl.Series(forms, dtype=pl.String)).write_parquet(file)
 
 
-def cluster_bucket(
-    writer: PartWriter, work: tuple[int, bytes, bytes, bytes], parts: int, scratch: str, params: NearParams
-) -> None:
+def cluster_bucket(writer: PartWriter, bucket: Bucket, parts: int, scratch: str, params: NearParams) -> None:
     """Verify and cluster the pairs of one bucket; add what is known of its other clusters, and the names of all."""
-    bucket, *tables = work
-    pairs, known, names = map(unpacked, tables)
-    drops = known.select(schemas.NEAR.names)
+    pairs = unpacked(bucket.pairs)
+    drops = unpacked(bucket.known_drops).select(schemas.NEAR.names)
     if len(pairs):
-        drops = pl.concat([drops, _compared(pairs, _gathered(scratch, bucket, parts), params)])
+        drops = pl.concat([drops, _compared(pairs, _gathered(scratch, bucket.number, parts), params)])
     writer.write("near", drops.sort(KEY).to_arrow())
-    writer.write("compared", names.select(NAME).sort(NAME).to_arrow())
+    writer.write("compared", unpacked(bucket.names).select(NAME).sort(NAME).to_arrow())
     writer.count("near_duplicate_texts", len(drops))
 
 
 def _gathered(scratch: str, bucket: int, parts: int) -> pl.DataFrame:
-    """The texts of a bucket, by place."""
+    """Return the texts of a bucket by place, from the files of all parts that hold any of them."""
     frames = []
     for number in range(parts):
         path = _bucket_file(scratch, bucket, number)
@@ -164,7 +193,7 @@ def _gathered(scratch: str, bucket: int, parts: int) -> pl.DataFrame:
 
 
 def _compared(pairs: pl.DataFrame, texts: pl.DataFrame, params: NearParams) -> pl.DataFrame:
-    """What goes among some texts: rows of the table near."""
+    """Return the drops among some texts: rows of the table near."""
     assert params.threshold is not None, "without a threshold there are no pairs"
     forms = texts["form"].to_list()
     place = texts["place"].to_numpy()

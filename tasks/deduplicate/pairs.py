@@ -1,15 +1,16 @@
 """Stage `candidates`: pairs of texts that share a band of their similarity sketch.
 
-It is about texts, known by their keys: where they stand, and how often, plays no part.
+Texts are known by their keys: where a text is in the corpus, and how often, does not matter.
 
-A unit of work is a slice of a band: the texts whose hash of that band falls into it, so that those which share it meet.
-Time grows with the documents for each unit, so with their square where there are many slices. Memory: one slice
-(`DOCUMENTS_A_SLICE`, about 60 bytes each).
+A unit of work is a slice of a band: the texts whose hash of that band falls into it, so that texts that share the band
+meet. Every unit reads the column of its band, so with many slices time grows with the square of the documents. Memory:
+one slice (`DOCUMENTS_PER_SLICE`, about 60 bytes each).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -25,34 +26,49 @@ from tasks.deduplicate.sketches import KEY, NearParams
 ONE, OTHER = ["one_high", "one_low"], ["other_high", "other_low"]
 
 MARGIN = 0.2
-"""An estimate so far under the threshold (more than four deviations) is not looked into."""
+"""Pairs are dropped unverified where their estimate is further below the threshold (over four deviations)."""
 
-DOCUMENTS_A_SLICE = 4_000_000
-"""Each slice reads the column of its band once more: with more memory a larger one is faster."""
+DOCUMENTS_PER_SLICE = 4_000_000
+"""Documents of one unit of work. Each slice reads the column of its band once more, so larger slices are faster."""
+
+PAIRS_AT_ONCE = 1 << 16
+"""Pairs whose similarity is estimated together."""
+
+
+@dataclass(frozen=True)
+class BandSlice:
+    """The texts whose hash of a band leaves the remainder `number` when divided by `count`."""
+
+    band: str
+    """Column of the band in the sketches."""
+    number: int
+    count: int
+    """Number of slices of the band."""
 
 
 @stage(name="candidates", version=2, params=NearParams, tables=("candidates",), unit="slice")
 def candidates(inputs: Mapping[str, Artifact], params: NearParams, out: Output) -> None:
-    """Pairs of different texts of `inputs["sketches"]` that share a band."""
+    """Find the pairs of different texts of `inputs["sketches"]` that share a band."""
     if params.threshold is not None:
-        count = min(BINS // rows_for(params.threshold), schemas.MAX_BANDS)
+        bands = min(BINS // rows_for(params.threshold), schemas.MAX_BANDS)
         found = inputs["sketches"]
-        found.scan()  # checks its hashes, which are known then to the processes it is sent to
-        slices = max(1, -(-found.rows() // DOCUMENTS_A_SLICE))
-        units = [(f"band_{band:02d}", number, slices) for band in range(count) for number in range(slices)]
-        out.map(candidates_of_slice, units, found)
+        found.scan()  # checks the hashes of its parts here once, so that the workers need not
+        count = max(1, -(-found.rows() // DOCUMENTS_PER_SLICE))
+        slices = [BandSlice(f"band_{band:02d}", number, count) for band in range(bands) for number in range(count)]
+        out.map(candidates_of_slice, slices, found)
 
 
-def candidates_of_slice(writer: PartWriter, unit: tuple[str, int, int], found: Artifact) -> None:
-    """Write the pairs of one slice of a band: the band's column, the slice's number, and how many slices there are."""
-    band, number, slices = unit
-    column = found.scan().select(pl.col(band).alias("band"), *KEY).filter(pl.col("band") % slices == number)
-    shared = column.filter(pl.col("band").is_duplicated()).collect()
+def candidates_of_slice(writer: PartWriter, piece: BandSlice, found: Artifact) -> None:
+    """Write the pairs of one slice of a band."""
+    column = found.scan().select(pl.col(piece.band).alias("band"), *KEY)
+    in_slice = column.filter(pl.col("band") % piece.count == piece.number)
+    # Most texts share a band with no other: dropping them first keeps what is collected small.
+    shared = in_slice.filter(pl.col("band").is_duplicated()).collect()
     writer.write("candidates", pairs_of_keys(shared).to_arrow())
 
 
 def pairs_of_keys(shared: pl.DataFrame) -> pl.DataFrame:
-    """Pairs of keys that share a value of the column `band`."""
+    """Return the pairs of keys that share a value of the column `band`: columns ONE and OTHER."""
     texts = shared.filter(pl.col("band").is_duplicated()).unique(["band", *KEY]).sort("band", *KEY)
     one, other = pairs_of_groups(texts["band"].to_numpy())
     keys = texts.select(KEY)
@@ -65,13 +81,13 @@ def pairs_of_keys(shared: pl.DataFrame) -> pl.DataFrame:
 def promising_pairs(
     pairs: pl.DataFrame, texts: pl.DataFrame, fingerprints: np.ndarray, threshold: float
 ) -> pl.DataFrame:
-    """Pairs whose fingerprints do not speak against them.
+    """Return the pairs whose fingerprints allow the similarity that is asked for.
 
     Args:
         pairs: columns ONE and OTHER.
         texts: columns KEY and place.
         fingerprints: uint8 (T, BINS), by place.
-        threshold: similarity that is asked for.
+        threshold: smallest Jaccard similarity of near duplicates.
 
     Returns:
         Columns one and other: places in `texts`, in order.
@@ -91,9 +107,6 @@ def promising_pairs(
     return placed.filter(pl.Series(np.concatenate([np.empty(0), *shares]) >= threshold - MARGIN, dtype=pl.Boolean))
 
 
-PAIRS_AT_ONCE = 1 << 16
-
-
 def ends(pairs: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    """The columns one and other as int64 arrays."""
+    """Return the columns one and other as int64 arrays (P,)."""
     return pairs["one"].to_numpy().astype(np.int64), pairs["other"].to_numpy().astype(np.int64)

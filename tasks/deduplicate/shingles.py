@@ -1,7 +1,7 @@
-"""Shingles: the runs of n characters that a text is made of, as 64-bit hashes, for many texts at once.
+"""Shingles: all runs of n characters in a text, as 64-bit hashes, for many texts at once.
 
-Two different shingles share a hash with a chance of 2^-64, which no measure here can see. Time and memory grow with
-the characters: 12 bytes for each character of a batch.
+Two different shingles share a hash with a chance of 2^-64, which is too rare to matter. Time and memory grow with the
+characters: 12 bytes per character of a batch.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ class Shingles:
     borders: np.ndarray
 
     def of(self, text: int) -> np.ndarray:
-        """The shingles of one text."""
+        """Return the shingles of one text, repeats included."""
         return self.hashes[self.borders[text] : self.borders[text + 1]]
 
 
 def shingle(texts: Sequence[str], size: int) -> Shingles:
-    """The shingles of `size` characters of every text.
+    """Return the shingles of `size` characters of every text.
 
     Raises:
-        ValueError: size is under 1.
+        ValueError: the size is below 1.
     """
     if size < 1:
-        raise ValueError(f"a shingle has at least 1 character, not {size}")
+        raise ValueError(f"A shingle has at least 1 character, not {size}.")
     points, ends = code_points(texts)
     borders = np.concatenate([[0], np.cumsum(np.maximum(np.diff(ends) - size + 1, 0))])
     hashes = np.empty(borders[-1], dtype=np.uint64)
@@ -63,7 +63,7 @@ def _hash_windows(points: np.ndarray, ends: np.ndarray, size: int, borders: np.n
 
 @compiled
 def mix(value: np.uint64) -> np.uint64:
-    """Scramble 64 bits, one to one: every bit of the input sways every bit of the output.
+    """Scramble 64 bits, one to one: every bit of the input affects every bit of the output.
 
     The finaliser of MurmurHash3 with Stafford's constants (variant 13), as SplitMix64 uses it.
     """
@@ -76,10 +76,15 @@ def mix(value: np.uint64) -> np.uint64:
 
 
 def jaccard(one: np.ndarray, other: np.ndarray) -> float:
-    """Share of common shingles among all of two texts; each array is sorted and without repeats. 1.0 for two empty."""
+    """Return the share of common shingles among all of two texts; 1.0 if neither has any.
+
+    Args:
+        one, other: sorted shingles without repeats.
+    """
     if not len(one) and not len(other):
         return 1.0
     small, large = (one, other) if len(one) <= len(other) else (other, one)
+    # Searching for the few among the many costs less than sorting both together.
     place = np.searchsorted(large, small)
     common = int(np.count_nonzero(large[np.minimum(place, len(large) - 1)] == small)) if len(small) else 0
     return common / (len(one) + len(other) - common)

@@ -1,8 +1,8 @@
-"""Stage `sketches`: what has to be known of each document to find those with the same or nearly the same text.
+"""Stage `sketches`: keys and similarity sketches, by which documents with (nearly) the same text are found.
 
-A row holds the key of the text, by which equal texts are found, and its similarity sketch in bands, by which near
-duplicates are (`tasks/deduplicate/similarity.py`). Texts with different numbers, or numbers in different order, share
-no band by default: numbers carry meaning in medicine.
+A row holds the key of a text, which equal texts share, and its similarity sketch in bands, of which near duplicates
+share some (`tasks/deduplicate/similarity.py`). By default texts with different numbers, or with their numbers in
+another order, share no band: numbers carry meaning in medicine.
 
 Time grows with the characters, memory with one part.
 """
@@ -31,39 +31,45 @@ KEY = ["key_high", "key_low"]
 
 
 class NearParams(StageParams):
-    """What counts as a near duplicate."""
+    """Rules of what a near duplicate is."""
 
-    threshold: float | None = Field(default=0.8, gt=0, le=1, description="Jaccard similarity; None: exact only")
-    shingle: int = Field(default=5, ge=1, le=32, description="characters of a shingle")
-    numbers_apart: bool = Field(default=True, description="texts with different numbers are no duplicates")
+    threshold: float | None = Field(
+        default=0.8,
+        gt=0,
+        le=1,
+        description="Jaccard similarity from which texts are near duplicates; None: only equal ones.",
+    )
+    shingle: int = Field(default=5, ge=1, le=32, description="Characters per shingle.")
+    numbers_apart: bool = Field(default=True, description="Texts with different numbers are not duplicates.")
     seed: int = 42
+    """Seed of the hash functions."""
 
 
 @dataclass(frozen=True)
 class Sketched:
-    """What is known of a batch of texts for comparing them; rows in the order of the texts."""
+    """Keys and sketches of a batch of T texts, in their order."""
 
     keys: np.ndarray
-    """uint64 (T, 2)."""
+    """uint64 (T, 2): halves of the key of each text."""
     characters: np.ndarray
-    """uint32 (T,)."""
+    """uint32 (T,): characters of the comparable form."""
     has_shingles: np.ndarray
-    """bool (T,)."""
+    """bool (T,): False for a text that is shorter than a shingle."""
     fingerprints: np.ndarray
-    """uint8 (T, BINS)."""
+    """uint8 (T, BINS), or (T, 0) where only equal texts are looked for."""
     bands: np.ndarray
-    """uint64 (T, bands)."""
+    """uint64 (T, bands): hash of each band."""
 
 
 def sketched(forms: Sequence[str], params: NearParams) -> Sketched:
-    """Keys and sketches of texts in their comparable form."""
+    """Return the keys and sketches of texts that are in their comparable form."""
     keys = np.frombuffer(b"".join(map(key_of, forms)), dtype=">u8").astype(np.uint64).reshape(-1, 2)
     characters = np.array([len(form) for form in forms], dtype=np.uint32)
     groups = np.zeros(len(forms), dtype=np.uint64)
     if params.threshold is None:
         nothing = np.zeros((len(forms), 0))
         return Sketched(keys, characters, groups > 0, nothing.astype(np.uint8), nothing.astype(np.uint64))
-    if params.numbers_apart:
+    if params.numbers_apart:  # ≥100 and ≥75 differ in two characters, and are not duplicates
         groups = number_keys(forms)
     bins = sketch(shingle(forms, params.shingle), params.seed)
     shares = bands(bins, rows_for(params.threshold), groups)
@@ -72,7 +78,7 @@ def sketched(forms: Sequence[str], params: NearParams) -> Sketched:
 
 @stage(name="sketches", version=4, params=NearParams, tables=("sketches",))
 def sketches(inputs: Mapping[str, Artifact], params: NearParams, out: Output) -> None:
-    """Keys, sketches and bands of `inputs["documents"]`: a part for each of its parts."""
+    """Sketch `inputs["documents"]`, one part for each of its parts."""
     out.map(sketch_part, inputs["documents"].parts("documents"), params)
 
 

@@ -1,16 +1,17 @@
 """Stage `deduplicate`: of documents with the same or nearly the same text one stays.
 
-What "the same" means is told in `tasks/text/comparable.py`, what "nearly" in `tasks/deduplicate/near.py`, whose
-artifacts are made first. Of a cluster of near duplicates the longest text stays, of documents with one text the one
-with the smallest id (of identical rows the first), whatever the order of the parts.
+Texts are the same that have one form in `tasks/text/comparable.py`, and nearly the same by `tasks/deduplicate/near.py`,
+whose artifacts are made first. Of a cluster of near duplicates the longest text stays; of documents with one text the
+one with the smallest id stays (of identical rows the first). The order of the parts does not matter.
 
-Memory: one bucket of keys (about 125 bytes a document), the duplicates (100 bytes each), or one part of documents. Time
-grows with the text; the keys (48 bytes a document) are read once a bucket.
+Memory: one bucket of keys (about 125 bytes per document), the duplicates (100 bytes each), or one part of documents.
+Time grows with the text; the keys (48 bytes per document) are read once per bucket.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -27,14 +28,23 @@ from tasks.deduplicate.sketches import KEY, NearParams, sketches
 
 
 class DeduplicateParams(NearParams):
-    """What a duplicate is, and bounds of memory."""
+    """Rules of what a duplicate is, and bounds of memory."""
 
     documents_per_bucket: int = Field(default=4_000_000, ge=1)
+    """Documents whose keys are compared at once."""
 
     @property
     def near(self) -> NearParams:
-        """The part that is about near duplicates."""
+        """The rules that are about near duplicates."""
         return NearParams(**self.model_dump(include=set(NearParams.model_fields)))
+
+
+class PartDrops(NamedTuple):
+    """A part of documents with its drops. A plain tuple: finished artifacts know their units by such keys."""
+
+    part: Part
+    drops: bytes
+    """Packed table: row (counted from the part's first), kept_id, and similarity (null where the text is the same)."""
 
 
 @stage(name="deduplicate", version=3, params=DeduplicateParams, tables=("documents", "duplicates"))
@@ -52,11 +62,10 @@ def deduplicate(inputs: Mapping[str, Artifact], params: DeduplicateParams, out: 
     out.map(drop_part, _by_part(drops.sort("row"), documents.parts("documents")))
 
 
-def drop_part(writer: PartWriter, work: tuple[Part, bytes]) -> None:
-    """Copy a part without its drops: row, the document that stays, similarity (null where the text is the same)."""
-    part, found = work
-    table = part.read()
-    drops = unpacked(found)
+def drop_part(writer: PartWriter, work: PartDrops) -> None:
+    """Copy a part without its drops, and write a row of `duplicates` for each of them."""
+    table = work.part.read()
+    drops = unpacked(work.drops)
     rows = drops["row"].to_numpy()
     keep = np.ones(table.num_rows, dtype=bool)
     keep[rows] = False
@@ -79,7 +88,7 @@ def drop_part(writer: PartWriter, work: tuple[Part, bytes]) -> None:
 
 
 def find_drops(keyed: pl.DataFrame) -> pl.DataFrame:
-    """Which rows go, and for which document.
+    """Return the rows to drop, and for which document each is dropped.
 
     Args:
         keyed: columns key_high and key_low (of the text that stays for this one), similarity (to it; null where it is
@@ -88,14 +97,14 @@ def find_drops(keyed: pl.DataFrame) -> pl.DataFrame:
     Returns:
         Columns row, kept_id and similarity, ordered by row; the order of the input changes nothing.
     """
-    # What stays stands first: a document with the very text that stays, the smallest of them.
+    # The document that stays comes first: of those with the very text that stays, the one with the smallest id.
     ordered = keyed.sort(*KEY, pl.col("similarity").is_not_null(), "doc_id", "row")
     named = ordered.with_columns(kept_id=pl.col("doc_id").first().over(KEY), stays=pl.struct(KEY).is_first_distinct())
     return named.filter(~pl.col("stays")).select("row", "kept_id", "similarity").sort("row")
 
 
 def _repeated(keys: pl.LazyFrame, leaders: pl.DataFrame, bucket: int, buckets: int) -> pl.DataFrame:
-    """The rows of one bucket that share a key: that of the text that stays for each; row counts through all parts."""
+    """Return the rows of one bucket that share the key of the text that stays for them; rows count across all parts."""
     keyed = (
         keys.with_row_index("row")
         .join(leaders.lazy(), on=KEY, how="left")
@@ -104,7 +113,7 @@ def _repeated(keys: pl.LazyFrame, leaders: pl.DataFrame, bucket: int, buckets: i
         .select(pl.col(name).cast(dtype) for name, dtype in _KEYED.items())
         .collect(engine="streaming")
     )
-    # Half the key is quick to compare and leaves little to compare whole.
+    # Comparing half of the key first is quick, and leaves few rows to compare by the whole key.
     return keyed.filter(pl.col("key_high").is_duplicated()).filter(pl.struct(KEY).is_duplicated())
 
 
@@ -112,7 +121,7 @@ _KEYED = pl.Schema({"key_high": pl.UInt64, "key_low": pl.UInt64, "similarity": p
 
 
 def _doc_ids(parts: Sequence[Part], rows: pl.Series) -> pl.Series:
-    """The ids of some rows, given in ascending order."""
+    """Return the ids of some rows, which are given in ascending order."""
     borders = np.cumsum([0] + [part.rows for part in parts])
     cuts = np.searchsorted(rows.to_numpy(), borders)
     found = [pl.Series("doc_id", [], dtype=pl.String)]
@@ -123,11 +132,11 @@ def _doc_ids(parts: Sequence[Part], rows: pl.Series) -> pl.Series:
     return pl.concat(found)
 
 
-def _by_part(drops: pl.DataFrame, parts: Sequence[Part]) -> list[tuple[Part, bytes]]:
-    """Each part of documents with its drops, whose rows then count from the part's first."""
+def _by_part(drops: pl.DataFrame, parts: Sequence[Part]) -> list[PartDrops]:
+    """Return each part of documents with its drops, whose rows then count from the part's first."""
     borders = np.cumsum([0] + [part.rows for part in parts])
     cuts = np.searchsorted(drops["row"].to_numpy(), borders)
     return [
-        (part, packed(drops[first:last].with_columns(pl.col("row") - int(border))))
+        PartDrops(part, packed(drops[first:last].with_columns(pl.col("row") - int(border))))
         for part, first, last, border in zip(parts, cuts, cuts[1:], borders, strict=False)
     ]

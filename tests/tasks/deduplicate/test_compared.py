@@ -1,7 +1,8 @@
-"""Clusters of near duplicates that an earlier artifact has compared are not compared again, and nothing changes."""
+"""Clusters of near duplicates that an earlier artifact has compared are not compared again; the result is the same."""
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import tempfile
 from collections.abc import Sequence
@@ -14,12 +15,14 @@ from hypothesis import strategies as st
 
 import tasks.deduplicate.near as under_test
 from infra.artifacts import Artifact, ArtifactStore
+from infra.memo import WorkKeys
 from infra.stage import run
 from tasks.deduplicate.clusters import components
 from tasks.deduplicate.compared import named_clusters
-from tasks.deduplicate.near import near
+from tasks.deduplicate.near import Bucket, cluster_bucket, near
 from tasks.deduplicate.pairs import candidates
 from tasks.deduplicate.sketches import NearParams, sketches
+from tasks.deduplicate.stage import PartDrops, drop_part
 from tasks.text.comparable_batch import comparables
 from tests.support.edited import document, edited
 from tests.support.tables import documents_artifact
@@ -41,7 +44,7 @@ def rows_of(artifact: Artifact) -> list[list[dict[str, object]]]:
 
 
 def families(count: int, seed: int) -> list[list[str]]:
-    """Synthetic texts, each with one to three that are much like it."""
+    """Synthetic texts, each followed by one to three that differ little from it."""
     drawn = random.Random(seed)
     originals = [document(drawn, 4) for _ in range(count)]
     return [[text, *(edited(text, 0.04, drawn) for _ in range(drawn.randrange(1, 4)))] for text in originals]
@@ -49,7 +52,7 @@ def families(count: int, seed: int) -> list[list[str]]:
 
 @pytest.fixture
 def gathered(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The texts whose shingles were asked for."""
+    """The texts that were gathered for a comparison."""
     found: list[str] = []
 
     def spied(texts: Sequence[str]) -> list[str]:
@@ -78,11 +81,11 @@ def test_only_clusters_with_a_new_text_are_compared(store: ArtifactStore, tmp_pa
 
 @settings(max_examples=8, deadline=None)
 @given(data=st.data(), buckets=st.sampled_from([1 << 24, 400]))
-def test_the_result_is_that_of_a_rebuild(data: st.DataObject, buckets: int) -> None:
+def test_refreshed_result_equals_that_of_a_rebuild(data: st.DataObject, buckets: int) -> None:
     pool = [text for family in families(6, seed=data.draw(st.integers(0, 3))) for text in family]
     some = st.lists(st.sampled_from(pool), min_size=1, max_size=len(pool))
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(under_test, "CHARACTERS_A_BUCKET", buckets)
+        patch.setattr(under_test, "CHARACTERS_PER_BUCKET", buckets)
         store = ArtifactStore(Path(folder, "refreshed"))
         for _ in range(2):
             compared(store, [data.draw(some)])
@@ -90,7 +93,7 @@ def test_the_result_is_that_of_a_rebuild(data: st.DataObject, buckets: int) -> N
         assert rows_of(compared(store, last)) == rows_of(compared(ArtifactStore(Path(folder, "rebuilt")), last))
 
 
-def test_other_parameters_are_compared_anew(store: ArtifactStore, tmp_path: Path) -> None:
+def test_other_parameters_reuse_nothing(store: ArtifactStore, tmp_path: Path) -> None:
     parts = [[text for family in families(8, seed=3) for text in family]]
     compared(store, parts)
     strict = NearParams(threshold=0.9, numbers_apart=False)
@@ -105,8 +108,21 @@ def test_a_damaged_earlier_artifact_costs_only_time(
     for part in (Path(compared(store, [texts]).path) / table).iterdir():
         part.write_bytes(b"no parquet")
     refreshed = compared(store, [texts[1:]])
-    assert "compared anew" in caplog.text
+    assert "compared again" in caplog.text
     assert rows_of(refreshed) == rows_of(compared(ArtifactStore(tmp_path / "rebuilt"), [texts[1:]]))
+
+
+def test_units_of_work_are_recognised_by_their_content() -> None:
+    keys = WorkKeys("near", 3, PARAMS, cluster_bucket, ())
+    bucket = Bucket(0, b"pairs", b"drops", b"names")
+    assert keys.of(bucket) == keys.of(dataclasses.replace(bucket)) != ""
+    assert keys.of(bucket) != keys.of(dataclasses.replace(bucket, names=b"other"))
+
+
+def test_parts_with_their_drops_keep_the_keys_of_finished_artifacts(store: ArtifactStore) -> None:
+    keys = WorkKeys("deduplicate", 3, PARAMS, drop_part, ())
+    part = documents_artifact(store, ["头痛"]).parts("documents")[0]
+    assert keys.of(PartDrops(part, b"drops")) == keys.of((part, b"drops")) != ""
 
 
 @settings(max_examples=60, deadline=None)
@@ -117,13 +133,11 @@ def test_a_damaged_earlier_artifact_costs_only_time(
     seed=st.integers(0, 99),
     data=st.data(),
 )
-def test_names_are_those_of_the_pairs_whatever_their_order_and_places(
-    edges: list[tuple[int, int]], seed: int, data: st.DataObject
-) -> None:
+def test_cluster_names_depend_on_the_pairs_alone(edges: list[tuple[int, int]], seed: int, data: st.DataObject) -> None:
     keys = np.random.default_rng(seed).integers(0, 2**64, (10, 2), dtype=np.uint64)
 
     def names(order: list[tuple[int, int]], moved: int) -> dict[tuple[int, int], frozenset[tuple[int, int]]]:
-        """Each cluster's name with its pairs, by the places of before."""
+        """Name of each cluster with its pairs, by the original places."""
         shifted = np.roll(keys, moved, axis=0)
         one, other = ((np.array([edge[side] for edge in order]) + moved) % 10 for side in (0, 1))
         component = components(10, one, other)

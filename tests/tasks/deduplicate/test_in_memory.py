@@ -1,4 +1,4 @@
-"""Near duplicates: found and nothing else, whatever the order, the parts and the buckets; numbers keep texts apart."""
+"""Near duplicates in memory and in a corpus: the right ones are found, whatever the order, parts and buckets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def similarity(one: str, other: str, size: int = 5) -> float:
 
 
 def planted(seed: int, count: int = 150) -> list[str]:
-    """Documents, some with copies, copies of copies, and equal ones."""
+    """Return documents, some with edited copies, copies of copies, and equal ones."""
     drawn = random.Random(seed)
     texts = [document(drawn, drawn.choice([1, 3, 8])) for _ in range(count)]
     texts += [edited(drawn.choice(texts[:60]), drawn.choice([0.01, 0.03, 0.2]), drawn) for _ in range(count // 2)]
@@ -38,7 +38,7 @@ def planted(seed: int, count: int = 150) -> list[str]:
 
 
 def brute_force(texts: list[str], threshold: float) -> dict[int, int]:
-    """What goes, and for which, by all pairs."""
+    """Return the texts that are dropped and the text each is dropped for, by comparing all pairs."""
     parents = list(range(len(texts)))
 
     def root(place: int) -> int:
@@ -65,7 +65,7 @@ def brute_force(texts: list[str], threshold: float) -> dict[int, int]:
     return {place: goes.get(lead, lead) for place, lead in enumerate(leader) if goes.get(lead, lead) != place}
 
 
-def test_what_goes_is_what_all_pairs_tell() -> None:
+def test_drops_are_those_of_a_comparison_of_all_pairs() -> None:
     texts = planted(1)
     found = near_duplicates(texts, 0.7, seed=5).to_pylist()
     assert {row["index"]: row["kept_index"] for row in found} == brute_force(texts, 0.7)
@@ -87,24 +87,24 @@ def test_what_goes_is_what_all_pairs_tell() -> None:
         ("术后恢复良好", "术后恢复良好，血压120/80mmHg"),
     ],
 )
-def test_numbers_keep_texts_apart_unless_that_is_not_wanted(one: str, other: str) -> None:
+def test_numbers_keep_texts_apart_unless_switched_off(one: str, other: str) -> None:
     common = document(random.Random(3), 30)
     texts = [common + one, common + other]
     assert near_duplicates(texts, 0.8).num_rows == 0
     assert near_duplicates(texts, 0.8, numbers_apart=False).num_rows == 1
 
 
-def test_a_word_that_begins_with_a_numeral_is_no_number() -> None:
+def test_word_that_begins_with_a_numeral_is_not_a_number() -> None:
     common = document(random.Random(4), 30)
     assert near_duplicates([common + "一般情况尚可。", common + "情况尚可。"], 0.8).num_rows == 1
 
 
-def test_short_texts_are_matched_exactly_and_never_lost() -> None:
+def test_short_texts_are_compared_exactly_and_never_lost() -> None:
     found = near_duplicates(["发热。", "发热", "发热。", "", " ", "头痛。"], 0.5)
     assert found.to_pydict() == {"index": [2, 4], "kept_index": [0, 3], "similarity": [1.0, 1.0]}
 
 
-def test_nothing_is_near_to_nothing() -> None:
+def test_no_texts_have_no_duplicates() -> None:
     assert near_duplicates([], 0.8).num_rows == 0
 
 
@@ -122,7 +122,7 @@ def kept(artifact: Artifact) -> list[str]:
     return sorted(artifact.to_table("documents")["doc_id"].to_pylist())
 
 
-def test_the_stage_drops_what_the_function_drops(store: ArtifactStore) -> None:
+def test_stage_drops_what_the_function_drops(store: ArtifactStore) -> None:
     texts = planted(2)
     artifact = do(store, deduplicate, DeduplicateParams(threshold=0.7), documents=documents_artifact(store, texts))
     found = near_duplicates(texts, 0.7)
@@ -144,8 +144,8 @@ def test_order_parts_and_buckets_change_nothing(
 ) -> None:
     texts = planted(3)
     first = do(store, deduplicate, DeduplicateParams(threshold=0.7), documents=documents_artifact(store, texts))
-    monkeypatch.setattr(near, "CHARACTERS_A_BUCKET", characters)
-    monkeypatch.setattr(candidates, "DOCUMENTS_A_SLICE", 150)
+    monkeypatch.setattr(near, "CHARACTERS_PER_BUCKET", characters)
+    monkeypatch.setattr(candidates, "DOCUMENTS_PER_SLICE", 150)
     shuffled = random.Random(size).sample(texts, len(texts))
     documents = documents_artifact(store, *(shuffled[at : at + size] for at in range(0, len(texts), size)))
     params = DeduplicateParams(threshold=0.7, documents_per_bucket=bucket)
@@ -154,7 +154,7 @@ def test_order_parts_and_buckets_change_nothing(
     assert drops(first) == drops(other)
 
 
-def test_without_a_threshold_only_equal_texts_go(store: ArtifactStore) -> None:
+def test_without_a_threshold_only_equal_texts_are_dropped(store: ArtifactStore) -> None:
     texts = planted(4)
     artifact = do(store, deduplicate, DeduplicateParams(threshold=None), documents=documents_artifact(store, texts))
     assert artifact.rows("documents") == len({comparable(text) for text in texts})
@@ -168,12 +168,12 @@ def test_without_a_threshold_only_equal_texts_go(store: ArtifactStore) -> None:
         max_size=6,
     )
 )
-def test_many_forms_at_once_are_those_of_each(texts: list[str]) -> None:
+def test_batch_of_forms_equals_single_forms(texts: list[str]) -> None:
     assert comparables(texts) == [comparable(text) for text in texts]
 
 
-def test_no_form_is_looked_up_beyond_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    # As plain Python, which checks its indices. U+FAD7 and others become characters beyond U+20000.
+def test_forms_are_never_looked_up_beyond_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Run as plain Python, which checks its indices: U+FAD7 and others become characters beyond U+20000.
     monkeypatch.setattr(comparable_batch, "_write_forms", comparable_batch._write_forms.py_func)
     texts = [
         f"a {chr(code)} b" for code in (*range(0xF900, 0xFB00), *range(0x1FF00, 0x20100), *range(0x2F800, 0x2FA20))
@@ -181,7 +181,7 @@ def test_no_form_is_looked_up_beyond_the_table(monkeypatch: pytest.MonkeyPatch) 
     assert comparables(texts) == [comparable(text) for text in texts]
 
 
-def test_every_character_has_its_form_between_others() -> None:
+def test_every_character_has_its_form_between_other_characters() -> None:
     characters = [chr(code) for code in range(0x30000) if not 0xD800 <= code < 0xE000]
     for frame in ("a{}b", "1{}1", "病{}"):
         texts = [frame.format(character) for character in characters]

@@ -1,4 +1,4 @@
-"""Texts share a key exactly where they hold the same numbers in the same order."""
+"""Texts share a number key exactly if they hold the same numbers in the same order."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ TOGETHER = re.compile(f"(?:{WORD}|{SIGN})*$")
 
 
 def numbers_of(form: str) -> tuple[tuple[str, int], ...]:
-    """The numbers of a form; those that are findings with the hyphens before, among the words that stand together."""
+    """Return the numbers of a form; signs of findings come with the count of possible hyphens in the words before."""
     return tuple(
         (match[0], hyphens_before(form, match.start()) if match["finding"] else 0) for match in NUMBER.finditer(form)
     )
@@ -71,7 +71,7 @@ FORMS = st.lists(st.lists(PIECES, max_size=7).map("".join), max_size=30)
 
 @settings(max_examples=300, deadline=None)
 @given(FORMS)
-def test_equal_keys_are_equal_numbers(forms: list[str]) -> None:
+def test_keys_are_equal_where_numbers_are(forms: list[str]) -> None:
     keys = number_keys(forms).tolist()
     numbers = [numbers_of(form) for form in forms]
     assert len(keys) == len(forms)
@@ -123,12 +123,12 @@ OTHERS = [
 
 
 @pytest.mark.parametrize(("one", "other"), [*OTHERS, ("5", "-5"), ("1.5", "15"), ("1.2", "1 2")])
-def test_other_numbers_have_other_keys(one: str, other: str) -> None:
+def test_different_numbers_have_different_keys(one: str, other: str) -> None:
     first, second = number_keys(comparables([one, other])).tolist()
     assert first != second
 
 
-def test_words_and_neighbours_change_no_key() -> None:
+def test_words_and_other_texts_do_not_change_a_key() -> None:
     alone = number_keys(["每次0.5克"])[0]
     among = number_keys(["", "12", "一般情况下，每次服用0.5克", "-"])
     assert among[2] == alone
@@ -138,11 +138,11 @@ def test_words_and_neighbours_change_no_key() -> None:
 
 NO_NUMBERS = ["一些", "一直", "一定", "一点", "一边", "一致", "一样", "统一", "进一步", "γ-球蛋白", "%", "+。"]
 NO_NUMBERS += ["头痛——。", "头痛--。", "头痛-----。"]
-"""一个, 一次 and the like are numbers: what tells them from 两个 must."""
+"""Words with a numeral that is not a number. 一个 and 一次 are numbers, as they differ from 两个 and 两次."""
 
 
 @pytest.mark.parametrize(
     "text", ["一般", "x线检查", "vitamin", "a-b", "甲（乙）", "第几", "（甲）-乙", "i", *NO_NUMBERS]
 )
-def test_what_is_no_number_leaves_no_key(text: str) -> None:
+def test_words_that_are_not_numbers_leave_no_key(text: str) -> None:
     assert number_keys(comparables([text]))[0] == 0

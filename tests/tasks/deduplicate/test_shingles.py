@@ -1,4 +1,4 @@
-"""Shingles, sketches and graph components against plain versions of themselves."""
+"""Shingles, sketches and graph components agree with plain implementations."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_shingles_are_the_runs_of_each_text(texts: list[str], size: int) -> None
     assert len(set(seen.values())) == len(seen)
 
 
-def test_a_shingle_has_a_character() -> None:
+def test_shingle_without_characters_is_refused() -> None:
     with pytest.raises(ValueError, match="at least 1"):
         shingle(["病"], 0)
 
@@ -47,7 +47,7 @@ def test_jaccard_is_that_of_sets(one: str, other: str) -> None:
     assert jaccard(np.unique(found.of(0)), np.unique(found.of(1))) == expected
 
 
-def test_estimates_are_near_the_truth_for_short_and_long_texts() -> None:
+def test_estimates_are_accurate_for_short_and_long_texts() -> None:
     drawn = random.Random(1)
     for sentences in (1, 3, 40):
         texts = [document(drawn, sentences) for _ in range(150)]
@@ -60,7 +60,7 @@ def test_estimates_are_near_the_truth_for_short_and_long_texts() -> None:
 
 
 @given(texts=TEXTS, seed=st.integers(0, 3))
-def test_a_sketch_depends_on_the_set_of_shingles_alone(texts: list[str], seed: int) -> None:
+def test_sketch_depends_on_the_set_of_shingles_alone(texts: list[str], seed: int) -> None:
     together = sketch(shingle(texts, 2), seed)
     for number, text in enumerate(texts):
         alone = sketch(shingle([text], 2), seed)
@@ -71,12 +71,12 @@ def test_a_sketch_depends_on_the_set_of_shingles_alone(texts: list[str], seed: i
         assert (len(runs) > 0) == bool((alone[0] != np.uint64(2**64 - 1)).all())
 
 
-def test_repeats_change_no_sketch() -> None:
+def test_repeated_shingles_do_not_change_a_sketch() -> None:
     once, often = sketch(shingle(["abcab"], 2), 0), sketch(shingle(["abcabcabcabcab"], 2), 0)
     assert (once == often).all()
 
 
-def test_bands_find_what_they_promise() -> None:
+def test_bands_find_the_promised_share_of_similar_texts() -> None:
     drawn = random.Random(2)
     texts = [document(drawn, 5) for _ in range(800)]
     copies = [edited(text, drawn.choice([0.02, 0.03, 0.05, 0.08]), drawn) for text in texts]
@@ -91,7 +91,7 @@ def test_bands_find_what_they_promise() -> None:
         assert shared[wanted].mean() >= least
 
 
-def test_groups_share_no_band() -> None:
+def test_different_groups_share_no_band() -> None:
     found = sketch(shingle(["患者出现发热咳嗽头痛"] * 2, 5), 0)
     shares = bands(found, 4, np.array([1, 2], dtype=np.uint64))
     assert shares.shape == (2, BINS // 4)
@@ -99,7 +99,7 @@ def test_groups_share_no_band() -> None:
 
 
 @pytest.mark.parametrize("threshold", [0.0, -1.0, 1.01])
-def test_a_similarity_lies_between_none_and_one(threshold: float) -> None:
+def test_threshold_outside_0_to_1_is_refused(threshold: float) -> None:
     with pytest.raises(ValueError, match="similarity"):
         rows_for(threshold)
 

@@ -1,4 +1,4 @@
-"""Exact deduplication: what is the same, which one stays, and that order and buckets change nothing."""
+"""Exact deduplication: which texts are equal, which one stays, whatever the order of parts and buckets."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tests.support.tables import documents_artifact
         ("ＨＩＶ　阴性", "hiv 阴性", True),
     ],
 )
-def test_what_is_the_same(left: str, right: str, same: bool) -> None:
+def test_equal_texts_share_a_key(left: str, right: str, same: bool) -> None:
     assert (text_key(left) == text_key(right)) == same
 
 
@@ -58,7 +58,7 @@ def deduplicated(parts: list[list[str]], per_bucket: int) -> tuple[list[str], se
     cut=st.integers(0, 14),
     seed=st.integers(0, 9),
 )
-def test_one_of_each_stays_whatever_the_order_the_parts_and_the_buckets(texts: list[str], cut: int, seed: int) -> None:
+def test_one_of_each_text_stays_whatever_the_order_parts_and_buckets(texts: list[str], cut: int, seed: int) -> None:
     kept, drops = deduplicated([texts[:cut], texts[cut:]], 2)
     shuffled = random.Random(seed).sample(texts, len(texts))
     assert deduplicated([shuffled], 1_000) == (kept, drops)
@@ -67,7 +67,7 @@ def test_one_of_each_stays_whatever_the_order_the_parts_and_the_buckets(texts: l
 
 
 class ElsewhereExecutor(SerialExecutor):
-    """Gives each unit a copy of what it is given, as another process gets it."""
+    """Runs units on pickled copies of their values, as another process would."""
 
     in_process = False
 
@@ -75,7 +75,7 @@ class ElsewhereExecutor(SerialExecutor):
         yield from super().run(place, function, [pickle.loads(pickle.dumps(unit)) for unit in units])
 
 
-def test_sketches_are_checked_once_and_not_for_each_band(store: ArtifactStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sketches_are_checked_once_rather_than_per_band(store: ArtifactStore, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = ["患者头痛三天，伴恶心呕吐，无发热。", "患者咳嗽一周，咳白痰，夜间明显加重。"]
     documents = documents_artifact(store, texts, texts[:1])
     found = run(sketches, store, NearParams(), {"documents": documents}).artifact
