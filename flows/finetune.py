@@ -20,7 +20,7 @@ from tasks.finetune.compare import open_run
 from tasks.finetune.inputs import ModelFolder, TaskFiles
 from tasks.finetune.stage import FinetuneParams
 from tasks.finetune.stage import finetune as finetune_stage
-from tasks.normalise.train import TASK as NORMALISED
+from tasks.normalise.params import TASK as NORMALISED
 from tasks.reports.finetune import ReportFinetuneParams, report_finetune
 from tasks.reports.suite import ReportSuiteParams, report_suite
 from tasks.runner import stage_runner

@@ -18,11 +18,12 @@ from tasks.downstream.catalogue import task
 from tasks.files.raw_input import RawInput
 from tasks.finetune.inputs import ModelFolder, TaskFiles
 from tasks.normalise.index import CandidateIndexParams, candidate_index
+from tasks.normalise.params import TASK, NormaliserParams
 from tasks.normalise.publish import ALIAS, publish_terms
 from tasks.normalise.query_settings import query_tables, read_rules
 from tasks.normalise.terminology import TerminologyParams, terminology
 from tasks.normalise.text_synonyms import TextSynonymsParams, text_synonyms
-from tasks.normalise.train import TASK, NormaliserParams, normaliser
+from tasks.normalise.train import normaliser
 from tasks.reports.normaliser import ReportNormaliserParams, report_normaliser
 from tasks.retrieve.server_index import check_name
 from tasks.runner import stage_runner

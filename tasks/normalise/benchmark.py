@@ -1,20 +1,20 @@
-"""An open benchmark of term normalisation: diseases of CMeKG with their ICD-10 codes, against ICD-10 in Chinese.
+"""Open benchmark of term normalisation: diseases of CMeKG with ICD-10 codes, against ICD-10 in Chinese.
 
-Anyone can make it from two packages; no row of it is in this repository. A mention is the name or another name of a
-disease that has a code; its answers are the codes. Mentions that are alike in comparable form are one, with the
-answers of all. Left out are, with their reasons:
+Anyone can create it from two packages; none of its rows is in this repository. A mention is a name of a disease with a
+code, and its answers are the codes. Mentions with the same comparable form are merged, with the answers of all. Pairs
+are dropped for one of these reasons:
 
-    morphology      the code is one of ICD-O (M95600/0), which read as ICD-10 says something about bones
-    not_one_code    the cell holds a range or an exception
+    morphology      the code is from ICD-O (M95600/0), and read as ICD-10 would refer to bones
+    not_one_code    the cell contains a range or an exception
     unknown_code    the list has neither the code nor one above it
-    other_term      the list has the mention as the term of a code under another letter, so the code is wrong
-    no_characters   nothing in the mention can be searched
+    other_term      in the list the mention is the term of a code with another letter, so the code is wrong
+    no_characters   the mention contains no searchable character
 
-Codes that share a mention are one group, and groups are dealt into train, dev and test, so that neither a code nor a
-mention is in two of them. Of dev and test, about half of the mentions of every group of equal answers are queries,
-the first always; the others are known. `without_queries` takes the queries out of CMeKG wherever it has them as names,
-so that the names which a graph then gives the codes are those of known and train mentions and never a query itself.
-Nor does it keep the foreign names of a disease that a query names: they are the query in another language.
+Codes that share a mention form a group. Groups are distributed over train, dev and test, so no code and no mention is
+in two of them. In dev and test, about half of the mentions with equal answers are queries, always including the first;
+the others are known. `without_queries` removes the queries from CMeKG wherever they are names. So a graph adds the
+names of known mentions and of train to codes, but never a query. It also removes the foreign names of a disease named
+by a query, since they are the query in another language.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ CODE_RELATION = "ICD10"
 NAME_RELATIONS = ("别称", "又称", "同义词", "别名", "俗称")
 FOREIGN_RELATIONS = ("英文名称", "英文名", "英文别名", "英文别称", "外文名")
 SHARES = {"train": 6, "dev": 2, "test": 2}
-"""Tenths of the groups."""
+"""Share of each split in the groups, in tenths."""
 
 
 class Mention(NamedTuple):
-    """A name of a disease and what it should become."""
+    """A name of a disease with its answers."""
 
     text: str
     codes: tuple[str, ...]
-    """Its answers, sorted; each is a code of the list."""
+    """Answers, sorted; each is a code of the list."""
     split: str
     is_query: bool
-    """It is looked for, and no graph that the index is made of may hold it; all of train are, for training."""
+    """True if it is searched for. No graph used for the index may contain it. All mentions of train are queries."""
     is_equal: bool
-    """The list has it as the term of an answer, so it is found by comparing names."""
+    """True if an answer's term equals the mention, so that comparing names finds it."""
 
 
 class Dropped(NamedTuple):
-    """A pair that is not used."""
+    """A pair that is left out."""
 
     text: str
     cell: str
@@ -61,28 +61,28 @@ class Dropped(NamedTuple):
 
 @dataclass(frozen=True)
 class NormalisationBenchmark:
-    """Mentions in order of their text, and what was left out."""
+    """Mentions, ordered by text, and dropped pairs."""
 
     mentions: Sequence[Mention]
     dropped: Sequence[Dropped]
 
     def queries(self, split: str) -> list[Mention]:
-        """The mentions of a split that are looked for."""
+        """Return the mentions of a split that are searched for."""
         return [mention for mention in self.mentions if mention.split == split and mention.is_query]
 
     def held_out(self) -> set[str]:
-        """Comparable forms of the queries of dev and test: what no graph that is indexed may hold."""
+        """Return the comparable forms of the queries of dev and test, which no indexed graph may contain."""
         queries = [*self.queries("dev"), *self.queries("test")]
         return {form_of(form) for form in comparable_forms([mention.text for mention in queries])}
 
 
 def form_of(tokens: Iterable[str]) -> str:
-    """A comparable form as one string, by which mentions are told apart."""
+    """Return a comparable form as one string, which identifies a mention."""
     return "".join(tokens)
 
 
 def build_benchmark(subjects: Subjects, entries: Sequence[Entry]) -> NormalisationBenchmark:
-    """The benchmark of CMeKG (kg/sources/cmekg.py) against the terms of a list."""
+    """Return the benchmark of CMeKG (kg/sources/cmekg.py) against the terms of a list."""
     codes = {entry.code for entry in entries}
     terms: dict[str, set[str]] = defaultdict(set)
     for entry, tokens in zip(entries, comparable_forms([entry.term for entry in entries]), strict=True):
@@ -109,10 +109,10 @@ def build_benchmark(subjects: Subjects, entries: Sequence[Entry]) -> Normalisati
 
 
 def without_queries(subjects: Subjects, held_out: Set[str]) -> Subjects:
-    """The names and codes of CMeKG without those names whose comparable form is held out, and without the foreign names
-    of the entities that have one of these, wherever they are foreign names.
+    """Return the names and codes of CMeKG without names in `held_out` (comparable forms), and without foreign names of
+    entities that have such a name, wherever these are foreign names.
 
-    An entity whose own name is held out goes by its first other name; without one it is left out.
+    An entity whose own name is held out is called by its first other name, or dropped if it has none.
     """
     reduced: dict[str, dict[str, list[str]]] = {}
     names = _forms([(head, *_values(own, NAME_RELATIONS)) for head, own in subjects.items()])
@@ -133,7 +133,7 @@ def without_queries(subjects: Subjects, held_out: Set[str]) -> Subjects:
 
 
 def _pairs(subjects: Subjects, codes: Set[str]) -> Iterator[tuple[str, str, Sequence[str]]]:
-    """(name, cell, codes of the list that the cell states)."""
+    """Yield (name, cell, codes of the list that the cell states)."""
     coded = [(head, cell) for head, own in subjects.items() for cell in own.get(CODE_RELATION, ())]
     stated = listed_codes([cell for _, cell in coded], codes)
     for (head, cell), found in zip(coded, stated, strict=True):
@@ -142,7 +142,7 @@ def _pairs(subjects: Subjects, codes: Set[str]) -> Iterator[tuple[str, str, Sequ
 
 
 def _forms(names: Sequence[Sequence[str]]) -> list[dict[str, list[str]]]:
-    """The names of every entity by their comparable form, in order."""
+    """Return the names of each entity by comparable form, in order."""
     forms = map(form_of, comparable_forms([name for own in names for name in own]))
     found: list[dict[str, list[str]]] = []
     for own in names:
@@ -168,7 +168,8 @@ def _reason(form: str, cell: str, stated: Sequence[str], terms: Mapping[str, Set
 
 
 def _splits(answers: Mapping[str, Set[str]]) -> dict[str, str]:
-    """The split of every mention: that of the smallest code of its group."""
+    """Return the split of each mention, which depends on the smallest code of its group."""
+    # A union-find structure of codes: `smallest` leads from each code to a smaller one of its group.
     smallest: dict[str, str] = {}
 
     def root(code: str) -> str:

@@ -1,8 +1,8 @@
-"""Stages `benchmark_mentions` and `candidate_recall`: the open benchmark of tasks/normalise/benchmark.py, made of a
-user's term list and CMeKG, and how many of its queries are answered by candidates.
+"""Stages `benchmark_mentions` and `candidate_recall`: the open benchmark of a user's term list and CMeKG, and the
+share of its queries with a correct candidate (tasks/normalise/benchmark.py).
 
-Between the two a terminology is made of the list and of the graph that the first leaves (`GRAPH`), which holds no query
-of dev and test as a name.
+Between the two stages a terminology is built from the list and the graph that the first stage writes (`GRAPH`). That
+graph contains no query of dev and test as a name.
 
 Time and memory grow with the list, the graph, and the queries with their candidates.
 """
@@ -32,31 +32,32 @@ from tasks.retrieve.embedded import EmbeddedIndex
 from tasks.retrieve.fields import SearchFields
 
 GRAPH = "cmekg.tsv"
-"""Head, relation and tail of what is left of CMeKG, a triple a line."""
+"""File with head, relation and tail of each triple left in CMeKG, one per line."""
 
 JUDGED = ("dev", "test")
+"""Splits that are scored."""
 
 
 class BenchmarkParams(StageParams):
-    """There is nothing to choose: a benchmark is one."""
+    """No parameters: the benchmark is fixed."""
 
 
 @stage(
     name="benchmark_mentions", version=2, params=BenchmarkParams, tables=("benchmark_mentions", "benchmark_left_out")
 )
 def benchmark_mentions(inputs: Mapping[str, Any], params: BenchmarkParams, out: Output) -> None:
-    """Make the benchmark of `inputs["cmekg"]` (its pickle) and `inputs["terminology"]`, which no graph gave names.
+    """Create the benchmark from `inputs["cmekg"]` (its pickle) and `inputs["terminology"]`, built without a graph.
 
     Raises:
-        UserError: the graph cannot be read, or dev or test have no query.
+        UserError: the graph is unreadable, or dev or test has no query.
     """
     subjects = cmekg.load(_pickle(inputs["cmekg"].places()))
     benchmark = build_benchmark(subjects, entries_of(inputs["terminology"]))
     for split in JUDGED:
         if not benchmark.queries(split):
             raise UserError(
-                f"The benchmark has no query of {split}: too few names of CMeKG have a code of the list "
-                f"({len(benchmark.mentions):,}). Give a list with codes of ICD-10."
+                f"The benchmark has no queries for {split}: too few names in CMeKG have a code of the list "
+                f"({len(benchmark.mentions):,}). Give a list with ICD-10 codes."
             )
     with out.part() as part:
         part.write("benchmark_mentions", [one._asdict() | {"codes": list(one.codes)} for one in benchmark.mentions])
@@ -68,6 +69,7 @@ def benchmark_mentions(inputs: Mapping[str, Any], params: BenchmarkParams, out: 
         file = Path(folder, GRAPH)
         columns = dict.fromkeys(("head", "relation", "tail"), pl.String)
         rows = pl.DataFrame(list(triples), schema=columns, orient="row")
+        # The file has no quotes, so a tab inside a name, as in "心衰\t(左)", would begin a new column.
         rows.with_columns(pl.all().str.replace_all(r"[\t\r\n]", " ")).write_csv(
             file, separator="\t", quote_style="never"
         )
@@ -75,17 +77,19 @@ def benchmark_mentions(inputs: Mapping[str, Any], params: BenchmarkParams, out: 
 
 
 class RecallParams(StageParams):
-    """What is searched, and how far down a list of candidates is looked."""
+    """Searched fields, and numbers of candidates for recall."""
 
     fields: SearchFields = SearchFields()
-    at: tuple[int, ...] = Field(default=(1, 10, 50, 100), min_length=1, description="places that recall is told at")
+    at: tuple[int, ...] = Field(
+        default=(1, 10, 50, 100), min_length=1, description="numbers of candidates at which recall is reported"
+    )
 
 
 @stage(name="candidate_recall", version=3, params=RecallParams, tables=("candidate_recall",))
 def candidate_recall(inputs: Mapping[str, Artifact], params: RecallParams, out: Output) -> None:
-    """Look for the queries of `inputs["mentions"]` in `inputs["terminology"]`.
+    """Search `inputs["terminology"]` for the queries of `inputs["mentions"]`.
 
-    The index is not kept: it lacks the names that are queries, and nobody should normalise with it by mistake.
+    The index is not stored: it lacks the names that are queries, and nobody should normalise with it by mistake.
     """
     entries = entries_of(inputs["terminology"])
     rows = []
@@ -109,7 +113,7 @@ def candidate_recall(inputs: Mapping[str, Artifact], params: RecallParams, out: 
 
 
 def queries_of(mentions: Artifact, split: str) -> list[Mention]:
-    """The mentions of a split that are looked for, of an artifact of the stage `benchmark_mentions`."""
+    """Return the queries of a split from an artifact of the stage `benchmark_mentions`."""
     rows = mentions.to_table("benchmark_mentions").to_pylist()
     return [
         Mention(**row | {"codes": tuple(row["codes"])}) for row in rows if row["split"] == split and row["is_query"]
@@ -117,12 +121,12 @@ def queries_of(mentions: Artifact, split: str) -> list[Mention]:
 
 
 def _recall(answered: Sequence[tuple[Mention, Sequence[Candidate]]], k: int) -> float:
-    """The share of queries with a code of theirs among the first `k` candidates."""
+    """Return the share of queries with a correct code among the first `k` candidates."""
     return sum(any(one.code in query.codes for one in found[:k]) for query, found in answered) / len(answered)
 
 
 def _pickle(places: Mapping[str, str]) -> Path:
     paths = list(places.values())
     if len(paths) != 1 or not is_local(paths[0]):
-        raise UserError(f"{paths[0]}: CMeKG is read from one local file. Give cmekg.pkl of the package PyCMeKG.")
+        raise UserError(f"{paths[0]}: CMeKG must be one local file. Give cmekg.pkl from the package PyCMeKG.")
     return Path(paths[0])

@@ -1,14 +1,13 @@
-"""How many standard terms a diagnosis has, and which: the last step of normalisation.
+"""Decision which candidates are the standard terms of a diagnosis: the last step of normalisation.
 
-Two things speak for a candidate: the probability that a ranker gives it, and how alike retrieval found it, relative to
-the best candidate. Its score is
+The score of a candidate combines the probability that the ranker gives it with its likeness, i.e. its retrieval score:
 
     sigmoid( logit(probability) - weight · (1 - likeness / best likeness) )
 
-so that a weight of 0 is the ranker alone and a large one the order of retrieval. Candidates whose score reaches a
-threshold are answers, at most as many as the diagnosis has parts (冠心病伴心力衰竭 has two) if that rule does better.
-There is always an answer: the best candidate where none reaches the threshold. Weight, threshold and rule are those
-that do best on the dev set, so a weak ranker harms nothing there.
+With a weight of 0 only the ranker counts; a large weight restores the order of retrieval. Candidates whose score
+reaches a threshold are answers. Optionally there are at most as many answers as the diagnosis has parts
+(冠心病伴心力衰竭 has two). If no candidate reaches the threshold, the best one is the answer. Weight, threshold and
+bound are those with the best result on dev, so there a weak ranker does no harm.
 """
 
 from __future__ import annotations
@@ -22,38 +21,38 @@ import numpy as np
 from tasks.retrieve.candidates import Candidate
 
 THRESHOLDS = tuple(round(0.02 * step, 2) for step in range(1, 50))
-"""The thresholds that are tried: 0.02 to 0.98."""
+"""Thresholds that are tried: 0.02 to 0.98."""
 WEIGHTS = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
-"""The weights of retrieval that are tried."""
+"""Weights of retrieval that are tried."""
 _NEAREST = 1e-6
-"""Probabilities are taken for no nearer to 0 and 1 than this, but for 1 itself."""
+"""Smallest distance of a probability to 0 and 1, so that its logit is finite. Exactly 1 is kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A diagnosis with its candidates, and what a ranker says of them."""
+    """A diagnosis with its candidates and their probabilities."""
 
     parts: int
-    """Diagnoses that it is made of, as tasks/normalise/queries.py splits it; at least 1."""
+    """Number of diagnoses in a compound (tasks/normalise/compounds.py); at least 1."""
     found: tuple[Candidate, ...]
-    """In the order of retrieval, with its scores; without a ranker those that are answers first. May be empty."""
+    """Candidates in the order of retrieval, with its scores. Without a ranker the answers come first. May be empty."""
     probabilities: np.ndarray | None = None
-    """float64 of each candidate; 1 is certain. None where there is no ranker."""
+    """Probability of each candidate, float64; 1 is certain. None without a ranker."""
 
 
 @dataclass(frozen=True)
 class TermDecision:
-    """Which candidates are answers."""
+    """Rule that selects answers among candidates."""
 
     threshold: float = 0.5
     bounded: bool = True
-    """At most as many terms as the diagnosis has parts."""
+    """Limit the number of answers to the number of parts."""
     retrieval_weight: float = 0.0
 
     def order(self, judged: Judged) -> tuple[Candidate, ...]:
-        """The candidates with their scores in [0, 1], best first, equals as they were found.
+        """Return the candidates with their scores in [0, 1], best first; ties keep the order of retrieval.
 
-        Without a ranker as retrieval has them.
+        Without a ranker the candidates are returned as they are.
         """
         if judged.probabilities is None or not judged.found:
             return judged.found
@@ -64,7 +63,10 @@ class TermDecision:
         )
 
     def choose(self, ordered: Sequence[Candidate], parts: int) -> tuple[Candidate, ...]:
-        """The answers among candidates in order, best first; empty only where there is none. Terms are distinct."""
+        """Return the answers among ordered candidates, best first. Terms are distinct.
+
+        The result is empty only if there are no candidates.
+        """
         chosen = list(takewhile(lambda one: one.score >= self.threshold, ordered)) or ordered[:1]
         distinct: dict[str, Candidate] = {}
         for one in chosen:
@@ -73,16 +75,16 @@ class TermDecision:
 
 
 def tune_decision(judged: Sequence[Judged], gold: Sequence[Sequence[str]]) -> tuple[TermDecision, float]:
-    """The decision with the best micro-F1 over sets of terms (CBLUE's metric for CHIP-CDN), and that F1.
+    """Return the decision with the best micro-F1 over sets of terms (CBLUE's metric for CHIP-CDN), and that F1.
 
-    Of equals the one with the smallest weight, then the threshold nearest to 0.5, the bounded one first. Time grows
-    with candidates and weights, and with diagnoses and thresholds.
+    Ties are resolved in favour of the smallest weight, then the threshold nearest to 0.5, then the bounded decision.
+    Time grows with candidates times weights and with diagnoses times thresholds.
 
     Raises:
         ValueError: there is no diagnosis to tune on.
     """
     if not judged:
-        raise ValueError("a decision is tuned on labelled diagnoses; there is none")
+        raise ValueError("a decision can only be tuned on labelled diagnoses, and there are none")
     terms = [frozenset(one) for one in gold]
     right = sum(map(len, terms))
     by_distance = np.array(sorted(THRESHOLDS, key=lambda threshold: abs(threshold - 0.5)))
@@ -101,7 +103,7 @@ def tune_decision(judged: Sequence[Judged], gold: Sequence[Sequence[str]]) -> tu
 
 
 def _scores(judged: Judged, weight: float) -> np.ndarray:
-    """float64 score of each candidate, in the order in which they were found; likeness alone without a ranker."""
+    """Return the score of each candidate, float64, in the order of retrieval; just the likeness without a ranker."""
     likeness = np.array([one.score for one in judged.found])
     if judged.probabilities is None:
         return likeness
@@ -112,17 +114,21 @@ def _scores(judged: Judged, weight: float) -> np.ndarray:
 
 
 def _counts(judged: Judged, gold: frozenset[str], weight: float, thresholds: np.ndarray) -> np.ndarray:
-    """What `TermDecision.choose` would give, counted for all thresholds at once: int64 (2, thresholds, 2), answers and
-    the right ones among them, bounded and not.
+    """Count the answers that `TermDecision.choose` would return, for all thresholds at once.
+
+    Returns:
+        int64 (2, thresholds, 2): number of answers and of correct answers, each bounded and unbounded.
     """
     if not judged.found:
         return np.zeros((2, len(thresholds), 2), dtype=np.int64)
     scores = _scores(judged, weight)
     order = np.arange(len(scores)) if judged.probabilities is None else np.argsort(-scores, kind="stable")
     terms = [judged.found[place].term for place in order]
-    # Where each distinct term stands first; then, by a number of distinct terms, how many of them are right.
+    # A term with two codes counts once: `firsts` are the first places of distinct terms, and hits[n] is the number of
+    # correct terms among the first n distinct ones.
     firsts = np.array(sorted({term: place for place, term in reversed(list(enumerate(terms)))}.values()))
     hits = np.concatenate([[0], np.cumsum([terms[place] in gold for place in firsts])])
+    # Without a ranker the scores may rise; `choose` stops at the first one below the threshold.
     falling = np.minimum.accumulate(scores[order])
     reached = np.maximum(np.searchsorted(-falling, -thresholds, side="right"), 1)
     unbounded = np.searchsorted(firsts, reached)

@@ -1,6 +1,6 @@
-"""Diagnoses of a file to standard terms, written beside them: what `python -m flows normalise` does.
+"""Normalisation of the diagnoses in a file: the command `python -m flows normalise`.
 
-Time grows with the rows; memory with the file's diagnoses, which are short, and one slab of candidates.
+Time grows with the number of rows, memory with the size of the file plus one slab of candidates.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ from tasks.retrieve.embedded import EmbeddedIndex
 allow_long_fields()
 
 SHOWN = 10
-"""Candidates that are written of each diagnosis, unless more or fewer are asked for."""
+"""Default number of candidates written per diagnosis."""
 NAMES = ("text", "diagnosis", "诊断", "诊断名称", "原始词", "term", "mention")
-"""Names a column of diagnoses goes by; the first column where none is there."""
+"""Column names recognised as diagnoses, in order of preference."""
 ADDED = ("normalised_term", "normalised_code", "normalised_score", "candidates")
+"""Columns that are added to the file."""
 
 
 def open_normaliser(
@@ -40,21 +41,22 @@ def open_normaliser(
     elasticsearch: bool = False,
     alias: str | None = None,
 ) -> Normaliser:
-    """The normaliser of a folder, or else the newest of the store of `YIWEN_HOME`, one that was trained before one
-    that was not.
+    """Open a normaliser.
 
     Args:
-        k: candidates of a diagnosis that are ranked; by default as trained.
-        elasticsearch: its list is searched on the server of `ELASTICSEARCH_URL`.
-        alias: what the list was put there under; icd10 by default.
+        folder: folder of the normaliser. By default the newest one in the store of `YIWEN_HOME`; a trained normaliser
+            is preferred to an index without a ranker.
+        k: number of candidates ranked per diagnosis; by default the number it was trained with.
+        elasticsearch: search its list on the server of `ELASTICSEARCH_URL`.
+        alias: alias under which the list was published there; by default icd10.
 
     Raises:
-        UserError: there is none, or no server is named.
+        UserError: there is no normaliser, or `ELASTICSEARCH_URL` is not set.
     """
     if k is not None and not 1 <= k <= MOST_CANDIDATES:
-        raise UserError(f"{k:,} candidates cannot be ranked; give from 1 to {MOST_CANDIDATES:,}.")
+        raise UserError(f"{k:,} is not a valid number of candidates to rank; give 1 to {MOST_CANDIDATES:,}.")
     if alias is not None and not elasticsearch:
-        raise UserError(f"{alias!r} is the alias of a list on a server. Give --elasticsearch too.")
+        raise UserError(f"The alias {alias!r} refers to a list on a server. Add --elasticsearch.")
     folder = folder or _newest()
     index = open_server_index(EmbeddedIndex(index_folder(folder)), alias or ALIAS) if elasticsearch else None
     return Normaliser(folder, k=k, device=device, index=index)
@@ -65,8 +67,8 @@ def _newest() -> Path:
     found = store.latest("normaliser") or store.latest("candidate_index")
     if found is None or not isinstance(found.path, Path):
         raise UserError(
-            "There is no normaliser here yet. Run `python -m flows run normalise/index` (normalise/chip-cdn trains "
-            "one), or name a folder with --model."
+            "There is no normaliser in YIWEN_HOME yet. Run `python -m flows run normalise/index` to build an index, or "
+            "normalise/chip-cdn to train a normaliser, or give a folder with --model."
         )
     return found.path
 
@@ -79,34 +81,34 @@ def normalise_file(
     progress: Progress = lambda done: None,
     shown: int = SHOWN,
 ) -> dict[str, int]:
-    """Normalise every row of a file, in order; the target has the given columns and four more.
+    """Normalise each row of a file, in order. The target has the columns of the source and those of `ADDED`.
 
-    `normalised_term`, `normalised_code` and `normalised_score` hold one value a term, with `##` between several;
-    `candidates` the best ones as JSON. A row without a diagnosis, or for which nothing was found, has empty ones.
+    `normalised_term`, `normalised_code` and `normalised_score` contain one value per term, separated by `##`.
+    `candidates` contains the best candidates as JSON. All are empty if a row has no diagnosis or nothing was found.
 
     Args:
-        source: .csv or .tsv with a header, or .txt with a diagnosis a line; UTF-8, UTF-16 or GB18030.
-        target: .csv or .tsv; written whole or not at all.
-        column: name of the column of diagnoses; by default one of `NAMES`, or the only one.
-        shown: candidates that are written of each diagnosis, of those that were ranked; 0 for none.
+        source: .csv or .tsv with a header, or .txt with one diagnosis per line; UTF-8, UTF-16 or GB18030.
+        target: .csv or .tsv, written atomically.
+        column: name of the column of diagnoses; by default one of `NAMES`, or the only column.
+        shown: number of ranked candidates written per diagnosis; 0 for none.
 
     Returns:
         Counts: rows, normalised, without_answer.
 
     Raises:
-        UserError: the file is not there or of no known form, or has no such column.
+        UserError: the source is missing, has an unknown format or lacks the column.
     """
     if shown < 0:
-        raise UserError(f"{shown} candidates cannot be written; give 0 or more.")
+        raise UserError(f"{shown} is not a valid number of candidates to write; give 0 or more.")
     if target.suffix.lower() not in _DELIMITERS:
-        raise UserError(f"{target} is neither .csv nor .tsv; give the output one of these names.")
+        raise UserError(f"The output {target} must end in .csv or .tsv.")
     header, rows = _read(source)
     place = _column(source, header, column)
     taken = sorted(set(header) & set(ADDED))
     if taken:
-        raise UserError(f"{source} already has a column {taken[0]!r}. Rename it, or give the file as it was before.")
+        raise UserError(f"{source} already has a column {taken[0]!r}. Rename the column, or give the file without it.")
     counts = {"rows": len(rows), "normalised": 0, "without_answer": 0}
-    # Excel takes a CSV for UTF-8 only if it begins with a byte order mark.
+    # Excel reads a CSV as UTF-8 only if it begins with a byte order mark.
     with whole_file(target, source, encoding="utf-8-sig", newline="") as file:
         writer = csv.writer(file, delimiter=_DELIMITERS[target.suffix.lower()])
         writer.writerow([*header, *ADDED])
@@ -138,35 +140,35 @@ def _shown(candidate: Candidate) -> dict[str, Any]:
 
 
 def _read(source: Path) -> tuple[list[str], list[list[str]]]:
-    """Header and rows, all of the header's length."""
+    """Return the header and the rows, padded to the length of the header."""
     kind = source.suffix.lower()
     if not source.is_file():
-        raise UserError(f"There is no file {source}. Give a .csv, .tsv or .txt with --input.")
+        raise UserError(f"{source} does not exist. Give a .csv, .tsv or .txt file with --input.")
     if kind not in (".csv", ".tsv", ".txt"):
-        raise UserError(f"{source} is none of .csv, .tsv and .txt; give the file one of these names.")
+        raise UserError(f"{source} must be a .csv, .tsv or .txt file.")
     text = source_text(source)
     if kind == ".txt":
         return ["text"], [[line] for line in text.removesuffix("\n").split("\n")] if text else []
     rows = list(_parsed(source, text, _DELIMITERS[kind]))
     if not rows:
-        raise UserError(f"{source} is empty; its first line has to name the columns.")
+        raise UserError(f"{source} is empty; its first line must name the columns.")
     header, *values = rows
     for number, row in enumerate(values, start=1):
         if len(row) > len(header):
             raise UserError(
-                f"{source}, row {number}: {len(row)} fields, but the header has {len(header)}. Put the field with the "
-                "delimiter in it between quotes."
+                f"{source}, row {number}: {len(row)} fields, but the header has {len(header)}. Put fields that contain "
+                "the delimiter in quotes."
             )
     return header, [row + [""] * (len(header) - len(row)) for row in values]
 
 
 def _parsed(source: Path, text: str, delimiter: str) -> Iterator[list[str]]:
-    # Lines end at line feeds alone: a cell may hold U+2028, or the soft break of a word processor.
+    # newline="" keeps U+2028 and the soft breaks of word processors inside a cell; only line feeds end a line.
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     try:
         yield from (row for row in reader if row)
     except csv.Error as error:
-        raise UserError(f"{source}, line {reader.line_num}: {error}. Save it as CSV again.") from error
+        raise UserError(f"{source}, line {reader.line_num}: {error}. Save the file as CSV again.") from error
 
 
 def _column(source: Path, header: Sequence[str], wanted: str | None) -> int:
@@ -176,5 +178,5 @@ def _column(source: Path, header: Sequence[str], wanted: str | None) -> int:
             return names.index(name)
     if wanted is None and len(names) == 1:
         return 0
-    told = f"no column {wanted!r}" if wanted is not None else f"no column that is called {', '.join(NAMES)}"
-    raise UserError(f"{source} has {told}; there are {', '.join(names)}. Name it with --column.")
+    missing = f"no column {wanted!r}" if wanted is not None else f"no column with a usual name ({', '.join(NAMES)})"
+    raise UserError(f"{source} has {missing}; its columns are {', '.join(names)}. Give the column with --column.")

@@ -1,13 +1,13 @@
-"""Free-text diagnoses to standard terms: candidates, their ranking, the decision.
+"""Normalisation of free-text diagnoses to standard terms: candidates, ranking and decision.
 
     normaliser = Normaliser("path/to/normaliser")
     normaliser.normalise(["2型糖尿病伴视网膜病变", "冠心病"])
 
 The folder is that of an artifact of the stage `normaliser` (index, ranker and decision), or of the stage
-`candidate_index` alone: then nothing was learned, and the best candidate is the answer, of a compound that of each
-part.
+`candidate_index`. The latter has no ranker: the answer is then the best candidate, or the best one of each part of a
+compound.
 
-Time grows with diagnoses and candidates; memory with one slab of diagnoses, the index and the model.
+Time grows with diagnoses and candidates, memory with one slab of diagnoses, the index and the model.
 """
 
 from __future__ import annotations
@@ -36,27 +36,30 @@ from tasks.retrieve.icd_categories import Categories, categories_of
 INDEX, MODEL, DECISION = "index", "model", "decision.json"
 
 SLAB = 1_000
-"""Diagnoses that are in memory with their candidates at once."""
+"""Number of diagnoses that are processed at once."""
 
 Progress = Callable[[int], None]
+"""Called with the number of diagnoses done so far."""
 
 
 @dataclass(frozen=True, slots=True)
 class Normalised:
-    """A diagnosis and what became of it."""
+    """A diagnosis with its answers."""
 
     diagnosis: str
     terms: tuple[Candidate, ...]
-    """The answers, best first; `score` is a probability where a ranker was trained. Empty where nothing was found."""
+    """Answers, best first; `score` is in [0, 1] if there is a ranker. Empty if nothing was found."""
     considered: tuple[Candidate, ...]
     """All candidates, best first."""
 
 
 class Retrieval:
-    """From diagnoses to candidates: an index, the rules of queries, and the categories of the list.
+    """Retrieval of candidates for diagnoses: an index, the rules for queries, and the categories of the list.
 
     Args:
-        k: candidates a diagnosis.
+        entries: entries of the list, for the siblings of candidates; without them no places are reserved for siblings.
+        rules: how diagnoses become queries; by default with the default tables.
+        k: number of candidates per diagnosis.
     """
 
     def __init__(
@@ -73,30 +76,30 @@ class Retrieval:
         self._categories: Categories = categories_of(entries)
 
     def candidates(self, diagnoses: Sequence[str], k: int | None = None) -> list[list[Candidate]]:
-        """At most `k` candidates of each, best first."""
+        """Return at most `k` candidates per diagnosis, in the order of `find`."""
         return [one.candidates for one in self.find(diagnoses, k)]
 
     def find(self, diagnoses: Sequence[str], k: int | None = None) -> list[Found]:
-        """The same, with how many diagnoses each one is made of, and what its parts found."""
+        """Return candidates, number of parts and best candidates of the parts for each diagnosis."""
         return find(self._index, diagnoses, k or self.k, self._rules, self._categories)
 
     def parts(self, diagnoses: Sequence[str]) -> list[int]:
-        """How many diagnoses each one is made of; at least 1."""
+        """Return the number of parts of each diagnosis, at least 1."""
         return self._rules.parts(diagnoses)
 
 
 class Normaliser:
-    """Gives standard terms.
+    """Returns standard terms for diagnoses.
 
     Args:
         folder: see the module.
-        k: candidates a diagnosis that are ranked.
-        device: `cuda` or `cpu`; by default the first where there is one.
-        index: another engine for the list of the folder's own index, as `open_server_index` gives it
-            (tasks/normalise/publish.py). One that finds terms of another list gives answers of another list.
+        k: number of candidates ranked per diagnosis; by default the number it was trained with.
+        device: `cuda` or `cpu`; by default `cuda` if available.
+        index: engine to search instead of the folder's own index, as returned by `open_server_index`
+            (tasks/normalise/publish.py). It must contain the same list.
 
     Raises:
-        UserError: the folder is none of a normaliser, or a file of it cannot be read.
+        UserError: the folder contains no normaliser, or one of its files is unreadable.
     """
 
     def __init__(
@@ -118,19 +121,15 @@ class Normaliser:
 
     @property
     def is_trained(self) -> bool:
-        """Whether a ranker orders the candidates."""
+        """True if a trained ranker orders the candidates."""
         return self._ranker is not None
 
     def normalise(self, diagnoses: Sequence[str], progress: Progress = lambda done: None) -> list[Normalised]:
-        """The standard terms of each diagnosis, in order.
-
-        Args:
-            progress: told the diagnoses done so far.
-        """
+        """Return the standard terms of each diagnosis, in order."""
         return list(self.stream(diagnoses, progress))
 
     def stream(self, diagnoses: Sequence[str], progress: Progress = lambda done: None) -> Iterator[Normalised]:
-        """The same, a slab at a time."""
+        """Yield the standard terms of each diagnosis, in order, processing one slab at a time."""
         for first in range(0, len(diagnoses), SLAB):
             slab = diagnoses[first : first + SLAB]
             for diagnosis, judged in zip(slab, self._judged(slab), strict=True):
@@ -146,20 +145,22 @@ class Normaliser:
 
 
 def _by_likeness(found: Found) -> Judged:
-    """Where nothing ranks, the best of each part comes first and is an answer, the rest as retrieval has it."""
+    """Return the candidates without a ranker: first the best one of each part, which are the answers, then the rest."""
     first = set(found.of_parts)
     ordered = sorted(found.candidates, key=lambda one: one not in first)
     return Judged(max(1, len({one.term for one in first})), tuple(ordered))
 
 
 def load_ranker(folder: Path, device: str | None = None, max_length: int | None = None) -> TermRanker:
-    """The ranker that a normaliser's folder holds.
+    """Load the ranker of a normaliser.
 
     Args:
-        max_length: tokens of a pair; None: CHIP-CDN's, or the encoder's if it has fewer positions.
+        folder: its subfolder `model`.
+        max_length: maximum number of tokens per pair; by default that of CHIP-CDN, or the number of the encoder's
+            positions if that is smaller.
 
     Raises:
-        UserError: a file is missing or cannot be read.
+        UserError: a file is missing or unreadable.
     """
     model = heads.load(folder).to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     tokenizer, sizes = TextTokenizer.from_folder(folder), model.encoder.config
@@ -168,23 +169,23 @@ def load_ranker(folder: Path, device: str | None = None, max_length: int | None 
 
 
 class Kept(NamedTuple):
-    """What `decision.json` holds."""
+    """Content of `decision.json`."""
 
     decision: TermDecision
     k: int
-    """Candidates a diagnosis for which it was tuned."""
+    """Number of candidates per diagnosis for which the decision was tuned."""
     max_length: int | None
-    """Tokens of a pair that the ranker was trained with; see `load_ranker`."""
+    """Maximum number of tokens per pair in training; see `load_ranker`."""
 
 
 def write_decision(folder: Path, decision: TermDecision, k: int, max_length: int | None = None) -> None:
-    """Keep the decision, and for what it was tuned."""
+    """Write `decision.json`; see `Kept`."""
     held = {**asdict(decision), "k": k, "max_length": max_length}
     (folder / DECISION).write_text(json.dumps(held, indent=1) + "\n", encoding="utf-8")
 
 
 def read_decision(folder: Path) -> Kept:
-    """The decision of a normaliser and what it was tuned for; without one, as many answers as parts.
+    """Read `decision.json`. If it is missing, every part of a diagnosis gets one answer.
 
     Raises:
         UserError: the file is damaged.
@@ -198,14 +199,18 @@ def read_decision(folder: Path) -> Kept:
         max_length = held.get("max_length")
         return Kept(decision, int(held["k"]), None if max_length is None else int(max_length))
     except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path} cannot be read ({error}). Train the normaliser again.") from error
+        raise UserError(f"{path} is damaged ({error}). Train the normaliser again.") from error
 
 
 def index_folder(path: Path) -> Path:
-    """The folder of the index that a normaliser's folder holds, or is; raises `UserError` where there is none."""
+    """Return the folder of the index of a normaliser: a subfolder, or the folder itself if it has no ranker.
+
+    Raises:
+        UserError: there is no index.
+    """
     for folder in (path / INDEX, path):
         if (folder / FIELDS_FILE).is_file():
             return folder
     raise UserError(
-        f"{path} holds no normaliser. Give what normalise/chip-cdn or normalise/index printed as its folder."
+        f"{path} contains no normaliser. Give the folder that normalise/chip-cdn or normalise/index printed."
     )

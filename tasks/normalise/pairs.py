@@ -1,7 +1,8 @@
-"""Pairs of a diagnosis and a standard term, from which a ranker learns which belong together (eHealth, appendix E).
+"""Training pairs of a ranker: a diagnosis and a standard term that belong together or not (eHealth, appendix E).
 
-Right pairs are a diagnosis with each of its terms. Wrong ones are hard, terms that retrieval found for it, the best
-first half and the rest at random from the others, and random, any terms of the list.
+Each diagnosis forms a right pair with each of its terms. Its wrong pairs are hard or random. Half of the hard ones are
+the best wrong terms that retrieval found, the other half a sample of the rest. The random ones are any terms of the
+list.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ import numpy as np
 
 
 class Pair(NamedTuple):
-    """A diagnosis, a standard term, and whether they belong together."""
+    """A diagnosis and a standard term."""
 
     diagnosis: str
     term: str
     right: bool
+    """The term is one of the diagnosis's terms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +36,13 @@ class Diagnosis:
 def training_pairs(
     diagnoses: Sequence[Diagnosis], terms: Sequence[str], *, hard: int, random: int, seed: int
 ) -> Iterator[Pair]:
-    """The pairs of each diagnosis in turn: its terms, then `hard` and `random` wrong ones, as far as there are any.
+    """Yield the pairs of each diagnosis in turn: the right ones, then up to `hard` and `random` wrong ones.
 
-    No pair occurs twice, and none of the wrong ones is right. What is drawn for a diagnosis depends on the seed and its
-    place, not on the others. Memory holds one diagnosis.
+    Pairs of a diagnosis are distinct, and no right pair is drawn as a wrong one. The sample depends on the seed and the
+    position of the diagnosis, but not on other diagnoses. Memory holds the pairs of one diagnosis.
 
     Args:
-        terms: all standard terms, in an order that does not change.
+        terms: all standard terms, in a fixed order.
     """
     for place, diagnosis in enumerate(diagnoses):
         draw = np.random.Generator(np.random.Philox(np.random.SeedSequence((seed, place))))
@@ -59,8 +61,9 @@ def _hard(diagnosis: Diagnosis, count: int, draw: np.random.Generator) -> dict[s
 
 
 def _random(terms: Sequence[str], count: int, taken: set[str], draw: np.random.Generator) -> dict[str, None]:
-    """Twice as many are drawn as are wanted: what is taken falls out."""
+    """Draw wrong terms from the whole list."""
     if not terms or count == 0:
         return {}
+    # Draw more than needed: repeated terms and those already in a pair are dropped.
     drawn = dict.fromkeys(terms[number] for number in draw.integers(len(terms), size=2 * count + len(taken)))
     return dict.fromkeys([term for term in drawn if term not in taken][:count])

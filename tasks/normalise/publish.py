@@ -1,8 +1,9 @@
-"""A term list on an Elasticsearch server, where one is used.
+"""Publication of a term list on an Elasticsearch server, if one is used.
 
-What a server holds is no artifact: it may lose it. So this is done in every run, and finds it done where the server has
-the index of the list's content (tasks/retrieve/server_build.py). The alias is for others who search the newest list. A
-normaliser asks for the index of its own content by name: its ranker and its categories know no other list.
+An index on a server is not an artifact, since the server may lose it. So every run publishes the list, and an existing
+index with the same content is reused (tasks/retrieve/server_build.py). The alias is for other programs, which search
+the newest list. A normaliser searches the index with its own content by name, because its ranker and its categories
+belong to that list.
 """
 
 from __future__ import annotations
@@ -20,19 +21,20 @@ from tasks.retrieve.server_index import ElasticsearchIndex, check_name
 logger = logging.getLogger(__name__)
 
 ALIAS = "icd10"
+"""Default alias."""
 
 
 def publish_terms(terminology: Artifact, index: Artifact, alias: str = ALIAS) -> str | None:
-    """Build `<alias>-<content>` on the server of `ELASTICSEARCH_URL` and swap the alias; without one, do nothing.
+    """Build `<alias>-<content>` on the server of `ELASTICSEARCH_URL` and move the alias to it.
 
     Args:
-        index: what the stage `candidate_index` made of the terminology; its fields and content are those of the server.
+        index: artifact of the stage `candidate_index` for the terminology; the server's index gets the same fields.
 
     Returns:
-        The name of the index; None where no server is used.
+        The name of the index, or None if `ELASTICSEARCH_URL` is not set.
 
     Raises:
-        UserError: the server is absent or refuses, or the alias cannot be one.
+        UserError: the server is absent or refuses, or the alias is invalid.
     """
     access = ElasticsearchSettings.from_environment()
     if not access.url:
@@ -43,20 +45,23 @@ def publish_terms(terminology: Artifact, index: Artifact, alias: str = ALIAS) ->
         name = server.build(entries_of(terminology), index.read_file(CONTENT_FILE).decode())
     finally:
         server.close()
-    logger.info("%s is searched as %s", name, alias)
+    logger.info("the alias %s now refers to %s", alias, name)
     return name
 
 
 def open_server_index(own: EmbeddedIndex, alias: str = ALIAS) -> ElasticsearchIndex:
-    """What `publish_terms` put on the server of `ELASTICSEARCH_URL` from the list of an index, and nothing else.
+    """Open the server's index of a list that `publish_terms` has published.
+
+    Args:
+        own: embedded index of the list.
 
     Raises:
-        UserError: the variable is not set, or the alias cannot be one. To search raises it where the server does not
-            hold that list.
+        UserError: `ELASTICSEARCH_URL` is not set, or the alias is invalid. A search raises it if the server does not
+            have the list.
     """
     access = ElasticsearchSettings.from_environment()
     if not access.url:
-        raise UserError("No Elasticsearch server is named. Set ELASTICSEARCH_URL to its address.")
+        raise UserError("ELASTICSEARCH_URL is not set. Set it to the address of the Elasticsearch server.")
     check_name(alias)
     return ElasticsearchIndex(
         access.url, f"{alias}-{own.content}", fields=own.fields, access=access, content=own.content

@@ -1,7 +1,7 @@
-"""How diagnoses become queries, as a user sets it, and kept beside the index that is searched with it.
+"""User settings for queries, stored with the index that is searched with them.
 
-What is switched off or given as an own table is part of the index's folder (`queries.json`), so that training,
-`python -m flows normalise` and whoever copies the folder look for the same.
+Rules that are switched off and the user's own tables are saved in the folder of the index (`queries.json`). So
+training, `python -m flows normalise` and anyone who copies the folder use the same queries.
 """
 
 from __future__ import annotations
@@ -19,37 +19,37 @@ from tasks.normalise.query_rules import ABBREVIATIONS, TYPOS, QueryRules
 
 QUERIES_FILE = "queries.json"
 TABLES: Mapping[str, Path] = {"abbreviations": ABBREVIATIONS, "typos": TYPOS}
-"""The default tables by the names of the inputs that stand for them."""
+"""Default tables by the names of the inputs that replace them."""
 
 
 class QueryParams(BaseModel):
-    """What is done to a diagnosis before it is looked for; see tasks/normalise/queries.py."""
+    """Rules that turn a diagnosis into queries; see tasks/normalise/query_rules.py."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    abbreviations: bool = Field(default=True, description="short forms are written out")
-    typos: bool = Field(default=True, description="common typos are put right")
-    notes: bool = Field(default=True, description="also look for it without what stands in brackets")
-    split: bool = Field(default=True, description="also look for the parts of a compound")
+    abbreviations: bool = Field(default=True, description="write abbreviations out")
+    typos: bool = Field(default=True, description="correct common typos")
+    notes: bool = Field(default=True, description="also search without the text in brackets")
+    split: bool = Field(default=True, description="also search the parts of a compound")
 
 
 def query_tables(params: QueryParams, given: Mapping[str, str | None]) -> dict[str, RawInput]:
-    """The tables that are used: the given ones, and the default ones in the place of None.
+    """Return the tables in use: the given ones, or the default ones instead of None.
 
     Raises:
-        UserError: a table is given and switched off.
+        UserError: a table is given although its rule is switched off.
     """
     for name, path in given.items():
         if path is not None and not getattr(params, name):
-            raise UserError(f"The table {path} is given, but index.queries.{name} is false. Leave one of them out.")
+            raise UserError(f"The table {path} is given, but index.queries.{name} is false. Omit one of them.")
     return {name: RawInput(given.get(name) or default) for name, default in TABLES.items() if getattr(params, name)}
 
 
 def read_rules(params: QueryParams, tables: Mapping[str, RawInput]) -> QueryRules:
-    """The rules of the parameters with the tables of `query_tables`; a default table where one is not among them.
+    """Return the rules with the tables of `query_tables`, or default tables for those not given.
 
     Raises:
-        UserError: a table is not there or has a fault; the message names file and row.
+        UserError: a table is missing or invalid; the message names file and row.
     """
     paths = {
         name: (_path(tables[name]) if name in tables else default) if getattr(params, name) else None
@@ -59,7 +59,7 @@ def read_rules(params: QueryParams, tables: Mapping[str, RawInput]) -> QueryRule
 
 
 def save_rules(rules: QueryRules, folder: Path) -> None:
-    """Keep rules in a folder."""
+    """Write rules to `queries.json` in a folder."""
     held = {
         "abbreviations": rules.abbreviations,
         "typos": rules.typos,
@@ -70,7 +70,7 @@ def save_rules(rules: QueryRules, folder: Path) -> None:
 
 
 def load_rules(folder: Path) -> QueryRules:
-    """The rules that a folder holds; the default ones where it holds none.
+    """Read the rules of a folder, or return the default ones if it has none.
 
     Raises:
         UserError: the file is damaged.
@@ -83,11 +83,11 @@ def load_rules(folder: Path) -> QueryRules:
         abbreviations = [(str(short), str(expansion), str(place)) for short, expansion, place in held["abbreviations"]]
         return QueryRules(abbreviations, dict(held["typos"]), bool(held["notes"]), bool(held["split"]))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"{path} cannot be read ({error}). Build the index again.") from error
+        raise UserError(f"{path} is damaged ({error}). Build the index again.") from error
 
 
 def _path(table: RawInput) -> Path:
     (first, *more) = table.places().values()
     if more or not is_local(first):
-        raise UserError(f"{table.path}: a table is one local CSV file. Give its path.")
+        raise UserError(f"{table.path}: a table must be one local CSV file. Give the path of that file.")
     return Path(first)

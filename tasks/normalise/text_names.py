@@ -1,8 +1,8 @@
-"""The names that text gives the terms of a list, from pairs of tasks/normalise/text_synonyms.py.
+"""Names for the terms of a list from synonyms that text states (tasks/normalise/text_synonyms.py).
 
-A pair is believed where one side is a name that the list's entries have already, whole and in comparable form; then
-the other side is a further name of these entries. Where both sides are known nothing is learned, and where neither is
-nothing can be told. Names that come from text lead to no others: that would follow every mistake.
+A pair is used if exactly one of its sides is a name of an entry, compared as a whole in comparable form. The other side
+then becomes a name of that entry. If both sides are known nothing is learned; if neither is, the pair refers to nothing
+in the list. Names learned from text do not lead to further names, because a mistake would then spread.
 """
 
 from __future__ import annotations
@@ -15,19 +15,20 @@ from tasks.retrieve.candidates import Entry
 from tasks.retrieve.fields import comparable_forms
 
 Pairs = Mapping[tuple[str, str], int]
-"""How many documents state that two names mean the same."""
+"""Number of documents that state each pair of names."""
 
 
 def with_text_names(
     entries: Sequence[Entry], pairs: Pairs, max_codes: int, min_documents: int = 1
 ) -> tuple[list[Entry], Counter[str]]:
-    """Entries, in their order, with the names that text gives them, and what became of the pairs.
+    """Add names from text to entries. Time and memory grow with the number of names and pairs.
 
     Args:
-        max_codes: a name that more entries have, or that text would give to more, says too little.
-        min_documents: pairs that fewer documents state, in either order, are left out.
+        max_codes: names of more entries than this are too ambiguous, both known names and new ones.
+        min_documents: pairs stated by fewer documents, in either order, are ignored.
 
-    Time and memory grow with the names and the pairs.
+    Returns:
+        The entries in their order, and counts of used and ignored pairs.
     """
     owners: dict[str, set[int]] = defaultdict(set)
     names = [(place, name) for place, entry in enumerate(entries) for name in (entry.term, *entry.aliases)]
@@ -61,11 +62,11 @@ def with_text_names(
 
 
 _Name = tuple[str, str]
-"""Comparable form, and as it is written."""
+"""Comparable form, and the name as written."""
 
 
 def _stated(pairs: Pairs, min_documents: int) -> list[tuple[_Name, _Name]]:
-    """The pairs that enough documents state, each once whatever its order and its writing."""
+    """Return the pairs that enough documents state, without repeats in other order or spelling."""
     written = sorted(pairs)
     forms = iter(_forms([name for pair in written for name in pair]))
     documents: Counter[tuple[str, str]] = Counter()

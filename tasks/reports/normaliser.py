@@ -20,7 +20,7 @@ from infra.pages import add_report, render
 from infra.stage import Output, StageParams, stage
 from tasks.deidentify import deidentify
 from tasks.finetune.scores import TRIALS
-from tasks.normalise.train import RECALLS, SCORES
+from tasks.normalise.scores import RECALLS, SCORES
 from tasks.reports.errors import trials_of
 from tasks.reports.finetune import settings_table
 
@@ -101,7 +101,7 @@ def _case(row: Mapping[str, Any], ranks: Mapping[str, int | None]) -> list[str]:
 
 
 def _scores(run: Artifact) -> list[dict[str, Any]]:
-    """The best run's scores, as tasks/normalise/train.py orders them, the metric that counts first."""
+    """The best run's scores, as tasks/normalise/scores.py orders them, the metric that counts first."""
     rows = run.scan("scores").filter(pl.col("of") == "best run").collect()
     chosen = rows.select("split", "metric", "main", "value", "low", "high").to_dicts()
     return sorted(chosen, key=lambda row: (row["split"], not row["main"]))

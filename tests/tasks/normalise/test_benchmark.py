@@ -1,4 +1,4 @@
-"""The open benchmark: what it leaves out, that its splits share nothing, and that no query leaks into the index."""
+"""The open benchmark: dropped pairs, disjoint splits, and no query in the graph."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def answers(benchmark: NormalisationBenchmark) -> dict[str, tuple[str, ...]]:
     return {mention.text: mention.codes for mention in benchmark.mentions}
 
 
-def test_mentions_are_names_with_the_answers_of_all() -> None:
+def test_names_are_merged_with_the_answers_of_all() -> None:
     found = build_benchmark({"心衰": disease("I50.9", "心功能不全"), "心功能 不全": disease("I50")}, ENTRIES)
     assert answers(found) == {"心功能 不全": ("I50", "I50.9"), "心衰": ("I50.9",)}
     assert len({mention.split for mention in found.mentions}) == 1
@@ -47,13 +47,13 @@ def test_mentions_are_names_with_the_answers_of_all() -> None:
         ("——", "I50", "no_characters"),
     ],
 )
-def test_what_is_left_out(name: str, code: str, reason: str) -> None:
+def test_dropped_pairs_have_a_reason(name: str, code: str, reason: str) -> None:
     found = build_benchmark({name: disease(code)}, ENTRIES)
     assert not found.mentions
     assert [(own.text, own.cell, own.reason) for own in found.dropped] == [(name, code, reason)]
 
 
-def test_a_term_of_its_own_answer_is_equal() -> None:
+def test_mention_that_is_the_term_of_its_answer_is_equal() -> None:
     found = build_benchmark({"肺炎": disease("J18", "肺部感染")}, ENTRIES)
     assert {mention.text: mention.is_equal for mention in found.mentions} == {"肺炎": True, "肺部感染": False}
 
@@ -68,7 +68,7 @@ graphs = st.dictionaries(
 
 @settings(max_examples=40)
 @given(graphs)
-def test_splits_share_nothing_and_queries_are_gone_from_the_graph(given_graph: dict) -> None:
+def test_splits_are_disjoint_and_the_graph_contains_no_query(given_graph: dict) -> None:
     subjects = {name: disease(code, *names) for name, (code, names) in given_graph.items()}
     found = build_benchmark(subjects, [Entry(code, f"术语{code}") for code in codes])
     for split in ("train", "dev", "test"):
@@ -86,12 +86,12 @@ def test_splits_share_nothing_and_queries_are_gone_from_the_graph(given_graph: d
     assert found == build_benchmark(dict(reversed(subjects.items())), [Entry(code, f"术语{code}") for code in codes])
 
 
-def test_an_entity_without_its_own_name_goes_by_another() -> None:
+def test_entity_without_its_own_name_is_called_by_another() -> None:
     subjects = {"心衰": disease("I50", "心 衰", "心功能不全") | {"英文名称": ["heart failure"]}, "肺炎": disease("J18")}
     assert without_queries(subjects, {"心衰", "肺炎"}) == {"心功能不全": {CODE_RELATION: ["I50"], "别称": []}}
 
 
-def test_the_foreign_names_of_a_query_are_gone_wherever_they_are_foreign_names() -> None:
+def test_foreign_names_of_a_query_are_removed_wherever_they_are_foreign_names() -> None:
     foreign = {"英文名称": ["Heart  Failure", "CHF"]}
     subjects = {
         "心衰": disease("I50", "心功能不全") | foreign,
@@ -101,11 +101,11 @@ def test_the_foreign_names_of_a_query_are_gone_wherever_they_are_foreign_names()
     left = without_queries(subjects, {"心功能不全"})
     assert left["心衰"]["别称"] == []
     assert left["心力衰竭病"]["别称"] == ["cardiac failure"]
-    assert left["充血性心衰"]["别称"] == ["CHF"], "a name in its own right is dealt like any other"
+    assert left["充血性心衰"]["别称"] == ["CHF"], "as another name of a disease it is kept"
     assert without_queries(subjects, set())["心衰"]["别称"] == ["心功能不全", *foreign["英文名称"]]
 
 
-def test_the_real_benchmark() -> None:
+def test_real_benchmark() -> None:
     try:
         subjects, entries = cmekg.load(), icd10_entries(*icd10.locate())
     except UserError as error:

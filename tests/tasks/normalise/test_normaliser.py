@@ -1,4 +1,4 @@
-"""A normaliser from list and labelled diagnoses to answers in a file. All lists and diagnoses here are made up."""
+"""Flow and command `normalise`: from a list and labelled diagnoses to answers in a file. All data are synthetic."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tasks.normalise.pairs import Pair
 from tasks.normalise.query_settings import QUERIES_FILE
 from tasks.normalise.ranker_data import LabelledDiagnoses, RankerData, load_ranker_data, save_ranker_data
 from tasks.normalise.ranker_trial import RankerTrial
-from tasks.normalise.train import SCORES
+from tasks.normalise.scores import SCORES
 from tasks.reports.normaliser import hard_cases
 from tasks.retrieve.candidates import Candidate
 from tasks.retrieve.embedded import EmbeddedIndex
@@ -46,7 +46,7 @@ SMALL: dict[str, Any] = {
 
 
 def rows(skip: int) -> list[dict[str, str]]:
-    """Diagnoses with a word too many, and compounds of two."""
+    """Return diagnoses with an extra word, and a compound of two."""
     single = [{"text": f"考虑{term}", "normalized_result": term} for _, term in TERMS[skip::2]]
     first, second = TERMS[skip][1], TERMS[skip + 5][1]
     return [*single, {"text": f"{first}伴{second}", "normalized_result": f"{first}##{second}"}]
@@ -73,7 +73,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(home: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The flow's function; its stages run without Prefect, and what a test made is there for the next."""
+    """The function of the flow. Stages run without Prefect, and artifacts of one test are reused by the next."""
     monkeypatch.setenv("YIWEN_HOME", str(home))
     monkeypatch.delenv("ELASTICSEARCH_URL", raising=False)
     return normalise.fn
@@ -84,7 +84,7 @@ def trained(run: Any, given: dict[str, str]) -> Path:
     return Path(run(rank=True, synonyms=False, overrides=SMALL, **given))
 
 
-def test_a_trained_normaliser_has_all_that_it_answers_with(trained: Path, given: dict[str, str]) -> None:
+def test_trained_normaliser_answers_from_its_folder(trained: Path, given: dict[str, str]) -> None:
     answers = Normaliser(trained, device="cpu").normalise(["考虑肺炎", "胃癌", "？"])
     assert [one.diagnosis for one in answers] == ["考虑肺炎", "胃癌", "？"]
     assert answers[0].terms and {one.term for one in answers[0].terms} <= {term for _, term in TERMS}
@@ -93,7 +93,7 @@ def test_a_trained_normaliser_has_all_that_it_answers_with(trained: Path, given:
     assert answers[2].terms == () == answers[2].considered
 
 
-def test_scores_are_those_of_the_predictions(trained: Path, home: Path) -> None:
+def test_scores_agree_with_the_predictions(trained: Path, home: Path) -> None:
     artifact = ArtifactStore(home).latest("normaliser")
     assert artifact is not None
     dev = [row for row in artifact.to_table("predictions").to_pylist() if row["split"] == "dev"]
@@ -113,26 +113,26 @@ def test_scores_are_those_of_the_predictions(trained: Path, home: Path) -> None:
     assert held["dev"]["diagnoses"] == {"all": len(dev), "1 term": len(dev) - 1, "2 terms": 1}
 
 
-def test_labels_that_the_list_lacks_are_terms(trained: Path) -> None:
+def test_labels_missing_from_the_list_are_terms(trained: Path) -> None:
     answer = Normaliser(trained, device="cpu").normalise(["肺占位性病变"])[0]
     assert (answer.terms[0].term, answer.terms[0].code) == ("肺占位性病变", "")
 
 
-def test_the_test_file_becomes_a_submission(trained: Path, given: dict[str, str]) -> None:
+def test_submission_is_written_for_the_test_file(trained: Path, given: dict[str, str]) -> None:
     submitted = json.loads((trained / "CHIP-CDN_test.json").read_text())
     asked = json.loads(Path(given["data"], "CHIP-CDN_test.json").read_text())
     assert [row["text"] for row in submitted] == [row["text"] for row in asked]
     assert all(row["normalized_result"] for row in submitted)
 
 
-def test_the_page_shows_scores_and_hard_cases(trained: Path, home: Path) -> None:
+def test_page_shows_scores_and_hard_cases(trained: Path, home: Path) -> None:
     report = ArtifactStore(home).latest("report_normaliser")
     assert report is not None
     page = report.read_file("report.html").decode()
     assert "Recall of the candidates" in page and "Missed, and no candidate" in page and "mean on dev" in page
 
 
-def test_hard_cases_tell_missed_candidates_from_what_was_none() -> None:
+def test_hard_cases_distinguish_missed_and_missing_candidates() -> None:
     def wrong(record: str, answer: list[str], value: float | None) -> dict[str, Any]:
         return {"record_id": record, "texts": [record], "answer": json.dumps(answer), "correct": False, "value": value}
 
@@ -156,13 +156,13 @@ def test_hard_cases_tell_missed_candidates_from_what_was_none() -> None:
     }
 
 
-def test_the_same_inputs_are_trained_once(trained: Path, run: Any, given: dict[str, str], home: Path) -> None:
+def test_same_inputs_are_trained_once(trained: Path, run: Any, given: dict[str, str], home: Path) -> None:
     before = ArtifactStore(home).list()
     assert Path(run(rank=True, synonyms=False, overrides=SMALL, **given)) == trained
     assert ArtifactStore(home).list() == before
 
 
-def test_two_normalisers_are_compared_by_the_paired_test(
+def test_two_normalisers_are_compared_by_a_paired_test(
     trained: Path, run: Any, given: dict[str, str], home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     hasty = {**SMALL, "normaliser.epochs": 1, "normaliser.learning_rates": 1e-6, "normaliser.k": 2}
@@ -183,7 +183,7 @@ GRID = {**SMALL, "normaliser.seeds": [1, 2], "normaliser.epochs": [1, 3], "norma
 
 
 SIGNS = {"发热": "炎", "肿物": "癌", "头痛": "囊肿"}
-"""What no name is like, so that a ranker has to learn it."""
+"""Words that resemble no name, so that a ranker has to learn their meaning."""
 
 
 def signs(skip: int) -> list[dict[str, str]]:
@@ -203,11 +203,11 @@ def harder(given: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> d
 
 @pytest.fixture
 def searched(run: Any, harder: dict[str, str]) -> Artifact:
-    """What two settings with two seeds came to."""
+    """The run of two settings with two seeds."""
     return open_run(run(rank=True, synonyms=False, overrides=GRID, **harder))
 
 
-def test_every_setting_is_tried_with_every_seed_and_the_best_mean_wins(searched: Artifact) -> None:
+def test_grid_is_searched_and_the_setting_with_the_best_mean_wins(searched: Artifact) -> None:
     rows = searched.scan("scores").filter(of="trial", metric="normalisation_f1", split="dev").collect()
     found = {(row["epochs"], row["seed"]): row["value"] for row in rows.to_dicts()}
     assert found.keys() == {(epochs, seed) for epochs in (1, 3) for seed in (1, 2)}
@@ -220,12 +220,12 @@ def test_every_setting_is_tried_with_every_seed_and_the_best_mean_wins(searched:
     assert [len(curve) for curve in curves.values()] == [1, 1, 3, 3]
     assert max(curves[held["best"]]) == best["value"]
     (chosen,) = (one for one in held["trials"] if one["name"] == held["best"])
-    assert json.loads(searched.read_file(DECISION)) == {**chosen["decision"], "k": 10, "max_length": 8}
+    assert json.loads(searched.read_file(DECISION)) == {**chosen["extra"]["decision"], "k": 10, "max_length": 8}
     (own,) = searched.scan("scores").filter(of="best run", main=True, split="dev").collect()["value"]
     assert own == pytest.approx(best["value"])
 
 
-def test_the_normaliser_reads_pairs_at_the_length_it_was_trained_with(searched: Artifact) -> None:
+def test_normaliser_truncates_pairs_as_in_training(searched: Artifact) -> None:
     rows = searched.scan("predictions").filter(split="dev").collect().to_dicts()
     answers = Normaliser(searched.path, device="cpu").normalise([row["texts"][0] for row in rows])
     for answer, row in zip(answers, rows, strict=True):
@@ -233,10 +233,10 @@ def test_the_normaliser_reads_pairs_at_the_length_it_was_trained_with(searched: 
         assert [one.score for one in answer.terms] == pytest.approx(row["scores"], abs=1e-6)
 
 
-def test_what_is_ranked_and_told_is_what_the_normaliser_considers(
+def test_trained_and_reported_candidates_are_those_of_the_normaliser(
     run: Any, given: dict[str, str], tmp_path: Path
 ) -> None:
-    # The last code of a category is called like no diagnosis: only as a sibling it is among ten of 48 candidates.
+    # The name of the last code of a category resembles no diagnosis: only siblings bring it among ten of 48 candidates.
     organs = "肺胃肝肾脑心脾肠眼耳鼻骨"
     terms = [
         (f"J{20 + place}.{kind}", f"{organ}炎{kind}型" if kind < 3 else f"余{chr(0x4E00 + 7 * place)}")
@@ -255,8 +255,8 @@ def test_what_is_ranked_and_told_is_what_the_normaliser_considers(
     answers = Normaliser(artifact.path, device="cpu").normalise([row["text"] for row in labelled[6:]])
     considered = [{one.term for one in answer.considered} for answer in answers]
     assert all(term in own and len(own) == 10 for term, own in zip(last[6:], considered, strict=True))
-    told = json.loads(artifact.read_file(SCORES))["dev"]["recall"]["all"]
-    assert told["10"] == 1.0
+    recall = json.loads(artifact.read_file(SCORES))["dev"]["recall"]["all"]
+    assert recall["10"] == 1.0
     rows = artifact.scan("predictions").filter(split="dev").collect().to_dicts()
     assert [json.loads(row["answer"]) for row in rows] == [[one.term for one in own.terms] for own in answers]
 
@@ -265,17 +265,17 @@ class Killed(Exception):
     pass
 
 
-def test_a_killed_grid_goes_on_behind_its_last_whole_epoch(
+def test_killed_grid_resumes_after_its_last_complete_epoch(
     searched: Artifact, harder: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("YIWEN_HOME", str(tmp_path))
-    told: list[tuple[str, float]] = []
+    reported: list[tuple[str, float]] = []
 
     def grid(dies_at: tuple[str, float]) -> str:
         def watched(trial: Trial, listen: Listener) -> TrialResult:
             def both(epoch: float, best: float) -> None:
-                told.append((trial.name, epoch))
-                if told[-1] == dies_at:
+                reported.append((trial.name, epoch))
+                if reported[-1] == dies_at:
                     raise Killed
                 listen(epoch, best)
 
@@ -286,11 +286,11 @@ def test_a_killed_grid_goes_on_behind_its_last_whole_epoch(
 
     names = [f"b32-lr0.003-e{epochs}-s{seed}" for epochs in (1, 3) for seed in (1, 2)]
     with pytest.raises(Killed):
-        grid(dies_at=(names[2], 2.0))  # which is told before it is stored
-    assert told == [(names[0], 1.0), (names[1], 1.0), (names[2], 1.0), (names[2], 2.0)]
-    told.clear()
+        grid(dies_at=(names[2], 2.0))  # an epoch is reported before it is stored
+    assert reported == [(names[0], 1.0), (names[1], 1.0), (names[2], 1.0), (names[2], 2.0)]
+    reported.clear()
     again = open_run(grid(dies_at=("", 0.0)))
-    assert told == [(names[2], 2.0), (names[2], 3.0), *((names[3], epoch) for epoch in (1.0, 2.0, 3.0))]
+    assert reported == [(names[2], 2.0), (names[2], 3.0), *((names[3], epoch) for epoch in (1.0, 2.0, 3.0))]
     assert again.fingerprint == searched.fingerprint
     for table in ("scores", "predictions"):
         assert again.to_table(table).equals(searched.to_table(table))
@@ -298,7 +298,7 @@ def test_a_killed_grid_goes_on_behind_its_last_whole_epoch(
         assert again.read_file(name) == searched.read_file(name)
 
 
-def test_a_ranker_that_gets_no_better_stops(run: Any, given: dict[str, str]) -> None:
+def test_training_stops_without_improvement(run: Any, given: dict[str, str]) -> None:
     still = {**SMALL, "normaliser.epochs": 9, "normaliser.patience": 1, "normaliser.learning_rates": 1e-9}
     (trial,) = json.loads(open_run(run(rank=True, synonyms=False, overrides=still, **given)).read_file(TRIALS))[
         "trials"
@@ -306,7 +306,7 @@ def test_a_ranker_that_gets_no_better_stops(run: Any, given: dict[str, str]) -> 
     assert trial["stopped"] == "patience" and len(trial["curve"]) == 2
 
 
-def test_a_result_of_other_data_is_none_of_this_trial(tmp_path: Path) -> None:
+def test_result_of_other_data_or_settings_is_not_reused(tmp_path: Path) -> None:
     trial = RankerTrial(
         task="chip-cdn",
         model="m",
@@ -327,7 +327,7 @@ def test_a_result_of_other_data_is_none_of_this_trial(tmp_path: Path) -> None:
     assert read_result(trial.model_copy(update={"dropout": 0.1})) is None
 
 
-def test_trials_read_what_was_found(tmp_path: Path) -> None:
+def test_ranker_data_round_trip(tmp_path: Path) -> None:
     pairs = [Pair("胃病", "胃炎", True), Pair("胃病", "肺炎", False)]
     found = [[Candidate("K29", "胃炎", 3.5), Candidate("", "胃癌", 0.1)], []]
     dev = LabelledDiagnoses(["胃病", "？"], [1, 2], found, [("胃炎", "胃癌"), ("肺炎",)])
@@ -336,7 +336,7 @@ def test_trials_read_what_was_found(tmp_path: Path) -> None:
     assert save_ranker_data(str(tmp_path), pairs, dev) == version != save_ranker_data(str(tmp_path), pairs[:1], dev)
 
 
-def test_an_index_alone_normalises_by_likeness(run: Any, given: dict[str, str]) -> None:
+def test_index_without_a_ranker_normalises_by_likeness(run: Any, given: dict[str, str]) -> None:
     folder = run(rank=False, synonyms=False, terms=given["terms"])
     normaliser = Normaliser(folder)
     assert not normaliser.is_trained
@@ -345,19 +345,19 @@ def test_an_index_alone_normalises_by_likeness(run: Any, given: dict[str, str]) 
     assert [one.term for one in answers[1].terms] == ["肺炎", "胃癌"]
 
 
-def test_without_a_ranker_every_part_has_its_own_best_candidate(run: Any, tmp_path: Path) -> None:
+def test_without_a_ranker_each_part_gets_its_best_candidate(run: Any, tmp_path: Path) -> None:
     terms = ["E11.0,2型糖尿病伴有昏迷", "E11,2型糖尿病", "E11.9,2型糖尿病不伴有高血压", "I10,特发性（原发性）高血压"]
     (tmp_path / "list.csv").write_text("编码,名称\n" + "\n".join(terms) + "\n", encoding="utf-8")
     normaliser = Normaliser(run(rank=False, synonyms=False, terms=str(tmp_path / "list.csv")))
     answers = normaliser.normalise(["2型糖尿病伴高血压", "高血压、2型糖尿病、T2DM", "2型糖尿病伴有昏迷"])
-    # The last is a term of its own.
+    # The third diagnosis is itself a term.
     assert [{one.code for one in own.terms} for own in answers] == [{"E11", "I10"}, {"E11", "I10"}, {"E11.0"}]
     for own in answers:
         assert own.terms == own.considered[: len(own.terms)]
         assert len(set(own.considered)) == len(own.considered) <= len(terms)
 
 
-def test_without_a_ranker_a_compound_that_is_one_term_has_one_answer(run: Any, tmp_path: Path) -> None:
+def test_without_a_ranker_a_compound_covered_by_one_term_has_one_answer(run: Any, tmp_path: Path) -> None:
     terms = [
         "I85.0,食管静脉曲张伴有出血",
         "I85.9,食管静脉曲张",
@@ -373,7 +373,7 @@ def test_without_a_ranker_a_compound_that_is_one_term_has_one_answer(run: Any, t
 
 @pytest.fixture
 def tables(tmp_path: Path) -> dict[str, str]:
-    """Tables of one row each."""
+    """Tables with one row each."""
     (tmp_path / "short.csv").write_text("short,expansion,place\nfy,肺炎,anywhere\n", encoding="utf-8")
     (tmp_path / "wrong.csv").write_text("wrong,right\n魏,胃\n", encoding="utf-8")
     return {"abbreviations": str(tmp_path / "short.csv"), "typos": str(tmp_path / "wrong.csv")}
@@ -384,7 +384,7 @@ def first_candidates(folder: str | Path, *diagnoses: str) -> list[str]:
     return [one.considered[0].term if one.considered else "" for one in found]
 
 
-def test_own_tables_are_kept_with_the_index_and_the_normaliser(
+def test_own_tables_are_stored_with_index_and_normaliser(
     run: Any, given: dict[str, str], tables: dict[str, str]
 ) -> None:
     plain = run(rank=False, synonyms=False, terms=given["terms"])
@@ -393,13 +393,13 @@ def test_own_tables_are_kept_with_the_index_and_the_normaliser(
     trained = run(rank=True, synonyms=False, overrides={**SMALL, "normaliser.epochs": 1}, **given, **tables)
     wanted = Path(tables["abbreviations"])
     wanted.write_text(wanted.read_text().replace("肺炎", "脑癌"))
-    assert first_candidates(own, "FY", "魏") == ["肺炎", "胃炎"], "what was read stays"
+    assert first_candidates(own, "FY", "魏") == ["肺炎", "胃炎"], "the index keeps the table that was read"
     assert {one.term for one in Normaliser(trained, device="cpu").normalise(["FY"])[0].considered} >= {"肺炎"}
     changed = run(rank=False, synonyms=False, terms=given["terms"], **tables)
     assert first_candidates(changed, "FY") == ["脑癌"], "the table's content is part of the fingerprint"
 
 
-def test_what_is_switched_off_stays_off(run: Any, given: dict[str, str], tables: dict[str, str]) -> None:
+def test_disabled_rules_stay_disabled(run: Any, given: dict[str, str], tables: dict[str, str]) -> None:
     def index(*keys: str, **own: str) -> str:
         overrides = {f"index.queries.{key}": False for key in keys}
         return run(rank=False, synonyms=False, terms=given["terms"], overrides=overrides, **own)
@@ -411,15 +411,15 @@ def test_what_is_switched_off_stays_off(run: Any, given: dict[str, str], tables:
     assert index("abbreviations", "typos") != index("abbreviations")
 
 
-def test_damaged_rules_are_named(run: Any, given: dict[str, str], tmp_path: Path) -> None:
+def test_damaged_rules_error_names_the_file(run: Any, given: dict[str, str], tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(run(rank=False, synonyms=False, terms=given["terms"]), copy)
     (copy / QUERIES_FILE).write_text('{"typos": []}')
-    with pytest.raises(UserError, match=r"queries\.json cannot be read"):
+    with pytest.raises(UserError, match=r"queries\.json is damaged"):
         Normaliser(copy)
 
 
-def test_files_keep_their_columns(trained: Path, tmp_path: Path) -> None:
+def test_output_keeps_the_columns_of_the_input(trained: Path, tmp_path: Path) -> None:
     source, target = tmp_path / "in.csv", tmp_path / "out.csv"
     source.write_bytes('病历号,诊断,备注\n7,肺癌,"a,b"\n8,,空\n'.encode("gb18030"))
     counts = normalise_file(open_normaliser(trained), source, target)
@@ -432,7 +432,7 @@ def test_files_keep_their_columns(trained: Path, tmp_path: Path) -> None:
     assert [written[1][name] for name in ADDED] == [""] * 4
 
 
-def test_cells_may_hold_any_character_that_ends_no_line(trained: Path, tmp_path: Path) -> None:
+def test_cells_may_contain_unusual_line_separators(trained: Path, tmp_path: Path) -> None:
     soft = "".join(map(chr, (0x0B, 0x0C, 0x85, 0x2028)))
     source, target = tmp_path / "in.csv", tmp_path / "out.csv"
     source.write_text(f"id,诊断,备注\n1,肺{soft}癌,x\n2,肺癌,y\n", encoding="utf-8")
@@ -445,16 +445,16 @@ def test_cells_may_hold_any_character_that_ends_no_line(trained: Path, tmp_path:
     assert normalise_file(open_normaliser(trained), source, target)["rows"] == 3
 
 
-def test_a_run_that_breaks_off_leaves_the_files_as_they_were(trained: Path, tmp_path: Path) -> None:
+def test_interrupted_run_leaves_files_unchanged(trained: Path, tmp_path: Path) -> None:
     class Broken(Normaliser):
         def stream(self, diagnoses: Any, progress: Any = None) -> Any:
             yield from super().stream(diagnoses[:1])
-            raise RuntimeError("broken off")
+            raise RuntimeError("interrupted")
 
     source, target = tmp_path / "in.csv", tmp_path / "out.csv"
     source.write_text("诊断\n肺癌\n肺炎\n", encoding="utf-8")
     target.write_text("of an earlier run", encoding="utf-8")
-    with pytest.raises(RuntimeError, match="broken off"):
+    with pytest.raises(RuntimeError, match="interrupted"):
         normalise_file(Broken(trained), source, target)
     with pytest.raises(UserError, match="is the input itself"):
         normalise_file(open_normaliser(trained), source, source)
@@ -472,11 +472,11 @@ def test_a_run_that_breaks_off_leaves_the_files_as_they_were(trained: Path, tmp_
         (["--candidates", "9", "--k", "4"], 4),
     ],
 )
-def test_as_many_candidates_are_written_as_are_asked_for(
+def test_requested_number_of_candidates_is_written(
     run: Any, given: dict[str, str], tmp_path: Path, options: list[str], written: int
 ) -> None:
     folder = run(rank=False, synonyms=False, terms=given["terms"])
-    # The whole list is like it.
+    # All terms of the list share a character with it.
     (tmp_path / "in.txt").write_text("肺胃肝肾脑炎癌结石囊肿\n", encoding="utf-8")
     source, target = str(tmp_path / "in.txt"), tmp_path / "out.csv"
     assert main(["normalise", "--model", folder, "--input", source, "--output", str(target), *options]) == 0
@@ -484,7 +484,7 @@ def test_as_many_candidates_are_written_as_are_asked_for(
     assert len(json.loads(row["candidates"])) == written
 
 
-def test_candidates_may_be_left_out_and_are_never_fewer_than_none(
+def test_candidates_can_be_omitted_and_invalid_numbers_are_errors(
     trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "in.txt").write_text("肺炎\n", encoding="utf-8")
@@ -493,10 +493,10 @@ def test_candidates_may_be_left_out_and_are_never_fewer_than_none(
     (row,) = csv.DictReader((tmp_path / "out.csv").read_text(encoding="utf-8-sig").splitlines())
     assert row["candidates"] == "" and row["normalised_term"]
     assert main([*asked, "--candidates", "-1"]) == 2 and "give 0 or more" in capsys.readouterr().err
-    assert main([*asked, "--k", "0"]) == 2 and "give from 1 to 10,000" in capsys.readouterr().err
+    assert main([*asked, "--k", "0"]) == 2 and "give 1 to 10,000" in capsys.readouterr().err
 
 
-def test_the_command_line_takes_the_newest_normaliser(
+def test_command_uses_the_newest_normaliser(
     trained: Path, run: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "in.txt").write_text("胃结石\n脑癌\n")
@@ -507,10 +507,10 @@ def test_the_command_line_takes_the_newest_normaliser(
     assert terms == ["胃结石", "脑癌"]
 
 
-def test_training_searches_where_the_list_was_put(
+def test_training_searches_the_server_where_the_list_was_published(
     run: Any, given: dict[str, str], home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The server is stood in for by the index itself, which is asked under the alias that was published."""
+    """The index replaces the server here; the alias for searching must be the published one."""
     seen: list[tuple[str, str]] = []
 
     def published(terms: Artifact, index: Artifact, alias: str) -> None:
@@ -526,44 +526,44 @@ def test_training_searches_where_the_list_was_put(
     run(rank=True, synonyms=False, alias="gastro", overrides={**hasty, "normaliser.engine": "elasticsearch"}, **given)
     assert seen == [("published", "gastro"), ("opened", "gastro")]
     plain = run(rank=True, synonyms=False, overrides=SMALL, **given)
-    assert run(rank=True, synonyms=False, alias="gastro", overrides=SMALL, **given) == plain, "no alias matters in here"
+    assert run(rank=True, synonyms=False, alias="gastro", overrides=SMALL, **given) == plain, (
+        "without a server the alias does not matter"
+    )
 
 
-def test_an_alias_without_a_server_is_a_mistake(
-    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_alias_without_a_server_is_an_error(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "in.txt").write_text("胃结石\n")
     asked = ["normalise", "--input", str(tmp_path / "in.txt"), "--output", str(tmp_path / "out.csv")]
     assert main([*asked, "--alias", "gastro"]) == 2
-    assert "'gastro' is the alias of a list on a server. Give --elasticsearch" in capsys.readouterr().err
+    assert "The alias 'gastro' refers to a list on a server. Add --elasticsearch" in capsys.readouterr().err
     assert main([*asked, "--alias", "gastro", "--elasticsearch"]) == 2
-    assert "Set ELASTICSEARCH_URL" in capsys.readouterr().err
+    assert "ELASTICSEARCH_URL is not set" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("content", "name", "options", "told"),
+    ("content", "name", "options", "message"),
     [
-        ("a,b\n1,2\n", "in.csv", {}, "no column that is called"),
+        ("a,b\n1,2\n", "in.csv", {}, "no column with a usual name"),
         ("a,b\n1,2\n", "in.csv", {"column": "c"}, "no column 'c'"),
         ("", "in.csv", {}, "is empty"),
         ("text\n肺炎,胃癌\n", "in.csv", {}, "row 1: 2 fields"),
         ("text,candidates\n肺炎,\n", "in.csv", {}, "already has a column 'candidates'"),
-        ("肺炎", "in.doc", {}, "none of .csv, .tsv and .txt"),
+        ("肺炎", "in.doc", {}, "must be a .csv, .tsv or .txt file"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_told(
-    trained: Path, tmp_path: Path, content: str, name: str, options: dict[str, str], told: str
+def test_unusable_input_file_is_reported(
+    trained: Path, tmp_path: Path, content: str, name: str, options: dict[str, str], message: str
 ) -> None:
     (tmp_path / name).write_text(content)
-    with pytest.raises(UserError, match=told):
+    with pytest.raises(UserError, match=message):
         normalise_file(open_normaliser(trained), tmp_path / name, tmp_path / "out.csv", **options)
 
 
-def test_mistakes_are_told_before_any_work(
+def test_invalid_parameters_are_reported_before_any_work(
     run: Any, given: dict[str, str], tables: dict[str, str], tmp_path: Path
 ) -> None:
     (tmp_path / "fault.csv").write_text("short,expansion,place\na,b,start\n", encoding="utf-8")
-    for options, told in (
+    for options, message in (
         ({"rank": True, "data": given["data"]}, "No encoder"),
         ({"rank": True, "model": given["model"]}, "No data"),
         ({"rank": False, "overrides": {"normaliser.epoch": 2}}, "did you mean 'normaliser.epochs'"),
@@ -580,7 +580,7 @@ def test_mistakes_are_told_before_any_work(
         ),
         ({"rank": False, "overrides": {"index.queries.splits": False}}, "did you mean 'index.queries.split'"),
         ({"rank": False, "abbreviations": "nowhere.csv"}, "There is no .*nowhere.csv"),
-        ({"rank": False, "abbreviations": str(tmp_path)}, "a table is one local CSV file"),
+        ({"rank": False, "abbreviations": str(tmp_path)}, "a table must be one local CSV file"),
         ({"rank": False, "abbreviations": str(tmp_path / "fault.csv")}, "fault.csv, row 2: place 'start'"),
         ({"rank": False, "typos": tables["abbreviations"]}, r"lacks the columns \['wrong', 'right'\]"),
         (
@@ -589,20 +589,20 @@ def test_mistakes_are_told_before_any_work(
         ),
         ({"rank": False, "alias": "ICD 10"}, "'ICD 10' is not a valid index name"),
     ):
-        with pytest.raises(UserError, match=told):
+        with pytest.raises(UserError, match=message):
             run(**{"terms": given["terms"], "synonyms": False, **options})
 
 
-def test_a_folder_without_an_index_is_told(tmp_path: Path) -> None:
+def test_folder_without_an_index_is_reported(tmp_path: Path) -> None:
     damaged = tmp_path / "normaliser"
     damaged.mkdir()
-    with pytest.raises(UserError, match="holds no normaliser"):
+    with pytest.raises(UserError, match="contains no normaliser"):
         Normaliser(damaged)
 
 
-def test_a_damaged_decision_is_named(trained: Path, tmp_path: Path) -> None:
+def test_damaged_decision_error_names_the_file(trained: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(trained, copy)
     (copy / DECISION).write_text("{")
-    with pytest.raises(UserError, match=r"decision\.json cannot be read"):
+    with pytest.raises(UserError, match=r"decision\.json is damaged"):
         Normaliser(copy)

@@ -1,4 +1,4 @@
-"""Queries of diagnoses: spelling, abbreviations, compounds, and how candidates share the places."""
+"""Queries of diagnoses: typos, abbreviations, compounds; and how candidates are merged."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def queries(diagnosis: str, rules: QueryRules = RULES) -> list[str]:
     [
         ("COPD急性加重", "慢性阻塞性肺病急性加重"),
         ("冠心病", "冠状动脉粥样硬化性心脏病"),
-        ("急性STEMI", "急性st段抬高型心肌梗死"),  # not 急性急性
+        ("急性STEMI", "急性st段抬高型心肌梗死"),  # not 急性急性ST段抬高型心肌梗死
         ("胃癌", "胃恶性肿瘤"),
         ("Ⅱ型糖尿并", "2型糖尿病"),
         ("肠易激综合症", "肠易激综合征"),
@@ -42,7 +42,7 @@ def queries(diagnosis: str, rules: QueryRules = RULES) -> list[str]:
         ("高血压", "特发性(原发性)高血压"),
     ],
 )
-def test_spelled_out(diagnosis: str, expected: str) -> None:
+def test_diagnosis_is_spelled_out(diagnosis: str, expected: str) -> None:
     found = queries(diagnosis)
     assert expected in found[1:]
     assert comparable_forms([found[0]]) == comparable_forms([diagnosis])
@@ -51,13 +51,13 @@ def test_spelled_out(diagnosis: str, expected: str) -> None:
 @pytest.mark.parametrize(
     ("diagnosis", "unchanged"),
     [
-        ("类风湿性关节炎", "类风湿"),  # the short form stands in its expansion
-        ("COPDX试验", "latin letters go on"),
+        ("类风湿性关节炎", "类风湿"),  # the short form is part of its expansion
+        ("COPDX试验", "more Latin letters follow"),
         ("高血压性脑病", "only as a whole"),
         ("癌前病变", "only at the end"),
     ],
 )
-def test_short_forms_that_are_none(diagnosis: str, unchanged: str) -> None:
+def test_text_that_only_looks_like_a_short_form_is_kept(diagnosis: str, unchanged: str) -> None:
     assert [query.upper() for query in queries(diagnosis)] == [diagnosis], unchanged
 
 
@@ -122,7 +122,7 @@ def test_compounds_are_cut(diagnosis: str, parts: list[str]) -> None:
         "妊娠39+2周",
     ],
 )
-def test_what_is_one_disease_stays_whole(diagnosis: str) -> None:
+def test_single_disease_is_not_cut(diagnosis: str) -> None:
     rules = QueryRules(notes=False)
     assert len(queries(diagnosis, rules)) == 1
 
@@ -133,7 +133,7 @@ def test_examples_of_joints_hold(joint: Joint) -> None:
     assert parts_of(joint.whole) == []
 
 
-def test_what_is_switched_off_is_not_done() -> None:
+def test_disabled_rules_are_not_applied() -> None:
     diagnosis = "心衰(左侧)伴COPD"
     assert queries(diagnosis, QueryRules(notes=False, split=False)) == ["心衰(左侧)伴copd"]
     assert queries(diagnosis, QueryRules(split=False)) == ["心衰(左侧)伴copd", "心衰伴copd"]
@@ -142,7 +142,7 @@ def test_what_is_switched_off_is_not_done() -> None:
 
 
 @pytest.mark.parametrize("off", ["abbreviations", "typos", "notes", "split"])
-def test_rules_are_kept_as_they_are(tmp_path: Path, off: str) -> None:
+def test_rules_round_trip(tmp_path: Path, off: str) -> None:
     rules = read_rules(QueryParams(**{off: False}), {})
     save_rules(rules, tmp_path)
     diagnoses = ["心衰(左侧)伴COPD", "支气管哮踹（轻度）", "肺炎及胸膜炎"]
@@ -158,18 +158,18 @@ def test_several_expansions_are_several_queries() -> None:
 
 
 @pytest.mark.parametrize("diagnosis", ["", " ", "！？", "()", "\ud800"])
-def test_nothing_to_look_for(diagnosis: str) -> None:
+def test_text_without_searchable_characters_has_no_query(diagnosis: str) -> None:
     assert queries(diagnosis) == []
 
 
-def test_a_long_text_is_cut_into_few_queries() -> None:
+def test_number_of_queries_of_a_long_text_is_limited() -> None:
     found = queries("肺炎伴胸膜炎，" * 2_000)
     assert len(found) <= MAX_QUERIES
     assert {"肺炎", "胸膜炎"} <= set(found)
     assert max(map(len, found)) <= 2_000
 
 
-def test_every_part_that_is_counted_is_looked_for() -> None:
+def test_every_counted_part_is_a_query() -> None:
     diseases = [f"{organ}{kind}" for organ in "肺胃肝肾脑心脾肠" for kind in ("炎", "癌", "结石", "脓肿")]
     for number in (2, 10, len(diseases)):
         (found,), (parts,) = (ask([("；".join(diseases[:number]))]) for ask in (RULES.queries, RULES.parts))
@@ -181,7 +181,7 @@ def test_every_part_that_is_counted_is_looked_for() -> None:
 
 
 @given(st.lists(st.text("肺炎伴及、+,（）()1.2 COPD心衰癌", max_size=30), max_size=4))
-def test_the_whole_comes_first_and_nothing_comes_twice(diagnoses: list[str]) -> None:
+def test_queries_are_distinct_and_begin_with_the_whole(diagnoses: list[str]) -> None:
     for diagnosis, found in zip(diagnoses, RULES.queries(diagnoses), strict=True):
         assert found == queries(diagnosis)
         assert len(found) <= MAX_QUERIES
@@ -191,7 +191,7 @@ def test_the_whole_comes_first_and_nothing_comes_twice(diagnoses: list[str]) -> 
 
 
 @pytest.mark.parametrize("path", [ABBREVIATIONS, TYPOS])
-def test_the_tables_say_nothing_twice_and_nothing_of_itself(path: Path) -> None:
+def test_default_tables_have_no_repeated_or_empty_entries(path: Path) -> None:
     with path.open(encoding="utf-8", newline="") as file:
         rows = [row[:2] for row in list(csv.reader(file))[1:]]
     assert len(rows) >= 80
@@ -208,7 +208,7 @@ def test_the_tables_say_nothing_twice_and_nothing_of_itself(path: Path) -> None:
         ("short,expansion,place\nb,c,end\n\u201d,a,end\n", "row 3: '\u201d' contains no searchable characters"),
     ],
 )
-def test_tables_with_a_fault_are_named(tmp_path: Path, text: str, message: str) -> None:
+def test_invalid_table_error_names_the_row(tmp_path: Path, text: str, message: str) -> None:
     table = tmp_path / "own.csv"
     table.write_text(text, encoding="utf-8")
     with pytest.raises(UserError, match=message):
@@ -216,7 +216,7 @@ def test_tables_with_a_fault_are_named(tmp_path: Path, text: str, message: str) 
 
 
 class Fixed:
-    """An index that knows its answers."""
+    """An index with fixed results."""
 
     def __init__(self, answers: dict[str, Sequence[str]]) -> None:
         self.answers = answers
@@ -228,7 +228,7 @@ class Fixed:
         ]
 
 
-def test_queries_take_turns() -> None:
+def test_candidates_of_queries_take_turns() -> None:
     index = Fixed({"肺炎伴肾炎": "ABCDE", "肺炎": "XYZ", "肾炎": "AUV"})
     (found,) = candidates(index, ["肺炎伴肾炎"], 7, QueryRules())
     assert [one.code for one in found] == ["A", "X", "B", "Y", "U", "C", "Z"]
@@ -236,14 +236,14 @@ def test_queries_take_turns() -> None:
     assert [len(own) for own in candidates(index, ["肺炎伴肾炎", "", "未知"], 2, QueryRules())] == [2, 0, 0]
 
 
-def test_many_diagnoses_are_answered_as_one_by_one() -> None:
+def test_batches_do_not_change_the_candidates() -> None:
     index = Fixed({"肺炎": "ABC", "肾炎": "XYZ", "肺炎伴肾炎": "A"})
     diagnoses = ["肺炎", "", "肺炎伴肾炎", "肾炎"] * (AT_ONCE // 4 + 1)
     rules = QueryRules()
     assert candidates(index, diagnoses, 3, rules) == [candidates(index, [one], 3, rules)[0] for one in diagnoses]
 
 
-def test_the_last_places_go_to_siblings() -> None:
+def test_last_places_go_to_siblings() -> None:
     entries = [Entry(f"J18.{digit}", f"J18.{digit}") for digit in range(10)] + [Entry("无", "无码")]
     others = [f"A{number:02}" for number in range(20)]
     (found,) = candidates(Fixed({"肺炎": ["J18.3", *others]}), ["肺炎"], 10, QueryRules(), categories_of(entries))
@@ -251,14 +251,14 @@ def test_the_last_places_go_to_siblings() -> None:
     assert found[7:] == [Candidate(f"J18.{digit}", f"J18.{digit}", 0.0) for digit in (0, 1, 2)]
 
 
-def test_without_siblings_all_places_go_to_what_was_found() -> None:
+def test_without_siblings_all_places_go_to_found_candidates() -> None:
     (found,) = candidates(
         Fixed({"肺炎": "abcdefghij"}), ["肺炎"], 10, QueryRules(), categories_of([Entry("J18", "肺炎")])
     )
     assert [one.code for one in found] == list("abcdefghij")
 
 
-def test_a_compound_finds_both_diseases(tmp_path: Path) -> None:
+def test_compound_finds_both_diseases(tmp_path: Path) -> None:
     entries = [
         Entry("J44", "慢性阻塞性肺病"),
         Entry("I50", "心力衰竭"),

@@ -1,4 +1,4 @@
-"""From candidates to terms: pairs to learn from, ranking, and the decision."""
+"""From candidates to terms: training pairs, ranking and decision."""
 
 from __future__ import annotations
 
@@ -32,42 +32,42 @@ def answer(decision: TermDecision, one: Judged) -> str:
     return "".join(term.term for term in decision.choose(decision.order(one), one.parts))
 
 
-def test_candidates_over_the_threshold_are_answers() -> None:
+def test_candidates_above_the_threshold_are_answers() -> None:
     assert answer(TermDecision(0.5, bounded=False), judged(0.4, 0.9, 0.6)) == "乙丙"
 
 
-def test_there_is_an_answer_wherever_there_is_a_candidate() -> None:
+def test_best_candidate_is_the_answer_below_the_threshold() -> None:
     assert answer(TermDecision(0.9), judged(0.1, 0.2)) == "乙"
     assert answer(TermDecision(0.9), judged()) == ""
 
 
-def test_a_bounded_decision_gives_no_more_terms_than_parts() -> None:
+def test_bounded_decision_returns_at_most_one_term_per_part() -> None:
     assert answer(TermDecision(0.1), judged(0.9, 0.8, 0.7, parts=2)) == "甲乙"
 
 
-def test_a_term_that_has_two_codes_is_one_answer_at_its_better_place() -> None:
+def test_term_with_two_codes_is_one_answer_at_its_better_rank() -> None:
     found = (Candidate("A1", "甲", 0.9), Candidate("B1", "乙", 0.8), Candidate("A2", "甲", 0.7))
     assert [(one.term, one.code) for one in TermDecision(0.5).choose(found, 3)] == [("甲", "A1"), ("乙", "B1")]
 
 
-def test_without_a_ranker_the_order_is_that_of_retrieval() -> None:
+def test_order_without_a_ranker_is_that_of_retrieval() -> None:
     found = (Candidate("", "甲", 9.0), Candidate("", "乙", 12.0))
     assert TermDecision().order(Judged(1, found)) == found
 
 
-def test_scores_are_the_formula() -> None:
+def test_scores_follow_the_formula() -> None:
     scores = TermDecision(retrieval_weight=2.0).order(judged(0.8, 0.6, likeness=(3.0, 12.0)))
     expected = {"甲": 1 / (1 + np.exp(-(np.log(0.8 / 0.2) - 2.0 * 0.75))), "乙": 0.6}
     assert {one.term: one.score for one in scores} == pytest.approx(expected)
 
 
-def test_a_large_weight_is_the_order_of_retrieval_and_none_that_of_the_ranker() -> None:
+def test_large_weight_restores_the_order_of_retrieval() -> None:
     one = judged(0.2, 0.3, 0.9, likeness=(9.0, 7.0, 1.0))
     assert [term.term for term in TermDecision(retrieval_weight=100.0).order(one)] == ["甲", "乙", "丙"]
     assert [term.term for term in TermDecision().order(one)] == ["丙", "乙", "甲"]
 
 
-def test_what_is_certain_stays_first_whatever_retrieval_says() -> None:
+def test_certain_candidate_stays_first_with_any_weight() -> None:
     one = judged(0.99, 1.0, likeness=(9.0, 1.0))
     assert TermDecision(retrieval_weight=32.0).order(one)[0] == Candidate("", "乙", 1.0)
 
@@ -85,7 +85,7 @@ lists = st.lists(
 
 @settings(max_examples=20)
 @given(lists)
-def test_the_tuned_decision_is_the_best_of_all_that_are_tried(
+def test_tuned_decision_is_the_best_of_all(
     cases: list[tuple[list[tuple[float, float, str]], int, set[str]]],
 ) -> None:
     given_judged = [
@@ -109,7 +109,7 @@ def test_the_tuned_decision_is_the_best_of_all_that_are_tried(
     assert score == pytest.approx(f1(decision)) == pytest.approx(max(map(f1, tried)))
 
 
-def test_tuning_without_labels_is_refused() -> None:
+def test_tuning_without_labels_is_an_error() -> None:
     with pytest.raises(ValueError, match="labelled"):
         tune_decision([], [])
 
@@ -121,7 +121,7 @@ DIAGNOSES = [
 ]
 
 
-def test_pairs_hold_every_right_term_and_no_pair_twice() -> None:
+def test_pairs_contain_every_right_term_and_no_pair_twice() -> None:
     pairs = list(training_pairs(DIAGNOSES, TERMS, hard=4, random=3, seed=1))
     assert len({(pair.diagnosis, pair.term) for pair in pairs}) == len(pairs)
     for diagnosis in DIAGNOSES:
@@ -133,7 +133,7 @@ def test_pairs_hold_every_right_term_and_no_pair_twice() -> None:
         assert len(set(wrong) & set(diagnosis.found)) >= min(4, len(diagnosis.found))
 
 
-def test_the_best_found_are_always_among_the_wrong_terms() -> None:
+def test_best_wrong_candidates_are_always_in_pairs() -> None:
     (diagnosis, *_) = DIAGNOSES
     for seed in range(5):
         pairs = training_pairs([diagnosis], TERMS, hard=4, random=0, seed=seed)
@@ -147,7 +147,7 @@ def test_pairs_of_a_diagnosis_do_not_depend_on_the_others() -> None:
     assert alone != list(training_pairs(DIAGNOSES[:1], TERMS, hard=4, random=3, seed=2))
 
 
-def test_a_short_list_gives_what_it_has() -> None:
+def test_short_list_gives_fewer_pairs() -> None:
     pairs = list(training_pairs(DIAGNOSES[:1], TERMS[:2], hard=0, random=9, seed=1))
     assert [(pair.term, pair.right) for pair in pairs] == [("第0型病", True), ("第1型病", False)]
 
@@ -161,7 +161,7 @@ def tokenizer() -> TextTokenizer:
     return TextTokenizer(wordpiece)
 
 
-def test_a_pair_is_framed_and_never_longer_than_asked(tokenizer: TextTokenizer) -> None:
+def test_pair_is_framed_and_truncated(tokenizer: TextTokenizer) -> None:
     encoder = PairEncoder(tokenizer, max_length=9)
     encoder.learn(["糖尿病" * 9, "肿瘤"])
     (sequence,) = encoder.example("糖尿病" * 9, "肿瘤", True).sequences
@@ -172,7 +172,7 @@ def test_a_pair_is_framed_and_never_longer_than_asked(tokenizer: TextTokenizer) 
 
 
 def toy_ranker(tokenizer: TextTokenizer, trained: bool) -> TermRanker:
-    """Learns that a diagnosis belongs to the term that it is written like."""
+    """Return a ranker that learns to match diagnoses to similarly written terms, if it is trained."""
     sizes = EncoderConfig(
         vocab_size=tokenizer.size, hidden_size=32, num_layers=2, num_heads=2, intermediate_size=64, max_positions=32
     )
@@ -186,7 +186,7 @@ def toy_ranker(tokenizer: TextTokenizer, trained: bool) -> TermRanker:
     return TermRanker(model.eval(), tokenizer)
 
 
-def test_a_trained_ranker_puts_the_right_term_first(tokenizer: TextTokenizer) -> None:
+def test_trained_ranker_puts_the_right_term_first(tokenizer: TextTokenizer) -> None:
     found = [Candidate("", letter + "型病", 1.0) for letter in "糖肿瘤冠"]
     (one,) = toy_ranker(tokenizer, trained=True).judge(["冠的病"], [found], [1])
     first, second, *_ = TermDecision().order(one)
@@ -194,7 +194,7 @@ def test_a_trained_ranker_puts_the_right_term_first(tokenizer: TextTokenizer) ->
     assert first.score > 0.5 > second.score
 
 
-def test_ranking_keeps_every_candidate_and_knows_equal_names(tokenizer: TextTokenizer) -> None:
+def test_ranking_keeps_all_candidates_and_recognises_equal_names(tokenizer: TextTokenizer) -> None:
     found = [[Candidate("A", "糖型病", 3.0), Candidate("B", "肿瘤（１）", 2.0)], [], [Candidate("C", "冠型病", 1.0)]]
     answers = toy_ranker(tokenizer, trained=False).judge(["肿瘤(1)", "无", "心"], found, [1, 2, 1])
     assert [one.found for one in answers] == [tuple(own) for own in found] and answers[1].parts == 2

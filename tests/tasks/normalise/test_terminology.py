@@ -1,4 +1,4 @@
-"""Terminologies: lists as people have them, labels that they lack, and the names of a graph."""
+"""Terminologies: lists in the formats of users, missing labels, and names from a graph."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from tasks.downstream.task_data import load_task_data
 from tasks.files.raw_input import RawInput
 from tasks.knowledge.fuse import FuseGraphsParams, fuse_graphs
 from tasks.knowledge.read import ReadGraphParams, read_graph
-from tasks.normalise.term_list import MAX_NAME, plain_code, read_term_list
+from tasks.normalise.term_columns import plain_code
+from tasks.normalise.term_list import MAX_NAME, read_term_list
 from tasks.normalise.terminology import TerminologyParams, entries_of, labels_in, terminology
 from tasks.retrieve.candidates import Entry
 
@@ -45,23 +46,23 @@ def made(store: ArtifactStore, text: str | bytes, folder: Path, **inputs: Any) -
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "gb18030", "utf-16"])
-def test_lists_in_any_encoding(encoding: str) -> None:
+def test_list_in_any_encoding_is_read(encoding: str) -> None:
     assert read(LIST.encode(encoding)) == [("A00.900", "霍乱"), ("E11.900", "２型糖尿病"), ("I10.X00", "高血压病")]
 
 
 @pytest.mark.parametrize(
     "header", ["编码,名称", "代码,疾病名称", "ICD-10编码,诊断名称", "Code,Name", "主要编码,诊断名称", "icd10, term"]
 )
-def test_usual_columns_are_known(header: str) -> None:
+def test_usual_titles_of_columns_are_recognised(header: str) -> None:
     assert read(f"{header}\nA00,霍乱\n") == [("A00", "霍乱")]
 
 
-def test_named_columns_go_before_usual_ones() -> None:
+def test_given_columns_take_precedence_over_usual_ones() -> None:
     text = "编码,名称,旧码,旧名\nA00,霍乱,001,虎列拉\n"
     assert read(text, code_column="旧码", name_column="旧名") == [("001", "虎列拉")]
 
 
-def test_a_title_may_stand_above_the_header(tmp_path: Path) -> None:
+def test_title_above_the_header_is_skipped(tmp_path: Path) -> None:
     rows = [
         ["国家临床版 2.0"],
         [],
@@ -75,7 +76,7 @@ def test_a_title_may_stand_above_the_header(tmp_path: Path) -> None:
     assert read_term_list(data, "list.xlsx")[1][0][:2] == (5, "empty_name")
 
 
-def test_the_first_sheet_with_the_columns_is_read(tmp_path: Path) -> None:
+def test_first_sheet_with_the_columns_is_read(tmp_path: Path) -> None:
     book = openpyxl.Workbook()
     book.active.append(["说明", "本表由…"])
     book.create_sheet("空")
@@ -85,13 +86,13 @@ def test_the_first_sheet_with_the_columns_is_read(tmp_path: Path) -> None:
     assert read((tmp_path / "list.xlsx").read_bytes(), "list.xlsx") == [("A00", "霍乱")]
 
 
-def test_tabs_and_quoted_cells() -> None:
+def test_tabs_and_quoted_cells_are_read() -> None:
     assert read("编码\t名称\nA00\t霍乱, 未特指\n", "list.tsv") == [("A00", "霍乱, 未特指")]
     assert read("编码\t名称\nA00\t霍乱\n", "list.txt") == [("A00", "霍乱")]
     assert read('编码,名称\nA00,"霍乱, ""古典"""\n') == [("A00", '霍乱, "古典"')]
 
 
-def test_a_list_without_the_columns_names_what_it_has() -> None:
+def test_missing_columns_error_lists_the_columns() -> None:
     with pytest.raises(UserError, match=r"list\.csv has no columns for a code .* it has 序号, 诊断名称"):
         read("序号,诊断名称\n1,霍乱\n")
     with pytest.raises(UserError, match=r"has no columns for 国标码"):
@@ -99,11 +100,11 @@ def test_a_list_without_the_columns_names_what_it_has() -> None:
 
 
 OFFICIAL = [["A00.000", "霍乱，由于O1群霍乱弧菌"], ["A00.100x001", "霍乱，埃尔托生物型"]]
-"""As CHIP-CDN's list comes: without a header."""
+"""Rows in the form of CHIP-CDN's list, which has no header."""
 
 
 @pytest.mark.parametrize("suffix", ["xlsx", "csv", "tsv"])
-def test_a_list_without_a_header_is_told_by_its_codes(tmp_path: Path, suffix: str) -> None:
+def test_list_without_a_header_is_recognised_by_its_codes(tmp_path: Path, suffix: str) -> None:
     rows = [*OFFICIAL, *([f"B{number:02}.900", f"第{number}种病"] for number in range(40)), ["合计", "42种"]]
     text = "\n".join(("\t" if suffix == "tsv" else ",").join(row) for row in rows)
     data = sheet(tmp_path / "list.xlsx", rows) if suffix == "xlsx" else text.encode()
@@ -112,16 +113,16 @@ def test_a_list_without_a_header_is_told_by_its_codes(tmp_path: Path, suffix: st
 
 
 @pytest.mark.parametrize("header", ["ICD-10,疾病", "诊断码,病名"])
-def test_titles_that_nobody_knows_are_no_term(header: str) -> None:
+def test_header_with_unknown_titles_is_not_a_term(header: str) -> None:
     rows = "".join(f"B{number:02}.9,第{number}种病\n" for number in range(40))
-    with pytest.raises(UserError, match="put a row above the first"):
+    with pytest.raises(UserError, match="insert a first row with titles"):
         read(f"{header}\n{rows}")
 
 
-def test_among_columns_without_a_header_those_with_most_to_tell_are_read() -> None:
+def test_columns_with_most_distinct_cells_are_read_without_a_header() -> None:
     text = "1,A00,A00.0,传染病,古典霍乱\n2,A00,A00.1,传染病,埃尔托霍乱\n"
     assert read(text) == [("A00.0", "古典霍乱"), ("A00.1", "埃尔托霍乱")]
-    with pytest.raises(UserError, match="put a row above the first with their names"):
+    with pytest.raises(UserError, match="insert a first row with titles"):
         read("古典霍乱,001\n埃尔托霍乱,002\n")
     with pytest.raises(UserError, match="has no columns for 编码"):
         read(text, code_column="编码")
@@ -132,22 +133,22 @@ def test_among_columns_without_a_header_those_with_most_to_tell_are_read() -> No
     [
         (b"", "list.csv", "it has nothing"),
         (b"PK\x03\x04no zip", "list.xlsx", "cannot be read as XLSX"),
-        (b"x", "list.doc", "comes as .csv"),
+        (b"x", "list.doc", "a term list must be a .csv"),
         ("编码,名称\nA00,霍乱\n".encode() + b"\xff\xff\xff,\x81\n", "list.csv", "line 3"),
     ],
 )
-def test_files_that_are_no_lists(data: bytes | str, name: str, message: str) -> None:
+def test_unreadable_list_is_reported(data: bytes | str, name: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         read(data, name)
 
 
-def test_what_follows_a_lost_quote_is_one_row_that_is_rejected() -> None:
+def test_missing_quote_rejects_one_row() -> None:
     terms, rejects = read_term_list(('编码,名称\nA00,霍乱\nA01,"伤寒\n' + "A02,痢疾\n" * 40_000).encode(), "list.csv")
     assert [term.term for term in terms] == ["霍乱"]
     assert [(reject.row, reject.reason) for reject in rejects] == [(3, "long_name")]
 
 
-def test_rows_without_a_name_and_rows_too_long_are_rejected_with_their_number() -> None:
+def test_empty_and_long_names_are_rejected_with_their_row_number() -> None:
     terms, rejects = read_term_list(f"编码,名称\nA00,\nA01,伤寒\nA02,{'长' * (MAX_NAME + 1)}\n".encode(), "list.csv")
     assert [(term.row, term.term) for term in terms] == [(3, "伤寒")]
     assert [(reject.row, reject.reason) for reject in rejects] == [(2, "empty_name"), (4, "long_name")]
@@ -157,11 +158,11 @@ def test_rows_without_a_name_and_rows_too_long_are_rejected_with_their_number() 
     ("code", "plain"),
     [("ｅ１４.9 †", "E14.9"), (" k25.900 x001", "K25.900X001"), ("A17.0*", "A17.0"), ("", ""), ("12", "12")],
 )
-def test_codes_in_one_form(code: str, plain: str) -> None:
+def test_codes_are_normalised(code: str, plain: str) -> None:
     assert plain_code(code) == plain
 
 
-def test_repeated_codes_stay_apart_and_are_counted(store: ArtifactStore, tmp_path: Path) -> None:
+def test_terms_with_the_same_code_are_kept_and_counted(store: ArtifactStore, tmp_path: Path) -> None:
     text = "编码,名称\nA00,霍乱\nA00,虎列拉\nA00,霍乱\nB00,霍乱\n,无码\nA01,\n"
     artifact = made(store, text, tmp_path)
     rows = [(row["code"], row["term"], row["origin"]) for row in artifact.to_table("terms").to_pylist()]
@@ -180,12 +181,12 @@ def test_repeated_codes_stay_apart_and_are_counted(store: ArtifactStore, tmp_pat
     assert (reject["doc_id"], reject["reason"]) == ("list.csv#7", "empty_name")
 
 
-def test_a_list_of_nothing_is_refused(store: ArtifactStore, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="holds no term"):
+def test_list_without_terms_is_an_error(store: ArtifactStore, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="contains no term"):
         made(store, "编码,名称\nA00,\n", tmp_path)
 
 
-def test_labels_that_the_list_lacks_are_added(store: ArtifactStore, tmp_path: Path) -> None:
+def test_labels_missing_from_the_list_are_added(store: ArtifactStore, tmp_path: Path) -> None:
     rows = [
         {"text": "霍乱腹泻", "normalized_result": "霍乱##腹泻"},
         {"text": "泻", "normalized_result": " 腹泻 "},
@@ -199,7 +200,7 @@ def test_labels_that_the_list_lacks_are_added(store: ArtifactStore, tmp_path: Pa
     assert artifact.manifest.counters["labels_added"] == 1
 
 
-def test_labels_that_are_written_otherwise_keep_the_code_of_their_term(store: ArtifactStore, tmp_path: Path) -> None:
+def test_label_in_other_spelling_gets_the_code_of_its_term(store: ArtifactStore, tmp_path: Path) -> None:
     labels = tmp_path / "labels.txt"
     labels.write_text('２型糖尿病\n"高血压病"\n霍乱\n腹泻\n？\n', encoding="utf-8")
     listed = "编码,名称\nA00,霍乱\nE11,2型糖尿病\nI10,高血压病\nI15,“高血压病”\n,腹泻。\n"
@@ -209,7 +210,7 @@ def test_labels_that_are_written_otherwise_keep_the_code_of_their_term(store: Ar
     assert artifact.manifest.counters["labels_added"] == 4 and artifact.manifest.counters["labels_with_code"] == 2
 
 
-def test_labels_a_line_each() -> None:
+def test_labels_are_read_from_lines() -> None:
     assert labels_in("霍乱\n\n 腹泻\r\n".encode("gb18030"), "labels.txt") == {"霍乱", "腹泻"}
 
 
@@ -225,7 +226,7 @@ LABELLED = [
     "text",
     [json.dumps(LABELLED), "\n".join(map(json.dumps, LABELLED)), "\ufeff" + json.dumps(LABELLED, ensure_ascii=False)],
 )
-def test_labels_are_those_that_fine_tuning_reads(tmp_path: Path, text: str) -> None:
+def test_labels_agree_with_fine_tuning(tmp_path: Path, text: str) -> None:
     for split in ("train", "dev"):
         (tmp_path / f"CHIP-CDN_{split}.json").write_text(text, encoding="utf-8")
     records = load_task_data(task("chip-cdn"), tmp_path).train
@@ -241,14 +242,14 @@ def test_labels_are_those_that_fine_tuning_reads(tmp_path: Path, text: str) -> N
         (b"[1]", r"train\.json, record 1: a JSON object is expected"),
     ],
 )
-def test_files_without_labels_are_named(data: bytes, message: str) -> None:
+def test_invalid_label_file_is_reported(data: bytes, message: str) -> None:
     with pytest.raises(UserError, match=message):
         labels_in(data, "train.json")
 
 
 @pytest.fixture(scope="module")
 def fused(tmp_path_factory: pytest.TempPathFactory) -> Artifact:
-    """A small graph, read and fused by the real stages."""
+    """A small graph, read and fused by the stages."""
     folder = tmp_path_factory.mktemp("graph")
     rows = [
         "head\trelation\ttail",
@@ -264,7 +265,7 @@ def fused(tmp_path_factory: pytest.TempPathFactory) -> Artifact:
     return run(fuse_graphs, store, FuseGraphsParams(), {"graph": graph}).artifact
 
 
-def test_a_graph_gives_names(store: ArtifactStore, tmp_path: Path, fused: Artifact) -> None:
+def test_graph_adds_names(store: ArtifactStore, tmp_path: Path, fused: Artifact) -> None:
     artifact = made(store, "编码,名称\nA00.900,霍乱\nA01.000,伤寒\n", tmp_path, graph=fused)
     assert entries_of(artifact) == [
         Entry("A00.900", "霍乱", ("虎列拉", "霍乱病")),
@@ -296,14 +297,14 @@ def test_icd10_is_the_default_list(store: ArtifactStore, tmp_path: Path) -> None
     ]
 
 
-def test_a_list_given_as_icd10_is_told(store: ArtifactStore, tmp_path: Path) -> None:
+def test_list_given_as_icd10_is_an_error(store: ArtifactStore, tmp_path: Path) -> None:
     file = tmp_path / "list.csv"
     file.write_text(LIST, encoding="utf-8")
     with pytest.raises(UserError, match="format=list"):
         run(terminology, store, TerminologyParams(), {"list": RawInput(file)})
 
 
-def test_real_icd10_with_the_real_graph(store: ArtifactStore) -> None:
+def test_real_icd10_with_real_graph(store: ArtifactStore) -> None:
     try:
         files, graph = icd10.locate(), cmekg.locate()
     except UserError as error:

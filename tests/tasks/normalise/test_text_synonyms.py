@@ -1,4 +1,4 @@
-"""Names that text says mean the same: which it states, how they are counted, and what a term list makes of them."""
+"""Synonyms that text states: extraction, counts, and their use in a term list."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tests.support.tables import documents_artifact
         ("麦粒肿又名针眼。痤疮俗称青春痘", [("麦粒肿", "针眼"), ("痤疮", "青春痘")]),
     ],
 )
-def test_second_names_that_are_announced(text: str, pairs: list[tuple[str, str]]) -> None:
+def test_announced_names_are_found(text: str, pairs: list[tuple[str, str]]) -> None:
     assert list(definitions(text)) == pairs
 
 
@@ -61,11 +61,11 @@ def test_second_names_that_are_announced(text: str, pairs: list[tuple[str, str]]
         "\ud800又称\udfff",
     ],
 )
-def test_where_nothing_is_said(text: str) -> None:
+def test_text_without_a_statement_gives_no_pair(text: str) -> None:
     assert list(definitions(text)) == []
 
 
-def test_a_run_that_is_too_long_is_cut_at_the_border_that_is_known() -> None:
+def test_long_run_is_cut_at_its_known_border() -> None:
     found = list(definitions(f"{'甲' * 500}又称{'乙' * 500}"))
     assert found == [("甲" * MAX_NAME, "乙" * MAX_NAME)]
 
@@ -77,20 +77,20 @@ CUES = st.sampled_from(
 
 
 @given(st.lists(st.tuples(NAMES, CUES, NAMES), max_size=5))
-def test_every_statement_is_found_wherever_it_stands(statements: list[tuple[str, str, str]]) -> None:
+def test_every_statement_is_found(statements: list[tuple[str, str, str]]) -> None:
     text = "".join(f"医生说，{one}{cue}{other}。其实不然！" for one, cue, other in statements)
     assert list(definitions(text)) == [(one, other) for one, _, other in statements if one != other]
 
 
 @given(st.text("面瘫又称俗名也叫、或（）“”，。-的是A ", max_size=60))
-def test_any_text_gives_names_of_bounded_length_that_stand_in_it(text: str) -> None:
+def test_names_are_bounded_parts_of_the_text(text: str) -> None:
     for pair in definitions(text):
         for name in pair:
             assert 2 <= len(name) <= MAX_NAME
             assert name in text
 
 
-def test_a_document_counts_once() -> None:
+def test_pair_counts_once_per_document() -> None:
     texts = ["癫痫又称羊角风。癫痫又称羊角风。", "癫痫又称羊角风", "癫痫俗称羊癫疯"]
     assert count_definitions(texts) == {("癫痫", "羊角风"): 2, ("癫痫", "羊癫疯"): 1}
 
@@ -100,7 +100,7 @@ def mined(store: ArtifactStore, *parts: list[str]) -> Artifact:
     return run(text_synonyms, store, TextSynonymsParams(), {"documents": documents}).artifact
 
 
-def test_parts_add_up_whatever_their_number(store: ArtifactStore) -> None:
+def test_counts_do_not_depend_on_the_number_of_parts(store: ArtifactStore) -> None:
     texts = ["癫痫又称羊角风", "无关", "癫痫又称羊角风", "痤疮俗称青春痘"]
     apart, together = mined(store, texts[:1], texts[1:]), mined(store, texts)
     assert pairs_in(apart) == pairs_in(together) == dict(count_definitions(texts))
@@ -114,7 +114,7 @@ def test_parts_add_up_whatever_their_number(store: ArtifactStore) -> None:
     assert together.manifest.counters == {"documents_in": 4, "definitions": 3}
 
 
-def test_texts_without_statements_give_an_empty_table(store: ArtifactStore) -> None:
+def test_documents_without_statements_give_an_empty_table(store: ArtifactStore) -> None:
     empty = mined(store, ["无关"])
     assert (empty.rows("text_synonyms"), pairs_in(empty)) == (0, {})
 
@@ -135,7 +135,7 @@ ENTRIES = [Entry("G40", "癫痫", ("epilepsy",)), Entry("L70", "痤疮"), Entry(
         ({}, [], {"text_names_added": 0}),
     ],
 )
-def test_a_name_is_learned_from_one_that_is_known(
+def test_name_is_learned_from_a_known_one(
     pairs: dict[tuple[str, str], int], names: list[str], count: dict[str, int]
 ) -> None:
     richer, counts = with_text_names(ENTRIES, pairs, max_codes=2)
@@ -144,7 +144,7 @@ def test_a_name_is_learned_from_one_that_is_known(
     assert {key: counts[key] for key in count} == count
 
 
-def test_a_name_of_too_many_terms_says_nothing() -> None:
+def test_ambiguous_name_is_ignored() -> None:
     pairs = {("痤疮", "粉刺"): 1}
     assert [entry.aliases for entry in with_text_names(ENTRIES, pairs, 2)[0][1:]] == [("粉刺",), ("痤疮", "粉刺")]
     richer, counts = with_text_names(ENTRIES, pairs, 1)
@@ -153,7 +153,7 @@ def test_a_name_of_too_many_terms_says_nothing() -> None:
     assert (richer, counts["text_names_of_many_terms"]) == (ENTRIES, 1)
 
 
-def test_both_orders_and_all_writings_of_a_pair_count_together() -> None:
+def test_orders_and_spellings_of_a_pair_count_together() -> None:
     pairs = {("癫痫", "WPW"): 1, ("wpw", "癫痫"): 1}
     assert with_text_names(ENTRIES, pairs, 3, min_documents=2)[0][0].aliases == ("epilepsy", "wpw")
     assert with_text_names(ENTRIES, pairs, 3, min_documents=3)[0] == ENTRIES
@@ -165,9 +165,7 @@ def test_both_orders_and_all_writings_of_a_pair_count_together() -> None:
     ),
     st.lists(st.text("甲乙丙", min_size=1, max_size=2), min_size=1, max_size=4, unique=True),
 )
-def test_text_takes_no_name_away_and_gives_none_that_was_known(
-    pairs: dict[tuple[str, str], int], terms: list[str]
-) -> None:
+def test_text_adds_only_new_names(pairs: dict[tuple[str, str], int], terms: list[str]) -> None:
     entries = [Entry(str(place), term) for place, term in enumerate(terms)]
     richer, counts = with_text_names(entries, pairs, 3)
     added = [set(new.aliases) for new in richer]
@@ -180,7 +178,7 @@ def test_text_takes_no_name_away_and_gives_none_that_was_known(
         assert all(frozenset((term, name)) in stated for name in own)
 
 
-def test_the_stage_takes_names_of_text(store: ArtifactStore, tmp_path: Path) -> None:
+def test_stage_adds_names_from_text(store: ArtifactStore, tmp_path: Path) -> None:
     file = tmp_path / "list.csv"
     file.write_text("编码,名称\nG40.900,癫痫\n", encoding="utf-8")
     names = mined(store, ["癫痫又称羊角风", "癫痫俗称羊癫疯"], ["癫痫又称羊角风"])
@@ -192,7 +190,7 @@ def test_the_stage_takes_names_of_text(store: ArtifactStore, tmp_path: Path) -> 
     assert entries_of(sure) == [Entry("G40.900", "癫痫", ("羊角风",))]
 
 
-def test_the_flow_finds_a_diagnosis_by_a_name_of_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flow_finds_a_diagnosis_by_a_name_from_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("YIWEN_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("YIWEN_WORKERS", "1")  # no Ray for a handful of lines
     monkeypatch.delenv("ELASTICSEARCH_URL", raising=False)
