@@ -1,7 +1,7 @@
-"""Stage `fuse_graphs`: artifacts of knowledge graphs become one, with the evidence and the conflicts.
+"""Stage `fuse_graphs`: several knowledge graphs become one, with the evidence and the conflicts.
 
-How names are aligned stands in kg/fusion/alignment.py, how types and relations become one vocabulary in
-kg/fusion/vocabularies.py. All graphs are in memory at once; time and memory as in kg/fusion/fused_graph.py.
+kg/fusion/alignment.py describes how names are aligned, kg/fusion/vocabularies.py how types and relations become one
+vocabulary. All graphs are in memory at once. Time and memory grow as in kg/fusion/fused_graph.py.
 """
 
 from __future__ import annotations
@@ -27,15 +27,18 @@ VOCABULARY_INPUTS = ("types", "relations")
 
 
 class FuseGraphsParams(StageParams):
-    """What evidence counts (kg/fusion/alignment.py)."""
+    """Evidence that two entities are one (kg/fusion/alignment.py)."""
 
     aliases: bool = True
     codes: bool = True
-    max_holders: int = Field(default=3, ge=2, description="entities that may hold an alias before it says nothing")
+    max_holders: int = Field(default=3, ge=2, description="entities that may share an alias before it is ignored")
     similarity: float | None = Field(
-        default=None, gt=0, le=1, description="score from which similar names of different graphs are one; off"
+        default=None,
+        gt=0,
+        le=1,
+        description="least score at which similar names of different graphs are one entity; by default off",
     )
-    overlap_weight: float = Field(default=0.5, ge=0, le=1, description="what common neighbours add to similarity")
+    overlap_weight: float = Field(default=0.5, ge=0, le=1, description="weight of common neighbours in the similarity")
 
 
 @stage(
@@ -45,17 +48,16 @@ class FuseGraphsParams(StageParams):
     tables=("kg_triples", "kg_entities", "kg_alignments", "kg_conflicts", "rejects"),
 )
 def fuse_graphs(inputs: Mapping[str, Any], params: FuseGraphsParams, out: Output) -> None:
-    """Fuse all inputs but `types` and `relations`: raw CSV files that stand in for the default vocabulary.
+    """Fuse all inputs but `types` and `relations`, raw CSV files that replace the default vocabulary.
 
-    A caller that gives the default files (kg/fusion/vocabularies.py) as raw input gets a new artifact once they are
-    edited.
+    Callers that pass the default files (kg/fusion/vocabularies.py) as raw input get a new artifact after an edit.
 
     Raises:
-        UserError: no graph is given, or a table of the vocabulary has a fault.
+        UserError: no graph is given, or a table of the vocabulary is faulty.
     """
     artifacts = [given for name, given in sorted(inputs.items()) if name not in VOCABULARY_INPUTS]
     if not artifacts:
-        raise UserError("No knowledge graph was given to fuse. Read one with the stage read_graph first.")
+        raise UserError("No knowledge graph to fuse. Read one with the stage read_graph first.")
     types, relations = (_path_of(inputs, name) for name in VOCABULARY_INPUTS)
     fusion = fuse_with_evidence(
         [_graph_of(artifact) for artifact in artifacts],

@@ -1,12 +1,12 @@
 """Stages `link` and `entity_frequencies`: entities found in a corpus by their names, and how often each occurs.
 
-A part of segments (or of documents) becomes a part of mentions and a part of counts; the second stage adds the counts
-up, so that the result does not depend on the number of workers. Before them, `unambiguous_counts` counts what is
-called by a name of its own: summed up, these counts tell `link` which of the entities that share a name is the frequent
-one. `entity_linker` gives other stages the same linker.
+A part of segments (or of documents) becomes a part of mentions and a part of counts. The second stage adds up the
+counts, so the result does not depend on the number of workers. Before them, `unambiguous_counts` counts the entities
+that are mentioned by names of their own. From the sums `link` learns which of several entities that share a name is the
+frequent one. `entity_linker` gives other stages the same linker.
 
-Time grows with the characters (about 30 MB of text a second and core, benchmarks/linking.py), memory with one part and
-the names, about 700 bytes each. A worker builds the linker once, 10 µs a name.
+Time grows with the characters (about 30 MB of text per second and core, benchmarks/linking.py), memory with one part
+and the names, about 700 bytes each. A worker builds the linker once, in 10 µs per name.
 """
 
 from __future__ import annotations
@@ -31,32 +31,34 @@ from infra.stage import Output, StageParams, stage
 from kg.linking.linker import EntityLinker, Mentions
 
 CHARACTERS_AT_ONCE = 1 << 20
-"""Linking has a cost for each batch that fewer characters would feel."""
+"""Characters per batch. With fewer, the fixed cost of a batch would show."""
 
 TypePriors = dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]]
-"""How likely a name means an entity of a type; 1 for types that are not named."""
+"""Weight of each entity type where entities share a name; 1 for types without one."""
 
 
 class LinkParams(StageParams):
-    """What decides between entities that share a name, beside their frequencies."""
+    """Choice between entities that share a name, beside their frequencies."""
 
-    type_priors: TypePriors = Field(default={}, description="how likely a name means an entity of this type; 1 if not")
+    type_priors: TypePriors = Field(
+        default={}, description="weight of each entity type where entities share a name; by default 1"
+    )
 
 
 class UnambiguousCountsParams(StageParams):
-    """None."""
+    """No parameters."""
 
 
 class EntityFrequenciesParams(StageParams):
-    """None."""
+    """No parameters."""
 
 
 @stage(name="link", version=2, params=LinkParams, tables=("mentions", "mention_counts"))
 def link(inputs: Mapping[str, Artifact], params: LinkParams, out: Output) -> None:
     """Link `inputs["segments"]`, or `inputs["documents"]`, to the entities of `inputs["entities"]`.
 
-    The latter has a table `entities` or `kg_entities`. `inputs["entity_frequencies"]`, of the stage of that name, helps
-    to decide between entities that share a name.
+    The entities are a table `entities` or `kg_entities`. `inputs["entity_frequencies"]`, of the stage of that name,
+    helps to choose between entities that share a name.
 
     Raises:
         UserError: there are no entities, or none of their names can be linked.
@@ -88,9 +90,9 @@ def link_part(
 
 @stage(name="unambiguous_counts", version=1, params=UnambiguousCountsParams, tables=("mention_counts",))
 def unambiguous_counts(inputs: Mapping[str, Artifact], params: UnambiguousCountsParams, out: Output) -> None:
-    """Count the entities of `inputs["entities"]` where the texts, given as to `link`, call them by a name of their own.
+    """Count mentions of the entities of `inputs["entities"]` by names that no other entity has, in texts as for `link`.
 
-    Nothing is counted, and the counter `ambiguous_surfaces` is 0, where no name is shared.
+    If no name is shared, the counts would decide nothing: there are none, and the counter `ambiguous_surfaces` is 0.
 
     Raises:
         UserError: as `link`.
@@ -101,7 +103,7 @@ def unambiguous_counts(inputs: Mapping[str, Artifact], params: UnambiguousCounts
 
 
 def count_part(part: PartWriter, texts: Part, entities: Artifact) -> None:
-    """Count in one part. A shared name is looked for too, since no shorter name may be counted inside it."""
+    """Count in one part. Shared names are searched for too: a shorter name inside one must not be counted."""
     linker = entity_linker(entities, {})
     rows = _rows(texts)
     counts = _Counts(linker, rows)
@@ -113,7 +115,7 @@ def count_part(part: PartWriter, texts: Part, entities: Artifact) -> None:
 
 @stage(name="entity_frequencies", version=1, params=EntityFrequenciesParams, tables=("entity_frequencies",))
 def entity_frequencies(inputs: Mapping[str, Artifact], params: EntityFrequenciesParams, out: Output) -> None:
-    """Add up the counts of `inputs["links"]`, of `link` or `unambiguous_counts`: a row an entity that occurs, by id."""
+    """Add up the counts of `inputs["links"]`, from `link` or `unambiguous_counts`: one row per entity found, by id."""
     counts = inputs["links"].scan("mention_counts")
     with out.part() as part:
         summed = counts.group_by("entity_id").agg(pl.col("count").sum(), pl.col("documents").sum()).collect()
@@ -122,7 +124,7 @@ def entity_frequencies(inputs: Mapping[str, Artifact], params: EntityFrequencies
 
 
 class _Counts:
-    """How often the entities of a linker are found in some texts, and in how many documents."""
+    """Counts of a linker's entities in some texts: mentions, and documents with a mention."""
 
     def __init__(self, linker: EntityLinker, rows: pa.Table) -> None:
         self._ids = id_array(linker)
@@ -135,7 +137,7 @@ class _Counts:
         self._pairs.append(self._documents[texts] * len(self._ids) + entities)
 
     def table(self) -> pa.Table:
-        """As `entity_frequencies` of infra/schemas.py."""
+        """Return the counts as the table `entity_frequencies` of infra/schemas.py."""
         ordered = np.sort(np.concatenate(self._pairs))
         distinct = ordered[np.diff(ordered, prepend=-1) != 0]
         documents = np.bincount(distinct % len(self._ids), minlength=len(self._ids))
@@ -150,13 +152,13 @@ def _parts(inputs: Mapping[str, Artifact]) -> list[Part]:
 
 
 def _rows(texts: Part) -> pa.Table:
-    """(segment_id, doc_id, text); a document is its own segment."""
+    """Return the columns segment_id, doc_id and text; a document is its own segment."""
     names = ["segment_id", "doc_id", "text"] if texts.table == "segments" else ["doc_id", "doc_id", "text"]
     return texts.read(columns=sorted(set(names))).select(names).rename_columns(["segment_id", "doc_id", "text"])
 
 
 def _mentions(linker: EntityLinker, rows: pa.Table) -> Iterator[Mentions]:
-    """The mentions in the texts of some rows, batch by batch."""
+    """Yield the mentions in the texts of some rows, batch by batch."""
     sizes = pc.utf8_length(rows["text"]).to_pylist()
     for batch in batches_of(range(len(sizes)), CHARACTERS_AT_ONCE, length=sizes.__getitem__):
         found = linker.link_many(rows["text"].slice(batch[0], len(batch)).to_pylist())
@@ -178,10 +180,10 @@ def _mention_rows(found: Mentions, segment_ids: pa.ChunkedArray, ids: pa.Array) 
 def entity_linker(
     entities: Artifact, type_priors: Mapping[str, float], frequencies: Artifact | None = None
 ) -> EntityLinker:
-    """The linker for the names and aliases of an artifact's table `entities` or `kg_entities`.
+    """Return the linker for the names and aliases of an artifact's table `entities` or `kg_entities`.
 
-    An entity's frequency is that of the table `entity_frequencies`; where it is not given, the sum over its rows of the
-    column `frequency`, if there is one. The last linker is kept for the parts to come.
+    An entity's frequency is that of the table `entity_frequencies`. Without that table it is the sum of the column
+    `frequency` over the entity's rows, if there is such a column. The last linker is cached for the next parts.
 
     Raises:
         UserError: the artifact has no such table, or none of the names can be linked.
@@ -196,7 +198,7 @@ def entity_linker(
 
 @functools.lru_cache(maxsize=1)
 def id_array(linker: EntityLinker) -> pa.Array:
-    """The ids of a linker's entities as a column to take from."""
+    """Return the ids of a linker's entities as a column to take from."""
     return pa.array(linker.entity_ids, pa.string())
 
 
@@ -206,7 +208,7 @@ def _linker(addresses: tuple[tuple[str, str, str], ...], type_priors: tuple[tupl
     assert entities is not None, "the caller holds it"
     table = next((name for name in ("entities", "kg_entities") if name in entities.manifest.tables), None)
     if table is None:
-        raise UserError(f"{entities.path} has no entities to link: neither a table entities nor kg_entities.")
+        raise UserError(f"{entities.path} has no entities to link: it needs a table entities or kg_entities.")
     names: dict[str, set[str]] = defaultdict(set)
     types: dict[str, str] = {}
     frequencies: Counter[str] = Counter()
@@ -221,7 +223,7 @@ def _linker(addresses: tuple[tuple[str, str, str], ...], type_priors: tuple[tupl
     linker = EntityLinker(names, types, dict(type_priors), frequencies)
     if not linker.num_surfaces:
         raise UserError(
-            f"{entities.path}: none of the {len(names):,} names in table {table} can be linked; a name has two "
-            "characters or more, and not digits or punctuation alone. Give entities with such names."
+            f"{entities.path}: none of the {len(names):,} names in table {table} can be linked. A name needs two "
+            "characters or more, and not only digits or punctuation. Give entities with such names."
         )
     return linker

@@ -1,15 +1,13 @@
-"""Stage `neighbours`: for every entity of a knowledge graph the neighbours that matter most, by PEPR
-(kg/pepr/ranking.py).
+"""Stage `neighbours`: the most important neighbours of every entity of a knowledge graph, by PEPR (kg/pepr/ranking.py).
 
-    graph → eliminated, here → the core's inverse (a unit each block) → scores, here → ranked (a unit each range)
+    graph → eliminated, here → inverse of the core (a unit per block) → scores, here → ranks (a unit per range)
 
-The corpus' entity frequencies are no input: Eq. 1 of SMedBERT only starts from them, and converged scores forget where
-they started.
+Entity frequencies of the corpus are not an input: Eq. 1 of SMedBERT only starts from them, and converged scores do not
+depend on the start.
 
-Time: 1 to 2 minutes of one core for CMeKG, half an hour of one core for a graph of SMedBERT's size; the inverse of the
-core, nearly all of that, takes as many cores as there are. Memory of one process: the square of the core (4 bytes ·
-14,000² for CMeKG, 4 · 44,000² for the other), bounded by `max_dense`; a larger core is solved block by block, on as
-many workers as there are.
+Time on one core: 1 to 2 minutes for CMeKG, half an hour for a graph of SMedBERT's size. Nearly all of it is the inverse
+of the core, which uses all cores. Memory of one process: the square of the core (4 bytes · 14,000² for CMeKG, 4 ·
+44,000² for the other), bounded by `max_dense`. A larger core is solved block by block, on all workers.
 """
 
 from __future__ import annotations
@@ -34,16 +32,16 @@ from kg.pepr.core_inverse import MAX_DENSE, inverse_entries
 from kg.pepr.ranking import Candidates, prepare, score_candidates, top
 
 CANDIDATES_A_UNIT = 1 << 18
-"""Rows that one unit ranks, but at least one entity."""
+"""Rows that one unit ranks; at least those of one entity."""
 
 
 class NeighbourParams(StageParams):
     """SMedBERT, section 3.2."""
 
-    k: int = Field(default=10, ge=1, description="neighbours kept of an entity at most")
-    alpha: float = Field(default=0.15, gt=0, le=1, description="probability of a jump")
+    k: int = Field(default=10, ge=1, description="neighbours kept per entity at most")
+    alpha: float = Field(default=0.15, gt=0, le=1, description="probability of a restart")
     max_dense: int = Field(
-        default=MAX_DENSE, ge=0, description="entities of the largest core inverted densely, in 4 n² bytes"
+        default=MAX_DENSE, ge=0, description="entities of the largest core that is inverted densely, in 4 n² bytes"
     )
 
 
@@ -52,7 +50,7 @@ def neighbours(inputs: Mapping[str, Artifact], params: NeighbourParams, out: Out
     """Rank the neighbours in `inputs["graph"]`, an artifact with the tables kg_entities and kg_triples.
 
     Raises:
-        UserError: the tables are no graph.
+        UserError: the tables are not a graph.
     """
     tables = inputs["graph"]
     graph = KnowledgeGraph.from_tables(tables.to_table("kg_entities"), tables.to_table("kg_triples"))
@@ -63,7 +61,7 @@ def neighbours(inputs: Mapping[str, Artifact], params: NeighbourParams, out: Out
     out.map(invert_block, blocks, scratch)
     entries = [_load(_block_file(scratch, first))["entries"] for first, _ in blocks]
     found = score_candidates(graph, system, entries, params.alpha)
-    # Workers are told where their work lies, not given it: Ray's memory for data is small.
+    # Workers get the path of their rows, not the rows: Ray's memory for data is small.
     ranges = []
     for first, frame in _ranges(graph, found):
         with open_scratch(_range_file(scratch, first)) as file:
@@ -73,7 +71,7 @@ def neighbours(inputs: Mapping[str, Artifact], params: NeighbourParams, out: Out
 
 
 def invert_block(writer: PartWriter, block: tuple[int, int], scratch: str) -> None:
-    """Entries of the core's inverse in these rows, into a file of their own."""
+    """Write the entries of some rows of the core's inverse into a file of their own."""
     stored = _load(_core_file(scratch))
     core = sparse.csr_array((stored["data"], stored["indices"], stored["indptr"]))
     _save(_block_file(scratch, block[0]), entries=inverse_entries(core, range(*block)))
@@ -81,7 +79,7 @@ def invert_block(writer: PartWriter, block: tuple[int, int], scratch: str) -> No
 
 
 def rank_range(writer: PartWriter, first: int, scratch: str, k: int) -> None:
-    """Write the best of each entity of a range, whose file has all their neighbours by id, with scores."""
+    """Write the best neighbours of each entity of a range, whose file has all of their neighbours with scores."""
     with fsspec.open(_range_file(scratch, first), "rb") as file:
         frame = pl.read_parquet(file)
     sizes = frame["entity_id"].rle().struct.field("len").to_numpy()
@@ -94,7 +92,7 @@ def rank_range(writer: PartWriter, first: int, scratch: str, k: int) -> None:
 
 
 def _ranges(graph: KnowledgeGraph, found: Candidates) -> Iterator[tuple[int, pl.DataFrame]]:
-    """All candidates, entity by entity, in units of whole entities: the number of the first, and their rows."""
+    """Yield all candidates in units of whole entities: the number of the first row, and the rows."""
     ids = pl.Series(graph.entity_ids, dtype=pl.String)
     names = pl.Series(graph.relation_names, dtype=pl.String)
     owners = found.owners
@@ -131,7 +129,7 @@ def _range_file(scratch: str, first: int) -> str:
 
 def _save(path: str, **arrays: np.ndarray) -> None:
     with open_scratch(path) as file:
-        np.savez(file, **arrays)  # type: ignore[arg-type]  # the stub takes the names for options
+        np.savez(file, **arrays)  # type: ignore[arg-type]  # the stub mistakes the names for options
 
 
 def _load(path: str) -> Mapping[str, Any]:

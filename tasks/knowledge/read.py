@@ -1,7 +1,7 @@
-"""Stage `read_graph`: one knowledge graph of a source becomes the tables kg_entities and kg_triples.
+"""Stage `read_graph`: the knowledge graph of one source becomes the tables kg_entities and kg_triples.
 
-The formats are the readers of kg/sources/; what they cannot use goes to `rejects`. The graph is read whole: time and
-memory grow with its triples.
+The formats are those of the readers in kg/sources/. Rows that they cannot use go to `rejects`. The graph is read as a
+whole: time and memory grow with its triples.
 """
 
 from __future__ import annotations
@@ -27,36 +27,38 @@ Format = Literal["cmekg", "icd10", "triples", "ntriples", "neo4j", "products"]
 
 
 class ReadGraphParams(StageParams):
-    """What is read, and how its columns are called."""
+    """Format of the source, and the names of its columns."""
 
-    source: str = Field(min_length=1, description="name of the source; every entity and triple keeps it")
+    source: str = Field(min_length=1, description="name of the source, kept with every entity and triple")
     format: Format = "triples"
     columns: tuple[str, str, str] = Field(
-        default=("head", "relation", "tail"), description="of triples: names, or numbers from 1 without a header"
+        default=("head", "relation", "tail"), description="triples: names, or numbers from 1 without a header"
     )
     product_columns: tuple[str, str, str] = ("title", "attribute", "value")
-    type_columns: tuple[str, str] | None = Field(default=None, description="of triples: types of head and tail")
+    type_columns: tuple[str, str] | None = Field(
+        default=None, description="triples: columns with the types of head and tail"
+    )
     header: bool = Field(default=True, description="the first line of a TSV or CSV file names the columns")
-    name_property: str = Field(default="name", description="of neo4j: the property by which a node goes")
-    separators: str = Field(default="", description="of products: characters between the values of one cell")
-    title_type: str = Field(default="Drug", description="of products: type of the titles that `types` does not type")
+    name_property: str = Field(default="name", description="neo4j: property that holds the name of a node")
+    separators: str = Field(default="", description="products: characters that separate the values in a cell")
+    title_type: str = Field(default="Drug", description="products: type of the titles that are not in `types`")
 
 
 @stage(name="read_graph", version=3, params=ReadGraphParams, tables=("kg_entities", "kg_triples", "rejects"))
 def read_graph(inputs: Mapping[str, RawInput], params: ReadGraphParams, out: Output) -> None:
-    """Read `inputs["graph"]`, and `inputs["types"]` where it is given: a CSV (relation, head_type, tail_type).
+    """Read `inputs["graph"]`, and `inputs["types"]` if given: a CSV with relation, head_type and tail_type.
 
-    Of ICD-10 it is (letter, type). A caller that gives the tables that come with CMeKG (`cmekg.TYPES`) and ICD-10
-    (`icd10.CHAPTERS`) as raw input gets a new artifact once they are edited.
+    For ICD-10 the CSV has letter and type. Callers that pass the tables of CMeKG (`cmekg.TYPES`) and ICD-10
+    (`icd10.CHAPTERS`) as raw input get a new artifact once they are edited.
 
     Raises:
-        UserError: a file cannot be read as the format says, lies behind a URI, or no row makes a triple.
+        UserError: a file does not have the given format or is behind a URI, or no row gives a triple.
     """
     paths = _local_paths(inputs["graph"])
     types = _local_paths(inputs["types"])[0] if "types" in inputs else None
     found = _READERS[params.format](paths, params, types)
     if found.triples.is_empty():
-        raise UserError(f"{inputs['graph'].path} holds no complete triple ({found.rejects.height:,} rows rejected).")
+        raise UserError(f"{inputs['graph'].path} has no complete triple (rejected rows: {found.rejects.height:,}).")
     with out.part() as part:
         write_graph(part, found.graph(params.source))
         write_rejects(part, found.rejects.rename({"place": "doc_id", "excerpt": "text"}), params.source)
@@ -79,7 +81,7 @@ def write_rejects(part: PartWriter, rejects: pl.DataFrame, source: str) -> None:
 def _local_paths(given: RawInput) -> list[Path]:
     paths = [file.path for file in given.files]
     if remote := [path for path in paths if not is_local(path)]:
-        raise UserError(f"{remote[0]}: knowledge graphs are read from local files. Copy it here first.")
+        raise UserError(f"{remote[0]}: knowledge graphs are read from local files. Copy it to this machine first.")
     return [Path(path) for path in paths]
 
 
@@ -90,7 +92,7 @@ def _read_cmekg(paths: list[Path], params: ReadGraphParams, types: Path | None) 
 def _read_icd10(paths: list[Path], params: ReadGraphParams, types: Path | None) -> SourceTriples:
     by_name = {path.name: path for path in paths}
     if icd10.CATALOGUE not in by_name:
-        raise UserError(f"ICD-10 is read from {icd10.CATALOGUE} (and {icd10.DISEASES}); give these files.")
+        raise UserError(f"ICD-10 is read from {icd10.CATALOGUE} (and {icd10.DISEASES}). Give these files.")
     return icd10.read_icd10(by_name[icd10.CATALOGUE], by_name.get(icd10.DISEASES), types or icd10.CHAPTERS)
 
 
@@ -130,7 +132,7 @@ def _retyped(found: SourceTriples, types: Path | None) -> SourceTriples:
 
 def _only(paths: list[Path]) -> Path:
     if len(paths) != 1:
-        raise UserError(f"One file is wanted, {len(paths)} were given: {', '.join(path.name for path in paths)}.")
+        raise UserError(f"Give one file. There are {len(paths)}: {', '.join(path.name for path in paths)}.")
     return paths[0]
 
 

@@ -1,7 +1,6 @@
-"""Stage `thesaurus`: groups of names that mean the same, from the aliases of the knowledge graph
-(kg/entities/thesaurus.py).
+"""Stage `thesaurus`: groups of synonymous names, from the aliases of a knowledge graph (kg/entities/thesaurus.py).
 
-Time and memory grow with the names of the graph, which are held at once.
+Time and memory grow with the names of the graph, which are all in memory.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from kg.entities.thesaurus import MAX_SIZE, Named, build_thesaurus
 
 
 class ThesaurusParams(StageParams):
-    """How far aliases of aliases are followed."""
+    """Limit on following aliases of aliases."""
 
-    max_size: int = Field(default=MAX_SIZE, ge=2, description="surfaces of a group that several entities are tied into")
+    max_size: int = Field(default=MAX_SIZE, ge=2, description="names at most in a group that joins several entities")
 
 
 @stage(name="thesaurus", version=2, params=ThesaurusParams, tables=("synonyms",))

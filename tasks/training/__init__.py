@@ -1,3 +1,4 @@
-"""Long training runs, whatever is trained: specification, driver, launchers, checkpoints, curves. No stage, no
-Prefect.
+"""Long training runs, whatever is trained: what they are given, driver, launchers, checkpoints, curves.
+
+No stage, no Prefect.
 """

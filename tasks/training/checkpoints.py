@@ -1,12 +1,12 @@
-"""Checkpoints of a training run: plain folders that need neither Ray nor this project's flows to be read.
+"""Checkpoints of a training run: plain folders that can be read without Ray and without this project's flows.
 
-    <storage>/checkpoints/step-000000400/state.pt           what `models.training.loop.load_state` reads
+    <storage>/checkpoints/step-000000400/state.pt           read by `models.training.loop.load_state`
     <storage>/checkpoints/step-000000400/checkpoint.json    step, held-out figures, size and hash; written last
 
 A finished run, a `train` artifact, has its last checkpoint beside its curves instead. A folder without
-`checkpoint.json`, or whose state does not match it, is no checkpoint: a kill at any moment leaves the ones before it as
-they were. Ray's own bookkeeping is not used: it binds a run to one version of Ray, keeps checkpoints by number or by
-score but not by both, and knows no way around a damaged one.
+`checkpoint.json`, or whose state does not match it, is not a checkpoint. So a kill at any moment leaves the earlier
+checkpoints intact. Ray's own bookkeeping is not used: it binds a run to one version of Ray, keeps checkpoints by number
+or by score but not by both, and cannot skip a damaged one.
 
 Time and memory grow with the model: one snapshot is written at a time.
 """
@@ -39,12 +39,12 @@ logger = logging.getLogger(__name__)
 
 FOLDER = "checkpoints"
 RECORD_FILE = "checkpoint.json"
-_STEP_FOLDER = re.compile(r"step-\d{9,}")
+_STEP_FOLDER = re.compile(r"step-\d{9,}")  # step-000000400, not step-400
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class CheckpointRecord(BaseModel):
-    """What `checkpoint.json` holds."""
+    """Content of `checkpoint.json`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="constants")
 
@@ -59,7 +59,7 @@ class CheckpointRecord(BaseModel):
 
 
 class Checkpoints:
-    """The checkpoints of one run below its storage, a local folder or a URI that fsspec opens."""
+    """Checkpoints of one run in its storage, a local folder or a URI that fsspec opens."""
 
     def __init__(self, storage: str, run: str) -> None:
         self._filesystem, path = fsspec.core.url_to_fs(storage)
@@ -69,10 +69,10 @@ class Checkpoints:
         self._is_local = isinstance(self._filesystem, LocalFileSystem)
 
     def write(self, step: int, state: Mapping[str, Any], figures: Mapping[str, float]) -> None:
-        """Write a checkpoint whole or not at all; one of the same step gives way.
+        """Write a checkpoint atomically; it replaces one of the same step.
 
         Raises:
-            StorageFullError: no room is left. The earlier checkpoints are as they were.
+            StorageFullError: no room is left. The earlier checkpoints are intact.
         """
         folder = self._staging_folder()
         try:
@@ -85,15 +85,15 @@ class Checkpoints:
             shutil.rmtree(folder, ignore_errors=True)
 
     def records(self) -> list[CheckpointRecord]:
-        """The checkpoints that are there, in the order of their steps; their states are not read."""
+        """Return the records of all checkpoints, by step, without reading their states."""
         folders = [*self._step_folders(), self._root]
         return [record for record in map(self._read_record, folders) if record is not None]
 
     def load(self, record: CheckpointRecord) -> dict[str, Any]:
-        """The state of a checkpoint, checked against its record.
+        """Return the state of a checkpoint after checking it against its record.
 
         Raises:
-            UserError: the state is missing, damaged, or no checkpoint of ours; the message names it.
+            UserError: the state is missing, damaged, or of another format; the message names the file.
         """
         place = posixpath.join(self._folder(record.step), CHECKPOINT_FILE)
         with self._local_copy(place) as folder:
@@ -104,7 +104,7 @@ class Checkpoints:
                 raise UserError(str(error)) from error
 
     def copy(self, record: CheckpointRecord, folder: Path) -> None:
-        """Copy a checkpoint into a local folder, which is made. Raises `UserError` as `load` does."""
+        """Copy a checkpoint into a local folder, which is created. Raises `UserError` as `load` does."""
         folder.mkdir(parents=True, exist_ok=True)
         place = self._folder(record.step)
         for name in (CHECKPOINT_FILE, RECORD_FILE):
@@ -112,35 +112,35 @@ class Checkpoints:
         _check(folder / CHECKPOINT_FILE, record, posixpath.join(place, CHECKPOINT_FILE))
 
     def newest(self) -> tuple[CheckpointRecord, dict[str, Any]] | None:
-        """The newest checkpoint that can be read; a damaged one is named in the log and passed over."""
+        """Return the newest readable checkpoint; damaged ones are logged and skipped."""
         for record in reversed(self.records()):
             try:
                 return record, self.load(record)
             except UserError as error:
-                logger.warning("%s The checkpoint before it is used.", error)
+                logger.warning("%s Trying the checkpoint before it.", error)
         return None
 
     def at(self, step: int | None = None) -> CheckpointRecord:
-        """The record of a step, or the newest.
+        """Return the record of a step, by default of the newest.
 
         Raises:
-            UserError: there is none; the message says which steps there are.
+            UserError: there is no such checkpoint; the message lists the steps that have one.
         """
         records = {record.step: record for record in self.records()}
         wanted = max(records, default=None) if step is None else step
         if wanted not in records:
             there = ", ".join(map(str, records)) or "none"
             missing = "no checkpoint" if step is None else f"no checkpoint of step {step}"
-            raise UserError(f"{self._base} holds {missing}; there are: {there}.")
+            raise UserError(f"{self._base} has {missing}. Steps with a checkpoint: {there}.")
         return records[wanted]
 
     def best(self, count: int, by: str | None) -> list[CheckpointRecord]:
-        """The `count` best checkpoints by a held-out figure, the best first (`score_of` says what is better)."""
+        """Return the `count` best checkpoints by a held-out figure, best first (`score_of` defines better)."""
         scored = [record for record in self.records() if record.figures]
         return sorted(scored, key=lambda record: (score_of(record.figures, by), -record.step))[:count]
 
     def prune(self, newest: int, best: int, by: str | None) -> None:
-        """Keep the newest and the best, delete the others (and `sweep` what is half-written)."""
+        """Delete all checkpoints but the newest and the best."""
         records = self.records()
         kept = {record.step for record in records[-newest:]} | {record.step for record in self.best(best, by)}
         for record in records:
@@ -148,25 +148,25 @@ class Checkpoints:
                 self._remove(self._path(record.step))
 
     def sweep(self) -> None:
-        """Delete what killed runs left half-written or half-deleted. Only for who is alone in writing."""
+        """Delete what killed runs left half-written or half-deleted; nobody else may be writing."""
         if self._is_local:
             for folder in Path(self._base).glob(".writing-*"):
                 shutil.rmtree(folder, ignore_errors=True)
         for place in self._step_folders():
-            try:  # not `exists`, which takes any error of a store for an absence
+            try:  # not `exists`, which also returns False when the store cannot be reached
                 self._filesystem.info(posixpath.join(place, RECORD_FILE))
             except NotADirectoryError:
-                continue  # a file that somebody put here
+                continue  # a file that a user put here
             except FileNotFoundError:
                 self._remove(place)
 
     def path(self, step: int) -> str:
-        """Where the checkpoint of a step lies: a local path, or a URI."""
+        """Return the local path or the URI of a step's checkpoint."""
         path = self._folder(step)
         return path if self._is_local else self._filesystem.unstrip_protocol(path)
 
     def _step_folders(self) -> list[str]:
-        """All that are there, half-written ones too, in the order of their steps."""
+        """Return all folders named as a step, by step, half-written ones included."""
         self._filesystem.invalidate_cache()
         try:
             names = self._filesystem.ls(self._base, detail=False)
@@ -179,7 +179,7 @@ class Checkpoints:
         return posixpath.join(self._base, f"step-{step:09d}")
 
     def _folder(self, step: int) -> str:
-        """Where a checkpoint that is there lies."""
+        """Return the folder of an existing checkpoint; in a finished run that is the root."""
         path = self._path(step)
         return path if self._filesystem.exists(posixpath.join(path, RECORD_FILE)) else self._root
 
@@ -190,15 +190,15 @@ class Checkpoints:
         except (FileNotFoundError, NotADirectoryError):
             return None  # half-written, or half-deleted
         except ValidationError:
-            logger.warning("%s is damaged: its %s cannot be read. It is passed over.", folder, RECORD_FILE)
+            logger.warning("Skipping %s: its %s is damaged.", folder, RECORD_FILE)
             return None
         if record.run != self._run:
-            logger.warning("%s belongs to another run, %s. It is passed over.", folder, record.run)
+            logger.warning("Skipping %s: it belongs to another run, %s.", folder, record.run)
             return None
         return record
 
     def _staging_folder(self) -> Path:
-        """On the disk of the checkpoints where that is local, so that publishing is a rename."""
+        """Create a folder to write in. Local ones are on the checkpoints' disk, so that publishing is a rename."""
         if not self._is_local:
             return Path(tempfile.mkdtemp(prefix="yiwen-checkpoint-"))
         folder = Path(self._base, f".writing-{uuid.uuid4().hex}")
@@ -225,7 +225,7 @@ class Checkpoints:
 
     @contextlib.contextmanager
     def _local_copy(self, place: str) -> Iterator[Path]:
-        """The folder that holds a file, after a download where it is not local."""
+        """Give the local folder of a file, which is downloaded if it is not local."""
         if not self._filesystem.exists(place):
             raise UserError(f"{place} is missing.")
         if self._is_local:
@@ -239,22 +239,22 @@ class Checkpoints:
     def _explained(self, step: int, folder: Path) -> Iterator[None]:
         try:
             yield
-        except (OSError, RuntimeError) as error:  # torch tells of a failed write by a RuntimeError
+        except (OSError, RuntimeError) as error:  # torch reports a failed write as a RuntimeError
             free = shutil.disk_usage(folder).free
             if isinstance(error, OSError) and error.errno not in NO_ROOM:
                 raise
             raise StorageFullError(
-                f"The checkpoint of step {step} could not be written below {self._base} ({_first_line(error)}; "
-                f"{free:,} bytes are free there). Free some space or raise the limit, then run again: the earlier "
+                f"The checkpoint of step {step} could not be written in {self._base} ({_first_line(error)}; "
+                f"{free:,} bytes are free). Free some space or raise the limit, then run again to resume. The earlier "
                 f"checkpoints are intact ({', '.join(str(record.step) for record in self.records()) or 'none yet'})."
             ) from error
 
 
 class BackgroundWriter:
-    """Does one piece of work at a time beside the training; a failure is raised by the next call.
+    """Runs one call at a time while training continues; a failure is raised by the next method called.
 
-    A second piece waits for the first. The trainer makes a snapshot and hands it over, so that two are in memory beside
-    the model where writing takes longer than the steps between two checkpoints: the one that is written, and the next.
+    A second call waits for the first. If writing takes longer than the steps between two checkpoints, two snapshots are
+    in memory beside the model: the one being written, and the next.
     """
 
     def __init__(self) -> None:
@@ -262,21 +262,21 @@ class BackgroundWriter:
         self._pending: Future[None] | None = None
 
     def start(self, work: Callable[..., None], *arguments: Any) -> None:
-        """Begin, once what was begun before is done."""
+        """Start a call once the previous one has returned. Raises what that one raised."""
         self.wait()
         self._pending = self._pool.submit(work, *arguments)
 
     def wait(self) -> None:
-        """Return when what was begun is done; raises what it raised."""
+        """Wait for the call under way. Raises what it raised."""
         pending, self._pending = self._pending, None
         if pending is not None:
             pending.result()
 
 
 def score_of(figures: Mapping[str, float], by: str | None) -> float:
-    """The score of held-out figures, lower is better: the figure `by`, or the sum of all losses where it is None.
+    """Return the score of held-out figures, lower is better: the figure `by`, or the sum of all losses if it is None.
 
-    A figure whose name ends in `loss` is better when it is lower, any other when it is higher; NaN is worst.
+    Figures whose names end in `loss` are better when lower, all others when higher. NaN is worst.
 
     Raises:
         UserError: there is no such figure.
@@ -284,7 +284,7 @@ def score_of(figures: Mapping[str, float], by: str | None) -> float:
     if by is None:
         value = sum(value for name, value in figures.items() if name.endswith("loss"))
     elif by not in figures:
-        raise UserError(f"cluster.best_by={by!r} is no held-out figure; there are: {', '.join(sorted(figures))}.")
+        raise UserError(f"cluster.best_by={by!r} is not a held-out figure. Choose from {', '.join(sorted(figures))}.")
     else:
         value = figures[by] if by.endswith("loss") else -figures[by]
     return value if value == value else float("inf")
@@ -297,7 +297,7 @@ def _record(run: str, step: int, figures: Mapping[str, float], file: Path) -> Ch
 
 def _check(file: Path, record: CheckpointRecord, place: str) -> None:
     if measure(file) != (record.bytes, record.sha256):
-        raise UserError(f"{place} is damaged: it is not the file of {record.bytes:,} bytes that was written.")
+        raise UserError(f"{place} is damaged: it is no longer the file of {record.bytes:,} bytes that was written.")
 
 
 def _first_line(error: BaseException) -> str:

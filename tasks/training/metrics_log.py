@@ -37,10 +37,10 @@ PART_BYTES = 1 << 18
 
 
 class MetricsLog:
-    """Appends figures of a run; made by the first worker.
+    """Appends figures of a run; only the first worker has one.
 
-    Entries after `resumed_step` belong to steps that a killed run took and that are taken again: they go, and so does a
-    line that was half-written. Those before stay, whatever happens.
+    Entries after `resumed_step` are removed, because a killed run took these steps and they are taken again. So is a
+    half-written line. Earlier entries are kept, whatever happens.
 
     Raises:
         StorageFullError, UserError: as `infra.builds.explained` says.
@@ -53,7 +53,7 @@ class MetricsLog:
         self._text.cut(sum(len(line) + 1 for line in earlier))
 
     def __call__(self, step: int, split: str, figures: Mapping[str, float]) -> None:
-        """Append one report; one of a single step with the next that is not. Raises as `__init__` does."""
+        """Append one report. A single step is kept for the line of the next other report. Raises as `__init__` does."""
         if split == STEP:
             self._steps.append((step, dict(figures)))
             return
@@ -65,14 +65,14 @@ class MetricsLog:
 
 
 class TensorBoardLog:
-    """The same reports but single steps as TensorBoard events in `<storage>/tensorboard`, a local or mounted folder."""
+    """Writes the same reports, without single steps, as TensorBoard events to `tensorboard/` in a mounted storage."""
 
     FOLDER = "tensorboard"
 
     def __init__(self, storage: str, resumed_step: int) -> None:
         from tensorboardX import SummaryWriter
 
-        # What a killed run wrote of later steps, TensorBoard hides.
+        # TensorBoard hides what a killed run wrote about later steps.
         self._writer = SummaryWriter(logdir=f"{storage}/{self.FOLDER}", purge_step=resumed_step + 1)
 
     def __call__(self, step: int, split: str, figures: Mapping[str, float]) -> None:
@@ -85,15 +85,16 @@ class TensorBoardLog:
 
 
 def read_metrics(path: str) -> list[dict[str, Any]]:
-    """The reports so far, each with step, split and figures; a line that is still being written is left out, and so
-    are single steps (`read_steps`).
+    """Return the reports so far, each with step, split and figures.
+
+    A line that is still being written is left out, and so are single steps (`read_steps`).
     """
     keys = ("step", "split", "figures")
     return [{key: entry[key] for key in keys} for entry in map(json.loads, _whole_lines(MetricsText(path).read()))]
 
 
 def read_steps(path: str) -> Iterator[tuple[int, dict[str, float]]]:
-    """Each single step so far with its figures, in order; one line of the file at a time is taken apart."""
+    """Yield each single step so far with its figures, in order; one line of the file at a time is parsed."""
     for line in _whole_lines(MetricsText(path).read()):
         columns = json.loads(line).get("steps")
         if columns is not None:
@@ -107,7 +108,7 @@ def _whole_lines(text: bytes) -> list[bytes]:
 
 
 def _step(line: bytes) -> float:
-    """That of an entry; of a damaged one, which is at the end if anywhere, none that was taken."""
+    """Return the step of an entry, or infinity for a damaged one, which can only be the last."""
     try:
         return int(json.loads(line)["step"])
     except (ValueError, TypeError, KeyError):
@@ -115,7 +116,7 @@ def _step(line: bytes) -> float:
 
 
 def _columns(steps: list[tuple[int, dict[str, float]]]) -> dict[str, list[float]]:
-    """Figures by name, to the seven digits that float32 has; NaN where a step has none."""
+    """Return figures by name, to the seven digits of float32, with NaN where a step lacks a figure."""
     names = dict.fromkeys(name for _, figures in steps for name in figures)
     columns: dict[str, list[float]] = {STEP: [step for step, _ in steps]}
     return columns | {name: [float(f"{figures.get(name, math.nan):.7g}") for _, figures in steps] for name in names}
@@ -128,19 +129,19 @@ class _Part(NamedTuple):
 
 
 class MetricsText:
-    """Bytes in the order in which they were appended. Memory grows with what is read, or with one part."""
+    """The bytes of a metrics file, wherever its parts are. Memory grows with what is read, or with one part."""
 
     def __init__(self, path: str) -> None:
-        """`path`: a local path or a URI, of the file or of its first part."""
+        """`path`: local path or URI of the file, or of its first part."""
         self._filesystem, self._path = fsspec.core.url_to_fs(path)
         self._is_local = isinstance(self._filesystem, LocalFileSystem)
         self._folder, name = posixpath.split(self._path)
         self._stem, self._suffix = posixpath.splitext(name)
         self._growing = (0, b"")
-        """Number and text of the last part, of a store without append."""
+        """Number and text of the last part, in a store that cannot append."""
 
     def read(self, start: int = 0) -> bytes:
-        """From byte `start` to the end; nothing where there is no such byte, or no file."""
+        """Return the text from byte `start` to the end; empty if there is no such byte or no file."""
         pieces = []
         for part in self._parts():
             if start < part.size:
@@ -149,7 +150,7 @@ class MetricsText:
         return b"".join(pieces)
 
     def cut(self, length: int) -> None:
-        """Keep the first `length` bytes; what is appended comes after them.
+        """Keep only the first `length` bytes. Call it before `append`.
 
         Raises:
             StorageFullError, UserError: as `infra.builds.explained` says.
@@ -158,11 +159,13 @@ class MetricsText:
             self._filesystem.makedirs(self._folder, exist_ok=True)
             parts = self._parts()
             while parts and sum(part.size for part in parts) > length:
-                self._shorten(parts.pop(), length - sum(part.size for part in parts))  # the last first: no gap is left
+                self._shorten(
+                    parts.pop(), length - sum(part.size for part in parts)
+                )  # the last first, so that a kill leaves no gap
         self._growing = (max((part.number + 1 for part in self._parts()), default=0), b"")
 
     def append(self, line: bytes) -> None:
-        """Add `line` at the end, after `cut`. Raises as `cut` does."""
+        """Add `line` at the end. Raises as `cut` does."""
         number, text = self._growing
         with explained(self._path):
             if self._is_local:
@@ -188,6 +191,7 @@ class MetricsText:
             found = self._filesystem.ls(self._path if self._is_local else self._folder, detail=True)
         except FileNotFoundError:
             return []
+        # metrics.jsonl and metrics-000012.jsonl, but not metrics-old.jsonl
         later = re.compile(rf"{re.escape(self._stem)}(?:-(\d+))?{re.escape(self._suffix)}")
         matches = [(later.fullmatch(posixpath.basename(one["name"])), one) for one in found]
         return sorted(_Part(int(match[1] or 0), one["name"], one["size"]) for match, one in matches if match)

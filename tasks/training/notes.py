@@ -1,4 +1,4 @@
-"""What a training process tells in the run's log: how the batch is cut, what MFU means, what to do without memory."""
+"""Texts for the log of a run: how the batch is cut, what MFU means, and what to do when memory is short."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from models.training.meter import MFU_FORMULA, peak_flops
 
 
 def opening_notes(objective: str, config: TrainingConfig, worker: Worker) -> list[str]:
-    """The first lines of a run's log: its pieces and the formula of its speed."""
+    """Return the first lines of a run's log: how the batch is cut, and the formula of its speed."""
     cut = config.micro_batch_size
     pieces = "each worker's share of the batch at once" if cut is None else f"micro-batches of at most {cut:,} rows"
     peak = peak_flops(worker.device, config.precision)
     known = (
-        f"peak {peak:.3g} FLOP/s a worker"
+        f"peak {peak:.3g} FLOP/s per worker"
         if peak
-        else "not recorded: no peak is known for this device in " + (config.precision)
+        else f"not recorded, because no peak is known for this device in {config.precision}"
     )
     return [
         f"training on {worker.world_size} x {worker.device.type} in {config.precision}, {pieces}",
@@ -27,7 +27,7 @@ def opening_notes(objective: str, config: TrainingConfig, worker: Worker) -> lis
 
 
 def out_of_memory(given: TrainingConfig, used: TrainingConfig, worker: Worker, error: torch.OutOfMemoryError) -> str:
-    """The message about a GPU whose memory was too small: what was tried and what to set instead."""
+    """Return the message about a GPU without enough memory: what was tried, and what to set instead."""
     rows = used.micro_batch_size
     if rows is None and used.batch_size is not None:
         rows = -(-used.batch_size // worker.world_size)
@@ -35,17 +35,17 @@ def out_of_memory(given: TrainingConfig, used: TrainingConfig, worker: Worker, e
     chosen = "as set" if given.micro_batch_size is not None else "chosen for its memory"
     if rows == 1:
         remedy = (
-            "Set model.checkpoint_activations to true, or training.parallel to fsdp2 on several workers; the run goes "
-            "on from its last checkpoint"
+            "Set model.checkpoint_activations to true, or training.parallel to fsdp2 on several workers; the run "
+            "resumes from its last checkpoint"
         )
     else:
-        fewer = "a number of rows" if rows is None else f"less, such as {rows // 2}"
+        fewer = "a number of rows" if rows is None else f"fewer rows, such as {rows // 2}"
         remedy = (
-            f"Set training.micro_batch_size to {fewer}. Losses stay those of the whole batch and the run goes on from "
-            "its last checkpoint (not with model.csp_across_micro_batches=false)"
+            f"Set training.micro_batch_size to {fewer}. Losses stay those of the whole batch, and the run resumes from "
+            "its last checkpoint (except with model.csp_across_micro_batches=false)"
         )
     detail = str(error).split(". ")[0]
     return (
-        f"A GPU ran out of memory at {tried} at once (training.micro_batch_size, {chosen}). {remedy}. "
+        f"A GPU ran out of memory with {tried} at once (training.micro_batch_size, {chosen}). {remedy}. "
         f"torch says: {detail}."
     )

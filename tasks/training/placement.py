@@ -1,4 +1,4 @@
-"""What a training run gets of a machine or cluster: workers, cores and GPUs, or a clear word that it cannot."""
+"""Placement of a training run on a machine or cluster: workers with their cores and GPUs, or why they do not fit."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tasks.training.cluster import Cluster, Workers
 logger = logging.getLogger(__name__)
 
 Node = Mapping[str, float]
-"""Resources of one node by Ray's names: CPU, GPU, memory (bytes)."""
+"""Resources of one node under Ray's names: CPU, GPU, memory (bytes)."""
 
 SECONDS_BETWEEN_LOOKS = 5.0
 
 
 @dataclass(frozen=True)
 class Placement:
-    """How many workers, and what Ray sets aside for each."""
+    """Number of workers, and what Ray reserves for each."""
 
     workers: Workers
     cpus: int
@@ -29,7 +29,7 @@ class Placement:
 
     @property
     def resources(self) -> dict[str, float]:
-        """Resources of one worker by Ray's names."""
+        """Resources of one worker under Ray's names."""
         resources: dict[str, float] = {"CPU": self.cpus}
         if self.gpu:
             resources["GPU"] = 1
@@ -38,16 +38,16 @@ class Placement:
         return resources
 
     def room(self, nodes: Sequence[Node]) -> int:
-        """How many such workers the nodes hold when nothing else runs there; a worker does not span nodes."""
+        """Return how many such workers fit on the nodes if nothing else runs there. A worker does not span nodes."""
         wanted = self.resources.items()
         return sum(int(min(node.get(name, 0.0) // amount for name, amount in wanted)) for node in nodes)
 
 
 def place(cluster: Cluster, nodes: Sequence[Node]) -> Placement:
-    """The placement of a run; what the run leaves open follows from the nodes.
+    """Return the placement of a run; the nodes decide what the run leaves open.
 
-    GPUs are used where there are any. A worker gets the cores of its node shared out among the GPUs, or without
-    GPUs the most cores with which all workers find room.
+    GPUs are used if there are any. A worker gets its GPU's share of the node's cores or, without GPUs, the most cores
+    with which all workers fit.
     """
     gpu = any(node.get("GPU") for node in nodes) if cluster.gpu is None else cluster.gpu
 
@@ -71,15 +71,15 @@ def wait_for_room(
     seconds: float,
     ask: Callable[[list[dict[str, float]]], None] = lambda bundles: None,
 ) -> Placement:
-    """The placement, once the nodes have room for the fewest workers.
+    """Return the placement as soon as the nodes have room for the fewest workers.
 
     Args:
-        nodes: looks at the nodes that are there.
-        seconds: patience with nodes that have yet to come; 0 for a machine that cannot grow.
-        ask: tells an autoscaler what is wanted; called with nothing at the end, so that it may shrink again.
+        nodes: returns the nodes of this moment.
+        seconds: how long to wait for more nodes; 0 for a machine that cannot grow.
+        ask: requests resources of an autoscaler. It is called with an empty list at the end, to let the cluster shrink.
 
     Raises:
-        UserError: they never had.
+        UserError: there was never enough room.
     """
     deadline = time.monotonic() + seconds
     asked = False
@@ -91,7 +91,7 @@ def wait_for_room(
         if time.monotonic() >= deadline:
             raise UserError(_no_room(cluster, placement, there, seconds))
         if not asked:
-            logger.warning("%s Waiting for more.", _no_room(cluster, placement, there, 0))
+            logger.warning("%s Waiting for more nodes.", _no_room(cluster, placement, there, 0))
             ask([placement.resources] * cluster.fewest_workers)
             asked = True
         time.sleep(SECONDS_BETWEEN_LOOKS)
@@ -106,8 +106,8 @@ def _no_room(cluster: Cluster, placement: Placement, nodes: Sequence[Node], seco
     there = "; ".join(", ".join(_amount(name, node.get(name, 0.0)) for name in names) for node in nodes) or "no node"
     waited = f" after {seconds / 60:g} minutes" if seconds else ""
     return (
-        f"{cluster.fewest_workers} workers of {wanted} each find no room{waited}: the nodes have {there}, which holds "
-        f"{placement.room(nodes)} of them. Reduce cluster.workers (or give [fewest, most]), cluster.cpus_per_worker or "
+        f"No room for {cluster.fewest_workers} workers of {wanted} each{waited}: the nodes have {there}, room for "
+        f"{placement.room(nodes)}. Reduce cluster.workers (or give [fewest, most]), cluster.cpus_per_worker or "
         "cluster.memory_per_worker, or add nodes."
     )
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-import fsspec
 import torch
 
 from infra.artifacts import Artifact, ArtifactStore
@@ -25,20 +24,20 @@ from tasks.training.notes import opening_notes, out_of_memory
 from tasks.training.run_spec import RunResult, RunSpec
 
 Agree = Callable[[int], int]
-"""Takes a number on every process and gives all of them that of the first."""
+"""Takes a number from every process, and returns that of the first to all of them."""
 
 
 def train_process(spec: RunSpec, worker: Worker, agree: Agree = lambda number: number) -> None:
-    """Do this process's share of a run, with nothing left open in `spec`, from the newest checkpoint to the end.
+    """Do this process's share of a run from the newest checkpoint to the end; `spec` leaves nothing open.
 
     Raises:
-        UserError: the examples are not to be seen from here, what to begin with does not fit, a checkpoint could not
-            be written, or the GPU's memory is too small for a micro-batch.
+        UserError: the examples cannot be seen from here, the initial weights do not fit, a checkpoint could not be
+            written, or the GPU's memory is too small for a micro-batch.
     """
     _make_deterministic(spec, worker)
     artifact = ArtifactStore(spec.store).get("encode", spec.examples)
     if artifact is None:
-        raise UserError(f"{spec.store} holds no encoded examples {spec.examples}; is it shared with this node?")
+        raise UserError(f"{spec.store} has no encoded examples {spec.examples}. Is it shared with this node?")
     objective = objectives.build(spec.objective, spec.model)
     step, state = _last_state(spec, worker, agree)
     if spec.init_from is not None and state is None:
@@ -64,8 +63,9 @@ def train_process(spec: RunSpec, worker: Worker, agree: Agree = lambda number: n
 
 
 def resolve_micro_batch(objective: Any, config: TrainingConfig, worker: Worker) -> TrainingConfig:
-    """The settings with the micro-batch that fits the smallest of the workers' GPUs, where they leave it open; as they
-    are on a CPU. Every worker must call it.
+    """Return the settings with a micro-batch that fits the smallest of the workers' GPUs, if they leave it open.
+
+    On a CPU they are returned unchanged. Every worker must call it, since the workers compare their memory.
     """
     memory = usable_memory(worker.device)
     if config.micro_batch_size is not None or memory is None:
@@ -75,7 +75,7 @@ def resolve_micro_batch(objective: Any, config: TrainingConfig, worker: Worker) 
 
 
 class Saver:
-    """Writes checkpoints beside the training, the last one before it returns; only the first worker has any."""
+    """Writes checkpoints while training continues, and the last one before it returns. Only the first worker writes."""
 
     def __init__(self, spec: RunSpec, worker: Worker, micro_batch_size: int | None = None) -> None:
         self._spec = spec
@@ -85,14 +85,14 @@ class Saver:
         self._writer = BackgroundWriter()
 
     def __call__(self, step: int, state: Mapping[str, Any] | None, figures: Mapping[str, float]) -> None:
-        """Begin to write a snapshot; `figures` are the newest on held-out text."""
+        """Start writing a snapshot, None on other workers; `figures` are the newest on held-out text."""
         if state is not None:
             self._writer.start(self._write, step, state, figures)
             if step == self._spec.config.steps:
                 self._writer.wait()
 
     def finish(self) -> None:
-        """Wait for what is still being written, then say in `result.json` that the run is done."""
+        """Wait for the last checkpoint, then write `result.json`: the run is done."""
         self._writer.wait()
         if self._worker.rank == 0:
             result = RunResult(
@@ -101,8 +101,7 @@ class Saver:
                 gpu=self._worker.device.type == "cuda",
                 micro_batch_size=self._micro_batch_size,
             )
-            with fsspec.open(self._spec.result_path, "wb") as file:
-                file.write(result.model_dump_json().encode())
+            self._spec.write_result(result.model_dump_json().encode())
 
     def _write(self, step: int, state: Mapping[str, Any], figures: Mapping[str, float]) -> None:
         cluster = self._spec.cluster
@@ -116,14 +115,14 @@ def _make_deterministic(spec: RunSpec, worker: Worker) -> None:
     on_cpu = worker.device.type == "cpu"
     wanted = on_cpu if spec.config.deterministic is None else spec.config.deterministic
     torch.use_deterministic_algorithms(wanted)
-    if wanted and not on_cpu:  # read when cuBLAS is first used, which is later; a size that the user set stays
+    if wanted and not on_cpu:  # cuBLAS reads it later, at its first use; a user's own size is kept
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     if on_cpu:
         keep_freed_memory()
 
 
 def _vocabulary(spec: RunSpec, examples: Artifact) -> list[str]:
-    """The tokens that the examples were encoded with, by id."""
+    """Return the tokens that the examples were encoded with, by id."""
     given = examples.manifest.inputs["vocabulary"]
     vocabulary = ArtifactStore(spec.store).get(given.stage, given.fingerprint)
     if vocabulary is None:
@@ -132,7 +131,10 @@ def _vocabulary(spec: RunSpec, examples: Artifact) -> list[str]:
 
 
 def _last_state(spec: RunSpec, worker: Worker, agree: Agree) -> tuple[int, dict[str, Any] | None]:
-    """The newest state that the first worker can read, and its step; the others read the same, whatever they see."""
+    """Return the newest state that the first worker can read, and its step.
+
+    The others read the same one, even if they see a newer one.
+    """
     checkpoints = Checkpoints(spec.storage, spec.name)
     found = None
     if worker.rank == 0:
@@ -157,4 +159,4 @@ def _reporter(spec: RunSpec, resumed_step: int) -> Report:
 
 
 def _ignore(step: int, split: str, figures: Mapping[str, float]) -> None:
-    """Only the first worker keeps the curves."""
+    """Only the first worker writes the curves."""

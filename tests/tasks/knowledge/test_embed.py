@@ -1,4 +1,4 @@
-"""The embedding stage: ids kept, resumable to the same bits, the same with two workers, bad graphs told."""
+"""The embedding stage: ids kept, resumable to the same bits, the same with two workers, bad graphs rejected."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tasks.training.cluster import Cluster
 
 @dataclass(frozen=True)
 class GivenGraph:
-    """Stands for the artifact of a graph that our stages would not write: rows in disorder, repeated or astray."""
+    """Stand-in for the artifact of a graph that our stages would not write: rows in disorder, repeated or wrong."""
 
     entities: tuple[str, ...]
     triples: tuple[tuple[str, str, str], ...]
@@ -43,8 +43,8 @@ class GivenGraph:
 
 @pytest.fixture(scope="module")
 def drugs(tmp_path_factory: pytest.TempPathFactory) -> Artifact:
-    """30 drugs of 3 classes, read and fused by the real stages; a class has its own indication, side effect and route.
-    One entity has another name and nothing else.
+    """30 drugs of 3 classes, read and fused by the real stages. Each class has its own indication, side effect and
+    route. One entity has only an alias.
     """
     folder = tmp_path_factory.mktemp("drugs")
     relations = ("适应症", "不良反应", "给药途径")
@@ -77,7 +77,7 @@ def embedded(store: ArtifactStore, given: Any, **changes: Any) -> Artifact:
 
 
 def vectors(artifact: Artifact) -> dict[str, np.ndarray]:
-    """Every vector and every projection by its id."""
+    """Return every vector and every projection by its id."""
     found = {row["entity_id"]: row["vector"] for row in artifact.to_table("kg_entity_vectors").to_pylist()}
     for row in artifact.to_table("kg_relation_vectors").to_pylist():
         found |= {f"r:{row['relation']}": row["vector"], f"M:{row['relation']}": row["projection"]}
@@ -113,7 +113,7 @@ def test_every_id_has_its_vector(store: ArtifactStore, drugs: Artifact) -> None:
     assert list(figures(artifact, "transr_mrr")) == [36, 48, 60]
 
 
-def test_the_vectors_are_those_that_were_best(store: ArtifactStore, drugs: Artifact) -> None:
+def test_exported_vectors_are_the_best_ones(store: ArtifactStore, drugs: Artifact) -> None:
     """Ranking the held-out triples by the exported vectors gives the best MRR of the curve."""
     from kg.embedding.known import KnownTriples
     from kg.embedding.link_prediction import filtered_ranks, rank_figures
@@ -164,7 +164,7 @@ def test_a_killed_stage_resumes_to_the_same_bits(
 
 
 @pytest.mark.ray
-def test_two_workers_are_one(store: ArtifactStore, drugs: Artifact, tmp_path: Path) -> None:
+def test_two_workers_give_the_vectors_of_one(store: ArtifactStore, drugs: Artifact, tmp_path: Path) -> None:
     one = embedded(store, drugs)
     two = embedded(ArtifactStore(tmp_path / "other"), drugs, workers=2)
     assert one.fingerprint == two.fingerprint
@@ -202,12 +202,12 @@ def test_without_transe_and_held_out_triples(store: ArtifactStore, drugs: Artifa
         (GivenGraph(("甲", "乙"), (("丁", "是", "乙"),)), r"row 0: the head '丁'"),
     ],
 )
-def test_bad_graphs_are_told(store: ArtifactStore, given: GivenGraph, message: str) -> None:
+def test_bad_graphs_are_rejected(store: ArtifactStore, given: GivenGraph, message: str) -> None:
     with pytest.raises(UserError, match=message):
         embedded(store, given)
 
 
-def test_impossible_settings_are_told() -> None:
+def test_impossible_settings_are_rejected() -> None:
     with pytest.raises(ValidationError, match="entity_dim"):
         params(entity_dim=0)
     with pytest.raises(ValidationError, match="entity_dimm"):

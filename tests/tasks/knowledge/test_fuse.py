@@ -47,7 +47,7 @@ def test_files_become_one_graph_whatever_their_order(store: ArtifactStore, tmp_p
     assert {row["evidence"] for row in alignments} == {"name", "alias"}
 
 
-def test_tables_given_by_the_user_stand_in_for_the_default(store: ArtifactStore, tmp_path: Path) -> None:
+def test_tables_given_by_the_user_replace_the_default(store: ArtifactStore, tmp_path: Path) -> None:
     given = put(tmp_path / "kg.csv", "head,relation,tail\n甲,又叫,乙\n甲,r,丙\n")
     relations = put(tmp_path / "relations.csv", "source,relation,name,role,functional,inverse\n,又叫,SameAs,alias,,\n")
     artifact = run(read_graph, store, ReadGraphParams(source="kg"), {"graph": given}).artifact
@@ -75,9 +75,9 @@ def test_every_format_takes_a_table_of_types(
     assert {row["name"]: row["type"] for row in rows} == {"血压计": "Device", "血压": "Sign"}
 
 
-def test_nothing_to_read_or_fuse_is_told(store: ArtifactStore, tmp_path: Path) -> None:
+def test_nothing_to_read_or_fuse_is_an_error(store: ArtifactStore, tmp_path: Path) -> None:
     empty = put(tmp_path / "kg.csv", "head,relation,tail\n,r,丙\n")
-    with pytest.raises(UserError, match=r"no complete triple \(1 rows rejected\)"):
+    with pytest.raises(UserError, match=r"no complete triple \(rejected rows: 1\)"):
         run(read_graph, store, ReadGraphParams(source="kg"), {"graph": empty})
     with pytest.raises(UserError, match="No knowledge graph"):
         run(fuse_graphs, store, FuseGraphsParams(), {})

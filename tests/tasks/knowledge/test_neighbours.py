@@ -1,4 +1,4 @@
-"""The stage `neighbours`: what kg/pepr/ranking.py ranks, whatever the units, and a graph that is none refused."""
+"""The stage `neighbours`: the ranks of kg/pepr/ranking.py, whatever the units; broken graphs are rejected."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_graph_without_triples_has_no_neighbours(store: ArtifactStore) -> None
     assert do(store, neighbours, NeighbourParams(), graph=graph_artifact(store, ())).rows() == 0
 
 
-def test_a_triple_of_an_unknown_entity_is_told(store: ArtifactStore) -> None:
+def test_triple_of_an_unknown_entity_is_rejected(store: ArtifactStore) -> None:
     broken = graph_artifact(store, (("感冒", "症状", "发热"), ("感冒", "症状", "咳嗽")), lost="发热")
     with pytest.raises(UserError, match="发热"):
         do(store, neighbours, NeighbourParams(), graph=broken)

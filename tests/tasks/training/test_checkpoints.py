@@ -34,7 +34,7 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     yield str(tmp_path) if request.param == "local" else f"memory://{uuid.uuid4().hex}/run"
 
 
-def test_what_is_written_is_read(storage: str) -> None:
+def test_written_state_is_read_back(storage: str) -> None:
     checkpoints = Checkpoints(storage, "run")
     assert checkpoints.newest() is None
     checkpoints.write(4, state(4), {"mlm_loss": 2.5})
@@ -48,7 +48,7 @@ def test_what_is_written_is_read(storage: str) -> None:
     assert "step-000000008" in checkpoints.path(8)
 
 
-def test_a_step_that_is_taken_again_replaces_the_old_one(storage: str) -> None:
+def test_checkpoint_replaces_one_of_the_same_step(storage: str) -> None:
     checkpoints = Checkpoints(storage, "run")
     checkpoints.write(4, state(3), {})
     checkpoints.write(4, state(4), {"mlm_loss": 1.0})
@@ -57,7 +57,7 @@ def test_a_step_that_is_taken_again_replaces_the_old_one(storage: str) -> None:
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "gone", "record"])
-def test_a_damaged_one_is_named_and_the_one_before_is_used(
+def test_damaged_checkpoint_is_logged_and_the_one_before_is_used(
     damage: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     checkpoints = Checkpoints(str(tmp_path), "run")
@@ -76,13 +76,13 @@ def test_a_damaged_one_is_named_and_the_one_before_is_used(
     assert "step-000000008" in caplog.text
 
 
-def test_one_of_another_run_is_passed_over(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_checkpoint_of_another_run_is_skipped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     Checkpoints(str(tmp_path), "other").write(4, state(4), {})
     assert Checkpoints(str(tmp_path), "run").newest() is None
     assert "belongs to another run, other" in caplog.text
 
 
-def test_a_half_written_one_is_none_and_is_swept_away(tmp_path: Path) -> None:
+def test_half_written_checkpoint_is_ignored_and_swept(tmp_path: Path) -> None:
     checkpoints = Checkpoints(str(tmp_path), "run")
     checkpoints.write(4, state(4), {})
     for name in (".writing-1", "step-000000008"):  # killed while writing; killed while deleting
@@ -101,9 +101,7 @@ def test_a_half_written_one_is_none_and_is_swept_away(tmp_path: Path) -> None:
     assert steps(checkpoints) == [4, 8]
 
 
-def test_what_a_kill_left_of_a_checkpoint_is_swept_away_on_any_store(
-    storage: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_remains_of_a_killed_write_are_swept_on_any_store(storage: str, monkeypatch: pytest.MonkeyPatch) -> None:
     filesystem, root = fsspec.core.url_to_fs(storage)
     checkpoints = Checkpoints(storage, "run")
     for step in (4, 8):
@@ -121,7 +119,7 @@ def test_what_a_kill_left_of_a_checkpoint_is_swept_away_on_any_store(
     assert steps(checkpoints) == [4]
 
 
-def test_a_full_disk_is_told_and_leaves_the_others_as_they_were(tmp_path: Path) -> None:
+def test_full_disk_error_leaves_earlier_checkpoints_intact(tmp_path: Path) -> None:
     checkpoints = Checkpoints(str(tmp_path), "run")
     checkpoints.write(4, state(4), {})
     checkpoints.write(8, state(8), {})
@@ -137,7 +135,7 @@ def test_a_full_disk_is_told_and_leaves_the_others_as_they_were(tmp_path: Path) 
     assert found is not None and found[1]["step"] == 8
 
 
-def test_the_newest_and_the_best_are_kept(storage: str) -> None:
+def test_pruning_keeps_the_newest_and_the_best(storage: str) -> None:
     checkpoints = Checkpoints(storage, "run")
     losses = {1: 5.0, 2: 1.0, 3: float("nan"), 4: 3.0, 5: 2.0, 6: 4.0, 7: 4.5}
     for step, loss in losses.items():
@@ -149,12 +147,12 @@ def test_the_newest_and_the_best_are_kept(storage: str) -> None:
     assert steps(checkpoints) == [7]
 
 
-def test_a_step_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_missing_step_error_lists_the_steps(tmp_path: Path) -> None:
     checkpoints = Checkpoints(str(tmp_path), "run")
-    with pytest.raises(UserError, match="no checkpoint; there are: none"):
+    with pytest.raises(UserError, match=r"no checkpoint\. Steps with a checkpoint: none"):
         checkpoints.at()
     checkpoints.write(4, state(4), {})
-    with pytest.raises(UserError, match="no checkpoint of step 5; there are: 4"):
+    with pytest.raises(UserError, match=r"no checkpoint of step 5\. Steps with a checkpoint: 4"):
         checkpoints.at(5)
 
 
@@ -165,12 +163,12 @@ def test_the_score_is_lower_for_lower_losses_and_higher_rates(figures: dict[str,
     assert score_of(figures, "rtd_accuracy") == -figures["rtd_accuracy"]
 
 
-def test_an_unknown_figure_is_told() -> None:
-    with pytest.raises(UserError, match=r"cluster\.best_by='f1'.*there are: mlm_loss"):
+def test_unknown_figure_error_lists_the_figures() -> None:
+    with pytest.raises(UserError, match=r"cluster\.best_by='f1'.*Choose from mlm_loss"):
         score_of({"mlm_loss": 1.0}, "f1")
 
 
-def test_a_writer_does_one_thing_at_a_time_and_tells_a_failure_later() -> None:
+def test_writer_runs_one_call_at_a_time_and_raises_failures_later() -> None:
     writer, gate, done = BackgroundWriter(), threading.Event(), []
 
     def slow(number: int) -> None:

@@ -1,4 +1,4 @@
-"""The page about a training run: every figure has its curve, at the right place, and nothing comes from elsewhere."""
+"""The page about a training run: every figure has its curve, at the right place, and the page loads nothing."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_every_figure_has_a_panel_and_the_table_the_best() -> None:
     assert not re.search(r"(src|href)=|https?://|@import|url\(", page)
 
 
-def test_a_run_that_has_just_begun_and_one_that_went_wrong_have_pages_too() -> None:
+def test_new_and_broken_runs_have_pages_too() -> None:
     assert "Not evaluated yet" in curves_page(spec(), [])
     broken = [{"step": step, "split": "skipped", "figures": {"loss": float("nan")}} for step in (7, 12)]
     broken.append({"step": 1, "split": "train", "figures": {"loss": float("nan")}})
@@ -81,7 +81,7 @@ def test_points_are_drawn_where_they_belong() -> None:
     assert drawn.x_ticks[0] == (0.0, "0") and drawn.x_ticks[-1] == (WIDTH, "100")
 
 
-def test_a_long_run_is_thinned_but_ends_where_it_ended() -> None:
+def test_long_curve_is_thinned_and_keeps_its_last_point() -> None:
     drawn = panel("x", {"x": [(step, float(step)) for step in range(10_000)]})
     points = drawn.lines[0].points.split()
     assert len(points) <= POINTS + 1
@@ -104,7 +104,7 @@ def test_a_flat_line_has_ticks_around_it(value: float) -> None:
     assert labels[0] < value < labels[-1]
 
 
-def test_curves_are_drawn_from_what_there_is(tmp_path: Path) -> None:
+def test_curves_are_drawn_from_the_figures_there_are(tmp_path: Path) -> None:
     entries = [{"step": step, "split": "train", "figures": {"mlm": 5.0 / step, "rtd": 0.5}} for step in (1, 2, 3)]
     entries.append({"step": 3, "split": "held_out", "figures": {"mts_accuracy": 0.4, "mts_chance": 1 / 6}})
     draw_curves(entries, tmp_path / "curves.png")

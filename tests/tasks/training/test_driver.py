@@ -1,4 +1,4 @@
-"""The training driver and its stage, on a real local Ray: worker counts, a kill, and failures that are told."""
+"""The training driver and its stage, on a real local Ray: worker counts, kills, and failures with their messages."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def losses_of_file(spec: RunSpec) -> dict[tuple[int, str, str], float]:
     return losses((e["step"], e["split"], name, value) for e in entries for name, value in e["figures"].items())
 
 
-def test_two_workers_have_the_losses_of_one_and_one_goes_on_in_micro_batches_where_two_stopped(
+def test_two_workers_have_the_losses_of_one_and_one_resumes_in_micro_batches_where_two_stopped(
     store: ArtifactStore, tmp_path: Path
 ) -> None:
     inputs = make_inputs(store)
@@ -125,7 +125,7 @@ def test_two_workers_have_the_losses_of_one_and_one_goes_on_in_micro_batches_whe
     assert losses_of_file(spec) == pytest.approx(expected, rel=1e-6, abs=1e-6, nan_ok=True)
 
 
-def test_what_a_finished_run_leaves(store: ArtifactStore) -> None:
+def test_files_of_a_finished_run(store: ArtifactStore) -> None:
     artifact = run(train, store, params(workers=0), make_inputs(store)).artifact
     assert artifact.manifest.counters == {"steps": 12, "workers": 1}
     assert 0 < held_out_figures(artifact)["csp_chance"] < 0.1
@@ -142,7 +142,7 @@ def test_what_a_finished_run_leaves(store: ArtifactStore) -> None:
 
 
 def forget_after(step: int, spec: RunSpec) -> None:
-    """Make a finished run what it would be had all its processes been killed after a step."""
+    """Leave of a finished run what there would be if all its processes had been killed after a step."""
     Path(spec.result_path).unlink()
     for record in Checkpoints(spec.storage, spec.name).records():
         if record.step > step:
@@ -178,14 +178,14 @@ def test_a_driver_ends_with_its_parent(store: ArtifactStore, tmp_path: Path) -> 
     assert spec.result() is None
 
 
-def test_a_failing_run_shows_its_last_lines_and_can_go_on(store: ArtifactStore) -> None:
+def test_failing_run_shows_its_last_lines_and_can_resume(store: ArtifactStore) -> None:
     broken = dict(make_inputs(store), examples=_with_ids_over_the_vocabulary(store))
     with pytest.raises(RuntimeError, match=r"(?s)exit status 1.*Run the same command again.*driver\.log.*vocab_size"):
         run(train, store, params(workers=0), broken)
     assert store.get("train", train.fingerprint(params(workers=0), broken)) is None
 
 
-def test_a_part_that_vanishes_ends_the_run_at_once_and_is_named(store: ArtifactStore) -> None:
+def test_missing_part_ends_the_run_at_once_and_is_named(store: ArtifactStore) -> None:
     inputs = make_inputs(store)
     part = next(iter(Path(inputs["examples"].path, "examples").iterdir()))
     part.unlink()
@@ -195,7 +195,7 @@ def test_a_part_that_vanishes_ends_the_run_at_once_and_is_named(store: ArtifactS
         run(train, store, given, inputs)
 
 
-def test_a_loss_that_is_not_finite_is_told_in_one_line(
+def test_infinite_loss_error_is_one_line(
     store: ArtifactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def diverge(spec: RunSpec) -> None:
@@ -206,7 +206,7 @@ def test_a_loss_that_is_not_finite_is_told_in_one_line(
     assert capsys.readouterr().err == "error: step 3: lower training.learning_rate\n"
 
 
-def test_a_run_that_this_machine_does_not_see_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_run_file_error_names_the_remedy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert driver.main([str(tmp_path / "elsewhere" / "run.json"), "--quiet"]) == 2
     assert re.search(
         r"^error: .*run\.json does not exist on this machine.*every node must see", capsys.readouterr().err
@@ -219,10 +219,10 @@ def test_a_run_that_this_machine_does_not_see_is_told(tmp_path: Path, capsys: py
         ({"workers": 9}, {}, r"cluster\.workers is 9, more than .*sequences in a batch \(8\)"),
         ({"workers": [1, 70]}, {"batch_size": 80}, r"cluster\.workers is 70, more than .*held-out examples \(60\)"),
         ({}, {"batch_size": 181}, r"batch_size is 181, but there are only 180 examples"),
-        ({"gpu": True}, {}, r"1 workers of \d+ CPU, 1 GPU each find no room: the nodes have \d+ CPU, 0 GPU"),
+        ({"gpu": True}, {}, r"No room for 1 workers of \d+ CPU, 1 GPU each: the nodes have \d+ CPU, 0 GPU"),
     ],
 )
-def test_what_cannot_be_shared_out_is_told(
+def test_impossible_sharing_is_rejected(
     cluster: dict[str, Any], settings: dict[str, Any], message: str, store: ArtifactStore
 ) -> None:
     if cluster.get("gpu") and torch.cuda.is_available():
@@ -257,7 +257,7 @@ def _with_ids_over_the_vocabulary(store: ArtifactStore) -> Artifact:
         ({"generator_divisor": 7}, {}, "generator_divisor"),
     ],
 )
-def test_impossible_models_are_told_before_any_work(
+def test_impossible_models_are_rejected_before_any_work(
     model: dict[str, Any], settings: dict[str, Any], message: str
 ) -> None:
     given = TrainParams(objective="ehealth", model={**TINY_MODEL, **model}, training=training(**settings))
@@ -265,6 +265,6 @@ def test_impossible_models_are_told_before_any_work(
         check_training(given, VOCABULARY)
 
 
-def test_unknown_objective_is_told() -> None:
+def test_unknown_objective_is_rejected() -> None:
     with pytest.raises(UserError, match="unknown objective 'gpt'"):
         check_training(TrainParams(objective="gpt", training=training()), VOCABULARY)

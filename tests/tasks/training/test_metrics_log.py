@@ -21,7 +21,7 @@ def figures(step: int) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("root", ["local", "memory"])
-def test_resume_drops_the_steps_that_are_taken_again(root: str, tmp_path: Path) -> None:
+def test_resume_drops_steps_that_are_taken_again(root: str, tmp_path: Path) -> None:
     path = str(tmp_path / "metrics.jsonl") if root == "local" else "memory://metrics-test/metrics.jsonl"
     log = MetricsLog(path, 0)
     for step in (1, 2, 3):
@@ -34,8 +34,8 @@ def test_resume_drops_the_steps_that_are_taken_again(root: str, tmp_path: Path) 
     assert entries[-1]["figures"] == figures(30)
 
 
-def test_nothing_is_lost_on_a_store_without_append(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There "ab" writes anew, as on Google's. Every line comes, whether a part holds many or one."""
+def test_no_line_is_lost_on_a_store_without_append(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Opening with "ab" overwrites there, as on Google's. Parts may hold many lines, or one."""
     opened = MemoryFileSystem._open
     monkeypatch.setattr(
         MemoryFileSystem,
@@ -55,7 +55,7 @@ def test_nothing_is_lost_on_a_store_without_append(monkeypatch: pytest.MonkeyPat
         assert len(parts) == {1: 11, 200: 5, 1 << 18: 3}[part_bytes]
 
 
-def test_a_full_disk_is_told_and_no_curve_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_error_loses_no_curve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = str(tmp_path / "metrics.jsonl")
     log = MetricsLog(path, 0)
     for step in (1, 2, 3):
@@ -95,7 +95,7 @@ def test_a_kill_at_the_start_loses_no_curve(tmp_path: Path, monkeypatch: pytest.
         assert path.read_bytes().startswith(kept), place
 
 
-def test_single_steps_stand_in_the_line_of_their_entry(tmp_path: Path) -> None:
+def test_single_steps_are_in_the_line_of_their_entry(tmp_path: Path) -> None:
     path = str(tmp_path / "metrics.jsonl")
     log = MetricsLog(path, 0)
     for last in (2, 4):
@@ -114,7 +114,7 @@ def test_single_steps_stand_in_the_line_of_their_entry(tmp_path: Path) -> None:
     assert [step for step, _ in read_steps(path)] == [1, 2]
 
 
-def test_single_steps_are_no_tensorboard_events(tmp_path: Path) -> None:
+def test_single_steps_are_not_tensorboard_events(tmp_path: Path) -> None:
     log = TensorBoardLog(str(tmp_path), 0)
     sizes = []
     for split in (STEP, "train"):

@@ -1,4 +1,4 @@
-"""What a run gets of a cluster: whole nodes, shared cores, patience with nodes to come."""
+"""Placement of a run on a cluster: whole nodes, shared cores, patience with nodes to come."""
 
 from __future__ import annotations
 
@@ -52,17 +52,17 @@ def test_room_is_what_packing_worker_by_worker_finds(nodes: list[dict[str, float
     assert placement.room(nodes) == packed
 
 
-def test_too_many_workers_are_told_with_what_there_is() -> None:
+def test_too_many_workers_error_names_what_there_is() -> None:
     wanted = Cluster(workers=[3, 8], cpus_per_worker=2, gpu=True, memory_per_worker=1.5)
     with pytest.raises(UserError) as told:
         wait_for_room(wanted, lambda: [{"CPU": 4.0, "memory": 8e9}], seconds=0)
     assert str(told.value).startswith(
-        "3 workers of 2 CPU, 1 GPU, 1.5 GB each find no room: the nodes have 4 CPU, 0 GPU, 8.0 GB, which holds 0 of "
-        "them. Reduce cluster.workers"
+        "No room for 3 workers of 2 CPU, 1 GPU, 1.5 GB each: the nodes have 4 CPU, 0 GPU, 8.0 GB, room for 0. "
+        "Reduce cluster.workers"
     )
 
 
-def test_a_cluster_that_grows_is_asked_and_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_autoscaler_is_asked_and_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(placements, "SECONDS_BETWEEN_LOOKS", 0.0)
     looks, asked = iter([[], [{"CPU": 2.0}], [{"CPU": 2.0}, {"CPU": 2.0}]]), []
     placement = wait_for_room(Cluster(workers=2, cpus_per_worker=2), lambda: next(looks), seconds=60, ask=asked.append)
@@ -71,6 +71,6 @@ def test_a_cluster_that_grows_is_asked_and_waited_for(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("workers", [-1, False, True, "two", [2, 1], [0, 1], [1], [1, 2, 3], 1.5])
-def test_impossible_workers_are_told(workers: Any) -> None:
+def test_impossible_workers_are_rejected(workers: Any) -> None:
     with pytest.raises(ValidationError, match=r"give a number of workers, or \[fewest, most\] with fewest at least 1"):
         Cluster(workers=workers)

@@ -1,4 +1,4 @@
-"""What a training process decides and tells by itself: micro-batches, determinism, and a GPU that is too small."""
+"""Decisions and log of a training process: micro-batches, determinism, and a GPU that is too small."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_the_micro_batch_follows_from_the_smallest_gpu(monkeypatch: pytest.Monke
     assert resolve_micro_batch(Objective(), config, CUDA) == config  # all eight rows fit
 
 
-def test_a_cpu_keeps_the_batch_whole_and_the_log_says_so(spec: RunSpec, capsys: pytest.CaptureFixture[str]) -> None:
+def test_cpu_keeps_the_batch_whole_and_logs_it(spec: RunSpec, capsys: pytest.CaptureFixture[str]) -> None:
     train_process(spec, Worker())
     told = capsys.readouterr().out.splitlines()
     assert told[0] == "training on 1 x cpu in fp32, each worker's share of the batch at once"
@@ -100,9 +100,7 @@ def _with_result(spec: RunSpec) -> str:
     return spec.storage
 
 
-def test_the_log_and_the_record_name_the_micro_batch_and_the_peak(
-    spec: RunSpec, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_log_and_record_name_micro_batch_and_peak(spec: RunSpec, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("models.training.meter.torch.cuda.get_device_name", lambda device: "NVIDIA H200")
     config = TrainingConfig(**training(precision="bf16", micro_batch_size=48))
     told = opening_notes("ehealth", config, CUDA)
@@ -112,16 +110,18 @@ def test_the_log_and_the_record_name_the_micro_batch_and_the_peak(
     assert ran.config.steps == spec.config.steps
 
 
-def test_a_gpu_that_is_too_small_is_told_with_what_to_set(spec: RunSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_out_of_memory_error_says_what_to_set(spec: RunSpec, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*given: Any, **named: Any) -> None:
         raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has")
 
     monkeypatch.setattr(training_process, "train", full)
-    with pytest.raises(UserError, match=r"at 8 rows .*training\.micro_batch_size to less, such as 4\..*CUDA out"):
+    with pytest.raises(
+        UserError, match=r"with 8 rows .*training\.micro_batch_size to fewer rows, such as 4\..*CUDA out"
+    ):
         train_process(spec, Worker())
     small = spec.model_copy(update={"training": training(steps=3, micro_batch_size=1)})
     with pytest.raises(
-        UserError, match=r"at 1 rows? .*training\.micro_batch_size, as set.*checkpoint_activations.* the run goes on"
+        UserError, match=r"with 1 rows? .*training\.micro_batch_size, as set.*checkpoint_activations.* the run resumes"
     ):
         train_process(small, Worker())
     tokens = TrainingConfig(**training(batch_size=None, batch_tokens=100))
@@ -132,14 +132,14 @@ def test_a_gpu_that_is_too_small_is_told_with_what_to_set(spec: RunSpec, monkeyp
     ("asked", "device", "expected"),
     [(None, "cpu", True), (None, "cuda", False), (True, "cuda", True), (False, "cpu", False)],
 )
-def test_determinism_is_as_asked_for(asked: bool | None, device: str, expected: bool, spec: RunSpec) -> None:
+def test_determinism_follows_the_setting(asked: bool | None, device: str, expected: bool, spec: RunSpec) -> None:
     given = spec.model_copy(update={"training": training(deterministic=asked)})
     training_process._make_deterministic(given, Worker(device=torch.device(device)))
     assert torch.are_deterministic_algorithms_enabled() == expected
     assert os.environ.get("CUBLAS_WORKSPACE_CONFIG") == (":4096:8" if expected and device == "cuda" else None)
 
 
-def test_a_workspace_that_the_user_set_stays(spec: RunSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workspace_set_by_the_user_is_kept(spec: RunSpec, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":16:8")
     given = spec.model_copy(update={"training": training(deterministic=True)})
     training_process._make_deterministic(given, CUDA)

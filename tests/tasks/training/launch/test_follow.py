@@ -40,7 +40,7 @@ def test_no_metrics_file_is_no_progress(spec: RunSpec) -> None:
     RunFollower(spec, lambda *arguments: pytest.fail("nothing to report")).look()
 
 
-def test_a_follower_tells_each_new_step_once_and_survives_a_resume(spec: RunSpec) -> None:
+def test_each_new_step_is_reported_once_and_a_resume_is_followed(spec: RunSpec) -> None:
     told: list[tuple[str, int, int, str]] = []
     follower = RunFollower(spec, lambda name, done, total, note="": told.append((name, done, total, note)))
     log = MetricsLog(spec.metrics_path, 0)
@@ -57,10 +57,10 @@ def test_a_follower_tells_each_new_step_once_and_survives_a_resume(spec: RunSpec
     assert told[-1][1] == 2
 
 
-def test_a_run_goes_on_where_it_cannot_be_watched(
+def test_run_continues_while_it_cannot_be_watched(
     spec: RunSpec, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A disk or a store that gives no answer for a while, and a listener that fails."""
+    """For a while the disk or store does not answer, or the listener fails."""
     told: list[int] = []
 
     def listen(name: str, done: int, total: int, note: str = "") -> None:
@@ -85,9 +85,7 @@ def test_a_run_goes_on_where_it_cannot_be_watched(
         follower.look()
 
 
-def test_the_time_that_is_left_follows_from_the_steps_since_the_first_look(
-    spec: RunSpec, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_time_left_follows_from_the_steps_since_the_first_look(spec: RunSpec, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     follower = RunFollower(spec, lambda name, done, total, note="": told.append(note))
     log, clock = MetricsLog(spec.metrics_path, 0), iter([100.0, 220.0, 230.0, 240.0])
@@ -102,7 +100,7 @@ def test_the_time_that_is_left_follows_from_the_steps_since_the_first_look(
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(1, 4)), min_size=1, max_size=6))
-def test_a_follower_misses_nothing_however_the_run_goes_back_and_on(moves: list[tuple[int, int]]) -> None:
+def test_nothing_is_missed_however_the_run_goes_back_and_on(moves: list[tuple[int, int]]) -> None:
     storage = f"memory://followed/{uuid.uuid4().hex}"
     spec = RunSpec(
         name="run", store="", examples="", storage=storage, objective="ehealth", model={}, training=training(),
@@ -128,5 +126,5 @@ def test_a_follower_misses_nothing_however_the_run_goes_back_and_on(moves: list[
     ("seconds", "said"),
     [(0.4, "0 s"), (89, "89 s"), (91, "2 min"), (3_700, "1 h 02 min"), (7_140, "1 h 59 min"), (360_000, "4 d 4 h")],
 )
-def test_time_is_told_as_a_person_does(seconds: float, said: str) -> None:
+def test_duration_reads_as_people_write_it(seconds: float, said: str) -> None:
     assert duration(seconds) == said

@@ -1,6 +1,6 @@
-"""Training as a job on a real Ray cluster: submitted, found again, stopped, and failures that are told.
+"""Long work as a job on a real Ray cluster: submitted, found again, stopped, and failures with their messages.
 
-Whoever submits is a process of its own, as a flow is: Ray keeps the first token that a process has shown.
+Jobs are submitted by processes of their own, as by flows: Ray keeps the first token that a process has shown.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def params(seed: int, workers: Any = 1, **changes: Any) -> TrainParams:
 
 
 def run_stage(root: str, settings: str) -> None:
-    """What a submitting process does: the stage, as a flow calls it."""
+    """Run the stage as a flow does; for a submitting process."""
     store = ArtifactStore(root)
     result = run(train, store, params(**json.loads(settings)), make_inputs(store))
     print(json.dumps(result.artifact.manifest.counters))
@@ -67,7 +67,7 @@ def start_stage(head: RayHead, store: ArtifactStore, **settings: Any) -> subproc
 
 
 def jobs_of(head: RayHead, store: ArtifactStore, **settings: Any) -> dict[int, str]:
-    """The status of each attempt at a run."""
+    """Return the status of each attempt at a run."""
     name = train.fingerprint(params(**settings), make_inputs(store))
     output, _ = head.python(JOBS).communicate(timeout=120)
     jobs = json.loads(output.splitlines()[-1])
@@ -138,7 +138,7 @@ def test_an_interrupted_flow_stops_its_job(head: RayHead, store: ArtifactStore) 
     assert jobs_of(head, store, **settings) == {1: "STOPPED"}
 
 
-def test_a_job_that_fails_tells_why(head: RayHead, store: ArtifactStore) -> None:
+def test_failed_job_error_says_why(head: RayHead, store: ArtifactStore) -> None:
     examples = make_inputs(store)["examples"]
     for part in (Path(store.root) / "encode" / examples.fingerprint / "examples").iterdir():
         part.unlink()
@@ -193,14 +193,14 @@ def test_attempts_are_counted_and_logs_are_copied(head: RayHead, tmp_path: Path)
         ({"RAY_AUTH_MODE": "disabled"}, "asks for a token .* RAY_AUTH_MODE=token"),
     ],
 )
-def test_a_wrong_token_is_told(head: RayHead, changes: dict[str, str], message: str) -> None:
+def test_wrong_token_error_names_the_variables(head: RayHead, changes: dict[str, str], message: str) -> None:
     process = head.python(JOBS, **changes)
     output, _ = process.communicate(timeout=120)
     assert process.returncode != 0
     assert re.search(message, output.splitlines()[-1]), output
 
 
-def test_an_endpoint_that_nobody_serves_is_told() -> None:
+def test_missing_endpoint_error_names_the_address() -> None:
     with pytest.raises(
         UserError, match=r"RAY_ADDRESS=http://127\.0\.0\.1:1: no job endpoint answers.*unset RAY_ADDRESS"
     ):
