@@ -1,7 +1,7 @@
-"""Stage `ablation`: models that differ in their pre-training tasks only, side by side: eHealth's Table 6.
+"""Stage `ablation`: models that differ only in their pre-training tasks, side by side: eHealth's Table 6.
 
-A row a setting; columns are the newest held-out figures of pre-training and, where they are given, scores of
-fine-tuning. Holds `report.html`, which needs nothing from elsewhere, `table.md`, `table.json` and `summary.json`.
+Rows are settings. Columns are the newest held-out figures of pre-training and, if given, scores of fine-tuning. The
+artifact has a self-contained `report.html`, `table.md`, `table.json` and `summary.json`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TEMPLATE = Path(__file__).with_name("ablation.html.j2")
 
 @dataclass(frozen=True)
 class Setting:
-    """One row of Table 6: what it is called there, and the preset keys that make it."""
+    """One row of Table 6: its title there, and the preset keys that make it."""
 
     name: str
     title: str
@@ -40,7 +40,7 @@ SETTINGS = (
     Setting("without_mts", "w/o MTS", NO_MTS),
     Setting("without_csp_mts", "w/o CSP & MTS", NO_CSP | NO_MTS),
 )
-"""eHealth, section 4.4; the last is plain ELECTRA."""
+"""Settings of eHealth, section 4.4. The last is plain ELECTRA."""
 
 HELD_OUT = {
     "mlm_loss": "MLM loss",
@@ -50,26 +50,26 @@ HELD_OUT = {
     "mts_accuracy": "MTS acc.",
     "csp_accuracy": "CSP acc.",
 }
-"""Held-out figures that stand in the table, in its order; a term that is off has none."""
+"""Held-out figures of the table, in its order. A term that is off has none."""
 
 AVERAGE = "Avg."
 
 
 class AblationParams(StageParams):
-    """What stands at the head of the page, and what fine-tuning found."""
+    """Title of the page, and scores of fine-tuning."""
 
     title: str = "Pre-training tasks"
     scores: dict[str, dict[str, float]] = Field(
-        default_factory=dict, description="Score by setting and task, in percent, from fine-tuning each model."
+        default_factory=dict, description="Scores of fine-tuning by setting and task, in percent."
     )
 
 
 @stage(name="ablation", version=1, params=AblationParams)
 def ablation(inputs: Mapping[str, Artifact], params: AblationParams, out: Output) -> None:
-    """`inputs` are `train` artifacts by the name of their setting.
+    """Tabulate `inputs`, which are `train` artifacts under the names of their settings.
 
     Raises:
-        UserError: there are scores of a setting that there is not.
+        UserError: the scores name an unknown setting.
     """
     check_scores(params.scores)
     figures = {name: held_out_figures(checkpoint) for name, checkpoint in inputs.items()}
@@ -82,20 +82,20 @@ def ablation(inputs: Mapping[str, Artifact], params: AblationParams, out: Output
 
 
 def check_scores(scores: Mapping[str, Mapping[str, float]]) -> None:
-    """Raises `UserError` where scores name a setting that there is not."""
+    """Raise `UserError` if the scores name an unknown setting."""
     known = [setting.name for setting in SETTINGS]
     for name in scores:
         if name not in known:
-            raise UserError(f"scores: there is no setting {name!r}; there are {', '.join(known)}.")
+            raise UserError(f"scores: unknown setting {name!r}. Choose from {', '.join(known)}.")
 
 
 def tabulate(
     figures: Mapping[str, Mapping[str, float]], scores: Mapping[str, Mapping[str, float]]
 ) -> tuple[list[str], list[dict[str, str]]]:
-    """The columns and the rows of the table, each value as it is shown; – where there is none.
+    """Return the columns and the rows of the table, each value as it is shown; a missing one is –.
 
-    Tasks stand before the figures of pre-training, as they do in the paper; `AVERAGE` follows them where a setting
-    has a score for all of several tasks.
+    Tasks come before the figures of pre-training, as in the paper. If there are several, `AVERAGE` follows them, with a
+    value for settings that have a score for each.
     """
     tasks = list(dict.fromkeys(task for of_setting in scores.values() for task in of_setting))
     shown = [name for name in HELD_OUT if any(name in found for found in figures.values())]
@@ -111,7 +111,7 @@ def tabulate(
 
 
 def as_markdown(columns: list[str], rows: list[dict[str, str]]) -> str:
-    """The table as Markdown."""
+    """Return the table as Markdown."""
     lines = [columns, ["---", *["---:"] * (len(columns) - 1)], *([row[name] for name in columns] for row in rows)]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 

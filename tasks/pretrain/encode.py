@@ -1,18 +1,16 @@
 """Stage `encode`: segments become examples: token ids, and the places where words begin.
 
-A word that jieba found begins at the first token that begins inside it. Documents, not segments, are put aside
-as held-out text, so that no held-out segment has a neighbour in training. Nothing is cut off in silence: tokens
-over the length are counted.
+A word that jieba found begins at the first token that begins inside it. Whole documents are held out, not segments, so
+that no held-out segment has a neighbour in training. Tokens that exceed the length are cut off and counted.
 
 A part of segments becomes a part of examples. Parts are cut by bytes of text, which balances tokens too: a Chinese
-character is 3 bytes and a token, and a token of letters is about as long (2.6 to 3.3 bytes a token over ten kinds of
-real text). Ids are uint32: uint16 would be no smaller in Parquet, which has no 16-bit values and packs them.
+character is 3 bytes and one token, and a token of letters is about as long (2.6 to 3.3 bytes per token over ten kinds
+of real text). Ids are uint32. uint16 would not save space in Parquet, which packs integers and has no 16-bit values.
 
-Where entities are given, their mentions (kg/linking/linker.py) are written as spans of tokens; a mention that begins or
+If entities are given, their mentions (kg/linking/linker.py) are written as spans of tokens. A mention that begins or
 ends inside a token, or that is cut off, is left out and counted.
 
-Time grows with the characters, memory with one part and about 100 bytes for each of the characters
-encoded at once.
+Time grows with the characters. Memory grows with one part, and with about 100 bytes per character encoded at once.
 """
 
 from __future__ import annotations
@@ -40,27 +38,27 @@ from tasks.knowledge.link import TypePriors, entity_linker, id_array
 UNKNOWN, CLS, SEP = (SPECIAL_TOKENS.index(token) for token in ("[UNK]", "[CLS]", "[SEP]"))
 
 FEW_SEGMENTS = 20_000
-"""Up to so many segments it is checked that some document is held out; of more, some always are."""
+"""Corpora of up to this many segments are checked for a held-out document. Larger ones always have one."""
 
 
 class EncodeParams(StageParams):
-    """Length of an example, and what is put aside."""
+    """Length of an example, and share of held-out text."""
 
-    max_length: int = Field(default=512, ge=3, le=2**16 - 1, description="tokens, [CLS] and [SEP] included")
-    held_out_share: float = Field(default=0.02, gt=0, lt=1, description="share of documents put aside")
+    max_length: int = Field(default=512, ge=3, le=2**16 - 1, description="tokens per example, with [CLS] and [SEP]")
+    held_out_share: float = Field(default=0.02, gt=0, lt=1, description="share of documents that are held out")
     seed: int = 42
     # Left out where empty, so that examples without entities keep their address.
-    type_priors: TypePriors = Field(default={}, exclude_if=operator.not_, description="as those of the stage link")
+    type_priors: TypePriors = Field(default={}, exclude_if=operator.not_, description="as in the stage link")
 
 
 @stage(name="encode", version=3, params=EncodeParams, tables=("examples", "held_out"))
 def encode(inputs: Mapping[str, Artifact], params: EncodeParams, out: Output) -> None:
     """Encode `inputs["segments"]` with the tokeniser of `inputs["vocabulary"]`.
 
-    With `inputs["entities"]`, and `inputs["entity_frequencies"]` if wished, mentions are linked as by the stage `link`.
+    With `inputs["entities"]`, and optionally `inputs["entity_frequencies"]`, mentions are linked as by `link`.
 
     Raises:
-        UserError: there is no segment to train on, or none to put aside; or no name can be linked.
+        UserError: there is no segment to train on or none to hold out, or no name can be linked.
     """
     tokenizer = inputs["vocabulary"].read_file("tokenizer.json").decode()
     segments = inputs["segments"]
@@ -70,12 +68,12 @@ def encode(inputs: Mapping[str, Artifact], params: EncodeParams, out: Output) ->
         limit = _limit_for_few(parts, params)
     linked = [inputs[name] for name in ("entities", "entity_frequencies") if name in inputs and "entities" in inputs]
     out.map(encode_part, parts, params, limit, tokenizer, *linked)
-    for table, what in (("examples", "to train on"), ("held_out", "to put aside for evaluation")):
+    for table, what in (("examples", "to train on"), ("held_out", "to hold out for evaluation")):
         if not out.rows(table):
             raise UserError(
-                f"Empty corpus: no segment is left {what}; {segments.rows('segments'):,} segments came in, of which "
-                "whole documents are put aside. Give more text or lower segment.min_tokens; what was dropped, "
-                "and why, is in the tables `rejects`."
+                f"Empty corpus: no segment is left {what}. The input has {segments.rows('segments'):,} segments, and "
+                "whole documents are held out. Give more text or lower segment.min_tokens. The tables `rejects` list "
+                "what was dropped, and why."
             )
 
 
@@ -88,7 +86,7 @@ def encode_part(
     entities: Artifact | None = None,
     frequencies: Artifact | None = None,
 ) -> None:
-    """Encode one part; documents drawn at or under `limit` are held out, `entities` are linked if given."""
+    """Encode one part. Documents whose draw is at most `limit` are held out; `entities`, if given, are linked."""
     tokenizer = corpus_tokenizer(tokenizer_json)
     linker = entity_linker(entities, params.type_priors, frequencies) if entities is not None else None
     for batch in _batches(segments.read(columns=["doc_id", "source", "text", "words"])):
@@ -100,22 +98,21 @@ def encode_part(
 
 
 def word_begins(token_starts: np.ndarray, words: np.ndarray) -> np.ndarray:
-    """Whether a token is the first that begins inside a word.
+    """Return for each token whether it is the first that begins inside a word.
 
     Args:
-        token_starts: int (T,) place of the first character of each token, in texts laid end to end; sorted.
-        words: int (W,) lengths of the words in characters, of all texts; they sum to the length of the texts.
+        token_starts: int (T,) place of each token's first character, in texts laid end to end; ascending.
+        words: int (W,) lengths of all words of all texts in characters; they sum to the length of the texts.
 
     Returns:
-        bool (T,). A word in which no token begins (a blank, or the end of a token that began in the word before) has
-        none.
+        bool (T,). Words in which no token begins have none: a blank, or the end of a token from the word before.
     """
     word_of = np.repeat(np.arange(len(words)), words)[token_starts]
     return np.diff(word_of, prepend=-1) != 0
 
 
 def _batches(segments: pa.Table) -> Iterator[pa.Table]:
-    """Rows in order, about `CHARACTERS_AT_ONCE` characters at a time."""
+    """Yield the rows in order, about `CHARACTERS_AT_ONCE` characters at a time."""
     sizes = np.cumsum(pc.utf8_length(segments["text"]).to_numpy())
     first = 0
     while first < len(sizes):
@@ -128,7 +125,7 @@ def _batches(segments: pa.Table) -> Iterator[pa.Table]:
 def _examples(
     part: PartWriter, rows: pa.Table, tokenizer: CorpusTokenizer, linker: EntityLinker | None, params: EncodeParams
 ) -> pa.Table:
-    """The rows of the table examples for some segments, in order."""
+    """Return the rows of the table examples for some segments, in order."""
     texts = rows["text"].to_pylist()
     encoded = tokenizer.encode(texts)
     lengths = np.diff(encoded.borders)
@@ -163,18 +160,18 @@ def _examples(
 
 
 def token_spans(encoded: EncodedTexts, texts: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """The tokens that cover stretches of characters exactly.
+    """Return the tokens that exactly cover stretches of characters.
 
     Args:
-        encoded: the tokens of some texts.
-        texts, starts, ends: int (M,) the text of each stretch, its first character there and the one behind its last.
+        encoded: tokens of some texts.
+        texts, starts, ends: int (M,) text of each stretch, its first character there, and the one after its last.
 
     Returns:
-        int64 (M, 2): first token in its text and the one behind the last, both -1 where a border falls inside a token
-        or on white space.
+        int64 (M, 2): first token in its text and the one after the last; both -1 if a border is inside a token or on
+        white space.
     """
     lengths = np.diff(encoded.borders)
-    # Texts far enough apart that places of all of them are sorted and none is two texts'.
+    # Spread the texts so far apart that places are ascending over all texts, and each belongs to one text.
     width = max(encoded.ends.max(initial=0), ends.max(initial=0)) + 1
     of_token = np.repeat(np.arange(len(lengths)), lengths) * width
     token_starts, token_ends = encoded.starts + of_token, encoded.ends + of_token
@@ -190,7 +187,7 @@ def token_spans(encoded: EncodedTexts, texts: np.ndarray, starts: np.ndarray, en
 def _mentions(
     part: PartWriter, texts: list[str], encoded: EncodedTexts, linker: EntityLinker | None, room: int
 ) -> pa.ListArray:
-    """The column `mentions` of some texts, of whose tokens the first `room` are kept."""
+    """Return the column `mentions` of some texts, of which only the first `room` tokens are kept."""
     kind = schemas.EXAMPLES.field("mentions").type
     if linker is None:
         return pa.array([[]] * len(texts), kind)
@@ -210,10 +207,10 @@ def _mentions(
 
 
 def _text_starts(rows: pa.Table) -> np.ndarray:
-    """Where each text begins when the texts are laid end to end: int64 (rows,).
+    """Return the place where each text begins if all are laid end to end: int64 (rows,).
 
     Raises:
-        ValueError: the words of a text do not sum to its length; those of all after it would be misplaced.
+        ValueError: the words of a text do not sum to its length, which would misplace those of all later texts.
     """
     ends = np.cumsum(pc.utf8_length(rows["text"]).to_numpy())
     words = _words(rows)
@@ -229,7 +226,7 @@ def _words(rows: pa.Table) -> pa.Array:
 
 
 def _lists(values: np.ndarray, borders: np.ndarray) -> pa.ListArray:
-    """A list column from its values laid end to end; no Python object a value."""
+    """Return a list column from its values laid end to end, without a Python object per value."""
     array = pa.array(values)
     element = pa.field("element", array.type, nullable=False)
     return pa.ListArray.from_arrays(pa.array(borders.astype(np.int32)), array, type=pa.list_(element))
@@ -240,6 +237,6 @@ def _draw(doc_id: str, params: EncodeParams) -> float:
 
 
 def _limit_for_few(parts: Sequence[Part], params: EncodeParams) -> float:
-    """The share, or as much more as it takes that one document of a small corpus is held out."""
+    """Return the held-out share, or for a small corpus the least one that holds out a document."""
     drawn = (_draw(doc_id, params) for part in parts for doc_id in part.read(columns=["doc_id"])["doc_id"].to_pylist())
     return max(params.held_out_share, min(drawn, default=0.0))

@@ -1,9 +1,8 @@
 """Stage `export`: a trained checkpoint becomes a folder that transformers loads without remote code.
 
-`config.json`, `model.safetensors`, `tokenizer.json`, `tokenizer_config.json`, `vocab.txt`, `curves.png` and a
-model card (`README.md`) written from the run's own figures. The generator and the heads stay behind, as
-section 3.3 of eHealth says. Time and memory grow with the model only. `export_checkpoint` does the same for a
-checkpoint of a run that is not finished.
+The folder has `config.json`, `model.safetensors`, `tokenizer.json`, `tokenizer_config.json`, `vocab.txt`, `curves.png`
+and a model card (`README.md`) with the run's own figures. Generator and heads are not exported (eHealth, section 3.3).
+Time and memory grow only with the model. `export_checkpoint` exports a checkpoint of a run that is not finished.
 """
 
 from __future__ import annotations
@@ -29,16 +28,17 @@ TOKENIZER_FILES = ("vocab.txt", "tokenizer.json", "tokenizer_config.json")
 
 
 class ExportParams(StageParams):
-    """What the model card says beside the run's figures."""
+    """Texts of the model card beside the run's figures."""
 
     name: str = Field(default="yiwen-ehealth", description="Name of the model in its card.")
-    license: str | None = Field(default=None, description="Licence of the weights, if you give one.")
+    license: str | None = Field(default=None, description="Licence of the weights, if any.")
 
 
 @stage(name="export", version=2, params=ExportParams)
 def export(inputs: Mapping[str, Artifact], params: ExportParams, out: Output) -> None:
-    """Export `inputs["checkpoint"]` with the tokeniser of `inputs["vocabulary"]`; `inputs["examples"]` is
-    what it was trained on, for the card.
+    """Export `inputs["checkpoint"]` with the tokeniser of `inputs["vocabulary"]`.
+
+    `inputs["examples"]`, which it was trained on, are described in the card.
     """
     checkpoint = inputs["checkpoint"]
     with tempfile.TemporaryDirectory(prefix="yiwen-export-") as name:
@@ -54,7 +54,7 @@ def export(inputs: Mapping[str, Artifact], params: ExportParams, out: Output) ->
 
 
 def write_model(folder: Path, spec: RunSpec, state: Mapping[str, Any], vocabulary: Artifact) -> None:
-    """Write the encoder of a training state and the tokeniser's files into a folder, which is made."""
+    """Write the encoder of a training state and the tokeniser's files into a folder, which is created."""
     objective = objectives.build(spec.objective, spec.model)
     objective.load_state_dict(state["model"])
     save_pretrained(objective, folder)
@@ -63,18 +63,18 @@ def write_model(folder: Path, spec: RunSpec, state: Mapping[str, Any], vocabular
 
 
 def export_checkpoint(run: str, output: Path, step: int | None = None) -> int:
-    """Export the newest checkpoint of a run, or that of a step; returns its step.
+    """Export a checkpoint of a run, by default the newest, and return its step.
 
     Args:
-        run: folder or URI of a `train` artifact, or of a run under way (`run.json` lies in it).
-        output: the folder to write; it must not hold anything.
+        run: folder or URI of a `train` artifact or of a run under way; it contains `run.json`.
+        output: folder to write; it must be empty or not exist.
 
     Raises:
-        UserError: there is no such run or checkpoint, it is damaged, or `output` is taken.
+        UserError: there is no such run or checkpoint, it is damaged, or `output` is not empty.
     """
     spec = RunSpec.read(f"{run.rstrip('/')}/run.json")
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise UserError(f"{output} is there already and not empty; name another folder.")
+        raise UserError(f"{output} exists and is not empty. Choose another folder.")
     checkpoints = Checkpoints(run, spec.name)
     record = checkpoints.at(step)
     store = ArtifactStore(spec.store)
@@ -82,7 +82,7 @@ def export_checkpoint(run: str, output: Path, step: int | None = None) -> int:
     given = examples.manifest.inputs.get("vocabulary") if examples is not None else None
     vocabulary = store.get(given.stage, given.fingerprint) if given is not None else None
     if examples is None or vocabulary is None:
-        raise UserError(f"{spec.store} no longer holds the examples and the vocabulary of this run; they are needed.")
+        raise UserError(f"{spec.store} no longer has the examples or the vocabulary of this run. Run its flow again.")
     output.mkdir(parents=True, exist_ok=True)
     write_model(output, spec, checkpoints.load(record), vocabulary)
     training = TrainingRecord(record.step, code_version(), record.figures)

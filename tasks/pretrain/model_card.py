@@ -1,4 +1,4 @@
-"""The model card: what the model is, what it was made from and how well it did, from the run's own records."""
+"""The model card: what the model is, what it was made from and how well it does, from the records of its run."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from tasks.training.terms import CHANCE, chance_of
 
 TEMPLATED = (
     "**The text is templated**: real facts of the knowledge graph CMeKG (package PyCMeKG, MIT licence) put into "
-    "plain sentence templates. It is not natural text; a model of it shows that the pipeline works and is not "
+    "plain sentence templates. It is not natural text. A model trained on it shows that the pipeline works, but is not "
     "meant for use on patients' or doctors' language."
 )
 
 
 @dataclass(frozen=True)
 class TrainingRecord:
-    """What a card says about a training: how far it came, how long it took where that is known, how well it did."""
+    """A training in its model card: steps done, duration if known, and held-out figures."""
 
     step: int
     code_version: str
     figures: Mapping[str, float]
     seconds: float | None = None
     curves: bool = False
-    """Whether `curves.png` lies beside the card."""
+    """Whether `curves.png` is beside the card."""
 
     @classmethod
     def of(cls, checkpoint: Artifact) -> TrainingRecord:
-        """That of a finished run, a `train` artifact."""
+        """Return the record of a finished run, a `train` artifact."""
         manifest = checkpoint.manifest
         figures = held_out_figures(checkpoint)
         return cls(manifest.counters["steps"], manifest.code_version, figures, manifest.wall_seconds, curves=True)
@@ -47,7 +47,7 @@ def write_model_card(
     examples: Artifact,
     store: ArtifactStore,
 ) -> str:
-    """The card as Markdown with the front matter that model hubs read."""
+    """Return the card as Markdown with the front matter that model hubs read."""
     stages = list(lineage(examples, store))
     templated = any(artifact.stage == "render_articles" for artifact in stages)
     front = ["language: zh", "library_name: transformers", "tags: [biomedical, electra, chinese]"]
@@ -63,7 +63,7 @@ def write_model_card(
 
 
 def lineage(artifact: Artifact, store: ArtifactStore) -> Iterator[Artifact]:
-    """The artifacts that `artifact` was made from, sources first, then itself; each once."""
+    """Yield the artifacts that `artifact` was made from, sources first, and then `artifact`; each once."""
     seen: dict[str, Artifact] = {}
 
     def visit(one: Artifact) -> None:
@@ -78,7 +78,7 @@ def lineage(artifact: Artifact, store: ArtifactStore) -> Iterator[Artifact]:
 
 
 def _what(spec: RunSpec) -> list[str]:
-    start = "from scratch" if spec.init_from is None else f"from the weights of `{Path(spec.init_from).name}` on"
+    start = "from scratch" if spec.init_from is None else f"from the weights of `{Path(spec.init_from).name}`"
     return [
         f"Encoder pre-trained {start} with the objective `{spec.objective}` of Yiwen (医文); an "
         f"`ElectraModel` with {spec.model.get('num_layers', 12)} layers of "
@@ -131,7 +131,7 @@ def _results(figures: Mapping[str, float]) -> list[str]:
 
 
 def held_out_figures(checkpoint: Artifact) -> dict[str, float]:
-    """The figures of the last evaluation of a `train` artifact."""
+    """Return the figures of the last evaluation of a `train` artifact."""
     table = checkpoint.to_table("metrics")
     held_out = table.filter(pc.field("split") == "held_out").to_pylist()
     last = max(row["step"] for row in held_out)
@@ -140,9 +140,9 @@ def held_out_figures(checkpoint: Artifact) -> dict[str, float]:
 
 def _limits(templated: bool) -> list[str]:
     limits = [
-        "- Not a medical device: nothing it says is advice, and no output was checked by a clinician.",
-        "- It carries the biases and errors of its sources. In records and dialogues most identifiers of persons were "
-        "replaced, not all.",
+        "- Not a medical device: its output is not advice, and no clinician has checked it.",
+        "- It has the biases and errors of its sources. Most identifiers of persons in records and dialogues were "
+        "replaced, but not all.",
     ]
     if templated:
         limits.append("- Trained on templated text only: expect little on natural text.")

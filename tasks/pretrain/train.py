@@ -1,12 +1,12 @@
 """Stage `train`: encoded examples in, a trained checkpoint and its curves out.
 
-The stage writes `run.json`, has the training driver do the run, follows its metrics, and keeps the last checkpoint
-and the best. The driver is a child process with a Ray of its own; with `RAY_ADDRESS` the address of a cluster's job
-endpoint (http…), it is a job there. Checkpoints of an unfinished run lie in the build's scratch folder under the run's
-fingerprint: a killed flow, started again, goes on where the last checkpoint was made.
+The stage launches the training driver (tasks/training/launch), follows its metrics, and keeps the last checkpoint and
+the best ones. The driver is a child process with a Ray of its own. If `RAY_ADDRESS` is a cluster's job endpoint
+(http…), it is a job there. Checkpoints of an unfinished run are in the build's scratch folder under the run's
+fingerprint: a killed flow, started again, resumes from the last one.
 
-Time grows with steps × batch size × length; memory with the model and one global batch shared out over the
-workers, never with the corpus.
+Time grows with steps × batch size × length. Memory grows with the model and one global batch, shared among the workers,
+never with the corpus.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from tasks.training.metrics_log import STEP, TensorBoardLog, read_metrics, read_
 from tasks.training.run_spec import RunSpec
 
 STEPS_AT_ONCE = 1_000
-"""Steps whose figures are made into rows at once."""
+"""Steps whose figures are converted to rows at a time."""
 
 
 class TrainParams(StageParams):
-    """What is trained, and how.
+    """Objective, model and training.
 
-    What changes speed and memory but no results is in no fingerprint: `cluster`, and the settings that are called
-    `SPEED_ONLY`, which change rounding and, where the batch is cut otherwise, what dropout and samples draw on a GPU.
-    So a run whose GPU was too small goes on with smaller micro-batches, or with activations computed again. Where CSP
-    compares within micro-batches alone, these and the number of workers decide the loss, and name the run.
+    Settings that change speed and memory but not the results are in no fingerprint: `cluster` and the settings in
+    `SPEED_ONLY`. Those change rounding and, if they cut the batch differently, what dropout and sampling draw on a GPU.
+    So a run whose GPU was too small resumes with smaller micro-batches, or with recomputed activations. If CSP compares
+    only within micro-batches, their size and the number of workers decide the loss, and are in the fingerprint.
     """
 
     objective: str
@@ -61,7 +61,7 @@ class TrainParams(StageParams):
 
     @property
     def depends_on_cuts(self) -> bool:
-        """Whether how a batch is cut into micro-batches and shared among workers changes the loss."""
+        """Whether the loss depends on how a batch is cut into micro-batches and shared among workers."""
         return self.model.get("csp_across_micro_batches") is False and self.model.get("csp_weight", 1.0) != 0
 
     @model_serializer(mode="wrap", when_used="json")
@@ -80,10 +80,10 @@ class TrainParams(StageParams):
 def train(inputs: Mapping[str, Any], params: TrainParams, out: Output) -> None:
     """Train `params.objective` on `inputs["examples"]`; `inputs["vocabulary"]` sets the vocabulary size.
 
-    `inputs["init"]`, a `ModelFolder`, is the BERT or ELECTRA to go on from, where there is one.
+    If there is `inputs["init"]`, a `ModelFolder`, training begins with the weights of that BERT or ELECTRA.
 
     Raises:
-        UserError: this cannot be trained, or not there; the message says why and what to do.
+        UserError: this cannot be trained, or not on this machine or cluster; the message has the remedy.
     """
     spec = resolve_run(inputs, params, out)
     check_examples(spec, inputs["examples"])
@@ -97,18 +97,18 @@ def check_training(
     init_from: Path | None = None,
     vocabulary: Sequence[str] | None = None,
 ) -> None:
-    """Build the model without memory, so that impossible sizes are told before any work is done.
+    """Check a training before any work is done: build the model without memory, compare initial weights.
 
     Args:
-        init_from: folder of the BERT or ELECTRA whose weights the run begins with, where there is one.
-        vocabulary: the tokens to be trained with, where they are known, to be compared with its.
+        init_from: folder of the BERT or ELECTRA whose weights the run begins with, if any.
+        vocabulary: tokens to train with, if known; they must be those of `init_from`.
 
     Raises:
-        UserError: an unknown key, an impossible value, no such figure to choose by, or weights to begin with that do
+        UserError: an unknown key, an impossible value, an unknown figure in cluster.best_by, or initial weights that do
             not fit; the message names it.
     """
     if "vocab_size" in params.model:
-        raise UserError("model.vocab_size follows from the vocabulary. Set vocabulary.size in its place.")
+        raise UserError("model.vocab_size follows from the vocabulary. Set vocabulary.size instead.")
     try:
         training_config(params.training)
         with torch.device("meta"):
@@ -117,13 +117,14 @@ def check_training(
         raise UserError(f"This model cannot be trained: {error}") from error
     if params.depends_on_cuts:
         _check_cuts(params)
-    score_of(dict.fromkeys(objective.held_out_figures, 0.0), params.cluster.best_by)  # told now, not when it is needed
+    # An unknown cluster.best_by fails here, not hours later at the first checkpoint.
+    score_of(dict.fromkeys(objective.held_out_figures, 0.0), params.cluster.best_by)
     if init_from is not None:
         check_start(init_from, objective.config.discriminator, vocabulary)
 
 
 def check_training_names(params: TrainParams) -> None:
-    """Raise `UserError` for a key that training or the model does not have, whatever the values of the others."""
+    """Raise `UserError` for an unknown key of training or model, whatever the values."""
     try:
         check_training_keys(params.training)
         objectives.check_keys(params.objective, params.model)
@@ -132,44 +133,49 @@ def check_training_names(params: TrainParams) -> None:
 
 
 def _check_cuts(params: TrainParams) -> None:
-    """How a batch is cut must be given where the loss depends on it, not left to what a run meets."""
-    why = "model.csp_across_micro_batches=false makes the loss depend on it:"
+    """Require the settings that cut a batch, because the loss depends on them: they cannot be left to the hardware."""
+    why = "model.csp_across_micro_batches=false makes the loss depend on"
     if params.training.get("micro_batch_size") is None:
-        raise UserError(f"{why} how many rows are compared at once. Set training.micro_batch_size.")
+        raise UserError(f"{why} the number of rows that are compared at once. Set training.micro_batch_size.")
     workers = params.cluster.workers
     if not isinstance(workers, int):
-        raise UserError(f"{why} cluster.workers is {list(workers)}, and each has rows of its own. Give one number.")
+        raise UserError(f"{why} the number of workers, but cluster.workers is {list(workers)}. Give one number.")
 
 
 def check_examples(spec: RunSpec, examples: Artifact) -> None:
-    """Tell what every worker would stumble over, before one is started.
+    """Fail early on anything that would stop every worker.
 
-    The number of parts does not matter: workers share rows. Raises `UserError`.
+    The number of parts does not matter, since workers share rows.
+
+    Raises:
+        UserError: there are fewer examples than a batch holds, or more workers than rows to share.
     """
     workers = spec.resources.most_workers
     rows, held_out, batch = examples.rows("examples"), examples.rows("held_out"), spec.config.batch_size
-    if batch is None:  # so many tokens, whatever number of rows that is
+    if batch is None:  # training.batch_tokens is set: any number of rows may make a batch
         batch = rows
     if batch > rows:
         raise UserError(
-            f"training.batch_size is {batch}, but there are only {rows} examples, and a batch must not hold one twice. "
+            f"training.batch_size is {batch}, but there are only {rows} examples, and a batch has no example twice. "
             "Give more text or reduce training.batch_size."
         )
     for what, count in (("sequences in a batch", batch), ("held-out examples", held_out)):
         if workers > count:
             raise UserError(
-                f"cluster.workers is {workers}, more than there are {what} ({count}): some would have "
-                "nothing to do. Reduce cluster.workers, or raise training.batch_size or encode.held_out_share."
+                f"cluster.workers is {workers}, more than the {what} ({count}), so some would have nothing to do. "
+                "Reduce cluster.workers, or raise training.batch_size or encode.held_out_share."
             )
 
 
 def resolve_run(inputs: Mapping[str, Any], params: TrainParams, out: Output) -> RunSpec:
-    """The run: sizes from the inputs; cores and GPUs from this machine, or left to the cluster where one trains."""
+    """Return the run, with sizes from the inputs. Cores and GPUs that are not set are left to the driver."""
     examples, vocabulary = inputs["examples"], inputs["vocabulary"]
     check_training(params, vocabulary.rows(), inputs["init"].path if "init" in inputs else None)
     cluster = params.cluster
     if cluster.tensorboard and not out.store.is_local:
-        raise UserError("cluster.tensorboard needs YIWEN_HOME on a local or mounted disk: it appends to files.")
+        raise UserError(
+            "cluster.tensorboard appends to files. Put YIWEN_HOME on a local or mounted disk, or turn it off."
+        )
     return RunSpec(
         name=out.fingerprint,
         store=out.store.root,
@@ -187,9 +193,9 @@ def resolve_run(inputs: Mapping[str, Any], params: TrainParams, out: Output) -> 
 
 
 def _keep_result(spec: RunSpec, out: Output) -> None:
-    """The last checkpoint, the best ones beside it, the metrics, the curves, and what the run was."""
+    """Write the last checkpoint with the best ones beside it, the metrics, the curves, and the run as carried out."""
     result = spec.result()
-    assert result is not None, "the driver has just said so"
+    assert result is not None, "launch returns once it is there"
     entries = read_metrics(spec.metrics_path)
     with out.part() as part:
         part.write("metrics", [row for one in entries for row in _rows(one["step"], one["split"], one["figures"])])

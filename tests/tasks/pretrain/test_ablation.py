@@ -1,4 +1,4 @@
-"""The table of an ablation: Table 6's rows, what is there in its columns, and a clear word where something is not."""
+"""The table of an ablation: the rows of Table 6, columns for the figures there are, and clear errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_the_settings_are_the_papers() -> None:
     assert SETTINGS[-1].overrides == {**SETTINGS[1].overrides, **SETTINGS[2].overrides}
 
 
-def test_rows_are_settings_and_columns_what_there_is() -> None:
+def test_rows_are_settings_and_columns_the_figures_there_are() -> None:
     columns, rows = tabulate(FIGURES, PAPER)
     assert columns == [
         *["Model", "CMeEE", "CMeIE", "Avg."],
@@ -35,11 +35,11 @@ def test_rows_are_settings_and_columns_what_there_is() -> None:
     ]
 
 
-def test_without_scores_there_are_the_figures_of_pretraining() -> None:
+def test_without_scores_the_table_has_the_figures_of_pretraining() -> None:
     columns, rows = tabulate({"full": {"mlm_loss": 2.0}}, {})
     assert as_markdown(columns, rows) == "| Model | MLM loss |\n| --- | ---: |\n| The full setting | 2.0000 |\n"
 
 
-def test_an_unknown_setting_is_told() -> None:
-    with pytest.raises(UserError, match=r"no setting 'w/o CSP'; there are full, without_csp, "):
+def test_unknown_setting_error_lists_the_settings() -> None:
+    with pytest.raises(UserError, match=r"unknown setting 'w/o CSP'\. Choose from full, without_csp, "):
         check_scores({"w/o CSP": {"CMeEE": 66.5}})

@@ -1,4 +1,4 @@
-"""Encoding: where words begin among tokens, what is put aside, and that nothing is cut off in silence."""
+"""Encoding: where words begin among tokens, which text is held out, and counts of what is cut off."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def rows(artifact: Artifact, table: str) -> list[tuple[str, list[int], list[int]
     return sorted((r["doc_id"], r["input_ids"], r["word_starts"]) for r in artifact.to_table(table).to_pylist())
 
 
-def test_parts_change_neither_examples_nor_what_is_put_aside(tmp_path: Path) -> None:
+def test_parts_change_neither_examples_nor_held_out_text(tmp_path: Path) -> None:
     params = EncodeParams(max_length=64, held_out_share=0.3)
     artifacts = []
     for parts in (1, 4):
@@ -79,7 +79,7 @@ def test_a_special_token_in_the_text_is_text(store: ArtifactStore) -> None:
         assert not {0, 2, 3, 4} & set(row["input_ids"][1:-1])
 
 
-def test_what_is_cut_off_is_counted(store: ArtifactStore) -> None:
+def test_truncation_is_counted(store: ArtifactStore) -> None:
     given_inputs = inputs(store, 1)
     short = run(encode, store, EncodeParams(max_length=20, held_out_share=0.3), given_inputs).artifact
     whole = run(encode, store, EncodeParams(max_length=512, held_out_share=0.3), given_inputs).artifact

@@ -1,4 +1,4 @@
-"""Mentions in examples: spans of tokens that cover the characters of the name, and nothing where none are given."""
+"""Mentions in examples: spans of tokens that cover the characters of the name, and none without entities."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_without_entities_nothing_changes(store: ArtifactStore) -> None:
     assert [{**row, "mentions": []} for row in rows_of(linked)] == rows_of(without)
 
 
-def test_mentions_that_are_cut_off_or_through_are_counted(store: ArtifactStore) -> None:
+def test_truncated_and_split_mentions_are_counted(store: ArtifactStore) -> None:
     # Typed as single sounds, the syllable 각 is one token; the name ends before its last sound.
     inputs = prepared(store, "患者可能患有환ᄀ\u1161\u11a8，需要进一步检查。")
     entities = entities_artifact(store, [*ENTITIES, {"entity_id": "cut", "name": "환가"}])

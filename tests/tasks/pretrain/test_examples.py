@@ -1,4 +1,4 @@
-"""Examples hold the right ids, their words begin where the segmenter says, and documents are held out whole."""
+"""Examples have the right ids, their words begin where the segmenter says, and whole documents are held out."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_ids_words_and_counters(store: ArtifactStore) -> None:
     assert "truncated_segments" not in counters
 
 
-def test_what_is_cut_off_is_counted(store: ArtifactStore) -> None:
+def test_truncation_is_counted(store: ArtifactStore) -> None:
     inputs = prepared(store, texts(30))
     artifact = do(store, encode, EncodeParams(max_length=20), **inputs)
     rows = rows_of(artifact)
@@ -112,7 +112,7 @@ def test_parts_change_nothing(store: ArtifactStore) -> None:
     assert whole.manifest.counters == parts.manifest.counters
 
 
-def test_a_small_corpus_still_holds_something_out(store: ArtifactStore) -> None:
+def test_a_small_corpus_holds_out_a_document(store: ArtifactStore) -> None:
     inputs = prepared(store, texts(3))
     artifact = do(store, encode, EncodeParams(held_out_share=0.0001), **inputs)
     assert len(set(artifact.to_table("held_out")["doc_id"].to_pylist())) == 1
@@ -156,7 +156,7 @@ def damaged_segments(inputs: Mapping[str, Any], params: NoParams, out: Output) -
         part.write("segments", [{**row, "segment_id": f"a-{n}", "position": n, "words": words[n]} for n in range(3)])
 
 
-def test_words_that_do_not_sum_to_their_text_are_refused(store: ArtifactStore) -> None:
+def test_words_that_do_not_sum_to_their_text_are_rejected(store: ArtifactStore) -> None:
     inputs = prepared(store, texts(10))
     with pytest.raises(ValueError, match="do not sum to its length"):
         do(store, encode, EncodeParams(), **{**inputs, "segments": do(store, damaged_segments, NoParams())})

@@ -1,4 +1,4 @@
-"""What names a training run: everything that decides its results, and nothing else."""
+"""The fingerprint of a training run: it covers everything that decides its results, and nothing else."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ def name(given: TrainParams) -> str:
         {"workers": 2},
     ],
 )
-def test_a_run_goes_on_with_what_changes_speed_alone(changed: dict[str, Any]) -> None:
+def test_settings_that_change_only_speed_keep_the_run(changed: dict[str, Any]) -> None:
     given = params(**changed)
     assert name(given) == name(params())
     check_training(given, VOCABULARY)
 
 
 @pytest.mark.parametrize("changed", [{"model": {"mts_weight": 1.0}}, {"seed": 1}, {"objective": "other"}])
-def test_another_result_is_another_run(changed: dict[str, Any]) -> None:
+def test_settings_that_change_results_make_another_run(changed: dict[str, Any]) -> None:
     assert name(params(**changed)) != name(params())
 
 
-def test_where_micro_batches_and_workers_change_the_loss_they_name_the_run() -> None:
+def test_micro_batches_and_workers_that_change_the_loss_are_in_the_fingerprint() -> None:
     apart = {"csp_across_micro_batches": False}
     one = params(apart, micro_batch_size=4)
     check_training(one, VOCABULARY)
@@ -71,6 +71,6 @@ def test_where_micro_batches_and_workers_change_the_loss_they_name_the_run() -> 
         ),
     ],
 )
-def test_they_must_then_be_given(given: TrainParams, message: str) -> None:
+def test_micro_batches_and_workers_that_change_the_loss_must_be_given(given: TrainParams, message: str) -> None:
     with pytest.raises(UserError, match=rf"csp_across_micro_batches=false .*{message}"):
         check_training(given, VOCABULARY)
