@@ -1,1 +1,1 @@
-"""Files of any kind, local or behind a URI: compression, archives, encodings, rows. No stage lives here."""
+"""Files of any kind, local or behind a URI: compression, archives, encodings and rows. This room has no stage."""

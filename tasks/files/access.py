@@ -1,8 +1,8 @@
-"""Files of a corpus, local or behind a URI: listed, opened, and watched for change.
+"""Access to files of a corpus, local or behind a URI, and checks that they do not change while they are read.
 
-A run names its input by its content, so what is read must be what was hashed. Where a file is read whole, its
-hash is taken again on the way; where only places of it are read, its size and the time stamp (or version) that its
-storage keeps are compared before and after.
+A run identifies its input by its content, so the bytes read must be the bytes hashed. A file that is read whole is
+hashed again on the way. Of a file that is read in parts, the size and the time stamp (or version) kept by its storage
+are compared before and after.
 """
 
 from __future__ import annotations
@@ -20,34 +20,38 @@ from infra.errors import UserError
 from tasks.files.slices import Slice
 
 BLOCK = 1 << 16
-"""Bytes read at once."""
+"""Bytes per read."""
 
 _STAMPS = ("ETag", "etag", "mtime", "LastModified", "last_modified", "updated", "created")
-"""Where the filesystems of fsspec keep what changes when a file is written."""
+"""Keys under which fsspec's filesystems keep a value that changes when a file is written."""
 
 
 def is_local(path: str) -> bool:
-    """Whether a path is one of this machine, and no URI."""
+    """Return True for a path on this machine, False for a URI."""
     return "://" not in path
 
 
 def filesystem_of(uri: str) -> tuple[Any, str]:
-    """The fsspec filesystem of a URI, and the path on it.
+    """Return the fsspec filesystem of a URI, and the path on it.
 
     Raises:
-        UserError: no filesystem is known for its scheme, or its package is not installed.
+        UserError: the scheme is unknown, or its package is not installed.
     """
     try:
         return fsspec.core.url_to_fs(uri)
     except (ValueError, ImportError) as error:
         raise UserError(
-            f"{uri} cannot be opened: {error}. Give a local path, or install the fsspec package for that scheme "
+            f"{uri} cannot be opened: {error}. Give a local path, or install the fsspec package for this scheme "
             "(s3fs, gcsfs, …)."
         ) from error
 
 
 def open_file(path: str) -> BinaryIO:
-    """Open a file for reading from any place of it; errors are OSErrors."""
+    """Open a file for reading at any position.
+
+    Raises:
+        OSError: the file cannot be opened.
+    """
     if is_local(path):
         return Path(path).open("rb")
     filesystem, place = filesystem_of(path)
@@ -55,18 +59,18 @@ def open_file(path: str) -> BinaryIO:
 
 
 def size_and_stamp(path: str) -> tuple[int, str]:
-    """Bytes of a file, and what its storage knows its present state by; empty where it keeps nothing."""
+    """Return a file's size in bytes and the stamp of its current state, empty if its storage keeps none."""
     if is_local(path):
         state = os.stat(path)
         return state.st_size, str(state.st_mtime_ns)
     filesystem, place = filesystem_of(path)
-    filesystem.invalidate_cache()
+    filesystem.invalidate_cache()  # a cached listing would hide a change
     found = filesystem.info(place)
     return found["size"] or 0, next((str(found[key]) for key in _STAMPS if found.get(key)), "")
 
 
 def hash_file(path: str) -> str:
-    """SHA-256 of a file, in hex digits."""
+    """Return the SHA-256 of a file in hex digits."""
     digest = hashlib.sha256()
     with open_file(path) as file:
         while block := file.read(1 << 20):
@@ -75,19 +79,19 @@ def hash_file(path: str) -> str:
 
 
 class ChangedFileError(UserError):
-    """A file is not what it was when the run began."""
+    """A file differs from its state at the beginning of the run."""
 
 
 def changed_file(name: str) -> ChangedFileError:
-    """The error that names a file and the remedy."""
+    """Return the error for a file that changed, with the remedy."""
     return ChangedFileError(
-        f"{name} was changed or taken away while the corpus was read; nothing of it was kept. Run again once "
-        "nobody writes there: the files are then hashed anew."
+        f"{name} was changed or removed while the corpus was being read; nothing read from it was kept. Run the "
+        "command again once nothing writes to the corpus: the files are then hashed anew."
     )
 
 
 class WatchedFile:
-    """A file open for reading that can tell whether it still is what was planned; made by `watched`."""
+    """A file open for reading that can be checked against its plan; made by `watched`."""
 
     def __init__(self, piece: Slice, file: BinaryIO) -> None:
         self.file = file
@@ -95,7 +99,7 @@ class WatchedFile:
         self._digest: Any = None
 
     def blocks(self, start: int = 0, end: int | None = None) -> Iterator[bytes]:
-        """The bytes of a range, block by block."""
+        """Yield the bytes of a range, block by block."""
         self.file.seek(start)
         whole = start == 0 and end is None
         self._digest = hashlib.sha256() if whole else None
@@ -108,7 +112,7 @@ class WatchedFile:
             yield block
 
     def check(self) -> None:
-        """Compare what was read with what was planned.
+        """Compare the file as it was read with the file as it was planned.
 
         Raises:
             ChangedFileError: they differ.
@@ -116,7 +120,7 @@ class WatchedFile:
         if self._digest is None:
             _compare(self._piece)
             return
-        while block := self.file.read(BLOCK):  # a reader may stop at damage
+        while block := self.file.read(BLOCK):  # the rest, which a reader that stopped at damage has not read
             self._digest.update(block)
         if self._digest.hexdigest() != self._piece.sha256:
             raise changed_file(self._piece.name)
@@ -124,12 +128,13 @@ class WatchedFile:
 
 @contextmanager
 def watched(piece: Slice) -> Iterator[WatchedFile]:
-    """Open the file of a slice; at the end of the block, and where it raises, the file is checked.
+    """Open the file of a slice, and check it when the block ends or raises.
 
     Raises:
-        ChangedFileError: it is gone, or not what was planned.
+        ChangedFileError: the file is gone, or differs from the plan.
     """
     try:
+        # A file that is read whole is hashed on the way. Parquet is read in places, even when all its rows are read.
         whole = piece.start == 0 and piece.end is None and piece.member is None
         if not whole or piece.kind == "parquet":
             _compare(piece)
@@ -141,7 +146,7 @@ def watched(piece: Slice) -> Iterator[WatchedFile]:
         try:
             yield watch
         except Exception:
-            watch.check()  # what was read of a file that changed meanwhile explains nothing
+            watch.check()  # if the file changed meanwhile, the error is only a consequence
             raise
         watch.check()
 

@@ -1,4 +1,4 @@
-"""Output files that are there whole or not at all."""
+"""Atomic output files."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from infra.errors import UserError
 
 @contextmanager
 def whole_file(target: Path, source: Path, encoding: str = "utf-8", newline: str | None = None) -> Iterator[TextIO]:
-    """A text file to write, which takes the place of `target` when the block ends well.
+    """Open a text file for writing that replaces `target` when the block succeeds.
 
-    Until then, and where the block raises or is killed, `target` stays what it was. What is no ordinary file
-    (/dev/stdout, a pipe) is written as it comes.
+    Until then, and if the block raises or is killed, `target` is unchanged. Devices and pipes (/dev/stdout) are
+    written directly.
 
     Raises:
-        UserError: the target is the `source` that the block reads, or cannot be written.
+        UserError: the target is the `source` that the block reads, or it cannot be written.
     """
     if target.resolve() == source.resolve():
-        raise UserError(f"{target} is the input itself. Give another file with --output.")
-    place = target.resolve()  # a link stays one
+        raise UserError(f"{target} is the input file itself. Give another file with --output.")
+    place = target.resolve()  # a link is kept, and the file it points to is replaced
     ordinary = place.is_file() or not place.exists()
     begun = place.with_name(f".{os.getpid()}.part") if ordinary else place
-    with _told(target):
+    with _explained(target):
         place.parent.mkdir(parents=True, exist_ok=True)
         file = begun.open("w", encoding=encoding, newline=newline)
     try:
         with file:
             yield file
         if ordinary:
-            with _told(target):
+            with _explained(target):
                 if place.exists():
                     shutil.copymode(place, begun)
                 begun.replace(place)
@@ -44,7 +44,8 @@ def whole_file(target: Path, source: Path, encoding: str = "utf-8", newline: str
 
 
 @contextmanager
-def _told(target: Path) -> Iterator[None]:
+def _explained(target: Path) -> Iterator[None]:
+    """Raise OSErrors of the block as UserErrors that name the file and the remedy."""
     try:
         yield
     except OSError as error:

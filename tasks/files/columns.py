@@ -1,4 +1,4 @@
-"""Columns of tables by name, also where several have the same: a mapping would keep the last of them alone."""
+"""Names of columns, made distinct where several are equal: a mapping would keep only the last of these."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 
 
 class RepeatedColumn(str):
-    """The name of a column behind others of its name, with its number: `text (2)`."""
+    """A numbered name, `text (2)`, for a column that repeats the name of an earlier one."""
 
     column: str
-    """The name that the table gives it."""
+    """The column's name in the table."""
 
 
 def distinct_columns(names: Sequence[str]) -> Sequence[str]:
-    """The names, each that stood before as a `RepeatedColumn`."""
+    """Return the names, with repeated ones as `RepeatedColumn`."""
     if len(set(names)) == len(names):
         return names
     taken, seen = set(names), Counter[str]()
@@ -25,7 +25,7 @@ def distinct_columns(names: Sequence[str]) -> Sequence[str]:
         if number == 1:
             distinct.append(name)
             continue
-        while f"{name} ({number})" in taken:
+        while f"{name} ({number})" in taken:  # the table has a column of that very name
             number += 1
         repeated = RepeatedColumn(f"{name} ({number})")
         repeated.column = name
@@ -35,7 +35,7 @@ def distinct_columns(names: Sequence[str]) -> Sequence[str]:
 
 
 def repeated_columns(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Of each name that several columns have, those behind the first."""
+    """Return, for each name that several columns have, the columns after the first."""
     found: dict[str, list[str]] = {}
     for name in names:
         if isinstance(name, RepeatedColumn):

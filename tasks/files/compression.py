@@ -1,9 +1,9 @@
-"""Compressed bytes as a stream: .gz, .bz2, .zst, and what zip archives hold.
+"""Streaming decompression: .gz, .bz2, .zst, and the members of zip archives.
 
-A stream that ends too early gives all it holds before it is reported. One that unfolds out of all proportion is
-a bomb and is reported too, before it fills memory or disk.
+A stream that ends too early yields all it holds before the error is raised. A stream that expands out of all
+proportion is a bomb, and stops with an error before it fills memory or disk.
 
-Memory: a few blocks; of .zst up to 85 MiB, for what the densest 2 KiB of it can hold.
+Memory holds a few blocks; with .zst up to 85 MiB, to which the densest 2 KiB can expand.
 """
 
 from __future__ import annotations
@@ -17,25 +17,28 @@ from typing import Any
 import zstandard
 
 UNFOLDED_AT_ONCE = 1 << 14
-"""Bytes that one step of .gz and .bz2 gives at most; the step that meets damage gives none."""
+"""Most bytes that one step of .gz and .bz2 returns; the step that meets damage returns none."""
 
 ZSTD_BLOCK = 2048
-"""Bytes of .zst that are unfolded in one step, whose output cannot be bounded."""
+"""Bytes of .zst that one step decompresses; the size of its output cannot be bounded."""
 
 SUSPECT_BYTES = 256 << 20
 SUSPECT_RATIO = 200
-"""What gives more than so many bytes, and so many times its own size, is a bomb. Text shrinks to a third or a tenth;
-of the most repetitive logs a hundredth is left."""
+"""Output of more bytes than the first, and of more times its compressed size than the second, is that of a bomb. Text
+is compressed to a third or a tenth of its size, the most repetitive logs to a hundredth."""
+
+COPY_AGAIN = "copy or create the archive again"
+"""Remedy for a damaged archive."""
 
 
 class DamagedArchiveError(Exception):
-    """A compressed file is cut short or is not of its kind; what could be read was given before."""
+    """A compressed file is cut short or not of its kind; everything readable was yielded before."""
 
     reason = "damaged_archive"
 
 
 class ArchiveBombError(DamagedArchiveError):
-    """A compressed file unfolds out of all proportion."""
+    """A compressed file expands out of all proportion."""
 
     reason = "archive_bomb"
 
@@ -44,37 +47,38 @@ _ERRORS = (zlib.error, zstandard.ZstdError, lzma.LZMAError, OSError, EOFError, V
 
 
 def unfold(blocks: Iterator[bytes], compression: str) -> Iterator[bytes]:
-    """The bytes of a .gz, .bz2 or .zst, which may be several streams one after the other; each must be whole.
+    """Yield the decompressed bytes of a .gz, .bz2 or .zst file, which may hold several streams in a row.
 
     Raises:
-        DamagedArchiveError: at the end of what could be decompressed.
+        DamagedArchiveError: after the last byte that could be decompressed, if a stream is incomplete.
     """
     stream: Any = None
     guard = _Guard()
     for block in _cut(blocks) if compression == ".zst" else blocks:
         guard.taken += len(block)
-        while block := block if stream else block.lstrip(b"\0"):  # tape tools pad with zeros
+        # Tape tools pad with zeros behind a stream.
+        while block := block if stream else block.lstrip(b"\0"):
             stream = stream or _STREAMS[compression]()
-            for data in _steps(stream, block, f"not readable as {compression}"):
+            for data in _steps(stream, block, f"the file cannot be read as {compression}"):
                 yield guard.given(data)
             if not stream.eof:
                 break
             block, stream = stream.unused_data, None
     if stream is not None:
-        raise DamagedArchiveError("the compressed file ends too early")
+        raise DamagedArchiveError("the compressed file ends too early; copy or compress it again")
 
 
 def unfold_member(blocks: Iterator[bytes], method: int) -> Iterator[bytes]:
-    """The bytes of one member of a zip archive from those that begin with it.
+    """Yield the decompressed bytes of one member of a zip archive, from blocks that begin with it.
 
     Raises:
-        DamagedArchiveError: at the end of what could be decompressed, or the method is not known.
+        DamagedArchiveError: after the last byte that could be decompressed, or for an unknown method.
     """
     if method == STORED:
         yield from blocks
         return
     if method not in _METHODS:
-        raise DamagedArchiveError(f"compression method {method} of zip archives is not read; deflate is")
+        raise DamagedArchiveError(f"zip compression method {method} is not supported; create the archive with deflate")
     stream = _METHODS[method]()
     guard = _Guard()
     for block in _cut(blocks) if method in _ZSTD_METHODS else blocks:
@@ -83,34 +87,37 @@ def unfold_member(blocks: Iterator[bytes], method: int) -> Iterator[bytes]:
             yield guard.given(data)
         if stream.eof:
             return
-    raise DamagedArchiveError("the member ends too early")
+    raise DamagedArchiveError(f"the member ends too early; {COPY_AGAIN}")
 
 
 class _Guard:
-    """Compares what a stream gives with what it takes."""
+    """Comparison of the bytes that go into a stream with those that come out."""
 
     taken = _given = 0
 
     def given(self, data: bytes) -> bytes:
         self._given += len(data)
         if self._given > SUSPECT_BYTES and self._given > SUSPECT_RATIO * self.taken:
-            raise ArchiveBombError(f"more than {SUSPECT_RATIO} times its size is inside")
+            raise ArchiveBombError(
+                f"the content is more than {SUSPECT_RATIO} times its compressed size; decompress the file yourself if "
+                "you trust it"
+            )
         return data
 
 
 def _steps(stream: Any, block: bytes, damage: str) -> Iterator[bytes]:
-    """What one block gives, a bounded piece at a time."""
+    """Yield the content of one block in pieces of bounded size."""
     try:
         while True:
             data = stream.decompress(block, UNFOLDED_AT_ONCE)
             if data:
                 yield data
-            # zlib hands back what it has not taken; bz2 keeps it and says so.
+            # zlib hands back the input that it has not taken; bz2 keeps it, and needs_input is False.
             block = getattr(stream, "unconsumed_tail", b"")
             if stream.eof or (not block and (getattr(stream, "needs_input", True) and len(data) < UNFOLDED_AT_ONCE)):
                 return
     except _ERRORS as error:
-        raise DamagedArchiveError(f"{damage}: {error}") from error
+        raise DamagedArchiveError(f"{damage}: {error}; {COPY_AGAIN}") from error
 
 
 def _cut(blocks: Iterator[bytes]) -> Iterator[bytes]:
@@ -120,7 +127,7 @@ def _cut(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 class _Zstd:
-    """The decompressor of .zst under the interface of the others; it knows no bound, so its input is cut small."""
+    """Decompressor of .zst with the interface of the others. It ignores `limit`, so its input is cut small."""
 
     def __init__(self) -> None:
         self._stream = zstandard.ZstdDecompressor().decompressobj()

@@ -1,13 +1,15 @@
-"""CSV and TSV files as rows, read by Python's csv module, except that a lost quote costs one line and no more.
+"""CSV and TSV files as rows, read by Python's csv module, but a missing closing quote spoils only its own line.
 
-A quote without its partner makes one field of all that follows up to some later quote or the end of the file. A row
-over several lines has therefore to be well formed: its quotes close where fields end, before the file does and within
-`MAX_ROW` characters, and no line it took in is a whole row while it is none. Where that fails its first line is
-rejected and read on is from the second. A row on one line may have stray quotes, as the csv module takes them.
-Where the field behind a lost quote begins with a line break or a delimiter, its opening quote looks like the lost one:
-then that row may be lost too.
+A quote without its partner turns everything up to some later quote, or to the end of the file, into one field. A row
+over several lines must therefore be well formed. Its quotes close where fields end, before the file ends and within
+`MAX_ROW` characters. If it has the wrong number of fields, none of its later lines is a whole row by itself. Where
+one of these fails, the row's first line is rejected and reading resumes at the second. A row on one line may contain
+stray quotes, as the csv module accepts them.
 
-Time is linear in the file, whatever its quotes. Memory: the longest line, or a row over several lines of `MAX_ROW`.
+If the field after a missing quote begins with a line break or a delimiter, its opening quote looks like the missing
+one, and that row may be lost too.
+
+Time is linear in the file, whatever its quotes. Memory holds the longest line, or one row of `MAX_ROW` characters.
 """
 
 from __future__ import annotations
@@ -24,9 +26,12 @@ from tasks.files.lines import Lines
 from tasks.files.slices import Problem
 
 MAX_ROW = 1 << 24
-"""Characters after which a row takes in no further line: several textbooks in one field."""
+"""Characters after which a row takes no further line: several textbooks in one field."""
 
-LOST_QUOTE = "a quote opens here and is not closed at the end of a field; the next line is read as a row of its own"
+LOST_QUOTE = (
+    "a quote opens in this line and is not closed at the end of a field; the next line is read as a new row. Close the "
+    "quote, or double it inside a quoted field"
+)
 
 MAX_FIELD = 2**31 - 1
 """Characters of the longest field. A document, or everything that follows a missing quote, exceeds the 128 KiB that
@@ -48,8 +53,9 @@ Row = tuple[int, Mapping[str, Any] | Problem]
 
 
 def read_csv(lines: Lines, delimiter: str) -> Iterator[Row]:
-    """The rows under a file's header, each with the number of its first line, from 1; empty lines are passed over.
-    Names that come again in the header are told apart (`tasks.files.columns`).
+    """Yield the rows under a file's header, each with the number of its first line, counted from 1.
+
+    Empty lines are skipped, and repeated names in the header are made distinct (`tasks.files.columns`).
 
     Raises:
         DamagedArchiveError: after the last readable row.
@@ -59,6 +65,7 @@ def read_csv(lines: Lines, delimiter: str) -> Iterator[Row]:
     first = _next_row(reader, feed, delimiter, width=0) or []
     if isinstance(first, Problem):
         yield 1, first
+        # Without its header the whole file would be lost: take its names without quotes.
         first = feed.row[0].text.replace('"', "").split(delimiter)
     elif problem := feed.problem():
         yield 1, _with_text(problem, delimiter.join(first))
@@ -66,13 +73,16 @@ def read_csv(lines: Lines, delimiter: str) -> Iterator[Row]:
     while (fields := _next_row(reader, feed, delimiter, len(header))) is not None:
         number = feed.row[0].number
         if feed.row[-1].is_cut:
-            continue  # the damage is told of anyway
+            continue  # the archive's damage is reported instead
         if isinstance(fields, Problem):
             yield number, fields
         elif problem := feed.problem():
             yield number, _with_text(problem, delimiter.join(fields))
         elif len(fields) > len(header):
-            detail = f"{len(fields)} fields under a header of {len(header)}; is a quote missing?"
+            detail = (
+                f"the row has {len(fields)} fields, but the header has {len(header)}; quote fields that contain the "
+                "delimiter, or add the missing quote"
+            )
             yield number, Problem("surplus_fields", detail, delimiter.join(fields))
         elif fields:
             yield number, dict(zip_longest(header, fields))
@@ -84,32 +94,34 @@ class _Line(NamedTuple):
     number: int
     text: str
     problem: Problem | None
-    """Why it cannot be read."""
+    """Reason why it cannot be read."""
     is_cut: bool
-    """Whether it ends where its archive is damaged."""
+    """True if it ends where its archive is damaged."""
 
 
 class _OpenQuoteError(Exception):
-    """The csv module asks for a line that the row at work shall not have."""
+    """The csv module asks for a line that does not belong to the current row."""
 
 
 class _Feed:
-    """Gives lines to the csv module, knows those of the row at work, and takes back what the row should not have."""
+    """Source of lines for the csv module that tracks the lines of the current row, and can take them back."""
 
     def __init__(self, lines: Lines) -> None:
         self.row: list[_Line] = []
         self.damage: DamagedArchiveError | None = None
-        """Of the archive, once it was met; the file is read as if it ended there."""
+        """Damage to the archive, once met; the file is read as if it ended there."""
         self._lines, self._source = lines, enumerate(lines, start=1)
         self._again: deque[_Line] = deque()
+        """Lines that were taken back."""
         self._characters = 0
         self._in_vain = 0
+        """Number of the line up to which no open quote can be closed; see `keep_first_line`."""
 
     def __iter__(self) -> Iterator[str]:
         return self
 
     def __next__(self) -> str:
-        # The csv module asks within a row only where a quote is open.
+        # Within a row the csv module asks for another line only if a quote is open.
         if self.row and (self._characters > MAX_ROW or self.row[-1].number < self._in_vain):
             raise _OpenQuoteError
         line = self._again.popleft() if self._again else self._read()
@@ -120,21 +132,21 @@ class _Feed:
         return line.text + "\n"
 
     def start_row(self) -> None:
-        """What is given from now on belongs to a new row."""
+        """Begin a new row with the next line."""
         self.row, self._characters = [], 0
 
     def keep_first_line(self, in_vain: int) -> None:
         """Take back all lines of the row but its first.
 
-        What is in a quote at the end of a line before number `in_vain` has been seen to fail, whichever quote it was:
-        looking again from each of them would take quadratic time.
+        A quote that is open at the end of any line before number `in_vain` is known to fail, whichever quote it is.
+        Looking again from each of these lines would take quadratic time.
         """
         self._again.extendleft(reversed(self.row[1:]))
         self.row = self.row[:1]
         self._in_vain = max(self._in_vain, in_vain)
 
     def problem(self) -> Problem | None:
-        """Why a line of the row cannot be read."""
+        """Return the reason why a line of the row cannot be read, or None."""
         return next((line.problem for line in self.row if line.problem), None)
 
     def _read(self) -> _Line | None:
@@ -147,7 +159,7 @@ class _Feed:
 
 
 def _next_row(reader: Iterator[list[str]], feed: _Feed, delimiter: str, width: int) -> list[str] | Problem | None:
-    """The fields of a row where whole rows have `width`, or why there are none; None after the last row."""
+    """Return the next row's fields, of which whole rows have `width`, or its problem; None after the last row."""
     feed.start_row()
     try:
         fields = next(reader)
@@ -160,6 +172,7 @@ def _next_row(reader: Iterator[list[str]], feed: _Feed, delimiter: str, width: i
             return _with_stray_quotes(feed.row[0].text, delimiter)
         return _lost_quote(feed, feed.row[-1].number)
     if len(feed.row) > 1 and len(fields) != width:
+        # A row of the wrong width that contains whole rows: its first quote is the missing one's partner.
         taken_in = csv.reader((line.text + "\n" for line in feed.row[1:]), delimiter=delimiter)
         if any(len(own) == width for own in taken_in):
             return _lost_quote(feed, feed.row[-1].number)
@@ -177,7 +190,7 @@ def _lost_quote(feed: _Feed, in_vain: int) -> Problem:
 
 
 def _with_stray_quotes(line: str, delimiter: str) -> list[str] | Problem:
-    """The fields of one line whose quotes do not close where fields end."""
+    """Return the fields of one line whose quotes do not close where fields end, or its problem."""
 
     def only_line() -> Iterator[str]:
         yield line + "\n"
@@ -188,4 +201,4 @@ def _with_stray_quotes(line: str, delimiter: str) -> list[str] | Problem:
     except _OpenQuoteError:
         return Problem("lost_quote", LOST_QUOTE, line)
     except csv.Error as error:
-        return Problem("invalid_row", str(error), line)
+        return Problem("invalid_row", f"the row is not CSV: {error}; correct the line", line)

@@ -1,4 +1,4 @@
-"""Which encoding a file is in: UTF-8, UTF-16 or GB18030, told from samples of its bytes."""
+"""Detection of a file's encoding, UTF-8, UTF-16 or GB18030, from samples of its bytes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from collections.abc import Callable
 from tasks.files.slices import Slice
 
 SAMPLE = 1 << 18
-"""Bytes that an encoding is told from."""
+"""Bytes from which an encoding is detected."""
 
 WINDOWS = 16
-"""Places of a big file that the sample is taken from."""
+"""Positions in a big file from which the sample is taken."""
 
 LINE_SAFE = (
     "utf-8",
@@ -28,39 +28,46 @@ LINE_SAFE = (
     "latin-1",
     "cp1252",
 )
-"""Encodings in which the bytes of a line end and of a comma occur in no other character."""
+"""Encodings in which the bytes of a line end and of a comma are not part of any other character."""
 
 WIDE = ("utf-16", "utf-16-le", "utf-16-be")
 
 KNOWN = {codecs.lookup(name).name: name for name in (*LINE_SAFE, *WIDE)}
-"""The encodings that are read, by the name that Python gives them."""
+"""The supported encodings, by Python's canonical names."""
 
 _PAIRED = ("gb18030", "big5", "big5hkscs", "cp950")
+"""Encodings with characters of two bytes."""
 
 _WIDER = {"utf-8-sig": "utf-8", "gb2312": "gb18030", "gbk": "gb18030"}
-"""Who says the one often means the other, which holds it whole."""
+"""Encodings by their subsets: a file that claims to be GB2312 is often GB18030, which contains it."""
 
 _USUAL = re.compile("[\t\n\r -~\u00a0-\u04ff\u2000-\u27ff\u3000-\u9fff\uff00-\uffef]")
+"""A character of common scripts: `痛`, `a` or `℃`, but not the `\ue000` of the private use area."""
 
 _UTF_8_HAN = re.compile(rb"[\xe0-\xf4][\x80-\xbf]{2}")
+"""The first three bytes of a long UTF-8 character: `\xe7\x97\x9b`, 痛."""
 
 _FOREIGN = re.compile(r"[^\0-\x7f]")
+"""A character outside ASCII: `痛`."""
 
 _CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}["']?\s{0,9}([A-Za-z0-9_:.-]{1,40})""", re.IGNORECASE)
+"""The encoding that a page declares: `gbk` of `<meta http-equiv=Content-Type content="text/html; charset=gbk">`."""
 
 
 def detect_encoding(sample: bytes) -> str:
-    """UTF-8, UTF-16 (by its mark, or by zero bytes at every other place) or GB18030, by what most lines are.
+    """Return the encoding of most lines: UTF-8, GB18030 or UTF-16 with its byte order.
 
-    A line of GB18030 is hardly ever valid UTF-8, while most of UTF-8 passes for GB18030: UTF-8 is asked first.
+    UTF-16 is recognised by its byte order mark, or by zero bytes at every other position. UTF-8 is tried before
+    GB18030: a line of GB18030 is hardly ever valid UTF-8, while most UTF-8 is also valid GB18030.
     """
     if sample.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16-le" if sample.startswith(codecs.BOM_UTF16_LE) else "utf-16-be"
+    # Latin letters, blanks and line ends have a zero byte in UTF-16: b"a\0" is the letter a, low byte first.
     even, odd = sample[::2].count(0), sample[1::2].count(0)
     if even + odd > len(sample) // 50 and max(even, odd) > 9 * min(even, odd):
         wide = "utf-16-be" if even > odd else "utf-16-le"
         text = sample.decode(wide, "replace")
-        if len(_USUAL.findall(text)) > 0.9 * len(text):  # else they are stray zeros
+        if len(_USUAL.findall(text)) > 0.9 * len(text):  # otherwise these are stray zeros
             return wide
     lines = without_cut_character(sample).split(b"\n")
     votes = Counter(line_encoding(line, "utf-8") for line in lines if not line.isascii())
@@ -70,21 +77,21 @@ def detect_encoding(sample: bytes) -> str:
 
 
 def _wide(beginning: bytes) -> str | None:
-    """The byte order of UTF-16 without line ends and letters, so that no byte of it is zero; None for no such."""
+    """Return the byte order of UTF-16 text without line ends and letters, hence without zero bytes, or None."""
     for wide in ("utf-16-le", "utf-16-be"):
         text = beginning.decode(wide, "replace")
-        # Two letters of an alphabet pass for one Chinese character, but for none of these.
+        # Two Latin letters look like one Chinese character, but not like one of these four.
         if len(_USUAL.findall(text)) > 0.9 * len(text) and any(mark in text for mark in "，。、的"):
             return wide
     return None
 
 
 def line_encoding(line: bytes, of_file: str) -> str | None:
-    """What a line is in: UTF-8 or GB18030 whatever of the two its file is in; None where it is in neither.
+    """Return the encoding of a line, its file's or the other one of UTF-8 and GB18030, or None if it is in neither.
 
-    A line of UTF-8 with a broken byte may pass for GB18030, and every character of it would be wrong; so GB18030
-    is believed only where most of the line is no UTF-8. Two letters of GB18030 may pass for one Greek or Arabic
-    letter of UTF-8, but hardly for a character of three bytes; so in a file of GB18030 those letters do not count.
+    A line of UTF-8 with a broken byte may be valid GB18030, with every character wrong. GB18030 is therefore accepted
+    only if most of the line is not UTF-8. Two characters of GB18030 may look like one Greek or Arabic letter of UTF-8,
+    but hardly like a character of three bytes: in a file of GB18030 those letters are no evidence of UTF-8.
     """
     if of_file not in ("utf-8", "gb18030"):
         return next((name for name in (of_file, "utf-8") if _is(line, name)), None)
@@ -97,9 +104,11 @@ def line_encoding(line: bytes, of_file: str) -> str | None:
 
 
 def decode_paired(line: bytes) -> str | None:
-    """A line of UTF-8 with pairs of surrogates for characters beyond U+FFFF, as Oracle and Java write it (CESU-8);
-    None for any other."""
-    if b"\xed" not in line:
+    """Return a line of CESU-8 as text, or None for any other line.
+
+    Oracle and Java write CESU-8: UTF-8 with pairs of surrogates for characters beyond U+FFFF.
+    """
+    if b"\xed" not in line:  # the first byte of every surrogate
         return None
     try:
         return line.decode("utf-8", "surrogatepass").encode("utf-16-le", "surrogatepass").decode("utf-16-le")
@@ -108,11 +117,12 @@ def decode_paired(line: bytes) -> str | None:
 
 
 def decode_broken_line(line: bytes, of_file: str) -> str:
-    """A line that is in no encoding, with U+FFFD for what is not believed: UTF-8 where most of it is, else its file's.
+    """Decode a line that is not valid in any encoding, with U+FFFD for what cannot be trusted.
 
-    UTF-8 loses one character to a broken byte. In encodings of pairs the bytes behind it may be paired wrongly, so it
-    is passed over alone and with the next, and the reading that fails less is taken. UTF-8 passes for them but for a
-    byte here and there: where more than one spot and a tenth of what is not ASCII fails, none of that is believed.
+    The line is decoded as UTF-8 if most of it is, else in its file's encoding. UTF-8 loses one character to a broken
+    byte. In encodings of byte pairs the following bytes may be paired wrongly: the broken byte is skipped alone and
+    with the next one, and the reading with fewer failures is used. Almost all UTF-8 is valid in these encodings, too:
+    if more than one character and a tenth of those outside ASCII fail, none of these is trusted.
     """
     text = line.decode("utf-8", "replace")
     replaced, foreign = _replaced_of_foreign(text)
@@ -125,9 +135,10 @@ def decode_broken_line(line: bytes, of_file: str) -> str:
 
 
 def _replace_pair(error: UnicodeError) -> tuple[str, int]:
-    """Passes over a byte that is no character and the next, unless that is ASCII: a way to handle decoding errors."""
+    """Skip an undecodable byte and the next unless that is ASCII; an error handler for `bytes.decode`."""
     if not isinstance(error, UnicodeDecodeError):
         raise error
+    # An error of two bytes has covered its pair already.
     is_paired = error.end - error.start == 1 and not error.object[error.end : error.end + 1].isascii()
     return "\ufffd", error.end + is_paired
 
@@ -137,7 +148,7 @@ codecs.register_error(_REPLACE_PAIR, _replace_pair)
 
 
 def _replaced_of_foreign(text: str) -> tuple[int, int]:
-    """How many characters could not be decoded, and how many are not ASCII, those among them."""
+    """Return the numbers of undecodable characters, and of all characters outside ASCII, including these."""
     return text.count("\ufffd"), len(text) - len(text.encode("ascii", "ignore"))
 
 
@@ -150,7 +161,7 @@ def _is(data: bytes, encoding: str) -> bool:
 
 
 def decodes(data: bytes, encoding: str) -> bool:
-    """Whether bytes, which may end within a character, are text of an encoding."""
+    """Return True if bytes are text of an encoding; the last character may be incomplete."""
     try:
         codecs.getincrementaldecoder(encoding)().decode(data)
     except UnicodeDecodeError:
@@ -159,48 +170,56 @@ def decodes(data: bytes, encoding: str) -> bool:
 
 
 def encoding_of(piece: Slice, sample: Callable[[], bytes]) -> str:
-    """The encoding of a slice: the one it names, else that of the sample, of HTML what its head says if that fits.
+    """Return the encoding of a slice: the one it names, else the one that its sample shows.
 
-    UTF-16 is given with its byte order, as only a file's beginning tells it.
+    An HTML page may declare its encoding, which is used if the sample is valid in it. UTF-16 is returned with its byte
+    order, which only the beginning of a file shows.
     """
-    said = _WIDER.get(piece.encoding, piece.encoding)
-    if said and said != "utf-16":
-        return said
+    named = _WIDER.get(piece.encoding, piece.encoding)
+    if named and named != "utf-16":
+        return named
     data = sample()
-    if said == "utf-16":
+    if named == "utf-16":
         return "utf-16-be" if data.startswith(codecs.BOM_UTF16_BE) else "utf-16-le"
-    told = _CHARSET.search(data[:4096]) if piece.kind == "html" else None
-    if told and not data.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+    declared = _CHARSET.search(data[:4096]) if piece.kind == "html" else None
+    if declared and not data.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         try:
-            name = KNOWN[codecs.lookup(told[1].decode()).name]
+            name = KNOWN[codecs.lookup(declared[1].decode()).name]
         except LookupError:
             return detect_encoding(data)
         name = _WIDER.get(name, name)
+        # Any bytes are valid Latin-1, and many Chinese pages declare it by mistake.
         if name not in (*WIDE, "latin-1", "cp1252", "ascii") and decodes(data, name):
             return name
     return detect_encoding(data)
 
 
 def sample_windows(read_at: Callable[[int, int], bytes], size: int) -> bytes:
-    """Whole lines from the beginning of a file and from places all over it: the same for any cut of the file."""
+    """Return whole lines from the beginning of a file and from positions all over it, whatever the file's slices.
+
+    Args:
+        read_at: returns the bytes at a position, given with their number.
+        size: bytes of the file.
+    """
     if size <= SAMPLE:
         return read_at(0, size)
     width = SAMPLE // WINDOWS
     head = read_at(0, width)
-    if b"\0" in head:  # cutting at line ends would tear the byte pairs of UTF-16 apart
+    if b"\0" in head:  # UTF-16: cutting at the byte of a line end would tear its byte pairs apart
         return read_at(0, SAMPLE)
     starts = (size * window // WINDOWS for window in range(1, WINDOWS))
     return b"\n".join([_to_last_end(head), *(_whole_characters(read_at(start, width)) for start in starts)])
 
 
 def _whole_characters(window: bytes) -> bytes:
-    """What of a window begins and ends with a line; with long lines, between bytes that are characters of their own in
-    every encoding; else what of it is UTF-8, which alone tells where its characters begin."""
+    """Return the part of a window that begins and ends with a whole character, in whatever encoding."""
     if window.count(b"\n") > 1:
         return _to_last_end(window.partition(b"\n")[2])
+    # A long line: these bytes are characters of their own in every encoding.
     borders = [found.start() for found in _BORDER.finditer(window)]
     if len(borders) > 1:
         return window[borders[0] : borders[-1]]
+    # Only UTF-8 shows where its characters begin: not with one of the bytes from 0x80 to 0xBF.
     inner = without_cut_character(window.lstrip(bytes(range(0x80, 0xC0))))
     return inner if _is(inner, "utf-8") else b""
 
@@ -210,7 +229,7 @@ def _to_last_end(window: bytes) -> bytes:
 
 
 def without_cut_character(data: bytes) -> bytes:
-    """Bytes that end with a whole character, if they are UTF-8 or GB18030."""
+    """Remove an incomplete character from the end of bytes that are UTF-8 or GB18030."""
     for encoding in ("utf-8", "gb18030"):
         decoder = codecs.getincrementaldecoder(encoding)()
         try:
@@ -222,3 +241,4 @@ def without_cut_character(data: bytes) -> bytes:
 
 
 _BORDER = re.compile(rb"[\t\n\r -/]")
+"""A blank or a sign that is no byte of a longer character: `,`, but not `0`, a second byte in GB18030."""

@@ -1,7 +1,7 @@
-"""JSON files as rows: an array of objects, one object, or objects one after the other, read as a stream.
+"""JSON files as rows: an array of objects, one object, or several objects in a row, read as a stream.
 
-An element that is broken is told of alone where its brackets still balance; where they do not, reading goes on at the
-next line that looks like a new element. Memory: a block of text, or the longest element up to four times.
+A broken element costs only itself if its brackets still balance. If they do not, reading resumes at the next line that
+looks like a new element. Memory holds a block of text, or the longest element up to four times.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from tasks.files.lines import UNREADABLE, Lines
 from tasks.files.slices import Problem
 
 TEXT_AT_ONCE = 1 << 18
-"""Characters that are read on at least."""
+"""Fewest characters per read."""
 
 MAX_ELEMENT = 1 << 27
-"""Characters of the longest element; one that has no end before is given up."""
+"""Characters of the longest element; a longer one is treated as having no end."""
 
 WASTE = 64
-"""How often a file may be gone through in search of ends that are not there, before it is given up as an attack."""
+"""Number of times that a file may be searched for missing ends before it is given up as an attack."""
 
 Row = tuple[int, Mapping[str, Any] | Problem]
 
@@ -31,23 +31,31 @@ _CLOSING = {"{": "}", "[": "]"}
 
 _DECODER = json.JSONDecoder()
 _BETWEEN = re.compile(r"[\s,\ufeff]*")
+"""The characters between two elements: the comma and the line end of `},\\n{`."""
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|(?=\\?\Z))|[\[\]{}]', re.DOTALL)
+"""A bracket or a whole string, whose brackets do not count: `"血压]"`. A string without an end reaches to that of the
+text."""
 _SCALAR_END = re.compile(r"[,\]}\n]")
+"""The end of an element that is not in brackets: the comma of `tru, {`."""
 _NEW_ELEMENT = re.compile(r"(?<=[,\n])[ \t]{0,99}(?=\{)")
+"""The position of an object at the beginning of a line or after a comma: before the brace of `,{`, not of `:{`."""
 
 
 def json_object(text: str) -> Mapping[str, Any] | Problem:
-    """The object that a text holds, or why it holds none."""
+    """Return the object that a text holds, or the problem with it."""
     try:
         return _as_row(json.loads(text), text)
     except RecursionError:
-        return Problem("invalid_json", "nested too deeply", text)
+        return _invalid("nested too deeply", text)
     except ValueError as error:
-        return Problem("invalid_json", str(error), text)
+        return _invalid(str(error), text)
 
 
 def read_json(lines: Lines) -> Iterator[Row]:
-    """The elements of a file, counted from 1; `lines` are the pieces between its commas.
+    """Yield the elements of a file, counted from 1.
+
+    Args:
+        lines: the pieces between the file's commas.
 
     Raises:
         DamagedArchiveError: after the last whole element.
@@ -64,28 +72,38 @@ def read_json(lines: Lines) -> Iterator[Row]:
         if row is not None:
             yield number, row
         if text.wasted > WASTE * text.read + TEXT_AT_ONCE:
-            yield number + 1, Problem("invalid_json", "too many elements without an end; the rest is not read")
+            detail = "too many elements have no end, and the rest of the file was not read; close their brackets"
+            yield number + 1, Problem("invalid_json", detail)
             return
     if text.damage is not None:
         raise text.damage
     if in_array:
-        yield number + 1, Problem("invalid_json", "the array has no end")
+        detail = "the array has no end, so the file may have been cut off; copy it again or add the missing ]"
+        yield number + 1, Problem("invalid_json", detail)
+
+
+def _invalid(failure: str, text: str) -> Problem:
+    return Problem("invalid_json", f"the element cannot be parsed as JSON: {failure}; correct it", text)
 
 
 class _Window:
-    """The part of a text that lies in memory, and the place in it up to which it is read."""
+    """The part of a text that is in memory, and the position up to which it has been read."""
 
     def __init__(self, lines: Lines) -> None:
         self.lines = lines
         self.text = ""
         self.place = 0
         self.read = self.wasted = 0
-        """Characters that came in, and that were gone through in search of an end that was not there."""
+        """Characters read so far, and characters searched for an end that was missing."""
         self.damage: DamagedArchiveError | None = None
+        """Damage to the archive, once met."""
         self._pieces: Iterator[str] | None = iter(lines)
 
     def grow(self) -> bool:
-        """Read on, at least as much again as is there: what is looked at twice grows no faster than the text."""
+        """Read at least as many characters again as are left, and return False at the end of the file.
+
+        Because the window doubles, looking at its text again takes no more than linear time.
+        """
         wanted = max(TEXT_AT_ONCE, len(self.text) - self.place)
         pieces = []
         while wanted > 0 and self._pieces is not None:
@@ -100,7 +118,7 @@ class _Window:
                 wanted -= len(piece) + 1
         if not pieces:
             return False
-        comma = "," if self.read else ""
+        comma = "," if self.read else ""  # the comma that separated the last piece from these
         more = comma + ",".join(pieces)
         self.text = self.text[self.place :] + more
         self.read += len(more)
@@ -108,7 +126,7 @@ class _Window:
         return True
 
     def skip(self) -> bool:
-        """Go on to the next element or bracket; whether there is one."""
+        """Move to the next element or bracket, and return False if there is none."""
         while True:
             found = _BETWEEN.match(self.text, self.place)
             self.place = found.end() if found else self.place
@@ -122,7 +140,7 @@ class _Window:
 
 
 def _element(text: _Window) -> Mapping[str, Any] | Problem | None:
-    """The next element; None for one that a damaged archive cuts short."""
+    """Return the next element, or None for an element that is cut short in a damaged archive."""
     while True:
         start = text.place
         value: Any = None
@@ -133,7 +151,7 @@ def _element(text: _Window) -> Mapping[str, Any] | Problem | None:
             failure, end = "nested too deeply", _end_of(text.text, start)
         except ValueError as error:
             failure, end = str(error), _end_of(text.text, start)
-        # A number may go on behind the window; brackets and quotes do not.
+        # A number at the end of the window may continue behind it: 12 of 120. Brackets and quotes are whole.
         is_whole = 0 <= end < len(text.text) or (end >= 0 and text.text[start] in "{[")
         if is_whole or end == NEVER or len(text.text) - start > MAX_ELEMENT or not text.grow():
             break
@@ -145,28 +163,38 @@ def _element(text: _Window) -> Mapping[str, Any] | Problem | None:
         text.wasted += len(text.text) - start
         following = _NEW_ELEMENT.search(text.text, start + 1)
         end = following.end() if following else len(text.text)
-        failure = f"{failure}; it has no end"
+        failure = f"{failure}, and it has no end"
     raw = text.text[start:end]
     text.place = end
     if UNREADABLE in raw:
         return _unreadable(text.lines, raw)
-    return Problem("invalid_json", failure, raw) if failure else _as_row(value, raw)
+    return _invalid(failure, raw) if failure else _as_row(value, raw)
 
 
 def _as_row(value: Any, text: str) -> Mapping[str, Any] | Problem:
-    return value if isinstance(value, dict) else Problem("not_an_object", f"a JSON {type(value).__name__}", text)
+    if isinstance(value, dict):
+        return value
+    kind = _KINDS.get(type(value), "null")
+    return Problem("not_an_object", f'a JSON {kind} is not a row; write an object such as {{"text": "…"}}', text)
+
+
+_KINDS = {list: "array", str: "string", int: "number", float: "number", bool: "boolean"}
+"""Names that JSON gives to Python's types."""
 
 
 def _unreadable(lines: Lines, raw: str) -> Problem:
-    """The pieces of the element that could not be decoded: each left its problem, in order."""
+    """Return the first problem of the element's undecodable pieces, each of which left one, in order."""
     pieces = sum(UNREADABLE in piece for piece in raw.split(","))
     problems = [lines.problems.popleft() for _ in range(min(pieces, len(lines.problems)))]
     return Problem(problems[0].reason, problems[0].detail, raw) if problems else Problem("undecodable", "", raw)
 
 
 def _end_of(text: str, start: int) -> int:
-    """Where the brackets of a broken element balance, or a broken scalar ends; NOT_YET where that is not in the text,
-    NEVER where a bracket does not fit."""
+    """Return the position where a broken element's brackets balance, or a broken scalar ends.
+
+    Returns:
+        `NOT_YET` if that position is not in the text, `NEVER` if a bracket has the wrong partner: `{"text": "…"]`.
+    """
     if text[start] not in "{[":
         found = _SCALAR_END.search(text, start + 1)
         return found.start() if found else len(text)

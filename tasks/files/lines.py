@@ -1,14 +1,13 @@
-"""Text files as lines: decoded as a stream, whatever their size, and each line checked.
+"""Text files as lines, decoded as a stream whatever their size, with each line checked.
 
-Files are often pasted together from others: a line that is not in its file's encoding is taken if it is in the
-other one of UTF-8 and GB18030, and else is told of by its place, so that the row it belongs to can be rejected.
-Where most lines fail the encoding is wrong, and that costs the file: text decoded wrongly spoils a corpus without a
-sound.
+Files are often pasted together from others. A line that is not in its file's encoding is accepted if it is in the
+other one of UTF-8 and GB18030; otherwise its position is reported, so that its row can be rejected. If most lines fail,
+the detected encoding is wrong and the whole file is rejected: wrongly decoded text would spoil the corpus in silence.
 
-Where the beginning of a file has returns and no line feed, as old programs for the Mac write it, every return in the
-file is a line feed: byte for byte, so that all places stay what they are.
+Old programs for the Mac end lines with returns. If the beginning of a file has returns and no line feed, every return
+in the file is replaced by a line feed, byte for byte, so that positions in the file stay the same.
 
-Memory: one block and the longest line, its bytes and its characters up to twice each.
+Memory holds one block and the longest line, its bytes and its characters up to twice each.
 """
 
 from __future__ import annotations
@@ -24,62 +23,73 @@ from tasks.files.encodings import WIDE, decode_broken_line, decode_paired, line_
 from tasks.files.slices import Problem
 
 MAX_LINE = 1 << 29
-"""Bytes of the longest line that is read; a longer one has no place in memory and is rejected."""
+"""Bytes of the longest line that is read; a longer one does not fit in memory and is rejected."""
 
 UNREADABLE = "\udcff"
-"""Stands for what could not be decoded; no text that was decoded holds it."""
+"""Replacement for undecodable bytes that no decoded text can contain."""
 
 MOST_REPLACED = 100
-"""Of so many characters one may be undecodable where no line is whole: the bound of `clean` for what is no text."""
+"""Characters of which one may be undecodable where no line is whole: the limit at which `clean` drops a text."""
 
 BEGINNING = 1 << 16
-"""Bytes of a file that its line ends are told from."""
+"""Bytes of a file from which its line ends are detected."""
 
 _MARK = "\ufeff"
+"""The byte order mark."""
 
 
 def ends_in_returns(beginning: bytes) -> bool:
-    """Whether the first `BEGINNING` bytes of a text file say that returns alone end its lines. In UTF-16, where the
-    bytes of a return are parts of characters, they do not."""
+    """Return True if the first `BEGINNING` bytes of a text file show that its lines end in returns alone.
+
+    Never True for UTF-16, where the bytes of a return are parts of characters.
+    """
     return b"\r" in beginning and b"\n" not in beginning and b"\0" not in beginning
 
 
 def with_line_feeds(data: bytes) -> bytes:
-    """Bytes of a file whose lines end in returns, with line feeds in their place."""
+    """Return bytes with line feeds in place of returns."""
     return data.replace(b"\r", b"\n")
 
 
 class ReturnsAsLineFeeds:
-    """A file whose lines end in returns, read as if they were line feeds."""
+    """A file whose lines end in returns, read with line feeds in their place."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
 
     def read(self, size: int) -> bytes:
-        """Bytes from where the file stands."""
+        """Read up to `size` bytes from the current position."""
         return with_line_feeds(self._file.read(size))
 
     def readline(self) -> bytes:
-        """The bytes up to the next line end, that included."""
+        """Read the bytes up to and including the next line end."""
         pieces: list[bytes] = []
         while block := self.read(BEGINNING):
             end = block.find(b"\n") + 1
             pieces.append(block[:end] if end else block)
             if end:
-                self._file.seek(end - len(block), io.SEEK_CUR)
+                self._file.seek(end - len(block), io.SEEK_CUR)  # back to the beginning of the next line
                 break
         return b"".join(pieces)
 
     def tell(self) -> int:
-        """Where the file stands."""
+        """Return the current position."""
         return self._file.tell()
 
 
 class Lines:
-    """Iterates over the lines of some blocks of bytes, without their ends (\\n or \\r\\n).
+    """Iterator over the lines in blocks of bytes, without their ends (\\n or \\r\\n).
 
-    With another `separator` it iterates over what stands between those, byte for byte. Iterating raises
-    DamagedArchiveError as the blocks do, after the last readable line.
+    With another `separator` it yields the unchanged text between separators. Iterating raises DamagedArchiveError
+    as the blocks do, after the last readable line.
+
+    Args:
+        blocks: the bytes of the file.
+        name: the file's name, for messages.
+        encoding: the file's encoding, UTF-16 with its byte order.
+        counts: where repairs are counted.
+        start: position of the first byte in the file.
+        separator: one character of ASCII.
     """
 
     def __init__(
@@ -92,16 +102,21 @@ class Lines:
         separator: str = "\n",
     ) -> None:
         self.cut_short = False
-        """Whether the line given last ends where its archive is damaged."""
+        """True once the last line yielded ends where its archive is damaged."""
         self.problems: deque[Problem] = deque()
-        """Of the lines given so far, those that could not be read; who takes care of them takes them out."""
+        """Problems of the unreadable lines yielded so far, without those already taken by a reader of rows."""
         self._blocks, self._name, self._encoding = blocks, name, encoding
         self._counts = Counter[str]() if counts is None else counts
         self._offset, self._separator = start, separator
         self._end = separator.encode(encoding if encoding in WIDE else "ascii")
         self._held: list[bytes] = []
+        """Bytes of the line whose end has not been read."""
         self._bad: dict[int, Problem] = {}
-        self._filled = self._failed = self._replaced = self._characters_failed = 0
+        """Problems of the current chunk's lines, by the line's index."""
+        self._filled = self._failed = 0
+        """Lines that are not blank, and those of them that cannot be decoded."""
+        self._replaced = self._characters_failed = 0
+        """Characters in the latter: those that were replaced, and all."""
         self._first_failure = ""
 
     def __iter__(self) -> Iterator[str]:
@@ -121,19 +136,21 @@ class Lines:
                 if index in self._bad:
                     self.problems.append(self._bad.pop(index))
                     line = line if UNREADABLE in line else line + UNREADABLE
-                # The mark of a file that was pasted in is no text.
+                # A file that was pasted into this one may have brought its byte order mark.
                 yield line.removesuffix("\r").removeprefix(_MARK) if self._separator == "\n" else line
         raise damage
 
     def take_problem(self) -> Problem | None:
-        """Why the lines given since the last call cannot be read, or None where they can."""
+        """Return the problem of the lines yielded since the last call, or None."""
         problem = self.problems[0] if self.problems else None
         self.problems.clear()
         return problem
 
     def take_text(self, text: str) -> str | Problem:
-        """The text of the lines given since the last call, with U+FFFD for what could not be decoded, which is counted:
-        one spot is no reason to lose a book. Or why it cannot be had."""
+        """Return the text of the lines yielded since the last call, or their problem.
+
+        Undecodable bytes become U+FFFD and are counted: a single one is no reason to lose a book.
+        """
         if not self.problems:
             return text
         others = [problem for problem in self.problems if problem.reason != "undecodable"]
@@ -144,20 +161,25 @@ class Lines:
         return text.replace(UNREADABLE, "\ufffd")
 
     def wrong_encoding(self, is_sample: bool = False) -> Problem | None:
-        """Look back at the lines given so far: whether most of those that are not blank fit no encoding, and more of
-        them than a few spots. The detail names the first, and a remedy; of a sample, the places of its bytes mean
-        nothing. Lines of ASCII count: a row with its text in escapes is as good as any."""
+        """Return a problem if most of the lines yielded so far that are not blank are in no supported encoding.
+
+        Lines with few undecodable characters are tolerated. Lines of ASCII count as valid: a row may hold its text in
+        escapes.
+
+        Args:
+            is_sample: the lines are a sample, so the positions of their bytes mean nothing.
+        """
         if self._failed * 2 <= self._filled or self._replaced * MOST_REPLACED <= self._characters_failed:
             return None
-        where = "in a sample of it" if is_sample else self._first_failure
+        where = "in a sample of it" if is_sample else f"at {self._first_failure}"
         return Problem(
             "wrong_encoding",
-            f"{self._name} is not {self._encoding} throughout: {where}, and most other lines. Convert the file to "
-            "UTF-8, or where all files are in one encoding (utf-16-le, big5 …) say it with ingest.encoding.",
+            f"{self._name} is not in {self._encoding}: most lines cannot be decoded, the first of them {where}. "
+            "Convert the file to UTF-8, or if all files have one encoding (utf-16-le, big5 …) set ingest.encoding.",
         )
 
     def _chunks(self) -> Iterator[bytes]:
-        """The bytes up to a line end, again and again; the last ones need not have one."""
+        """Yield the bytes in pieces that end with a line end, except perhaps the last one."""
         held = 0
         for block in self._aligned():
             cut = self._after_last_end(block)
@@ -168,8 +190,8 @@ class Lines:
             self._held.append(block[cut:])
             held += len(block) - cut
             if held > MAX_LINE:
-                # What is left of the line goes; its beginning stands for it, and is no text.
-                detail = f"the line at byte {self._offset:,} is longer than {MAX_LINE:,} bytes"
+                # Keep the beginning of the line in place of all of it, and drop the rest.
+                detail = f"the line at byte {self._offset:,} is longer than {MAX_LINE:,} bytes; split it"
                 self._bad[0] = Problem("line_too_long", detail)
                 self._offset += held - len(self._held[0])
                 self._held, held = [self._held[0]], len(self._held[0])
@@ -181,11 +203,11 @@ class Lines:
         return b"".join(held)
 
     def _whole_characters(self, chunk: bytes) -> bytes:
-        """Without a character that the file's end, or its damage, cuts in two."""
+        """Remove a character from the end of a chunk that the file's end, or its damage, cuts in two."""
         decoder = codecs.getincrementaldecoder(self._encoding)()
         start = chunk.rfind(self._end) + len(self._end) if len(self._end) == 1 else 0
         if self._encoding == "gb18030" and line_encoding(chunk[start:], self._encoding) == "utf-8":
-            return chunk  # whole, though it looks cut to GB18030 where its bytes are odd in number
+            return chunk  # whole, although an odd number of its bytes looks cut off in GB18030
         try:
             decoder.decode(chunk[start:])
         except UnicodeDecodeError:
@@ -196,7 +218,7 @@ class Lines:
         return chunk[: len(chunk) - cut]
 
     def _aligned(self) -> Iterator[bytes]:
-        """The blocks; those of UTF-16 in whole pairs of bytes."""
+        """Yield the blocks, those of UTF-16 in whole pairs of bytes."""
         if len(self._end) == 1:
             yield from self._blocks
             return
@@ -209,16 +231,18 @@ class Lines:
         yield odd
 
     def _after_last_end(self, block: bytes) -> int:
-        """The place after the last line end of a block; 0 where it has none."""
+        """Return the position after the last line end of a block, or 0 if it has none."""
         width = len(self._end)
         found = block.rfind(self._end)
+        # In UTF-16 the bytes of a line end may belong to two characters: U+0A41 U+5600 are 41 0A 00 56.
         while found >= 0 and found % width:
             found = block.rfind(self._end, 0, found + width - 1)
         return found + width if found >= 0 else 0
 
     def _decoded(self, chunk: bytes) -> list[str]:
+        """Return the lines of a chunk, and note the problems of those that cannot be decoded."""
         text = None
-        # GB18030 takes most of UTF-8 for its own: there every line is looked at.
+        # Most UTF-8 is valid GB18030, so a chunk that decodes proves nothing: each line is checked.
         if self._encoding != "gb18030" or chunk.isascii():
             try:
                 text = chunk.decode(self._encoding)
@@ -238,11 +262,11 @@ class Lines:
         return lines
 
     def _split(self, chunk: bytes) -> Iterator[bytes]:
-        """The lines of a chunk, each with its end."""
+        """Yield the lines of a chunk, each with its end."""
         start = found = 0
         while (found := chunk.find(self._end, found)) >= 0:
             found += 1
-            if (found - 1) % len(self._end) == 0:
+            if (found - 1) % len(self._end) == 0:  # see `_after_last_end`
                 found += len(self._end) - 1
                 yield chunk[start:found]
                 start = found
@@ -250,6 +274,7 @@ class Lines:
             yield chunk[start:]
 
     def _decoded_line(self, index: int, data: bytes) -> str:
+        """Return one line as text; if it cannot be decoded, with `UNREADABLE`, and note its problem."""
         line, place = data.removesuffix(self._end), self._offset
         self._offset += len(data)
         if len(self._end) == 1 and line.isascii():
@@ -267,10 +292,12 @@ class Lines:
         self._failed += 1
         try:
             line.decode(self._encoding)
-            detail = f"byte {place:,} (the line is UTF-8 with broken characters)"
+            # Valid GB18030, but most of the line is UTF-8; see `line_encoding`.
+            where = f"byte {place:,} (the line is UTF-8 with broken characters)"
         except UnicodeDecodeError as error:
-            detail = f"byte {place + error.start:,} ({error.reason})"
-        self._first_failure = self._first_failure or detail
+            where = f"byte {place + error.start:,} ({error.reason})"
+        self._first_failure = self._first_failure or where
+        detail = f"the line is not in the file's encoding, {self._encoding}, at {where}; write it in UTF-8"
         self._bad.setdefault(index, Problem("undecodable", detail))
         text = decode_broken_line(line, self._encoding).replace("\ufffd", UNREADABLE)
         self._replaced += text.count(UNREADABLE)

@@ -1,10 +1,10 @@
-"""Raw input of a stage: files and folders, local or behind URIs, that name themselves by their content.
+"""Raw input of a stage: files and folders, local or behind URIs, identified by their content.
 
-The fingerprint is a hash over relative names and content, so the same files give the same artifact wherever
-they lie. Names that begin with a dot are left out: they belong to tools, not to the corpus. Links are followed, and
-what cannot be listed is an error: a corpus must not shrink without a word.
+The fingerprint is a hash of relative names and content, so the same files give the same artifact wherever they are
+stored. Names that begin with a dot are left out: they belong to tools, not to the corpus. Links are followed. A folder
+that cannot be listed is an error: a corpus must not shrink in silence.
 
-Time grows with the bytes (SHA-256, about 1 GB/s a core, several files at once), memory with the number of files.
+Time grows with the bytes (SHA-256, about 1 GB/s per core, several files at once), memory with the number of files.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tasks.documents import sub_domain_of
 from tasks.files.access import changed_file, filesystem_of, hash_file, is_local, open_file, size_and_stamp
 
 HASHED_AT_ONCE = 8
-"""Files that are hashed at the same time: hashing leaves Python's lock, and remote files are waited for."""
+"""Number of files hashed at the same time: hashing releases Python's lock, and remote files keep it waiting."""
 
 
 @dataclass(frozen=True)
@@ -34,19 +34,20 @@ class RawFile:
     path: str
     """Local path, or URI."""
     name: str
-    """Its place below the folder, with slashes; the file's own name where the input is a single file."""
+    """Path relative to the folder, with slashes; of a single file its own name."""
     sha256: str
     size: int
+    """Bytes of the file."""
     stamp: str
-    """What its storage knew its state by when it was hashed."""
+    """Stamp of its state when it was hashed; see `size_and_stamp`."""
     sub_domain: str = ""
-    """What the folder that was given, or that of the file that was given, is named as; empty for other names."""
+    """Sub-domain that the given folder is named after, or the folder of the given file; empty for other names."""
 
     def read(self) -> bytes:
-        """All its bytes, for files that are small by nature.
+        """Return all bytes of a file that is small by nature.
 
         Raises:
-            ChangedFileError: they are no longer those that were hashed.
+            ChangedFileError: the bytes are no longer those that were hashed.
         """
         try:
             with open_file(self.path) as file:
@@ -61,8 +62,8 @@ class RawFile:
 class RawInput:
     """Files and folders given to a stage, read-only; satisfies `infra.stage.StageInput`.
 
-    Several are given as a list or with commas between them; the names of each one's files then begin with its
-    own last name (`emr/a.txt`), so that equal names below them stay apart.
+    Several are given as a list or separated by commas. The names of their files then begin with the last part of the
+    given path (`emr/a.txt`), so that equal names in different folders remain distinct.
     """
 
     stage = "raw"
@@ -72,7 +73,7 @@ class RawInput:
 
     @property
     def path(self) -> str:
-        """What was given, for messages; the one path or URI where it was one."""
+        """The given paths and URIs, separated by commas; used in messages."""
         return ", ".join(self._roots)
 
     @cached_property
@@ -80,7 +81,7 @@ class RawInput:
         """All files, ordered by name, hashed on first use.
 
         Raises:
-            UserError: nothing is there, or something cannot be read; the message names it.
+            UserError: there are no files, or one cannot be read; the message names it.
         """
         found = self._found()
         names = sorted(found)
@@ -88,34 +89,35 @@ class RawInput:
             return tuple(pool.map(lambda name: _hashed(*found[name], name), names))
 
     def places(self) -> dict[str, str]:
-        """Path or URI of every file by its name, unread.
+        """Return the path or URI of every file by its name, without reading any.
 
         Raises:
-            UserError: nothing is there; the message names it.
+            UserError: there are no files; the message names the folder.
         """
         return {name: path for name, (path, _) in self._found().items()}
 
     @cached_property
     def fingerprint(self) -> str:
-        """32 hex digits over the sorted names, the SHA-256 and the sub-domain, if there is one, of every file."""
+        """32 hex digits: a hash of the sorted names and of every file's SHA-256 and sub-domain, if it has one."""
         digest = hashlib.sha256()
         for file in self.files:
-            said = f"\0{file.sub_domain}" if file.sub_domain else ""
-            digest.update(f"{file.name}\0{file.sha256}{said}\n".encode("utf-8", "surrogateescape"))
+            sub_domain = f"\0{file.sub_domain}" if file.sub_domain else ""
+            digest.update(f"{file.name}\0{file.sha256}{sub_domain}\n".encode("utf-8", "surrogateescape"))
         return digest.hexdigest()[:32]
 
     def _found(self) -> dict[str, tuple[str, str]]:
-        """Of every file, by its name, the path or URI, and the sub-domain that its root's folder is named as."""
+        """Return, by file name, the path or URI and the sub-domain that the given folder is named after."""
         found: dict[str, tuple[str, str]] = {}
         for root, prefix in zip(self._roots, self._prefixes(), strict=True):
             *_, above, last = ["", "", *root.rstrip("/").split("/")]
-            said = sub_domain_of(above if _is_file(root) else last) or ""
-            found.update((prefix + name, (path, said)) for name, path in _walk(root))
+            sub_domain = sub_domain_of(above if _is_file(root) else last) or ""
+            found.update((prefix + name, (path, sub_domain)) for name, path in _walk(root))
         if not found:
-            raise UserError(f"The folder {self.path} holds no file. Put some there, or give another.")
+            raise UserError(f"{self.path} contains no files. Put some there, or give another folder.")
         return found
 
     def _prefixes(self) -> Iterator[str]:
+        """Yield what the names of each root's files begin with: `emr/`, or `2/emr/` for the second folder emr."""
         if len(self._roots) == 1:
             yield ""
             return
@@ -131,6 +133,7 @@ def _listed(given: str | Path | Iterable[str | Path]) -> list[str]:
     if isinstance(given, Path):
         return [str(given)]
     if isinstance(given, str):
+        # The name of an existing file may contain commas.
         is_one = is_local(given) and given.strip() and Path(given).expanduser().exists()
         given = [given] if is_one else [part.strip() for part in given.split(",")]
     roots = list(dict.fromkeys(str(part) for part in given if str(part)))
@@ -144,7 +147,7 @@ def _absolute(root: str) -> str:
         root = filesystem_of(root)[1]
     if is_local(root):
         path = Path(root).expanduser()
-        # A link keeps its name, which may say what is in it.
+        # A link is not resolved: its name may be that of a sub-domain.
         return str(path.resolve() if ".." in path.parts else path.absolute())
     return root.rstrip("/") if root.split("://")[1].strip("/") else root
 
@@ -157,7 +160,7 @@ def _is_file(root: str) -> bool:
 
 
 def _walk(root: str) -> Iterator[tuple[str, str]]:
-    """The files of a root: relative name, and path or URI."""
+    """Yield the files of a root, each with its relative name and its path or URI."""
     try:
         if _is_file(root):
             yield root.rpartition("/")[2], root
@@ -173,23 +176,23 @@ def _walk(root: str) -> Iterator[tuple[str, str]]:
             pairs = [(path.removeprefix(base), filesystem.unstrip_protocol(path)) for path in found or ()]
     except OSError as error:
         place, why = error.filename or root, error.strerror or error
-        raise UserError(f"{place} cannot be listed: {why}. Give read permission, or another path.") from error
+        raise UserError(f"{place} cannot be listed: {why}. Grant read permission, or give another path.") from error
     if found is None:
-        raise UserError(f"There is no {root}. Give an existing file or folder.")
-    # Object stores may list a folder as an empty file of its name.
+        raise UserError(f"{root} does not exist. Give an existing file or folder.")
+    # Object stores may list a folder as an empty file named after it, `emr/`, whose relative name is empty.
     yield from (pair for pair in pairs if not any(not part or part.startswith(".") for part in pair[0].split("/")))
 
 
 def _local_files(root: str) -> list[str]:
-    """All files below a folder but hidden ones, through links; a link to a folder above itself is passed over.
+    """Return the files below a folder except hidden ones, following links but for those to a folder above.
 
     Raises:
-        OSError: a folder cannot be listed, or a file in it not be looked at.
-        UserError: a link leads nowhere.
+        OSError: a folder cannot be listed, or a file's type cannot be read.
+        UserError: a link is broken.
     """
     found: list[str] = []
     above: dict[str, frozenset[tuple[int, int]]] = {}
-    """Devices and inodes of the folders that still have to be gone into, and of those above each."""
+    """Devices and inodes of the folders above each folder that is still to be visited."""
     for folder, folders, files in os.walk(root, onerror=_raised, followlinks=True):
         own = above.pop(folder, frozenset()) | {_identity(folder)}
         shown = [name for name in folders if not name.startswith(".")]
@@ -215,8 +218,8 @@ def _is_a_file(path: str) -> bool:
         raise
     except OSError as error:
         if not os.path.islink(path):
-            return False  # it has gone meanwhile
-        raise UserError(f"{path} is a link that leads nowhere. Mend it, or take it out of the corpus.") from error
+            return False  # deleted since its folder was listed
+        raise UserError(f"{path} is a broken link. Repair it, or remove it from the corpus.") from error
 
 
 def _hashed(path: str, sub_domain: str, name: str) -> RawFile:
@@ -229,6 +232,6 @@ def _hashed(path: str, sub_domain: str, name: str) -> RawFile:
         raise changed_file(name) from error
     except OSError as error:
         raise UserError(
-            f"{path} cannot be read: {error.strerror or error}. Give it read permission or take it out of the corpus."
+            f"{path} cannot be read: {error.strerror or error}. Grant read permission, or remove it from the corpus."
         ) from error
     return RawFile(path, name, digest, size, stamp, sub_domain)

@@ -1,10 +1,10 @@
 """Rows of corpus files: .txt, .jsonl, .json, .csv, .tsv, .parquet and .html, each also .gz, .bz2 or .zst, or in a .zip.
 
-A row is a mapping with the fields of the file, or a `Problem` that says why it is none; the caller rejects
-those and goes on. Rows are numbered from 1: by line for text files (a document of a .txt by its first line),
-by element for .json, by row for Parquet.
+A row is a mapping of the file's fields, or a `Problem` that says why it cannot be read, which the caller rejects. Rows
+are numbered from 1: by line in text files (a document of a .txt by its first line), by element in .json, and by row in
+Parquet.
 
-Memory: one line, one record, one page or one batch of a Parquet row group.
+Memory holds one line, one record, one page or one batch of a Parquet row group.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from tasks.files.lines import BEGINNING, Lines, ends_in_returns, with_line_feeds
 from tasks.files.slices import Problem, Slice, Splitting, compression_of
 
 ROWS_PER_BATCH = 512
-"""Rows of a Parquet row group that are Python objects at once."""
+"""Rows of a Parquet row group that are Python objects at the same time."""
 
 PACKED_CHARACTERS = 20_000
-"""A long .txt is cut into documents of about this many characters, between paragraphs."""
+"""Approximate characters of the documents that a long .txt is cut into, between paragraphs."""
 
 MAX_PAGE = 1 << 26
 """Characters of the longest HTML page that is read."""
@@ -46,11 +46,16 @@ Row = tuple[int, Mapping[str, Any] | Problem]
 
 
 def read_rows(piece: Slice, counts: Counter[str] | None = None) -> Iterator[Row]:
-    """The rows of a slice, in order; a damaged archive ends with a `Problem`, and a file in no known encoding is one.
-    What was put right is counted.
+    """Yield the rows of a slice, in order.
+
+    A damaged archive ends with a `Problem`, and a file in no supported encoding is a single one.
+
+    Args:
+        piece: the slice.
+        counts: where repairs are counted.
 
     Raises:
-        ChangedFileError: the file is not what was planned.
+        ChangedFileError: the file differs from the plan.
     """
     member = piece.member
     if member is not None and member.refusal:
@@ -59,38 +64,46 @@ def read_rows(piece: Slice, counts: Counter[str] | None = None) -> Iterator[Row]
     number = piece.first_row - 1
     problem = None
     with watched(piece) as file:
+        rows = _read_parquet(piece, file) if piece.kind == "parquet" else _read_text(piece, file, counts)
         try:
-            if piece.kind == "parquet":
-                for number, row in _read_parquet(piece, file):
-                    yield number, row
-            else:
-                encoding, wrong = tell_encoding(piece, file)
-                if wrong is not None:
-                    yield 0, wrong
-                    return
-                are_returns = encoding in LINE_SAFE and has_returns(piece, file)
-                blocks = _blocks(piece, file)
-                if are_returns:
-                    blocks = map(with_line_feeds, blocks)
-                lines = Lines(blocks, piece.name, encoding, counts, piece.start, _separator(piece))
-                for number, row in _READERS[piece.kind](piece, lines):
-                    yield number, row
-                if piece.end is None:  # of a file in ranges the plan has looked at samples: no cut may matter
-                    problem = lines.wrong_encoding()
+            for number, row in rows:
+                yield number, row
         except DamagedArchiveError as error:
             problem = Problem(error.reason, str(error))
         except pa.ArrowException as error:
-            problem = Problem("unreadable_file", str(error))
+            problem = _unreadable_parquet(error)
         except OSError as error:
-            if piece.kind != "parquet":  # so pyarrow calls damaged pages; elsewhere the storage failed
+            if piece.kind != "parquet":  # pyarrow raises it for damaged pages; elsewhere the storage failed
                 raise
-            problem = Problem("unreadable_file", str(error))
+            problem = _unreadable_parquet(error)
     if problem is not None:
         yield number + 1, problem
 
 
+def _unreadable_parquet(error: Exception) -> Problem:
+    return Problem("unreadable_file", f"the file cannot be read as Parquet: {error}; copy or write it again")
+
+
+def _read_text(piece: Slice, file: WatchedFile, counts: Counter[str] | None) -> Iterator[Row]:
+    """Yield the rows of a text file, or a single problem if it is in no supported encoding."""
+    encoding, wrong = encoding_in(piece, file)
+    if wrong is not None:
+        yield 0, wrong
+        return
+    blocks = _blocks(piece, file)
+    if encoding in LINE_SAFE and has_returns(piece, file):
+        blocks = map(with_line_feeds, blocks)
+    lines = Lines(blocks, piece.name, encoding, counts, piece.start, _separator(piece))
+    number = piece.first_row - 1
+    for number, row in _READERS[piece.kind](piece, lines):
+        yield number, row
+    # The plan has checked a sample of a file that is cut into ranges: the result must not depend on the cuts.
+    if piece.end is None and (wrong := lines.wrong_encoding()) is not None:
+        yield number + 1, wrong
+
+
 def _blocks(piece: Slice, file: WatchedFile) -> Iterator[bytes]:
-    """The bytes of a slice as they were before they were compressed."""
+    """Yield the decompressed bytes of a slice."""
     member = piece.member
     blocks = file.blocks(piece.start, piece.end) if member is None else member_blocks(file.file, member)
     compression = compression_of(piece.name)
@@ -98,7 +111,7 @@ def _blocks(piece: Slice, file: WatchedFile) -> Iterator[bytes]:
 
 
 def sample_of(piece: Slice, file: WatchedFile) -> bytes:
-    """Bytes of a slice's file that its encoding is told from."""
+    """Return the bytes of a slice's file from which its encoding is detected."""
     if piece.member is None and not compression_of(piece.name):
         plain = with_line_feeds if has_returns(piece, file) else bytes
 
@@ -112,7 +125,7 @@ def sample_of(piece: Slice, file: WatchedFile) -> bytes:
 
 
 def has_returns(piece: Slice, file: WatchedFile) -> bool:
-    """Whether returns alone end the lines of a slice's file: told from the file's beginning, whatever the slice."""
+    """Return True if lines of the slice's file end in returns alone, as the beginning of the file shows."""
     if piece.kind not in _OF_LINES:
         return False
     if piece.member is None and not compression_of(piece.name):
@@ -122,7 +135,7 @@ def has_returns(piece: Slice, file: WatchedFile) -> bool:
 
 
 def _unfolded(piece: Slice, file: WatchedFile, wanted: int) -> bytes:
-    """The first bytes of a compressed file, at least so many where it has them."""
+    """Return the first bytes of a compressed file, at least as many as wanted if it has them."""
     held = b""
     try:
         for block in _blocks(piece, file):
@@ -130,20 +143,20 @@ def _unfolded(piece: Slice, file: WatchedFile, wanted: int) -> bytes:
             if len(held) >= wanted:
                 break
     except DamagedArchiveError:
-        pass  # the reading itself reports it
+        pass  # reported when the rows are read
     return held
 
 
-def tell_encoding(piece: Slice, file: WatchedFile) -> tuple[str, Problem | None]:
-    """The encoding of a text file, and why a sample of it says that this is not what it is in."""
+def encoding_in(piece: Slice, file: WatchedFile) -> tuple[str, Problem | None]:
+    """Return the encoding of a text file, and a problem if its sample is not in that encoding."""
     if piece.end is not None and piece.encoding:
-        return piece.encoding, None  # the plan has looked
+        return piece.encoding, None  # a range of a file: the plan has detected the encoding
     sample = sample_of(piece, file)
     encoding = encoding_of(piece, lambda: sample)
     if decodes(sample, encoding):
         return encoding, None
     lines = Lines(iter([sample]), piece.name, encoding, separator=_separator(piece))
-    collections.deque(lines, maxlen=0)
+    collections.deque(lines, maxlen=0)  # read all lines, keep none
     return encoding, lines.wrong_encoding(is_sample=len(sample) < piece.size)
 
 
@@ -156,7 +169,8 @@ def _read_jsonl(piece: Slice, lines: Lines) -> Iterator[Row]:
         problem = lines.take_problem()
         if line.strip():
             row = _with_text(problem, line) if problem else json_object(line)
-            if not (lines.cut_short and isinstance(row, Problem)):  # the damage is told of anyway
+            # A line that ends where the archive is damaged is broken JSON: the damage is reported instead.
+            if not (lines.cut_short and isinstance(row, Problem)):
                 yield number, row
 
 
@@ -173,7 +187,7 @@ def _read_html(piece: Slice, lines: Lines) -> Iterator[Row]:
             page.append(line)
             size += len(line) + 1
             if size > MAX_PAGE:
-                yield 1, Problem("page_too_long", f"a page of HTML has at most {MAX_PAGE:,} characters")
+                yield 1, Problem("page_too_long", f"the page is longer than {MAX_PAGE:,} characters; split it")
                 return
     except DamagedArchiveError as error:
         damage = error
@@ -192,7 +206,7 @@ def _read_parquet(piece: Slice, file: WatchedFile) -> Iterator[Row]:
     if piece.member is None and not compression_of(piece.name):
         yield from _parquet_rows(piece, piece.path if is_local(piece.path) else file.file)
         return
-    # Parquet is read from its end: it has to be whole first.
+    # Reading Parquet begins at the file's end, so it must be decompressed as a whole first.
     with tempfile.NamedTemporaryFile(prefix="yiwen-", suffix=".parquet") as whole:
         for block in _blocks(piece, file):
             whole.write(block)
@@ -208,7 +222,7 @@ def _parquet_rows(piece: Slice, source: Any) -> Iterator[Row]:
         names = distinct_columns(given)
         for batch in file.iter_batches(batch_size=ROWS_PER_BATCH, row_groups=list(groups)):
             for row in _batch_rows(batch if names is given else batch.rename_columns(list(names))):
-                # Arrow gives plain strings: that a name came again is told by ours.
+                # Arrow has made plain strings of the names, which lost the mark of a `RepeatedColumn`.
                 if names is not given and not isinstance(row, Problem):
                     row = dict(zip(names, row.values(), strict=True))
                 yield number, row
@@ -216,29 +230,30 @@ def _parquet_rows(piece: Slice, source: Any) -> Iterator[Row]:
 
 
 _NO_OBJECT = (ValueError, OverflowError, LookupError)
-"""What pyarrow raises for values that Python has no object for: broken UTF-8, the year 20000, an unknown time zone."""
+"""Errors of pyarrow for values without a Python object: broken UTF-8, the year 20000, an unknown time zone."""
 
 
 def _batch_rows(batch: pa.RecordBatch) -> Iterator[Mapping[str, Any] | Problem]:
-    """The rows of a batch; where one cannot be read the others are. No document is made of points in time: one that
-    Python has no object for is as good as none."""
+    """Yield the rows of a batch, with a problem in place of each row that cannot be converted."""
     try:
         yield from batch.to_pylist()
         return
     except _NO_OBJECT:
+        # No document is made from points in time, so those that cannot be converted may be null.
         columns = [pa.nulls(len(each)) if pa.types.is_temporal(each.type) else each for each in batch.columns]
     plain = pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
     for row in range(len(plain)):
         try:
             yield plain.slice(row, 1).to_pylist()[0]
         except UnicodeDecodeError as error:
-            yield Problem("undecodable", f"a value is not {error.encoding}: {error.reason}")
+            detail = f"a value of the row is not {error.encoding} ({error.reason}); write it in UTF-8"
+            yield Problem("undecodable", detail)
         except _NO_OBJECT as error:
-            yield Problem("unreadable_value", str(error))
+            yield Problem("unreadable_value", f"a value of the row cannot be read: {error}; correct or remove it")
 
 
 def _read_txt(piece: Slice, lines: Lines) -> Iterator[Row]:
-    """One field, `text`; see `Slice.splitting`."""
+    """Yield documents with the single field `text`, cut as `Slice.splitting` says."""
     held: list[str] = []
     first, size = piece.first_row, 0
     is_end = _DOCUMENT_ENDS[piece.splitting]
@@ -271,7 +286,7 @@ _DOCUMENT_ENDS: Mapping[Splitting, Callable[[str, int], bool]] = {
     "file": lambda line, size: False,
     "lines": lambda line, size: True,
     "blank_lines": lambda line, size: not line.strip(),
-    # Where a long text has no blank lines, any line end has to do.
+    # A long text without blank lines is cut at any line end.
     "packed": lambda line, size: size >= PACKED_CHARACTERS and (not line.strip() or size >= 2 * PACKED_CHARACTERS),
 }
 

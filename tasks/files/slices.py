@@ -1,4 +1,4 @@
-"""Slices: what one worker reads of one file of a corpus, as plain values that travel between processes."""
+"""Slices: the part of one file of a corpus that one worker reads, as plain values that are sent between processes."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 KINDS = ("txt", "jsonl", "ndjson", "json", "csv", "tsv", "parquet", "html", "htm", "zip")
-"""Ends of names that are read; each but zip also compressed."""
+"""Endings of supported file names; all but zip may also be compressed."""
 
 COMPRESSIONS = (".gz", ".zst", ".bz2")
 
 ARCHIVES = ("zip", "tar", "tgz", "tbz2", "txz", "7z", "rar")
-"""Ends of names that hold further files: a zip is opened, but nothing within another archive."""
+"""Endings of archives. Only a zip is opened, and no archive inside another one."""
 
 _SAME_KIND = {"ndjson": "jsonl", "htm": "html"}
 
@@ -19,52 +19,59 @@ Splitting = Literal["file", "packed", "blank_lines", "lines"]
 
 
 def kind_of(name: str) -> str:
-    """The kind of a file by its name, one of `KINDS` (.ndjson is jsonl, .htm is html); empty for others."""
+    """Return the kind of a file by its name, one of `KINDS` (.ndjson is jsonl, .htm is html), or an empty string."""
     suffix = name.lower().removesuffix(compression_of(name)).rpartition(".")[2]
     return _SAME_KIND.get(suffix, suffix) if suffix in KINDS else ""
 
 
 def compression_of(name: str) -> str:
-    """The compression of a file by its name, one of `COMPRESSIONS`; empty for none."""
+    """Return the compression of a file by its name, one of `COMPRESSIONS`, or an empty string."""
     return next((end for end in COMPRESSIONS if name.lower().endswith(end)), "")
 
 
 @dataclass(frozen=True)
 class Member:
-    """Where a file of a zip archive lies; sizes are -1 where the archive does not say them."""
+    """Position of a file in a zip archive; sizes and checksum are -1 if the archive does not give them."""
 
     offset: int
+    """Position of its header in the archive."""
     method: int
+    """Number of its compression method in the zip format."""
     packed: int = -1
+    """Compressed bytes."""
     size: int = -1
+    """Decompressed bytes."""
     crc: int = -1
+    """CRC-32 of the decompressed bytes."""
     refusal: str = ""
-    """Reason not to read it."""
+    """Reason not to read it, as in rejects."""
     detail: str = ""
+    """Detail of the refusal."""
 
 
 @dataclass(frozen=True)
 class Slice:
     """A file, or a range of one: bytes of a text file, row groups of a Parquet file.
 
-    The fields that are compared say what is read and how: equal slices hold equal rows wherever they lie.
+    The compared fields say what is read and how: equal slices have equal rows wherever their files are stored.
     """
 
     name: str
-    """Its place below the corpus; of a member `archive.zip/member`."""
+    """Path relative to the corpus; of a member `archive.zip/member`."""
     kind: str
-    """One of `KINDS`, or empty for a file that nothing here reads."""
+    """One of `KINDS`, or empty for an unsupported file."""
     sha256: str
-    """Of the whole file; of a member, of its archive."""
+    """Hash of the whole file, or of a member's archive."""
     encoding: str = ""
-    """Empty to tell it from the file."""
+    """Encoding of the file; empty to detect it."""
     splitting: Splitting = "file"
-    """How a .txt becomes documents."""
+    """Rule that cuts a .txt into documents."""
     start: int = 0
+    """First byte or row group."""
     end: int | None = None
-    """None reads to the end of the file."""
+    """End of the range, or None for the end of the file."""
     first_row: int = 1
-    """Number of the first line, or of the first Parquet row."""
+    """Number of the first line or Parquet row, counted from 1."""
     sub_domain: str = ""
     """`RawFile.sub_domain` of its file."""
 
@@ -73,15 +80,18 @@ class Slice:
     size: int = field(default=0, compare=False)
     """Bytes of the file."""
     stamp: str = field(default="", compare=False)
-    """What its storage knows it by; another one tells that it was written since."""
+    """Stamp of its state; a different one shows that it was written since."""
     member: Member | None = field(default=None, compare=False)
-    """Where it lies in its archive."""
+    """Position in its archive."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Why there is no document here."""
+    """Reason why a row has no document."""
 
     reason: str
+    """Short name of the reason, by which rejects are counted: `invalid_json`."""
     detail: str
+    """What is wrong in this row, and the remedy."""
     text: str = ""
+    """Text of the row."""

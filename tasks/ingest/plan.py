@@ -29,7 +29,7 @@ from tasks.files.archives import list_members
 from tasks.files.encodings import LINE_SAFE
 from tasks.files.lines import ReturnsAsLineFeeds
 from tasks.files.raw_input import RawFile
-from tasks.files.rows import has_returns, tell_encoding
+from tasks.files.rows import encoding_in, has_returns
 from tasks.files.slices import Member, Slice, Splitting, compression_of, kind_of
 
 LONG_TXT = 1 << 20
@@ -170,7 +170,7 @@ def _byte_ranges(whole: Slice, bytes_per_part: int) -> Iterator[tuple[Slice, int
     """
     cut = _BLANK_LINE if whole.splitting == "blank_lines" and whole.kind == "txt" else _LINE_END
     with watched(replace(whole, end=whole.size)) as file:
-        encoding, wrong = tell_encoding(whole, file)
+        encoding, wrong = encoding_in(whole, file)
         if encoding not in LINE_SAFE or wrong is not None:
             return
         yield from _ranges(replace(whole, encoding=encoding), file, cut, bytes_per_part)
