@@ -23,7 +23,7 @@ def whole_file(target: Path, source: Path, encoding: str = "utf-8", newline: str
         UserError: the target is the `source` that the block reads, or it cannot be written.
     """
     if target.resolve() == source.resolve():
-        raise UserError(f"{target} is the input file itself. Give another file with --output.")
+        raise UserError(f"{target} is the input itself. Give another file with --output.")
     place = target.resolve()  # a link is kept, and the file it points to is replaced
     ordinary = place.is_file() or not place.exists()
     begun = place.with_name(f".{os.getpid()}.part") if ordinary else place

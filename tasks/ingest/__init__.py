@@ -1,1 +1,1 @@
-"""Stages `ingest` and `render_articles`: raw files to documents."""
+"""Stages `ingest` and `render_articles`: documents from raw files."""

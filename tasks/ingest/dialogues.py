@@ -1,7 +1,7 @@
-"""Dialogues: a list of turns as one text, a line a turn, with the speaker before it.
+"""Dialogues: a list of turns as one text, with one line per turn that begins with the speaker.
 
-A list may also hold pairs of a question and its answer, as data for fine-tuning does: `history` beside the last
-question and its answer, which stand in fields of their own.
+A list may also contain pairs of a question and its answer. Data for fine-tuning has such a list in the field `history`,
+and the last question and its answer in fields of their own.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from tasks.files.slices import Problem
 TURNS_FIELDS = ("turns", "dialogue", "messages", "conversations", "conversation", "对话")
 SPEAKER_FIELDS = ("role", "speaker", "from", "角色", "说话人")
 TEXT_FIELDS = ("content", "text", "value", "utterance", "sentence", "内容")
-"""Names a field is looked for under, in this order."""
+"""Default names of fields, tried in this order."""
 
 HISTORY_FIELD = "history"
 LAST_TURNS = (("instruction", "input", "output"), ("query", "response"), ("prompt", "response"))
-"""The fields beside the pairs that came before: of the first of these that a row has, all that it has are its last
-turns."""
+"""Groups of fields that contain the last turns beside a history: a row uses its fields of the first group it has."""
 
 ROLES: Mapping[str, str] = {
     **dict.fromkeys(("user", "human", "patient", "患者", "病人", "client"), "患者"),
@@ -31,37 +30,45 @@ ROLES: Mapping[str, str] = {
     **dict.fromkeys(("assistant", "gpt", "doctor", "医生", "bot", "counselor"), "医生"),
     **dict.fromkeys(("answer", "response", "reply", "回答", "回复", "答", "output"), "医生"),
 }
-"""What the speakers of data sets, and the columns of questions and answers, are called; others keep their own names."""
+"""Names in the text for common speakers and for columns of questions and answers; other speakers keep their names."""
 
 _LINE_BREAKS = re.compile("[\r\n\v\f\x85\u2028\u2029]+")
+"""Line breaks inside a turn: the `\r\n` of `头痛\r\n三天`."""
 
 
 def turns_field(row: Mapping[str, Any], wanted: str | None) -> str | None:
-    """The field that holds the list of a row's turns; None where it is no dialogue. `wanted` need not hold a list."""
+    """Return the field with the list of a row's turns, or None if the row is not a dialogue.
+
+    A `wanted` field need not contain a list: `dialogue_text` reports one that does not.
+    """
     if wanted is not None:
         return wanted if row.get(wanted) is not None else None
     return next((name for name in TURNS_FIELDS if name in row and isinstance(_list_of(row[name]), list)), None)
 
 
 def dialogue_text(value: Any, roles: Mapping[str, str]) -> tuple[str, int] | Problem:
-    """A list of turns as text, with their number; turns without text are left out.
+    """Return a list of turns as text, with the number of its lines; turns without text are left out.
 
-    Each turn is a string, or an object with a speaker (or none) and a text; or a pair of strings, a question of `user`
-    and the answer of `assistant`. `roles` go before `ROLES`. A table's cell may hold the list as JSON.
+    Each turn is a string, an object with a text and perhaps a speaker, or a pair of strings: a question of `user` and
+    the answer of `assistant`.
+
+    Args:
+        value: the list; the cell of a table may contain it as JSON.
+        roles: names for speakers, which take precedence over `ROLES`.
     """
     turns = _list_of(value)
     if not isinstance(turns, list):
-        return Problem("malformed_turns", f"the turns are a {type(value).__name__}, not a list", str(value))
+        detail = f"the turns are a {type(value).__name__}; write them as a list"
+        return Problem("malformed_turns", detail, str(value))
     known = {**ROLES, **{name.strip().lower(): shown for name, shown in roles.items()}}
     lines = []
     for number, turn in enumerate(turns, 1):
-        said = _of_pair(turn) if _is_pair(turn, known) else [turn]
-        for line in (_line(each, known) for each in said):
+        for each in _of_pair(turn) if _is_pair(turn, known) else [turn]:
+            line = _line(each, known)
             if line is None:
-                wanted = " or ".join(TEXT_FIELDS)
                 detail = (
-                    f"turn {number} is neither a string, an object with a string under {wanted}, nor a pair of a "
-                    "question and an answer"
+                    f"turn {number} cannot be read; write it as a string, as an object with a string under "
+                    f"{' or '.join(TEXT_FIELDS)}, or as a pair of a question and an answer"
                 )
                 return Problem("malformed_turns", detail, str(turn))
             if line:
@@ -70,13 +77,15 @@ def dialogue_text(value: Any, roles: Mapping[str, str]) -> tuple[str, int] | Pro
 
 
 def is_without_turns(value: Any) -> bool:
-    """Whether a cell is blank or a list that is cut short: a row among others that hold turns."""
+    """Return True for a blank cell or a list that is cut short, as a row among others with turns may have."""
     return value is None or (isinstance(value, str) and value.lstrip()[:1] in ("", "["))
 
 
 def turns_of_fields(row: Mapping[str, Any], fields: Sequence[str]) -> list[Any]:
-    """The turns of a row that has a field for each: who speaks is named as the field is. A field of several turns, such
-    as the pairs that came before, has its own."""
+    """Return the turns of a row with a field for each: the name of the field is the speaker.
+
+    A field may also contain several turns, such as the earlier pairs, with speakers of their own.
+    """
     turns: list[Any] = []
     for name in fields:
         if name in row:
@@ -87,30 +96,34 @@ def turns_of_fields(row: Mapping[str, Any], fields: Sequence[str]) -> list[Any]:
 
 
 def fields_with_history(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """The fields of a row that has pairs of turns and, in fields of their own, the last ones; none of any other row.
+    """Return the field of the earlier turns and those of the last ones, or nothing if the row lacks either.
 
-    The history of an illness, a text, is no such field.
+    The history of an illness is a text, not a list of turns.
     """
     if HISTORY_FIELD not in row or (row[HISTORY_FIELD] and _several(row[HISTORY_FIELD]) is None):
         return ()
     for names in LAST_TURNS:
         last = tuple(name for name in names if name in row)
+        # The question and the answer are needed; `input` between instruction and output is optional.
         if {names[0], names[-1]} <= set(last) and all(isinstance(row[name], str | None) for name in last):
             return (HISTORY_FIELD, *last)
     return ()
 
 
 def _several(value: Any) -> list[Any] | None:
-    """The turns of a field that holds a list of them; None for a text, also one that looks like another list."""
+    """Return the turns of a field that contains a list of them, or None for a text."""
     turns = _list_of(value)
     if not isinstance(turns, list):
         return None
+    # A text may look like a list of something else: [1] 高血压.
     return turns if turns is value or all(isinstance(turn, list | Mapping) for turn in turns) else None
 
 
 def _is_pair(turn: Any, roles: Mapping[str, str]) -> bool:
-    """Whether a turn is a question and its answer; a speaker and a text are not told apart from one by anything but
-    the speaker's name."""
+    """Return True if a turn is a question and its answer, False if it may be a speaker and a text.
+
+    Only the speaker's name distinguishes the two: `["user", "头痛"]` is not a pair.
+    """
     if not isinstance(turn, list) or len(turn) != 2 or not all(isinstance(text, str | None) for text in turn):
         return False
     return (turn[0] or "").strip().lower() not in roles
@@ -121,6 +134,7 @@ def _of_pair(turn: list[str | None]) -> list[Any]:
 
 
 def _list_of(value: Any) -> Any:
+    """Return the list that a string contains as JSON, or any other value unchanged."""
     if not isinstance(value, str) or not value.lstrip().startswith("["):
         return value
     try:
@@ -130,7 +144,7 @@ def _list_of(value: Any) -> Any:
 
 
 def _line(turn: Any, roles: Mapping[str, str]) -> str | None:
-    """A turn's line, empty where it has no text; None where it is malformed."""
+    """Return a turn's line, empty if the turn has no text, or None if it is malformed."""
     if turn is None or isinstance(turn, str):
         return _joined(turn or "")
     if not isinstance(turn, Mapping):

@@ -1,14 +1,14 @@
-"""How the files of a corpus are cut into units of work, without reading more of them than that takes.
+"""The plan that cuts the files of a corpus into units of work, reading as little of them as possible.
 
-Small files share a unit; a big plain .txt or .jsonl is cut at line ends, a big Parquet file between row groups.
-A big .csv, .json, a compressed or a UTF-16 file stays one unit, because its rows can only be found from its start.
-The members of a zip are files of their own.
+Small files share a unit. A big plain .txt or .jsonl is cut at line ends, a big Parquet file between row groups. A big
+.csv or .json, a compressed or a UTF-16 file remains one unit, because its rows can only be found from its start. The
+members of a zip are files of their own.
 
-Where a unit ends is decided by the files in it, each by its own name and content: adding, changing or taking away
-one leaves all units equal but those around it, and what was done for the others can be used again.
+The name and content of each file decide whether a unit ends with it. Adding, changing or removing a file therefore
+changes only the units around it, and the work done for the others is reused.
 
-Time: plain files above a unit's size are gone through once to count their lines (about 1 GB/s), of the others nothing
-is read, of a zip its list of members. Memory: the plan.
+Time: plain files larger than a unit are read once to count their lines (about 1 GB/s). Of a zip only the list of
+members is read, of all other files nothing. Memory holds the plan.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from tasks.files.rows import encoding_in, has_returns
 from tasks.files.slices import Member, Slice, Splitting, compression_of, kind_of
 
 LONG_TXT = 1 << 20
-"""A .txt above this size is cut into documents between its paragraphs, unless it is said how."""
+"""Bytes above which a .txt is cut into documents between its paragraphs by default."""
 
 ASSUMED_COMPRESSION = 4
-"""Bytes that a compressed byte is taken for."""
+"""Assumed number of bytes in a compressed byte."""
 
 BYTES_OF_OPENING = 1 << 12
-"""Bytes that the opening of a file is taken for, so that a million tiny files are no single unit."""
+"""Bytes that opening a file counts as, so that a million tiny files do not form a single unit."""
 
 FILLING = 4
-"""A unit may hold so many times the bytes at which one ends on average: almost all end of their own accord."""
+"""Largest size of a unit, in average sizes: almost all units end with a drawn file before they are full."""
 
 TxtDocuments = Literal["auto", "file", "blank_lines", "lines"]
 
@@ -50,13 +50,18 @@ TxtDocuments = Literal["auto", "file", "blank_lines", "lines"]
 def plan_units(
     files: Iterable[RawFile], bytes_per_part: int, encoding: str | None, txt_documents: TxtDocuments
 ) -> list[tuple[Slice, ...]]:
-    """Slices in the order of the files, drawn together up to `bytes_per_part` a unit.
+    """Return units of slices in the order of the files.
 
-    `encoding` None tells each file's from its bytes. The plan depends on nothing but the files and these
-    values, so any number of workers makes the same parts.
+    The plan depends only on the files and on these values, so any number of workers makes the same parts.
+
+    Args:
+        files: the files of the corpus.
+        bytes_per_part: most bytes of a unit, unless a single slice is larger.
+        encoding: encoding of all text files, or None to detect each file's.
+        txt_documents: rule that cuts a .txt into documents.
 
     Raises:
-        ChangedFileError: a file is no longer what it was when it was hashed.
+        ChangedFileError: a file has changed since it was hashed.
     """
     units: list[tuple[Slice, ...]] = []
     unit: list[Slice] = []
@@ -76,21 +81,26 @@ def plan_units(
 
 
 def whole_files(file: RawFile, txt_documents: TxtDocuments = "auto") -> list[Slice]:
-    """One slice of all that a file holds, or of each member of a zip: for who reads few files and cuts none."""
+    """Return one slice for a whole file, or for each member of a zip; used by readers of few files."""
     return [piece for piece, _ in _slices(file, sys.maxsize, None, txt_documents)]
 
 
 def _ends_unit(piece: Slice, size: int, bytes_per_part: int) -> bool:
-    """Drawn by name and content, with a chance that grows with the size: on average once in a quarter of a part."""
+    """Return True if a unit ends with this slice.
+
+    The answer is drawn from the slice's name and content. Its probability grows with the slice's size, so that a unit
+    ends once in a quarter of `bytes_per_part` on average.
+    """
     identity = f"{piece.sha256}\0{piece.name}".encode("utf-8", "surrogateescape")
     drawn = int.from_bytes(hashlib.blake2b(identity, digest_size=8).digest(), "big") / 2**64
+    # Of n bytes each ends a unit with probability FILLING / bytes_per_part: one of them does with 1 - e^(-n·that).
     return size >= bytes_per_part or drawn < -math.expm1(-FILLING * size / bytes_per_part)
 
 
 def _slices(
     file: RawFile, bytes_per_part: int, encoding: str | None, txt_documents: TxtDocuments
 ) -> Iterator[tuple[Slice, int]]:
-    """The slices of one file, each with the bytes it is about."""
+    """Yield the slices of one file, each with its approximate bytes."""
     whole = Slice(
         file.name,
         kind_of(file.name),
@@ -126,8 +136,7 @@ def _splitting(kind: str, txt_documents: TxtDocuments, size: int) -> Splitting:
 
 def _members(archive: Slice, txt_documents: TxtDocuments) -> Iterator[tuple[Slice, int]]:
     if compression_of(archive.name):
-        refusal = Member(0, 0, refusal="nested_archive", detail="an archive that is compressed again is not opened")
-        yield replace(archive, member=refusal), 0
+        yield _refused(archive, "nested_archive", "a compressed archive is not opened; decompress it"), 0
         return
     with watched(replace(archive, end=archive.size)) as file:
         members, damage = list_members(file.file)
@@ -138,13 +147,18 @@ def _members(archive: Slice, txt_documents: TxtDocuments) -> Iterator[tuple[Slic
         splitting = _splitting(kind, txt_documents, size)
         yield replace(archive, name=f"{archive.name}/{name}", kind=kind, splitting=splitting, member=member), size
     if damage:
-        yield replace(archive, member=Member(0, 0, refusal="damaged_archive", detail=damage)), 0
+        yield _refused(archive, "damaged_archive", damage), 0
     elif not members:
-        yield replace(archive, member=Member(0, 0, refusal="empty_file", detail="the archive holds no file")), 0
+        yield _refused(archive, "empty_file", "the archive contains no file; remove it or add files to it"), 0
+
+
+def _refused(archive: Slice, reason: str, detail: str) -> Slice:
+    """Return a slice in place of an archive, which its reader rejects for a reason."""
+    return replace(archive, member=Member(0, 0, refusal=reason, detail=detail))
 
 
 def _row_groups(whole: Slice, bytes_per_part: int) -> list[tuple[Slice, int]]:
-    """Runs of row groups; none where the file is not readable, which the reader then reports."""
+    """Return runs of row groups, or nothing for an unreadable file, which its reader reports."""
     pieces: list[tuple[Slice, int]] = []
     with watched(whole) as file:
         try:
@@ -163,10 +177,10 @@ def _row_groups(whole: Slice, bytes_per_part: int) -> list[tuple[Slice, int]]:
 
 
 def _byte_ranges(whole: Slice, bytes_per_part: int) -> Iterator[tuple[Slice, int]]:
-    """Cut a file at line ends (a .txt of blocks at blank lines), counting lines on the way.
+    """Cut a file at line ends (a .txt of blocks at blank lines), counting its lines.
 
-    All ranges are in the file's encoding. None where a line end could be part of a character, or most lines are in no
-    encoding, which the reader then reports.
+    All ranges have the file's encoding. Nothing is yielded if a line end could be part of a character (UTF-16), or if
+    most lines are in no supported encoding, which the reader reports.
     """
     cut = _BLANK_LINE if whole.splitting == "blank_lines" and whole.kind == "txt" else _LINE_END
     with watched(replace(whole, end=whole.size)) as file:
@@ -183,16 +197,19 @@ def _ranges(whole: Slice, file: WatchedFile, cut: re.Pattern[bytes], wanted: int
     while start < whole.size:
         end, lines = _next_cut(source, cut, wanted)
         if end <= start:
-            return  # it has become shorter, which the watch tells
+            return  # the file has become shorter, which `watched` reports
         yield replace(whole, start=start, end=end, first_row=first_row), end - start
         start, first_row = end, first_row + lines
 
 
-_LINE_END, _BLANK_LINE = re.compile(rb"\n"), re.compile(rb"\n[ \t\r]*\n")
+_LINE_END = re.compile(rb"\n")
+"""The line end of `头痛\n`."""
+_BLANK_LINE = re.compile(rb"\n[ \t\r]*\n")
+"""The end of a line and the blank line after it: `\n \r\n`."""
 
 
 def _next_cut(file: BinaryIO | ReturnsAsLineFeeds, cut: re.Pattern[bytes], wanted: int) -> tuple[int, int]:
-    """Read on from where the file stands to the first cut after `wanted` bytes; its place, and lines passed."""
+    """Read on to the first cut after `wanted` bytes, and return its position and the number of lines read."""
     lines = 0
     while wanted > 0 and (block := file.read(min(wanted, 1 << 20))):
         wanted -= len(block)
@@ -200,7 +217,7 @@ def _next_cut(file: BinaryIO | ReturnsAsLineFeeds, cut: re.Pattern[bytes], wante
     tail = b""
     while line := file.readline():
         lines += 1
-        tail = tail[-64:] + line
+        tail = tail[-64:] + line  # with the end of the line before, which a blank line follows
         if cut.search(tail):
             break
     return file.tell(), lines

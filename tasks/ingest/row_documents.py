@@ -1,4 +1,4 @@
-"""Which of a row's fields make a document: its text or its turns, its title, its source and the rest."""
+"""Documents from rows: the fields of the text or the turns, of the title and of the source, and all others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from infra.errors import UserError
 from tasks.deidentify.find import PLACEHOLDERS, find_identifiers, replace
@@ -32,22 +32,23 @@ logger = logging.getLogger(__name__)
 
 TEXT_FIELDS = ("text", "content", "正文", "内容", "文本", "body")
 TITLE_FIELDS = ("title", "标题", "题目")
-"""Names a field is looked for under, in this order, when no parameter names it."""
+"""Default names of fields, tried in this order if no parameter names one."""
 
 MAX_META_VALUE = 500
-"""Characters of another field of the row that are kept in a document's meta."""
+"""Characters of the longest value of another field that is kept in a document's meta."""
 
 MAX_COLUMN_SHOWN = 40
-"""Characters of a column's name that a message shows."""
+"""Most characters of a column's name that a message shows."""
 
 _OF_OBJECTS = ("jsonl", "json")
-"""Kinds whose rows have names of their own each."""
+"""Kinds in which each row names its own fields."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+"""Half of a surrogate pair: `\ud83d`, which a row of JSON may write as an escape."""
 
 
 class Fields(Protocol):
-    """What of `IngestParams` matters here."""
+    """The fields of `IngestParams` that are used here."""
 
     @property
     def source(self) -> str | None: ...
@@ -66,12 +67,12 @@ class Fields(Protocol):
 
 
 class DocumentMaker:
-    """Makes documents of the rows of one slice of a file.
+    """Maker of documents from the rows of one slice.
 
     Args:
         piece: the slice.
-        params: which fields count.
-        counts: where values that were left out of the documents' meta are counted.
+        params: names of the fields.
+        counts: where values left out of the documents' meta are counted.
     """
 
     def __init__(self, piece: Slice, params: Fields, counts: Counter[str]) -> None:
@@ -83,10 +84,10 @@ class DocumentMaker:
         self._sources = [source_of(piece, params, is_dialogue) for is_dialogue in (False, True)]
         self._file = readable(piece.name)
         self._repeated: Mapping[str, tuple[str, ...]] | None = {} if is_plain or piece.kind in _OF_OBJECTS else None
-        """Columns by the name of an earlier one, once a row has told them."""
+        """Repeated columns by the name of the first of them; None before the first row."""
 
     def document_of(self, number: int, row: Mapping[str, Any]) -> dict[str, str] | Problem:
-        """The document that a row holds, or why it holds none.
+        """Return the document of a row, or the reason why it has none.
 
         Raises:
             UserError: a table lacks the column of the text.
@@ -94,42 +95,46 @@ class DocumentMaker:
         params = self._params
         if self._repeated is None:
             self._repeated = self._look_for_repeated(row)
+        read = self._read(row)
+        if isinstance(read, Problem):
+            return read
+        if not read.text or read.text.isspace():
+            return Problem("empty_text", f"field {_shown(read.fields)} is blank")
         extra: dict[str, Any] = {"file": self._file, "row": number}
-        turns = self._turns_of(row) if self._may_have_turns else None
-        if turns is not None:
-            names, listed = turns
-            read = dialogue_text(listed, params.roles)
-            if isinstance(read, Problem):
-                return read
-            text, extra["turns"] = read
-        else:
-            names = self._text_fields(row)
-            if not names:
-                return self._without_text(row)
-            found = _text_of(row, names)
-            if isinstance(found, Problem):
-                return found
-            text = found
-        if not text or text.isspace():
-            return Problem("empty_text", f"field {_shown(names)} is blank")
+        if read.turns is not None:
+            extra["turns"] = read.turns
         title_field = _field(row, self._title_field, TITLE_FIELDS)
-        if title_field in names:
+        if title_field in read.fields:
             title_field = None
         title = row[title_field] if title_field else ""
-        source = row.get(params.source_field) if params.source_field else None
         if len(row) > 1:
-            extra = {**self._others(row, {*names, title_field, params.source_field}), **extra}
+            extra = {**self._others(row, {*read.fields, title_field, params.source_field}), **extra}
+        own_source = row.get(params.source_field) if params.source_field else None
+        source = self._sources[read.turns is not None]
+        if isinstance(own_source, str) and own_source.strip():
+            source = source_called(readable(own_source))
         return make_document(
-            source_called(readable(source))
-            if isinstance(source, str) and source.strip()
-            else self._sources[turns is not None],
+            source,
             readable(title).strip() if title and isinstance(title, str) else "",
-            readable(text),
+            readable(read.text),
             extra,
         )
 
+    def _read(self, row: Mapping[str, Any]) -> _Read | Problem:
+        """Return the text of a row, from its turns if it has any, or the reason why it has none."""
+        turns = self._turns_of(row) if self._may_have_turns else None
+        if turns is not None:
+            fields, listed = turns
+            read = dialogue_text(listed, self._params.roles)
+            return read if isinstance(read, Problem) else _Read(fields, *read)
+        fields = self._text_fields(row)
+        if not fields:
+            return self._without_text(row)
+        text = _text_of(row, fields)
+        return text if isinstance(text, Problem) else _Read(fields, text)
+
     def _turns_of(self, row: Mapping[str, Any]) -> tuple[tuple[str, ...], Any] | None:
-        """The fields of the turns, and the turns; an empty list beside a text is none."""
+        """Return the fields of the turns, and the turns, or None; an empty list beside a text does not count."""
         wanted = self._params.turns_field
         if isinstance(wanted, tuple):
             self._check_columns(row, wanted)
@@ -137,6 +142,7 @@ class DocumentMaker:
             is_there = any(row.get(name) is not None for name in wanted)
             return (wanted, turns_of_fields(row, wanted)) if is_there else None
         name = turns_field(row, wanted)
+        # A history is used only without a text: {"text": "…", "history": [[…]]} is an article.
         if name is None and wanted is None and not _field(row, None, TEXT_FIELDS):
             names = fields_with_history(row)
             return (names, turns_of_fields(row, names)) if names else None
@@ -145,7 +151,7 @@ class DocumentMaker:
         return (name,), row[name]
 
     def _text_fields(self, row: Mapping[str, Any]) -> tuple[str, ...]:
-        """The fields of the row that make its text; none where it has none."""
+        """Return the fields of the row's text, or nothing if it has none of them."""
         if isinstance(self._text_field, tuple):
             self._check_columns(row, self._text_field)
             return self._with_repeated(name for name in self._text_field if name in row)
@@ -153,54 +159,61 @@ class DocumentMaker:
         return () if name is None else self._with_repeated((name,))
 
     def _with_repeated(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Names of columns, each with those that a table calls the same: their text is no less one."""
+        """Return names of columns, each followed by the columns of the same name, whose texts count as well."""
         return tuple(dict.fromkeys(one for name in names for one in (name, *(self._repeated or {}).get(name, ()))))
 
     def _look_for_repeated(self, row: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]]:
-        """The columns of a table that are called as others are; they are told of once a file."""
+        """Return the repeated columns of a table, and report them once per file."""
         found = repeated_columns(row)
         named = {name: others for name, others in found.items() if name.strip()}
         if named and self._piece.first_row == 1:
             self._counts["repeated_columns"] += sum(map(len, named.values()))
-            told = ", ".join(f"{_harmless(name)!r} {len(others) + 1} times" for name, others in named.items())
+            listed = ", ".join(f"{_harmless(name)!r} {len(others) + 1} times" for name, others in named.items())
             logger.warning(
-                "%s: columns of one name, %s. Of texts all that differ are read, a line feed between them; other "
-                "values are kept with a number behind the name. Rename one where that is not meant.",
+                "%s has columns with equal names: %s. Their texts are joined with a line feed if they differ, and "
+                "other values are kept under numbered names. Rename the columns if this is not intended.",
                 self._file,
-                told,
+                listed,
             )
         return found
 
     def _check_columns(self, row: Mapping[str, Any], names: Iterable[str]) -> None:
-        """A row of JSON may lack fields; a table without a column is read wrongly from its first row on."""
+        """Raise an error if a table lacks a column; a row of JSON may lack fields."""
         missing = [name for name in names if name not in row]
         if missing and self._piece.kind not in _OF_OBJECTS:
             raise self._lacks(row, _shown(missing))
 
     def _without_text(self, row: Mapping[str, Any]) -> Problem:
+        """Return the problem of a row without text.
+
+        Raises:
+            UserError: a table lacks the column of the text.
+        """
         named = self._params.text_field or self._params.turns_field
         wanted = _shown(_listed(named)) if named else " or ".join(TEXT_FIELDS)
         if self._piece.kind in _OF_OBJECTS:
             found = ", ".join(map(str, row)) or "none"
-            told = json.dumps(row, ensure_ascii=False, default=str)
-            return Problem("missing_text", f"no field {wanted}; fields are {found}", told)
+            content = json.dumps(row, ensure_ascii=False, default=str)
+            detail = f"the row has no field {wanted}; its fields are {found}. Set ingest.text_field to one of them"
+            return Problem("missing_text", detail, content)
         turns = _listed(self._params.turns_field or ())
         if any(name in row for name in turns):
             return Problem("missing_text", f"field {_shown(turns)} is null")
         if not named:
             for name in (*TURNS_FIELDS, *([HISTORY_FIELD] if row.get(HISTORY_FIELD) else [])):
                 if name in row and is_without_turns(row[name]):
-                    return Problem("missing_text", f"field {name!r} holds no list of turns", str(row[name] or ""))
+                    detail = f"field {name!r} is not a complete list of turns"
+                    return Problem("missing_text", detail, str(row[name] or ""))
         raise self._lacks(row, wanted)
 
     def _lacks(self, row: Mapping[str, Any], wanted: str) -> UserError:
         return UserError(
             f"{self._piece.name} has no column {wanted}; its columns are {', '.join(map(_harmless, row)) or 'none'}. "
-            "Name the one that holds the text with ingest.text_field."
+            "Set ingest.text_field to the column that contains the text."
         )
 
     def _others(self, row: Mapping[str, Any], taken: set[str | None]) -> dict[str, str | int | float | bool]:
-        """Short plain values of the row's other fields."""
+        """Return the short plain values of the row's other fields, and count the long ones."""
         others = {
             readable(str(name)): readable(value) if isinstance(value, str) else value
             for name, value in row.items()
@@ -208,6 +221,7 @@ class DocumentMaker:
             if not (isinstance(value, float) and not math.isfinite(value))
             if value != "" or not isinstance(name, RepeatedColumn)  # commas at the end of a table's lines
         }
+        # Long values are rare: look for them only if some field is neither in the document nor in its meta.
         if len(others) + sum(name in row for name in taken) < len(row):
             left = (value for name, value in row.items() if name not in taken)
             if long := sum(isinstance(value, str) and len(value) > MAX_META_VALUE for value in left):
@@ -215,29 +229,41 @@ class DocumentMaker:
         return others
 
 
+class _Read(NamedTuple):
+    """The text of a row."""
+
+    fields: tuple[str, ...]
+    """Fields that it comes from."""
+    text: str
+    turns: int | None = None
+    """Number of turns; None if the row is not a dialogue."""
+
+
 def _text_of(row: Mapping[str, Any], names: Sequence[str]) -> str | Problem:
-    """The text of a row: what its fields hold, a line feed between them."""
+    """Return the texts of a row's fields, joined with line feeds, or the reason why there is none."""
     texts = []
     for name in names:
         value = row[name]
         if isinstance(name, RepeatedColumn) and (not isinstance(value, str | bytes) or value in texts):
             continue
-        if isinstance(value, bytes):  # what wrote the Parquet file did not say that its text is text
+        if isinstance(value, bytes):  # a Parquet file whose text is not declared as text
             encoding = line_encoding(value, "utf-8")
             if encoding is None:
-                return Problem("undecodable", f"field {name!r} holds bytes that are neither UTF-8 nor GB18030")
+                detail = f"field {name!r} contains bytes that are neither UTF-8 nor GB18030; write it in UTF-8"
+                return Problem("undecodable", detail)
             value = value.decode(encoding)
         if isinstance(value, str):
             texts.append(value)
         elif value is not None:
-            return Problem("text_not_string", f"field {name!r} is a {type(value).__name__}", str(value))
+            detail = f"field {name!r} is a {type(value).__name__}; write it as a string"
+            return Problem("text_not_string", detail, str(value))
     if not texts:
         return Problem("missing_text", f"field {_shown(names)} is null")
     return texts[0] if len(texts) == 1 else "\n".join(text for text in texts if text and not text.isspace())
 
 
 def _harmless(column: str) -> str:
-    """A column's name as a log may show it: where a table has no header it is what its first row holds of a person."""
+    """Return a column's name without identifiers: in a table without a header it is a value of the first row."""
     if is_name(column):
         return PLACEHOLDERS["name"]
     shown = replace(column, find_identifiers(column))
@@ -253,8 +279,11 @@ def _shown(names: Iterable[str]) -> str:
 
 
 def source_of(piece: Slice, params: Fields, is_dialogue: bool = False) -> str:
-    """The sub-domain of a file's rows that do not say their own: by `source_of`, by `source`, or by the first of the
-    folder that was given, the folders below it and the file itself that is named as one."""
+    """Return the sub-domain of a file's rows that do not name their own.
+
+    It is set by `source_of`, else by `source`, else by the first name of a sub-domain among the given folder, the
+    folders below it and the file.
+    """
     matching = [pattern for pattern in params.source_of if matches(piece.name, pattern)]
     if matching:
         return source_called(params.source_of[max(matching, key=lambda pattern: (len(pattern), pattern))])
@@ -265,23 +294,23 @@ def source_of(piece: Slice, params: Fields, is_dialogue: bool = False) -> str:
 
 
 def _without_kind(name: str) -> str:
-    """The name of a file or an archive without what its kind and its compression are told by."""
+    """Return the name of a file or an archive without the endings of its kind and compression."""
     return name.partition(".")[0] if kind_of(name) else name
 
 
 def readable(text: str) -> str:
-    """Line ends as \\n; half of a surrogate pair, which no encoding can store, as the replacement character."""
+    """Return a text with \\n as line end, and U+FFFD for half a surrogate pair, which no encoding can store."""
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     try:
-        text.encode()  # many times faster than looking for what hardly any text holds
+        text.encode()  # many times faster than a search for surrogates, which hardly any text has
     except UnicodeEncodeError:
         return _SURROGATE.sub("\ufffd", text)
     return text
 
 
 def matches(name: str, pattern: str) -> bool:
-    """Whether a relative name is that of `ingest.source_of`, lies in a folder of that name, or fits the pattern."""
+    """Return True if a relative name equals the name in `ingest.source_of`, is below it, or matches it as a pattern."""
     start = pattern.rstrip("/")
     return name == start or name.startswith(f"{start}/") or fnmatchcase(name, pattern)
 

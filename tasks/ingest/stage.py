@@ -1,14 +1,14 @@
-"""Stage `ingest`: files of text to documents.
+"""Stage `ingest`: documents from text files.
 
-How files become units of work is told in `tasks/ingest/plan.py`: a big .csv or .json, a compressed or a UTF-16 file is
-read by one worker; cut such files yourself, or give them as .jsonl or .parquet, to have them read in parallel.
+`tasks/ingest/plan.py` describes the units of work. A big .csv or .json, a compressed or a UTF-16 file is read by one
+worker. To have such files read in parallel, split them or convert them to .jsonl or .parquet.
 
-Rows that cannot be read are rejected with file#row, files in no known encoding with their name, and the run goes on.
-In a .txt or a page what cannot be decoded stands as U+FFFD: `clean` judges how much of it is too much. A file that
-changes while it is read stops the run.
+Rows that cannot be read are rejected with file#row, files in no supported encoding with their name, and the run
+continues. In a .txt or an HTML page undecodable bytes become U+FFFD, and `clean` decides how many are too many. A file
+that changes while it is read stops the run.
 
-Memory: one batch of documents and what the reader of the format holds; for a row of 100 MB about twelve to fourteen
-times the row (bytes, characters, their parse, the columns written). Time is linear in the bytes.
+Memory holds one batch of documents and the state of the format's reader. A row of 100 MB takes about twelve to fourteen
+times its size (bytes, characters, parsed values, written columns). Time is linear in the bytes.
 """
 
 from __future__ import annotations
@@ -32,40 +32,40 @@ from tasks.ingest.row_documents import DocumentMaker, matches, readable, source_
 logger = logging.getLogger(__name__)
 
 CHARACTERS_PER_WRITE = 1 << 21
-"""Characters of text that wait in memory for the next write."""
+"""Characters of text that are collected in memory before they are written."""
 
 
 class IngestParams(StageParams):
-    """How files are read."""
+    """Parameters for reading files."""
 
     source: str | None = Field(default=None, pattern=r"\S")
-    """Sub-domain of all documents: dialogue, article, emr, textbook, encyclopedia, … By default that of the first
-    folder, from the one that was given on, or of the file where it is named as one of these or as people call it
-    (`tasks.documents`: EMR, records, 病历 …); else dialogue for rows with turns, else article."""
+    """Sub-domain of all documents: dialogue, article, emr, textbook, encyclopedia, … By default, the first folder or
+    file named after a sub-domain sets it, beginning with the given folder; other common names count as well
+    (`tasks.documents`: EMR, records, 病历 …). Without such a name it is dialogue for rows with turns, else article."""
     source_of: dict[str, str] = Field(default_factory=dict)
-    """Folders, files or patterns (`notes/*.txt`) of relative names to the sub-domain of what they match; the longest
-    counts, and all go before `source`."""
+    """Sub-domains by folder, file or pattern (`notes/*.txt`) of relative names; the longest match counts. Takes
+    precedence over `source`."""
     source_field: str | None = None
-    """Field that holds the sub-domain of each row; what is said above stands in where it is empty."""
+    """Field with the sub-domain of each row; if it is empty, the parameters above apply."""
     text_field: str | tuple[str, ...] | None = None
-    """Field that holds the text, or fields whose texts make one with a line feed between them; the first of
-    `TEXT_FIELDS` that is there by default."""
+    """Field with the text, or several fields whose texts are joined with line feeds; by default the first of
+    `TEXT_FIELDS` that exists."""
     title_field: str | None = None
-    """Field that holds the title; the first of `TITLE_FIELDS` that is there by default."""
+    """Field with the title; by default the first of `TITLE_FIELDS` that exists."""
     turns_field: str | tuple[str, ...] | None = None
-    """Field that holds the turns of a dialogue, or fields that hold a turn each, in order (`["ask", "answer"]`), whose
-    names `roles` and `ROLES` make speakers; by default the first of `TURNS_FIELDS` that is a list, or `history` with
-    the question and the answer beside it where there is no text, unless `text_field` is named. Of several fields one
-    may hold a list of turns: `["history", "question", "answer"]`."""
+    """Field with the turns of a dialogue, or several fields with one turn each, in order (`["ask", "answer"]`), whose
+    names `roles` and `ROLES` turn into speakers. One of several fields may contain a list of turns:
+    `["history", "question", "answer"]`. By default, unless `text_field` is set, the first of `TURNS_FIELDS` that is a
+    list; in rows without a text, `history` with the question and the answer beside it."""
     roles: dict[str, str] = Field(default_factory=dict)
-    """Speakers of the turns to what they are called in the text; they go before `ROLES`."""
+    """Names in the text by speaker of the turns; takes precedence over `ROLES`."""
     encoding: str | None = None
-    """Encoding of all text files; told from each file's own bytes by default."""
+    """Encoding of all text files; by default each file's is detected."""
     txt_documents: TxtDocuments = "auto"
-    """What one document of a .txt is: the file, a block between blank lines, or a line. `auto` takes the file
+    """Unit of a .txt that becomes a document: the file, a block between blank lines, or a line. `auto` uses the file
     up to 1 MiB, and above that paragraphs packed to about 20,000 characters."""
     bytes_per_part: int = Field(default=16 << 20, ge=1)
-    """Bytes of input that one part is made from at most, where the format can be cut."""
+    """Most bytes of input per part, if the format can be cut."""
 
     @field_validator("encoding")
     @classmethod
@@ -75,7 +75,7 @@ class IngestParams(StageParams):
         try:
             return KNOWN[codecs.lookup(encoding).name]
         except LookupError:
-            raise ValueError(f"no such encoding is read; give one of {', '.join(KNOWN.values())}") from None
+            raise ValueError(f"unsupported encoding; give one of {', '.join(KNOWN.values())}") from None
 
     @field_validator("text_field", "turns_field")
     @classmethod
@@ -94,22 +94,24 @@ class IngestParams(StageParams):
 
 @stage(name="ingest", version=6, params=IngestParams, tables=("documents", "rejects"))
 def ingest(inputs: Mapping[str, RawInput], params: IngestParams, out: Output) -> None:
-    """Documents and rejects of `inputs["corpus"]`.
+    """Read the documents of `inputs["corpus"]`.
 
     Raises:
-        UserError: nothing there can be read, no row holds a text, a table lacks the text field, or a file changed
-            since it was hashed.
+        UserError: no file is supported, no row has a text, a table lacks the text field, or a file changed since it
+            was hashed.
     """
     corpus = inputs["corpus"]
     if not any(kind_of(file.name) for file in corpus.files):
         raise UserError(
-            f"{corpus.path} holds no file that can be read. Give files ending in "
-            f"{', '.join('.' + kind for kind in KINDS)}, each but .zip also {' or '.join(COMPRESSIONS)}."
+            f"{corpus.path} contains no supported file. Give files ending in "
+            f"{', '.join('.' + kind for kind in KINDS)}; all but .zip may also end in {' or '.join(COMPRESSIONS)}."
         )
     units = plan_units(corpus.files, params.bytes_per_part, params.encoding, params.txt_documents)
     for pattern in params.source_of:
         if not any(matches(piece.name, pattern) for unit in units for piece in unit):
-            logger.warning("ingest.source_of: no file of %s is named or lies below %r", corpus.path, pattern)
+            logger.warning(
+                "ingest.source_of: %r matches no file or folder of %s; correct the pattern", pattern, corpus.path
+            )
     out.map(ingest_part, units, params)
     if out.rows("documents") == 0:
         counts = sorted(out.counters().items())
@@ -118,12 +120,12 @@ def ingest(inputs: Mapping[str, RawInput], params: IngestParams, out: Output) ->
         raise UserError(
             f"Empty corpus: no row of {corpus.path} became a document ({why}). "
             + (_first_wrong_encoding(units) if "rejected_wrong_encoding" in dict(counts) else "")
-            + "Look at the files, or name the field that holds the text with ingest.text_field."
+            + "Check the files, or set ingest.text_field to the field that contains the text."
         )
 
 
 def _first_wrong_encoding(units: Iterable[tuple[Slice, ...]]) -> str:
-    """What is told of the first file in no known encoding: its rejects are not kept where there is no document."""
+    """Return the problem of the first file in no supported encoding: without documents no rejects are kept."""
     firsts = (next(read_rows(piece), (0, None))[1] for unit in units for piece in unit if piece.kind)
     wrong = (row.detail for row in firsts if isinstance(row, Problem) and row.reason == "wrong_encoding")
     return f"{next(wrong, '')} "
@@ -150,19 +152,21 @@ def ingest_part(part: PartWriter, unit: tuple[Slice, ...], params: IngestParams)
 
 def _documents(part: PartWriter, piece: Slice, params: IngestParams) -> Iterator[tuple[int, dict[str, str] | Problem]]:
     if not piece.kind and not (piece.member and piece.member.refusal):
-        known = ", ".join(KINDS)
-        _, *suffixes = piece.name.rpartition("/")[2].split(".")
-        suffix = ".".join(
-            suffixes[-2:] if compression_of(piece.name) else suffixes[-1:]
-        )  # .csv.gz is read, .tar.gz not
-        files = f"files that end in {suffix!r}" if suffix else "files without an ending"
-        yield 0, Problem("unknown_kind", f"{files} are not read; {known} are")
+        yield 0, _unknown_kind(piece.name)
         return
     number, maker = None, DocumentMaker(piece, params, part.counters)
     for number, row in read_rows(piece, part.counters):
         yield number, row if isinstance(row, Problem) else maker.document_of(number, row)
     if number is None and piece.end is None:
-        yield 0, Problem("empty_file", "the file holds no row")
+        yield 0, Problem("empty_file", "the file contains no row; remove it or export it again")
+
+
+def _unknown_kind(name: str) -> Problem:
+    _, *suffixes = name.rpartition("/")[2].split(".")
+    # .csv.gz is supported and .tar.gz is not: the ending before the compression is needed too.
+    suffix = ".".join(suffixes[-2:] if compression_of(name) else suffixes[-1:])
+    files = f"files ending in {suffix!r}" if suffix else "files without an ending"
+    return Problem("unknown_kind", f"{files} are not supported; convert the file to one of {', '.join(KINDS)}")
 
 
 def _reject(part: PartWriter, piece: Slice, number: int, problem: Problem, params: IngestParams) -> None:
@@ -176,6 +180,7 @@ def _reject(part: PartWriter, piece: Slice, number: int, problem: Problem, param
 
 
 def _size_of(piece: Slice) -> int:
+    """Return the bytes of the file that this slice counts as read: those of Parquet with its first slice."""
     if piece.member is not None:
         return max(piece.member.packed, 0)
     if piece.kind == "parquet" or piece.end is None:

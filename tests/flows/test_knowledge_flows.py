@@ -167,7 +167,7 @@ def test_the_vocabulary_is_held_against_the_names_of_the_graph(
         ({"a": {}}, r"graphs\.a names no path"),
         ({"a": {"path": "x.tsv", "colums": ["1", "2", "3"]}}, r"graphs\.a\.colums: .*Known keys: path, types, "),
         ({"a": {"path": "x.tsv", "format": "xml"}}, r"graphs\.a\.format: "),
-        ({"a": {"path": "nowhere.tsv"}}, "There is no .*nowhere.tsv"),
+        ({"a": {"path": "nowhere.tsv"}}, "nowhere.tsv does not exist"),
     ],
 )
 def test_faulty_requests_are_told_before_the_work(graphs: dict[str, dict[str, Any]], said: str) -> None:

@@ -1,4 +1,4 @@
-"""Bad input of every kind: what was readable is kept, the rest is told by place and reason."""
+"""Bad input of every kind: readable rows are kept, the others are rejected with file, row and reason."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROWS = [{"title": f"标题{n}", "text": f"第{n}篇：患者年龄{n}岁。"} fo
 
 
 def noisy_rows(count: int) -> list[dict[str, str]]:
-    """Rows that do not shrink to nothing."""
+    """Return rows that compress badly."""
     draw = random.Random(3)
     return [{"title": str(n), "text": "".join(draw.choices("患者头痛血压糖尿病abc123", k=60))} for n in range(count)]
 
@@ -35,7 +35,7 @@ def noisy_rows(count: int) -> list[dict[str, str]]:
 @pytest.mark.parametrize("compression", [".gz", ".zst", ".bz2"])
 @pytest.mark.parametrize("kind", ["jsonl", "json", "csv", "txt"])
 @pytest.mark.parametrize("share", [0.5, 0.93])
-def test_a_truncated_archive_gives_all_before_the_damage(
+def test_a_truncated_archive_keeps_everything_before_the_damage(
     tmp_path: Path, kind: str, compression: str, share: float
 ) -> None:
     rows = noisy_rows(20_000)
@@ -65,7 +65,7 @@ def test_rows_before_a_flipped_bit_are_kept(tmp_path: Path) -> None:
     assert "damaged_archive" in reasons_of(artifact)
 
 
-def test_zero_bytes_are_taken_out_and_counted(tmp_path: Path) -> None:
+def test_zero_bytes_are_removed_and_counted(tmp_path: Path) -> None:
     files = {
         "a.txt": "糖尿\0病".encode(),
         "b.jsonl": '{"text": "高\0血压"}'.encode(),
@@ -109,14 +109,14 @@ def test_a_line_too_long_for_any_memory_is_rejected_alone(
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.json", "a.csv", "a.html", "a.txt.gz", "a.parquet", "a.zip"])
-def test_an_empty_file_is_told(tmp_path: Path, name: str) -> None:
+def test_an_empty_file_is_rejected(tmp_path: Path, name: str) -> None:
     artifact = ingested(tmp_path, {name: b"", "b.jsonl": jsonl(ROWS)})
     assert artifact.rows("documents") == 50
     assert set(rejects(artifact)) == {name if name != "a.parquet" else "a.parquet#1"}
     assert reasons_of(artifact)[0] in ("empty_file", "unreadable_file", "damaged_archive")
 
 
-def test_a_stray_carriage_return_costs_one_row_of_a_table(tmp_path: Path) -> None:
+def test_a_stray_carriage_return_spoils_one_row_of_a_table(tmp_path: Path) -> None:
     artifact = ingested(tmp_path, {"a.csv": "text\n甲\n乙\r丙\n丁\n".encode()})
     assert texts_of(artifact) == ["甲", "丁"]
     assert rejects(artifact) == {"a.csv#3": "invalid_row"}
@@ -124,7 +124,7 @@ def test_a_stray_carriage_return_costs_one_row_of_a_table(tmp_path: Path) -> Non
 
 @settings(max_examples=25, deadline=None)
 @given(st.data())
-def test_damage_anywhere_never_crashes_and_spares_the_other_files(tmp_path_factory: Any, data: st.DataObject) -> None:
+def test_damage_anywhere_never_crashes_or_affects_other_files(tmp_path_factory: Any, data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(sorted(FORMATS)))
     compression = data.draw(st.sampled_from(sorted(COMPRESSIONS)))
     content = bytearray(COMPRESSIONS[compression](FORMATS[kind](ROWS)))
@@ -140,7 +140,7 @@ def test_damage_anywhere_never_crashes_and_spares_the_other_files(tmp_path_facto
         json.dumps(rejects(artifact))
 
 
-def test_values_that_python_has_no_object_for_cost_no_run(tmp_path: Path) -> None:
+def test_values_without_a_python_object_do_not_stop_the_run(tmp_path: Path) -> None:
     good = pa.array(["甲", "乙", "丙"])
     broken = pa.Array.from_buffers(pa.string(), 3, pa.array([b"a", "乙".encode()[:2], b"c"], pa.binary()).buffers())
     files = {
@@ -155,7 +155,7 @@ def test_values_that_python_has_no_object_for_cost_no_run(tmp_path: Path) -> Non
     assert metas(artifact)[-1] == {"file": "d.parquet", "row": 3, "n": 3}
 
 
-def test_text_that_parquet_holds_as_bytes_is_text(tmp_path: Path) -> None:
+def test_text_stored_as_bytes_in_parquet_is_decoded(tmp_path: Path) -> None:
     values = ["糖尿病患者".encode(), "高血压患者头痛".encode("gb18030"), None, b"\xff\xd8\xff\xe0"]
     artifact = ingested(tmp_path, {"a.parquet": packed({"text": pa.array(values, pa.binary())})})
     assert texts_of(artifact) == ["糖尿病患者", "高血压患者头痛"]

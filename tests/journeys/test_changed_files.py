@@ -1,4 +1,4 @@
-"""A file that changes while a corpus is read stops the run, and nothing of it is kept."""
+"""A file that changes while a corpus is being read stops the run, and nothing read from it is kept."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROWS = [{"title": f"标题{n}", "text": f"第{n}篇：患者年龄{n}岁。"} fo
 
 
 class MeddlingExecutor(SerialExecutor):
-    """Changes a file after the plan is made, before the first unit is read."""
+    """Executor that changes a file after the plan is made and before the first unit is read."""
 
     def __init__(self, meddle: Any) -> None:
         self.meddle = meddle
@@ -61,7 +61,7 @@ def test_a_file_that_changes_during_the_run_stops_it(
     folder = written(tmp_path / "corpus", {f"a.{kind}": COMPRESSIONS[compression and f".{compression}"](content)})
     store, params = ArtifactStore(tmp_path / "store"), IngestParams(bytes_per_part=bytes_per_part)
     executor = MeddlingExecutor(lambda: CHANGES[change](folder / f"a.{kind}"))
-    with pytest.raises(UserError, match=rf"a\.{kind}\S* was changed or taken away .*Run again"):
+    with pytest.raises(UserError, match=rf"a\.{kind}\S* was changed or removed .*Run the command again"):
         run(ingest, store, params, {"corpus": RawInput(folder)}, executor=executor)
     assert store.latest("ingest") is None
 
@@ -74,7 +74,7 @@ def test_a_file_that_changes_before_it_is_planned_stops_the_run(tmp_path: Path, 
     corpus = RawInput(folder)
     files = corpus.files
     os.remove(folder / f"a.{kind}")
-    with pytest.raises(UserError, match="Run again"):
+    with pytest.raises(UserError, match="Run the command again"):
         plan_units(files, 500, None, "auto")
 
 
@@ -83,7 +83,7 @@ def test_the_error_reaches_another_process_unchanged() -> None:
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
-def test_a_touched_file_is_still_itself(tmp_path: Path) -> None:
+def test_a_touched_file_counts_as_unchanged(tmp_path: Path) -> None:
     folder = written(tmp_path / "corpus", {"a.jsonl": jsonl(ROWS)})
     executor = MeddlingExecutor(lambda: os.utime(folder / "a.jsonl", (1, 1)))
     store = ArtifactStore(tmp_path / "store")

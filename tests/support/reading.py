@@ -1,4 +1,4 @@
-"""Ways to make files of every kind, and to ingest a folder made of them, for the tests of ingest."""
+"""Helpers that make files of every kind and ingest a folder of them."""
 
 from __future__ import annotations
 
@@ -81,13 +81,13 @@ def written(folder: Path, files: Mapping[str, bytes]) -> Path:
 
 
 def ingested(root: Path, files: Mapping[str, bytes], **params: Any) -> Artifact:
-    """Write the files below `root` and ingest them, into a store beside them."""
+    """Write files below `root` and ingest them into a store beside them."""
     corpus = RawInput(written(root / "corpus", files))
     return do(ArtifactStore(root / "store"), ingest, IngestParams(**params), corpus=corpus)
 
 
 def rejects(artifact: Artifact) -> dict[str, str]:
-    """Place to reason."""
+    """Return the reason of each reject by its file and row."""
     return {row["doc_id"]: row["reason"] for row in artifact.to_table("rejects").to_pylist()}
 
 

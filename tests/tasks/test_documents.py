@@ -1,4 +1,4 @@
-"""Records are treated as records whatever way they are given, and what is not treated is told."""
+"""Records are recognised in whatever way they are given, and untreated ones are reported."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def sources_of(root: Path, given: Any, **params: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("folder", ["emr", "EMR", "records", "Medical_Records", "电子病历", "病历"])
-def test_a_folder_of_records_is_one_however_it_is_given(tmp_path: Path, folder: str) -> None:
+def test_a_folder_of_records_is_recognised_however_it_is_given(tmp_path: Path, folder: str) -> None:
     texts = written(tmp_path / "texts", {f"{folder}/a/b.txt": RECORD.encode(), "article/c.txt": b"x"})
     place, other = texts / folder, texts / "article"
     assert sources_of(tmp_path, place) == ["emr"]
@@ -36,16 +36,16 @@ def test_a_folder_of_records_is_one_however_it_is_given(tmp_path: Path, folder: 
     assert sources_of(tmp_path, place / "a") == ["article"]
 
 
-def test_names_in_meta_and_the_fingerprint_of_other_folders_stay(tmp_path: Path) -> None:
+def test_the_folders_name_changes_the_fingerprint_only_if_it_is_a_sub_domain(tmp_path: Path) -> None:
     for folder in ("emr", "notes", "ward"):
         written(tmp_path / folder, {"a.txt": RECORD.encode()})
     artifact = do(ArtifactStore(tmp_path / "s"), ingest, IngestParams(), corpus=RawInput(tmp_path / "emr"))
     assert metas(artifact) == [{"file": "a.txt", "row": 1}]
     emr, notes, ward = (RawInput(tmp_path / name).fingerprint for name in ("emr", "notes", "ward"))
-    assert notes == ward != emr  # as what is made of it differs
+    assert notes == ward != emr  # because its documents differ
 
 
-def test_files_and_archives_may_be_named_as_records(tmp_path: Path) -> None:
+def test_files_and_archives_may_be_named_after_records(tmp_path: Path) -> None:
     files = {"hospital/emr/a.txt": b"x", "病历.jsonl.gz": __import__("gzip").compress(jsonl([{"text": "x"}]))}
     files["records.zip"] = zipped({"a.txt": b"x"})
     assert ingested(tmp_path, files).to_table("documents")["source"].to_pylist() == ["emr"] * 3
@@ -53,23 +53,23 @@ def test_files_and_archives_may_be_named_as_records(tmp_path: Path) -> None:
     assert sources_of(tmp_path, alone) == ["emr"]
 
 
-@pytest.mark.parametrize("said", ["EMR", "emr ", "病历", "门诊病历", "ＥＭＲ", "Record"])
-def test_what_rows_call_records_are_records(tmp_path: Path, said: str) -> None:
-    rows = jsonl([{"text": RECORD, "kind": said}, {"text": RECORD, "kind": " Notes "}])
+@pytest.mark.parametrize("name", ["EMR", "emr ", "病历", "门诊病历", "ＥＭＲ", "Record"])
+def test_rows_may_call_records_by_any_of_their_names(tmp_path: Path, name: str) -> None:
+    rows = jsonl([{"text": RECORD, "kind": name}, {"text": RECORD, "kind": " Notes "}])
     artifact = ingested(tmp_path, {"a.jsonl": rows}, source_field="kind")
     assert artifact.to_table("documents")["source"].to_pylist() == ["emr", "Notes"]
     treated = do(ArtifactStore(tmp_path / "store"), deidentify_documents, DeidentifyParams(), documents=artifact)
     assert texts_of(treated) == ["住院号：〔编号〕，患者诉头痛三天。", RECORD]
-    assert sources_of(tmp_path, tmp_path / "corpus", source=said) == ["emr", "emr"]
-    assert sources_of(tmp_path, tmp_path / "corpus", source_of={"a.jsonl": said}) == ["emr", "emr"]
+    assert sources_of(tmp_path, tmp_path / "corpus", source=name) == ["emr", "emr"]
+    assert sources_of(tmp_path, tmp_path / "corpus", source_of={"a.jsonl": name}) == ["emr", "emr"]
 
 
-def test_parameters_call_sources_as_rows_do() -> None:
+def test_parameters_accept_the_same_names_of_sources_as_rows() -> None:
     assert DeidentifyParams(sources=("EMR", "问诊", "ward 3")).sources == ("emr", "dialogue", "ward 3")
     assert CleanParams(profiles={"病历": {"min_characters": 7}}).rules("emr").min_characters == 7
 
 
-def test_identifiers_in_a_source_that_nobody_knows_are_told_and_not_shown(tmp_path: Path) -> None:
+def test_identifiers_in_an_unknown_source_are_reported_but_not_shown(tmp_path: Path) -> None:
     rows = [{"text": text, "kind": kind} for text, kind in (
         (RECORD, "ward3"), ("电话13812345678。", "ward3"), ("头痛三天。", "notes"),
         (RECORD, "article"), ("咨询电话13812345678。", "article"), ("咨询电话13812345678。", "textbook"),
@@ -86,15 +86,15 @@ def test_identifiers_in_a_source_that_nobody_knows_are_told_and_not_shown(tmp_pa
     assert untreated_warning(rest.manifest.counters, treating.sources) is None
 
 
-def test_a_pattern_that_fits_no_file_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_pattern_that_matches_no_file_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         ingested(tmp_path, {"a.txt": b"x"}, source_of={"notes": "emr", "*.txt": "emr"})
     assert [record.message for record in caplog.records if "source_of" in record.message] == [
-        f"ingest.source_of: no file of {tmp_path / 'corpus'} is named or lies below 'notes'"
+        f"ingest.source_of: 'notes' matches no file or folder of {tmp_path / 'corpus'}; correct the pattern"
     ]
 
 
-def test_a_few_records_among_many_articles_are_told(tmp_path: Path) -> None:
+def test_a_few_records_among_many_articles_are_reported(tmp_path: Path) -> None:
     rows = [{"text": f"高血压患者应当低盐饮食，第{n}篇。", "kind": "article"} for n in range(2_000)]
     rows[1_003:1_003] = [{"text": RECORD, "kind": "ward3"}]
     documents = ingested(tmp_path, {"a.jsonl": jsonl(rows)}, source_field="kind")
@@ -111,7 +111,7 @@ def test_a_few_records_among_many_articles_are_told(tmp_path: Path) -> None:
         (clean, CleanParams(profiles=dict.fromkeys(("emrr", "ward3", "textbook"), "embert")), "clean.profiles"),
     ],
 )
-def test_a_source_that_no_document_has_is_told(
+def test_a_source_that_no_document_has_is_reported(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, stage: Any, params: Any, key: str
 ) -> None:
     rows = jsonl([{"text": RECORD, "kind": kind} for kind in ("病历", "ward3")])

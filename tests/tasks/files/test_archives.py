@@ -1,4 +1,4 @@
-"""Zip archives: members are files of their own, and damage to one leaves the others."""
+"""Zip archives: members are files of their own, and damage to one does not affect the others."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_members_of_every_kind_are_files_of_their_own(tmp_path: Path, method: in
     assert metas(artifact)[0] == {"file": "all.zip/folder/jsonl.jsonl", "row": 1}
 
 
-def test_what_is_no_text_within_an_archive_is_told(tmp_path: Path) -> None:
+def test_unsupported_members_are_rejected(tmp_path: Path) -> None:
     files = {
         "a.jsonl": jsonl(ROWS),
         "inner.zip": zipped({"x.txt": b"x"}),
@@ -59,13 +59,13 @@ def test_what_is_no_text_within_an_archive_is_told(tmp_path: Path) -> None:
     }
 
 
-def test_names_of_chinese_windows_are_read(tmp_path: Path) -> None:
+def test_names_in_gb18030_are_decoded(tmp_path: Path) -> None:
     data = zipped({"AABB/x.txt": "甲".encode(), "utf八.txt": "乙".encode()})
     artifact = ingested(tmp_path, {"a.zip": data.replace(b"AABB", "病历".encode("gb18030"))})
     assert [meta["file"] for meta in metas(artifact)] == ["a.zip/病历/x.txt", "a.zip/utf八.txt"]
 
 
-def test_equal_names_stay_apart(tmp_path: Path) -> None:
+def test_equal_names_remain_distinct(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="Duplicate name"):
         sink = io.BytesIO()
         with zipfile.ZipFile(sink, "w") as archive:
@@ -76,7 +76,7 @@ def test_equal_names_stay_apart(tmp_path: Path) -> None:
     assert len({meta["file"] for meta in metas(artifact)}) == 2
 
 
-def test_a_damaged_member_leaves_the_others(tmp_path: Path) -> None:
+def test_a_damaged_member_does_not_affect_the_others(tmp_path: Path) -> None:
     files = {f"{n}.jsonl": jsonl(noisy(300, n)) for n in range(3)}
     data = bytearray(zipped(files))
     middle = data.index(b"1.jsonl") + 2000
@@ -88,7 +88,7 @@ def test_a_damaged_member_leaves_the_others(tmp_path: Path) -> None:
     assert all(place.startswith("a.zip/1.jsonl#") for place in rejects(artifact))
 
 
-def test_an_encrypted_member_leaves_the_others(tmp_path: Path) -> None:
+def test_an_encrypted_member_does_not_affect_the_others(tmp_path: Path) -> None:
     data = bytearray(zipped({"a.txt": "甲".encode(), "b.txt": "乙".encode()}))
     central = data.index(b"PK\1\2")
     data[central + 8] |= 1
@@ -100,9 +100,9 @@ def test_an_encrypted_member_leaves_the_others(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.9, 0.999])
 @pytest.mark.parametrize("streamed", [False, True])
-def test_a_truncated_archive_gives_all_before_the_damage(tmp_path: Path, share: float, streamed: bool) -> None:
+def test_a_truncated_archive_keeps_everything_before_the_damage(tmp_path: Path, share: float, streamed: bool) -> None:
     class Pipe(io.BytesIO):
-        """What cannot be gone back in: sizes then follow the members."""
+        """A stream without seek: the sizes then follow the members."""
 
         def seekable(self) -> bool:
             return False
@@ -128,7 +128,7 @@ def test_a_truncated_archive_gives_all_before_the_damage(tmp_path: Path, share: 
 
 
 @pytest.mark.parametrize("name", ["a.txt.gz", "a.txt.zst", "a.txt.bz2", "a.zip"])
-def test_a_bomb_is_stopped_and_told(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bomb_is_stopped_and_rejected(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compression, "SUSPECT_BYTES", 1 << 20)
     bomb = b"0\n" * (8 << 20)
     packed = zipped({"x.txt": bomb}) if name == "a.zip" else COMPRESSIONS[name[5:]](bomb)
@@ -146,7 +146,7 @@ def test_members_that_share_their_bytes_are_refused(tmp_path: Path) -> None:
     assert artifact.rows("documents") == 51
 
 
-def test_a_member_that_holds_more_than_it_says_is_cut_there(tmp_path: Path) -> None:
+def test_a_member_larger_than_its_stated_size_is_cut_there(tmp_path: Path) -> None:
     data = bytearray(zipped({"a.jsonl": jsonl(ROWS)}))
     central = data.index(b"PK\1\2")
     data[central + 24 : central + 28] = struct.pack("<I", 10)

@@ -1,4 +1,4 @@
-"""Output files are there whole or not at all."""
+"""Output files are atomic."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def write(target: Path, text: str = "new") -> None:
         file.write(text)
 
 
-def test_what_was_there_stays_until_the_end(tmp_path: Path) -> None:
+def test_the_old_file_remains_until_the_end(tmp_path: Path) -> None:
     target = tmp_path / "out.txt"
     write(target, "old")
     target.chmod(0o640)
@@ -29,7 +29,7 @@ def test_what_was_there_stays_until_the_end(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["out.txt"]
 
 
-def test_links_long_names_and_new_folders_are_as_with_any_file(tmp_path: Path) -> None:
+def test_links_long_names_and_new_folders_are_supported(tmp_path: Path) -> None:
     real, link = tmp_path / "real.txt", tmp_path / "link.txt"
     real.write_text("old")
     link.symlink_to(real)
@@ -40,7 +40,7 @@ def test_links_long_names_and_new_folders_are_as_with_any_file(tmp_path: Path) -
     assert long.read_text() == "new"
 
 
-def test_what_is_no_file_is_written_as_it_comes(tmp_path: Path) -> None:
+def test_a_pipe_is_written_directly(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
@@ -49,10 +49,13 @@ def test_what_is_no_file_is_written_as_it_comes(tmp_path: Path) -> None:
     os.close(reader)
 
 
-def test_the_input_and_places_that_cannot_be_written_are_told(tmp_path: Path) -> None:
+def test_an_unwritable_target_is_an_error_with_a_remedy(tmp_path: Path) -> None:
     source = tmp_path / "in.txt"
     source.write_text("text")
-    with pytest.raises(UserError, match="is the input itself"), whole_file(tmp_path / "." / "in.txt", source):
+    with (
+        pytest.raises(UserError, match=r"is the input itself\. Give another file"),
+        whole_file(tmp_path / "." / "in.txt", source),
+    ):
         pass
     with pytest.raises(UserError, match=r"cannot be written: .*Give another file"):
         write(source / "below.txt")

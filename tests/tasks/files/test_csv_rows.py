@@ -1,4 +1,4 @@
-"""CSV files: what is well formed is read as the csv module reads it, and a lost quote costs one line."""
+"""CSV files: well-formed files are read as by the csv module, and a missing quote spoils only its own line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.reading import ingested, rejects
 from tests.support.stages import reasons_of, texts_of
 
 CELL = st.text(alphabet='头痛a1,\t" \n', max_size=12)
-"""All that has a meaning in a CSV file, but for carriage returns: lines are given without."""
+"""All characters with a meaning in CSV except carriage returns, which are not part of lines."""
 
 
 def rows_of(content: str, delimiter: str = ",") -> list[tuple[int, Any]]:
@@ -64,8 +64,8 @@ def test_well_formed_files_are_read_as_the_csv_module_reads_them(
 
 @settings(max_examples=300)
 @given(st.data())
-def test_a_lost_quote_costs_no_other_row(data: st.DataObject) -> None:
-    """Where no cell begins with a line break, whose quote would look like the lost one."""
+def test_a_missing_quote_spoils_no_other_row(data: st.DataObject) -> None:
+    """No cell begins with a line break: its quote would look like the missing one."""
     plain = st.text(alphabet="头痛发热a1\n", max_size=12)
     cells = data.draw(st.lists(st.lists(plain, min_size=2, max_size=2), min_size=1, max_size=8))
     rows = [[f"{number}:{title}", f"文{text}"] for number, (title, text) in enumerate(cells)]
@@ -81,8 +81,8 @@ def test_a_lost_quote_costs_no_other_row(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("rest", [3, 5000])
-def test_a_quote_that_is_never_closed_costs_its_line(tmp_path: Path, rest: int) -> None:
-    """Without a guard all that follows would be one document, of several patients."""
+def test_a_quote_that_is_never_closed_spoils_its_line(tmp_path: Path, rest: int) -> None:
+    """Otherwise everything that follows would become one document about several patients."""
     content = 'text,title\n糖尿病五年。,甲\n"头痛三天。,乙\n' + "咳嗽一周。,丙\n" * rest
     artifact = ingested(tmp_path, {"a.csv": content.encode()})
     assert texts_of(artifact) == ["糖尿病五年。"] + ["咳嗽一周。"] * rest
@@ -91,7 +91,7 @@ def test_a_quote_that_is_never_closed_costs_its_line(tmp_path: Path, rest: int) 
     assert artifact.to_table("rejects")["excerpt"].to_pylist() == ['"头痛三天。,乙']
 
 
-def test_a_lost_quote_before_rows_with_quotes() -> None:
+def test_a_missing_quote_before_rows_with_quotes() -> None:
     content = 'title,text\n甲,"一\n乙,"二\n三"\n"丙",四\n丁,"五, 六"\n'
     assert documents_in(content) == [
         {"title": "乙", "text": "二\n三"},
@@ -101,13 +101,13 @@ def test_a_lost_quote_before_rows_with_quotes() -> None:
     assert problems_in(content) == [(2, "lost_quote")]
 
 
-def test_a_quote_that_another_rows_stray_quote_closes() -> None:
+def test_a_quote_closed_by_the_stray_quote_of_another_row() -> None:
     content = 'text,title\n"一,甲\n二,乙"\n三,丙\n'
     assert documents_in(content) == [{"text": "二", "title": '乙"'}, {"text": "三", "title": "丙"}]
     assert problems_in(content) == [(2, "lost_quote")]
 
 
-def test_a_quote_that_looks_like_the_lost_one_costs_one_row_more() -> None:
+def test_a_quote_that_looks_like_the_missing_one_spoils_one_row_more() -> None:
     lines = [f'{number},"\n文{number}"\n' for number in range(5)]
     found = documents_in("title,text\n" + lines[0].replace('0"', "0") + "".join(lines[1:]))
     assert [row for row in found if row["text"]][-3:] == [{"title": f"{n}", "text": f"\n文{n}"} for n in (2, 3, 4)]
@@ -117,13 +117,13 @@ def test_a_row_over_lines_may_lack_its_last_fields() -> None:
     assert documents_in('title,text,note\n甲,"一\n二"\n') == [{"title": "甲", "text": "一\n二", "note": None}]
 
 
-def test_stray_quotes_within_a_line_are_taken_as_the_csv_module_takes_them() -> None:
+def test_stray_quotes_within_a_line_are_read_as_by_the_csv_module() -> None:
     content = 'title,text\n甲,5"支架\n"乙"型,肝炎\n"丙"丁,"戊\n己,庚\n'
     assert [row["title"] for row in documents_in(content)] == ["甲", "乙型", "己"]
     assert problems_in(content) == [(4, "lost_quote")]
 
 
-def test_a_row_over_lines_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_over_lines_has_a_bounded_length(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(csv_rows, "MAX_ROW", 150)
     line = "长" * 99
     content = written([["title", "text"], ["甲", f"{line}\n终"], ["乙", f"{line}\n{line}\n终"], ["丙", "短"]])
@@ -152,13 +152,13 @@ def test_many_open_quotes_take_linear_time(monkeypatch: pytest.MonkeyPatch) -> N
     assert given_out < 6 * 2 * 2000
 
 
-def test_a_header_that_lost_a_quote_still_names_the_fields() -> None:
+def test_a_header_with_a_missing_quote_still_names_the_fields() -> None:
     content = '"title,text\n甲,一\n乙,二\n'
     assert documents_in(content) == [{"title": "甲", "text": "一"}, {"title": "乙", "text": "二"}]
     assert problems_in(content) == [(1, "lost_quote")]
 
 
-def test_an_unreadable_line_within_a_row_goes_with_its_row_and_behind_a_lost_quote_alone(tmp_path: Path) -> None:
+def test_an_unreadable_line_is_rejected_with_its_row_but_alone_after_a_missing_quote(tmp_path: Path) -> None:
     fine = "咳嗽一周,丙\n".encode() * 3
     within = 'text,title\n"一\n'.encode() + b"\xff\n" + '二",甲\n'.encode() + fine
     behind = 'text,title\n"一,甲\n'.encode() + b"\xff,x\n" + fine
@@ -167,7 +167,7 @@ def test_an_unreadable_line_within_a_row_goes_with_its_row_and_behind_a_lost_quo
     assert rejects(artifact) == {"a.csv#2": "undecodable", "b.csv#2": "lost_quote", "b.csv#3": "undecodable"}
 
 
-def test_a_line_too_long_that_takes_its_closing_quote_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_too_long_for_its_closing_quote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text_files, "MAX_LINE", 1 << 20)
     content = written([["text"], ["前"], ["长, " * 1_000_000], ["后"]])
     artifact = ingested(tmp_path, {"a.csv": content.encode()})
@@ -175,7 +175,7 @@ def test_a_line_too_long_that_takes_its_closing_quote_with_it(tmp_path: Path, mo
     assert rejects(artifact) == {"a.csv#3": "line_too_long"}
 
 
-def test_rows_between_a_lost_quote_and_the_damage_of_an_archive_are_kept(tmp_path: Path) -> None:
+def test_rows_between_a_missing_quote_and_damage_to_the_archive_are_kept(tmp_path: Path) -> None:
     rows = [f"第{number}位患者头痛{number * 7919 % 1000}天,{number}" for number in range(5000)]
     content = gzip.compress("\n".join(["text,title", '"一,甲', *rows]).encode())
     artifact = ingested(tmp_path, {"a.csv.gz": content[: len(content) // 2]})

@@ -1,4 +1,4 @@
-"""Encodings: each line is read in what it is in, and what is in none is told by its byte."""
+"""Encodings: each line is decoded in its own, and undecodable lines are reported with the position of their byte."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.stages import do, texts_of
 ROWS = [{"title": f"标题{n}", "text": f"第{n}篇：患者年龄{n}岁。"} for n in range(50)]
 
 
-def test_lines_in_another_encoding_are_taken_and_counted(tmp_path: Path) -> None:
+def test_lines_in_another_encoding_are_accepted_and_counted(tmp_path: Path) -> None:
     lines = [f"{n}{SENTENCES[n % 4]}".encode("utf-8" if n % 3 else "gb18030") for n in range(60)]
     artifact = ingested(tmp_path, {"a.txt": b"\n".join(lines)}, txt_documents="lines")
     assert texts_of(artifact) == [f"{n}{SENTENCES[n % 4]}" for n in range(60)]
@@ -30,7 +30,7 @@ def test_lines_in_another_encoding_are_taken_and_counted(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("kind", ["jsonl", "json", "csv", "tsv"])
 @pytest.mark.parametrize("first", ["utf-8", "gb18030"])
-def test_rows_in_another_encoding_are_taken(tmp_path: Path, kind: str, first: str) -> None:
+def test_rows_in_another_encoding_are_accepted(tmp_path: Path, kind: str, first: str) -> None:
     content = FORMATS[kind](ROWS).decode()
     other = {"utf-8": "gb18030", "gb18030": "utf-8"}[first]
     cut = content.index("第30篇") if kind == "json" else content.index("\n", len(content) * 2 // 3) + 1
@@ -44,21 +44,21 @@ def test_rows_in_another_encoding_are_taken(tmp_path: Path, kind: str, first: st
 @pytest.mark.parametrize("kind", ["jsonl", "json", "csv", "tsv"])
 def test_every_kind_of_text_is_read_in_every_encoding(tmp_path: Path, kind: str, encoding: str) -> None:
     files = {f"a.{kind}": FORMATS[kind](ROWS).decode().encode(encoding)}
-    for said in (None, encoding):
-        artifact = ingested(tmp_path, files, encoding=said)
+    for named in (None, encoding):
+        artifact = ingested(tmp_path, files, encoding=named)
         assert texts_of(artifact) == [row["text"] for row in ROWS]
         assert artifact.rows("rejects") == 0
 
 
 @pytest.mark.parametrize("first", ["utf-8", "gb18030"])
-def test_a_text_half_in_either_encoding_loses_nothing(tmp_path: Path, first: str) -> None:
+def test_a_text_in_two_encodings_loses_nothing(tmp_path: Path, first: str) -> None:
     half = "\n".join(SENTENCES * 10)
     other = {"utf-8": "gb18030", "gb18030": "utf-8"}[first]
     artifact = ingested(tmp_path, {"a.txt": half.encode(first) + b"\n" + half.encode(other)})
     assert texts_of(artifact) == [f"{half}\n{half}"]
 
 
-def test_characters_written_as_pairs_of_surrogates_are_read(tmp_path: Path) -> None:
+def test_characters_written_as_surrogate_pairs_are_read(tmp_path: Path) -> None:
     said = ["患者𠮷野头痛三天。", "谢谢医生😀", "糖尿病患者应控制血糖。", "高血压患者应限盐。", "😀"]
     rows = [{"text": text} for text in said]
     pairs = {character: pair(character) for character in "𠮷😀"}
@@ -76,12 +76,12 @@ def test_characters_written_as_pairs_of_surrogates_are_read(tmp_path: Path) -> N
 
 
 def pair(character: str) -> bytes:
-    """A character as CESU-8 has it."""
+    """Return a character in CESU-8."""
     halves = character.encode("utf-16-be")
     return b"".join(chr(int.from_bytes(halves[at : at + 2])).encode("utf-8", "surrogatepass") for at in (0, 2))
 
 
-def test_an_undecodable_row_is_rejected_with_its_byte(tmp_path: Path) -> None:
+def test_an_undecodable_row_is_rejected_with_the_position_of_its_byte(tmp_path: Path) -> None:
     good = jsonl(ROWS[:5])
     bad = '{"text": "头'.encode() + b"\xff\xfe" + '痛三天"}\n'.encode()
     files = {
@@ -105,8 +105,8 @@ def test_an_undecodable_element_of_an_array_is_rejected_alone(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(("way", "kept"), [("lines", 120), ("blank_lines", 40), ("file", 1)])
-def test_an_undecodable_spot_costs_no_document(tmp_path: Path, way: str, kept: int) -> None:
-    """A book was lost for one broken character; how many of them are too many is for `clean` to say."""
+def test_a_few_undecodable_bytes_lose_no_document(tmp_path: Path, way: str, kept: int) -> None:
+    """A book was once lost to one broken character; `clean` decides how many of them are too many."""
     lines = [line.encode() for n in range(40) for line in (f"{n}甲", f"{n}乙", f"{n}丙", "")]
     lines[21] += b"\xff"
     page = "<p>头痛</p>\n".encode() * 20 + b"<p>\xd5\xff</p>"
@@ -125,7 +125,7 @@ def test_a_book_keeps_its_good_lines_through_ingest_and_clean(tmp_path: Path) ->
     assert text.count("\n") == 1_479 and text.count("\ufffd") in (1, 2)
 
 
-def test_a_file_in_no_known_encoding_is_rejected_alone_and_a_remedy_told(tmp_path: Path) -> None:
+def test_a_file_in_no_supported_encoding_is_rejected_alone_with_a_remedy(tmp_path: Path) -> None:
     foreign = b"\n".join(b"\xff\xfd" + line.encode() for line in SENTENCES)
     files = {"a.txt": foreign, "b.txt": SENTENCES[0].encode(), "c.jsonl": jsonl(ROWS[:1]), "d.jsonl": foreign * 50}
     for size in (1 << 24, 500):
@@ -136,8 +136,8 @@ def test_a_file_in_no_known_encoding_is_rejected_alone_and_a_remedy_told(tmp_pat
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "json", "csv", "tsv"])
-def test_the_only_row_that_is_not_ascii_is_rejected_alone_where_it_is_broken(tmp_path: Path, kind: str) -> None:
-    """A file of escapes was rejected whole for it: most of what is not ASCII was broken."""
+def test_a_broken_row_that_is_the_only_one_outside_ascii_is_rejected_alone(tmp_path: Path, kind: str) -> None:
+    """A file of escapes was once rejected because of it: most of its characters outside ASCII were broken."""
     content = FORMATS[kind]([{"title": f"row {n}", "text": f"text of row {n}"} for n in range(1_000)])
     broken = content.replace(b"text of row 500", "患者主诉头痛三天".encode().replace("诉".encode(), b"\xe8\xaf"))
     artifact = ingested(tmp_path, {f"a.{kind}": broken})
@@ -146,20 +146,20 @@ def test_the_only_row_that_is_not_ascii_is_rejected_alone_where_it_is_broken(tmp
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_utf16_without_a_mark_and_without_a_line_end_is_told(tmp_path: Path, encoding: str) -> None:
+def test_utf16_without_a_mark_and_without_line_ends_is_detected(tmp_path: Path, encoding: str) -> None:
     text = "患者主诉头痛三天，伴有恶心呕吐。查体神志清楚，瞳孔等大等圆，对光反射灵敏。" * 20
     artifact = ingested(tmp_path, {"a.txt": text.encode(encoding)})
     assert texts_of(artifact) == [text]
 
 
-def test_two_letters_are_not_taken_for_a_chinese_character_of_utf16(tmp_path: Path) -> None:
+def test_two_letters_are_not_mistaken_for_a_chinese_character_of_utf16(tmp_path: Path) -> None:
     text = "Le patient a été hospitalisé à l'hôpital, où l'état général s'est amélioré" * 9
     files = {"a.txt": text.encode("latin-1"), "b.txt": "好".encode()}
     assert rejects(ingested(tmp_path, files)) == {"a.txt": "wrong_encoding"}
 
 
 def test_a_file_in_the_wrong_encoding_stops_the_run(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"a\.txt is not utf-8 throughout: byte \d.*ingest\.encoding"):
+    with pytest.raises(UserError, match=r"a\.txt is not in utf-8: .* at byte \d.*ingest\.encoding"):
         ingested(tmp_path, {"a.txt": b"\n".join(b"\xff\xfd" + line.encode() for line in SENTENCES)})
 
 
@@ -171,8 +171,8 @@ def test_a_broken_character_of_utf8_is_not_read_as_gb18030(tmp_path: Path) -> No
     assert set(texts_of(artifact)) - whole == {(SENTENCES[3] * 3)[:-2] + "\ufffd。"}
 
 
-def test_a_broken_line_of_utf8_costs_a_gb18030_file_one_character(tmp_path: Path) -> None:
-    """GB18030 fails at one byte of such a line and reads the rest as other characters, which no one would count."""
+def test_a_broken_line_of_utf8_loses_one_character_in_a_gb18030_file(tmp_path: Path) -> None:
+    """GB18030 fails at one byte of such a line and decodes the rest to wrong characters, which are not counted."""
     good, line = SENTENCES * 200, "糖尿病患者应控制血糖，每日监测四次"
     broken = line.encode()[:20] + line.encode()[21:]
     book = ("\n".join(good) + "\n").encode("gb18030")
@@ -187,7 +187,7 @@ def test_a_broken_line_of_utf8_costs_a_gb18030_file_one_character(tmp_path: Path
 
 
 @given(st.data())
-def test_wherever_a_pasted_line_of_utf8_is_broken_no_other_characters_come_of_it(data: st.DataObject) -> None:
+def test_a_broken_pasted_line_of_utf8_produces_no_other_characters(data: st.DataObject) -> None:
     line = data.draw(st.sampled_from(SENTENCES)) * 3
     place = data.draw(st.integers(0, len(line.encode()) - 1).filter(lambda place: line.encode()[place] > 0x7F))
     broken = line.encode()[:place] + line.encode()[place + 1 :]
@@ -197,8 +197,8 @@ def test_wherever_a_pasted_line_of_utf8_is_broken_no_other_characters_come_of_it
     assert len(line) <= len(read) <= len(line) + 1
 
 
-def test_a_line_that_is_no_text_in_either_encoding_is_replaced_as_a_whole() -> None:
-    """An accent and the letter behind it pass for a Chinese character; `clean` judges by what was replaced."""
+def test_a_line_in_neither_encoding_is_replaced_completely() -> None:
+    """An accented letter and the next one look like a Chinese character; `clean` counts the replaced characters."""
     french = "Le patient a été hospitalisé à l'hôpital".encode("latin-1")
     _, read = Lines(iter(["头痛\n".encode("gb18030") + french]), "a", "gb18030")
     assert read.startswith("Le patient a ") and set(read) <= set(
@@ -206,14 +206,14 @@ def test_a_line_that_is_no_text_in_either_encoding_is_replaced_as_a_whole() -> N
     )
 
 
-def test_a_character_cut_by_the_end_of_a_file_costs_no_document(tmp_path: Path) -> None:
+def test_a_character_cut_by_the_end_of_a_file_loses_no_document(tmp_path: Path) -> None:
     artifact = ingested(tmp_path, {"a.txt": "糖尿病患者".encode()[:-1]})
     assert texts_of(artifact) == ["糖尿病患"]
     assert artifact.manifest.counters["cut_characters"] == 1
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
-def test_a_lone_surrogate_of_utf16_costs_one_line(tmp_path: Path, encoding: str) -> None:
+def test_a_lone_surrogate_of_utf16_spoils_one_line(tmp_path: Path, encoding: str) -> None:
     text = "\n".join(f"{n} {SENTENCES[n % 4]} ok" for n in range(30))
     order = "big" if encoding.endswith("be") else "little"
     data = text.encode(encoding).replace("7 口".encode(f"utf-16-{order[0]}e"), b"7\0" + (0xD800).to_bytes(2, order), 1)
@@ -224,7 +224,7 @@ def test_a_lone_surrogate_of_utf16_costs_one_line(tmp_path: Path, encoding: str)
     assert texts_of(artifact)[7].startswith("7\ufffd") and texts_of(artifact)[8] == f"8 {SENTENCES[0]} ok"
 
 
-def test_a_mark_in_the_middle_of_a_file_is_no_text(tmp_path: Path) -> None:
+def test_a_byte_order_mark_in_the_middle_of_a_file_is_removed(tmp_path: Path) -> None:
     mark = b"\xef\xbb\xbf"
     files = {
         "a.jsonl": mark + jsonl(ROWS[:2]) + mark + jsonl(ROWS[2:4]),
@@ -240,7 +240,7 @@ def test_a_mark_in_the_middle_of_a_file_is_no_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize("encoding", ["utf-8", "gb18030"])
 @pytest.mark.parametrize("piece", ["患者主诉头痛。", "患者 主诉, 头痛。", "患者主诉头痛。\n", "患者a"])
 @pytest.mark.parametrize("shift", range(4))
-def test_the_encoding_of_a_long_file_is_told_wherever_its_samples_begin(
+def test_the_encoding_of_a_long_file_is_detected_wherever_its_samples_begin(
     tmp_path: Path, encoding: str, piece: str, shift: int
 ) -> None:
     text = "x" * shift + piece * 60_000
@@ -254,9 +254,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\u
 
 @settings(max_examples=150, deadline=None)
 @given(TEXT, st.sampled_from(["utf-8", "utf-16-le", "utf-16-be"]), st.integers(1, 9), st.sampled_from("\n,"))
-def test_lines_are_those_of_the_text_however_its_bytes_come(
-    text: str, encoding: str, size: int, separator: str
-) -> None:
+def test_lines_do_not_depend_on_the_blocks(text: str, encoding: str, size: int, separator: str) -> None:
     data = text.encode(encoding)
     blocks = iter([data[start : start + size] for start in range(0, len(data), size)])
     lines = text.split(separator)
@@ -284,7 +282,7 @@ def test_mixed_lines_are_all_read(lines: list[tuple[str, str]], size: int, encod
 
 @settings(max_examples=150, deadline=None)
 @given(st.binary(max_size=300), st.integers(1, 40), st.sampled_from(["utf-8", "gb18030", "utf-16-le", "big5"]))
-def test_any_bytes_are_read_or_told(data: bytes, size: int, encoding: str) -> None:
+def test_any_bytes_are_decoded_or_reported(data: bytes, size: int, encoding: str) -> None:
     blocks = iter([data[start : start + size] for start in range(0, len(data), size)])
     lines = Lines(blocks, "a", encoding)
     read = [(line, lines.take_problem()) for line in lines]
@@ -293,6 +291,6 @@ def test_any_bytes_are_read_or_told(data: bytes, size: int, encoding: str) -> No
 
 
 @given(st.lists(st.sampled_from(SENTENCES), min_size=1), st.sampled_from(["utf-8", "gb18030", "utf-16"]))
-def test_the_encoding_is_told_from_any_sentences(sentences: list[str], encoding: str) -> None:
-    told = detect_encoding("\n".join(sentences).encode(encoding))
-    assert told == {"utf-16": "utf-16-le"}.get(encoding, encoding)
+def test_the_encoding_of_any_sentences_is_detected(sentences: list[str], encoding: str) -> None:
+    detected = detect_encoding("\n".join(sentences).encode(encoding))
+    assert detected == {"utf-16": "utf-16-le"}.get(encoding, encoding)

@@ -1,4 +1,4 @@
-"""Pages of HTML give their title and what a reader sees."""
+"""HTML pages give their title and their visible text."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ TEXT = "糖尿病\n患者应控制血糖，体温<38℃。\n空腹血糖 ≥ 7.0
         ("甲<sup>乙", "甲乙"),
     ],
 )
-def test_raised_and_lowered_digits_stay_apart(markup: str, text: str) -> None:
+def test_raised_and_lowered_digits_remain_distinct(markup: str, text: str) -> None:
     assert page_text(f"<p>{markup}</p>")[1] == text
     assert clean_text(f"结果：{markup}") == f"结果：{text}"
     assert clean_text(f"结果：{html.escape(markup)}") == f"结果：{text}"
 
 
 @pytest.mark.parametrize("attack", ["<sup>" * 60_000, "<sup>9" * 50_000, "<sup><b>" * 40_000, "<sub " * 60_000])
-def test_raised_digits_without_an_end_cost_no_more_than_their_length(attack: str) -> None:
+def test_raised_digits_without_an_end_take_linear_time(attack: str) -> None:
     started = time.process_time()
     with_raised_digits(attack)
     short = time.process_time() - started
@@ -77,7 +77,7 @@ def test_a_page_is_one_document(tmp_path: Path, charset: str, encoding: str, nam
     assert (document["title"], document["text"]) == ("糖尿病 & 血糖", TEXT)
 
 
-def test_the_charset_that_a_page_tells_is_believed_where_it_fits(tmp_path: Path) -> None:
+def test_the_declared_charset_is_used_if_the_page_is_valid_in_it(tmp_path: Path) -> None:
     page = '<meta http-equiv="Content-Type" content="text/html; charset=big5"><p>頭痛病歷，血壓</p>'
     assert texts_of(ingested(tmp_path, {"a.html": page.encode("big5")})) == ["頭痛病歷，血壓"]
 
@@ -106,11 +106,11 @@ def test_the_charset_that_a_page_tells_is_believed_where_it_fits(tmp_path: Path)
         ("<tr><td></td><td>甲</td></tr>", "", "甲"),
     ],
 )
-def test_what_a_reader_sees(page: str, title: str, text: str) -> None:
+def test_the_visible_text_is_kept(page: str, title: str, text: str) -> None:
     assert page_text(page) == (title, text)
 
 
-def test_a_page_without_text_is_told(tmp_path: Path) -> None:
+def test_a_page_without_text_is_rejected(tmp_path: Path) -> None:
     artifact = ingested(tmp_path, {"a.html": b"<script>x</script>", "b.html": "<p>甲".encode()}, text_field="note")
     assert texts_of(artifact) == ["甲"]
     assert rejects(artifact) == {"a.html#1": "empty_text"}
@@ -123,7 +123,7 @@ HOSTILE = [*TAGS.split("|"), *QUOTES]
 
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_hostile_pages_take_linear_time(piece: str) -> None:
-    """Twenty times the page in at most a hundred times the time, and quadratic time would be four hundred."""
+    """A page of twenty times the length takes at most a hundred times as long; quadratic time would take 400 times."""
     times = []
     for size in (20_000, 400_000):
         page = "甲" + piece * (size // len(piece)) + "乙"
@@ -141,7 +141,7 @@ def test_hostile_pages_take_linear_time(piece: str) -> None:
         )
     )
 )
-def test_any_page_is_read(pieces: list[str]) -> None:
+def test_any_page_can_be_read(pieces: list[str]) -> None:
     title, text = page_text("".join(pieces))
     assert all(line == line.strip() and line for line in text.split("\n")) or not text
     assert title == " ".join(title.split())
@@ -155,6 +155,6 @@ PARAGRAPH = (
 
 
 @given(st.lists(PARAGRAPH, min_size=1), st.sampled_from(["p", "div", "li", "h2", "blockquote"]))
-def test_paragraphs_come_back(paragraphs: list[str], name: str) -> None:
+def test_paragraphs_are_preserved(paragraphs: list[str], name: str) -> None:
     page = "".join(f"<{name} class='x'>{html.escape(text)}</{name}>\n" for text in paragraphs)
     assert page_text(f"<body>{page}</body>")[1].split("\n") == [re.sub(" +", " ", text) for text in paragraphs]

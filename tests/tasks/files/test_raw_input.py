@@ -1,4 +1,4 @@
-"""Raw input names itself by its content."""
+"""Raw input is identified by its content."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def corpus(folder: Path, **files: str) -> Path:
     return folder
 
 
-def test_the_same_files_have_the_same_fingerprint_wherever_they_lie(tmp_path: Path) -> None:
+def test_the_same_files_have_the_same_fingerprint_in_any_folder(tmp_path: Path) -> None:
     one = corpus(tmp_path / "one", a="甲", b__c="乙")
     two = corpus(tmp_path / "two", b__c="乙", a="甲")
     assert RawInput(one).fingerprint == RawInput(two).fingerprint
@@ -42,22 +42,22 @@ def test_content_and_names_change_the_fingerprint(tmp_path: Path, change: dict[s
     assert len({RawInput(folder).fingerprint for folder in (one, two, renamed)}) == 3
 
 
-def test_what_tools_leave_behind_is_no_corpus(tmp_path: Path) -> None:
+def test_hidden_files_are_ignored(tmp_path: Path) -> None:
     one = corpus(tmp_path / "one", a="甲")
     before = RawInput(one).fingerprint
     corpus(one, **{".DS_Store": "x", ".git__config": "y"})
     assert RawInput(one).fingerprint == before
 
 
-def test_nothing_there_is_an_error_that_names_the_path(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"no .*missing\. Give an existing file or folder\.$"):
+def test_a_missing_or_empty_folder_error_names_the_path(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"missing does not exist\. Give an existing file or folder\.$"):
         _ = RawInput(tmp_path / "missing").fingerprint
     (tmp_path / "empty").mkdir()
-    with pytest.raises(UserError, match="holds no file"):
+    with pytest.raises(UserError, match=r"empty contains no files\. Put some there"):
         _ = RawInput(tmp_path / "empty").files
 
 
-def test_an_unreadable_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_file_error_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = corpus(tmp_path / "one", a="甲")
     real = Path.open
 
@@ -84,16 +84,16 @@ def test_links_are_followed_and_loops_are_not(tmp_path: Path) -> None:
     assert {file.sub_domain for file in RawInput(tmp_path / "emr").files} == {"emr"}
 
 
-def test_a_link_that_leads_nowhere_is_told(tmp_path: Path) -> None:
+def test_a_broken_link_error_names_the_link(tmp_path: Path) -> None:
     folder = corpus(tmp_path / "one", a="甲")
     (folder / ".hidden").symlink_to(tmp_path / "gone")
     assert len(RawInput(folder).files) == 1
     (folder / "b").symlink_to(tmp_path / "gone")
-    with pytest.raises(UserError, match=r"one/b is a link that leads nowhere"):
+    with pytest.raises(UserError, match=r"one/b is a broken link\. Repair it"):
         _ = RawInput(folder).files
 
 
-def test_a_folder_that_cannot_be_listed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_listed_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = corpus(tmp_path / "one", a="甲", b__c="乙")
     real = os.scandir
 
@@ -119,7 +119,7 @@ def test_files_behind_uris_are_the_same_input(tmp_path: Path, given: str) -> Non
     assert RawInput(given.format(folder, memory) + "/b/c").fingerprint == RawInput(folder / "b" / "c").fingerprint
 
 
-def test_several_inputs_are_one_and_keep_their_last_names(tmp_path: Path) -> None:
+def test_files_of_several_inputs_are_prefixed_with_their_last_names(tmp_path: Path) -> None:
     one = corpus(tmp_path / "emr", a="甲")
     two = corpus(tmp_path / "notes", a="乙", b="丙")
     listed, joined = RawInput([one, str(two / "a")]), RawInput(f"{one}, {two / 'a'}")
@@ -128,7 +128,7 @@ def test_several_inputs_are_one_and_keep_their_last_names(tmp_path: Path) -> Non
     assert [file.name for file in RawInput(f"{one},file://{two}").files] == ["emr/a", "notes/a", "notes/b"]
 
 
-def test_inputs_of_the_same_last_name_stay_apart(tmp_path: Path) -> None:
+def test_inputs_with_equal_last_names_remain_distinct(tmp_path: Path) -> None:
     roots = [corpus(tmp_path / number / "raw", a=number) for number in ("1", "2")]
     assert [file.name for file in RawInput(roots).files] == ["1/raw/a", "2/raw/a"]
     assert [file.name for file in RawInput([root / "a" for root in roots]).files] == ["1/a", "2/a"]
@@ -140,8 +140,8 @@ def test_a_comma_may_be_part_of_a_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("given", ["memory://nothing/here", "nowhere://x", "", []])
-def test_what_cannot_be_found_or_opened_is_told(given: str) -> None:
-    with pytest.raises(UserError, match=r"There is no|cannot be opened|No corpus"):
+def test_an_input_that_cannot_be_found_or_opened_is_an_error(given: str) -> None:
+    with pytest.raises(UserError, match=r"does not exist|cannot be opened|No corpus"):
         _ = RawInput(given).files
 
 
@@ -159,7 +159,7 @@ def test_every_kind_is_read_behind_a_uri(tmp_path: Path, bytes_per_part: int) ->
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "parquet", "zip"])
-def test_a_changed_file_behind_a_uri_is_noticed(tmp_path: Path, kind: str) -> None:
+def test_a_changed_file_behind_a_uri_is_detected(tmp_path: Path, kind: str) -> None:
     rows = [{"text": f"第{n}篇"} for n in range(50)]
     path = f"/raw-changed/{tmp_path.name}/a.{kind}"
     content = zipped({"x.jsonl": jsonl(rows)}) if kind == "zip" else FORMATS[kind](rows)
@@ -167,13 +167,13 @@ def test_a_changed_file_behind_a_uri_is_noticed(tmp_path: Path, kind: str) -> No
     raw = RawInput(f"memory:/{path}")
     _ = raw.fingerprint
     MEMORY.pipe_file(path, content[:-1] + b" ")
-    with pytest.raises(UserError, match="Run again"):
+    with pytest.raises(UserError, match="Run the command again"):
         do(ArtifactStore(tmp_path / "store"), ingest, IngestParams(), corpus=raw)
 
 
-def test_a_small_file_is_read_as_it_was_hashed(tmp_path: Path) -> None:
+def test_a_small_file_must_have_its_hashed_content(tmp_path: Path) -> None:
     (file,) = RawInput(corpus(tmp_path / "one", a="甲")).files
     assert file.read() == "甲".encode()
     (tmp_path / "one" / "a").write_text("乙", encoding="utf-8")
-    with pytest.raises(UserError, match="Run again"):
+    with pytest.raises(UserError, match="Run the command again"):
         file.read()

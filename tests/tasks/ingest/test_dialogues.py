@@ -1,4 +1,4 @@
-"""Dialogues keep their turns, and sources follow the rows, the parameters and the folders."""
+"""Dialogues keep their turns, and sources are set by rows, parameters and folders."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_list_of_turns_becomes_one_document(tmp_path: Path, field: str) -> Non
 
 
 @pytest.mark.parametrize("make", [parquet, lambda rows: table([{"turns": __import__("json").dumps(rows[0]["turns"])}])])
-def test_tables_hold_turns_too(tmp_path: Path, make: Any) -> None:
+def test_tables_may_contain_turns(tmp_path: Path, make: Any) -> None:
     name = "a.parquet" if make is parquet else "a.csv"
     assert texts_of(ingested(tmp_path, {name: make([{"turns": TURNS}])})) == [TEXT]
 
@@ -53,7 +53,7 @@ def test_speakers_and_texts_have_many_names(turns: list[Any], text: str) -> None
     assert dialogue_text(turns, {}) == (text, text.count("\n") + 1)
 
 
-def test_roles_can_be_said(tmp_path: Path) -> None:
+def test_roles_can_be_set(tmp_path: Path) -> None:
     rows = [{"log": TURNS, "text": "别的"}]
     artifact = ingested(tmp_path, {"a.jsonl": jsonl(rows)}, turns_field="log", roles={"User": "来访者"})
     assert texts_of(artifact) == ["来访者：头痛 三天\n医生：发热吗？"]
@@ -77,21 +77,21 @@ def test_malformed_turns_are_rejected(tmp_path: Path, row: dict[str, Any], reaso
     assert rejects(artifact) == {"a.jsonl#1": reason}
 
 
-def test_a_named_field_of_turns_has_to_hold_a_list(tmp_path: Path) -> None:
+def test_a_named_field_of_turns_must_contain_a_list(tmp_path: Path) -> None:
     rows = [{"log": "一句话"}, {"log": None, "text": "甲"}, {"log": ["乙"]}]
     artifact = ingested(tmp_path, {"a.jsonl": jsonl(rows)}, turns_field="log")
     assert texts_of(artifact) == ["甲", "乙"]
     assert rejects(artifact) == {"a.jsonl#1": "malformed_turns"}
 
 
-def test_a_text_that_is_named_goes_before_turns_that_are_not(tmp_path: Path) -> None:
+def test_a_named_text_field_takes_precedence_over_unnamed_turns(tmp_path: Path) -> None:
     rows = [{"text": "文", "messages": ["甲"]}, {"text": "文", "messages": []}]
     assert texts_of(ingested(tmp_path / "1", {"a.jsonl": jsonl(rows)})) == ["甲", "文"]
     assert texts_of(ingested(tmp_path / "2", {"a.jsonl": jsonl(rows)}, text_field="text")) == ["文", "文"]
 
 
 @given(st.lists(st.tuples(st.sampled_from(["user", "doctor", "护士"]), st.text(max_size=20))))
-def test_every_turn_with_text_is_one_line(turns: list[tuple[str, str]]) -> None:
+def test_every_turn_with_text_becomes_one_line(turns: list[tuple[str, str]]) -> None:
     result = dialogue_text([{"role": role, "content": text} for role, text in turns], {})
     assert isinstance(result, tuple)
     text, count = result
@@ -116,20 +116,20 @@ SOURCES = {f"{folder}/a.txt": folder.encode() for folder in ("emr", "dialogue", 
         ({"source_of": {"*/emr/*": "x", "*": "y"}, "source": "z"}, ["y", "y", "y", "y", "x"]),
     ],
 )
-def test_sources_follow_folders_and_patterns(tmp_path: Path, params: dict[str, Any], sources: list[str]) -> None:
+def test_folders_and_patterns_set_sources(tmp_path: Path, params: dict[str, Any], sources: list[str]) -> None:
     documents = ingested(tmp_path, SOURCES, **params).to_table("documents").to_pylist()
     assert [row["text"] for row in documents] == ["dialogue", "emr", "notes", "notes/old", "other/emr"]
     assert [row["source"] for row in documents] == sources
 
 
-def test_rows_and_turns_have_their_own_source(tmp_path: Path) -> None:
+def test_rows_and_turns_set_their_own_source(tmp_path: Path) -> None:
     rows = [{"turns": ["甲"]}, {"turns": ["乙"], "kind": "emr"}, {"text": "丙"}]
     artifact = ingested(tmp_path, {"a.jsonl": jsonl(rows), "textbook/b.jsonl": jsonl(rows)}, source_field="kind")
     sources = artifact.to_table("documents")["source"].to_pylist()
     assert sources == ["dialogue", "emr", "article", "textbook", "emr", "textbook"]
 
 
-def test_blank_sources_are_no_parameters() -> None:
+def test_blank_sources_are_invalid() -> None:
     with pytest.raises(ValidationError, match="blank"):
         IngestParams(source_of={"a": " "})
 
@@ -142,7 +142,7 @@ QUESTIONS = [
 
 
 @pytest.mark.parametrize("make", [jsonl, parquet])
-def test_columns_of_questions_and_answers_are_turns(tmp_path: Path, make: Any) -> None:
+def test_columns_of_questions_and_answers_become_turns(tmp_path: Path, make: Any) -> None:
     files = {"a.parquet" if make is parquet else "a.jsonl": make(QUESTIONS)}
     artifact = ingested(tmp_path, files, turns_field=["ask", "answer"])
     rows = artifact.to_table("documents").to_pylist()
@@ -154,7 +154,7 @@ def test_columns_of_questions_and_answers_are_turns(tmp_path: Path, make: Any) -
     assert texts_of(named)[0].split("\n")[1].startswith("专家：")
 
 
-def test_a_row_without_turns_costs_itself_and_no_run(tmp_path: Path) -> None:
+def test_a_row_without_turns_is_rejected_alone(tmp_path: Path) -> None:
     turns = [{"role": "user", "content": "头痛三天。"}]
     cells = [json.dumps(turns), "", None, '[{"role": "user", "con']
     files = {
@@ -180,9 +180,9 @@ def test_several_fields_make_one_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("which", ["text_field", "turns_field"])
-def test_a_table_without_one_of_the_columns_is_told(tmp_path: Path, which: str) -> None:
+def test_a_missing_column_is_an_error(tmp_path: Path, which: str) -> None:
     with pytest.raises(
-        UserError, match=r"a\.csv has no column 'anwser'; its columns are department, title, ask, answer"
+        UserError, match=r"a\.csv has no column 'anwser'; its columns are department, title, ask, answer\. Set"
     ):
         ingested(tmp_path, {"a.csv": table(QUESTIONS)}, **{which: ["ask", "anwser"]})
     with pytest.raises(ValidationError, match="name a field"):
@@ -195,7 +195,7 @@ def test_values_that_are_too_long_for_meta_are_counted(tmp_path: Path) -> None:
     assert "answer" not in metas(artifact)[0]
 
 
-def test_a_turn_has_the_first_of_its_texts_that_is_one() -> None:
+def test_a_turn_has_the_first_of_its_texts_that_is_not_blank() -> None:
     turns = [{"role": "user", "content": None, "text": "头痛三天"}, {"content": " ", "value": "乙", "text": 5}]
     assert dialogue_text(turns, {}) == ("患者：头痛三天\n乙", 2)
 
@@ -205,7 +205,7 @@ PAIRS_TEXT = "患者：头痛三天。\n医生：发热吗？\n患者：不发�
 
 
 @pytest.mark.parametrize("field", ["conversations", "对话"])
-def test_pairs_are_questions_and_answers(tmp_path: Path, field: str) -> None:
+def test_pairs_become_questions_and_answers(tmp_path: Path, field: str) -> None:
     files = {
         "a.jsonl": jsonl([{field: PAIRS}]),
         "b.csv": table([{field: json.dumps(PAIRS)}]),
@@ -233,7 +233,7 @@ LONG = "多休息。" * 200
         ({"prompt": "怎么办？", "response": None}, "患者：怎么办？"),
     ],
 )
-def test_the_history_goes_before_the_last_question(tmp_path: Path, last: dict[str, str], text: str) -> None:
+def test_the_history_comes_before_the_last_question(tmp_path: Path, last: dict[str, str], text: str) -> None:
     rows = [{**last, "history": PAIRS}, {**last, "history": []}, {**last, "history": None}]
     cells = [{**row, "history": json.dumps(row["history"]) if row["history"] else row["history"]} for row in rows]
     files = {"a.jsonl": jsonl(rows), "b.parquet": parquet(rows), "c.csv": table(cells)}
@@ -243,20 +243,20 @@ def test_the_history_goes_before_the_last_question(tmp_path: Path, last: dict[st
     assert all(not {"history", *last} - {"system"} & meta.keys() for meta in metas(artifact))
 
 
-def test_a_history_can_be_named_and_the_history_of_an_illness_is_none(tmp_path: Path) -> None:
+def test_a_history_can_be_named_but_the_history_of_an_illness_has_no_turns(tmp_path: Path) -> None:
     rows = [{"history": PAIRS, "q": "怎么办？", "a": "多休息。"}]
     named = ingested(tmp_path / "1", {"a.jsonl": jsonl(rows)}, turns_field=["history", "q", "a"], roles={"q": "患者"})
     assert texts_of(named) == [f"{PAIRS_TEXT}\n患者：怎么办？\na：多休息。"]
-    told = {"query": "怎么办？", "response": "多休息。"}
+    last = {"query": "怎么办？", "response": "多休息。"}
     rows = [
-        {"text": "文", "history": PAIRS, **told},
-        {"history": "高血压十年", **told},
+        {"text": "文", "history": PAIRS, **last},
+        {"history": "高血压十年", **last},
         {"history": ["甲"], "query": 5},
     ]
     other = ingested(tmp_path / "2", {"a.jsonl": jsonl(rows)})
     assert texts_of(other) == ["文"]
     assert rejects(other) == {"a.jsonl#2": "missing_text", "a.jsonl#3": "missing_text"}
     cells = [json.dumps(PAIRS), json.dumps(PAIRS)[:-9]]
-    cut = ingested(tmp_path / "3", {"a.csv": table([{"history": cell, **told} for cell in cells])})
+    cut = ingested(tmp_path / "3", {"a.csv": table([{"history": cell, **last} for cell in cells])})
     assert texts_of(cut) == [f"{PAIRS_TEXT}\n患者：怎么办？\n医生：多休息。"]
     assert rejects(cut) == {"a.csv#3": "missing_text"}

@@ -1,4 +1,4 @@
-"""The plan: units end where their files say, so that a changed file changes the units around it and no others."""
+"""The plan: files decide where units end, so that a changed file changes only the units around it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PART = 1 << 20
 
 
 def raw_file(name: str, version: int, size: int) -> RawFile:
-    """A file that is never opened: what is not cut is planned by its name, hash and size alone."""
+    """Return a file that is never opened: a file that is not cut is planned by its name, hash and size alone."""
     return RawFile(f"/nowhere/{name}", name, hashlib.sha256(f"{name}{version}".encode()).hexdigest(), size, "0")
 
 
@@ -51,25 +51,25 @@ def test_one_changed_file_changes_few_units(sizes: list[tuple[int, int]], data: 
     before = units_of(files)
     assert [piece.name for unit in before for piece in unit] == sorted(file.name for file in files)
     for after in (units_of(without), units_of([*without, changed])):
-        # Where a unit is full before it ends of its own accord, the next one begins elsewhere too: a rare chain.
+        # If a unit is full before its drawn end, the next unit begins elsewhere too: a rare chain.
         assert len(set(after) - set(before)) <= 6
         assert len(set(before) - set(after)) <= 6
 
 
 @settings(max_examples=50, deadline=None)
 @given(FILES)
-def test_units_are_bounded_and_lose_no_file(sizes: list[tuple[int, int]]) -> None:
+def test_units_are_bounded_and_contain_every_file(sizes: list[tuple[int, int]]) -> None:
     units = units_of([raw_file(f"{number:07}.csv", 0, size) for number, size in sizes])
     assert all(len(unit) == 1 or sum(piece.size for piece in unit) <= PART for unit in units)
     assert sum(map(len, units)) == len(sizes)
 
 
-def test_units_hold_a_quarter_of_the_bound_on_average() -> None:
+def test_units_contain_a_quarter_of_the_bound_on_average() -> None:
     units = units_of([raw_file(f"{number:07}.csv", 0, 10_000) for number in range(5000)])
     assert 0.15 < 5000 * 14_096 / len(units) / PART < 0.35
 
 
-def test_equal_files_give_equal_units_wherever_they_lie(tmp_path: Path) -> None:
+def test_equal_files_give_equal_units_in_any_folder(tmp_path: Path) -> None:
     files = {
         "a.jsonl": jsonl([{"text": f"{n}" * 20} for n in range(100)]),
         "b.parquet": parquet([{"text": f"{n}" * 20} for n in range(100)]),
@@ -105,7 +105,7 @@ def test_ranges_join_to_the_file_and_count_its_lines(
     assert all(piece.first_row == 1 + data[: piece.start].count(b"\n") for piece in pieces)
 
 
-def test_a_refresh_reads_only_the_units_around_what_is_new(tmp_path: Path) -> None:
+def test_a_refresh_reads_only_the_units_around_new_files(tmp_path: Path) -> None:
     files = {f"{number:03}.jsonl": jsonl([{"text": f"第{number}篇" * 300}]) for number in range(120)}
     params, store = IngestParams(bytes_per_part=100_000), ArtifactStore(tmp_path / "store")
     before = do(store, ingest, params, corpus=RawInput(written(tmp_path / "one", files)))

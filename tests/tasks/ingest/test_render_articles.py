@@ -1,4 +1,4 @@
-"""The facts of a graph become documents, the same whatever the parts."""
+"""The facts of a graph become documents, which do not depend on the parts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def written(path: Path, graph: object) -> RawInput:
     return RawInput(path)
 
 
-def test_one_document_a_subject_that_says_it_is_templated(store: ArtifactStore, tmp_path: Path) -> None:
+def test_each_subject_gives_one_document_marked_as_templated(store: ArtifactStore, tmp_path: Path) -> None:
     artifact = do(store, render_articles, RenderParams(), kg=written(tmp_path / "g.pkl", GRAPH))
     rows = artifact.to_table("documents").to_pylist()
     assert [row["title"] for row in rows] == sorted(f"药{n}" for n in range(30))
@@ -34,7 +34,7 @@ def test_one_document_a_subject_that_says_it_is_templated(store: ArtifactStore, 
     assert (reject["doc_id"], reject["reason"]) == ("空", "no_facts")
 
 
-def test_parts_change_nothing(store: ArtifactStore, tmp_path: Path) -> None:
+def test_documents_do_not_depend_on_the_parts(store: ArtifactStore, tmp_path: Path) -> None:
     kg = written(tmp_path / "g.pkl", GRAPH)
     whole = do(store, render_articles, RenderParams(), kg=kg)
     parts = do(store, render_articles, RenderParams(documents_per_part=7), kg=kg)

@@ -1,4 +1,4 @@
-"""Ingesting the user's files: every kind and compression, cuts of big files, encodings, and input gone bad."""
+"""Ingest: every kind and compression, cuts of big files, encodings, and damaged input."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_every_kind_gives_the_same_documents(store: ArtifactStore, tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
-def test_cutting_a_big_file_changes_nothing_but_the_parts(store: ArtifactStore, tmp_path: Path, name: str) -> None:
+def test_cutting_a_big_file_changes_only_the_parts(store: ArtifactStore, tmp_path: Path, name: str) -> None:
     WRITERS[name](tmp_path / name)
     whole, cut = ingested(store, tmp_path / name), ingested(store, tmp_path / name, bytes_per_part=900)
     assert len(cut.parts("documents")) > len(whole.parts("documents"))
@@ -89,7 +89,9 @@ def test_cutting_a_big_file_changes_nothing_but_the_parts(store: ArtifactStore, 
 
 
 @pytest.mark.parametrize(("splitting", "documents"), [("file", 1), ("blank_lines", 20), ("lines", 20)])
-def test_what_a_document_of_plain_text_is(store: ArtifactStore, tmp_path: Path, splitting: str, documents: int) -> None:
+def test_plain_text_is_split_into_documents(
+    store: ArtifactStore, tmp_path: Path, splitting: str, documents: int
+) -> None:
     write_txt(tmp_path / "a.txt")
     assert len(texts(ingested(store, tmp_path / "a.txt", txt_documents=splitting))) == documents
 
@@ -101,13 +103,13 @@ def test_encodings_are_detected(store: ArtifactStore, tmp_path: Path, encoding: 
     assert texts(ingested(store, tmp_path / "a.txt")) == [text]
 
 
-def test_a_byte_that_fits_no_encoding_is_told_with_its_place(store: ArtifactStore, tmp_path: Path) -> None:
+def test_an_undecodable_byte_error_names_its_position(store: ArtifactStore, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes("糖尿病".encode() * 50 + b"\xff\xff" + "患者".encode())
-    with pytest.raises(UserError, match=r"a\.txt is not utf-8 throughout: byte 450 .*ingest\.encoding"):
+    with pytest.raises(UserError, match=r"a\.txt is not in utf-8: .* at byte 450 .*ingest\.encoding"):
         ingested(store, tmp_path / "a.txt")
 
 
-def test_bad_rows_are_rejected_by_place_and_reason_and_the_run_goes_on(store: ArtifactStore, tmp_path: Path) -> None:
+def test_bad_rows_are_rejected_with_a_reason_and_the_run_continues(store: ArtifactStore, tmp_path: Path) -> None:
     lines = [
         '{"text": "糖尿病"}',
         '{"text": ',
@@ -127,7 +129,7 @@ def test_bad_rows_are_rejected_by_place_and_reason_and_the_run_goes_on(store: Ar
     assert sum(v for k, v in artifact.manifest.counters.items() if k.startswith("rejected_")) == 5
 
 
-def test_a_truncated_archive_loses_nothing_that_was_readable(store: ArtifactStore, tmp_path: Path) -> None:
+def test_a_truncated_archive_loses_no_readable_row(store: ArtifactStore, tmp_path: Path) -> None:
     write_jsonl(tmp_path / "b.jsonl")
     packed = gzip.compress((tmp_path / "b.jsonl").read_bytes())
     (tmp_path / "in").mkdir()
@@ -141,20 +143,20 @@ def test_a_truncated_archive_loses_nothing_that_was_readable(store: ArtifactStor
 
 
 @pytest.mark.parametrize("content", [b"", b"\n\n \n", b"[]\n"])
-def test_an_empty_corpus_is_told(store: ArtifactStore, tmp_path: Path, content: bytes) -> None:
+def test_an_empty_corpus_is_an_error(store: ArtifactStore, tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.jsonl").write_bytes(content)
     with pytest.raises(UserError, match=r"Empty corpus: no row of .*a\.jsonl"):
         ingested(store, tmp_path / "a.jsonl")
 
 
-def test_what_is_not_there_or_not_read_is_told(store: ArtifactStore, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"There is no .*nowhere"):
+def test_missing_and_unsupported_input_is_an_error(store: ArtifactStore, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"nowhere does not exist"):
         ingested(store, tmp_path / "nowhere")
     (tmp_path / "folder").mkdir()
-    with pytest.raises(UserError, match="holds no file"):
+    with pytest.raises(UserError, match="folder contains no files"):
         ingested(store, tmp_path / "folder")
     (tmp_path / "a.docx").write_bytes(b"x")
-    with pytest.raises(UserError, match=r"no file that can be read.*\.jsonl"):
+    with pytest.raises(UserError, match=r"contains no supported file.*\.jsonl"):
         ingested(store, tmp_path / "a.docx")
     (tmp_path / "b.csv").write_text("甲,乙\n1,2\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"ingest\.text_field"):
@@ -166,7 +168,7 @@ def test_a_named_field_is_used(store: ArtifactStore, tmp_path: Path) -> None:
     assert texts(ingested(store, tmp_path / "b.csv", text_field="病历")) == ["糖尿病五年。"]
 
 
-def test_an_input_is_named_by_its_content_not_its_place(tmp_path: Path) -> None:
+def test_an_input_is_identified_by_its_content_not_its_path(tmp_path: Path) -> None:
     for folder in ("a", "b", "c"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "x.txt").write_text("糖尿病" if folder != "c" else "高血压", encoding="utf-8")
