@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from prefect import flow
-
 from flows.corpus import check_inputs, check_vocabularies
 from flows.finetune import chosen_tasks, task_files, task_params
 from flows.preset import load_preset
@@ -18,7 +16,7 @@ from tasks.finetune.stage import FinetuneParams
 from tasks.finetune.stage import finetune as finetune_stage
 from tasks.pretrain.ablation import SETTINGS, AblationParams, ablation, check_scores
 from tasks.reports.finetune import best_scores
-from tasks.runner import StageRunner, stage_runner
+from tasks.runner import StageRunner, flow, stage_runner
 
 Scores = dict[str, dict[str, float]]
 """Scores by setting (full, without_csp, without_mts, without_csp_mts) and task, in percent."""

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Mapping
 from typing import Any
-
-from prefect import flow, get_run_logger
-from prefect.context import FlowRunContext
 
 from flows.recipe import Recipe, load_recipe, unused_warning
 from infra.artifacts import Artifact
@@ -24,13 +20,11 @@ from tasks.files.raw_input import RawInput
 from tasks.ingest.render_articles import render_articles
 from tasks.ingest.stage import ingest
 from tasks.reports.corpus import report_corpus
-from tasks.runner import StageRunner, stage_runner
+from tasks.runner import StageRunner, flow, stage_runner, warn
 from tasks.segment.stage import segment
 from tasks.segment.words import read_terms
 from tasks.vocabulary.files import read_vocabularies
 from tasks.vocabulary.stages import AdoptParams, adopt
-
-logger = logging.getLogger(__name__)
 
 USED = frozenset(
     ("description", "ingest", "render", "clean", "deidentify", "deduplicate", "repeated_lines", "decontaminate")
@@ -73,7 +67,7 @@ def corpus(
 def warn_of_unused(overrides: Mapping[str, Any] | None, used: Collection[str] = Recipe.model_fields) -> None:
     """Tell of overrides that the flow makes nothing of, in one line."""
     if warning := unused_warning(overrides, used):
-        _warn(warning)
+        warn(warning)
 
 
 def check_inputs(*given: str | list[str] | None, dictionary: str | None = None) -> None:
@@ -104,7 +98,7 @@ def collect_documents(
     stages: dict[str, Artifact] = {}
     given = given_corpus(corpus)
     if given is None:
-        _warn(
+        warn(
             "No corpus was given: the text is articles templated from the facts of CMeKG. Name yours with the "
             "parameter corpus, or with the setting YIWEN_CORPUS of the worker."
         )
@@ -114,7 +108,7 @@ def collect_documents(
     stages["clean"] = run(clean, recipe.clean, documents=last(stages))
     stages["deidentify"] = run(deidentify_documents, recipe.deidentify, documents=last(stages))
     if warning := untreated_warning(stages["deidentify"].manifest.counters, recipe.deidentify.sources):
-        _warn(warning)
+        warn(warning)
     stages["deduplicate"] = run(deduplicate, recipe.deduplicate, documents=last(stages))
     if recipe.repeated_lines is not None:
         stages["repeated_lines"] = run(repeated_lines, recipe.repeated_lines, documents=last(stages))
@@ -136,12 +130,6 @@ def refuse_emptiness(stages: dict[str, Artifact]) -> None:
                 f"Empty corpus: {stage} left no document ({why}). The table rejects in {artifact.path} holds each "
                 f"with its reason; look at the text, or change the parameters {stage}.*."
             )
-
-
-def _warn(text: str) -> None:
-    """Log a warning where the user looks for it: with the flow run, where there is one."""
-    log = logger if FlowRunContext.get() is None else get_run_logger()
-    log.warning(text)
 
 
 def last(stages: dict[str, Artifact]) -> Artifact:

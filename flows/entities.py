@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from prefect import flow
-
 from flows.corpus import check_inputs, collect_documents, cut_segments, last, warn_of_unused
 from flows.graphs import Graphs, fused, read_request
 from flows.recipe import load_recipe
@@ -16,7 +14,7 @@ from tasks.phrases.autophrase import wiki_lists
 from tasks.phrases.segments import phrase_segments
 from tasks.phrases.stage import phrases
 from tasks.reports.entities import report_entities
-from tasks.runner import stage_runner
+from tasks.runner import flow, stage_runner
 
 
 @flow(name="entities")

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from prefect import flow
 from pydantic import ValidationError
 
 from infra.artifacts import Artifact
@@ -23,7 +22,7 @@ from tasks.finetune.stage import finetune as finetune_stage
 from tasks.normalise.params import TASK as NORMALISED
 from tasks.reports.finetune import ReportFinetuneParams, report_finetune
 from tasks.reports.suite import ReportSuiteParams, report_suite
-from tasks.runner import stage_runner
+from tasks.runner import flow, stage_runner
 
 logger = logging.getLogger(__name__)
 

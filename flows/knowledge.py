@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from prefect import flow
-
 from flows.corpus import check_inputs, collect_documents, cut_segments, last
 from flows.graphs import Graphs, check_tables, deciding_frequencies, fused, read_request
 from flows.preset import load_preset
@@ -13,7 +11,7 @@ from tasks.knowledge.embed import embed_graph
 from tasks.knowledge.link import EntityFrequenciesParams, entity_frequencies, link
 from tasks.knowledge.neighbours import neighbours
 from tasks.reports.graph import report_graph
-from tasks.runner import stage_runner
+from tasks.runner import flow, stage_runner
 
 
 @flow(name="knowledge")

@@ -6,7 +6,6 @@ import difflib
 from collections.abc import Iterator
 from typing import Any
 
-from prefect import flow
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from flows.corpus import check_inputs, collect_documents, last
@@ -26,7 +25,7 @@ from tasks.normalise.text_synonyms import TextSynonymsParams, text_synonyms
 from tasks.normalise.train import normaliser
 from tasks.reports.normaliser import ReportNormaliserParams, report_normaliser
 from tasks.retrieve.server_index import check_name
-from tasks.runner import stage_runner
+from tasks.runner import flow, stage_runner
 
 
 class Recipe(BaseModel):

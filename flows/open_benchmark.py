@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from prefect import flow
-
 from flows.corpus import check_inputs, collect_documents, last
 from flows.graphs import fused, read_request
 from flows.recipe import load_recipe
@@ -12,7 +10,7 @@ from tasks.files.raw_input import RawInput
 from tasks.normalise.benchmark_stages import GRAPH, BenchmarkParams, RecallParams, benchmark_mentions, candidate_recall
 from tasks.normalise.terminology import TerminologyParams, terminology
 from tasks.normalise.text_synonyms import TextSynonymsParams, text_synonyms
-from tasks.runner import stage_runner
+from tasks.runner import flow, stage_runner
 
 
 @flow(name="normalise")

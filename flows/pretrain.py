@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from prefect import flow
-
 from flows.corpus import check_inputs, check_vocabularies, collect_documents, cut_segments, last
 from flows.graphs import Graphs, deciding_frequencies, fused, read_request
 from flows.preset import Preset, load_preset
@@ -18,7 +16,7 @@ from tasks.finetune.inputs import ModelFolder
 from tasks.pretrain.encode import encode
 from tasks.pretrain.export import export
 from tasks.pretrain.train import check_training, train
-from tasks.runner import StageRunner, stage_runner
+from tasks.runner import StageRunner, flow, stage_runner
 from tasks.vocabulary.files import read_vocabularies
 
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from prefect import flow
-
 from flows.corpus import adopt_vocabulary, check_inputs, check_vocabularies, collect_documents, last, warn_of_unused
 from flows.graphs import Graphs, fused, read_request
 from flows.recipe import Recipe, load_recipe
 from infra.artifacts import Artifact
 from tasks.files.raw_input import RawInput
 from tasks.reports.vocabulary import report_vocabulary
-from tasks.runner import StageRunner, stage_runner
+from tasks.runner import StageRunner, flow, stage_runner
 from tasks.vocabulary.stages import count_words
 from tasks.vocabulary.stages import vocabulary as vocabulary_stage
 

@@ -1,17 +1,27 @@
-"""Progress of a stage in the terminal: a bar where there is one to look at it, a line now and then where not."""
+"""Progress of a stage in the terminal, the console log of a run, and best-effort reporting."""
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import sys
 import time
+from collections.abc import Iterator
+from types import TracebackType
 
 from tqdm import tqdm
 
+logger = logging.getLogger(__name__)
+
 SECONDS_BETWEEN_LINES = 30.0
+"""Time between two progress lines where standard error is not a terminal."""
+
+TALKATIVE = ("infra", "flows")
+"""Loggers whose INFO lines the console shows; the others start at WARNING."""
 
 
 class StageProgress:
-    """Counts units of work (parts, training steps); use as a context manager around the stage."""
+    """A bar in a terminal, a line now and then elsewhere; use as a context manager around the stage."""
 
     def __init__(self, name: str, unit: str = "part") -> None:
         self._name = name
@@ -29,8 +39,9 @@ class StageProgress:
     def update(self, name: str, done: int, total: int, note: str = "") -> None:
         """Show `done` of `total` units and a note such as the current losses."""
         if self._bar is None:
-            # disable=None: no bar where standard error is not a terminal (a log, a Prefect worker).
+            # disable=None: no bar where standard error is not a terminal (a log file, a Prefect worker).
             self._bar = tqdm(total=total, desc=name, unit=self._unit, leave=False, disable=None)
+            # Units that an earlier run finished must not count as the speed of this one.
             self._bar.initial = done
             self._bar.n = done
         if not self._bar.disable:
@@ -49,3 +60,64 @@ class StageProgress:
         if self._bar is not None:
             self._bar.close()
         print(sentence, file=sys.stderr, flush=True)
+
+
+class BestEffort:
+    """Best-effort reporting: a context manager whose block may fail. Failures are logged, never raised.
+
+    Use it for a progress report to a server that may restart, or a metrics file that may be half written. It can be
+    entered any number of times; only the first failure of a streak is logged. Ctrl-C and Prefect's cancellation still
+    pass, because they are not an `Exception`.
+    """
+
+    def __init__(self, what: str) -> None:
+        """`what` names the report in the log, such as "The progress of train"."""
+        self._what = what
+        self._failing = False
+
+    def __enter__(self) -> None:
+        """Nothing is needed to begin."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if error is not None and not isinstance(error, Exception):
+            return False
+        if error is not None and not self._failing:
+            logger.warning("%s cannot be shown (%s: %s); the work continues", self._what, type(error).__name__, error)
+        self._failing = error is not None
+        return True
+
+
+class ConsoleHandler(logging.Handler):
+    """Log lines on standard error that leave progress bars intact. A repeated warning is shown once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._warned: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = self.format(record)
+        if record.levelno >= logging.WARNING:
+            # Each of several stages may find the same thing wrong: corpus/refresh asks twice for YIWEN_CORPUS.
+            if text in self._warned:
+                return
+            self._warned.add(text)
+            text = f"{record.levelname.lower()}: {text}"
+        tqdm.write(text, file=sys.stderr)
+
+
+@contextlib.contextmanager
+def shown_log() -> Iterator[None]:
+    """Show warnings of all libraries and the INFO lines of `TALKATIVE` on standard error during the block."""
+    root, handler = logging.getLogger(), ConsoleHandler()
+    levels = {name: logging.getLogger(name).level for name in TALKATIVE}
+    root.addHandler(handler)
+    for name in TALKATIVE:
+        logging.getLogger(name).setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+        for name, level in levels.items():
+            logging.getLogger(name).setLevel(level)

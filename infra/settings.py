@@ -1,10 +1,13 @@
-"""What the environment decides: where artifacts lie, how many workers run, which Ray cluster is used."""
+"""Settings from the environment: the store's root, workers and their executor, the Ray cluster, the Prefect server."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Literal, get_args
 
 from infra.errors import UserError
 
@@ -23,35 +26,41 @@ PRIVACY_DEFAULTS = {
 LOCAL_RAY_DEFAULTS = {
     # Explicit, so that a process of ours and the Ray it starts never disagree; Ray makes the token itself.
     "RAY_AUTH_MODE": "token",
-    # Left to itself the metrics exporter looks for an agent that a Ray without dashboard does not have.
+    # By default the metrics exporter looks for an agent that a Ray without dashboard does not have.
     "RAY_enable_metrics_collection": "0",
-    # A shared machine may be full for reasons of others; Ray would kill our workers for it.
+    # A shared machine may be full because of others; Ray would kill our workers for it.
     "RAY_memory_monitor_refresh_ms": "0",
-    # Ray would let everything else on the machine go before its workers.
+    # By default Ray gives its workers a lower priority than everything else on the machine.
     "RAY_worker_niceness": "0",
 }
-"""How a private Ray on this machine is set up. Ray reads it on import, so it is in place before that."""
+"""Settings of a private Ray on this machine. Ray reads them on import, so they are set before that."""
 
 
 PREFECT_DEFAULTS = {
-    # A flow without a server starts one of its own, which a busy machine does not have up in Prefect's 20 seconds.
+    # A flow that Prefect runs without a server starts one; on a busy machine that takes longer than Prefect's 20 s.
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "180",
 }
 
 
+ExecutorName = Literal["processes", "ray"]
+
+JOB_VARIABLE = "RAY_JOB_CONFIG_JSON_ENV_VAR"
+"""Variable that Ray sets for the entry point of a job."""
+
+
 def is_job_endpoint(address: str | None) -> bool:
-    """Whether an address of Ray is a cluster's job endpoint, which takes jobs over HTTP."""
+    """Return whether an address of Ray is a cluster's job endpoint, which accepts jobs over HTTP."""
     return address is not None and address.startswith(("http://", "https://"))
 
 
 def apply_defaults() -> None:
-    """Put our defaults into the environment of this process and its children; set values win."""
+    """Put our defaults into the environment of this process and its children. Variables that are set win."""
     defaults = PRIVACY_DEFAULTS | PREFECT_DEFAULTS
     address = os.environ.get("RAY_ADDRESS")
     if not address:
         defaults |= LOCAL_RAY_DEFAULTS
     elif is_job_endpoint(address):
-        # Tasks run on a private Ray here too. Left unset, a token that some Ray left on this machine would decide.
+        # A private Ray may run here too. With the mode unset, a token that some Ray left on this machine would decide.
         token = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
         defaults |= LOCAL_RAY_DEFAULTS | {"RAY_AUTH_MODE": "token" if token else "disabled"}
     for name, value in defaults.items():
@@ -67,28 +76,36 @@ class Settings:
     workers: int
     """Processes that map-like stages may use at once (`YIWEN_WORKERS`, default: all cores granted)."""
     ray_address: str | None
-    """Address of a running Ray cluster (`RAY_ADDRESS`), http… its job endpoint; None starts a local one when needed."""
+    """Address of a running Ray cluster (`RAY_ADDRESS`), or of its job endpoint (http…); None: no cluster."""
+    executor: ExecutorName = "processes"
+    """Where the units of map-like stages run (`YIWEN_EXECUTOR`): in processes of this machine, or as Ray tasks.
+
+    Default: Ray inside a Ray job and with the `RAY_ADDRESS` of a cluster, processes everywhere else. A job endpoint
+    accepts whole jobs only, so units run in processes beside it. `ray` without a cluster starts a private Ray.
+    """
     corpus: str | None = None
-    """Text of the flows that are given none (`YIWEN_CORPUS`), such as the weekly refresh: paths or URIs, with commas
-    between several."""
+    """Text for flows that are given none (`YIWEN_CORPUS`), such as the weekly refresh: paths or URIs, separated by
+    commas."""
 
     @classmethod
     def from_environment(cls) -> Settings:
-        """Read the settings; raises `UserError` when a variable is not usable."""
+        """Read the settings; raises `UserError` when a variable cannot be used."""
+        address = os.environ.get("RAY_ADDRESS") or None
         return cls(
-            home=os.environ.get("YIWEN_HOME") or str(REPOSITORY / "artifacts"),
+            home=store_root(),
             workers=_positive_integer("YIWEN_WORKERS", default=available_cores()),
-            ray_address=os.environ.get("RAY_ADDRESS") or None,
+            ray_address=address,
+            executor=_executor(address),
             corpus=os.environ.get("YIWEN_CORPUS") or None,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class ElasticsearchSettings:
-    """How an Elasticsearch server is reached. Secrets come from the environment alone and are never shown."""
+    """Address and credentials of an Elasticsearch server. Secrets come from the environment only and are not shown."""
 
     url: str | None = None
-    """`ELASTICSEARCH_URL`; None where no server is used."""
+    """`ELASTICSEARCH_URL`; None: no server is used."""
     api_key: str | None = field(default=None, repr=False)
     """`ELASTICSEARCH_API_KEY`, in the encoded form."""
     user: str | None = None
@@ -96,11 +113,11 @@ class ElasticsearchSettings:
     password: str | None = field(default=None, repr=False)
     """`ELASTICSEARCH_PASSWORD`"""
     ca_certs: str | None = None
-    """`ELASTICSEARCH_CA_CERTS`: file of the authorities that signed the server's certificate; None: the usual ones."""
+    """`ELASTICSEARCH_CA_CERTS`: PEM file of the authorities that sign its certificate; None: the usual ones."""
 
     @classmethod
     def from_environment(cls) -> ElasticsearchSettings:
-        """Read the settings; raises `UserError` when they contradict each other."""
+        """Read the settings; raises `UserError` when they contradict each other or the file does not exist."""
         names = ("url", "api_key", "user", "password", "ca_certs")
         given = {name: os.environ.get(f"ELASTICSEARCH_{name.upper()}") or None for name in names}
         if bool(given["user"]) != bool(given["password"]):
@@ -108,15 +125,54 @@ class ElasticsearchSettings:
         if given["api_key"] and given["user"]:
             raise UserError("Both ELASTICSEARCH_API_KEY and ELASTICSEARCH_USER are set; unset one of them.")
         if given["ca_certs"] and not Path(given["ca_certs"]).is_file():
-            raise UserError(f"ELASTICSEARCH_CA_CERTS={given['ca_certs']!r} is no file; name one in PEM format.")
+            raise UserError(f"ELASTICSEARCH_CA_CERTS={given['ca_certs']!r} is not a file; name a file in PEM format.")
         return cls(**given)
 
 
 def available_cores() -> int:
-    """Cores this process may run on (what the scheduler grants, not what the machine has)."""
+    """Return the number of cores this process may run on (granted by the scheduler, perhaps fewer than there are)."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def store_root() -> str:
+    """Return the root of the artifact store: `YIWEN_HOME`, or the folder `artifacts` of this checkout."""
+    return os.environ.get("YIWEN_HOME") or str(REPOSITORY / "artifacts")
+
+
+def prefect_server() -> str | None:
+    """Return the address of the Prefect server that records runs: `PREFECT_API_URL`, or that of the active profile.
+
+    None means that no server is configured. Read without Prefect, whose import takes a second. Settings in a
+    `prefect.toml` or `.env` file are not looked at: export `PREFECT_API_URL` instead.
+    """
+    address = os.environ.get("PREFECT_API_URL")
+    if address is None:  # set but empty: the profile is not asked
+        address = _active_profile().get("PREFECT_API_URL")
+    return address or None
+
+
+def _active_profile() -> dict[str, Any]:
+    """Return the settings of Prefect's active profile, as `prefect profile use` and `prefect config set` left them."""
+    home = Path(os.environ.get("PREFECT_HOME") or "~/.prefect").expanduser()
+    file = Path(os.environ.get("PREFECT_PROFILES_PATH") or home / "profiles.toml").expanduser()
+    with contextlib.suppress(OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):  # Prefect reports a broken file
+        content = tomllib.loads(file.read_text(encoding="utf-8"))
+        profile = content.get("profiles", {}).get(os.environ.get("PREFECT_PROFILE") or content.get("active"), {})
+        return dict(profile)
+    return {}
+
+
+def _executor(address: str | None) -> ExecutorName:
+    given = os.environ.get("YIWEN_EXECUTOR")
+    for name in get_args(ExecutorName):
+        if given == name:
+            return name
+    if given:
+        raise UserError(f"YIWEN_EXECUTOR={given!r} is unknown; unset it or give processes or ray.")
+    on_cluster = address is not None and not is_job_endpoint(address)
+    return "ray" if on_cluster or JOB_VARIABLE in os.environ else "processes"
 
 
 def _positive_integer(name: str, default: int) -> int:

@@ -407,7 +407,7 @@ def _apart_from_inner_stages() -> Iterator[_InnerCost]:
 
 
 def _reused(artifact: Artifact) -> StageResult:
-    logger.info("%s: reused %s", artifact.stage, artifact.path)
+    logger.debug("%s: reused %s", artifact.stage, artifact.path)
     return StageResult(artifact, reused=True)
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import polars as pl
 
 from infra import builds
-from infra.settings import REPOSITORY, Settings, is_job_endpoint
+from infra.settings import JOB_VARIABLE, REPOSITORY, is_job_endpoint
 from infra.stage import SerialExecutor
 
 logger = logging.getLogger(__name__)
@@ -35,10 +35,6 @@ UNITS_IN_FLIGHT = 2
 ONE_THREAD = {"POLARS_MAX_THREADS": "1"}
 """A task has one CPU: with a thread for each of the machine's, workers would wait for one another. Ray itself tells
 OpenMP, which Arrow and numpy mind too."""
-
-JOB_VARIABLE = "RAY_JOB_CONFIG_JSON_ENV_VAR"
-"""Ray sets it for the entry point of a job."""
-
 
 SECONDS_ALONE = 4.0
 """How long this process works by itself, over all stages, before it starts a Ray of its own: for a handful of lines
@@ -210,15 +206,6 @@ def ask_autoscaler(bundles: list[dict[str, float]]) -> None:
     from ray.autoscaler.sdk import request_resources
 
     request_resources(bundles=bundles)
-
-
-@contextlib.contextmanager
-def executor_for(settings: Settings) -> Iterator[RayExecutor]:
-    """An executor for the block; what it started is stopped at its end."""
-    try:
-        yield RayExecutor(settings.workers, settings.ray_address)
-    finally:
-        stop_ray()
 
 
 def stop_ray() -> None:

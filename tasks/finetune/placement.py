@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import torch
 from pydantic import BaseModel, ConfigDict, Field
 
-from infra.cluster.session import JOB_VARIABLE, nodes, start_ray
+from infra.cluster.session import nodes, start_ray
 from infra.errors import UserError
-from infra.settings import Settings, available_cores, is_job_endpoint
+from infra.settings import JOB_VARIABLE, Settings, available_cores, is_job_endpoint
 from tasks.training.placement import Node
 
 logger = logging.getLogger(__name__)

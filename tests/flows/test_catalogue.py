@@ -17,8 +17,9 @@ from prefect.cli.deploy._models import (
 )
 from pydantic import BaseModel
 
-from flows.__main__ import fit_parameters, main, merge_parameters
 from flows.catalogue import PREFECT_YAML, find, load_catalogue
+from flows.cli import main
+from flows.cli.parameters import fit_parameters, merge_parameters
 from infra.errors import UserError
 
 EXPECTED = {
@@ -100,7 +101,7 @@ def test_dotted_keys_lie_over_overrides_wherever_they_stand(whole: str) -> None:
     for order in (given, given[::-1]):
         found = merge_parameters(find("pretrain/ehealth-tiny"), order)["overrides"]
         assert found == {"training.steps": 100, **({"segment.min_tokens": 5} if "min_tokens" in whole else {})}
-    with pytest.raises(UserError, match="overrides=5 is no object"):
+    with pytest.raises(UserError, match="overrides=5 is not an object"):
         merge_parameters(find("pretrain/ehealth-tiny"), ["overrides=5", "training.steps=100"])
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from flows.__main__ import main
 from flows.catalogue import load_catalogue
+from flows.cli import main
 from flows.finetune import finetune
 from flows.normalise import normalise
 from infra.artifacts import ArtifactStore

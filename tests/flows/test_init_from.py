@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertForMaskedLM, BertModel, BertTokenizer
 
-from flows.__main__ import main
+from flows.cli import main
 from flows.pretrain import pretrain
 from infra.artifacts import ArtifactStore
 from infra.errors import UserError

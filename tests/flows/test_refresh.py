@@ -206,7 +206,7 @@ def test_the_demo_in_place_of_a_corpus_is_warned_of(
     monkeypatch.setenv("YIWEN_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("YIWEN_WORKERS", "1")
     corpus_flow.fn(overrides={"deduplicate.threshold": None, "segment.min_tokens": 5})
-    (record,) = [record for record in caplog.records if record.name == "flows.corpus"]
+    (record,) = [record for record in caplog.records if record.name == "flows"]
     assert record.levelname == "WARNING"
     assert "templated from the facts of CMeKG" in record.message and "YIWEN_CORPUS" in record.message
 
@@ -235,7 +235,7 @@ def test_settings_of_other_flows_are_warned_of_in_one_line(
     overrides = {"training.steps": 3, "segment.min_tokens": 5, "vocabulary.size": 9000, "neighbours.k": 3}
     with pytest.raises(UserError, match="nowhere"):
         corpus_flow.fn(str(tmp_path / "nowhere"), overrides=overrides)
-    (record,) = [record for record in caplog.records if record.name == "flows.corpus"]
+    (record,) = [record for record in caplog.records if record.name == "flows"]
     assert record.levelname == "WARNING"
     assert "makes nothing of neighbours.k, training.steps, vocabulary.size:" in record.message
 

@@ -5,18 +5,27 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from infra.errors import UserError
-from infra.settings import LOCAL_RAY_DEFAULTS, PRIVACY_DEFAULTS, REPOSITORY, Settings, available_cores
+from infra.settings import (
+    JOB_VARIABLE,
+    LOCAL_RAY_DEFAULTS,
+    PRIVACY_DEFAULTS,
+    REPOSITORY,
+    Settings,
+    available_cores,
+    prefect_server,
+)
 
-VARIABLES = ("YIWEN_HOME", "YIWEN_WORKERS", "RAY_ADDRESS", "YIWEN_CORPUS")
+VARIABLES = ("YIWEN_HOME", "YIWEN_WORKERS", "YIWEN_EXECUTOR", "RAY_ADDRESS", "YIWEN_CORPUS")
 
 
 @pytest.fixture(autouse=True)
 def _bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in VARIABLES:
+    for name in (*VARIABLES, JOB_VARIABLE):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -34,7 +43,11 @@ def test_the_environment_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_ADDRESS", "ray://head:10001")
     monkeypatch.setenv("YIWEN_CORPUS", "病历/,s3://texts")
     assert Settings.from_environment() == Settings(
-        home="s3://病历/artifacts", workers=3, ray_address="ray://head:10001", corpus="病历/,s3://texts"
+        home="s3://病历/artifacts",
+        workers=3,
+        ray_address="ray://head:10001",
+        executor="ray",
+        corpus="病历/,s3://texts",
     )
 
 
@@ -43,6 +56,61 @@ def test_empty_variables_count_as_unset(monkeypatch: pytest.MonkeyPatch) -> None
     for name in VARIABLES:
         monkeypatch.setenv(name, "")
     assert Settings.from_environment() == expected
+
+
+@pytest.mark.parametrize(
+    ("environment", "executor"),
+    [
+        ({}, "processes"),
+        ({"RAY_ADDRESS": "head:6379"}, "ray"),
+        ({"RAY_ADDRESS": "http://head:8265"}, "processes"),  # a job endpoint takes no single tasks
+        ({JOB_VARIABLE: "{}"}, "ray"),
+        ({"YIWEN_EXECUTOR": "ray"}, "ray"),
+        ({"YIWEN_EXECUTOR": "processes", "RAY_ADDRESS": "head:6379"}, "processes"),
+    ],
+)
+def test_executor_follows_from_the_cluster(
+    environment: dict[str, str], executor: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert Settings.from_environment().executor == executor
+
+
+def test_unknown_executor_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("YIWEN_EXECUTOR", "threads")
+    with pytest.raises(UserError, match=r"YIWEN_EXECUTOR='threads' is unknown; .*processes or ray"):
+        Settings.from_environment()
+
+
+PROFILES = """
+active = "ward"
+[profiles.ward]
+PREFECT_API_URL = "http://ward:4200/api"
+[profiles.plain]
+"""
+
+
+@pytest.mark.parametrize(
+    ("environment", "server"),
+    [
+        ({}, "http://ward:4200/api"),
+        ({"PREFECT_PROFILE": "plain"}, None),
+        ({"PREFECT_PROFILE": "missing"}, None),
+        ({"PREFECT_API_URL": "http://other/api"}, "http://other/api"),
+        ({"PREFECT_API_URL": ""}, None),  # how a user with a profile runs without a server
+        ({"PREFECT_HOME": "nowhere"}, None),
+    ],
+)
+def test_server_comes_from_the_environment_or_the_active_profile(
+    environment: dict[str, str], server: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("PREFECT_API_URL", "PREFECT_PROFILE", "PREFECT_PROFILES_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "profiles.toml").write_text(PROFILES, encoding="utf-8")
+    for name, value in ({"PREFECT_HOME": str(tmp_path)} | environment).items():
+        monkeypatch.setenv(name, value)
+    assert prefect_server() == server
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "two", "1.5", "²", " "])

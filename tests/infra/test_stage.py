@@ -192,7 +192,7 @@ def test_a_second_run_reuses_and_says_so(store: ArtifactStore, caplog: pytest.Lo
 
     work = make(function)
     first = run(work, store, Params(), {})
-    with caplog.at_level(logging.INFO, logger="infra"):
+    with caplog.at_level(logging.DEBUG, logger="infra"):
         second = run(work, store, Params(), {})
         third = run(work, ArtifactStore(store.root), Params(speed=5), {})
     assert (first.reused, second.reused, third.reused) == (False, True, True)

@@ -9,7 +9,7 @@ import pytest
 import torch
 from transformers import AutoModel, AutoTokenizer
 
-from flows.__main__ import main
+from flows.cli import main
 from flows.pretrain import pretrain
 from infra.artifacts import ArtifactStore
 from infra.errors import UserError

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tasks import runner
+from tasks.runner import prefect_run as runner
 
 
 def test_the_artifact_says_how_far_a_stage_is_and_how_it_goes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,12 +50,12 @@ def test_a_server_that_restarts_stops_no_stage(
     monkeypatch.setattr(runner, "update_progress_artifact", create_or_update)
     monkeypatch.setattr(runner, "SECONDS_BETWEEN_UPDATES", 0.0)
     progress = runner._ProgressArtifact("train", "step")
-    with caplog.at_level(logging.WARNING, "infra.only_shown"):
+    with caplog.at_level(logging.WARNING, "infra.progress"):
         for done in range(1, 6):
             progress.update("train", done, 5)
     assert shown == [60.0, 100.0]
     told = [record.getMessage() for record in caplog.records]
-    assert told == ["The progress of train cannot be shown (OSError: down); the work goes on"] * 2  # one a streak
+    assert told == ["The progress of train cannot be shown (OSError: down); the work continues"] * 2  # one a streak
     answers.append(KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
         progress.update("train", 5, 5)

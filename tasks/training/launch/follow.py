@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from infra.only_shown import OnlyShown
+from infra.progress import BestEffort
 from infra.stage import ProgressListener
 from tasks.training.launch.work import LongWork
 from tasks.training.metrics_log import MetricsText
@@ -48,7 +48,7 @@ class RunFollower:
         """The last line that was read. It begins at the offset as long as the file only grows."""
         self._first: tuple[float, int] | None = None
         self._last = 0
-        self._only_shown = OnlyShown(f"The progress of run {work.name}")
+        self._best_effort = BestEffort(f"The progress of run {work.name}")
 
     def until(self, finished: Callable[[], bool]) -> None:
         """Look every second until `finished()`, and once more."""
@@ -63,7 +63,7 @@ class RunFollower:
         Failures are logged and never raised, since work must not end because nobody can watch it. What could not be
         read is read at the next look.
         """
-        with self._only_shown:
+        with self._best_effort:
             self._report_news()
 
     def _report_news(self) -> None:

@@ -11,8 +11,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.cluster.session import JOB_VARIABLE
 from infra.errors import UserError
+from infra.settings import JOB_VARIABLE
 from tasks.finetune import grid as finetune_grid
 from tasks.finetune import placement as finetune_placement
 from tasks.finetune.grid import run_trials

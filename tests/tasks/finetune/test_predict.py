@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from flows.__main__ import main
+from flows.cli import main
 from infra.errors import UserError
 from models import heads
 from models.weights.pretrained import load_encoder

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from flows.__main__ import main
+from flows.cli import main
 from flows.normalise import normalise
 from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError

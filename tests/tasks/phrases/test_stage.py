@@ -145,7 +145,7 @@ def test_what_a_stopped_run_of_the_embedded_engine_counted_is_not_counted_again(
         patched.setattr(phrase_votes, "votes_of", stop)
         run(phrases, store, params_of("embedded"), inputs)
     assert store.latest("phrases") is None and not list(tmp_path.rglob("run-*"))
-    with caplog.at_level("INFO"):
+    with caplog.at_level("DEBUG", "infra.stage"):
         found = run(phrases, store, params_of("embedded"), inputs).artifact
     assert "phrase_candidates: reused" in caplog.text
     assert found.rows() > 0 and not list(tmp_path.rglob("array-*"))

@@ -1,0 +1,36 @@
+"""Running a flow from the command line: here and now, or recorded by a Prefect server where one is configured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flows.catalogue import Entry
+from flows.cli.parameters import fit_parameters
+from infra.settings import prefect_server
+
+
+def run_entry(entry: Entry, parameters: dict[str, Any], given: list[str]) -> Any:
+    """Run a deployment's flow and return its result.
+
+    Args:
+        parameters: the deployment's, with those of the command line.
+        given: the parameters as the command line has them.
+
+    Raises:
+        UserError: a parameter, a setting, or what the flow was given cannot be used.
+    """
+    server = prefect_server()
+    if server is None:
+        return _run_here(entry, parameters, given)
+    import prefect  # noqa: F401 - makes the flow one of Prefect's (tasks/runner/flow.py)
+
+    flow = entry.load_flow()
+    return flow(**fit_parameters(flow.fn, parameters, given))
+
+
+def _run_here(entry: Entry, parameters: dict[str, Any], given: list[str]) -> Any:
+    from infra.progress import shown_log  # with the progress bars, which --help can do without
+
+    with shown_log():
+        flow = entry.load_flow()
+        return flow.fn(**fit_parameters(flow.fn, parameters, given))

@@ -1,0 +1,144 @@
+"""Stages as tasks of a Prefect flow run, with progress, counters, pictures and pages as its artifacts.
+
+Stage functions know nothing of Prefect; this file is the only place where the two meet.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from prefect import Flow, flow, get_run_logger, task
+from prefect.artifacts import (
+    create_image_artifact,
+    create_link_artifact,
+    create_progress_artifact,
+    create_table_artifact,
+    update_progress_artifact,
+)
+from prefect.cache_policies import NO_CACHE
+from prefect.context import FlowRunContext
+
+from infra.artifacts import Artifact
+from infra.errors import UserError
+from infra.progress import BestEffort, StageProgress
+from infra.stage import Stage, StageResult
+from tasks.runner.sentence import sentence
+
+SECONDS_BETWEEN_UPDATES = 2.0
+"""Time between two updates of a progress artifact, each of which is a request to the server."""
+
+
+def _spare_the_traceback(record: logging.LogRecord) -> bool:
+    """Log a user's error in one line; where in our code it was noticed helps nobody."""
+    if record.exc_info and isinstance(record.exc_info[1], UserError):
+        record.msg, record.args, record.exc_info = "%s", (record.exc_info[1],), None
+    return True
+
+
+for _name in ("prefect.flow_runs", "prefect.task_runs"):
+    logging.getLogger(_name).addFilter(_spare_the_traceback)
+
+
+def prefect_flow(name: str, function: Callable[..., Any]) -> Flow[..., Any]:
+    """Return a function as a flow of Prefect's."""
+    return flow(name=name)(function)
+
+
+def is_flow_running() -> bool:
+    """Return whether this code runs in a flow run."""
+    return FlowRunContext.get() is not None
+
+
+def run_as_task(stage: Stage[Any], work: Callable[[StageProgress], StageResult]) -> Artifact:
+    """Run a stage as a task of the current flow run, and show on the server what it made.
+
+    `work` runs the stage and reports its progress to what it is given.
+    """
+
+    # The artifact store decides what is reused; Prefect's cache would believe in deleted files.
+    @task(name=stage.name, cache_policy=NO_CACHE, persist_result=False)
+    def run_stage() -> Artifact:
+        result = work(_ProgressArtifact(stage.name, stage.unit))
+        get_run_logger().info("%s", sentence(result))
+        with BestEffort(f"The result of {stage.name}"):
+            _show_counters(result)
+            _show_pictures(result.artifact)
+            _show_tables(result.artifact)
+        return result.artifact
+
+    return run_stage()
+
+
+class _ProgressArtifact(StageProgress):
+    """Shows progress in the terminal and as a Prefect artifact."""
+
+    def __init__(self, name: str, unit: str) -> None:
+        super().__init__(name, unit)
+        self._artifact: Any = None
+        self._updated = -SECONDS_BETWEEN_UPDATES
+        self._best_effort = BestEffort(f"The progress of {name}")
+
+    def update(self, name: str, done: int, total: int, note: str = "") -> None:
+        super().update(name, done, total, note)
+        if done != total and time.monotonic() - self._updated < SECONDS_BETWEEN_UPDATES:
+            return
+        share, text = 100.0 * done / total if total else 100.0, _progress_text(name, done, total, note)
+        with self._best_effort:
+            if self._artifact is None:
+                self._artifact = create_progress_artifact(progress=share, key=_key(name, "progress"), description=text)
+            else:
+                update_progress_artifact(artifact_id=self._artifact, progress=share, description=text)
+        self._updated = time.monotonic()
+
+
+def _progress_text(name: str, done: int, total: int, note: str) -> str:
+    return f"{name}: {done:,} of {total:,}{note and ', '}{note}"
+
+
+def _show_counters(result: StageResult) -> None:
+    create_table_artifact(
+        key=_key(result.artifact.stage, "counters"),
+        table=_counter_table(result),
+        description=f"`{result.artifact.path}`",
+    )
+
+
+def _show_pictures(artifact: Artifact) -> None:
+    """Show each picture that a stage made. The artifact holds the picture, as the server may not see the store."""
+    for file in artifact.manifest.files:
+        if file.path.endswith(".png"):
+            picture = base64.b64encode(artifact.read_file(file.path)).decode()
+            create_image_artifact(
+                image_url=f"data:image/png;base64,{picture}",
+                key=_key(artifact.stage, Path(file.path).stem),
+                description=f"`{file.path}` in `{artifact.path}`",
+            )
+
+
+def _show_tables(artifact: Artifact) -> None:
+    """Show a stage's `table.json` as a Prefect table, with a link to its page."""
+    names = {file.path for file in artifact.manifest.files}
+    if "table.json" in names:
+        table = json.loads(artifact.read_file("table.json"))
+        create_table_artifact(key=_key(artifact.stage, "table"), table=table, description=f"`{artifact.path}`")
+    if "report.html" in names:
+        page = f"{artifact.path}/report.html"
+        link = Path(page).as_uri() if isinstance(artifact.path, Path) else page
+        create_link_artifact(key=_key(artifact.stage, "page"), link=link, link_text=page)
+
+
+def _key(stage: str, what: str) -> str:
+    return f"{stage}-{what}".replace("_", "-").lower()
+
+
+def _counter_table(result: StageResult) -> list[dict[str, Any]]:
+    manifest = result.artifact.manifest
+    rows = [{"what": f"rows in {name}", "count": table.rows} for name, table in manifest.tables.items()]
+    rows += [{"what": name, "count": count} for name, count in manifest.counters.items()]
+    return rows or [{"what": "files", "count": len(manifest.files)}]

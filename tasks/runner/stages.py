@@ -1,0 +1,70 @@
+"""Running stages one after the other on one store, with progress and a line for each; inside Prefect one task each."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from infra import stage as stages
+from infra.artifacts import Artifact, ArtifactStore
+from infra.cluster.executor import executor_for
+from infra.progress import StageProgress
+from infra.settings import Settings
+from infra.stage import Executor, Stage, StageInput, StageParams, StageResult
+from tasks.runner.flow import in_prefect_run
+from tasks.runner.sentence import sentence
+
+logger = logging.getLogger("flows")
+
+
+class StageRunner:
+    """Runs stages against one store with one executor; made by `stage_runner`."""
+
+    def __init__(self, store: ArtifactStore, executor: Executor) -> None:
+        self.store = store
+        self._executor = executor
+        self._began = time.monotonic()
+        self._results: list[StageResult] = []
+
+    def __call__(self, stage: Stage[Any], params: StageParams, **inputs: StageInput) -> Artifact:
+        """Do a stage's work, or find it done; returns its artifact."""
+        if in_prefect_run():
+            from tasks.runner.prefect_run import run_as_task
+
+            return run_as_task(stage, lambda progress: self._run(stage, params, inputs, progress))
+        progress = StageProgress(stage.name, stage.unit)
+        result = self._run(stage, params, inputs, progress)
+        progress.finish(sentence(result))
+        self._results.append(result)
+        return result.artifact
+
+    def log_summary(self) -> None:
+        """Log how many stages had to be computed, and how long all of them took."""
+        if self._results:
+            reused = sum(result.reused for result in self._results)
+            logger.info(
+                "%d stages, %d of them reused, in %.1f s; artifacts are in %s",
+                len(self._results),
+                reused,
+                time.monotonic() - self._began,
+                self.store.root,
+            )
+
+    def _run(
+        self, stage: Stage[Any], params: StageParams, inputs: dict[str, StageInput], progress: StageProgress
+    ) -> StageResult:
+        with progress:
+            return stages.run(stage, self.store, params, inputs, executor=self._executor, on_progress=progress.update)
+
+
+@contextlib.contextmanager
+def stage_runner(settings: Settings | None = None) -> Iterator[StageRunner]:
+    """Yield a runner on the store and the workers that the environment names."""
+    settings = settings or Settings.from_environment()
+    with executor_for(settings) as executor:
+        runner = StageRunner(ArtifactStore(settings.home), executor)
+        yield runner
+        runner.log_summary()

@@ -1,0 +1,162 @@
+"""Runs that are interrupted in a terminal or killed: they end within seconds and leave no process behind.
+
+Ctrl-C ends a run within 3 s, and what a killed run started is gone within 10 s. Here the bounds are twice as long, as
+tests run on busy machines.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.support.synthetic_text import write_corpus
+from tests.support.terminal import CTRL_C, TerminalRun, files_below, wait_until_gone
+
+pytestmark = [pytest.mark.server, pytest.mark.timeout(400)]
+
+SECONDS_TO_END = 6.0
+SECONDS_TO_VANISH = 20.0
+
+RESUME = "Interrupted. Finished work is kept in {home}: run the same command again to resume."
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """60 files of synthetic text, enough for half a minute of work in parts."""
+    folder = tmp_path_factory.mktemp("corpus")
+    drawn = random.Random(3)
+    for number in range(60):
+        documents = ("".join(sentence(drawn) for _ in range(30)) for _ in range(300))
+        (folder / f"{number:02d}.txt").write_text("\n".join(documents), encoding="utf-8")
+    return folder
+
+
+def sentence(drawn: random.Random) -> str:
+    symptom = drawn.choice(("发热", "咳嗽", "头晕", "腹痛", "恶心", "心悸"))
+    return f"患者{drawn.randrange(10**8)}号出现{symptom}，病程{drawn.randrange(99)}天，复查血常规未见异常。"
+
+
+class Started:
+    """A run of a flow in a terminal, with a store of its own."""
+
+    def __init__(self, folder: Path, name: str, parameters: Sequence[str], **environment: str) -> None:
+        self.home = folder / "store"
+        given = [part for parameter in parameters for part in ("--param", parameter)]
+        own = {"YIWEN_HOME": str(self.home), "PREFECT_HOME": str(folder / "prefect"), **environment}
+        self.run = TerminalRun(["-m", "flows", "run", name, *given], own)
+
+
+AtWork = tuple[Started, Callable[[], object]]
+"""A run, and what says that it has got to work."""
+
+Begin = Callable[[Path, Path], AtWork]
+
+
+def in_process(folder: Path, corpus: Path) -> AtWork:
+    """At work in the run's own process."""
+    started = Started(folder, "corpus/refresh", [f"corpus={corpus}"], YIWEN_WORKERS="1")
+    return started, lambda: len(files_below(started.home, ".parquet")) > 3
+
+
+def in_workers(folder: Path, corpus: Path) -> AtWork:
+    """At work in two worker processes."""
+    started = Started(folder, "corpus/refresh", [f"corpus={corpus}"], YIWEN_WORKERS="2")
+    return started, lambda: workers(started.run, "infra.cluster.worker")
+
+
+def on_private_ray(folder: Path, corpus: Path) -> AtWork:
+    """At work in tasks of a private Ray."""
+    started = Started(folder, "corpus/refresh", [f"corpus={corpus}"], YIWEN_WORKERS="2", YIWEN_EXECUTOR="ray")
+    return started, lambda: workers(started.run, "ray::run_unit")
+
+
+def training(folder: Path, corpus: Path, *parameters: str) -> AtWork:
+    """Training in a child process, with its own private Ray."""
+    texts = write_corpus(folder / "texts")
+    small = ["vocabulary.size=2000", "segment.min_tokens=8", "model.num_layers=1", "encode.held_out_share=0.2"]
+    steps = ["training.steps=100000", "training.batch_size=8", "training.log_every=1", "training.warmup_steps=1"]
+    started = Started(folder, "pretrain/ehealth-tiny", [f"corpus={texts}", *small, *steps, *parameters])
+    return started, lambda: files_below(started.home, "metrics.jsonl")
+
+
+def training_without_ray(folder: Path, corpus: Path) -> AtWork:
+    """Training in the child process itself."""
+    return training(folder, corpus, "cluster.workers=0")
+
+
+def workers(run: TerminalRun, command: str) -> bool:
+    """Whether processes of this command have begun to work."""
+    return sum(command in line for line in run.command_lines()) >= 1 and "ingest: " in run.shown
+
+
+WORK = [in_process, in_workers, on_private_ray, training, training_without_ray]
+
+
+@pytest.mark.parametrize("begin", WORK)
+def test_ctrl_c_ends_a_run_at_work(begin: Begin, tmp_path: Path, corpus: Path) -> None:
+    started, is_at_work = begin(tmp_path, corpus)
+    with started.run as run:
+        run.wait_until(is_at_work)
+        children = run.processes()
+        run.press(CTRL_C)
+        assert run.seconds_to_end() < SECONDS_TO_END
+        assert run.process.returncode == 130
+        assert not wait_until_gone(children, SECONDS_TO_VANISH)
+        last = after_ctrl_c(run)
+        assert last == [RESUME.format(home=started.home)], run.shown
+
+
+@pytest.mark.parametrize("begin", WORK)
+def test_killed_run_leaves_no_process(begin: Begin, tmp_path: Path, corpus: Path) -> None:
+    started, is_at_work = begin(tmp_path, corpus)
+    with started.run as run:
+        run.wait_until(is_at_work)
+        children = run.processes()
+        assert children
+        run.process.kill()
+        run.process.wait()
+        assert not wait_until_gone(children, SECONDS_TO_VANISH)
+
+
+def test_sigterm_ends_a_run_and_it_resumes(tmp_path: Path, corpus: Path) -> None:
+    started, is_at_work = in_workers(tmp_path, corpus)
+    with started.run as run:
+        run.wait_until(is_at_work)
+        run.process.send_signal(signal.SIGTERM)
+        assert run.seconds_to_end() < SECONDS_TO_END
+        assert run.process.returncode == 128 + signal.SIGTERM
+        assert RESUME.format(home=started.home) in run.shown
+    again, _ = in_workers(tmp_path, corpus)
+    with again.run as run:
+        run.wait_until(lambda: "ingest: reused" in run.shown)
+
+
+@pytest.mark.parametrize("seconds", [0.1, 0.4, 0.8, 1.4, 2.2])
+def test_ctrl_c_while_it_starts(seconds: float, tmp_path: Path, corpus: Path) -> None:
+    """Imports are interrupted in the middle, where they raise what they like."""
+    started = Started(tmp_path, "pretrain/ehealth-tiny", [f"corpus={corpus}"])
+    with started.run as run:
+        run.wait_until(lambda: run_is_guarded(run.process.pid))
+        time.sleep(seconds)
+        run.press(CTRL_C)
+        assert run.seconds_to_end() < SECONDS_TO_END
+        assert run.process.returncode == 130
+        assert after_ctrl_c(run) == [RESUME.format(home=started.home)], run.shown
+
+
+def run_is_guarded(pid: int) -> bool:
+    """Whether a run has got so far that it handles signals."""
+    handled = next(
+        line.split()[1] for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("SigCgt:")
+    )
+    return bool(int(handled, 16) & 1 << (signal.SIGTERM - 1))
+
+
+def after_ctrl_c(run: TerminalRun) -> list[str]:
+    """The lines that a terminal showed after Ctrl-C was pressed."""
+    return [line for line in run.shown.rpartition("^C")[2].replace("\r\n", "\n").splitlines() if line.strip()]
