@@ -150,10 +150,10 @@ def _guard(parent: int, signals: int, orders: int, farewell: bytes) -> None:
             came = os.read(signals, 64)
             if not came:
                 break
-            for number in came:
-                if number in ENDING:
+            for byte in came:
+                if byte in ENDING:
                     leave_at = time.monotonic() + (0.0 if first else SECONDS_TO_UNWIND)
-                    first = first or number
+                    first = first or byte
         now = time.monotonic()
         if now >= leave_at:
             with contextlib.suppress(OSError):
