@@ -142,7 +142,8 @@ def _add_predict(commands: Subparsers) -> None:
 def _predict(options: argparse.Namespace) -> int:
     from tqdm import tqdm
 
-    from tasks.finetune.predict import Predictor, predict_file
+    from tasks.finetune.predict import Predictor
+    from tasks.finetune.predict_file import predict_file
 
     target = options.output or options.input.with_name(f"{options.input.stem}.predictions.jsonl")
     predictor = Predictor(options.model, options.device)

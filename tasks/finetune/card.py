@@ -1,4 +1,4 @@
-"""The card of a fine-tuned model: what it answers, how well, how it was trained, and how it is asked."""
+"""The card of a fine-tuned model: what it answers, how well, how it was trained, and how to use it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tasks.finetune.trial import TrialResult
 
 
 def write_finetune_card(spec: TaskSpec, best: TrialResult, scores: Mapping[str, Scored], encoder: str) -> str:
-    """The card as Markdown with the front matter that model hubs read.
+    """Return the card as Markdown with the front matter that model hubs read.
 
     Args:
-        scores: of the splits whose answers are known.
-        encoder: name of the folder that the encoder came from.
+        scores: scores by split, of the splits with known answers.
+        encoder: name of the encoder's folder.
     """
     trial = best.trial
     dropout = "" if trial.dropout is None else f"dropout {trial.dropout:g}, "
@@ -39,8 +39,8 @@ def write_finetune_card(spec: TaskSpec, best: TrialResult, scores: Mapping[str, 
         ["| split | metric | score | 95 % interval |", "|---|---|---|---|", *rows],
         [
             f"Batch size {trial.batch_size}, learning rate {trial.learning_rate:g}, {trial.epochs} epochs (the best "
-            f"after {best.epoch:g}), {dropout}seed {trial.seed}; chosen on dev."
+            f"after {best.epoch:g}), {dropout}seed {trial.seed}; chosen by the dev score."
         ],
-        ["Not a medical device: nothing it says is advice, and no output was checked by a clinician."],
+        ["Not a medical device: its output is not advice, and no clinician has checked it."],
     ]
     return "\n\n".join("\n".join(lines) for lines in sections) + "\n"

@@ -1,6 +1,6 @@
-"""The checkpoint of a trial that is under way: one file in its folder, replaced at the end of every epoch.
+"""The checkpoint of an unfinished trial: one file in its folder, replaced at the end of every epoch.
 
-A kill while it is written leaves the one before. The file is five times the model's size (models/finetuning.py).
+A kill during writing leaves the previous one. The file is five times the size of the model (models/finetuning.py).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CHECKPOINT = "checkpoint.pt"
 
 
 def save_checkpoint(folder: str, identity: str, state: State) -> None:
-    """Write the state into a trial's folder (a path or URI), in the place of the one before."""
+    """Write the state into a trial's folder (a path or URI), replacing the previous one."""
     filesystem, path = fsspec.core.url_to_fs(folder)
     filesystem.makedirs(path, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="yiwen-checkpoint-") as name:
@@ -31,8 +31,9 @@ def save_checkpoint(folder: str, identity: str, state: State) -> None:
 
 
 def load_checkpoint(folder: str, identity: str) -> State | None:
-    """The state that a killed trial left, on the CPU. None where there is none, or one that cannot be read or is of
-    another trial: then the trial begins anew, and the log says why.
+    """Return the state that a killed trial left, on the CPU, or None if the trial has to start over.
+
+    It does if there is no checkpoint, or one that is damaged or of another trial, which is logged.
     """
     filesystem, path = fsspec.core.url_to_fs(f"{folder}/{CHECKPOINT}")
     if not filesystem.exists(path):
@@ -42,12 +43,12 @@ def load_checkpoint(folder: str, identity: str) -> State | None:
             filesystem.get_file(path, f"{name}/{CHECKPOINT}")
             found = torch.load(f"{name}/{CHECKPOINT}", map_location="cpu", weights_only=True)
         if found["identity"] != identity:
-            raise ValueError("it is of another trial")
+            raise ValueError("it belongs to another trial")
         state: State = found["state"]
         if state["format"] != STATE_FORMAT:
             raise ValueError("another version of this program wrote it")
-    except Exception as error:  # what torch.load raises for a damaged file is not told
-        logger.warning("%s: this checkpoint cannot be gone on from (%s); the trial begins anew", path, error)
+    except Exception as error:  # torch.load does not document what it raises for a damaged file
+        logger.warning("%s cannot be resumed from (%s); the trial starts over", path, error)
         return None
-    logger.info("%s: going on after %d steps", folder, state["done"])
+    logger.info("%s: resuming after %d steps", folder, state["done"])
     return state

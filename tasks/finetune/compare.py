@@ -1,5 +1,4 @@
-"""The paired test between two encoders: two runs of one task, fine-tuned or normalisers, on the dev records that both
-answered."""
+"""The paired test between two encoders: two runs of one task, fine-tuned models or normalisers, on the same records."""
 
 from __future__ import annotations
 
@@ -17,14 +16,14 @@ from tasks.downstream.scoring import compare_answers
 from tasks.finetune.prediction_rows import answer_from_json
 
 RUNS: Mapping[str, str] = {"finetune": "a run of fine-tuning", "normaliser": "a trained normaliser"}
-"""Stages whose artifacts hold answers and scores, and what one is called."""
+"""Stages whose artifacts have answers and scores, and a name for one in messages."""
 
 
 def open_run(folder: str | Path, stages: Sequence[str] = tuple(RUNS)) -> Artifact:
-    """The artifact of one of the stages in a folder, or that whose `model/` the folder is.
+    """Return the artifact of one of the stages in a folder; the folder may be its `model/`.
 
     Raises:
-        UserError: it is none.
+        UserError: the folder is not such an artifact.
     """
     path = Path(folder).expanduser().resolve()
     path = path.parent if path.name == "model" else path
@@ -33,24 +32,25 @@ def open_run(folder: str | Path, stages: Sequence[str] = tuple(RUNS)) -> Artifac
     if found is None:
         called = " or ".join(RUNS[one] for one in stages)
         places = " or ".join(f"artifacts/{one}" for one in stages)
-        raise UserError(f"{folder} is not {called}. Give the folder below {places} that a flow printed.")
+        raise UserError(f"{folder} is not {called}. Give the folder in {places} that a flow printed.")
     return found
 
 
 def compare_runs(first: Artifact, second: Artifact, split: str = "dev", seed: int = 0) -> dict[str, Any]:
-    """Scores of both runs by the task's metric, their difference with a bootstrap interval, and a p-value
-    (tasks/metrics/significance.py).
+    """Return the scores of both runs, their difference with a bootstrap interval, and a p-value.
+
+    tasks/metrics/significance.py describes the test.
 
     Raises:
         UserError: the runs are of different tasks, or did not answer the same records of the split.
     """
     names = [str(run.scan("scores").select("task").first().collect().item()) for run in (first, second)]
     if names[0] != names[1]:
-        raise UserError(f"Only runs of one task can be compared; these are of {names[0]} and {names[1]}.")
+        raise UserError(f"Only runs of the same task can be compared. These are of {names[0]} and {names[1]}.")
     spec = task(names[0])
     tables = [_answered(run, split) for run in (first, second)]
     if not len(tables[0]):
-        raise UserError(f"The first run has no answered records of {split} whose right answer is known.")
+        raise UserError(f"The first run has no records of {split} with known answers.")
     if not tables[0].select("record_id", "texts", "gold").equals(tables[1].select("record_id", "texts", "gold")):
         raise UserError(f"The two runs did not answer the same records of {split}. Compare runs on the same files.")
     rows = tables[0].to_dicts()
@@ -79,7 +79,10 @@ def _answered(run: Artifact, split: str) -> pl.DataFrame:
 
 
 def _answer(kind: Kind, row: dict[str, Any]) -> Any:
-    """What is scored: the value where candidates are ranked by it, not where it says how sure a normaliser was."""
+    """Return what is scored: the value by which candidates are ranked, or else the answer.
+
+    A normaliser's value is its confidence, which is not scored.
+    """
     is_ranked = row["value"] is not None and kind is not Kind.NORMALISATION
     return row["value"] if is_ranked else answer_from_json(kind, row["answer"])
 

@@ -1,13 +1,13 @@
 """The trials of a grid: which there are, how they run, and which one is the best.
 
-The best setting is the one with the best mean over its seeds on dev (eHealth, section 4.2); its best run goes to the
-test file. A trial that an earlier, killed run finished is not repeated. On disk are at any time the weights of the best
-setting so far and of the settings under way.
+The best setting has the best mean on dev over its seeds (eHealth, section 4.2). Its best run answers the test file.
+Trials that an earlier, killed run finished are not repeated. The disk has only the weights of the best setting so far
+and of unfinished settings.
 
-One trial at a time runs in this process; several at a time, or one on a cluster's GPU, are Ray Tune trials, each with
-its share of cores or a GPU (tasks/finetune/placement.py).
-A trial whose process dies is tried once more there and goes on behind its last whole epoch; if it dies again, the other
-trials still run to their ends, and the next run takes up the rest.
+A single trial at a time runs in this process. Several at a time, or one on a cluster's GPU, are trials of Ray Tune,
+each with its share of the cores or a GPU (tasks/finetune/placement.py). If the process of such a trial dies, the trial
+is tried once more and resumes after its last whole epoch. If it dies again, the other trials still finish, and the next
+run resumes the rest.
 """
 
 from __future__ import annotations
@@ -33,12 +33,14 @@ from tasks.finetune.trial import DIVERGED, Trial, TrialResult, drop_model, read_
 logger = logging.getLogger(__name__)
 
 Progress = Callable[[float, str], None]
-"""Told the epochs done over all trials, and a note."""
+"""Receives the epochs done over all trials, and a note."""
 
 
 def settings_of(grid: Grid, quick: bool = False) -> list[tuple[int, float, int]]:
-    """Every batch size, learning rate and number of epochs of a grid; `quick`: the largest batch, the middle rate and
-    the fewest epochs."""
+    """Return every batch size, learning rate and number of epochs of a grid.
+
+    If `quick`, it is one setting: the largest batch, the middle rate and the fewest epochs.
+    """
     if quick:
         rates = sorted(grid.learning_rates)
         return [(max(grid.batch_sizes), rates[len(rates) // 2], min(grid.epochs))]
@@ -46,28 +48,29 @@ def settings_of(grid: Grid, quick: bool = False) -> list[tuple[int, float, int]]
 
 
 def run_trials(trials: Sequence[Trial], resources: Resources, progress: Progress) -> list[TrialResult]:
-    """The results of all trials, which are of one kind, in their order; what is finished already is taken over.
+    """Run trials of one kind, and return their results in order; finished trials are reused.
 
     Raises:
-        UserError: the model, the files, the settings or the resources do not fit.
-        RuntimeError: trials whose process died twice, by their names; all others are finished.
+        UserError: model, files, settings or resources do not fit.
+        RuntimeError: the processes of some trials died twice; the message names them. All others are finished.
     """
     found = {trial.name: read_result(trial) for trial in trials}
     open_ = [trial for trial in trials if found[trial.name] is None]
     if len(open_) < len(trials):
-        logger.info("%d of %d trials were finished by an earlier run", len(trials) - len(open_), len(trials))
+        logger.info("reused %d of %d trials, finished by an earlier run", len(trials) - len(open_), len(trials))
     watch = _Watch(trials, progress)
     for trial in trials:
         if found[trial.name] is not None:
             watch.finished(trial)
     if open_:
-        # By the whole grid, not by what is left of it: with other threads the last bits of the scores change.
+        # The placement is that of the whole grid, not of what is left of it: with other threads the last bits of the
+        # scores would change.
         _run(open_, placement_for(len(trials), resources), watch)
     return [result for trial in trials if (result := read_result(trial)) is not None]
 
 
 def best_run(results: Iterable[TrialResult]) -> TrialResult:
-    """The best run of the setting with the best mean; of equals the first. A run that diverged counts as 0.
+    """Return the best run of the setting with the best mean, of equals the first. A diverged run counts as 0.
 
     Raises:
         UserError: all runs diverged.
@@ -79,12 +82,14 @@ def best_run(results: Iterable[TrialResult]) -> TrialResult:
         if whole:
             return max(whole, key=lambda result: result.score)
     section = found[0].trial.section
-    raise UserError(f"In every trial the loss became no number. Lower {section}.learning_rates.")
+    raise UserError(f"The loss became NaN or infinite in every trial. Lower {section}.learning_rates.")
 
 
 def still_wanted(trials: Sequence[Trial], results: Sequence[TrialResult]) -> set[str]:
-    """Names of the finished trials whose weights may yet be the best run's: the best of the settings that are done, and
-    of each other setting its best seed so far."""
+    """Return the names of finished trials whose weights may still be those of the best run.
+
+    These are the best run of all finished settings, and the best seed so far of each unfinished one.
+    """
     known = {result.trial.name for result in results}
     open_ = {trial.setting for trial in trials if trial.name not in known}
     done = [result for result in results if result.trial.setting not in open_]
@@ -97,7 +102,7 @@ def _settings(results: Sequence[TrialResult]) -> list[tuple[int, float, int]]:
 
 
 class _Watch:
-    """Follows trials: how far they are, and which weights can go."""
+    """Follows trials: how far they are, and which weights can be deleted."""
 
     def __init__(self, trials: Sequence[Trial], progress: Progress) -> None:
         self._trials = trials
@@ -106,13 +111,13 @@ class _Watch:
         self._best: float | None = None
 
     def reached(self, trial: Trial, epochs: float, best: float) -> None:
-        """A trial has done so many epochs."""
+        """Report the epochs that a trial has done."""
         self._epochs[trial.name] = epochs
         self._best = best if self._best is None else max(self._best, best)
         self._progress(sum(self._epochs.values()), f"{trial.name}, best dev {self._best:.4f}")
 
     def finished(self, trial: Trial) -> None:
-        """A trial is done: forget the weights that cannot be the best run's any more."""
+        """Report a finished trial, and delete the weights that can no longer be those of the best run."""
         result = read_result(trial)
         if result is None:
             return
@@ -125,7 +130,7 @@ class _Watch:
 
 
 def _run(trials: Sequence[Trial], placement: TrialPlacement, watch: _Watch) -> None:
-    """Run trials as placed: alone in this process with all its cores, or by Ray."""
+    """Run trials as placed: one at a time in this process with all its cores, or by Ray."""
     trials = [trial.model_copy(update={"gpu": placement.gpu}) for trial in trials]
     if placement.at_once > 1 or placement.only_by_ray:
         trials = [trial.model_copy(update={"threads": placement.threads}) for trial in trials]
@@ -149,7 +154,7 @@ def _run_here(trials: Sequence[Trial], watch: _Watch) -> None:
 
 
 def _tune(trials: Sequence[Trial], placement: TrialPlacement, watch: _Watch) -> None:
-    """Run trials as Ray Tune does; our own results decide what is finished, Tune only places the work."""
+    """Run trials by Ray Tune, which only places them; our own results on disk decide what is finished."""
     from ray import tune
 
     settings = Settings.from_environment()
@@ -177,7 +182,7 @@ def _tune(trials: Sequence[Trial], placement: TrialPlacement, watch: _Watch) -> 
             },
             tune_config=tune.TuneConfig(
                 max_concurrent_trials=placement.at_once,
-                reuse_actors=True,  # a process takes longer to start than a small task to be learnt
+                reuse_actors=True,  # a process takes longer to start than a small task to train
                 trial_name_creator=_trial_name,
                 trial_dirname_creator=_trial_name,
             ),
@@ -199,14 +204,14 @@ def _tune(trials: Sequence[Trial], placement: TrialPlacement, watch: _Watch) -> 
     lost = [trial.name for trial in trials if read_result(trial) is None]
     if lost:
         raise RuntimeError(
-            f"Trials that failed twice: {', '.join(lost)}. {_first_line(errors)} The "
-            f"other trials are finished; run again to go on with these behind their last whole epoch."
+            f"Trials that failed twice: {', '.join(lost)}. {_first_line(errors)} The other trials are finished. Run "
+            "the same command again to resume these after their last whole epoch."
         )
 
 
 def _first_line(errors: Sequence[BaseException]) -> str:
-    """What the first error says; behind its first line Ray tells of its own processes."""
-    return str(errors[0]).partition("\n")[0] if errors else "Ray Tune told no error."
+    """Return the first line of the first error; in the others Ray describes its own processes."""
+    return str(errors[0]).partition("\n")[0] if errors else "Ray Tune reported no error."
 
 
 def _trial_name(trial: Any) -> str:
@@ -214,7 +219,7 @@ def _trial_name(trial: Any) -> str:
 
 
 def _tune_trial(kind: type[Trial], config: dict[str, Any]) -> None:
-    """What Ray Tune runs, in a process of the trial's own."""
+    """Run one trial; Ray Tune calls it in a process of the trial's own."""
     from ray import tune
 
     keep_freed_memory()

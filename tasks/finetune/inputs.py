@@ -1,5 +1,4 @@
-"""What fine-tuning is given: the folder of an encoder and the files of a task, each named by the content that
-matters."""
+"""Inputs of fine-tuning: the folder of an encoder and the files of a task, each with a fingerprint of its content."""
 
 from __future__ import annotations
 
@@ -15,61 +14,63 @@ from tasks.downstream.spec import TaskSpec
 from tasks.files.access import hash_file
 
 WEIGHTS_IN_PIECES = ("*.index.json", "model-*-of-*.safetensors", "pytorch_model-*-of-*.bin")
-"""How Hugging Face's tools name the weights of a model that is in several files."""
+"""Names of weights in several files, as Hugging Face's tools split them: model-00001-of-00003.safetensors."""
 ENCODER_FILES = ("config.json", "model.safetensors", "pytorch_model.bin", *WEIGHTS_IN_PIECES, *TOKENIZER_FILES)
-"""Names and patterns of the files that make a model."""
+"""Names and patterns of the files that make up a model."""
 
 
 class ModelFolder:
     """An encoder with its tokeniser in Hugging Face's layout; satisfies `infra.stage.StageInput`.
 
-    A model card or a picture beside the weights changes nothing of the fingerprint.
+    A model card or a picture beside the weights does not change the fingerprint.
     """
 
     stage = "model"
 
     def __init__(self, folder: str | Path, parameter: str = "model") -> None:
-        """`parameter` is what users give it with. Raises `UserError` where there is no such folder, or no model in
-        it.
+        """`parameter`: name of the users' parameter, for messages.
+
+        Raises:
+            UserError: there is no such folder, or it has no model.
         """
         self.path = Path(folder).expanduser().resolve()
         if not self.path.is_dir():
             raise UserError(
-                f"There is no folder {self.path}. Give that of an encoder, as in --param {parameter}=FOLDER: "
-                "what a pretrain flow printed, or a downloaded one with config.json, weights and tokeniser."
+                f"There is no folder {self.path}. Give the folder of an encoder, as in --param {parameter}=FOLDER: "
+                "one that a pretrain flow printed, or a downloaded one with config.json, weights and tokeniser."
             )
         if not (self.path / "config.json").is_file():
             inner = self.path / "model"
             hint = f" Did you mean {inner}?" if (inner / "config.json").is_file() else ""
             raise UserError(
-                f"{self.path} holds no config.json. Give the folder of a model in Hugging Face's layout.{hint}"
+                f"{self.path} has no config.json. Give the folder of a model in Hugging Face's layout.{hint}"
             )
 
     @cached_property
     def fingerprint(self) -> str:
-        """32 hex digits over the names and contents of the files that make the model."""
+        """32 hex digits over the names and contents of the model's files."""
         return _fingerprint(
             {file.name: file for name in ENCODER_FILES for file in self.path.glob(name) if file.is_file()}
         )
 
 
 class TaskFiles:
-    """The files of one task in a folder that may hold those of many; satisfies `infra.stage.StageInput`."""
+    """The files of one task, in a folder that may have those of many; satisfies `infra.stage.StageInput`."""
 
     stage = "task_files"
 
     def __init__(self, spec: TaskSpec, folder: str | Path) -> None:
-        """Raises `UserError` where the folder is not there or holds nothing of the task."""
+        """Raise `UserError` if there is no such folder, or it has no file of the task."""
         self.path = Path(folder).expanduser().resolve()
         self.files = sources(spec, self.path)
         if not self.files:
             names = [name for patterns in spec.files.values() for name in patterns]
             names += [spec.parquet] if spec.parquet else []
-            raise UserError(f"{self.path} holds no file of {spec.title}; looked for {', '.join(names)}.")
+            raise UserError(f"{self.path} has no file of {spec.title}. Expected one of {', '.join(names)}.")
 
     @cached_property
     def fingerprint(self) -> str:
-        """32 hex digits over the splits and the contents of their files, and of those that hold cMedQA's texts."""
+        """32 hex digits over the splits and the contents of their files, and of the files with cMedQA's texts."""
         beside = {path.parent / name for path in self.files.values() for name in (*QUESTIONS, *ANSWERS)}
         texts = {path.name: path for path in beside if path.is_file()}
         return _fingerprint(texts | {str(split): path for split, path in self.files.items()})

@@ -1,4 +1,4 @@
-"""What every trial trains: an encoder with its tokeniser and a head, as the trial says."""
+"""The model of a trial: an encoder with its tokeniser, and a fresh head."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 class Start(NamedTuple):
-    """What a trial begins with."""
+    """Encoder and tokeniser that a trial begins with."""
 
     encoder: Encoder
     tokenizer: TextTokenizer
@@ -28,10 +28,11 @@ class Start(NamedTuple):
 
 
 def load_start(trial: Trial) -> Start:
-    """The encoder of a trial on the CPU, or one of its architecture with fresh weights, and its tokeniser.
+    """Return the encoder of a trial on the CPU, or one of its architecture with fresh weights, and its tokeniser.
 
     Raises:
-        UserError: the folder holds none, the two do not belong together, or the encoder has too few positions.
+        UserError: the folder has no encoder or tokeniser, the two do not belong together, or the encoder has too few
+            positions.
     """
     tokenizer = TextTokenizer.from_folder(trial.model)
     encoder = load_encoder(trial.model, trial.dropout)
@@ -47,7 +48,7 @@ def load_start(trial: Trial) -> Start:
 
 
 def build_model(trial: Trial, head: str, encoder: Encoder, **options: Any) -> TaskModel:
-    """The encoder with a fresh head, on the device where the trial runs; raises `UserError` for impossible options."""
+    """Return the encoder with a fresh head, on the trial's device; raises `UserError` for impossible options."""
     if trial.dropout is not None:
         options["dropout"] = trial.dropout
     try:
@@ -58,22 +59,27 @@ def build_model(trial: Trial, head: str, encoder: Encoder, **options: Any) -> Ta
 
 
 def warn_without_dropout(trial: Trial, encoder: Encoder) -> None:
-    """Say in the log where neither the trial nor its encoder sets any dropout."""
+    """Log a warning if neither the trial nor its encoder sets any dropout."""
     if trial.dropout is None and encoder.config.hidden_dropout == encoder.config.attention_dropout == 0.0:
         logger.warning(
-            "%s: its config.json sets no dropout; %s.dropout=0.1 would be BERT's", trial.model, trial.section
+            "%s: config.json sets no dropout. BERT's rate would be %s.dropout=0.1", trial.model, trial.section
         )
 
 
 def _max_length(trial: Trial, positions: int) -> int:
     spec, wanted = task(trial.task), trial.max_length
     if wanted is not None and wanted > positions:
-        raise UserError(f"max_length={wanted} is more than the encoder's {positions} positions. Give at most that.")
+        raise UserError(
+            f"max_length={wanted} is more than the encoder's {positions} positions. Reduce it to {positions}."
+        )
     if wanted is None and spec.max_length > positions:
         logger.warning(
-            "%s: max_length is %d, not %d: the encoder has no more positions", spec.title, positions, spec.max_length
+            "%s: max_length is %d and not %d, because the encoder has no more positions",
+            spec.title,
+            positions,
+            spec.max_length,
         )
     length = min(wanted or spec.max_length, positions)
     if length < LEAST_LENGTH:
-        raise UserError(f"max_length={length} leaves no room for text. Give {LEAST_LENGTH} or more.")
+        raise UserError(f"max_length={length} leaves no room for text. Set {LEAST_LENGTH} or more.")
     return length

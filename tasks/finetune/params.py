@@ -1,4 +1,4 @@
-"""What is tuned when an encoder is fine-tuned, on any task, and how: eHealth's Tables 8 and 9 unless told otherwise."""
+"""Parameters of fine-tuning on any task. The defaults are eHealth's Tables 8 and 9."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tasks.finetune.placement import Resources
 
 
 def _listed(value: Any) -> Any:
-    """A number alone is a list of one."""
+    """Return a single number as a list of one."""
     return (value,) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
@@ -23,38 +23,39 @@ Floats = Annotated[tuple[float, ...], BeforeValidator(_listed)]
 
 
 class TuningParams(StageParams):
-    """What every stage that fine-tunes is told. `resources` is left out of the fingerprint: it changes speed, not
-    results.
+    """Parameters of every stage that fine-tunes.
+
+    `resources` is left out of the fingerprint, because it changes speed and not results.
     """
 
     quick: bool = False
-    """One setting and the first seed, instead of the whole grid."""
+    """Try one setting with the first seed, instead of the whole grid."""
     seeds: Integers = Field(default=(1, 2, 3), min_length=1)
     batch_sizes: Integers | None = None
-    """None: the grid's; so for the next two."""
+    """None: those of the task's grid. The same holds for learning rates and epochs."""
     learning_rates: Floats | None = None
     epochs: Integers | None = None
     max_length: int | None = None
-    """Tokens of a sequence; None: the task's, or the encoder's if it has fewer positions."""
+    """Tokens per sequence; None: the task's, or the encoder's positions if those are fewer."""
     limit: int | None = Field(default=None, ge=1)
-    """The most records of each split, for a try."""
+    """Records per split at most, for a quick try."""
     patience: int | None = Field(default=None, ge=1)
-    """Epochs without a better dev score after which a trial stops."""
+    """Epochs without a better dev score before a trial stops."""
     ema_decay: float | None = Field(default=0.9999, ge=0.0, lt=1.0)
     ema_warmup: bool = True
-    """The decay rises to its value, so that short runs are not spoilt; false is the paper's plain form."""
+    """Raise the decay gradually, so that averaging does not spoil short runs; false: the paper's constant decay."""
     dropout: float | None = Field(default=None, ge=0.0, lt=1.0)
-    """Rate in the encoder (hidden states and attention) and before the head, 0.1 throughout in eHealth's Table 8. None:
-    the encoder's rates are those of its config.json, which may be 0, and the head's is 0.1."""
+    """Rate in the encoder (hidden states and attention) and before the head; 0.1 throughout in eHealth's Table 8. None:
+    the rates of the encoder's config.json, which may be 0, and 0.1 before the head."""
     head_learning_rate: float | None = Field(default=None, gt=0.0)
     precision: Literal["fp32", "bf16"] = "fp32"
-    """Of the products in training, and where a task's records are answered; candidates are ranked in fp32."""
+    """Precision of matrix products in training and in answering records. Candidates are ranked in fp32."""
     random_weights: bool = False
-    """The encoder's architecture with fresh weights: what pre-training is worth shows against it."""
+    """Start from fresh weights of the same architecture: a baseline that shows what pre-training is worth."""
     resources: Resources = Field(default_factory=Resources, exclude=True)
 
     def grid(self, spec: TaskSpec) -> Grid:
-        """The task's grid with what is given here in its place."""
+        """Return the task's grid with the values that are given here."""
         own = spec.grid
         given = [name for name in ("batch_sizes", "learning_rates", "epochs") if getattr(self, name)]
         source = own.source + (f", but for {', '.join(given)}, which were given" if given else "")
@@ -66,8 +67,9 @@ class TuningParams(StageParams):
         )
 
     def runs(self, spec: TaskSpec) -> list[dict[str, Any]]:
-        """What each trial is told by these parameters, as fields of `tasks.finetune.trial.Trial`; the seeds of a
-        setting stand after each other.
+        """Return the fields of `tasks.finetune.trial.Trial` that follow from these parameters, for each trial.
+
+        The seeds of a setting follow each other.
         """
         seeds: Sequence[int] = self.seeds[:1] if self.quick else self.seeds
         options = ("patience", "ema_decay", "ema_warmup", "head_learning_rate", "precision")

@@ -1,4 +1,4 @@
-"""Where the trials of a grid run: how many at a time, on GPUs or on cores, of this machine or of a Ray cluster."""
+"""Placement of a grid's trials: how many at a time, on GPUs or on cores, of this machine or of a Ray cluster."""
 
 from __future__ import annotations
 
@@ -19,34 +19,35 @@ logger = logging.getLogger(__name__)
 
 
 class Resources(BaseModel):
-    """What the trials are given to run on. It changes speed, never which trials there are."""
+    """Resources of the trials. They change speed, never which trials there are."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     trials_at_once: int | None = Field(default=None, ge=1)
-    """None: one a GPU; on CPUs one for every two cores of a node."""
+    """None: one per GPU or, without GPUs, one per two cores of a node."""
     gpu: bool | None = None
-    """None: where there is one."""
+    """None: if there is one."""
 
 
 @dataclass(frozen=True)
 class TrialPlacement:
-    """What each trial gets, and how many run at a time."""
+    """Resources of each trial, and number of trials that run at a time."""
 
     at_once: int
     gpu: bool
     threads: int
-    """Cores of a trial that Ray runs."""
+    """Cores per trial, if Ray runs them."""
     only_by_ray: bool
-    """The GPUs are a cluster's: Ray gives them out, and this process may have none, so not even one trial runs here."""
+    """The GPUs belong to a cluster: Ray assigns them, and this process may have none, so no trial can run here."""
 
 
 def placement_for(trials: int, resources: Resources) -> TrialPlacement:
-    """The placement of so many trials on the cluster that `RAY_ADDRESS` names, which this process is connected to
-    then, or else on this machine.
+    """Return the placement of a number of trials on the cluster that `RAY_ADDRESS` names, or else on this machine.
+
+    In the first case this process is connected to the cluster.
 
     Raises:
-        UserError: a GPU is asked for, and this machine has none.
+        UserError: a GPU is required, and this machine has none.
     """
     settings = Settings.from_environment()
     if _names_cluster(settings):
@@ -55,17 +56,17 @@ def placement_for(trials: int, resources: Resources) -> TrialPlacement:
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if resources.gpu and not gpus:
         raise UserError(
-            "The trials' resources ask for a GPU, and torch finds none on this machine. Leave gpu out, or name a Ray "
-            "cluster that has some with RAY_ADDRESS."
+            "The trials' resources ask for a GPU, and torch finds none on this machine. Leave gpu out, or set "
+            "RAY_ADDRESS to a Ray cluster with GPUs."
         )
     return place_trials(trials, resources, [{"CPU": available_cores(), "GPU": gpus}], cluster=False)
 
 
 def place_trials(trials: int, resources: Resources, nodes: Sequence[Node], *, cluster: bool) -> TrialPlacement:
-    """The placement of so many trials on these nodes.
+    """Return the placement of a number of trials on nodes.
 
-    A trial has one GPU, with its share of that node's cores; or cores alone, the most with which all that run at a time
-    find room. Where a GPU is asked for and no node has one yet, trials wait for it one by one.
+    A trial gets one GPU with its share of the node's cores. Without GPUs it gets the most cores with which all trials
+    of a time fit. If a GPU is required and no node has one yet, trials wait for it one by one.
     """
     gpus = sum(int(node.get("GPU", 0)) for node in nodes)
     gpu = gpus > 0 if resources.gpu is None else resources.gpu
@@ -73,16 +74,14 @@ def place_trials(trials: int, resources: Resources, nodes: Sequence[Node], *, cl
         at_once = max(1, min(trials, resources.trials_at_once or _room(nodes, 2)))
         return TrialPlacement(at_once, False, _most_cores(nodes, at_once), False)
     if not gpus:
-        logger.warning(
-            "No node of the cluster has a GPU now, and the trials' resources ask for one: trials wait for it."
-        )
+        logger.warning("The trials' resources ask for a GPU, and no node of the cluster has one yet. Waiting for one.")
     at_once = max(1, min(trials, resources.trials_at_once or gpus, max(gpus, 1)))
     shares = [int(node.get("CPU", 0) // node["GPU"]) for node in nodes if node.get("GPU")]
     return TrialPlacement(at_once, True, max(1, min(shares, default=1)), cluster)
 
 
 def _room(nodes: Sequence[Node], cores: int) -> int:
-    """How many trials of so many cores the nodes hold; a trial does not span nodes."""
+    """Return how many trials with a number of cores fit on the nodes. A trial does not span nodes."""
     return sum(int(node.get("CPU", 0) // cores) for node in nodes)
 
 
@@ -92,6 +91,9 @@ def _most_cores(nodes: Sequence[Node], at_once: int) -> int:
 
 
 def _names_cluster(settings: Settings) -> bool:
-    """Whether Ray runs tasks elsewhere: at an address that is no job endpoint, or on the cluster of the job we are."""
+    """Return whether Ray tasks run on a cluster: one whose address is given, or that of the job we run in.
+
+    A job endpoint (http…) takes whole jobs, not tasks.
+    """
     address = settings.ray_address
     return JOB_VARIABLE in os.environ or (address is not None and not is_job_endpoint(address))

@@ -1,4 +1,4 @@
-"""Answers as JSON: the form of the columns `answer` and `gold`, and of what prediction writes for users."""
+"""Answers as JSON, for the columns `answer` and `gold` and for the files that prediction writes."""
 
 from __future__ import annotations
 
@@ -9,26 +9,28 @@ from tasks.downstream.records import Answer, Entity, Kind, Triple
 
 
 def answer_to_value(answer: Answer, text: str = "") -> Any:
-    """Plain JSON values: a label, a number, labels; entities and triples as objects, with the entity's own text where
-    the text is given."""
+    """Return an answer as JSON values: a label, a number, labels, or entities and triples as objects.
+
+    Entities have their own text if `text`, that of the record, is given.
+    """
     if isinstance(answer, tuple):
         return [_one(part, text) for part in answer]
     return answer
 
 
 def answer_to_json(answer: Answer) -> str:
-    """The answer as one line of JSON."""
+    """Return the answer as one line of JSON."""
     return to_json(answer_to_value(answer))
 
 
 def to_json(value: Any) -> str:
-    """One line of JSON that can be written as UTF-8; half characters are escaped."""
+    """Return one line of JSON that can be written as UTF-8; lone surrogates are escaped."""
     line = json.dumps(value, ensure_ascii=False)
     return line if line.isascii() or _is_whole(line) else json.dumps(value)
 
 
 def answer_from_json(kind: Kind, line: str) -> Answer:
-    """What `answer_to_json` wrote."""
+    """Return the answer that `answer_to_json` wrote."""
     value = json.loads(line)
     if kind in (Kind.TAGGING, Kind.NESTED_TAGGING):
         return tuple(Entity(**one) for one in value)

@@ -1,6 +1,6 @@
-"""A fine-tuned model on disk: encoder and head, tokeniser, and `task.json`, so that it predicts with nothing else.
+"""A fine-tuned model on disk: encoder and head, tokeniser, and `task.json`; it predicts without other files.
 
-The encoder lies in Hugging Face's layout: `AutoModel.from_pretrained` loads it without the head.
+The encoder is in Hugging Face's layout: `AutoModel.from_pretrained` loads it without the head.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from tasks.downstream.features.shapes import TaskShape
 
 TASK_FILE = "task.json"
 LEAST_LENGTH = 8
-"""Tokens of a sequence, below which special ones leave no room for text."""
+"""Least tokens per sequence. With fewer, the special ones leave no room for text."""
 
 
 class SavedModel(NamedTuple):
-    """What a folder holds."""
+    """Content of a model's folder."""
 
     model: TaskModel
     shape: TaskShape
@@ -31,7 +31,7 @@ class SavedModel(NamedTuple):
 
 
 def save_task_model(folder: Path, model: TaskModel, shape: TaskShape, tokenizer_folder: str | Path) -> None:
-    """Write the model with its tokeniser's files."""
+    """Write the model, its `task.json` and its tokeniser's files."""
     folder.mkdir(parents=True, exist_ok=True)
     model.save(folder)
     for name in TOKENIZER_FILES:
@@ -41,20 +41,20 @@ def save_task_model(folder: Path, model: TaskModel, shape: TaskShape, tokenizer_
 
 
 def load_task_model(folder: str | Path) -> SavedModel:
-    """The model of a folder, on the CPU in eval mode.
+    """Return the model of a folder, on the CPU in eval mode.
 
     Raises:
-        UserError: the folder is no fine-tuned model, or a file of it cannot be read or is of another model.
+        UserError: the folder is not a fine-tuned model, or one of its files is damaged or belongs to another model.
     """
     path = Path(folder).expanduser()
     if not path.is_dir():
-        raise UserError(f"There is no folder {path}. Give the one that a finetune flow printed as its model.")
+        raise UserError(f"There is no folder {path}. Give the folder that a finetune flow printed as its model.")
     try:
         shape = TaskShape.model_validate_json((path / TASK_FILE).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         inner = path / "model"
-        hint = f"Did you mean {inner}?" if (inner / TASK_FILE).is_file() else "Run a finetune flow to make one."
-        raise UserError(f"{path} is no fine-tuned model: it has no {TASK_FILE}. {hint}") from error
+        hint = f"Did you mean {inner}?" if (inner / TASK_FILE).is_file() else "Train one with a finetune flow."
+        raise UserError(f"{path} is not a fine-tuned model: it has no {TASK_FILE}. {hint}") from error
     except (ValidationError, OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path / TASK_FILE} cannot be read: {_in_a_line(error)}. Fine-tune again.") from error
     saved = SavedModel(heads.load(path), shape, TextTokenizer.from_folder(path))
@@ -65,10 +65,10 @@ def load_task_model(folder: str | Path) -> SavedModel:
 
 
 def _fault(saved: SavedModel) -> str:
-    """What shows that the files of a folder are not of one model; empty where nothing does."""
+    """Return why the files of a folder cannot belong to one model; empty if they can."""
     sizes, shape, head = saved.model.encoder.config, saved.shape, saved.model.config()
     if shape.head != saved.model.name or any(head.get(name) != value for name, value in shape.head_options.items()):
-        return f"{TASK_FILE} and {HEAD_CONFIG} are of two models"
+        return f"{TASK_FILE} and {HEAD_CONFIG} belong to different models"
     if not LEAST_LENGTH <= shape.max_length <= sizes.max_positions:
         return f"{TASK_FILE} has max_length {shape.max_length}, the encoder {sizes.max_positions} positions"
     if saved.tokenizer.size > sizes.vocab_size:

@@ -1,4 +1,4 @@
-"""What every stage that fine-tunes says of its trials: rows of the table `scores`, `trials.json` and counters."""
+"""Records of trials, for every stage that fine-tunes: rows of the table `scores`, `trials.json` and counters."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def score_row(
     low: float | None = None,
     high: float | None = None,
 ) -> dict[str, Any]:
-    """A score of the best run's predictions, with its interval where there is one."""
+    """Return a row for a score of the best run's predictions, with its interval if there is one."""
     return {
         "task": spec.name,
         "split": split,
@@ -43,7 +43,7 @@ def score_row(
 
 
 def trial_rows(spec: TaskSpec, results: Sequence[TrialResult], best: TrialResult) -> Iterator[dict[str, Any]]:
-    """The scores of each trial."""
+    """Yield rows for the scores of each trial."""
     for result in results:
         trial = result.trial
         for split, scores in (("dev", result.dev), ("test", result.test)):
@@ -59,7 +59,7 @@ def trial_rows(spec: TaskSpec, results: Sequence[TrialResult], best: TrialResult
 
 
 def trials_json(spec: TaskSpec, grid: str, data: TaskData, results: Sequence[TrialResult], best: TrialResult) -> str:
-    """What the tables do not hold: dev curves, speeds, where the records come from and what was wrong with them."""
+    """Return what the tables lack: dev curves, speeds, and the origin and rejects of the records."""
     hidden = {"trial": {"model", "data", "storage", "threads"}}
     content = {
         "task": spec.name,
@@ -76,7 +76,7 @@ def trials_json(spec: TaskSpec, grid: str, data: TaskData, results: Sequence[Tri
 
 
 def count_trials(out: Output, data: TaskData, results: Sequence[TrialResult], best: TrialResult) -> None:
-    """Tell the manifest how many trials and records there were, and what was left out."""
+    """Count trials, records and what was left out in the manifest."""
     out.count("trials", len(results))
     for split, records in (("train", data.train), ("dev", data.dev), ("test", data.test)):
         out.count(f"records_{split}", len(records))

@@ -1,12 +1,12 @@
 """Stage `finetune`: an encoder and the files of a task in; the best model, its predictions and all scores out.
 
 The recipe is that of eHealth's Tables 8 and 9: AdamW, linear warm-up over a tenth of the steps, averaged weights, a
-grid of batch sizes, learning rates and epochs, three seeds. Beside the tables the artifact holds `model/` (it predicts
-alone, see tasks/finetune/predict.py), `trials.json` with every trial's dev curve, and the submission file where the
-benchmark takes one.
+grid of batch sizes, learning rates and epochs, three seeds. Beside the tables the artifact has `model/`, which predicts
+without other files (tasks/finetune/predict.py), `trials.json` with every trial's dev curve, and the submission file if
+the benchmark takes one.
 
-Time grows with trials x epochs x tokens; memory with the trials that run at once, each the model three times over and
-the task's records.
+Time grows with trials x epochs x tokens. Memory grows with the trials that run at once: each has the model three times
+over, and the task's records.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from tasks.finetune.trial import MODEL, fetch_model
 
 
 class FinetuneParams(TuningParams):
-    """A task, and how it is fine-tuned."""
+    """A task, and the parameters of its fine-tuning."""
 
     task: str
     crf: bool = False
-    """TAGGING: a conditional random field over the tags."""
+    """Put a conditional random field over the tags; for tasks of kind tagging."""
 
 
 @stage(name="finetune", version=1, params=FinetuneParams, tables=("scores", "predictions"), unit="epoch")
@@ -79,8 +79,8 @@ def finetune(inputs: Mapping[str, Any], params: FinetuneParams, out: Output) -> 
                     scores |= {} if found is None else {split: found}
         card = write_finetune_card(spec, best, scores, model.path.name)
         (folder / MODEL / "README.md").write_text(card, encoding="utf-8")
-        told = trials_json(spec, params.grid(spec).source, data, results, best)
-        (folder / TRIALS).write_text(told, encoding="utf-8")
+        record = trials_json(spec, params.grid(spec).source, data, results, best)
+        (folder / TRIALS).write_text(record, encoding="utf-8")
         out.add_folder(folder)
     count_trials(out, data, results, best)
 
@@ -88,13 +88,13 @@ def finetune(inputs: Mapping[str, Any], params: FinetuneParams, out: Output) -> 
 def make_trials(
     spec: TaskSpec, params: FinetuneParams, model: ModelFolder, files: TaskFiles, storage: str
 ) -> list[TaskTrial]:
-    """All trials, the seeds of a setting after each other.
+    """Return all trials; the seeds of a setting follow each other.
 
     Raises:
         UserError: an option that the task's head does not have.
     """
     if params.crf and spec.kind is not Kind.TAGGING:
-        raise UserError(f"crf is for tagging; {spec.title} is a task of kind {spec.kind}.")
+        raise UserError(f"crf is only for tagging, and {spec.title} is of kind {spec.kind}. Leave it out.")
     return [
         TaskTrial(
             task=spec.name,
@@ -119,7 +119,7 @@ def _predict(
     params: FinetuneParams,
     folder: Path,
 ) -> Scored | None:
-    """Write the best run's predictions, their scores where answers are known, and the file to hand in."""
+    """Write the best run's predictions, their scores if answers are known, and the submission file."""
     features = saved.shape.features(saved.tokenizer)
     found = features.predict(records, lambda examples: predict(saved.model, examples, precision=params.precision))
     answers = final_predictions(spec, records, found)

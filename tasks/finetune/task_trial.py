@@ -69,7 +69,7 @@ class _TaskWork:
 
 
 def check_trials(trials: Sequence[TaskTrial], data: TaskData) -> None:
-    """Build what the trials build, without training, so that a setting that cannot be is told before any work is done.
+    """Build what the trials build, without training, so that impossible settings fail before any work is done.
 
     Raises:
         UserError: as `run_trial` does.
@@ -84,7 +84,7 @@ def check_trials(trials: Sequence[TaskTrial], data: TaskData) -> None:
 
 @functools.lru_cache(maxsize=1)
 def _data(name: str, folder: str, version: str, limit: int | None) -> TaskData:
-    """Trials in one process read the files once."""
+    """Read the files, once for all trials in this process."""
     return load_task_data(task(name), folder, limit)
 
 

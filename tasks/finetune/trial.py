@@ -1,12 +1,14 @@
 """One trial of fine-tuning: one setting with one seed, from the encoder's folder to a model that predicts alone.
 
-What is learnt is said by a kind of trial: a task's records (tasks/finetune/task_trial.py), or pairs for the ranker of
-CHIP-CDN (tasks/normalise/ranker_trial.py). A trial knows neither Ray nor the other trials. It leaves, in a folder of
-its own, `result.json` (written last: a folder without it is of a killed trial) and `model/` with the best weights by
-dev. Until then a checkpoint of the last whole epoch lies there (tasks/finetune/checkpoint.py), from which a killed
-trial goes on.
+A kind of trial is a subclass of `Trial`: the records of a task (tasks/finetune/task_trial.py) or pairs for a ranker
+(tasks/normalise/ranker_trial.py). A trial knows neither Ray nor the other trials. It leaves a folder of its own:
 
-Time grows with epochs x tokens of train; memory with the model (three copies while it trains) and what it learns from.
+    model/         the weights that were best on dev
+    result.json    written last; a folder without it belongs to an unfinished trial
+    checkpoint.pt  only until then: the last whole epoch, from which a killed trial resumes (checkpoint.py)
+
+Time grows with epochs x tokens of train. Memory grows with the model, of which training has three copies, and with the
+training data.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ MODEL = "model"
 DIVERGED = "diverged"
 
 Listener = Callable[[float, float], None]
-"""Told the epochs done and the best dev score so far."""
+"""Receives the epochs done and the best dev score so far."""
 
 
 class Trial(BaseModel, ABC):
@@ -47,63 +49,63 @@ class Trial(BaseModel, ABC):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     section: ClassVar[str]
-    """Section of the parameters by which users set it, for messages."""
+    """Section of the parameters where users set it, for messages."""
 
     task: str
     model: str
     """Folder of the encoder."""
     data: str
-    """Folder or URI of what it learns from."""
+    """Folder or URI of its training data."""
     data_version: str
-    """Fingerprint of that."""
+    """Fingerprint of the training data."""
     storage: str
-    """Folder or URI below which each trial has a folder of its own."""
+    """Folder or URI in which each trial has a folder."""
     batch_size: int
     learning_rate: float
     epochs: int
     seed: int
     max_length: int | None = None
     options: dict[str, Any] = {}
-    """Of `FinetuneConfig`."""
+    """Further fields of `FinetuneConfig`."""
     dropout: float | None = None
     """Rate of encoder and head; None: the encoder's own rates, and the head's default."""
     random_weights: bool = False
     """Train the encoder's architecture from fresh weights instead of its own."""
     threads: int | None = None
-    """Of torch on the CPU; changes speed, and results in the last bits only."""
+    """Threads of torch on the CPU; they change speed, and only the last bits of results."""
     gpu: bool = False
-    """Both are set where it runs (tasks/finetune/placement.py)."""
+    """Like `threads`, set when the trial is placed (tasks/finetune/placement.py)."""
 
     @abstractmethod
     def prepare(self) -> Work:
         """Read and build what is trained.
 
         Raises:
-            UserError: the model, the data or the settings do not fit.
+            UserError: model, data or settings do not fit.
         """
 
     @property
     def setting(self) -> tuple[int, float, int]:
-        """What seeds are averaged over: batch size, learning rate, epochs."""
+        """Batch size, learning rate and epochs; scores are averaged over its seeds."""
         return self.batch_size, self.learning_rate, self.epochs
 
     @property
     def name(self) -> str:
-        """Name of its folder."""
+        """Name of its folder, such as `b32-lr0.0001-e4-s1`."""
         return f"b{self.batch_size}-lr{self.learning_rate:g}-e{self.epochs}-s{self.seed}"
 
     @property
     def identity(self) -> str:
-        """What a checkpoint of it must agree with: all that changes its results."""
+        """Everything that changes its results; only checkpoints and results with the same identity are its own."""
         return self.model_dump_json(exclude={"storage", "threads", "gpu"})
 
     @property
     def folder(self) -> str:
-        """Folder or URI of its own."""
+        """Folder or URI of this trial."""
         return f"{self.storage}/{self.name}"
 
     def config(self) -> FinetuneConfig:
-        """The recipe of its training; raises `UserError` for a value that cannot be."""
+        """Return the recipe of its training; raises `UserError` for impossible values."""
         try:
             return FinetuneConfig(
                 epochs=self.epochs,
@@ -117,7 +119,7 @@ class Trial(BaseModel, ABC):
 
 
 class Figures(NamedTuple):
-    """What a trained model is worth; fields as in `TrialResult`."""
+    """Scores of a trained model; fields as in `TrialResult`."""
 
     dev: dict[str, float]
     test: dict[str, float]
@@ -126,22 +128,22 @@ class Figures(NamedTuple):
 
 
 class Work(Protocol):
-    """What a trial trains, and how that is scored and kept."""
+    """The model and examples of a trial, with its scores and its form on disk."""
 
     model: TaskModel
     """On the device where it is trained."""
     examples: Sequence[HeadExample]
 
     def dev_score(self) -> float:
-        """The task's metric on dev, of the model as it is now."""
+        """Return the current model's score on dev by the task's metric."""
         ...
 
     def figures(self) -> Figures:
-        """All figures of the model as it is now."""
+        """Return all figures of the current model."""
         ...
 
     def save(self, folder: Path) -> None:
-        """Write the model, with all that it needs to predict alone, into a folder."""
+        """Write the model into a folder, with all files that it needs to predict."""
         ...
 
 
@@ -157,27 +159,27 @@ class DevScore(BaseModel):
 
 
 class TrialResult(BaseModel):
-    """What `result.json` holds."""
+    """Content of `result.json`."""
 
     model_config = ConfigDict(ser_json_inf_nan="constants")  # a pair score may be infinite
 
     trial: SerializeAsAny[Trial]
     stopped: str
-    """Why it ended: `finished`, `patience`, or `diverged`: its loss became no number, and it has no model."""
+    """Why it ended: `finished`, `patience`, or `diverged` (its loss became NaN or infinite, and it has no model)."""
     score: float = 0.0
-    """The task's metric on dev, of the best epoch."""
+    """Score of the best epoch on dev, by the task's metric."""
     epoch: float = 0.0
-    """Epochs that were done then."""
+    """Epochs done when it was best."""
     dev: dict[str, float] = {}
     """All metrics on dev."""
     test: dict[str, float] = {}
-    """All metrics on test; empty where its answers are not known. They choose nothing."""
+    """All metrics on test, which choose nothing; empty if the answers are not known."""
     curve: list[DevScore] = []
     seconds: float = 0.0
-    """Of training alone."""
+    """Time of training alone."""
     sequences_per_second: float = 0.0
     counters: dict[str, int] = {}
-    """What features had to leave out, over all that the trial read."""
+    """Counts of what features had to leave out, over everything the trial read."""
     extra: dict[str, Any] = Field(default={}, exclude_if=lambda value: not value)
     """Results that only one kind of trial has, by name, as plain JSON values."""
 
@@ -194,10 +196,10 @@ class TrialResult(BaseModel):
 
 
 def run_trial(trial: Trial, listen: Listener = lambda epochs, best: None) -> TrialResult:
-    """Train, score and store. After a kill it goes on behind the last whole epoch, to the same weights and scores.
+    """Train, score and store. After a kill it resumes after the last whole epoch, with the same weights and scores.
 
     Raises:
-        UserError: the model, the data or the settings do not fit.
+        UserError: model, data or settings do not fit.
     """
     if trial.threads is not None:
         torch.set_num_threads(trial.threads)
@@ -239,31 +241,31 @@ def run_trial(trial: Trial, listen: Listener = lambda epochs, best: None) -> Tri
 
 
 def check_seen(*folders: str) -> None:
-    """Raise `UserError` where this machine lacks one of the folders that a trial reads."""
+    """Raise `UserError` if this machine lacks one of the folders that a trial reads."""
     for folder in folders:
         if not Path(folder).exists():
             raise UserError(
-                f"{socket.gethostname()} sees no {folder}. All machines that fine-tune need encoder and files at "
-                "the same path; put them on a file system that they share."
+                f"{folder} does not exist on {socket.gethostname()}. Every machine that fine-tunes needs encoder and "
+                "files at the same path. Put them on a shared file system."
             )
 
 
 def read_result(trial: Trial) -> TrialResult | None:
-    """The result of a finished trial; None where it was killed or never begun, or learnt from other data."""
+    """Return the result of a trial; None if it is unfinished, or if another trial or other data left the result."""
     filesystem, path = fsspec.core.url_to_fs(f"{trial.folder}/{RESULT}")
     try:
         content = json.loads(filesystem.cat_file(path))
         own = type(trial).model_validate(content["trial"])
-        # Of a trial on other data only the name is the same; where it lies may have changed.
+        # A trial on other data has the same name, but another identity. The storage may have moved.
         return TrialResult.model_validate(content | {"trial": trial}) if own.identity == trial.identity else None
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (ValueError, TypeError, KeyError):  # a kill broke it off while it was written
+    except (ValueError, TypeError, KeyError):  # half-written when the trial was killed
         return None
 
 
 def drop_model(trial: Trial) -> None:
-    """Delete a trial's weights; its result stays."""
+    """Delete a trial's weights and keep its result."""
     filesystem, path = fsspec.core.url_to_fs(f"{trial.folder}/{MODEL}")
     if filesystem.exists(path):
         filesystem.rm(path, recursive=True)
@@ -276,7 +278,7 @@ def fetch_model(trial: Trial, target: Path) -> None:
 
 
 def _store(result: TrialResult, work: Work | None = None) -> TrialResult:
-    """Write the trial's folder, its result last; the checkpoint goes."""
+    """Write the trial's folder anew, without its checkpoint and with the result last."""
     filesystem, path = fsspec.core.url_to_fs(result.trial.folder)
     if filesystem.exists(path):
         filesystem.rm(path, recursive=True)

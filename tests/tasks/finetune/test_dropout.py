@@ -1,4 +1,4 @@
-"""The rate of dropout that is asked for is the one in encoder and head; without it the encoder's own rates hold."""
+"""Rates of dropout: the given one in encoder and head, or else the encoder's own."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def trained(trial: TaskTrial) -> tuple[tuple[float, float, float], bytes]:
     return rates, (folder / "model.safetensors").read_bytes()
 
 
-def test_the_rate_goes_into_hidden_states_attention_and_head(world: World) -> None:
+def test_given_rate_is_that_of_hidden_states_attention_and_head(world: World) -> None:
     without, quiet = world.encoder(0.0, 0.0), world.encoder(0.1, 0.1)
     own, given = trained(world.trial(quiet, "own", None)), trained(world.trial(without, "given", 0.1))
     assert own == given and own[0] == (0.1, 0.1, 0.1)  # the same draws, so the same weights
@@ -75,7 +75,7 @@ def test_the_rate_goes_into_hidden_states_attention_and_head(world: World) -> No
     assert len({weights for _, weights in (own, none, more)}) == 3
 
 
-def test_without_a_rate_those_of_the_config_hold_and_none_is_told(
+def test_without_a_rate_those_of_the_config_are_used_and_their_absence_is_logged(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     trial = world.trial(world.encoder(0.2, 0.05), "config", None)
@@ -96,7 +96,7 @@ def test_runs_with_other_rates_are_other_runs(world: World) -> None:
     assert len({world.trial(inputs["model"].path, "same", rate).identity for rate in rates}) == 3
 
 
-def test_the_card_tells_a_rate_that_was_given(world: World) -> None:
+def test_card_names_a_given_rate(world: World) -> None:
     encoder = world.encoder(0.0, 0.0)
     cards = [
         write_finetune_card(SPEC, run_trial(world.trial(encoder, f"card-{rate}", rate)), {}, "toy")
@@ -106,6 +106,6 @@ def test_the_card_tells_a_rate_that_was_given(world: World) -> None:
 
 
 @pytest.mark.parametrize("rate", [-0.1, 1.0, "much"])
-def test_impossible_rates_are_told(rate: Any) -> None:
+def test_impossible_rates_are_rejected(rate: Any) -> None:
     with pytest.raises(UserError, match=r"dropout: Input should be"):
         task_params(SPEC, True, None, {"finetune.dropout": rate})

@@ -1,4 +1,4 @@
-"""Encoders as others publish them are fine-tuned, and what comes of it is loaded again; what is no encoder is told."""
+"""Published encoders are fine-tuned and the result is loaded again; folders without an encoder are rejected."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def save_tokenizer_json(folder: Path) -> None:
     ],
     ids=["ernie-vocab.txt", "bert-old-pickle-vocab.txt", "bert-pickle-tokenizer.json"],
 )
-def test_a_published_folder_is_tuned_and_what_comes_of_it_predicts(
+def test_published_encoder_is_tuned_and_the_result_predicts(
     make: Callable[[], PreTrainedModel],
     save_weights: Callable[[PreTrainedModel, Path], None],
     save_tokenizer: Callable[[Path], Any],
@@ -139,7 +139,7 @@ TOKENS = "\n".join(VOCABULARY)
         (cut("model.safetensors", -50), r"model\.safetensors is no readable file of weights: .*Fetch the model again"),
     ],
 )
-def test_a_folder_that_is_no_encoder_is_told_before_anything_is_trained(
+def test_broken_encoder_is_rejected_before_anything_is_trained(
     damage: Callable[[Path], None], message: str, tmp_path: Path
 ) -> None:
     encoder = toy.save_toy_encoder(tmp_path / "encoder")
@@ -150,7 +150,7 @@ def test_a_folder_that_is_no_encoder_is_told_before_anything_is_trained(
     assert not list(tmp_path.rglob("result.json"))
 
 
-def test_the_folder_around_the_model_is_told_which_was_meant(tmp_path: Path) -> None:
+def test_error_for_the_folder_around_the_model_suggests_the_model(tmp_path: Path) -> None:
     encoder = toy.save_toy_encoder(tmp_path / "run" / "model")
-    with pytest.raises(UserError, match=rf"holds no config\.json\. .* Did you mean {encoder}\?"):
+    with pytest.raises(UserError, match=rf"has no config\.json\. .* Did you mean {encoder}\?"):
         ModelFolder(tmp_path / "run")

@@ -1,4 +1,4 @@
-"""Trials are spread over what the nodes have, and the GPUs of a cluster are given out by Ray alone."""
+"""Placement of trials: they share what the nodes have, and only Ray assigns the GPUs of a cluster."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ GPU_NODE = {"CPU": 32.0, "GPU": 4.0}
         (81, {"gpu": True}, [HEAD], TrialPlacement(1, True, 1, True)),
     ],
 )
-def test_trials_get_what_the_nodes_of_a_cluster_have(
+def test_trials_share_the_nodes_of_a_cluster(
     trials: int, resources: dict[str, Any], nodes: list[dict[str, float]], expected: TrialPlacement
 ) -> None:
     assert place_trials(trials, Resources(**resources), nodes, cluster=True) == expected
 
 
 @given(st.integers(1, 90), st.integers(1, 64), st.none() | st.integers(1, 80))
-def test_a_machine_shares_its_cores_out(trials: int, cores: int, wanted: int | None) -> None:
+def test_trials_share_the_cores_of_a_machine(trials: int, cores: int, wanted: int | None) -> None:
     placement = place_trials(trials, Resources(trials_at_once=wanted), [{"CPU": cores, "GPU": 0}], cluster=False)
     assert placement.at_once == max(1, min(trials, wanted or cores // 2))
     assert placement.threads == max(1, cores // placement.at_once)
@@ -79,7 +79,7 @@ def test_gpus_are_counted_where_the_trials_will_run(cluster: list[Any], monkeypa
     assert placement_for(81, Resources()) == there
 
 
-def test_a_gpu_that_is_not_there_is_told(cluster: list[Any]) -> None:
+def test_missing_gpu_error_names_the_remedy(cluster: list[Any]) -> None:
     with pytest.raises(UserError, match=r"resources ask for a GPU.*RAY_ADDRESS"):
         placement_for(1, Resources(gpu=True))
 

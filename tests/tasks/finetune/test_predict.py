@@ -16,7 +16,8 @@ from models import heads
 from models.weights.pretrained import load_encoder
 from tasks.downstream.features.shapes import TaskShape
 from tasks.downstream.records import Kind
-from tasks.finetune.predict import Predictor, predict_file
+from tasks.finetune.predict import Predictor
+from tasks.finetune.predict_file import predict_file
 from tasks.finetune.saved_model import save_task_model
 from tests.support import toy_task as toy
 from tests.support.tokenizers import VOCABULARY
@@ -60,7 +61,7 @@ def answered(model: Path, source: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def test_a_cell_may_hold_what_ends_no_line(tagger: Path, tmp_path: Path) -> None:
+def test_cells_may_have_line_separators_that_end_no_line(tagger: Path, tmp_path: Path) -> None:
     source = tmp_path / "in.csv"
     source.write_text("id,text\n1,患者\u2028有高血压\n2,发热\n", encoding="utf-8")
     assert [row["id"] for row in answered(tagger, source)] == ["1", "2"]
@@ -139,18 +140,18 @@ def test_the_command_line(tagger: Path, tmp_path: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--model", "{encoder}", "--input", "{file}"], "is no fine-tuned model: it has no task.json"),
+        (["--model", "{encoder}", "--input", "{file}"], "is not a fine-tuned model: it has no task.json"),
         (["--model", "{folder}", "--input", "{file}"], "Did you mean {model}?"),
         (["--model", "{absent}", "--input", "{file}"], "There is no folder"),
         (["--model", "{model}", "--input", "{absent}"], "There is no file"),
-        (["--model", "{model}", "--input", "{model}/vocab.doc"], "is none of .txt, .jsonl"),
+        (["--model", "{model}", "--input", "{model}/vocab.doc"], "must end in one of .txt, .jsonl"),
         (["--model", "{model}", "--input", "{file}", "--output", "{file}"], "is the input itself"),
         (["--model", "{model}", "--input", "{file}", "--output", "{file}/out.jsonl"], "cannot be written"),
         (["--model", "{model}", "--input", "{file}", "--task", "cmeie"], "trained for cmeee, not for cmeie"),
         (["--model", "{model}", "--input", "{file}", "--task", "cmee"], "There is no task 'cmee'. Did you mean"),
     ],
 )
-def test_mistakes_are_told_in_one_line(
+def test_user_errors_are_one_line(
     arguments: list[str], message: str, tagger: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "in.txt").write_text("头痛\n", encoding="utf-8")
@@ -167,7 +168,7 @@ def test_mistakes_are_told_in_one_line(
     assert told.startswith("error: ") and message.format(**places) in told
 
 
-def test_a_record_of_another_number_of_texts_is_told(matcher: Path) -> None:
+def test_wrong_number_of_texts_error_names_the_record(matcher: Path) -> None:
     with pytest.raises(UserError, match="Record 1: cmedqq takes 2 texts, not 1 texts"):
         Predictor(matcher, "cpu").predict([["头痛", "发热"], "头痛"])
 
@@ -198,8 +199,14 @@ def with_more_tokens(folder: Path) -> None:
             r"task\.json cannot be read: Input should be an object",
         ),
         (changed("task.json", max_length="long"), r"task\.json cannot be read: max_length: Input should be"),
-        (changed("task.json", labels=["0"]), r"task\.json and head\.json are of two models\. Copy the whole folder"),
-        (changed("task.json", head="single"), r"task\.json and head\.json are of two models\. Copy the whole folder"),
+        (
+            changed("task.json", labels=["0"]),
+            r"task\.json and head\.json belong to different models\. Copy the whole folder",
+        ),
+        (
+            changed("task.json", head="single"),
+            r"task\.json and head\.json belong to different models\. Copy the whole folder",
+        ),
         (changed("task.json", max_length=65), r"task\.json has max_length 65, the encoder 64 positions"),
         (changed("task.json", max_length=0), r"task\.json has max_length 0, the encoder 64 positions"),
         (changed("head.json", head="unheard-of"), r"head\.json or head\.safetensors is damaged: .*Fine-tune again"),
@@ -208,7 +215,7 @@ def with_more_tokens(folder: Path) -> None:
         (with_more_tokens, "the tokeniser has 70 tokens, the encoder embeddings for 69. Copy the whole folder"),
     ],
 )
-def test_a_damaged_model_is_told_in_a_line(damage: Callable[[Path], Any], message: str, tmp_path: Path) -> None:
+def test_damaged_model_error_is_one_line(damage: Callable[[Path], Any], message: str, tmp_path: Path) -> None:
     folder = save(tmp_path, PAIRED)
     damage(folder)
     with pytest.raises(UserError, match=message) as caught:

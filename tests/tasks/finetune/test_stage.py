@@ -1,4 +1,4 @@
-"""Fine-tuning from official files to scores, on a toy encoder and made-up data: learnt, resumed, the best chosen."""
+"""Fine-tuning from official files to scores, on a toy encoder and synthetic data: learns, resumes, keeps the best."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ World(ArtifactStore(store), Path(encoder), Path(data)).run("cmedqq", **SLOW)
 SLOW: dict[str, Any] = {"seeds": (1, 2), "epochs": (1, 40), "limit": 8}
 
 
-def test_what_a_killed_run_finished_is_not_repeated(world: World, tmp_path: Path, monkeypatch: Any) -> None:
+def test_trials_finished_by_a_killed_run_are_not_repeated(world: World, tmp_path: Path, monkeypatch: Any) -> None:
     child = subprocess.Popen(
         [sys.executable, "-c", RUN, str(tmp_path), str(world.encoder), str(world.data)],
         cwd=REPOSITORY,
@@ -207,9 +207,9 @@ def one_trial(world: World, storage: Path) -> Trial:
 
 
 @pytest.mark.parametrize("folder", ["model", "data"])
-def test_a_node_that_does_not_see_a_folder_is_told(folder: str, world: World, tmp_path: Path) -> None:
+def test_missing_folder_error_names_the_remedy(folder: str, world: World, tmp_path: Path) -> None:
     trial = one_trial(world, tmp_path).model_copy(update={folder: str(tmp_path / "absent")})
-    with pytest.raises(UserError, match=r"sees no .*absent\. .* file system that they share"):
+    with pytest.raises(UserError, match=r"absent does not exist on .*shared file system"):
         run_trial(trial)
 
 
@@ -231,7 +231,7 @@ def outcome(result: TrialResult) -> dict[str, Any]:
     return result.model_dump(exclude={"trial", "seconds", "sequences_per_second"})
 
 
-def test_a_killed_trial_goes_on_after_its_last_whole_epoch(world: World, tmp_path: Path) -> None:
+def test_killed_trial_resumes_after_its_last_whole_epoch(world: World, tmp_path: Path) -> None:
     whole, killed = one_trial(world, tmp_path / "whole"), one_trial(world, tmp_path / "killed")
     expected = run_trial(whole)
     kill_after(killed, 2)
@@ -245,7 +245,7 @@ def test_a_killed_trial_goes_on_after_its_last_whole_epoch(world: World, tmp_pat
 
 
 @pytest.mark.parametrize("damage", ["cut", "another seed"])
-def test_a_checkpoint_that_does_not_serve_is_told_and_left_alone(
+def test_unusable_checkpoint_is_logged_and_ignored(
     damage: str, world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     trial = one_trial(world, tmp_path)
@@ -261,7 +261,7 @@ def test_a_checkpoint_that_does_not_serve_is_told_and_left_alone(
         trial = other
     told: list[float] = []
     run_trial(trial, lambda epoch, best: told.append(epoch))
-    assert told == [1.0, 2.0, 3.0, 4.0] and "begins anew" in caplog.text
+    assert told == [1.0, 2.0, 3.0, 4.0] and "starts over" in caplog.text
 
 
 SEVERAL: dict[str, Any] = {"seeds": (1, 2), "epochs": (1, 4), "resources": Resources(trials_at_once=2)}
@@ -298,7 +298,7 @@ def test_trials_of_ray_tune_give_the_same_results_though_their_processes_are_kil
     again = World(ArtifactStore(tmp_path / "store"), world.encoder, world.data)
     with (
         patch.object(finetune_grid, "_tune_trial", mortal),
-        pytest.raises(RuntimeError, match=r"failed twice: b8-lr0\.005-e4-s2\. .*run again"),
+        pytest.raises(RuntimeError, match=r"failed twice: b8-lr0\.005-e4-s2\. .*Run the same command again"),
     ):
         again.run("cmedqq", **SEVERAL)
     assert {path.name: path.read_text() for path in log.iterdir()} == {
@@ -328,7 +328,7 @@ def test_trials_of_ray_tune_give_the_same_results_though_their_processes_are_kil
     assert [artifact.read_file(name) for name in weights] == [pairs.read_file(name) for name in weights]
 
 
-def test_the_page_tells_scores_curves_and_mistakes(world: World, tagging: Artifact, pairs: Artifact) -> None:
+def test_page_shows_scores_curves_and_mistakes(world: World, tagging: Artifact, pairs: Artifact) -> None:
     for artifact, told in (
         (tagging, ("CMeEE", "Longest misses", "sym", "dis")),
         (pairs, ("cMedQQ", "Surest mistakes")),
@@ -371,7 +371,7 @@ def test_two_encoders_are_compared_on_the_same_records(world: World, tagging: Ar
     assert found["records"] == 16 and 0 < found["p_value"] <= 1
     assert found["difference"] == pytest.approx(main_score(pairs) - main_score(other))
     assert found["low"] <= found["difference"] <= found["high"]
-    with pytest.raises(UserError, match="Only runs of one task"):
+    with pytest.raises(UserError, match="Only runs of the same task"):
         compare_runs(pairs, tagging)
     with pytest.raises(UserError, match="is not a run of fine-tuning or a trained normaliser"):
         open_run(world.encoder)
@@ -414,13 +414,13 @@ def test_the_best_runs_weights_are_never_dropped(data: st.DataObject) -> None:
         stored = (stored | {one.trial.name}) & still_wanted(trials, finished)
         assert len(stored) <= 4
     if all(one.stopped == "diverged" for one in results):
-        with pytest.raises(UserError, match="the loss became no number"):
+        with pytest.raises(UserError, match="The loss became NaN or infinite in every trial"):
             best_run(results)
     else:
         assert stored == {best_run(results).trial.name}
 
 
-def test_a_trial_that_diverges_does_not_cost_the_others(world: World) -> None:
+def test_diverged_trial_does_not_stop_the_others(world: World) -> None:
     artifact = world.run("cmedqq", learning_rates=(1e30, 5e-3), epochs=(2,), ema_decay=None)
     trials = json.loads(artifact.read_file("trials.json"))
     assert {one["name"]: one["stopped"] for one in trials["trials"]} == {
@@ -433,7 +433,7 @@ def test_a_trial_that_diverges_does_not_cost_the_others(world: World) -> None:
         world.run("cmedqq", learning_rates=(1e30,), epochs=(2,), ema_decay=None)
 
 
-def test_a_trial_stops_when_dev_gets_no_better(world: World) -> None:
+def test_trial_stops_when_dev_scores_no_longer_improve(world: World) -> None:
     artifact = world.run("cmedqq", epochs=(30,), patience=2, learning_rates=(1e-7,))
     (trial,) = json.loads(artifact.read_file("trials.json"))["trials"]
     assert trial["stopped"] == "patience" and len(trial["curve"]) < 30
@@ -494,7 +494,7 @@ def test_every_other_kind_goes_from_files_to_a_page(
     assert task(name).title in report.read_file("report.html").decode()
 
 
-def test_a_score_without_bound_is_written_and_read(tmp_path: Path) -> None:
+def test_infinite_score_is_written_and_read(tmp_path: Path) -> None:
     one = result((8, 1e-4, 1), 1, math.inf)
     one.trial = one.trial.model_copy(update={"storage": str(tmp_path)})
     Path(one.trial.folder).mkdir()
@@ -524,20 +524,20 @@ def test_random_weights_forget_the_encoder(world: World) -> None:
     [
         ({"max_length": 100}, "more than the encoder's 64 positions"),
         ({"max_length": 4}, "leaves no room"),
-        ({"crf": True}, "crf is for tagging"),
+        ({"crf": True}, "crf is only for tagging"),
     ],
 )
-def test_impossible_settings_are_told(changes: dict[str, Any], message: str, world: World) -> None:
+def test_impossible_settings_are_rejected(changes: dict[str, Any], message: str, world: World) -> None:
     with pytest.raises(UserError, match=message):
         world.run("cmedqq", **changes)
 
 
-def test_missing_models_and_files_are_told(world: World, tmp_path: Path) -> None:
+def test_missing_models_and_files_are_rejected(world: World, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="There is no folder"):
         ModelFolder(tmp_path / "absent")
-    with pytest.raises(UserError, match=r"holds no config\.json"):
+    with pytest.raises(UserError, match=r"has no config\.json"):
         ModelFolder(tmp_path)
-    with pytest.raises(UserError, match="holds no file of CMeEE"):
+    with pytest.raises(UserError, match="has no file of CMeEE"):
         TaskFiles(task("cmeee"), tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""Results of trials on disk: read back whole, those of earlier versions too."""
+"""Results of trials on disk are read back, those of earlier versions too."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_extra_results_are_read_back(tmp_path: Path) -> None:
     assert read_result(trial) == result
 
 
-def test_results_beside_the_known_ones_are_extra_results_as_earlier_versions_wrote_them(tmp_path: Path) -> None:
+def test_unknown_results_of_earlier_versions_become_extra_results(tmp_path: Path) -> None:
     trial = make_trial(tmp_path)
     result = TrialResult(trial=trial, stopped="finished", score=0.5)
     content = json.loads(result.model_dump_json())
