@@ -62,7 +62,7 @@ def warn_without_dropout(trial: Trial, encoder: Encoder) -> None:
     """Log a warning if neither the trial nor its encoder sets any dropout."""
     if trial.dropout is None and encoder.config.hidden_dropout == encoder.config.attention_dropout == 0.0:
         logger.warning(
-            "%s: config.json sets no dropout. BERT's rate would be %s.dropout=0.1", trial.model, trial.section
+            "%s: config.json sets no dropout. For BERT's rate, set %s.dropout=0.1.", trial.model, trial.section
         )
 
 

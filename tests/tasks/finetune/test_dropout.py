@@ -86,7 +86,7 @@ def test_without_a_rate_those_of_the_config_are_used_and_their_absence_is_logged
     check_trials([world.trial(without, "zero", 0.0)], data)
     assert "dropout" not in caplog.text
     check_trials([world.trial(without, "zero", None)], data)
-    assert "sets no dropout; finetune.dropout=0.1" in caplog.text
+    assert "sets no dropout. For BERT's rate, set finetune.dropout=0.1" in caplog.text
 
 
 def test_runs_with_other_rates_are_other_runs(world: World) -> None:
