@@ -120,7 +120,7 @@ def test_bad_rows_are_kept_with_their_reason(matcher: Path, tmp_path: Path) -> N
     assert ["error" in row for row in rows] == [False, True, True, True, True, True, True, False]
     assert rows[1] == {"text1": "头痛", "id": "b", "error": "cmedqq takes 2 texts, not 0 texts"}
     assert "every text must be a string" in rows[2]["error"] and "every text must be a string" in rows[6]["error"]
-    assert rows[3]["line"] == 4 and "no JSON" in rows[3]["error"]
+    assert rows[3]["line"] == 4 and "not JSON" in rows[3]["error"]
     assert rows[4]["error"] == "cmedqq takes 2 texts, not 3 texts"
     assert rows[7]["text1"] == "\ud800"
 
