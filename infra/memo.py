@@ -1,15 +1,15 @@
-"""Parts that an earlier artifact of the same stage made from the same work, so that a refresh does only what is new.
+"""Reuse of parts from earlier artifacts of the same stage, so that a refresh computes only what is new.
 
-A unit of work is known by a key: a hash over the stage, its version and parameters, the function and the values it
-is given (a part by its content). A finished artifact keeps the keys of its units in `units.json`. When the stage is
-asked for another artifact, as after new files have come into a corpus, the parts of units with the same key are
-linked into it (copied on another disk or an object store) after their hashes were checked.
+A unit of work is identified by a key: a hash over the stage, its version and parameters, the function and its arguments
+(a part by its content). A finished artifact keeps the keys of its units in `units.json`. When the stage makes another
+artifact, for instance after new files were added to a corpus, the parts of units with the same key are linked into it
+after a check of their hashes (copied to another disk, and on object stores).
 
-This changes no result: a unit of the same key would write the same parts. Time grows with the bytes that are taken
-over (reading and hashing them), memory with one part and the keys of `LOOKED_AT` artifacts.
+The result does not change, because a unit with the same key would write the same parts. Time grows with the bytes
+reused (reading and hashing them), memory with one part and the keys of `LOOKED_AT` artifacts.
 
-Where a unit is nearly that of an earlier artifact, as a part that lost a document, a stage may look into that artifact
-itself (`Output.earlier`) and take rows from it which it would make again.
+If a unit is only nearly that of an earlier artifact (a part that lost one document), a stage may read that artifact
+itself (`Output.earlier`) and reuse some of its rows.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ logger = logging.getLogger(__name__)
 UNITS = "units.json"
 
 LOOKED_AT = 4
-"""Of so many artifacts of the stage, the youngest, units are taken over."""
+"""Number of recent artifacts of the stage searched for reusable units."""
 
 
 class UnitRecord(BaseModel):
-    """What one unit of work left in a finished artifact."""
+    """Parts and counters of one unit of work in a finished artifact."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -50,21 +50,21 @@ _RECORDS = TypeAdapter(list[UnitRecord])
 
 
 class NotPlainError(Exception):
-    """A value does not say what it is (a path only says where it lies): work on it cannot be recognised."""
+    """A value that does not identify its content, such as a path. Work on it cannot be recognised."""
 
 
 class WorkKeys:
-    """Names the units of one `map`: the function and what all units are given, then each unit's own item."""
+    """Keys of the units of one `map`, from the function, the arguments shared by all units, and each unit's item."""
 
     def __init__(
         self, stage: str, version: int, params: BaseModel, function: Callable[..., None], shared: Sequence[Any]
     ) -> None:
         named = (stage, version, params, function.__qualname__, tuple(shared))
-        # A function within a function may know more than it is given.
+        # A nested function may depend on variables around it, which are not among its arguments.
         self._shared = "" if "<locals>" in function.__qualname__ else _digest(named)
 
     def of(self, item: Any) -> str:
-        """64 hex digits that equal work shares; empty where something does not name itself by its content."""
+        """Return 64 hex digits, the same for equal work; empty if a value does not identify its content."""
         return _digest((self._shared, item)) if self._shared else ""
 
 
@@ -77,10 +77,16 @@ def _digest(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON in which different values differ."""
+    """Return a value as JSON in which different values differ.
+
+    Raises:
+        NotPlainError: the value does not identify its content.
+    """
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, str):
+        # A long text, such as a list of names, is shortened to its hash. The tags keep types apart: the text
+        # "ab" and the bytes b"ab" are different arguments.
         return value if len(value) < 200 else ["str", _hash(value.encode("utf-8", "surrogatepass"))]
     if isinstance(value, bytes):
         return ["bytes", _hash(value)]
@@ -105,7 +111,7 @@ def _hash(data: bytes) -> str:
 
 
 class Memo:
-    """The units of a stage's youngest artifacts, read when first asked for."""
+    """Units of a stage's most recent artifacts, read on first use."""
 
     def __init__(self, store: ArtifactStore, stage: str) -> None:
         self._store = store
@@ -113,16 +119,16 @@ class Memo:
         self._units: dict[str, tuple[Artifact, UnitRecord]] | None = None
 
     def find(self, key: str) -> tuple[Artifact, UnitRecord] | None:
-        """The unit of a key and the artifact that holds it, or None."""
+        """Return the unit with a key and the artifact that contains it, or None."""
         if not key:
             return None
         if self._units is None:
             self._units = self._read()
         return self._units.get(key)
 
-    def youngest(self, version: int, params: Mapping[str, Any], inputs: Mapping[str, str | None]) -> Artifact | None:
-        """The youngest artifact of a version and parameters that had just these inputs; None stands for any value."""
-        for artifact in self._youngest:
+    def newest(self, version: int, params: Mapping[str, Any], inputs: Mapping[str, str | None]) -> Artifact | None:
+        """Return the newest artifact of a version with these parameters and inputs; an input of None matches any."""
+        for artifact in self._newest:
             manifest = artifact.manifest
             had = {name: given.fingerprint for name, given in manifest.inputs.items()}
             fits = had.keys() == inputs.keys() and all(value in (None, had[name]) for name, value in inputs.items())
@@ -131,21 +137,21 @@ class Memo:
         return None
 
     @cached_property
-    def _youngest(self) -> Sequence[Artifact]:
+    def _newest(self) -> Sequence[Artifact]:
         try:
             artifacts = [artifact for artifact in self._store.list(self._stage) if _has_units(artifact)]
         except DamagedArtifactError as error:
-            logger.warning("%s: nothing is taken over from earlier artifacts: %s", self._stage, error)
+            logger.warning("%s: no parts of earlier artifacts are reused: %s", self._stage, error)
             return []
         return heapq.nlargest(LOOKED_AT, artifacts, key=lambda a: (a.manifest.created_at, a.fingerprint))
 
     def _read(self) -> dict[str, tuple[Artifact, UnitRecord]]:
         found: dict[str, tuple[Artifact, UnitRecord]] = {}
-        for artifact in self._youngest:
+        for artifact in self._newest:
             try:
                 records = _RECORDS.validate_json(artifact.read_file(UNITS))
             except (DamagedArtifactError, UserError, ValidationError) as error:
-                logger.warning("%s: no parts are taken over from %s: %s", self._stage, artifact.path, error)
+                logger.warning("%s: no parts of %s are reused: %s", self._stage, artifact.path, error)
                 continue
             for record in records:
                 found.setdefault(record.key, (artifact, record))
@@ -157,5 +163,5 @@ def _has_units(artifact: Artifact) -> bool:
 
 
 def units_json(records: Sequence[UnitRecord]) -> bytes:
-    """The content of `units.json`."""
+    """Return the content of `units.json`."""
     return _RECORDS.dump_json(list(records))

@@ -1,4 +1,4 @@
-"""Tables as plain bytes: what a unit of work is told travels to its worker so, and rows are measured by them."""
+"""Tables as plain bytes, for arguments that travel to workers and for measuring rows."""
 
 from __future__ import annotations
 
@@ -7,17 +7,22 @@ import pyarrow as pa
 
 
 def packed(frame: pl.DataFrame) -> bytes:
-    """A frame as a plain value that travels to workers."""
+    """Return a frame as bytes: a plain value that travels to workers and identifies its content (`infra.memo`)."""
     return _stream(frame.to_arrow()).to_pybytes()
 
 
 def unpacked(packed: bytes) -> pl.DataFrame:
+    """Return the frame that was packed."""
     with pa.ipc.open_stream(packed) as stream:
         return pl.DataFrame(stream.read_all())
 
 
 def unpadded(table: pa.Table) -> pa.Table:
-    """The table with nothing but its rows in memory, however they came there: its `nbytes` decide where a part ends."""
+    """Return a copy of the table whose buffers contain its rows and nothing else.
+
+    A slice shares the buffers of its whole table, and readers pad them differently. `PartWriter` ends a part by
+    `nbytes`, which must not depend on that.
+    """
     with pa.ipc.open_stream(_stream(table.combine_chunks())) as stream:
         return stream.read_all()
 

@@ -1,4 +1,4 @@
-"""Pages about artifacts: one HTML file each, which needs nothing from elsewhere."""
+"""Pages about artifacts: one self-contained HTML file each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from infra.stage import Output
 
 
 def render(template: Path, **values: Any) -> str:
-    """The page of a template; everything that is put in is escaped, and a value that is missing is an error."""
+    """Return the page of a template. All values are escaped.
+
+    Raises:
+        jinja2.UndefinedError: the template uses a value that is missing.
+    """
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -24,8 +28,10 @@ def render(template: Path, **values: Any) -> str:
 
 
 def add_report(out: Output, page: str, summary: Mapping[str, Any], table: Sequence[Mapping[str, Any]]) -> None:
-    """Put a page, all its figures and its main table beside the tables of an artifact: `report.html`, `summary.json`
-    and `table.json`, which the runner shows."""
+    """Add a page, all its figures and its main table to an artifact.
+
+    They are `report.html`, `summary.json` and `table.json`; the runner shows the first and the last.
+    """
     out.add_bytes("report.html", page.encode())
     out.add_bytes("summary.json", json.dumps(summary, ensure_ascii=False, indent=1).encode())
     out.add_bytes("table.json", json.dumps(table, ensure_ascii=False, indent=1).encode())

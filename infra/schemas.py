@@ -1,6 +1,8 @@
-"""The Parquet contracts between stages: one pyarrow schema a table, every column described.
+"""The Parquet contracts between stages: one pyarrow schema per table, every column described.
 
-A stage writes tables by their name here; readers compare what lies on disk with this page before use.
+A stage writes tables by their names in `TABLES`; readers compare what is on disk with the schema before use.
+Descriptions are for people and may be reworded: only names, order and types decide whether an older artifact fits
+(`differences`).
 """
 
 from __future__ import annotations
@@ -23,24 +25,24 @@ DOCUMENTS = pa.schema(
     [
         _field("doc_id", pa.string(), "32 hex digits: 128 bits of the SHA-256 of source, title and text"),
         _field("source", pa.string(), "sub-domain: dialogue, article, emr, textbook, encyclopedia, …"),
-        _field("title", pa.string(), "title, or empty"),
-        _field("text", pa.string(), "the document, lines separated by \\n"),
-        _field("meta", pa.string(), "JSON object: file, row and whatever else the input said"),
+        _field("title", pa.string(), "title; empty if there is none"),
+        _field("text", pa.string(), "text of the document, lines separated by \\n"),
+        _field("meta", pa.string(), "JSON object: file, row and any other fields of the input"),
     ]
 )
 
 REJECTS = pa.schema(
     [
-        _field("doc_id", pa.string(), "id of the dropped document, or file#row where it never became one"),
+        _field("doc_id", pa.string(), "id of the dropped document; file#row if the row never became one"),
         _field("source", pa.string(), "sub-domain, as in documents"),
         _field("reason", pa.string(), "short name of the rule that dropped it; also a counter of the manifest"),
-        _field("detail", pa.string(), "what the rule saw, for a person"),
-        _field("excerpt", pa.string(), "the first characters of the dropped text"),
+        _field("detail", pa.string(), "evidence for the rule's decision, for a person to read"),
+        _field("excerpt", pa.string(), "first characters of the dropped text"),
     ]
 )
 
 MAX_BANDS = 32
-"""Bands that the table `sketches` has room for."""
+"""Number of band columns in the table `sketches`."""
 
 _KEY = [
     _field("key_high", pa.uint64(), "first half of the 128-bit hash that equal texts share"),
@@ -50,9 +52,9 @@ _KEY = [
 SKETCHES = pa.schema(
     [
         *_KEY,
-        _field("doc_id", pa.string(), "the document; rows stand in the order of the documents' part"),
-        _field("characters", pa.uint32(), "length of the form in which texts are compared"),
-        _field("fingerprint", pa.binary(), "one byte a bin of the similarity sketch; empty for a short text"),
+        _field("doc_id", pa.string(), "the document; rows are in the order of the part of documents"),
+        _field("characters", pa.uint32(), "length of the text in its comparable form"),
+        _field("fingerprint", pa.binary(), "similarity sketch, one byte per bin; empty for a short text"),
         *(
             _field(f"band_{band:02d}", pa.uint64(), "hash of a band of the sketch; null if unused", nullable=True)
             for band in range(MAX_BANDS)
@@ -72,7 +74,7 @@ CANDIDATES = pa.schema(
 NEAR = pa.schema(
     [
         *_KEY,
-        _field("kept_high", pa.uint64(), "key of the text that stays in its place"),
+        _field("kept_high", pa.uint64(), "key of the text that is kept instead"),
         _field("kept_low", pa.uint64(), "its second half"),
         _field("similarity", pa.float64(), "Jaccard similarity of the two texts' shingles"),
     ]
@@ -80,37 +82,43 @@ NEAR = pa.schema(
 
 COMPARED = pa.schema(
     [
-        _field("cluster_high", pa.uint64(), "first half of a hash of the pairs of a cluster that was compared"),
+        _field("cluster_high", pa.uint64(), "first half of a hash over the pairs of a compared cluster"),
         _field("cluster_low", pa.uint64(), "its second half"),
     ]
 )
 
 DUPLICATES = pa.schema(
     [
-        _field("doc_id", pa.string(), "the document that was dropped"),
+        _field("doc_id", pa.string(), "the dropped document"),
         _field("source", pa.string(), "its sub-domain"),
-        _field("kept_id", pa.string(), "the document that stands for it"),
+        _field("kept_id", pa.string(), "the document kept instead"),
         _field("kind", pa.string(), "exact or near"),
-        _field("similarity", pa.float32(), "1.0 for exact ones, true Jaccard of the shingles for near ones"),
+        _field(
+            "similarity",
+            pa.float32(),
+            "1.0 for exact duplicates, exact Jaccard similarity of the shingles for near ones",
+        ),
     ]
 )
 
 CONTAMINATION = pa.schema(
     [
-        _field("doc_id", pa.string(), "the document, by its id before anything was cut out"),
+        _field("doc_id", pa.string(), "the document's id before anything was cut out"),
         _field("source", pa.string(), "sub-domain, as in documents"),
-        _field("benchmark", pa.string(), "file of the downstream set"),
-        _field("row", pa.int64(), "the first row of the file that holds the text, from 1"),
-        _field("characters", pa.int64(), "letters and digits of the document that overlap with the text"),
-        _field("excerpt", pa.string(), "the first characters of the longest stretch, as the document has it"),
+        _field("benchmark", pa.string(), "file of the benchmark"),
+        _field("row", pa.int64(), "first row of the file with the text, from 1"),
+        _field("characters", pa.int64(), "number of letters and digits of the document that overlap with the text"),
+        _field("excerpt", pa.string(), "first characters of the longest overlap, as in the document"),
     ]
 )
 
 LINE_COUNTS = pa.schema(
     [
-        _field("key", pa.uint64(), "hash that lines share which are the same but for width, case and white space"),
-        _field("documents", pa.int64(), "documents of the part that hold the line"),
-        _field("first_id", pa.string(), "the smallest doc_id among them"),
+        _field(
+            "key", pa.uint64(), "hash of the line; the same for lines that differ only in width, case and white space"
+        ),
+        _field("documents", pa.int64(), "number of documents of the part with the line"),
+        _field("first_id", pa.string(), "smallest doc_id among them"),
     ]
 )
 
@@ -128,12 +136,12 @@ SEGMENTS = pa.schema(
 
 LENGTHS = pa.schema(
     [
-        _field("counted", pa.string(), "what the row is about: documents, or segments"),
+        _field("counted", pa.string(), "unit of the row: documents or segments"),
         _field("source", pa.string(), "sub-domain, as in documents"),
         _field("bin", pa.int64(), "number of the range of lengths, from 0"),
-        _field("rows", pa.int64(), "texts of the part in it"),
-        _field("length", pa.int64(), "their lengths added up: characters of documents, tokens of segments"),
-        _field("bytes", pa.int64(), "their bytes of UTF-8 added up"),
+        _field("rows", pa.int64(), "number of texts of the part in this range"),
+        _field("length", pa.int64(), "sum of their lengths: characters of documents, tokens of segments"),
+        _field("bytes", pa.int64(), "sum of their bytes in UTF-8"),
     ]
 )
 
@@ -149,7 +157,7 @@ VOCABULARY = pa.schema(
         _field("id", pa.int32(), "token id"),
         _field("token", pa.string(), "token; ## marks a piece inside a word"),
         _field(
-            "frequency", pa.int64(), "occurrences in the sample; 0 for special tokens and where a vocabulary was given"
+            "frequency", pa.int64(), "occurrences in the sample; 0 for special tokens and for an adopted vocabulary"
         ),
     ]
 )
@@ -169,7 +177,7 @@ EXAMPLES = pa.schema(
                     ]
                 )
             ),
-            "entity mentions; empty where no entity vocabulary was linked",
+            "entity mentions; empty if no entity vocabulary was linked",
         ),
         _field("doc_id", pa.string(), "the document it comes from"),
         _field("source", pa.string(), "sub-domain, as in documents"),
@@ -179,7 +187,7 @@ EXAMPLES = pa.schema(
 KG_ENTITY_VECTORS = pa.schema(
     [
         _field("entity_id", pa.string(), "as in kg_entities, in ascending order"),
-        _field("vector", _list_of(pa.float32()), "its TransR vector, of equal length for all"),
+        _field("vector", _list_of(pa.float32()), "its TransR vector; all have the same length"),
     ]
 )
 
@@ -193,12 +201,12 @@ KG_RELATION_VECTORS = pa.schema(
 
 METRICS = pa.schema(
     [
-        _field("step", pa.int64(), "training steps taken when the figure was read"),
+        _field("step", pa.int64(), "number of training steps taken when the figure was read"),
         _field(
             "split",
             pa.string(),
-            "step (one training step by itself), train (mean of the steps since the last such row; learning_rate and "
-            "skipped_steps: the newest value), held_out, or skipped (a training step that was not taken)",
+            "step (a single training step), train (mean of the steps since the last such row; for learning_rate and "
+            "skipped_steps the newest value), held_out, or skipped (a training step that was not taken)",
         ),
         _field("name", pa.string(), "name of the figure, such as mlm, rtd, mts_accuracy"),
         _field("value", pa.float64(), "its value"),
@@ -209,7 +217,7 @@ MENTIONS = pa.schema(
     [
         _field("segment_id", pa.string(), "the segment, or the document where documents were linked"),
         _field("start", pa.uint32(), "first character of the mention"),
-        _field("end", pa.uint32(), "character behind its last"),
+        _field("end", pa.uint32(), "character after its last"),
         _field("entity_id", pa.string(), "the entity"),
     ]
 )
@@ -217,26 +225,34 @@ MENTIONS = pa.schema(
 ENTITY_FREQUENCIES = pa.schema(
     [
         _field("entity_id", pa.string(), "an entity that occurs"),
-        _field("count", pa.int64(), "its mentions, whatever the name"),
-        _field("documents", pa.int64(), "documents that mention it"),
+        _field("count", pa.int64(), "number of its mentions, under any of its names"),
+        _field("documents", pa.int64(), "number of documents that mention it"),
     ]
 )
 
 ENTITY_COUNTS = pa.schema(
     [
         _field("surface", pa.string(), "a surface of the entity vocabulary"),
-        _field("count", pa.int64(), "its occurrences in one part of the segments, overlapping ones too"),
+        _field("count", pa.int64(), "its occurrences in one part of the segments, including overlapping ones"),
     ]
 )
 
 ENTITIES = pa.schema(
     [
-        _field("entity_id", pa.string(), "id in kg_entities; phrase: and the surface where it is only a phrase"),
-        _field("surface", pa.string(), "name, alias or phrase; an entity has a row for each, as has each homonym"),
+        _field("entity_id", pa.string(), "id in kg_entities; `phrase:` and the surface if it is only a phrase"),
+        _field(
+            "surface",
+            pa.string(),
+            "name, alias or phrase; one row for each of an entity's surfaces, and for each homonym",
+        ),
         _field("type", pa.string(), "type in the knowledge graph, or empty"),
         _field("origin", pa.string(), "kg, phrase or both"),
-        _field("quality", pa.float64(), "AutoPhrase's quality of the surface; null if it is no phrase", nullable=True),
-        _field("frequency", pa.int64(), "occurrences of the surface in the corpus, those inside others too"),
+        _field(
+            "quality", pa.float64(), "AutoPhrase's quality of the surface; null if it is not a phrase", nullable=True
+        ),
+        _field(
+            "frequency", pa.int64(), "occurrences of the surface in the corpus, including those inside other surfaces"
+        ),
         _field("is_long", pa.bool_(), "whether it has parts"),
         _field("pieces", _list_of(pa.string()), "its parts, which join to the surface; the surface itself if short"),
         _field("atomic", pa.string(), "the term at its core: the last piece"),
@@ -247,20 +263,20 @@ ENTITIES = pa.schema(
 SYNONYMS = pa.schema(
     [
         _field("group_id", pa.string(), "the smallest entity_id of the group"),
-        _field("entity_id", pa.string(), "the entity that goes by the surface, the smallest if several do"),
+        _field("entity_id", pa.string(), "the entity with this surface; the smallest id if there are several"),
         _field("surface", pa.string(), "name or alias; surfaces of one group mean the same"),
         _field("type", pa.string(), "type of all entities of the group"),
-        _field("ambiguous", pa.bool_(), "whether it may mean something else as well"),
+        _field("ambiguous", pa.bool_(), "whether it may also mean something else"),
     ]
 )
 
 KG_ENTITIES = pa.schema(
     [
-        _field("entity_id", pa.string(), "its id; the name itself in a graph that was not fused"),
-        _field("name", pa.string(), "the name it goes by"),
+        _field("entity_id", pa.string(), "its id; in a graph that was not fused, the name itself"),
+        _field("name", pa.string(), "its preferred name"),
         _field("aliases", _list_of(pa.string()), "its other names, sorted"),
-        _field("type", pa.string(), "its type, empty where unknown"),
-        _field("sources", _list_of(pa.string()), "the sources that know it, sorted"),
+        _field("type", pa.string(), "its type; empty if unknown"),
+        _field("sources", _list_of(pa.string()), "the sources that contain it, sorted"),
     ]
 )
 
@@ -276,11 +292,11 @@ KG_TRIPLES = pa.schema(
 KG_ALIGNMENTS = pa.schema(
     [
         _field("entity_id", pa.string(), "the fused entity"),
-        _field("name", pa.string(), "one of the names that are this entity"),
-        _field("other_name", pa.string(), "the other; the same where several graphs have an entity of this name"),
+        _field("name", pa.string(), "one of the two aligned names"),
+        _field("other_name", pa.string(), "the other; the same name where several graphs have an entity of this name"),
         _field("evidence", pa.string(), "name, alias, code or similarity"),
-        _field("value", pa.string(), "the name, alias or code that both share, in comparable form; empty otherwise"),
-        _field("score", pa.float64(), "1.0, or the score of the similarity"),
+        _field("value", pa.string(), "the name, alias or code that they share, in comparable form; else empty"),
+        _field("score", pa.float64(), "similarity score; 1.0 for other evidence"),
     ]
 )
 
@@ -289,7 +305,7 @@ KG_CONFLICTS = pa.schema(
         _field("entity_id", pa.string(), "the fused entity"),
         _field("kind", pa.string(), "type, or value of a relation that should have one tail"),
         _field("relation", pa.string(), "the relation; empty for a type"),
-        _field("value", pa.string(), "the type, or the name of the tail; one row for each that is stated"),
+        _field("value", pa.string(), "the type, or the name of the tail; one row for each value stated"),
         _field("sources", _list_of(pa.string()), "the sources that state it, sorted"),
     ]
 )
@@ -299,49 +315,51 @@ NEIGHBOURS = pa.schema(
         _field("entity_id", pa.string(), "the mention's entity"),
         _field("rank", pa.int32(), "1 for the neighbour with the highest score; equal scores by neighbour_id"),
         _field("neighbour_id", pa.string(), "entity_id of the neighbour"),
-        _field(
-            "relation", pa.string(), "relation of the triple that joins them; outgoing before incoming, then by name"
-        ),
+        _field("relation", pa.string(), "relation of the triple between them; outgoing before incoming, then by name"),
         _field("direction", pa.int8(), "1 where the entity is the head of that triple, -1 where it is its tail"),
-        _field("score", pa.float64(), "converged PEPR score of the neighbour, for this entity's jump vector"),
+        _field("score", pa.float64(), "converged PEPR score of the neighbour for this entity's jump vector"),
     ]
 )
 
 PHRASES = pa.schema(
     [
-        _field("surface", pa.string(), "the phrase: its words side by side, a blank between two of Latin letters"),
+        _field("surface", pa.string(), "the phrase: its words joined, with a space between two of Latin letters"),
         _field("words", _list_of(pa.string()), "its words, as the text was cut"),
-        _field("quality", pa.float64(), "how likely it is a good phrase, 0 to 1"),
+        _field("quality", pa.float64(), "estimated probability that it is a good phrase, 0 to 1"),
         _field("frequency", pa.int64(), "occurrences in the text it was mined from, as a run of whole words"),
-        _field("labelled_by", pa.string(), "who knows it as a good phrase: kg, wiki or none"),
+        _field("labelled_by", pa.string(), "source that labels it as a good phrase: kg, wiki or none"),
     ]
 )
 
 PHRASE_CANDIDATES = pa.schema(
     [
-        _field("words", _list_of(pa.int32()), "numbers of its words, in the order in which the text first has them"),
+        _field("words", _list_of(pa.int32()), "numbers of its words; words are numbered in order of first occurrence"),
         _field("count", pa.int64(), "occurrences, as a run of whole words"),
-        _field("segments", pa.int64(), "segments that hold it"),
-        _field("left_entropy", pa.float64(), "entropy of the words before it, in nats; marks count as one"),
-        _field("right_entropy", pa.float64(), "entropy of the words behind it, in nats; marks count as one"),
+        _field("segments", pa.int64(), "number of segments that contain it"),
+        _field(
+            "left_entropy", pa.float64(), "entropy of the words before it, in nats; all punctuation counts as one word"
+        ),
+        _field(
+            "right_entropy", pa.float64(), "entropy of the words after it, in nats; all punctuation counts as one word"
+        ),
         _field("at_start", pa.float64(), "share of its occurrences that begin a sentence"),
         _field("at_end", pa.float64(), "share of its occurrences that end a sentence"),
-        _field("place", pa.float64(), "share of the segment that lies before it, its mean"),
+        _field("place", pa.float64(), "mean share of the segment before it"),
     ]
 )
 
 PHRASE_VOTES = pa.schema(
     [
-        _field("candidate", pa.int64(), "place of a candidate for a phrase among all that are judged together"),
-        _field("for_it", pa.int64(), "trees of a group that take it for a phrase"),
-        _field("for_it_unseen", pa.int64(), "of them, those that were not grown on it"),
-        _field("unseen", pa.int64(), "trees of a group that were not grown on it"),
+        _field("candidate", pa.int64(), "number of a candidate among all that are judged together"),
+        _field("for_it", pa.int64(), "number of trees of a group that vote for it"),
+        _field("for_it_unseen", pa.int64(), "number of these that were not grown on it"),
+        _field("unseen", pa.int64(), "number of trees of a group that were not grown on it"),
     ]
 )
 
 PHRASE_SEGMENTS = pa.schema(
     [
-        _field("segment_id", pa.string(), "the segment; rows stand in the order of the segments' part"),
+        _field("segment_id", pa.string(), "the segment; rows are in the order of the part of segments"),
         _field(
             "phrases",
             _list_of(
@@ -352,54 +370,54 @@ PHRASE_SEGMENTS = pa.schema(
                     ]
                 )
             ),
-            "good phrases of the segment in order, none overlapping",
+            "good phrases of the segment, in order and without overlap",
         ),
     ]
 )
 
 TERMS = pa.schema(
     [
-        _field("code", pa.string(), "code of the standard term; empty for a label that the list lacks"),
+        _field("code", pa.string(), "code of the standard term; empty for a label that is not in the list"),
         _field("term", pa.string(), "the standard term; (code, term) is distinct and sorted"),
-        _field("aliases", _list_of(pa.string()), "other names it is searched by, sorted"),
-        _field("origin", pa.string(), "list, or label where only the training data has it"),
+        _field("aliases", _list_of(pa.string()), "other names under which it is found, sorted"),
+        _field("origin", pa.string(), "list; label if only the training data has it"),
     ]
 )
 
 TEXT_SYNONYMS = pa.schema(
     [
-        _field("name", pa.string(), "what the text calls something, before the word that announces another name"),
-        _field("synonym", pa.string(), "the other name; neither is known to be a name of anything"),
-        _field("source", pa.string(), "sub-domain of the documents that say so"),
-        _field("documents", pa.int64(), "documents of the part that say so"),
+        _field("name", pa.string(), "name in the text, before the word that announces another name"),
+        _field("synonym", pa.string(), "the other name; it is not checked whether either names an entity"),
+        _field("source", pa.string(), "sub-domain of the documents that state it"),
+        _field("documents", pa.int64(), "number of documents of the part that state it"),
     ]
 )
 
 BENCHMARK_MENTIONS = pa.schema(
     [
         _field("text", pa.string(), "a name of a disease"),
-        _field("codes", _list_of(pa.string()), "the codes it should become, sorted; codes of the list"),
+        _field("codes", _list_of(pa.string()), "the codes of the list that it should be normalised to, sorted"),
         _field("split", pa.string(), "train, dev or test"),
-        _field("is_query", pa.bool_(), "it is looked for, and in dev and test no graph that is indexed holds it"),
-        _field("is_equal", pa.bool_(), "the list has it as the term of one of the codes"),
+        _field("is_query", pa.bool_(), "whether it is searched for; for dev and test it is then in no indexed graph"),
+        _field("is_equal", pa.bool_(), "whether it is itself the term of one of the codes"),
     ]
 )
 
 BENCHMARK_LEFT_OUT = pa.schema(
     [
         _field("text", pa.string(), "a name of a disease"),
-        _field("cell", pa.string(), "its code as the graph has it"),
-        _field("reason", pa.string(), "why it is not used, as in tasks/normalise/benchmark.py"),
+        _field("cell", pa.string(), "its code as written in the graph"),
+        _field("reason", pa.string(), "reason for leaving it out, as in tasks/normalise/benchmark.py"),
     ]
 )
 
 CANDIDATE_RECALL = pa.schema(
     [
         _field("split", pa.string(), "dev or test"),
-        _field("queries", pa.string(), "all, or those that are not equal to the term of an answer"),
-        _field("number", pa.int64(), "how many these are"),
-        _field("k", pa.int64(), "candidates that are looked at"),
-        _field("recall", pa.float64(), "share of the queries that have a code of theirs among them"),
+        _field("queries", pa.string(), "all, or those that differ from the term of an answer"),
+        _field("number", pa.int64(), "number of these queries"),
+        _field("k", pa.int64(), "number of candidates considered"),
+        _field("recall", pa.float64(), "share of the queries with a right code among these candidates"),
     ]
 )
 
@@ -407,10 +425,10 @@ SCORES = pa.schema(
     [
         _field("task", pa.string(), "name of the task in tasks/downstream/catalogue"),
         _field("split", pa.string(), "dev or test"),
-        _field("of", pa.string(), "trial, or best run: the best trial's predictions, with an interval"),
+        _field("of", pa.string(), "trial; or best run: the predictions of the best trial, with an interval"),
         _field("metric", pa.string(), "name of the metric in tasks/metrics/scores.py"),
-        _field("main", pa.bool_(), "whether it is the metric that the best run is chosen by"),
-        _field("value", pa.float64(), "the score; a fraction of 1 but for pair_score"),
+        _field("main", pa.bool_(), "whether the best run is chosen by this metric"),
+        _field("value", pa.float64(), "the score; a fraction of 1, except for pair_score"),
         _field("low", pa.float64(), "lower end of the 95 % bootstrap interval; null for trials", nullable=True),
         _field("high", pa.float64(), "its upper end", nullable=True),
         _field("best", pa.bool_(), "whether this is the best run: the best seed of the best setting"),
@@ -425,14 +443,14 @@ PREDICTIONS = pa.schema(
     [
         _field("task", pa.string(), "name of the task in tasks/downstream/catalogue"),
         _field("split", pa.string(), "dev or test"),
-        _field("record_id", pa.string(), "id of the record in its file, or its number"),
-        _field("group", pa.string(), "question that candidates share; null where there is none", nullable=True),
-        _field("texts", _list_of(pa.string()), "what was read, in the order of the task's kind"),
-        _field("answer", pa.string(), "what the best run answers, as JSON"),
-        _field("gold", pa.string(), "the right answer, as JSON; null where it is not known", nullable=True),
-        _field("correct", pa.bool_(), "whether both are the same; null where it is not known", nullable=True),
+        _field("record_id", pa.string(), "id of the record in its file, or its row number"),
+        _field("group", pa.string(), "question shared by the candidates; null if there is none", nullable=True),
+        _field("texts", _list_of(pa.string()), "input texts, in the order of the task's kind"),
+        _field("answer", pa.string(), "answer of the best run, as JSON"),
+        _field("gold", pa.string(), "the right answer, as JSON; null if it is not known", nullable=True),
+        _field("correct", pa.bool_(), "whether both are the same; null if that is not known", nullable=True),
         _field("scores", _list_of(pa.float64()), "probability of each label, or score; null for tags", nullable=True),
-        _field("value", pa.float64(), "what is ranked by, where the metric ranks; else null", nullable=True),
+        _field("value", pa.float64(), "the value to rank by, for metrics that rank; else null", nullable=True),
     ]
 )
 
@@ -440,13 +458,13 @@ GOLD_RANKS = pa.schema(
     [
         _field("split", pa.string(), "dev or test"),
         _field("record_id", pa.string(), "of the diagnosis, as in predictions"),
-        _field("term", pa.string(), "a right term of it"),
-        _field("rank", pa.int64(), "its place among the ranked candidates, from 1; null: it is none", nullable=True),
+        _field("term", pa.string(), "a right term of the diagnosis"),
+        _field("rank", pa.int64(), "its rank among the candidates, from 1; null if absent", nullable=True),
     ]
 )
 
 FEW_VALUES = frozenset({"source", "reason", "kind", "benchmark", "split", "name", "task", "of", "metric"})
-"""Columns with few values, which Parquet's dictionaries make small; in others looking for repeats costs time alone."""
+"""Columns with few distinct values, stored as Parquet dictionaries. For the others, building one only costs time."""
 
 TABLES: Mapping[str, pa.Schema] = {
     "documents": DOCUMENTS,
@@ -495,7 +513,7 @@ TABLES: Mapping[str, pa.Schema] = {
 
 
 def describe(schema: pa.Schema) -> list[dict[str, str]]:
-    """The schema as it stands in a manifest: name, type and description of each column."""
+    """Return the schema as a manifest records it: name, type and description of each column."""
     return [
         {
             "name": field.name,
@@ -507,29 +525,29 @@ def describe(schema: pa.Schema) -> list[dict[str, str]]:
 
 
 def conform(rows: pa.Table | list[dict[str, Any]], table: str) -> pa.Table:
-    """The rows with exactly the columns and types of a table.
+    """Return the rows with exactly the columns and types of a table.
 
     Raises:
-        ValueError, pa.ArrowException: a column is missing or surplus, or a value does not fit its column.
+        ValueError, pa.ArrowException: a column is missing or unknown, or a value does not fit its column.
     """
     if table not in TABLES:
-        raise ValueError(f"infra/schemas.py knows no such table; it knows {', '.join(TABLES)}")
+        raise ValueError(f"infra/schemas.py has no such table; its tables are {', '.join(TABLES)}")
     schema = TABLES[table]
     if not isinstance(rows, pa.Table):
         surplus = set().union(*rows) - set(schema.names)
         if surplus:
-            raise ValueError(f"surplus columns {sorted(surplus)}")
+            raise ValueError(f"unknown columns {sorted(surplus)}")
         rows = pa.Table.from_pylist(rows, schema=schema)
     return rows.cast(schema)
 
 
 def differences(found: pa.Schema, expected: pa.Schema) -> list[str]:
-    """What sets `found` apart from `expected`, a phrase each; empty when names, order and types agree."""
+    """Return the differences of `found` from `expected`, one phrase each; empty if names, order and types agree."""
     problems = []
     if found.names != expected.names:
         missing = [name for name in expected.names if name not in found.names]
         surplus = [name for name in found.names if name not in expected.names]
-        problems.append(f"columns {found.names} instead of {expected.names} (missing {missing}, surplus {surplus})")
+        problems.append(f"columns {found.names} instead of {expected.names} (missing {missing}, unknown {surplus})")
     for field in expected:
         index = found.get_field_index(field.name)
         if index >= 0 and _kind(found.field(index)) != _kind(field):
@@ -538,4 +556,5 @@ def differences(found: pa.Schema, expected: pa.Schema) -> list[str]:
 
 
 def _kind(field: pa.Field) -> str:
+    # Not `field == other`: the text leaves out descriptions, which may be reworded.
     return f"{field.type}" if field.nullable else f"{field.type} not null"

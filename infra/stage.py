@@ -4,9 +4,9 @@
     def clean(inputs, params, out):
         out.map(clean_part, inputs["documents"].parts(), params)
 
-`run` gives the function its inputs and an `Output`, and turns what was written into an artifact. The same
-work is never done twice: its address is the fingerprint of the stage's name and version, its parameters and
-its inputs' fingerprints. Raise the version whenever the output of the same inputs changes.
+`run` calls the function with its inputs and an `Output`, and turns what was written into an artifact. Work is never
+repeated: its address is the fingerprint of the stage's name and version, its parameters and the fingerprints of its
+inputs. Raise the version whenever the output of the same inputs changes.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ logger = logging.getLogger(__name__)
 class StageParams(BaseModel):
     """Parameters of a stage: part of its fingerprint. Unknown keys are errors."""
 
-    # Left alone, pydantic writes NaN and infinity as null: three values, one fingerprint.
+    # By default pydantic writes NaN and infinity as null: three values would share a fingerprint.
     model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="constants")
 
     @field_serializer("*", mode="wrap", when_used="json")
     def _ordered(self, value: Any, write: SerializerFunctionWrapHandler) -> Any:
-        """Sets in sorted order: their own differs from process to process, the fingerprint must not."""
+        """Write sets in sorted order: their own order differs between processes, and the fingerprint must not."""
         return sorted(write(value)) if isinstance(value, set | frozenset) else write(value)
 
 
 class StageInput(Protocol):
-    """What a stage can be given: an artifact, or raw input that names itself by its content."""
+    """An input of a stage: an artifact, or raw files identified by their content."""
 
     @property
     def stage(self) -> str: ...
@@ -64,7 +64,7 @@ P = TypeVar("P", bound=StageParams)
 
 
 class Executor(Protocol):
-    """Does units of work, in this process or in many; yields their records in any order."""
+    """Does units of work, in this process or in several; yields their records in any order."""
 
     in_process: bool
 
@@ -86,13 +86,13 @@ class SerialExecutor:
 
 
 class ProgressListener(Protocol):
-    """Told the stage's name, the units done, the units in all, and what else is worth showing."""
+    """Receives the stage's name, the number of units done and in all, and a note such as the current loss."""
 
     def __call__(self, name: str, done: int, total: int, note: str = "") -> None: ...
 
 
 def _silent(name: str, done: int, total: int, note: str = "") -> None:
-    """Nobody is watching."""
+    """Ignore progress."""
 
 
 @dataclass
@@ -212,7 +212,7 @@ class Output:
         stage must not depend on it: it may be missing, and reading it may raise DamagedArtifactError.
         """
         wanted = {name: None if name in but else given.fingerprint for name, given in inputs.items()}
-        return self._memo.youngest(self._work.version, self._params.model_dump(mode="json"), wanted)
+        return self._memo.newest(self._work.version, self._params.model_dump(mode="json"), wanted)
 
     def count(self, name: str, amount: int = 1) -> None:
         """Add to a counter of the manifest."""
@@ -261,10 +261,10 @@ class Output:
                 open_units.append(unit)
             else:
                 self._keep(record, in_process=False)
-        taken = len(units) - len(open_units)
-        if taken:
-            logger.info("%s: reused %d of %d parts of earlier artifacts", self._name, taken, len(units))
-        self.taken_over_parts += taken
+        reused = len(units) - len(open_units)
+        if reused:
+            logger.info("%s: reused %d of %d parts of earlier artifacts", self._name, reused, len(units))
+        self.taken_over_parts += reused
         return open_units
 
     @functools.cached_property
@@ -293,10 +293,10 @@ class Stage(Generic[P]):
     tables: tuple[str, ...]
     function: StageFunction[P] = field(repr=False)
     unit: str = "part"
-    """What its progress counts."""
+    """Name of what its progress counts."""
 
     def fingerprint(self, params: P, inputs: Mapping[str, StageInput]) -> str:
-        """The address of this work below `<root>/<name>/`."""
+        """Return the address of this work below `<root>/<name>/`."""
         return fingerprint_of(
             self.name,
             self.version,
@@ -308,17 +308,20 @@ class Stage(Generic[P]):
 def stage(
     *, name: str, version: int, params: type[P], tables: tuple[str, ...] = (), unit: str = "part"
 ) -> Callable[[StageFunction[P]], Stage[P]]:
-    """Declare a stage; `tables` are the names (from `infra.schemas`) it writes, the main one first;
-    `unit` is what its progress counts.
+    """Declare a stage.
+
+    Args:
+        tables: names (from `infra.schemas`) of the tables that it writes, the main one first.
+        unit: name of what its progress counts.
 
     Raises:
         ValueError: the name cannot be a folder, or a table has no schema.
     """
-    if not re.fullmatch(r"\w[\w.-]*", name):
+    if not re.fullmatch(r"\w[\w.-]*", name):  # "phrase_votes"; not ".votes", not "phrase votes"
         raise ValueError(f"{name!r} cannot be the name of a stage: letters, digits, _ - . only")
     unknown = [table for table in tables if table not in schemas.TABLES]
     if unknown:
-        raise ValueError(f"stage {name}: infra/schemas.py knows no tables {unknown}")
+        raise ValueError(f"stage {name}: infra/schemas.py has no tables {unknown}")
 
     def declare(function: StageFunction[P]) -> Stage[P]:
         return Stage(name=name, version=version, params=params, tables=tables, unit=unit, function=function)
@@ -328,7 +331,7 @@ def stage(
 
 @dataclass(frozen=True)
 class StageResult:
-    """The artifact of a stage and whether it was there before."""
+    """The artifact of a stage, and whether it already existed."""
 
     artifact: Artifact
     reused: bool
@@ -343,12 +346,12 @@ def run(
     executor: Executor | None = None,
     on_progress: ProgressListener = _silent,
 ) -> StageResult:
-    """Do a stage's work, or find it done. Safe to call again after a kill, and from several processes.
+    """Do a stage's work, or find its artifact. Safe to call again after a kill, and from several processes.
 
     Raises:
-        DamagedArtifactError: the artifact is there, and its manifest is damaged.
-        StorageFullError: no room is left; what was finished is kept for the next call.
-        UserError: the root cannot be written, or a parameter cannot be written down.
+        DamagedArtifactError: the artifact exists, but its manifest is damaged.
+        StorageFullError: no space is left; finished parts are kept for the next call.
+        UserError: the root cannot be written, or a parameter cannot be stored as JSON.
     """
     fingerprint = work.fingerprint(params, inputs)
     found = store.get(work.name, fingerprint)
@@ -358,7 +361,7 @@ def run(
     with builds.open_build(store, work.name, fingerprint) as build:
         if build is None:
             found = store.get(work.name, fingerprint)
-            assert found is not None, "open_build has just seen it"
+            assert found is not None, "open_build has just found it"
             return _reused(found)
         output = Output(build, work, params, executor or SerialExecutor(), on_progress)
         started = time.monotonic()
@@ -385,7 +388,7 @@ def run(
 
 @dataclass
 class _InnerCost:
-    """CPU seconds of this process in a stage, and those in stages that it runs, whose manifests tell them."""
+    """CPU seconds of this process in a stage, and in the stages that it runs, whose own manifests include them."""
 
     seconds: float = 0.0
     of_inner_stages: float = 0.0
@@ -413,12 +416,12 @@ def _reused(artifact: Artifact) -> StageResult:
 
 @functools.cache
 def code_version() -> str:
-    """The project's version, with the commit where it runs from a checkout."""
+    """Return the project's version, with the commit if it runs from a checkout."""
     try:
         commit = subprocess.run(
             ["git", "describe", "--always", "--dirty"],
             cwd=REPOSITORY,
-            env={**os.environ, "GIT_OPTIONAL_LOCKS": "0"},  # asking must not block a commit made meanwhile
+            env={**os.environ, "GIT_OPTIONAL_LOCKS": "0"},  # this query must not block a commit made meanwhile
             capture_output=True,
             text=True,
             timeout=10,

@@ -1,4 +1,4 @@
-"""What a piece of work cost this process: processor seconds and peak resident memory."""
+"""Cost of a block of work in this process: CPU seconds and peak resident memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 @dataclass
 class Usage:
-    """Filled in when the measured block ends."""
+    """Cost of a block; filled in when the block ends."""
 
     cpu_seconds: float = 0.0
     peak_memory_bytes: int = 0
@@ -24,7 +24,7 @@ _measuring: list[Usage] = []
 
 @contextlib.contextmanager
 def measure_usage() -> Iterator[Usage]:
-    """Measure a block; blocks may nest. On Linux the peak is the block's own; elsewhere it is the process's so far."""
+    """Measure a block; blocks may nest. The peak is the block's own on Linux, the process's so far elsewhere."""
     usage = Usage()
     _reset_peak()
     _measuring.append(usage)
@@ -44,7 +44,7 @@ def _note_peak() -> None:
 
 
 def _reset_peak() -> None:
-    _note_peak()  # for the blocks around this one, whose mark is about to be lost
+    _note_peak()  # for the enclosing blocks, because the mark that they need is about to be reset
     # Writing 5 resets the kernel's high-water mark of resident memory; not every container allows it.
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
@@ -58,4 +58,4 @@ def _peak_memory() -> int:
     except OSError:
         pass
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+    return peak if sys.platform == "darwin" else peak * 1024  # bytes on macOS, KiB elsewhere

@@ -1,1 +1,1 @@
-"""Kernels over code points and batches of texts: what every loop over characters is built on."""
+"""Foundations of every loop over characters: compiled kernels, arrays of code points, batches of texts."""

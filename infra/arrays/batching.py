@@ -1,4 +1,4 @@
-"""Batches of texts: enough characters together for one pass over arrays, and no more than fit in memory."""
+"""Batches of texts: large enough for an efficient pass over arrays, small enough for memory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 CHARACTERS_AT_ONCE = 1 << 18
-"""Characters that go through one pass: their arrays fit a processor's cache."""
+"""Characters per pass: few enough that their arrays fit a processor's cache."""
 
 T = TypeVar("T")
 
@@ -16,7 +16,7 @@ def batches_of(
     characters: int = CHARACTERS_AT_ONCE,
     length: Callable[[T], int] = len,  # type: ignore[assignment]
 ) -> Iterator[list[T]]:
-    """Items in order; a batch ends with the item that fills it. `length` gives the characters of an item."""
+    """Yield the items in order; a batch ends with the item that fills it. `length` counts an item's characters."""
     batch: list[T] = []
     size = 0
     for item in items:

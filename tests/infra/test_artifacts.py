@@ -1,4 +1,4 @@
-"""Reading artifacts: every kind of root, and every kind of damage named with its remedy."""
+"""Reading artifacts: every kind of root; every kind of damage is reported with its remedy."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def root(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
         ArtifactStore(special["memory"]).filesystem.rm(f"/{tmp_path.name}", recursive=True)
 
 
-def test_every_root_holds_the_same_and_is_left_clean(
+def test_every_kind_of_root_has_the_same_content_and_no_leftovers(
     root: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = ArtifactStore(root)
     made = run_sample(root, SMALL)
-    # Workers have another working directory and another home; what they are handed must still be found.
+    # Workers have another working directory and another home; the artifact must still be found.
     monkeypatch.chdir("/")
     monkeypatch.setenv("HOME", "/")
     artifact = pickle.loads(pickle.dumps(made.artifact))
@@ -90,7 +90,7 @@ def test_path_is_a_path_on_disk_and_a_uri_elsewhere(tmp_path: Path) -> None:
     assert remote.path == f"bucket://{tmp_path}/bucket/sample/{remote.fingerprint}"
 
 
-def test_a_root_that_cannot_be_opened_is_told(tmp_path: Path) -> None:
+def test_unusable_root_error_names_the_setting(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"YIWEN_HOME='nosuch://x'.*fsspec"):
         ArtifactStore("nosuch://x")
     with pytest.raises(UserError, match="must not contain"):
@@ -100,7 +100,7 @@ def test_a_root_that_cannot_be_opened_is_told(tmp_path: Path) -> None:
         run_sample(tmp_path / "file", SMALL)
 
 
-def test_an_empty_or_foreign_root_holds_nothing(tmp_path: Path) -> None:
+def test_empty_or_foreign_root_has_no_artifacts(tmp_path: Path) -> None:
     store = ArtifactStore(tmp_path)
     assert store.get("sample", "0" * 32) is None
     assert store.latest("sample") is None
@@ -115,14 +115,14 @@ def test_an_empty_or_foreign_root_holds_nothing(tmp_path: Path) -> None:
     assert store.list() == []
 
 
-def test_latest_is_the_one_finished_last(tmp_path: Path) -> None:
+def test_latest_returns_the_artifact_finished_last(tmp_path: Path) -> None:
     store = ArtifactStore(tmp_path)
     made = [run_sample(tmp_path, SampleParams(parts=1, seed=seed)).artifact for seed in (3, 1, 2)]
     assert store.latest("sample").fingerprint == made[-1].fingerprint
     assert [artifact.fingerprint for artifact in store.list()] == [artifact.fingerprint for artifact in made]
 
 
-def test_a_stage_folder_may_be_a_link_to_another_disk(tmp_path: Path) -> None:
+def test_stage_folder_may_be_a_link_to_another_disk(tmp_path: Path) -> None:
     (tmp_path / "other disk").mkdir()
     (tmp_path / "store").mkdir()
     (tmp_path / "store" / "sample").symlink_to(tmp_path / "other disk")
@@ -130,7 +130,7 @@ def test_a_stage_folder_may_be_a_link_to_another_disk(tmp_path: Path) -> None:
     assert [artifact.manifest for artifact in ArtifactStore(tmp_path / "store").list()] == [made.manifest]
 
 
-def test_a_final_folder_without_manifest_is_no_artifact_and_is_replaced(tmp_path: Path, artifact: Artifact) -> None:
+def test_final_folder_without_manifest_is_ignored_and_replaced(tmp_path: Path, artifact: Artifact) -> None:
     whole = content_of(artifact)
     os.remove(Path(artifact.path) / "manifest.json")
     (Path(artifact.path) / "stray").write_text("x")
@@ -159,7 +159,7 @@ def test_empty_tables_have_their_columns(prefix: str, tmp_path: Path) -> None:
     assert artifact.scan().collect().height == artifact.rows() == 0
 
 
-def test_columns_can_be_picked_and_unknown_names_are_told(artifact: Artifact) -> None:
+def test_columns_can_be_selected_and_unknown_name_errors_list_the_known(artifact: Artifact) -> None:
     part = artifact.parts("documents")[1]
     assert part.read(columns=["text"]).column_names == ["text"]
     with pytest.raises(UserError, match=r"no table 'segments'. Tables: documents, rejects, metrics"):
@@ -168,7 +168,7 @@ def test_columns_can_be_picked_and_unknown_names_are_told(artifact: Artifact) ->
         artifact.read_file("nope")
 
 
-def test_extremes_of_a_column_stand_in_the_footer(artifact: Artifact) -> None:
+def test_extremes_of_a_column_come_from_the_footer(artifact: Artifact) -> None:
     for number, part in enumerate(artifact.parts()):
         ids = part.read(columns=["doc_id"])["doc_id"].to_pylist()
         assert part.unit == number
@@ -192,7 +192,7 @@ def test_files_can_be_downloaded(artifact: Artifact, tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
-# Damage. Each function damages the file at its path; each reader must find it, name it and say what to do.
+# Damage. Each function damages the file at its path; every reader must detect it and name the file and the remedy.
 
 
 def flip(path: Path) -> None:
@@ -224,7 +224,7 @@ READERS: dict[str, Callable[[Artifact], object]] = {
 
 @pytest.mark.parametrize("damage", [flip, truncate, delete, grow])
 @pytest.mark.parametrize("reader", READERS)
-def test_a_damaged_part_is_named_with_its_remedy(damage: Callable, reader: str, artifact: Artifact) -> None:
+def test_damaged_part_error_names_file_and_remedy(damage: Callable, reader: str, artifact: Artifact) -> None:
     READERS[reader](artifact)
     damage(Path(artifact.path) / FIRST_PART)
     fresh = ArtifactStore(artifact.store_root).get("sample", artifact.fingerprint)
@@ -238,7 +238,7 @@ def test_a_damaged_part_is_named_with_its_remedy(damage: Callable, reader: str, 
 
 @pytest.mark.parametrize("damage", [flip, truncate, delete, grow])
 @pytest.mark.parametrize("reader", ["read_file", "download", "verify"])
-def test_a_damaged_file_is_named_with_its_remedy(
+def test_damaged_file_error_names_file_and_remedy(
     damage: Callable, reader: str, artifact: Artifact, tmp_path: Path
 ) -> None:
     damage(Path(artifact.path) / "weights.bin")
@@ -277,7 +277,7 @@ def drop_row(table: pa.Table) -> pa.Table:
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        (rename_column, "missing ['text'], surplus ['content']"),
+        (rename_column, "missing ['text'], unknown ['content']"),
         (drop_column, "missing ['title']"),
         (change_type, "column 'text' is large_string not null instead of string not null"),
         (allow_nulls, "column 'text' is string instead of string not null"),
@@ -287,8 +287,8 @@ def drop_row(table: pa.Table) -> pa.Table:
     ids=lambda value: getattr(value, "__name__", None),
 )
 @pytest.mark.parametrize("reader", READERS)
-def test_a_part_that_is_another_table_is_told(change: Any, named: str, reader: str, artifact: Artifact) -> None:
-    """The manifest vouches for its hash, as it would where an older version of us had written the artifact."""
+def test_part_of_another_table_is_reported(change: Any, named: str, reader: str, artifact: Artifact) -> None:
+    """The hash in the manifest is right, as it would be if an older version of Yiwen had written the artifact."""
     part = Path(artifact.path) / FIRST_PART
     if change is None:
         part.write_bytes(b"not parquet at all")
@@ -332,7 +332,7 @@ def other_params(path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [truncate, not_utf8, empty_file, other_format, other_params])
-def test_a_damaged_manifest_is_named_with_its_remedy(damage: Callable, artifact: Artifact) -> None:
+def test_damaged_manifest_error_names_file_and_remedy(damage: Callable, artifact: Artifact) -> None:
     store = ArtifactStore(artifact.store_root)
     damage(Path(artifact.path) / "manifest.json")
     calls: list[Callable[[], object]] = [
@@ -348,14 +348,14 @@ def test_a_damaged_manifest_is_named_with_its_remedy(damage: Callable, artifact:
         assert f"Delete {artifact.path} and run again" in str(raised.value)
 
 
-def test_an_artifact_copied_to_another_address_is_not_believed(artifact: Artifact) -> None:
+def test_artifact_copied_to_another_address_is_rejected(artifact: Artifact) -> None:
     other = Path(artifact.path).with_name("0" * 32)
     shutil.copytree(artifact.path, other)
     with pytest.raises(DamagedArtifactError, match="work that belongs at this address"):
         ArtifactStore(artifact.store_root).get("sample", other.name)
 
 
-def test_the_remedy_heals(artifact: Artifact) -> None:
+def test_remedy_repairs_the_damage(artifact: Artifact) -> None:
     whole = content_of(artifact)
     flip(Path(artifact.path) / FIRST_PART)
     shutil.rmtree(artifact.path)
@@ -365,7 +365,7 @@ def test_the_remedy_heals(artifact: Artifact) -> None:
     assert content_of(again.artifact) == whole
 
 
-def test_damage_on_a_remote_root_is_named_by_its_uri(tmp_path: Path) -> None:
+def test_damage_on_a_remote_root_is_reported_with_its_uri(tmp_path: Path) -> None:
     artifact = run_sample(f"bucket://{tmp_path}/store", SMALL).artifact
     flip(Path(str(artifact.path).removeprefix("bucket://")) / FIRST_PART)
     with pytest.raises(DamagedArtifactError) as raised:

@@ -1,4 +1,4 @@
-"""Builds that are killed, starved of room, or race each other: the artifact is there whole or not at all."""
+"""Builds that are killed, run out of space, or race each other: the artifact is complete or absent."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _finish(process: Any) -> int:
 
 
 def _check_after_kill(builder: Builder, undisturbed: dict[str, bytes]) -> None:
-    """Before the resume there is no artifact or a whole one; after it all is as if nothing had happened."""
+    """Before the resume there is no artifact or a complete one; after it, everything is as in an undisturbed build."""
     early = builder.store.get("sample", FINGERPRINT)
     if early is not None:
         assert content_of(early) == undisturbed
@@ -132,7 +132,7 @@ def _check_after_kill(builder: Builder, undisturbed: dict[str, bytes]) -> None:
     assert leftovers(builder.store) == []
     begun, resumed = builder.parts_begun("killed"), builder.parts_begun("resumed")
     assert begun == list(range(len(begun)))
-    # All but the last part begun were finished; whether that one was, depends on the moment of the kill.
+    # All parts begun but the last were finished; the last one may or may not be.
     assert resumed in (list(range(max(0, len(begun) - 1), PARTS)), list(range(len(begun), PARTS)))
     if early is None:
         assert artifact.manifest.resumed_parts == PARTS - len(resumed)
@@ -140,7 +140,7 @@ def _check_after_kill(builder: Builder, undisturbed: dict[str, bytes]) -> None:
 
 @pytest.fixture(scope="module")
 def operations() -> dict[str, int]:
-    """How many file operations an undisturbed build makes, by kind of root, and how long one takes."""
+    """Number of file operations of an undisturbed build by kind of root, and the milliseconds that it takes."""
     counts = {"milliseconds": 0}
     for kind, prefix in (("builder", ""), ("bucket_builder", "bucket://")):
         with _memory_folder() as folder:
@@ -156,12 +156,12 @@ KILLS = 20
 
 @pytest.mark.parametrize("kind", ["builder", "bucket_builder"])
 @pytest.mark.parametrize("kill", range(KILLS))
-def test_killed_at_any_file_operation_and_resumed(
+def test_build_killed_at_any_file_operation_resumes(
     kind: str, kill: int, operations: dict[str, int], undisturbed: dict[str, bytes], request: pytest.FixtureRequest
 ) -> None:
     builder: Builder = request.getfixturevalue(kind)
     total = operations[kind]
-    # Twelve kills over the whole build, eight in its last 48 operations: the commit and the tidying up.
+    # Twelve kills over the whole build, eight in its last 48 operations: the commit and the cleaning up.
     first, last = (total * kill // 12, total * (kill + 1) // 12) if kill < 12 else (total - 6 * (20 - kill), 0)
     moment = random.Random(f"{kind} {kill}").randint(first + 1, last or first + 6)
 
@@ -171,21 +171,21 @@ def test_killed_at_any_file_operation_and_resumed(
 
 
 @pytest.mark.parametrize("kill", range(KILLS))
-def test_killed_at_any_time_and_resumed(
+def test_build_killed_at_any_time_resumes(
     kill: int, builder: Builder, operations: dict[str, int], undisturbed: dict[str, bytes]
 ) -> None:
     started = processes().Event()
     process = builder.start("killed", started)
     assert started.wait(PATIENCE)
     share = (kill + random.Random(kill).random()) / KILLS
-    time.sleep(share * operations["milliseconds"] / 1000)  # wherever the kill falls, all must hold
+    time.sleep(share * operations["milliseconds"] / 1000)  # the kill may come at any moment
     process.kill()
     assert _finish(process) in (-signal.SIGKILL, 0)
 
     _check_after_kill(builder, undisturbed)
 
 
-def test_killed_again_and_again_gets_on(
+def test_build_killed_repeatedly_still_finishes(
     builder: Builder, operations: dict[str, int], undisturbed: dict[str, bytes]
 ) -> None:
     generator = random.Random(3)
@@ -198,7 +198,7 @@ def test_killed_again_and_again_gets_on(
     assert len(names) > 3
     begun = [part for name in names for part in builder.parts_begun(name)]
     assert set(begun) == set(range(PARTS))
-    assert len(begun) <= PARTS + len(names) - 1  # a kill costs the part at work, no other
+    assert len(begun) <= PARTS + len(names) - 1  # a kill costs only the part in progress
     _finish(builder.start("last"))
     artifact = builder.store.get("sample", FINGERPRINT)
     assert artifact is not None
@@ -206,9 +206,7 @@ def test_killed_again_and_again_gets_on(
     assert leftovers(builder.store) == []
 
 
-def test_a_finished_part_that_was_damaged_meanwhile_is_made_again(
-    builder: Builder, undisturbed: dict[str, bytes]
-) -> None:
+def test_finished_part_damaged_before_the_resume_is_recomputed(builder: Builder, undisturbed: dict[str, bytes]) -> None:
     process = builder.start("killed", stop_at=9)
     _wait_for_file(builder.folder / "killed.journal.stopped")
     process.kill()
@@ -224,7 +222,7 @@ def test_a_finished_part_that_was_damaged_meanwhile_is_made_again(
     assert content_of(builder.store.list()[0]) == undisturbed
 
 
-def test_two_at_once_one_works_the_other_waits(builder: Builder, undisturbed: dict[str, bytes]) -> None:
+def test_of_two_builders_one_works_and_the_other_waits(builder: Builder, undisturbed: dict[str, bytes]) -> None:
     barrier = processes().Barrier(2)
     both = [builder.start(name, barrier) for name in ("first", "second")]
     assert [_finish(process) for process in both] == [0, 0]
@@ -236,7 +234,7 @@ def test_two_at_once_one_works_the_other_waits(builder: Builder, undisturbed: di
     assert leftovers(builder.store) == []
 
 
-def test_four_at_once_on_a_root_without_locks(bucket_builder: Builder, undisturbed: dict[str, bytes]) -> None:
+def test_four_builders_on_a_root_without_locks_agree(bucket_builder: Builder, undisturbed: dict[str, bytes]) -> None:
     barrier = processes().Barrier(4)
     names = ["first", "second", "third", "fourth"]
     all_ = [bucket_builder.start(name, barrier) for name in names]
@@ -250,8 +248,8 @@ def test_four_at_once_on_a_root_without_locks(bucket_builder: Builder, undisturb
     assert leftovers(bucket_builder.store) == []
 
 
-@pytest.mark.parametrize("fork", [False, True], ids=["alone", "with a forked worker that lives on"])
-def test_the_lock_of_a_killed_builder_is_free(builder: Builder, undisturbed: dict[str, bytes], fork: bool) -> None:
+@pytest.mark.parametrize("fork", [False, True], ids=["alone", "with a surviving forked worker"])
+def test_lock_of_a_killed_builder_is_released(builder: Builder, undisturbed: dict[str, bytes], fork: bool) -> None:
     holder = builder.start("holder", stop_at=5, fork=fork)
     stopped = builder.folder / "holder.journal.stopped"
     _wait_for_file(stopped)
@@ -276,7 +274,7 @@ def test_the_lock_of_a_killed_builder_is_free(builder: Builder, undisturbed: dic
 def _wait_for_file(path: Path) -> None:
     end = time.monotonic() + PATIENCE
     while not path.exists():
-        assert time.monotonic() < end, f"{path} did not come"
+        assert time.monotonic() < end, f"{path} did not appear"
         time.sleep(0.005)
 
 
@@ -289,14 +287,14 @@ def test_results_do_not_depend_on_workers_or_their_order(
     assert leftovers(ArtifactStore(f"{prefix}{folder}/store")) == []
 
 
-def test_files_that_cannot_grow(builder: Builder, undisturbed: dict[str, bytes]) -> None:
+def test_limit_on_file_size_is_reported_and_the_build_resumes(builder: Builder, undisturbed: dict[str, bytes]) -> None:
     """Every write fails once at every kind of place: first byte, middle and footer of parts, records, manifest."""
     sizes = sorted(
         len(data) for name, data in undisturbed.items() if name.startswith("/documents/") or name == "/weights.bin"
     )
     near = {size - less for size in sizes for less in (1, 4, 8, 9, 100)}
     manifest = len((run_sample(builder.folder / "other", SampleParams()).artifact.path / "manifest.json").read_bytes())
-    manifest -= 16  # seconds and memory are written with a digit more or less from run to run
+    manifest -= 16  # seconds and memory may have a digit more or less in each run
     limits = sorted({0, 3, 4, 100, 500, 1000, *near, manifest - 1})
     params = builder.params("limited")
     process = processes().Process(
@@ -318,12 +316,12 @@ def test_files_that_cannot_grow(builder: Builder, undisturbed: dict[str, bytes])
     assert content_of(artifact) == undisturbed
     assert leftovers(builder.store) == []
     begun = builder.parts_begun("limited")
-    assert begun == sorted(begun)  # what was finished under a lower limit was never begun again
+    assert begun == sorted(begun)  # parts finished under a lower limit were not begun again
     assert begun[-1] == PARTS - 1
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
-def test_scratch_on_a_full_disk_says_what_to_do() -> None:
+def test_scratch_error_on_a_full_disk_names_the_remedy() -> None:
     with (
         pytest.raises(StorageFullError, match=r"No space left while writing /dev/full .*Free some space"),
         open_scratch("/dev/full") as file,
@@ -331,7 +329,7 @@ def test_scratch_on_a_full_disk_says_what_to_do() -> None:
         pl.DataFrame({"number": range(100_000)}).write_parquet(file)
 
 
-def test_scratch_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_scratch_file_is_written_atomically(tmp_path: Path) -> None:
     with pytest.raises(KeyError), open_scratch(str(tmp_path / "half")) as file:
         file.write(b"half")
         raise KeyError
@@ -353,7 +351,7 @@ PRIVATE_MOUNTS = next(
 
 
 @pytest.mark.skipif(PRIVATE_MOUNTS is None, reason="neither root nor user namespaces: no small disk can be mounted")
-def test_disk_full_and_room_made(folder: Path, undisturbed: dict[str, bytes]) -> None:
+def test_build_on_a_full_disk_resumes_once_space_is_freed(folder: Path, undisturbed: dict[str, bytes]) -> None:
     assert PRIVATE_MOUNTS is not None
     disk = folder / "小盘"
     disk.mkdir()

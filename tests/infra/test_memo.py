@@ -1,4 +1,4 @@
-"""Work that an earlier artifact holds is taken over, checked, and gives what doing it again would give."""
+"""Work in an earlier artifact is checked and reused, with the same result as doing it again."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from infra import schemas
 from infra.artifacts import Artifact, ArtifactStore
 from infra.builds import PartWriter
 from infra.memo import WorkKeys
@@ -20,7 +22,7 @@ from infra.stage import Output, StageParams, run, stage
 from tests.support.tables import documents_artifact
 
 done: list[str] = []
-"""Texts that were really worked on."""
+"""Texts that were computed and not reused."""
 
 
 class Shout(StageParams):
@@ -58,7 +60,7 @@ def content(artifact: Artifact) -> dict[str, bytes]:
     }
 
 
-def test_only_new_parts_are_worked_on_and_the_result_is_that_of_a_rebuild(tmp_path: Path) -> None:
+def test_refresh_computes_only_new_parts_and_equals_a_rebuild(tmp_path: Path) -> None:
     store = ArtifactStore(tmp_path / "refreshed")
     shouted(store, ["甲", "乙", "丙"])
     assert done == ["甲!", "乙!", "丙!"]
@@ -82,10 +84,10 @@ def overhear(inputs: Mapping[str, Any], params: Overheard, out: Output) -> None:
 
 
 heard: list[Artifact | None] = []
-"""What was found of earlier."""
+"""Return values of `Output.earlier`."""
 
 
-def test_an_earlier_artifact_is_one_of_the_same_work_on_other_values(store: ArtifactStore) -> None:
+def test_earlier_finds_the_newest_artifact_that_differs_only_in_the_named_inputs(store: ArtifactStore) -> None:
     first, second = (documents_artifact(store, [text]) for text in "甲乙")
 
     def overheard(mark: str = "!", **inputs: Artifact) -> tuple[Artifact, Artifact | None]:
@@ -94,23 +96,23 @@ def test_an_earlier_artifact_is_one_of_the_same_work_on_other_values(store: Arti
     made, nothing = overheard(documents=first, fixed=first)
     assert nothing is None
     _, other = overheard(documents=second, fixed=second)
-    assert other is None  # what must be the same is not
+    assert other is None  # the input `fixed` differs too
     again, found = overheard(documents=second, fixed=first)
     assert found is not None and found.fingerprint == made.fingerprint
-    assert overheard(documents=first)[1] is None  # it had one more
-    assert overheard(documents=second, fixed=first, more=first)[1] is None  # or one less
+    assert overheard(documents=first)[1] is None  # it had one input more
+    assert overheard(documents=second, fixed=first, more=first)[1] is None  # or one input less
     assert overheard(mark="?", documents=first, fixed=first)[1] is None
-    _, youngest = overheard(documents=documents_artifact(store, ["丙"]), fixed=first)
-    assert youngest is not None and youngest.fingerprint == again.fingerprint
+    _, newest = overheard(documents=documents_artifact(store, ["丙"]), fixed=first)
+    assert newest is not None and newest.fingerprint == again.fingerprint
 
 
-def test_other_parameters_are_other_work(store: ArtifactStore) -> None:
+def test_work_with_other_parameters_is_not_reused(store: ArtifactStore) -> None:
     shouted(store, ["甲"])
     assert shouted(store, ["甲", "乙"], mark="?").to_table()["token"].to_pylist() == ["甲?", "乙?"]
     assert done == ["甲?", "乙?"]
 
 
-def test_a_damaged_part_is_not_taken_over(store: ArtifactStore, caplog: pytest.LogCaptureFixture) -> None:
+def test_damaged_part_is_not_reused(store: ArtifactStore, caplog: pytest.LogCaptureFixture) -> None:
     first = shouted(store, ["甲", "乙"])
     damaged = Path(first.path) / "vocabulary" / "part-00000-000.parquet"
     damaged.chmod(0o644)
@@ -121,24 +123,36 @@ def test_a_damaged_part_is_not_taken_over(store: ArtifactStore, caplog: pytest.L
     assert str(damaged) in caplog.text
 
 
-def test_a_damaged_list_of_units_costs_time_alone(store: ArtifactStore) -> None:
+def test_damaged_list_of_units_only_costs_time(store: ArtifactStore) -> None:
     first = shouted(store, ["甲"])
     (Path(first.path) / "units.json").write_text("[]")
     assert shouted(store, ["甲", "乙"]).rows() == 2
     assert done == ["甲!", "乙!"]
 
 
-def test_what_is_taken_over_outlives_its_source(store: ArtifactStore) -> None:
+def test_reused_parts_outlive_their_source(store: ArtifactStore) -> None:
     first = shouted(store, ["甲"])
     second = shouted(store, ["甲", "乙"])
     shutil.rmtree(first.path)
     second.verify()
 
 
+def test_reworded_descriptions_of_columns_cost_no_work(store: ArtifactStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = schemas.TABLES["vocabulary"]
+    first = shouted(store, ["甲"])
+    fields = [column.with_metadata({"description": f"reworded: {column.name}"}) for column in old]
+    monkeypatch.setitem(schemas.TABLES, "vocabulary", pa.schema(fields))
+    first.verify()
+    second = shouted(store, ["甲", "乙"])
+    assert done == ["乙!"]
+    assert second.to_table()["token"].to_pylist() == second.scan().collect()["token"].to_list() == ["甲!", "乙!"]
+    assert second.manifest.tables["vocabulary"].columns[0]["description"] == "reworded: id"
+
+
 @dataclass(frozen=True)
 class Place:
     content: str
-    lies: str = field(compare=False, default="")
+    path: str = field(compare=False, default="")
 
 
 class Model(BaseModel):
@@ -149,7 +163,7 @@ def key(item: Any, shared: tuple[Any, ...] = ()) -> str:
     return WorkKeys("given", 1, Shout(), write_text, shared).of(item)
 
 
-def test_a_value_is_named_by_its_content() -> None:
+def test_key_identifies_a_value_by_its_content() -> None:
     assert key(Place("a", "here")) == key(Place("a", "there")) != key(Place("b"))
     assert key(Model(value=1)) == key(Model(value=1)) != key(Model(value=2))
     assert key({"a": 1, "b": 2}) == key({"b": 2, "a": 1}) != key({"a": 2, "b": 1})
@@ -158,7 +172,7 @@ def test_a_value_is_named_by_its_content() -> None:
 
 
 @pytest.mark.parametrize("value", [Path("file"), object(), {"a": Path("file")}, [object()]])
-def test_what_does_not_name_itself_has_no_key(value: Any) -> None:
+def test_value_without_identifiable_content_has_no_key(value: Any) -> None:
     assert key(value) == "" == key("a", (value,))
 
 

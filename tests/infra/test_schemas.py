@@ -1,4 +1,4 @@
-"""The contracts between stages: every column described, every difference told."""
+"""The contracts between stages: every column is described, every difference reported."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def test_every_column_is_described_and_named_once(table: str) -> None:
 
 
 @pytest.mark.parametrize("table", schemas.TABLES)
-def test_a_schema_does_not_differ_from_itself(table: str) -> None:
+def test_schema_does_not_differ_from_itself_or_from_other_descriptions(table: str) -> None:
     schema = schemas.TABLES[table]
     assert schemas.differences(schema, schema) == []
     assert schemas.differences(schema.remove_metadata(), schema) == []
 
 
-def test_each_difference_is_told() -> None:
+def test_each_difference_is_reported() -> None:
     expected = schemas.TABLES["vocabulary"]
     reordered = pa.schema([expected.field(2), expected.field(0), expected.field(1)])
     retyped = expected.set(0, pa.field("id", pa.int64(), nullable=False))
@@ -48,7 +48,7 @@ def test_each_difference_is_told() -> None:
     assert len(schemas.differences(nested, schemas.TABLES["segments"])) == 1
 
 
-def test_rows_and_frames_become_the_table() -> None:
+def test_rows_and_frames_conform_to_the_table() -> None:
     expected = schemas.TABLES["segments"]
     rows = schemas.conform([SEGMENT], "segments")
     frame = schemas.conform(pl.DataFrame([SEGMENT]).to_arrow(), "segments")
@@ -59,22 +59,22 @@ def test_rows_and_frames_become_the_table() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"text": None}, "'text'"),
         ({"position": 2**40}, "too large"),
         ({"words": [70_000]}, "too large"),
         ({"words": [None]}, "null"),
         ({"text": "\ud800"}, "surrogates"),
-        ({"surplus": 1}, r"surplus columns \['surplus'\]"),
+        ({"surplus": 1}, r"unknown columns \['surplus'\]"),
     ],
 )
-def test_rows_that_do_not_fit_are_refused(change: dict[str, Any], told: str) -> None:
-    with pytest.raises((ValueError, pa.ArrowException), match=told):
+def test_rows_that_do_not_fit_are_rejected(change: dict[str, Any], message: str) -> None:
+    with pytest.raises((ValueError, pa.ArrowException), match=message):
         schemas.conform([SEGMENT, SEGMENT | change], "segments")
 
 
-def test_missing_columns_and_unknown_tables_are_refused() -> None:
+def test_missing_columns_and_unknown_tables_are_rejected() -> None:
     with pytest.raises(ValueError, match="'text'"):
         schemas.conform([{name: value for name, value in SEGMENT.items() if name != "text"}], "segments")
     with pytest.raises(ValueError, match="segments"):

@@ -1,4 +1,4 @@
-"""The stage contract: what addresses a piece of work, what is reused, and what a manifest says about it."""
+"""The stage contract: the address of a piece of work, reuse, what a stage writes, and its manifest."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Given:
     stage: str = "raw"
 
 
-# What addresses a piece of work
+# The address of a piece of work
 
 
 def shuffled(value: Any, reverse: bool) -> Any:
@@ -89,7 +89,7 @@ json_objects = st.dictionaries(text, json_values, max_size=4)
 
 
 @given(params=json_objects, inputs=st.dictionaries(text, text, max_size=3), version=st.integers(0, 99), name=text)
-def test_equal_work_has_one_address(params: dict, inputs: dict, version: int, name: str) -> None:
+def test_equal_work_has_the_same_address(params: dict, inputs: dict, version: int, name: str) -> None:
     address = fingerprint_of(name, version, params, inputs)
     assert re.fullmatch("[0-9a-f]{32}", address)
     for reverse in (True, False):
@@ -112,7 +112,7 @@ def test_parameters_survive_the_manifest(free: dict, rate: float, tmp_path_facto
     assert store.get("work", made.artifact.fingerprint).manifest.params["free"] == free
 
 
-def test_everything_that_matters_changes_the_address() -> None:
+def test_address_depends_on_stage_version_params_and_inputs() -> None:
     work, params, inputs = make(write_tokens), Params(), {"documents": Given("a" * 32)}
     others = [
         work.fingerprint(params, inputs),
@@ -129,7 +129,7 @@ def test_everything_that_matters_changes_the_address() -> None:
     assert len(set(others)) == len(others)
 
 
-def test_what_does_not_matter_leaves_the_address() -> None:
+def test_address_does_not_depend_on_order_or_excluded_fields() -> None:
     work = make(write_tokens)
     one, two = {"a": Given("1"), "b": Given("2")}, {"b": Given("2"), "a": Given("1", stage="elsewhere")}
     assert work.fingerprint(Params(), one) == work.fingerprint(Params(), two)
@@ -137,8 +137,8 @@ def test_what_does_not_matter_leaves_the_address() -> None:
     assert make(lambda inputs, params, out: None).fingerprint(Params(), {}) == work.fingerprint(Params(), {})
 
 
-def test_the_address_is_the_same_in_every_process() -> None:
-    """The order of a set is another one in each process."""
+def test_address_is_the_same_in_every_process() -> None:
+    """The order of a set differs between processes."""
     code = (
         "from tests.infra.test_stage import *; "
         "print(make(write_tokens).fingerprint(Params(names=frozenset('医abcdefgh')), {}))"
@@ -154,8 +154,8 @@ def test_the_address_is_the_same_in_every_process() -> None:
 @pytest.mark.parametrize(
     "params", [Params(rate=math.nan), Params(free={"limit": math.inf}), Params(free={"a": "\ud800"})]
 )
-def test_parameters_that_cannot_be_written_down_are_told(params: Params, store: ArtifactStore) -> None:
-    with pytest.raises(UserError, match="parameters of stage work"):
+def test_parameters_without_canonical_json_are_rejected(params: Params, store: ArtifactStore) -> None:
+    with pytest.raises(UserError, match="parameters of stage work cannot be stored as JSON"):
         run(make(write_tokens), store, params, {})
     assert store.list() == []
 
@@ -170,20 +170,20 @@ def test_unknown_and_impossible_parameters_are_errors() -> None:
 
 
 @pytest.mark.parametrize("name", ["", ".hidden", "a/b", "a b", ".."])
-def test_a_name_that_is_no_folder_is_refused(name: str) -> None:
+def test_stage_name_that_cannot_be_a_folder_is_rejected(name: str) -> None:
     with pytest.raises(ValueError, match="cannot be the name of a stage"):
         make(write_tokens, name=name)
 
 
-def test_a_table_without_schema_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"work.*knows no tables \['vocabularies'\]"):
+def test_table_without_schema_is_rejected() -> None:
+    with pytest.raises(ValueError, match=r"work.*has no tables \['vocabularies'\]"):
         make(write_tokens, tables=("vocabularies",))
 
 
-# What is reused
+# Reuse
 
 
-def test_a_second_run_reuses_and_says_so(store: ArtifactStore, caplog: pytest.LogCaptureFixture) -> None:
+def test_second_run_reuses_the_artifact_and_logs_it(store: ArtifactStore, caplog: pytest.LogCaptureFixture) -> None:
     calls = []
 
     def function(inputs: Mapping[str, Any], params: Params, out: Output) -> None:
@@ -203,7 +203,7 @@ def test_a_second_run_reuses_and_says_so(store: ArtifactStore, caplog: pytest.Lo
     assert calls == [3, 4]
 
 
-def test_a_stage_that_fails_leaves_no_artifact_and_its_parts_are_kept(store: ArtifactStore) -> None:
+def test_failed_stage_leaves_no_artifact_but_keeps_its_parts(store: ArtifactStore) -> None:
     made: list[int] = []
     broken = True
 
@@ -224,8 +224,8 @@ def test_a_stage_that_fails_leaves_no_artifact_and_its_parts_are_kept(store: Art
     assert result.artifact.to_table()["id"].to_pylist() == [0, 1, 2, 3, 4]
 
 
-def test_what_an_earlier_run_made_beyond_the_work_is_dropped(store: ArtifactStore) -> None:
-    """A stage that cuts its items otherwise after a failure, and writes other files."""
+def test_surplus_parts_and_files_of_a_failed_run_are_dropped(store: ArtifactStore) -> None:
+    """After a failure the stage has fewer items and writes other files."""
     broken = True
 
     def function(inputs: Mapping[str, Any], params: Params, out: Output) -> None:
@@ -250,7 +250,7 @@ def test_what_an_earlier_run_made_beyond_the_work_is_dropped(store: ArtifactStor
 # What a stage writes
 
 
-def test_parts_are_numbered_in_the_order_in_which_they_are_asked_for(store: ArtifactStore) -> None:
+def test_parts_are_numbered_in_the_order_of_the_calls(store: ArtifactStore) -> None:
     def function(inputs: Mapping[str, Any], params: Params, out: Output) -> None:
         out.map(write_token, [0, 1])
         with out.part() as part:
@@ -264,7 +264,7 @@ def test_parts_are_numbered_in_the_order_in_which_they_are_asked_for(store: Arti
     assert artifact.scan().collect()["id"].to_list() == [0, 1, 2, 3, 4, 5]
 
 
-def test_a_part_that_is_not_finished_is_not_there(store: ArtifactStore) -> None:
+def test_unfinished_part_is_dropped(store: ArtifactStore) -> None:
     def function(inputs: Mapping[str, Any], params: Params, out: Output) -> None:
         try:
             with out.part() as part:
@@ -279,7 +279,7 @@ def test_a_part_that_is_not_finished_is_not_there(store: ArtifactStore) -> None:
     assert artifact.to_table()["id"].to_pylist() == [8]
 
 
-def test_a_table_that_was_not_declared_is_an_error(store: ArtifactStore) -> None:
+def test_undeclared_table_is_an_error(store: ArtifactStore) -> None:
     def function(inputs: Mapping[str, Any], params: Params, out: Output) -> None:
         with out.part() as part:
             part.reject(doc_id="a", source="emr", reason="short", detail="", text="")
@@ -290,23 +290,23 @@ def test_a_table_that_was_not_declared_is_an_error(store: ArtifactStore) -> None
 
 
 @pytest.mark.parametrize(
-    ("table", "rows", "told"),
+    ("table", "rows", "message"),
     [
         ("vocabulary", [{"id": 0, "token": "a"}], "'frequency'"),
-        ("vocabulary", [TOKEN | {"surplus": 1}], "surplus"),
+        ("vocabulary", [TOKEN | {"surplus": 1}], "unknown columns"),
         ("vocabulary", [TOKEN | {"token": 3}], "bytes"),
         ("vocabulary", pa.table({"id": [1]}), "names"),
         ("words", [], "no such table"),
     ],
 )
-def test_rows_that_break_the_contract_are_told_with_their_place(
-    table: str, rows: Any, told: str, store: ArtifactStore
+def test_error_for_invalid_rows_names_stage_part_and_table(
+    table: str, rows: Any, message: str, store: ArtifactStore
 ) -> None:
     def function(inputs: Mapping[str, Any], params: Params, out: Output) -> None:
         with out.part() as part:
             part.write(table, rows)
 
-    with pytest.raises(ValueError, match=f"stage work, part 0, table {table}: .*{told}"):
+    with pytest.raises(ValueError, match=f"stage work, part 0, table {table}: .*{message}"):
         run(make(function), store, Params(), {})
 
 
@@ -318,7 +318,7 @@ def test_files_stay_inside_the_artifact(name: str, store: ArtifactStore, tmp_pat
         run(work, store, Params(), {})
 
 
-def test_a_file_written_twice_is_the_last_one(store: ArtifactStore, tmp_path: Path) -> None:
+def test_last_of_two_files_with_the_same_name_is_kept(store: ArtifactStore, tmp_path: Path) -> None:
     def function(inputs: Mapping[str, Any], params: Params, out: Output) -> None:
         for content in ("first", "second"):
             (tmp_path / "source").write_text(content)
@@ -329,7 +329,7 @@ def test_a_file_written_twice_is_the_last_one(store: ArtifactStore, tmp_path: Pa
     assert [record.path for record in artifact.manifest.files] == ["note.txt"]
 
 
-def test_many_small_writes_are_few_row_groups_and_a_large_table_is_many_parts(store: ArtifactStore) -> None:
+def test_small_writes_share_row_groups_and_a_large_table_has_several_parts(store: ArtifactStore) -> None:
     def function(inputs: Mapping[str, Any], params: Params, out: Output) -> None:
         with out.part() as part:
             for index in range(1000):
@@ -351,7 +351,7 @@ def test_many_small_writes_are_few_row_groups_and_a_large_table_is_many_parts(st
 
 
 ways: list[tuple[str, ...]] = []
-"""The words that the stage below writes first, for each of its runs; what is left of it is done."""
+"""Words that the stage below writes first, one entry per run; the last run finishes."""
 
 
 @stage(name="wayward", version=1, params=Params, tables=("vocabulary",))
@@ -366,7 +366,7 @@ def write_word(part: PartWriter, word: str) -> None:
     part.write("vocabulary", [{"id": 0, "token": word, "frequency": 1}])
 
 
-def test_what_a_killed_run_made_on_another_way_is_not_taken_for_other_work(store: ArtifactStore) -> None:
+def test_part_of_a_killed_run_is_not_mistaken_for_other_work_with_its_number(store: ArtifactStore) -> None:
     ways[:] = [("甲", "乙", "丙"), ("甲",)]
     with pytest.raises(KeyboardInterrupt):
         run(wayward, store, Params(), {})
@@ -381,28 +381,28 @@ class LosingExecutor(SerialExecutor):
         yield from list(super().run(*arguments))[:-1]
 
 
-def test_an_executor_that_loses_a_part_is_caught(store: ArtifactStore) -> None:
+def test_executor_that_loses_a_part_is_detected(store: ArtifactStore) -> None:
     with pytest.raises(RuntimeError, match=r"no result for parts \[2\]"):
         run(make(write_tokens), store, Params(), {}, executor=LosingExecutor())
     assert store.list() == []
 
 
-def test_progress_is_told(store: ArtifactStore) -> None:
-    told = []
+def test_progress_is_reported(store: ArtifactStore) -> None:
+    reported = []
     run(
         make(write_tokens),
         store,
         Params(),
         {},
-        on_progress=lambda name, done, total, note="": told.append((done, total)),
+        on_progress=lambda name, done, total, note="": reported.append((done, total)),
     )
-    assert told == [(0, 3), (1, 3), (2, 3), (3, 3)]
+    assert reported == [(0, 3), (1, 3), (2, 3), (3, 3)]
 
 
-# What a manifest says
+# The manifest
 
 
-def test_manifest(store: ArtifactStore) -> None:
+def test_manifest_records_the_work(store: ArtifactStore) -> None:
     before = datetime.now(UTC).isoformat()
     upstream = run_sample(store.root, SampleParams(parts=1)).artifact
 
@@ -467,7 +467,7 @@ def test_seconds_are_counted_once(store: ArtifactStore) -> None:
     assert manifest.wall_seconds >= 1.0
 
 
-def test_a_unit_costs_what_it_takes_to_write_its_files(store: ArtifactStore) -> None:
+def test_cost_of_a_unit_includes_writing_its_files(store: ArtifactStore) -> None:
     text = np.random.default_rng(0).integers(0x4E00, 0x9FA5, 8_000_000, np.uint32).tobytes().decode("utf-32-le")
     words = [text[at : at + 1_000] for at in range(0, len(text), 1_000)]
     rows = pa.table({"word": words, "count": [1] * len(words)})
@@ -477,15 +477,15 @@ def test_a_unit_costs_what_it_takes_to_write_its_files(store: ArtifactStore) -> 
 
 
 def _burn(seconds: float) -> None:
-    """Work for `seconds` by both clocks: other threads of this process may be at work at the same time."""
+    """Work for `seconds` by both clocks, because other threads of this process may also use the CPU."""
     cpu, wall = time.process_time(), time.monotonic()
     while min(time.process_time() - cpu, time.monotonic() - wall) < seconds:
         sum(range(1000))
 
 
-@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="this kernel keeps one peak a process")
-def test_peak_memory_holds_what_came_before_the_parts(store: ArtifactStore) -> None:
-    """A part is measured by itself; what the stage held before must not be forgotten for that."""
+@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="this kernel keeps one peak per process")
+def test_peak_memory_includes_what_came_before_the_parts(store: ArtifactStore) -> None:
+    """Measuring a part resets the peak; the stage's own peak before it must not be lost."""
 
     def function(inputs: Mapping[str, Any], params: Params, out: Output) -> None:
         np.ones(400 * 2**20, np.uint8)
@@ -494,7 +494,7 @@ def test_peak_memory_holds_what_came_before_the_parts(store: ArtifactStore) -> N
     with measure_usage() as now:
         pass
     manifest = run(make(function), store, Params(), {}).artifact.manifest
-    # The kernel may take other pages away meanwhile, so not all of the 400 MiB need show.
+    # The kernel may reclaim other pages meanwhile, so not all of the 400 MiB need show.
     assert manifest.peak_memory_bytes > now.peak_memory_bytes + 250 * 2**20
 
 
@@ -502,16 +502,19 @@ def test_code_version_starts_with_the_version_of_the_project() -> None:
     assert code_version().split("+")[0] == VERSION
 
 
-def test_a_stage_that_runs_another_does_not_count_its_cost(store: ArtifactStore) -> None:
+def test_cost_of_an_inner_stage_is_not_counted_twice(store: ArtifactStore) -> None:
+    heard: list[str] = []
+
     @stage(name="inner", version=1, params=Params, tables=("vocabulary",))
     def inner(inputs: Mapping[str, Any], params: Params, out: Output) -> None:
         _burn(0.6)
-        with out.part() as part:
-            write_token(part, 1)
+        out.map(write_token, [1])
 
     @stage(name="outer", version=1, params=Params, tables=("vocabulary",))
     def outer(inputs: Mapping[str, Any], params: Params, out: Output) -> None:
-        run(inner, store, params, {})
+        found = out.run(inner, params, {}, on_progress=lambda name, *counts, note="": heard.append(name))
+        assert found.stage == "inner" and found.fingerprint != out.fingerprint
+        assert out.run(inner, params, {}).path == found.path
         with out.part() as part:
             write_token(part, 2)
 
@@ -519,3 +522,29 @@ def test_a_stage_that_runs_another_does_not_count_its_cost(store: ArtifactStore)
     within = store.latest("inner")
     assert within is not None and within.manifest.cpu_seconds >= 0.5
     assert artifact.manifest.cpu_seconds < 0.4
+    assert set(heard) == {"inner"}
+
+
+def test_bytes_become_a_file_of_the_artifact(store: ArtifactStore) -> None:
+    def function(inputs: Mapping[str, Any], params: Params, out: Output) -> None:
+        out.add_bytes("表/note.txt", "头痛\r\n".encode())
+
+    artifact = run(make(function), store, Params(), {}).artifact
+    assert artifact.read_file("表/note.txt") == "头痛\r\n".encode()
+
+
+def test_scratch_survives_a_failure_and_not_the_end(store: ArtifactStore) -> None:
+    seen: list[bool] = []
+
+    def function(inputs: Mapping[str, Any], params: Params, out: Output) -> None:
+        state = Path(out.scratch, "state")
+        seen.append(state.exists())
+        state.write_bytes(b"x")
+        if len(seen) == 1:
+            raise ArithmeticError("no")
+
+    with pytest.raises(ArithmeticError):
+        run(make(function), store, Params(), {})
+    run(make(function), store, Params(), {})
+    assert seen == [False, True]
+    assert not list(Path(store.root).rglob("state"))

@@ -1,4 +1,4 @@
-"""Compiled functions do what their source says, with a cache and without one."""
+"""Compiled functions behave like their source, with a cache and without."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def summed(values: np.ndarray) -> int:
     return total
 
 
-def test_a_compiled_function_is_the_function() -> None:
+def test_compiled_function_equals_its_source() -> None:
     assert compiled(summed)(np.arange(5)) == summed(np.arange(5)) == 10
 
 
-def test_no_folder_for_the_cache_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_function_compiles_without_a_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     real = numba.njit
 
     def refusing(function: Callable[..., Any], cache: bool = False, **settings: Any) -> Any:
@@ -36,7 +36,7 @@ def test_no_folder_for_the_cache_is_needed(monkeypatch: pytest.MonkeyPatch) -> N
     assert compiled(summed)(np.arange(5)) == 10
 
 
-def test_texts_lie_end_to_end_as_code_points() -> None:
+def test_code_points_of_texts_are_end_to_end() -> None:
     points, borders = code_points(["病a", "", "𠮷\ud800"])
     assert points.tolist() == [ord("病"), ord("a"), 0x20BB7, 0xD800]
     assert borders.tolist() == [0, 2, 2, 4]
