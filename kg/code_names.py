@@ -1,10 +1,10 @@
-"""The names that a knowledge graph gives the codes of a terminology: those of every entity that has the code.
+"""Names that a knowledge graph has for the codes of a terminology: those of every entity with the code.
 
-A code is looked for as the graph has it. Lists of a country refine ICD-10 and write its own codes with zeros behind
-(K25.9 as K25.900, D66 as D66.x00); where a list has no K25.9, its K25.900 takes the names, and a finer code of the
-graph that the list lacks (K25.903) gives its names to the code above it, as long as there is one.
+A code is first looked up as the graph has it. National lists refine ICD-10 and pad its own codes with zeros (K25.9 as
+K25.900, D66 as D66.x00): if a list has no K25.9, its K25.900 gets the names. The names of a finer code that the list
+lacks (K25.903) go to the closest code above it that the list has.
 
-Which codes a cell states is said in kg/codes.py; a morphology, a range and an exception state none of a list of ICD-10.
+kg/codes.py extracts the codes from a cell; a morphology, a range and an exception give none of a list of ICD-10.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kg.names import normalise_names
 
 
 class CodeNames(NamedTuple):
-    """Names by code, sorted, and how many were left out and why."""
+    """Sorted names by code, and the number of names left out, by reason."""
 
     names: Mapping[str, Sequence[str]]
     counts: Counter[str]
@@ -29,13 +29,13 @@ class CodeNames(NamedTuple):
 def names_by_code(
     entities: pl.DataFrame, triples: pl.DataFrame, terms: Mapping[str, Sequence[str]], relation: str, max_codes: int
 ) -> CodeNames:
-    """Names for the codes of `terms` (standard terms by code), from tables kg_entities and kg_triples.
+    """Return names for the codes of `terms` (standard terms by code), from the tables kg_entities and kg_triples.
 
-    A name that is a standard term of another code, in comparable form, belongs to that one alone. A name that more
-    than `max_codes` codes would get says too little and goes to none; one of fewer goes to each.
+    A name that is, in comparable form, a standard term of another code belongs only to that code. A name of more than
+    `max_codes` codes is too unspecific and goes to none; one of fewer goes to each.
 
     Args:
-        relation: the relation whose tails are codes.
+        relation: name of the relation whose tails are codes.
     """
     own = dict(entities.select("entity_id", "name").iter_rows())
     also = dict(entities.select("entity_id", "aliases").iter_rows())
@@ -50,13 +50,14 @@ def names_by_code(
 
 
 def listed_codes(cells: Sequence[str], codes: Set[str]) -> list[list[str]]:
-    """The codes of a list that each cell of a graph names; each once, in order."""
+    """Return the codes of a list that each cell of a graph states; each once, in order."""
     stated = codes_in(pl.Series(cells, dtype=pl.String)).to_list()
     return [list(dict.fromkeys(code for one in own if (code := _listed(one, codes)))) for own in stated]
 
 
 def _listed(code: str, codes: Set[str]) -> str:
-    """The code as the list has it, or the one above it; empty where there is none."""
+    """Return the code as the list has it, else the closest one above it, else an empty string."""
+    # K25.903: K25.903, K25.90, K25.900, K25.9, K25.900, K25, K25.X00, K25.000 are tried in this order.
     stem, _, rest = code.partition(".")
     for length in range(len(rest), -1, -1):
         above = f"{stem}.{rest[:length]}" if length else stem

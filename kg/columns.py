@@ -1,4 +1,4 @@
-"""Small steps on frames that several rooms share."""
+"""Small operations on frames that several rooms share."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Schema = Mapping[str, PolarsDataType]
 
 
 def at(values: pl.Series | npt.NDArray | Sequence[str], places: str) -> pl.Expr:
-    """The value at each place that a column of integers names."""
+    """Return an expression for the values at the places in an integer column."""
     series = values if isinstance(values, pl.Series) else pl.Series(values, dtype=_dtype(values))
     return pl.lit(series).gather(pl.col(places))
 
 
 def stacked(frames: Sequence[pl.DataFrame], schema: Schema) -> pl.DataFrame:
-    """Frames one below the other, with exactly these columns; empty where there are none."""
+    """Return the frames stacked vertically, with exactly these columns; empty if there are no frames."""
     return pl.concat(
         [pl.DataFrame(schema=schema), *(frame.select(schema.keys()).cast(pl.Schema(schema)) for frame in frames)]
     )

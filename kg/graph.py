@@ -1,9 +1,9 @@
-"""A knowledge graph as compact arrays: entities, relations, and the triples that tie them, walkable both ways.
+"""A knowledge graph as compact arrays: entities, relations, and the triples between them, traversable both ways.
 
-An entity is its place in the sorted ids, so order by index is order by id. Triples are distinct and sorted by head,
-relation and tail. On disk a graph is the two tables `kg_entities` and `kg_triples` of infra/schemas.py.
+An entity's index is its place among the sorted ids, so order by index is order by id. Triples are distinct and sorted
+by head, relation and tail. On disk a graph is the two tables `kg_entities` and `kg_triples` of infra/schemas.py.
 
-Memory: 12 bytes a triple, 18 more once neighbours were asked for, and the strings of the entities.
+Memory: 12 bytes per triple, 18 more after the first request for neighbours, and the strings of the entities.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ OUT, IN = 1, -1
 
 
 class Adjacency(NamedTuple):
-    """The triples around every entity: those of entity i stand at [offsets[i], offsets[i + 1]).
+    """The triples around every entity: those of entity i are at [offsets[i], offsets[i + 1]).
 
-    Triples with i as head come first, up to middles[i], those with i as tail after; a self-loop stands in both.
+    Triples with i as head come first, up to middles[i], then those with i as tail; a self-loop is in both.
     """
 
     offsets: npt.NDArray[np.int64]
@@ -48,11 +48,11 @@ class KnowledgeGraph:
     """Entities with names, aliases, types and sources, and distinct triples with their sources.
 
     Attributes:
-        entities: Arrow table as `kg_entities` of infra/schemas.py, sorted by entity_id.
-        relation_names: the relations' names, sorted.
-        heads, relations, tails: int32, one element a triple; indices of entities and relations.
-        source_sets: the distinct sets of sources, each sorted.
-        triple_source_sets: int32, one element a triple; its place in `source_sets`.
+        entities: Arrow table `kg_entities` (infra/schemas.py), sorted by entity_id.
+        relation_names: names of the relations, sorted.
+        heads, relations, tails: int32, one element per triple; indices of entities and relations.
+        source_sets: distinct sets of sources, each sorted.
+        triple_source_sets: int32, one element per triple; its index in `source_sets`.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class KnowledgeGraph:
         source_sets: Sequence[tuple[str, ...]] = ((),),
         triple_source_sets: npt.ArrayLike | None = None,
     ) -> None:
-        """Take arrays that are distinct and sorted already; `from_triples` and `from_tables` take anything.
+        """Take arrays that are already distinct and sorted; `from_triples` and `from_tables` accept any order.
 
         Raises:
             ValueError: the ids or relation names are not sorted and distinct, or an index is out of range.
@@ -95,7 +95,7 @@ class KnowledgeGraph:
             if len(column) != self.num_triples:
                 raise ValueError(f"{name} has {len(column)} elements, heads {self.num_triples}")
             if len(column) and not 0 <= column.min() <= column.max() < end:
-                raise ValueError(f"{name} must lie from 0 to {end - 1}")
+                raise ValueError(f"{name} must be between 0 and {end - 1}")
         if not _increasing(self.heads, self.relations, self.tails):
             raise ValueError("triples must be distinct and sorted by head, relation, tail")
 
@@ -108,11 +108,10 @@ class KnowledgeGraph:
         types: Mapping[str, str] | None = None,
         aliases: Mapping[str, Sequence[str]] | None = None,
     ) -> KnowledgeGraph:
-        """A graph of named triples (head, relation, tail), where an entity's id is its name.
+        """Return a graph of named triples (head, relation, tail), in which an entity's id is its name.
 
-        Triples that are equal count once. `types` and `aliases` are by name; names without triples become
-        entities too. Names stay as they are: an end that is missing (None) is the empty name, which fusion rejects.
-        Time grows with n log n.
+        Equal triples count once. `types` and `aliases` are by name; names without triples become entities too. Names
+        are not changed; a missing end (None) becomes the empty name, which fusion rejects. Time grows with n log n.
         """
         columns = list(zip(*triples, strict=True)) or [(), (), ()]
         frame = pl.DataFrame(dict(zip(("head", "relation", "tail"), columns, strict=True)), schema=_NAMED)
@@ -127,10 +126,10 @@ class KnowledgeGraph:
         types: Mapping[str, str] | None = None,
         aliases: Mapping[str, Sequence[str]] | None = None,
     ) -> KnowledgeGraph:
-        """As `from_triples`, of a frame with complete columns head, relation, tail and perhaps head_type, tail_type.
+        """As `from_triples`, from a frame with the columns head, relation, tail, and optionally head_type, tail_type.
 
-        A name that the columns give several types has the most frequent one, the first by name among equals;
-        `types` goes before them.
+        The first three have no nulls. A name with several types in these columns gets the most frequent one, and of
+        equally frequent ones the first in order of name. `types` takes precedence.
         """
         types, aliases = types or {}, aliases or {}
         extra = pl.Series("name", [*types, *aliases], pl.String)
@@ -162,15 +161,15 @@ class KnowledgeGraph:
 
     @classmethod
     def from_tables(cls, entities: pa.Table, triples: pa.Table) -> KnowledgeGraph:
-        """A graph of the tables `kg_entities` and `kg_triples`, rows in any order, each triple once.
+        """Return the graph of the tables `kg_entities` and `kg_triples`; rows may be in any order, triples distinct.
 
         Raises:
-            UserError: an id stands twice, or a triple names an entity that is not there or stands twice.
+            UserError: an id or a triple is repeated, or a triple names an entity that is not in the table.
         """
         entities = entities.sort_by("entity_id")
         ids = pl.Series(entities["entity_id"])
         if ids.n_unique() != len(ids):
-            raise UserError(f"Entity {ids.filter(ids.is_duplicated())[0]!r} stands twice in kg_entities.")
+            raise UserError(f"Entity {ids.filter(ids.is_duplicated())[0]!r} occurs twice in kg_entities.")
         relation_names = pl.Series(triples["relation"].unique().cast(pa.string())).sort()
         coded = {"head": ids, "relation": relation_names, "tail": ids}
         columns = [_places(triples[name], known) for name, known in coded.items()]
@@ -178,7 +177,7 @@ class KnowledgeGraph:
             unknown = np.flatnonzero(column < 0)
             if len(unknown):
                 value = triples[name][int(unknown[0])].as_py()
-                raise UserError(f"kg_triples has the {name} {value!r}, which kg_entities lacks.")
+                raise UserError(f"The {name} {value!r} in kg_triples is not in kg_entities.")
         sets, set_codes = _encode_sets(triples["sources"])
         columns.append(set_codes)
         if not _increasing(*columns[:3]):
@@ -188,14 +187,14 @@ class KnowledgeGraph:
         try:
             return cls(entities, relation_names.to_list(), heads, relations, tails, sets, triple_sets)
         except ValueError as error:
-            raise UserError(f"kg_entities and kg_triples do not make a graph: {error}.") from error
+            raise UserError(f"kg_entities and kg_triples do not form a graph: {error}.") from error
 
     @classmethod
     def load(cls, folder: str | Path) -> KnowledgeGraph:
         """Read what `save` wrote, through memory maps.
 
         Raises:
-            UserError: a file is missing or is not such a table.
+            UserError: a file is missing or is not the table expected there.
         """
         read = []
         for file, table in ((ENTITIES_FILE, "kg_entities"), (TRIPLES_FILE, "kg_triples")):
@@ -211,7 +210,7 @@ class KnowledgeGraph:
         return cls.from_tables(*read)
 
     def save(self, folder: str | Path) -> None:
-        """Write entities.parquet and triples.parquet into a folder, which is made where it lacks."""
+        """Write entities.parquet and triples.parquet into a folder, which is created if needed."""
         Path(folder).mkdir(parents=True, exist_ok=True)
         pq.write_table(self.entities, Path(folder, ENTITIES_FILE), compression="zstd")
         pq.write_table(self.id_triples(), Path(folder, TRIPLES_FILE), compression="zstd")
@@ -230,7 +229,7 @@ class KnowledgeGraph:
 
     @functools.cached_property
     def entity_ids(self) -> list[str]:
-        """Ids, sorted; an entity's index is its place here."""
+        """Ids, sorted; an entity's index is its place in this list."""
         return list(self.entities["entity_id"].to_pylist())
 
     @functools.cached_property
@@ -240,16 +239,16 @@ class KnowledgeGraph:
 
     @functools.cached_property
     def aliases(self) -> list[list[str]]:
-        """Other names by index, sorted."""
+        """Sorted other names by index."""
         return list(self.entities["aliases"].to_pylist())
 
     @functools.cached_property
     def types(self) -> list[str]:
-        """Types by index, empty where unknown."""
+        """Types by index; empty where unknown."""
         return list(self.entities["type"].to_pylist())
 
     def index_of(self, entity_id: str) -> int:
-        """The index of an entity, in O(log n).
+        """Return the index of an entity, in O(log n).
 
         Raises:
             KeyError: no entity has this id.
@@ -261,7 +260,9 @@ class KnowledgeGraph:
 
     @functools.cached_property
     def adjacency(self) -> Adjacency:
-        """The triples around every entity, both ways; built on first use in n log n."""
+        """The triples around every entity, in both directions; built on first use in O(n log n)."""
+        # Every triple counts twice: once around its head, once around its tail. The sort is stable, so outgoing
+        # triples stay before incoming ones.
         around = np.concatenate([self.heads, self.tails])
         order = np.argsort(around, kind="stable")
         out_degrees = np.bincount(self.heads, minlength=self.num_entities)
@@ -276,10 +277,10 @@ class KnowledgeGraph:
         )
 
     def neighbours(self, index: int) -> tuple[IntArray, IntArray, npt.NDArray[np.int8]]:
-        """(neighbours, relations, directions) of the triples around an entity: views, in constant time.
+        """Return (neighbours, relations, directions) of the triples around an entity: views, in constant time.
 
-        Outgoing triples (+1) by relation and tail, then incoming ones (-1) by head and relation. Parallel edges
-        and both ends of a self-loop stand one after the other.
+        Outgoing triples (+1) come first, by relation and tail, then incoming ones (-1), by head and relation.
+        Parallel edges and both ends of a self-loop are separate elements.
 
         Raises:
             IndexError: no entity has this index.
@@ -291,7 +292,7 @@ class KnowledgeGraph:
         return around.neighbours[place], around.relations[place], around.directions[place]
 
     def triples(self) -> pa.Table:
-        """Table (head, relation, tail, sources) with the names of both ends, in the order of the arrays."""
+        """Return a table (head, relation, tail, sources) with the names of both ends, in the order of the arrays."""
         return self._triples("name")
 
     def id_triples(self) -> pa.Table:
@@ -311,12 +312,12 @@ class KnowledgeGraph:
         )
 
     def __eq__(self, other: object) -> bool:
-        """Same entities and same triples with all that is said of them."""
+        """Compare entities and triples with all their columns."""
         if not isinstance(other, KnowledgeGraph):
             return NotImplemented
         return self.entities.equals(other.entities) and self.id_triples().equals(other.id_triples())
 
-    __hash__ = None  # type: ignore[assignment]  # holds arrays that a caller could change
+    __hash__ = None  # type: ignore[assignment]  # contains arrays that a caller could change
 
     def __repr__(self) -> str:
         return (
@@ -329,14 +330,14 @@ _NAMED = {"head": pl.String, "relation": pl.String, "tail": pl.String}
 
 
 def _code(column: str, categories: pl.Series) -> pl.Expr:
-    """The place of every value among sorted, distinct categories."""
+    """Return the place of every value among sorted, distinct categories."""
     if categories.is_empty():
         return pl.col(column).cast(pl.String).str.len_bytes().cast(pl.Int32)
     return pl.col(column).cast(pl.String).cast(pl.Enum(categories)).to_physical().cast(pl.Int32)
 
 
 def _types_of(frame: pl.DataFrame) -> dict[str, str]:
-    """The most frequent type of each name in the columns head_type and tail_type."""
+    """Return the most frequent type of each name in the columns head_type and tail_type."""
     ends = [frame.select(name=end, type=f"{end}_type") for end in ("head", "tail") if f"{end}_type" in frame.columns]
     if not ends:
         return {}
@@ -346,7 +347,8 @@ def _types_of(frame: pl.DataFrame) -> dict[str, str]:
 
 
 def _places(column: pa.ChunkedArray, categories: pl.Series) -> IntArray:
-    """The place of every value among sorted, distinct categories, -1 for others; strings are touched once a value."""
+    """Return the place of every value among sorted, distinct categories; -1 for other values."""
+    # Through a dictionary, so that each distinct string is looked up once and not once per row.
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     if not len(column):
@@ -358,13 +360,13 @@ def _places(column: pa.ChunkedArray, categories: pl.Series) -> IntArray:
 
 
 def _encode_sets(column: pa.ChunkedArray) -> tuple[list[tuple[str, ...]], IntArray]:
-    """The distinct lists of a column as sorted tuples, in sorted order, and each row's place among them."""
+    """Return the distinct lists of a column as sorted tuples, in sorted order, and each row's place among them."""
     if not len(column):
         return [()], np.zeros(0, np.int32)
     lists = column.combine_chunks()
     lengths = lists.value_lengths()
     if pc.max(lengths).as_py() <= 1:
-        # One source a row, as before fusion: no keys need to be made.
+        # At most one source per row, as before fusion: the lists need no keys.
         names = pl.Series(lists.flatten().unique()).sort()
         has_one = lengths.to_numpy() == 1
         codes = np.zeros(len(lists), np.int32)
@@ -383,7 +385,8 @@ def _set_of(key: str) -> tuple[str, ...]:
 
 
 def _increasing(*columns: IntArray) -> bool:
-    """Whether the rows are strictly increasing, compared column by column."""
+    """Return whether the rows are strictly increasing, compared column by column."""
+    # True for a row that equals the one before it in all columns looked at so far.
     undecided = np.ones(max(len(columns[0]) - 1, 0), bool)
     for column in columns:
         before, after = column[:-1], column[1:]

@@ -1,9 +1,9 @@
-"""The form in which names of entities are compared: width, case, punctuation, brackets and numerals made one.
+"""Comparable form of entity names: width, case, punctuation, brackets and numerals are unified.
 
-    ２型糖尿病（成人）, Ⅱ型糖尿病(成人) and II型 糖尿病【成人】 are all 2型糖尿病(成人)
+    ２型糖尿病（成人）, Ⅱ型糖尿病(成人) and II型 糖尿病【成人】 all become 2型糖尿病(成人)
 
-What tells drugs apart stays: 注射用 at the front, strengths, everything inside brackets. Time grows with the
-characters: all of it runs column by column, but for the few names that hold a Roman numeral in Latin letters.
+Whatever distinguishes drugs is kept: a leading 注射用, strengths, everything in brackets. Time grows with the
+characters; everything runs column by column, except for the few names with a Roman numeral in Latin letters.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import polars as pl
 _ROMAN = ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x", "xi", "xii")
 _VALUES = {numeral: str(value) for value, numeral in enumerate(_ROMAN, start=1)}
 
-# Ⅰ to Ⅻ and ⅰ to ⅻ stand in this order; NFKC would spell them with letters.
+# Unicode has Ⅰ to Ⅻ and ⅰ to ⅻ in this order; NFKC would spell them with letters.
 _ROMAN_CHARACTERS = {chr(first + place): str(place + 1) for first in (0x2160, 0x2170) for place in range(12)}
 
-# Two letters and more between anything but letters and digits; i and v alone only before a word for a grade, since
-# X线 and 维生素A are no numbers. One letter may follow where the grade does: IIIb期.
+# Two letters or more, with no letter or digit beside them: III度. A single i or v only before a word for a grade (V级),
+# because X线 and 维生素A are not numbers. A letter a to c may come between the numeral and the grade: IIIb期.
 _GRADE = "[型期级度类相]"
 _NUMERAL = re.compile(
     rf"(?<![a-z0-9])(?:(?P<long>[ivx]{{2,4}})(?=$|[^a-z0-9]|[a-c]{_GRADE})|(?P<short>[iv])(?=[a-c]?{_GRADE}))"
@@ -35,16 +35,16 @@ VARIANTS = {
     "~": "～〜∼",
     "": "\"'`´“”‘’„‟‛′″\u00ad\u200b\u200c\u200d\u2060\ufeff",
 }
-"""By the character that stands for them; of the last ones nothing is left."""
+"""Variants by the character that replaces them; the last ones are removed."""
 
 _UNIFIED = {variant: plain for plain, variants in VARIANTS.items() for variant in variants}
 _EDGES = " ,.;:!?。·-~_/|"
 
 
 def normalise_names(names: pl.Series) -> pl.Series:
-    """The comparable form of every name; null and blank ones become the empty string.
+    """Return the comparable form of every name; null and blank names become the empty string.
 
-    The form of a form is itself. A name of punctuation alone keeps its punctuation.
+    The function is idempotent. A name that is all punctuation keeps it.
     """
     plain = (
         names.cast(pl.String)
@@ -54,7 +54,7 @@ def normalise_names(names: pl.Series) -> pl.Series:
         .str.to_lowercase()
         .str.normalize("NFKC")
     )
-    # What stood between a letter and its accent may be gone now.
+    # A removed character may have separated a letter from its accent, which now compose: e\u200b\u0301 becomes é.
     unified = _tight(plain.str.replace_many(_UNIFIED)).str.normalize("NFKC")
     stripped = _numerals_to_digits(unified).str.strip_chars(_EDGES)
     return pl.select(
@@ -63,12 +63,12 @@ def normalise_names(names: pl.Series) -> pl.Series:
 
 
 def normalise_name(name: str) -> str:
-    """The comparable form of one name; for many, `normalise_names` is faster."""
+    """Return the comparable form of one name; for many, `normalise_names` is faster."""
     return str(normalise_names(pl.Series([name], dtype=pl.String))[0])
 
 
 def _tight(names: pl.Series) -> pl.Series:
-    """White space only between two Latin letters or digits, and one blank there."""
+    """Keep white space only between two Latin letters or digits, as one blank."""
     return (
         names.str.replace_all(r"\s+", " ")
         .str.replace_all(r"([^a-z0-9]) ", "$1")

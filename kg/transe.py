@@ -1,8 +1,8 @@
 """TransE (Bordes et al. 2013, "Translating Embeddings for Modeling Multi-relational Data"): h + r ≈ t.
 
-Here it gives TransR its first vectors, as Lin et al. 2015 (section 4.3) do. So its vectors obey the limits of TransR,
-‖h‖, ‖r‖, ‖t‖ ≤ 1, from the start: Bordes et al. hold entities at length 1 and let relations grow, and a relation that
-has grown beyond 1 would lose, where TransR begins, what TransE has learned.
+It gives TransR its initial vectors, as in Lin et al. 2015 (section 4.3). Its vectors therefore obey the limits of
+TransR, ‖h‖, ‖r‖, ‖t‖ ≤ 1, from the start. Bordes et al. keep entities at length 1 and let relations grow; TransR would
+shorten a relation that has grown beyond 1 and lose what TransE has learned.
 
 Shape legend: E entities, R relations, D width.
 """
@@ -23,10 +23,10 @@ from kg.embedding.start import first_entities, first_relations
 
 
 class TransE(nn.Module):
-    """Entities (E, D) and relations (R, D), float32; at first those of kg/embedding/start.py, by the seed."""
+    """Entities (E, D) and relations (R, D), float32; initialised from the seed by kg/embedding/start.py."""
 
     limits: Mapping[str, Limit] = {"entities": short_rows, "relations": short_rows}
-    """What holds after each step: neither entities nor relations are longer than 1."""
+    """Constraints after each step: neither entities nor relations are longer than 1."""
 
     def __init__(self, num_entities: int, num_relations: int, dim: int, *, seed: int = 0) -> None:
         super().__init__()
@@ -39,11 +39,11 @@ class TransE(nn.Module):
         return torch.linalg.vector_norm(self.entities[h] + self.relations[r] - self.entities[t], dim=-1)
 
     def score(self, h: Tensor, r: Tensor, t: Tensor) -> Tensor:
-        """−`distance`: the higher, the likelier."""
+        """−`distance`: higher is more likely."""
         return -self.distance(h, r, t)
 
     def points(self, relation: int) -> Tensor:
-        """(E, D): all entities as triples of this relation see them."""
+        """(E, D): all entities as they are in triples of this relation."""
         return self.entities.detach()
 
     def translation(self, relation: int) -> Tensor:
@@ -69,12 +69,12 @@ class TransE(nn.Module):
         }
 
     def touched(self, batch: TrainingBatch) -> dict[str, np.ndarray]:
-        """For each parameter the rows, ascending, that `gradients` of this batch or of a share of it may name."""
+        """Ascending rows of each parameter that `gradients` of this batch, or of a share of it, may contain."""
         return touched_rows(batch)
 
 
 def touched_rows(batch: TrainingBatch) -> dict[str, np.ndarray]:
-    """The entities and the relations that a batch names, ascending."""
+    """Return the entities and the relations in a batch, ascending."""
     given = batch.positives
     return {
         "entities": np.unique(np.concatenate([given.heads, given.tails, batch.entities.ravel()])),

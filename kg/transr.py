@@ -1,14 +1,14 @@
-"""TransR (Lin et al. 2015, "Learning Entity and Relation Embeddings for Knowledge Graph Completion"): a space for
-entities, and one for each relation, into which its matrix projects them; there the relation is a translation.
+"""TransR (Lin et al. 2015, "Learning Entity and Relation Embeddings for Knowledge Graph Completion"): one space for
+entities, and one per relation, into which a matrix projects them and where the relation is a translation.
 
     distance(h, r, t) = ‖c(h M_r) + r − c(t M_r)‖₂        (SMedBERT, Eq. 14)
 
 c shortens a vector longer than 1 to length 1: the constraints ‖h M_r‖ ≤ 1 and ‖t M_r‖ ≤ 1 of the paper (section 3.3),
 held by construction; ‖h‖, ‖t‖, ‖r‖ ≤ 1 are held after each step.
 
-A batch meets few relations, and the same entity in the same relation many times. So each distinct (relation, entity)
-is projected once, those of one relation by one product: no (B, D, K) gather of matrices, which is what makes a naive
-TransR slow. The gradient is written out and names the touched rows only.
+A batch has few relations, and the same entity many times in the same relation. So each distinct (relation, entity)
+is projected once, those of one relation by one product. This avoids the (B, D, K) gather of matrices that makes a naive
+TransR slow. The gradient is written out by hand and contains only the touched rows.
 
 Shape legend: E entities, R relations, D entity width, K relation width, P distinct (relation, entity) of a batch.
 """
@@ -32,17 +32,17 @@ from kg.transe import TransE, touched_rows
 class TransR(nn.Module):
     """Entities (E, D), relations (R, K) and projections (R, D, K), float32.
 
-    At first entities and relations are those of kg/embedding/start.py, a function of the seed, and projections the
-    identity (cut, or filled up with zeros, where the widths differ), with which TransR is TransE.
+    Entities and relations are initialised from the seed by kg/embedding/start.py. Projections start as the identity
+    (cut or padded with zeros where the widths differ), with which TransR equals TransE.
 
     Memory: 4 bytes × (E·D + R·K + R·D·K).
 
     Raises:
-        ValueError: a size under 1.
+        ValueError: a size is less than 1.
     """
 
     limits: Mapping[str, Limit] = {"entities": short_rows, "relations": short_rows}
-    """What holds after each step: neither entities nor relations are longer than 1."""
+    """Constraints after each step: neither entities nor relations are longer than 1."""
 
     def __init__(
         self, num_entities: int, num_relations: int, entity_dim: int, relation_dim: int, *, seed: int = 0
@@ -66,9 +66,9 @@ class TransR(nn.Module):
     @classmethod
     @torch.no_grad()
     def from_transe(cls, transe: TransE, relation_dim: int) -> TransR:
-        """Begins where a TransE ended (section 4.3 of the paper); its relations are cut, or filled up with zeros.
+        """Return a TransR that starts from a TransE (section 4.3 of the paper); relations are cut or padded with zeros.
 
-        Where they are not cut and the TransE keeps to its limits, every distance is the TransE's own.
+        If they are not cut and the TransE obeys its limits, all distances are those of the TransE.
         """
         (num_entities, dim), num_relations = transe.entities.shape, len(transe.relations)
         model = cls(num_entities, num_relations, dim, relation_dim).to(transe.entities.device)
@@ -79,17 +79,18 @@ class TransR(nn.Module):
     def distance(
         self, h: Tensor | np.ndarray | int, r: Tensor | np.ndarray | int, t: Tensor | np.ndarray | int
     ) -> Tensor:
-        """‖c(h M_r) + r − c(t M_r)‖₂ of triples of numbers, whose shapes broadcast; differentiable.
+        """‖c(h M_r) + r − c(t M_r)‖₂ for numbered triples, whose shapes broadcast; differentiable.
 
         Time grows with the triples × D·K, memory with the triples × (D + K).
 
         Raises:
-            IndexError: a number outside its table.
+            IndexError: a number is outside its table.
         """
         device = self.entities.device
         heads, relations, tails = torch.broadcast_tensors(*(torch.as_tensor(one, device=device) for one in (h, r, t)))
         if min(int(one.min()) if one.numel() else 0 for one in (heads, relations, tails)) < 0:
             raise IndexError("entities and relations are numbered from 0; a number is negative")
+        # Sorted by relation, so that each relation's matrix is used in one product over a run of rows.
         order = torch.argsort(relations.ravel(), stable=True)
         heads_N, relations_N, tails_N = (one.ravel()[order] for one in (heads, relations, tails))
         ends_N2D = self.entities[torch.stack([heads_N, tails_N], 1)]
@@ -105,12 +106,12 @@ class TransR(nn.Module):
         return distances[torch.argsort(order)].view(relations.shape)
 
     def score(self, h: Tensor | np.ndarray | int, r: Tensor | np.ndarray | int, t: Tensor | np.ndarray | int) -> Tensor:
-        """−`distance`: the higher, the likelier."""
+        """−`distance`: higher is more likely."""
         return -self.distance(h, r, t)
 
     @torch.no_grad()
     def points(self, relation: int) -> Tensor:
-        """(E, K): all entities as triples of this relation see them, c(e M_r). Time grows with E·D·K."""
+        """(E, K): all entities projected by this relation, c(e M_r). Time grows with E·D·K."""
         return short_rows(self.entities @ self.projections[relation])
 
     def translation(self, relation: int) -> Tensor:
@@ -123,8 +124,8 @@ class TransR(nn.Module):
     ) -> tuple[Tensor, dict[str, RowGradient]]:
         """`scale` × the summed loss of a batch and its gradient by parameter.
 
-        Time grows with P·D·K, three products of which two are over the points of violated margins only; memory with
-        P·(D + K) and a matrix a relation of the batch.
+        Time grows with P·D·K: three products, two of them only over the points of violated margins. Memory grows with
+        P·(D + K) and one matrix per relation of the batch.
         """
         num_entities, device = len(self.entities), self.entities.device
         placed = PlacedBatch.of(batch, lambda entities, relations: relations * num_entities + entities)
@@ -152,12 +153,12 @@ class TransR(nn.Module):
         }
 
     def touched(self, batch: TrainingBatch) -> dict[str, np.ndarray]:
-        """For each parameter the rows, ascending, that `gradients` of this batch or of a share of it may name."""
+        """Ascending rows of each parameter that `gradients` of this batch, or of a share of it, may contain."""
         rows = touched_rows(batch)
         return {**rows, "projections": rows["relations"]}
 
     def _table(self, rows_PD: Tensor, relations_P: Tensor, relations: Tensor) -> tuple[Tensor, Tensor]:
-        """The points, shortened, above the relations' vectors, and the points' lengths before, (P,)."""
+        """Return the shortened points stacked on the relations' vectors, and the points' lengths before that, (P,)."""
         table = rows_PD.new_empty(len(rows_PD) + len(relations), self.relations.shape[1])
         points = table[: len(rows_PD)]
         for relation, start, end in _runs(relations_P):
@@ -170,7 +171,7 @@ class TransR(nn.Module):
     def _through_projection(
         self, slopes_PK: Tensor, rows_PD: Tensor, relations_P: Tensor
     ) -> tuple[Tensor, RowGradient]:
-        """The gradient by the rows and by the matrices, from that by their products."""
+        """Return the gradient by the rows and by the matrices, given the gradient by their products."""
         runs = list(_runs(relations_P))
         by_row = torch.empty_like(rows_PD)
         by_matrix = slopes_PK.new_empty(len(runs), *self.projections.shape[1:])
@@ -181,15 +182,16 @@ class TransR(nn.Module):
 
 
 def _through_shortening(slopes: Tensor, shortened: Tensor, lengths: Tensor) -> Tensor:
-    """The gradient by the vectors before `short_rows`, from that by those after: a vector that was shortened has none
-    along itself.
+    """Return the gradient by the vectors before `short_rows`, given the gradient by those after it.
+
+    A shortened vector has no gradient along itself.
     """
     along = torch.linalg.vecdot(slopes, shortened) * (lengths > 1)
     return (slopes - shortened * along[:, None]) / lengths.clamp(min=1)[:, None]
 
 
 def _runs(relations: Tensor) -> Iterator[tuple[int, int, int]]:
-    """(relation, start, end) for every run of equal numbers."""
+    """Yield (relation, start, end) for every run of equal numbers."""
     numbers, counts = torch.unique_consecutive(relations, return_counts=True)
     end = 0
     for relation, count in zip(numbers.tolist(), counts.tolist(), strict=True):

@@ -1,9 +1,9 @@
-"""How CMeKG's relations are said in Chinese: for each its section of the article, the way its values are
-joined, and several sentences that say the same.
+"""Chinese wording of CMeKG's relations: for each its section of the article, the separator between its values, and
+several sentences with the same meaning.
 
-In a sentence `{s}` is the subject (or a word that stands for it) and `{v}` the joined values. All are our own
-wording. Relations that are not listed here (most of the 469 are headings of clinical pathways that occur a
-few times) are said by `GENERIC` and `GENERIC_UNDER`.
+In a sentence `{s}` is the subject (or a pronoun for it) and `{v}` the joined values. The wording is our own. Relations
+that are not listed here (most of the 469 are headings of clinical pathways that occur a few times) use `GENERIC` and
+`GENERIC_UNDER`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Section(IntEnum):
 
 
 class Phrases(NamedTuple):
-    """How one relation is said."""
+    """Wording of one relation."""
 
     section: Section
     separator: str
@@ -37,17 +37,17 @@ class Phrases(NamedTuple):
 
 
 NAMES, CLAUSES = "、", "；"
-"""Separators: short names make a list, statements with commas of their own are set apart more strongly."""
+"""Separators: a light one for lists of short names, a stronger one for statements with commas of their own."""
 
 GENERIC = ("{s}的{r}为{v}。", "就{r}而言，{s}有{v}。", "{s}的{r}包括{v}。", "关于{r}，{s}记有{v}。")
 GENERIC_UNDER = ("{s}的{t}中，{r}为{v}。", "在{t}方面，{s}的{r}包括{v}。", "论{t}，{s}的{r}是{v}。")
-"""For relations of two parts, such as 手术_麻醉方式: {t} is the heading, {r} the item below it."""
+"""For relations with two parts, such as 手术_麻醉方式: {t} is the heading, {r} the item below it."""
 
 CONTINUATIONS = ("此外还有{v}。", "另有{v}。", "还包括{v}。", "同时有{v}。", "除此之外还见{v}。", "再有{v}。")
-"""Sentences that carry on a list too long for one sentence."""
+"""Sentences that continue a list too long for one sentence."""
 
 TAXONOMY = ("界", "门", "亚门", "纲", "亚纲", "目", "亚目", "科", "亚科", "属", "种")
-"""Relations that are said together, from kingdom to species, under the name `TAXONOMY_RELATION`."""
+"""Relations that share one sentence, from kingdom to species, under the name `TAXONOMY_RELATION`."""
 
 TAXONOMY_RELATION = "生物分类"
 
@@ -55,7 +55,7 @@ WHOLE_ANSWERS = {
     ("传染性", "无"): ("{s}没有传染性。", "{s}不具有传染性。"),
     ("传染性", "有"): ("{s}具有传染性。", "{s}可以传染。"),
 }
-"""Relations whose value is yes or no make sentences of their own."""
+"""Sentences for relations whose value is yes or no."""
 
 PHRASES: dict[str, Phrases] = {}
 
@@ -206,4 +206,4 @@ GENERIC_SECTIONS = {
     "术后住院": Section.TREATMENT,
     "选择治疗方案的依据": Section.TREATMENT,
 }
-"""Sections of relations without sentences of their own, by their heading; `Section.OTHER` otherwise."""
+"""Sections, by heading, of relations without their own sentences; otherwise `Section.OTHER`."""

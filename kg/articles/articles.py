@@ -1,8 +1,8 @@
-"""Renders one subject of CMeKG into an encyclopedia article.
+"""Renders one subject of CMeKG as an encyclopedia article.
 
-The facts are CMeKG's, the sentences are ours: templates that vary by relation, chosen by a hash of subject and
-relation, so that neither the place nor the wording of a fact follows from the one before it. Noise inside the
-values (no-break blanks, private-use characters) stays: cleaning is another room.
+The facts are CMeKG's, the sentences ours: templates that vary by relation, chosen by a hash of subject and relation, so
+that neither the place nor the wording of a fact can be predicted from the one before it. Noise inside the values
+(no-break spaces, private-use characters) is left for the cleaning stage.
 
 Time and memory grow with the length of the article.
 """
@@ -29,10 +29,10 @@ from kg.articles.article_phrases import (
 )
 
 MAX_SENTENCE = 72
-"""Characters of values in one sentence; a longer list is carried on in the next."""
+"""Maximum characters of values in one sentence; a longer list continues in the next."""
 
 MIN_LISTED, MAX_LISTED = 5, 12
-"""Values in one sentence of a long list: the number varies between these."""
+"""Bounds on the number of values in one sentence of a long list; the number varies between them."""
 
 PRONOUNS = {
     "drug": ("该药", "本品", "这种药"),
@@ -46,16 +46,16 @@ MARKS = {
     "drug": frozenset({"成份", "OTC类型", "药品监管分级", "贮藏", "规格", "分类", "用途分类"}),
     "examination": frozenset({"所属分类", "相关疾病", "相关症状"}),
 }
-"""Relations that tell what kind of thing a subject is, the surest first; without any it is a disease."""
+"""Relations that show the kind of a subject, the most reliable first; a subject without any is a disease."""
 
 _NO_DISEASE = frozenset({"常见症状", "常见病因", "就诊科室", "ICD10", "病因"})
 
 
 def render_article(subject: str, attributes: Mapping[str, Sequence[str]]) -> tuple[str, str]:
-    """The (title, text) of the article about `subject`.
+    """Return (title, text) of the article about `subject`.
 
-    The text has one paragraph a section, separated by \\n, and every sentence ends with 。; it is empty when
-    no attribute holds a readable value. Equal arguments give equal text.
+    The text has one paragraph per section, separated by \\n, and every sentence ends with 。. It is empty if no
+    attribute has a readable value. Equal arguments give equal text.
     """
     sections: dict[Section, list[tuple[str, list[str]]]] = defaultdict(list)
     for relation, values in _gather(attributes).items():
@@ -66,7 +66,7 @@ def render_article(subject: str, attributes: Mapping[str, Sequence[str]]) -> tup
 
 
 def kind_of(attributes: Mapping[str, Sequence[str]]) -> str:
-    """drug, herb, examination or disease, told by the relations alone."""
+    """Return drug, herb, examination or disease, judged by the relations alone."""
     relations = attributes.keys()
     if relations & _NO_DISEASE:
         return "disease"
@@ -74,7 +74,7 @@ def kind_of(attributes: Mapping[str, Sequence[str]]) -> str:
 
 
 def _gather(attributes: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """Readable values by relation, with the ranks of the taxonomy drawn together."""
+    """Return the readable values by relation, with the ranks of the taxonomy merged into one relation."""
     gathered: dict[str, list[str]] = {}
     for relation, values in attributes.items():
         readable = [stripped for value in values if (stripped := value.strip(" \u3000\t\r\n。；;，,、"))]
@@ -94,9 +94,9 @@ def _section_of(relation: str) -> Section:
 
 
 def _paragraph(subject: str, pronouns: Sequence[str], attributes: list[tuple[str, list[str]]]) -> str:
-    """The sentences of one section; the subject is named in the first and mostly stood for after that."""
+    """Return the sentences of one section: the first names the subject, later ones mostly use a pronoun."""
     sentences: list[str] = []
-    # Not the order of the graph, where the same relations always follow each other.
+    # In the order of the graph, the same relations would always follow each other.
     for relation, values in sorted(attributes, key=lambda item: (_draw(subject, item[0], "order"), item[0])):
         name = subject.strip()
         if sentences:
@@ -119,7 +119,7 @@ def _sentences(subject: str, name: str, relation: str, values: list[str]) -> Ite
 
 
 def _phrases_of(relation: str) -> tuple[Phrases, str, str]:
-    """How a relation is said, with its heading (if it has one) and its own name."""
+    """Return the wording of a relation, its heading (if it has one) and its own name."""
     if relation in PHRASES:
         return PHRASES[relation], "", relation
     heading, _, item = relation.partition("_")
@@ -130,7 +130,7 @@ def _phrases_of(relation: str) -> tuple[Phrases, str, str]:
 
 
 def _chunks(values: list[str], separator: str, draw: int) -> Iterator[list[str]]:
-    """Cut a long list into sentences' worth; the cut places vary with `draw`."""
+    """Split a long list into one chunk per sentence; where it is split varies with `draw`."""
     chunk: list[str] = []
     limit = MIN_LISTED + draw % (MAX_LISTED - MIN_LISTED + 1)
     for value in values:
@@ -145,5 +145,5 @@ def _chunks(values: list[str], separator: str, draw: int) -> Iterator[list[str]]
 
 
 def _draw(subject: str, relation: str, purpose: str) -> int:
-    """A number of 32 bits that follows from its arguments alone, on any machine."""
+    """Return a 32-bit number that depends only on the arguments, on any machine."""
     return zlib.crc32(f"{subject}\0{relation}\0{purpose}".encode("utf-8", "surrogatepass"))

@@ -1,8 +1,8 @@
-"""The batch of a step: which triples, in which order, with which negatives.
+"""The batch of a step: its triples, their order and their negatives.
 
-A function of the seed and the step alone, so that a resumed run, or one on another number of workers, sees the same
-batches. A worker that knows the whole batch knows which rows of the tables it touches, which is what lets workers add
-up sparse gradients without telling each other where they are.
+Batches depend only on the seed and the step, so a resumed run, or one with another number of workers, has the same
+batches. Every worker knows the whole batch and therefore which rows of the tables it touches; this lets workers add up
+sparse gradients without exchanging indices.
 
 Shape legend: T triples of the graph, B of the batch, K negatives of each.
 """
@@ -18,7 +18,7 @@ from kg.embedding.negatives import BernoulliNegatives
 
 
 class Draw(IntEnum):
-    """What a random draw is for; two purposes never share numbers."""
+    """Purpose of a random draw; two purposes never share random numbers."""
 
     ORDER = 1
     NEGATIVES = 2
@@ -26,7 +26,7 @@ class Draw(IntEnum):
 
 
 def generator_for(seed: int, purpose: Draw, number: int = 0) -> np.random.Generator:
-    """The generator of one purpose at one step or epoch."""
+    """Return the random generator for one purpose at one step or epoch."""
     return np.random.default_rng([seed, int(purpose), number])
 
 
@@ -40,14 +40,14 @@ class Triples:
 
     @classmethod
     def of(cls, heads: np.ndarray, relations: np.ndarray, tails: np.ndarray) -> Triples:
-        """From integers of any width."""
+        """Return triples from integers of any width."""
         return cls(*(np.ascontiguousarray(column, np.int64) for column in (heads, relations, tails)))
 
     def __len__(self) -> int:
         return len(self.heads)
 
     def take(self, places: np.ndarray | slice) -> Triples:
-        """Those at these places, or where a mask is true."""
+        """Return the triples at these places, or where a mask is true."""
         return Triples(self.heads[places], self.relations[places], self.tails[places])
 
 
@@ -58,20 +58,20 @@ class TrainingBatch:
     positives: Triples
     """(B,)."""
     entities: np.ndarray
-    """int64 (B, K): what replaces one end of each."""
+    """int64 (B, K): the entities that replace one end of each positive."""
     of_head: np.ndarray
-    """bool (B, K): it replaces the head."""
+    """bool (B, K): whether the entity replaces the head; else it replaces the tail."""
 
     def __len__(self) -> int:
         return len(self.positives)
 
     def shard(self, rank: int, size: int) -> TrainingBatch:
-        """Share `rank` of `size`: neighbours in the order of relations, so that workers meet few matrices each."""
+        """Return share `rank` of `size`: a run in the order of relations, so that each worker needs few matrices."""
         part = slice(len(self) * rank // size, len(self) * (rank + 1) // size)
         return TrainingBatch(self.positives.take(part), self.entities[part], self.of_head[part])
 
     def negatives(self) -> Triples:
-        """All (B × K) corrupted triples; those of one positive lie together."""
+        """Return all (B × K) corrupted triples; those of one positive are adjacent."""
         given = self.positives
         relations = np.repeat(given.relations, self.entities.shape[1])
         heads = np.where(self.of_head, self.entities, given.heads[:, None]).ravel()
@@ -80,9 +80,9 @@ class TrainingBatch:
 
 
 class TrainingBatches:
-    """All batches of a run. An epoch is every triple once, in an order of its own; its last batch may be short.
+    """All batches of a run. An epoch is every triple once, in its own order; its last batch may be short.
 
-    Memory: the triples and one epoch's order, 32 bytes a triple.
+    Memory: the triples and one epoch's order, 32 bytes per triple.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class TrainingBatches:
         self.steps_per_epoch = -(-len(triples) // batch_size)
 
     def at(self, step: int) -> TrainingBatch:
-        """The batch of step `step`, counted from 0."""
+        """Return the batch of step `step`, counted from 0."""
         epoch, number = divmod(step, self.steps_per_epoch)
         if epoch != self._epoch:
             self._order = generator_for(self._seed, Draw.ORDER, epoch).permutation(len(self._triples))

@@ -1,4 +1,4 @@
-"""Checkpoints of an embedding under training: one file, whole or not there, on any filesystem."""
+"""Checkpoints of an embedding in training: one file, written atomically, on any filesystem."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from infra.errors import DamagedArtifactError
 
 
 def save_state(state: Mapping[str, Any], path: str) -> None:
-    """Write a state (tensors and plain values) to a path or URI; an older one there stays until it is replaced.
+    """Write a state (tensors and plain values) to a path or URI; an older one stays there until it is replaced.
 
     Raises:
-        StorageFullError, UserError: as `infra.builds.explained` says.
+        StorageFullError, UserError: as `infra.builds.explained` does.
     """
     filesystem, place = fsspec.core.url_to_fs(path)
     with explained(path):
@@ -27,10 +27,10 @@ def save_state(state: Mapping[str, Any], path: str) -> None:
 
 
 def load_state(path: str) -> dict[str, Any] | None:
-    """The state at a path or URI, on the CPU; None where there is none. Only tensors and plain values are admitted.
+    """Return the state at a path or URI, on the CPU, or None if there is none. Only tensors and plain values are read.
 
     Raises:
-        DamagedArtifactError: the file is no checkpoint.
+        DamagedArtifactError: the file is not a checkpoint.
     """
     filesystem, place = fsspec.core.url_to_fs(path)
     if not filesystem.exists(place):
@@ -39,7 +39,7 @@ def load_state(path: str) -> dict[str, Any] | None:
         with filesystem.open(place, "rb") as file:
             return torch.load(file, map_location="cpu", weights_only=True)
     except Exception as error:
-        # torch's own message advises to load it without care.
+        # torch's own message recommends weights_only=False, which would run code from the file.
         raise DamagedArtifactError(
-            f"{path} is not a readable checkpoint. Delete it to start this training over."
+            f"{path} is not a readable checkpoint. Delete it to restart this training."
         ) from error

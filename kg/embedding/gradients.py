@@ -1,4 +1,4 @@
-"""Gradients of large tables of which a step touches few rows."""
+"""Sparse gradients of large tables, of which a step touches few rows."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from kg.embedding.workers import Workers
 
 @dataclass(frozen=True)
 class RowGradient:
-    """The gradient of some rows of a table; that of all others is zero."""
+    """The gradient of some rows of a table; for all other rows it is zero."""
 
     rows: Tensor
     """int64 (n,), ascending, distinct."""
     values: Tensor
-    """(n, …): one entry a row, shaped as the table's rows."""
+    """(n, …): one entry per row, shaped like the rows of the table."""
 
 
 def sum_rows(values: Tensor, places: Tensor, targets: Tensor, signs: Tensor) -> RowGradient:
-    """For each distinct target, the sum of `signs[i] * values[places[i]]` over all i with `targets[i]` = that target.
+    """Return the sum of `signs[i] * values[places[i]]` by target, over all i with `targets[i]` = that target.
 
-    The order of a sum is that of i, so equal input gives equal bits, on a GPU too, where scattered additions would
-    not. values (V, D); places, targets int64 (n,); signs (n,).
+    Sums are in the order of i, so equal input gives equal bits, even on a GPU, where scattered additions would not.
+    values (V, D); places, targets int64 (n,); signs (n,).
     """
     if not len(targets):
         return RowGradient(targets, values[:0])
@@ -37,10 +37,10 @@ def sum_rows(values: Tensor, places: Tensor, targets: Tensor, signs: Tensor) -> 
 
 
 def add_over_workers(gradient: RowGradient, touched: Tensor, workers: Workers) -> RowGradient:
-    """The sum of all workers' gradients of one table.
+    """Return the sum of all workers' gradients of one table.
 
-    `touched`, int64 (m,), ascending and equal on all workers, names every row that any of them may hold; the sum has
-    these rows. Each worker sends m rows.
+    `touched`, int64 (m,), ascending and equal on all workers, has every row that is in the gradient of any of them; the
+    sum has these rows. Each worker sends m rows.
     """
     values = gradient.values.new_zeros(len(touched), *gradient.values.shape[1:])
     values[torch.searchsorted(touched, gradient.rows)] = gradient.values

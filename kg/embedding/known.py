@@ -1,7 +1,7 @@
-"""Which triples are known to be true, asked by the million: for filtered negatives and filtered ranks.
+"""Set of the triples known to be true, built for millions of queries: for filtered negatives and filtered ranks.
 
-Two sorted arrays of 64-bit keys answer all questions by binary search. Memory is 16 bytes a triple; a question
-takes time with the logarithm of the triples.
+Two sorted arrays of 64-bit keys answer all queries by binary search. Memory is 16 bytes per triple; the time of a query
+grows with the logarithm of the triples.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class KnownTriples:
         self, heads: np.ndarray, relations: np.ndarray, tails: np.ndarray, num_entities: int, num_relations: int
     ) -> None:
         if not len(heads) == len(relations) == len(tails):
-            raise ValueError(f"{len(heads)} heads, {len(relations)} relations and {len(tails)} tails are no triples")
+            raise ValueError(f"{len(heads)} heads, {len(relations)} relations, {len(tails)} tails do not form triples")
         if num_relations * num_entities**2 >= 2**63:
             raise ValueError(f"{num_relations} relations among {num_entities} entities do not fit into 64-bit keys")
         _check_range("head", heads, num_entities)
@@ -38,7 +38,7 @@ class KnownTriples:
         return len(self._by_head)
 
     def contains(self, heads: np.ndarray, relations: np.ndarray, tails: np.ndarray) -> np.ndarray:
-        """bool, of the arguments' joint shape: which of these triples are known."""
+        """Return which of these triples are known: bool, in the arguments' broadcast shape."""
         keys = self._keys(relations, heads, tails)
         places = np.searchsorted(self._by_head, keys)
         return (places < len(self._by_head)) & (
@@ -46,11 +46,11 @@ class KnownTriples:
         )
 
     def tails(self, head: int, relation: int) -> np.ndarray:
-        """int64, ascending: all t for which (head, relation, t) is known."""
+        """Return all t for which (head, relation, t) is known: int64, ascending."""
         return self._partners(self._by_head, relation, head)
 
     def heads(self, relation: int, tail: int) -> np.ndarray:
-        """int64, ascending: all h for which (h, relation, tail) is known."""
+        """Return all h for which (h, relation, tail) is known: int64, ascending."""
         return self._partners(self._by_tail, relation, tail)
 
     def _keys(self, relations: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -64,4 +64,4 @@ class KnownTriples:
 
 def _check_range(what: str, numbers: np.ndarray, size: int) -> None:
     if len(numbers) and not (numbers.min() >= 0 and numbers.max() < size):
-        raise ValueError(f"{what} numbers run from {numbers.min()} to {numbers.max()}; they must lie in [0, {size})")
+        raise ValueError(f"{what} numbers run from {numbers.min()} to {numbers.max()}; they must be in [0, {size})")

@@ -1,4 +1,4 @@
-"""What rows of an embedding must obey: their length is 1, or at most 1."""
+"""Constraints on the rows of an embedding: their length is 1, or at most 1."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 
 Limit = Callable[[Tensor], Tensor]
-"""Takes rows (n, D), gives them as they must be."""
+"""Takes rows (n, D) and returns them with the constraint applied."""
 
 
 def unit_rows(rows: Tensor) -> Tensor:
-    """Every row at length 1; a row of zeros stays."""
+    """Return every row scaled to length 1; a row of zeros is unchanged."""
     return torch.nn.functional.normalize(rows, dim=-1)
 
 
 def short_rows(rows: Tensor) -> Tensor:
-    """Rows longer than 1 shortened to 1; the others as they are."""
+    """Return the rows with those longer than 1 shortened to 1."""
     return rows / torch.linalg.vector_norm(rows, dim=-1, keepdim=True).clamp(min=1)

@@ -1,8 +1,8 @@
-"""Filtered link prediction: how high the true end of a triple stands among all entities (Bordes et al. 2013, 4.2).
+"""Filtered link prediction: rank of the true end of a triple among all entities (Bordes et al. 2013, 4.2).
 
-For a triple (h, r, t) all entities are ranked as its tail, and as its head, by distance; the others that are known to
-be true are left out of the ranking. A rank is 1 + closer ones + half of those equally close, which rewards no model
-for giving many entities one score. Distances that differ by no more than rounding are equal.
+For a triple (h, r, t) all entities are ranked as its tail, and as its head, by distance. Other entities that are known
+to be true there are excluded. A rank is 1 + closer ones + half of those equally close, so that a model gains nothing by
+giving many entities the same score. Distances that differ by no more than rounding count as equal.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ QUERIES_AT_ONCE = 128
 
 
 class TranslationalModel(Protocol):
-    """A model whose triples are likely where head + translation lies near the tail."""
+    """A model in which a triple is likely if head + translation is near the tail."""
 
     def points(self, relation: int) -> Tensor:
-        """(E, D): all entities as triples of this relation see them."""
+        """(E, D): all entities as they are in triples of this relation."""
 
     def translation(self, relation: int) -> Tensor:
         """(D,)."""
@@ -33,7 +33,7 @@ class TranslationalModel(Protocol):
 
 @torch.no_grad()
 def filtered_ranks(model: TranslationalModel, triples: Triples, known: KnownTriples) -> np.ndarray:
-    """float64 (T, 2): rank of each triple's tail, and of its head, counted from 1.
+    """Return the rank of each triple's tail and of its head, counted from 1: float64 (T, 2).
 
     Time grows with E·D·K for each distinct relation and E·K for each triple; memory with E·(K + `QUERIES_AT_ONCE`).
     """
@@ -54,18 +54,18 @@ def filtered_ranks(model: TranslationalModel, triples: Triples, known: KnownTrip
 
 
 def rank_figures(ranks: np.ndarray) -> dict[str, float]:
-    """Mean reciprocal rank and the shares of ranks up to 1, 3 and 10, over any ranks; NaN over none."""
+    """Return the mean reciprocal rank and the shares of ranks up to 1, 3 and 10; NaN without ranks."""
     return means_of(rank_sums(ranks))
 
 
 def rank_sums(ranks: np.ndarray) -> dict[str, float]:
-    """What `means_of` turns into figures; sums of several workers add up."""
+    """Return the sums that `means_of` turns into figures; sums of several workers can be added."""
     sums = {f"hits_at_{limit}": float((ranks <= limit).sum()) for limit in HITS}
     return {"mrr": float((1 / ranks).sum()), **sums, "ranks": float(ranks.size)}
 
 
 def means_of(sums: Mapping[str, float]) -> dict[str, float]:
-    """MRR and Hits@k from sums over ranks."""
+    """Return MRR and Hits@k from sums over ranks."""
     count = sums["ranks"]
     return {name: value / count if count else float("nan") for name, value in sums.items() if name != "ranks"}
 
@@ -77,17 +77,17 @@ def _take(points: Tensor, entities: np.ndarray) -> Tensor:
 def _ranks(
     points: Tensor, squares: Tensor, targets: Tensor, wanted: np.ndarray, also_true: list[np.ndarray]
 ) -> np.ndarray:
-    """Rank of entity `wanted[i]` by distance from `targets[i]`, without the other entities of `also_true[i]`."""
-    # ‖q − e‖² less ‖q‖², which is the same for all entities.
+    """Return the rank of entity `wanted[i]` by distance from `targets[i]`, ignoring the others in `also_true[i]`."""
+    # ‖q − e‖² without ‖q‖², which is the same for all entities.
     distances = torch.addmm(squares, targets, points.T, alpha=-2)
     queries = torch.arange(len(wanted), device=points.device)
     own = distances[queries, torch.from_numpy(wanted).to(points.device)]
-    # The wanted entity itself is no rival either, known or not.
+    # The wanted entity does not compete with itself, known or not.
     others = [np.append(known, entity) for known, entity in zip(also_true, wanted, strict=True)]
     lengths = torch.tensor([len(one) for one in others]).to(points.device)
     left_out = torch.from_numpy(np.concatenate(others)).to(points.device)
     distances[queries.repeat_interleave(lengths), left_out] = torch.inf
-    # A product of matrices rounds differently at its edges: what differs by rounding only is equally close.
+    # A matrix product rounds differently at its edges: distances that differ only by rounding are equal.
     rounding = 8 * torch.finfo(points.dtype).eps * (torch.linalg.vecdot(targets, targets) + squares.max())
     closer = (distances < (own - rounding)[:, None]).sum(1)
     equal = (distances <= (own + rounding)[:, None]).sum(1) - closer

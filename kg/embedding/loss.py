@@ -1,9 +1,9 @@
-"""The margin ranking loss of translational embeddings and its gradient, written out.
+"""Margin ranking loss of translational embeddings, with its gradient written out.
 
 Every triple is h + r − t over a table of vectors that the model has prepared: entities (TransE), or entities in the
 relation's space (TransR), followed by the relations. Only triples that violate the margin have a gradient; late in
-training they are few, and the work of the backward pass shrinks with them. Written out rather than left to autograd:
-no graph, no dense gradients, one pass over the rows.
+training they are few, and the backward pass gets cheaper with them. Writing it out instead of using autograd needs no
+graph, no dense gradients and only one pass over the rows.
 
 Shape legend: B positives, K negatives of each, V rows of the table, D width.
 """
@@ -49,6 +49,7 @@ class MarginLoss:
         )
         f = self.distances(differences)
         slack = (self.margin + f[:positives, None] - f[positives:].view(positives, -1)).clamp_(min=0)
+        # A positive counts once for each of its violated pairs, each negative at most once, with the opposite sign.
         active = (slack > 0).to(table.dtype)
         weights = torch.cat([active.sum(1), -active.ravel()]) * scale
         used = weights.nonzero().squeeze(1)
@@ -60,10 +61,10 @@ class MarginLoss:
 
 @dataclass(frozen=True)
 class PlacedBatch:
-    """A batch whose triples name rows of the table that its model prepares: its points, then its relations."""
+    """A batch whose triples are numbers of rows in the table that its model prepares: points, then relations."""
 
     points: np.ndarray
-    """int64 (P,), ascending, distinct: what the model wants prepared, by key."""
+    """int64 (P,), ascending, distinct: keys of the points that the model prepares."""
     relations: np.ndarray
     """int64 (L,), ascending, distinct."""
     triples: np.ndarray
@@ -71,7 +72,7 @@ class PlacedBatch:
 
     @classmethod
     def of(cls, batch: TrainingBatch, key: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> PlacedBatch:
-        """`key(entities, relations)` names the point of an entity in a triple of a relation."""
+        """Place a batch; `key(entities, relations)` is the key of an entity's point in a triple of a relation."""
         given, corrupted = batch.positives, batch.negatives()
         heads = np.concatenate([given.heads, corrupted.heads])
         tails = np.concatenate([given.tails, corrupted.tails])

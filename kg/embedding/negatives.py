@@ -1,9 +1,9 @@
 """Corrupted triples to train against (Bernoulli sampling: Wang et al. 2014, "Knowledge Graph Embedding by Translating
 on Hyperplanes", section 3.2).
 
-In a relation with many tails a head (a drug and its side effects) a random tail is often true by chance, a random head
-seldom: so the head is replaced with probability tph / (tph + hpt), where tph is the mean number of tails a head and
-hpt the mean number of heads a tail.
+In a relation with many tails per head (a drug and its side effects) a random tail is often true by chance, a random
+head seldom. So the head is replaced with probability tph / (tph + hpt), where tph is the mean number of tails per head
+and hpt the mean number of heads per tail.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from infra.errors import UserError
 from kg.embedding.known import KnownTriples
 
 REDRAWS = 8
-"""Draws before the true triples that are left are replaced from a list of what is false: few, in real graphs none."""
+"""Redraws before the remaining true triples are replaced from a list of all false ones; in real graphs, few remain."""
 
 
 @dataclass(frozen=True)
 class Corruption:
-    """For each of B triples, K entities that replace one end of it."""
+    """For each of B triples, K entities that each replace one end of it."""
 
     entities: np.ndarray
-    """int64 (B, K): the entity that is put in; never the one it replaces."""
+    """int64 (B, K): the new entity; never the one that it replaces."""
     of_head: np.ndarray
-    """bool (B, K): it replaces the head; else the tail."""
+    """bool (B, K): whether it replaces the head; else it replaces the tail."""
 
 
 def head_probabilities(heads: np.ndarray, relations: np.ndarray, tails: np.ndarray, num_relations: int) -> np.ndarray:
-    """float64 (R,): with what probability the head of a triple of each relation is replaced.
+    """Return the probability that the head of a triple is replaced, by relation: float64 (R,).
 
-    Triples are distinct. 0.5 for a relation without triples. Time grows with T log T.
+    Triples must be distinct. The probability is 0.5 for a relation without triples. Time grows with T log T.
     """
     triples = np.bincount(relations, minlength=num_relations)
     tails_a_head = triples / np.maximum(1, _distinct(relations, heads, num_relations))
@@ -42,7 +42,7 @@ def head_probabilities(heads: np.ndarray, relations: np.ndarray, tails: np.ndarr
 
 
 def _distinct(relations: np.ndarray, entities: np.ndarray, num_relations: int) -> np.ndarray:
-    """Distinct entities of each relation."""
+    """Return the number of distinct entities of each relation."""
     size = int(entities.max(initial=0)) + 1
     return np.bincount(np.unique(relations.astype(np.int64) * size + entities) // size, minlength=num_relations)
 
@@ -52,11 +52,11 @@ class BernoulliNegatives:
 
     Args:
         heads, relations, tails: the graph's triples, integers (T,).
-        filtered: no negative is a triple of the graph. Without it a few are (as in the paper); it costs a look-up a
-            negative, and 16 bytes a triple.
+        filtered: whether triples of the graph are excluded. Otherwise a few negatives are true (as in the paper). Costs
+            one look-up per negative, and 16 bytes per triple.
 
     Raises:
-        ValueError: fewer than two entities, or triples that are none (see `KnownTriples`).
+        ValueError: there are fewer than two entities, or the triples are invalid (see `KnownTriples`).
     """
 
     def __init__(
@@ -78,10 +78,10 @@ class BernoulliNegatives:
     def sample(
         self, heads: np.ndarray, relations: np.ndarray, tails: np.ndarray, count: int, generator: np.random.Generator
     ) -> Corruption:
-        """`count` (K) negatives of each of B triples, a function of the arguments and the generator's state.
+        """Return `count` (K) negatives of each of B triples; they depend only on arguments and generator state.
 
         Raises:
-            UserError: `filtered`, and a triple for which every replacement of either end is true.
+            UserError: negatives are filtered, and for some triple every replacement of either end is true.
         """
         shape = (len(heads), count)
         of_head = generator.random(shape) < self.head_probability[relations][:, None]
@@ -101,7 +101,7 @@ class BernoulliNegatives:
         known: KnownTriples,
         generator: np.random.Generator,
     ) -> None:
-        """Replace, in place, what is true."""
+        """Replace true triples, in place."""
         rows, columns = np.indices(of_head.shape).reshape(2, -1)
         for draw in range(REDRAWS + 1):
             drawn, head_side = entities[rows, columns], of_head[rows, columns]
@@ -122,7 +122,7 @@ class BernoulliNegatives:
     def _listed(
         self, triple: tuple[int, int, int], head_first: bool, known: KnownTriples, generator: np.random.Generator
     ) -> tuple[int, bool]:
-        """A replacement from the list of all false ones: of the end that was chosen, else of the other."""
+        """Draw from the list of all false replacements, of the end that was chosen, else of the other end."""
         head, relation, tail = triple
         for of_head in (head_first, not head_first):
             true = known.heads(relation, tail) if of_head else known.tails(head, relation)
@@ -130,12 +130,13 @@ class BernoulliNegatives:
             if len(false):
                 return int(false[generator.integers(len(false))]), of_head
         raise UserError(
-            f"Every replacement of either end of the triple {triple} (head, relation, tail by number) is true, so "
-            "it has no filtered negatives. Leave its relation out of the graph, or set filtered_negatives = false."
+            f"The triple {triple} (head, relation, tail by number) has no filtered negatives: every replacement of "
+            "either end is true. Remove its relation from the graph, or set filtered_negatives = false."
         )
 
 
 def _other_than(replaced: np.ndarray, size: int, generator: np.random.Generator) -> np.ndarray:
-    """Uniform over [0, size) without the replaced number itself."""
+    """Draw uniformly from [0, size) without the replaced number."""
+    # From one number fewer, and then everything from the replaced number on moves up by one.
     drawn = generator.integers(0, size - 1, replaced.shape)
     return drawn + (drawn >= replaced)

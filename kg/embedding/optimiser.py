@@ -1,7 +1,7 @@
-"""Adagrad that looks at the touched rows only (Duchi, Hazan, Singer 2011).
+"""Adagrad that updates only the touched rows (Duchi, Hazan, Singer 2011).
 
-A row whose gradient is zero is left as it is by Adagrad, so a sparse step is the dense one, to the bit, at the cost of
-the rows that a batch touches instead of the whole table. (Adam has no such form: its momentum moves every row.)
+Adagrad does not change a row whose gradient is zero. A sparse step therefore equals the dense one, to the bit, at the
+cost of the rows that a batch touches instead of the whole table. (Adam has no such form: its momentum moves every row.)
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ EPSILON = 1e-10
 
 
 class RowAdagrad:
-    """Adagrad over a model's named tables, with what their rows must obey after each step.
+    """Adagrad over a model's named tables, which applies the constraints on their rows after each step.
 
-    Memory: a sum of squares for every parameter.
+    Memory: one sum of squares per parameter.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class RowAdagrad:
         learning_rate: float,
         shares: Mapping[str, float] | None = None,
     ) -> None:
-        """`shares`: by table, what share of the learning rate it takes; all of it where none is named."""
+        """`shares`: factor on the learning rate, by table; 1 for tables that are not named."""
         self._tables = dict(model.named_parameters())
         self._limits = limits
         self._rates = {name: learning_rate * (shares or {}).get(name, 1.0) for name in self._tables}
@@ -62,10 +62,10 @@ class RowAdagrad:
         table.index_copy_(0, rows, moved if limit is None else limit(moved))
 
     def state(self) -> dict[str, Tensor]:
-        """What a checkpoint must hold."""
+        """Return the state to keep in a checkpoint."""
         return dict(self.squares)
 
     def load(self, state: Mapping[str, Tensor]) -> None:
-        """Go on from a checkpoint's state."""
+        """Resume from a checkpoint's state."""
         for name, squares in self.squares.items():
             squares.copy_(state[name])

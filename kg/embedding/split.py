@@ -1,4 +1,4 @@
-"""Triples set apart to judge embeddings by."""
+"""Split of a graph into triples for training and held-out triples for evaluation."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from kg.embedding.batches import Draw, Triples, generator_for
 
 @dataclass(frozen=True)
 class SplitGraph:
-    """A graph as numbers, split."""
+    """A numbered graph, split."""
 
     training: Triples
     held_out: Triples
-    """May be empty: then nothing is judged and training never stops early."""
+    """May be empty: then nothing is evaluated and training never stops early."""
     num_entities: int
     num_relations: int
 
 
 def hold_out(triples: Triples, count: int, seed: int) -> np.ndarray:
-    """bool (T,): at most `count` triples to hold out, a function of the seed and of the triples in their order.
+    """Choose at most `count` triples to hold out, from the seed and the triples in their order: bool (T,).
 
-    Every entity and every relation keeps a triple to be learned from: the first that names it in a random order stays.
-    Where too few triples can be spared, fewer are held out.
+    Every entity and every relation keeps a triple to learn from: the first triple with it, in a random order, is kept
+    for training. If too few triples can be spared, fewer are held out.
     """
     order = generator_for(seed, Draw.HELD_OUT).permutation(len(triples))
     shuffled = triples.take(order)
@@ -46,7 +46,7 @@ def save_split(graph: SplitGraph, path: str) -> None:
     """Write a split graph to a path or URI, as arrays of NumPy.
 
     Raises:
-        StorageFullError, UserError: as `infra.builds.explained` says.
+        StorageFullError, UserError: as `infra.builds.explained` does.
     """
     arrays = {
         f"{name}_{column}": getattr(triples, column)
@@ -58,7 +58,7 @@ def save_split(graph: SplitGraph, path: str) -> None:
 
 
 def load_split(path: str) -> SplitGraph:
-    """Read what `save_split` wrote; raises FileNotFoundError where there is none."""
+    """Read what `save_split` wrote; raises FileNotFoundError if there is no such file."""
     with fsspec.open(path, "rb") as file, np.load(file) as arrays:
         training, held_out = (
             Triples(*(arrays[f"{name}_{column}"] for column in _COLUMNS)) for name in ("training", "held_out")

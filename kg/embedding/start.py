@@ -1,11 +1,11 @@
-"""The vectors that an embedding begins with: random directions, short for entities.
+"""Initial vectors of an embedding: random directions, short for entities.
 
-Two entities at length 1 in random directions lie a squared distance of about 2 apart, beyond a margin of 1 before
-anything is learned; and since 1 is also the longest they may become, a step can only turn them away, slowly, from
-where chance put them. Short ones lie within the margin of each other, so that every pair has something to learn from,
-a step turns them further, and they grow to length 1 in the directions that the triples ask for.
+Two entities of length 1 in random directions have a squared distance of about 2, beyond a margin of 1 before anything
+is learned. Since 1 is also their maximum length, a step can only turn them, slowly, away from where chance put them.
+Short vectors are within the margin of each other: every pair has something to learn from, a step turns them further,
+and they grow to length 1 in the directions that the triples require.
 
-Relations begin at length 1 (Bordes et al. 2013, Algorithm 1, line 2).
+Relations start at length 1 (Bordes et al. 2013, Algorithm 1, line 2).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ ENTITY_LENGTH = 0.3
 
 
 def first_entities(count: int, dim: int, generator: torch.Generator) -> Tensor:
-    """(count, dim) float32 of length `ENTITY_LENGTH`, each direction as likely as any other."""
+    """Return vectors of length `ENTITY_LENGTH` in uniformly random directions: float32 (count, dim)."""
     return first_relations(count, dim, generator) * ENTITY_LENGTH
 
 
 def first_relations(count: int, dim: int, generator: torch.Generator) -> Tensor:
-    """(count, dim) float32 of length 1, each direction as likely as any other."""
+    """Return vectors of length 1 in uniformly random directions: float32 (count, dim)."""
     return unit_rows(torch.randn(count, dim, generator=generator))

@@ -1,12 +1,13 @@
-"""Training TransE and TransR: plain torch, the same on one process and on many, resumable at any epoch.
+"""Training of TransE and TransR: plain torch, identical on one process and on many, resumable at any epoch.
 
-Each worker computes the gradient of its share of a batch; the shares are added up, and all take the same step. What a
-batch holds is a function of the seed and the step (`kg/embedding/batches.py`), so a checkpoint needs weights,
-optimiser state and the number of epochs, and nothing else. The loop knows neither Ray nor files: it is handed its
-place among the workers and callbacks that report and save.
+Each worker computes the gradient of its share of a batch; the shares are added up, and all take the same step. A batch
+depends only on the seed and the step (`kg/embedding/batches.py`), so a checkpoint needs only weights, optimiser state
+and the number of epochs. The loop knows neither Ray nor files: its place among the workers and the callbacks that
+report and save are arguments.
 
-A worker uses one CPU thread: the products are small, and threads that wait for each other cost more than they bring
-(CMeKG, widths 200, two threads: a third faster on idle cores, 24 times slower on busy ones). More cores: more workers.
+A worker uses one CPU thread: the products are small, and threads that wait for each other cost more than they gain
+(CMeKG, widths 200, two threads: a third faster on idle cores, 24 times slower on busy ones). To use more cores, use
+more workers.
 """
 
 from __future__ import annotations
@@ -36,33 +37,33 @@ from kg.embedding.workers import Workers
 
 @dataclass(frozen=True, kw_only=True)
 class EmbeddingConfig:
-    """How long, how fast and how an embedding is trained.
+    """Settings of a training of an embedding.
 
     Raises:
-        ValueError: an impossible value; the message names it.
+        ValueError: a value is impossible; the message names it.
     """
 
     epochs: int
-    """Passes over the triples at most."""
+    """Maximum number of passes over the triples."""
     batch_size: int = 4096
     """Triples in the global batch, over all workers."""
     negatives: int = 1
-    """Corrupted triples for each."""
+    """Corrupted triples per triple."""
     filtered_negatives: bool = False
-    """No negative is a triple of the graph."""
+    """Whether triples of the graph are excluded from the negatives."""
     margin: float = 1.0
     squared: bool = True
     """Squared distances in the loss (Lin et al. 2015, Eq. 8), or plain ones (SMedBERT, Eq. 14)."""
     learning_rate: float = 0.05
-    """Adagrad's."""
+    """Learning rate of Adagrad."""
     projection_rate: float = 0.1
-    """The matrices' share of it. Adagrad's first step is the rate in every entry: whole, it would drown the identity
-    that TransR begins with, and with it what TransE has learned."""
+    """Factor on the learning rate of the matrices. Adagrad's first step has the size of the rate in every entry; at the
+    full rate it would drown the identity that TransR starts from, and with it what TransE has learned."""
     seed: int = 42
     evaluate_every: int = 5
-    """Epochs between two looks at the held-out triples; the last epoch is always judged."""
+    """Epochs between two evaluations on the held-out triples; the last epoch is always evaluated."""
     patience: int = 3
-    """Looks in a row without a better MRR after which training stops; 0: never."""
+    """Evaluations without a better MRR before training stops; 0: never."""
     checkpoint_every: int = 5
     """Epochs between two checkpoints; the last epoch is always saved."""
 
@@ -79,7 +80,7 @@ _LEAST = {"epochs": 1, "batch_size": 1, "negatives": 1, "evaluate_every": 1, "pa
 
 
 class EmbeddingModel(Protocol):
-    """TransE, TransR, or another model of h + r ≈ t: a `torch.nn.Module` with these."""
+    """TransE, TransR, or another model of h + r ≈ t: a `torch.nn.Module` with these members."""
 
     @property
     def limits(self) -> Mapping[str, Limit]: ...
@@ -97,14 +98,14 @@ class EmbeddingModel(Protocol):
 
 @dataclass
 class Progress:
-    """How far a training is, and what was best."""
+    """State of a training: epochs done and the best weights."""
 
     epoch: int = 0
     best: dict[str, float] = field(default_factory=dict)
-    """Figures of the best look at the held-out triples, with its `epoch`; empty before the first."""
+    """Figures of the best evaluation on the held-out triples, with its `epoch`; empty before the first."""
     best_weights: dict[str, Tensor] = field(default_factory=dict)
     stale: int = 0
-    """Looks since then."""
+    """Evaluations since the best one."""
 
 
 Report = Callable[[int, str, Mapping[str, float]], None]
@@ -123,10 +124,10 @@ def train_embedding(
     report: Report = lambda epoch, split, figures: None,
     save: Save = lambda state: None,
 ) -> dict[str, float]:
-    """Train `model` (an `nn.Module` that is an `EmbeddingModel`) in place, from `state` where one is given.
+    """Train `model` (an `nn.Module` that is an `EmbeddingModel`) in place, from `state` if one is given.
 
-    At the end it holds the weights that were best on the held-out triples, whose figures are returned, with their
-    `epoch`; without held-out triples the last weights, and nothing is returned.
+    In the end it has the weights that were best on the held-out triples; their figures, with their `epoch`, are
+    returned. Without held-out triples it has the last weights, and the result is empty.
 
     Time of a step: see the model; memory: the model, its squares and the best weights so far.
 
@@ -143,7 +144,7 @@ def train_embedding(
 
 
 class _Training:
-    """One training under way."""
+    """One training in progress."""
 
     def __init__(
         self,
@@ -169,7 +170,7 @@ class _Training:
         while progress.epoch < config.epochs and not self._gave_up():
             figures = self._epoch()
             progress.epoch += 1
-            self._tell(report, "train", figures)
+            self._report(report, "train", figures)
             if self._due(config.evaluate_every):
                 self._judge(report)
             if self.workers.rank == 0 and (self._due(config.checkpoint_every) or self._gave_up()):
@@ -179,7 +180,7 @@ class _Training:
         return progress.best
 
     def _epoch(self) -> dict[str, float]:
-        """One pass over the triples; the mean loss of a pair, and the pace over all workers."""
+        """Pass over the triples once; returns the mean loss of a pair, and the pace of all workers together."""
         steps, began = self.batches.steps_per_epoch, time.perf_counter()
         total = torch.zeros((), dtype=torch.float64, device=self.workers.device)
         for step in range(self.progress.epoch * steps, (self.progress.epoch + 1) * steps):
@@ -187,13 +188,13 @@ class _Training:
         loss = self.workers.add_figures({"loss": float(total)})["loss"] / self.batches.triples
         if not math.isfinite(loss):
             raise FloatingPointError(
-                f"epoch {self.progress.epoch + 1}: the loss is {loss}. The last checkpoint is intact; "
+                f"epoch {self.progress.epoch + 1}: the loss became {loss}. The last checkpoint is intact; "
                 "lower the learning rate."
             )
         return {"loss": loss, "triples_per_second": self.batches.triples / (time.perf_counter() - began)}
 
     def _step(self, batch: TrainingBatch) -> Tensor:
-        """Take one step; this worker's share of the batch's loss, as a sum over triples."""
+        """Take one step; returns this worker's share of the batch's loss, as a sum over triples."""
         share = batch.shard(self.workers.rank, self.workers.size)
         loss, gradients = self.model.gradients(share, self.loss, scale=1 / batch.entities.size)
         if self.workers.size > 1:
@@ -209,7 +210,7 @@ class _Training:
         figures = self.judge.figures(self.model)
         if not figures:
             return
-        self._tell(report, "held_out", figures)
+        self._report(report, "held_out", figures)
         progress = self.progress
         if figures["mrr"] > progress.best.get("mrr", -1.0):
             progress.best = {**figures, "epoch": progress.epoch}
@@ -224,7 +225,7 @@ class _Training:
     def _due(self, every: int) -> bool:
         return self.progress.epoch % every == 0 or self.progress.epoch == self.config.epochs
 
-    def _tell(self, report: Report, split: str, figures: Mapping[str, float]) -> None:
+    def _report(self, report: Report, split: str, figures: Mapping[str, float]) -> None:
         if self.workers.rank == 0:
             report(self.progress.epoch, split, figures)
 
@@ -250,7 +251,7 @@ def _batches(graph: SplitGraph, config: EmbeddingConfig) -> TrainingBatches:
 
 
 class _Judge:
-    """Ranks the held-out triples among the entities, each worker a share of them."""
+    """Ranks the ends of the held-out triples among all entities; each worker does a share of the triples."""
 
     def __init__(self, graph: SplitGraph, workers: Workers) -> None:
         self._workers = workers
@@ -258,7 +259,7 @@ class _Judge:
         self._empty = not len(held)
         if self._empty:
             return
-        # Neighbours in the order of relations: a worker projects all entities for few relations.
+        # Shares are runs in the order of relations, so that a worker projects all entities for few relations.
         order = np.argsort(held.relations, kind="stable")
         rank, size = workers.rank, workers.size
         self._share = held.take(order[len(held) * rank // size : len(held) * (rank + 1) // size])
@@ -271,7 +272,7 @@ class _Judge:
         )
 
     def figures(self, model: EmbeddingModel) -> dict[str, float]:
-        """MRR and Hits@k over all held-out triples, the same bits on all workers; empty where there are none."""
+        """Return MRR and Hits@k over all held-out triples, the same bits on all workers; empty without such triples."""
         if self._empty:
             return {}
         return means_of(self._workers.add_figures(rank_sums(filtered_ranks(model, self._share, self._known))))

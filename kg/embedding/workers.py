@@ -1,4 +1,4 @@
-"""A process's place among those that train one embedding together."""
+"""Place of a process among those that train one embedding together."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from torch import Tensor
 
 
 def _alone(values: Tensor) -> None:
-    """One worker's sum is the sum."""
+    """Do nothing: the sum of a single worker is the total."""
 
 
 @dataclass(frozen=True)
 class Workers:
-    """This process's number, how many there are, and how their tensors are added up."""
+    """Number of this process, number of all processes, and the function that adds up their tensors."""
 
     rank: int = 0
     size: int = 1
@@ -24,7 +24,7 @@ class Workers:
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
 
     def add_figures(self, figures: Mapping[str, float]) -> dict[str, float]:
-        """Named figures, each added over all workers, which must all hold the same names."""
+        """Return named figures, each added over all workers; all workers must have the same names."""
         values = torch.tensor(list(figures.values()), dtype=torch.float64).to(self.device)
         self.add(values)
         return dict(zip(figures, values.tolist(), strict=True))

@@ -1,1 +1,1 @@
-"""Entity vocabulary: names and phrases, long entities cut into pieces, synonyms (EMBERT, section 3.1)."""
+"""Entity vocabulary: names and phrases, segmentation of long entities, synonyms (EMBERT, section 3.1)."""

@@ -1,13 +1,13 @@
-"""Cut points: characters at whose side a long entity is cut (EMBERT, appendix).
+"""Cut points: characters before or after which a long entity is cut (EMBERT, appendix).
 
-AutoPhrase's segmentation model cuts the entities; how often each character stands at the start and at the end of a
-segment is counted, and the most frequent are written to a CSV file. A person says yes or no in its column `keep` and
-feeds the file back. A character that ends words (性 in 急性胰腺炎) is a cut point after itself, one that begins words a
-cut point before itself.
+AutoPhrase's segmentation model cuts the entities. Characters at the start and at the end of segments are counted, and
+the most frequent are written to a CSV file. A person answers yes or no in its column `keep` and passes the file back.
+A character that ends words (性 in 急性胰腺炎) is a cut point after itself, one that begins words a cut point before
+itself.
 
 `cut_points_medicine.csv` was counted on the names of CMeKG, as jieba cuts them with the phrases that AutoPhrase found
-in 4.5 million characters of real dialogues and articles, and reviewed by us. Characters that stand inside words as well
-were not kept: 症 ends words (贫血症) no more often than it begins them (症状).
+in 4.5 million characters of real dialogues and articles, and was reviewed by us. Characters that also occur inside
+words were not kept: 症 ends words (贫血症) no more often than it begins them (症状).
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ MEDICINE_FILE = Path(__file__).with_name("cut_points_medicine.csv")
 Side = Literal["start", "end"]
 
 Place = tuple[str, Side]
-"""A character and the side of a segment at which it stands."""
+"""A character and the side of a segment that it is on."""
 
 COLUMNS = ("character", "side", "count", "occurrences", "examples", "keep")
-"""Columns of the review file; a file that is fed back needs the first two and the last."""
+"""Columns of the review file; a file that is passed back needs the first two and the last."""
 
 EXAMPLES = 5
-"""Segments that are shown of each character."""
+"""Number of examples per character."""
 
 BORDER = "|"
-"""Stands between the segments of an example."""
+"""Separator between the segments of an example."""
 
 ANSWERS = {"yes": True, "no": False}
 
@@ -48,18 +48,18 @@ class CutPoint:
 
     character: str
     side: Side
-    """Of the segments at which the character was counted: cut before a start, after an end."""
+    """Side of the segments on which the character was counted: cut before a start, after an end."""
     count: int
     occurrences: int
-    """All occurrences of the character: one that stands at its side nearly always is a good cut point."""
+    """All occurrences of the character; if nearly all are on this side, it is a good cut point."""
     examples: tuple[str, ...]
     keep: bool
 
 
 class CutPoints:
-    """The characters that are kept, and the way they cut.
+    """The accepted characters, and how they cut.
 
-    Characters of one kind in a row stay together (炎症: one cut, behind 症), so that none is left alone by its twin.
+    A run of characters of one kind stays together (炎症: one cut, after 症), so that none is cut off on its own.
     """
 
     def __init__(self, before: Iterable[str] = (), after: Iterable[str] = ()) -> None:
@@ -68,33 +68,33 @@ class CutPoints:
 
     @classmethod
     def of(cls, rows: Iterable[CutPoint]) -> CutPoints:
-        """The cut points among the rows of a review."""
+        """Return the cut points among the rows of a review."""
         kept = [row for row in rows if row.keep]
         return cls(
             (row.character for row in kept if row.side == "start"), (row.character for row in kept if row.side == "end")
         )
 
     def split(self, surface: str) -> list[str]:
-        """The parts of a surface between the cuts; they join to it. An empty surface has none."""
+        """Split a surface at the cuts; the parts join to the surface. An empty surface has no parts."""
         cuts = [at for at in range(1, len(surface)) if self._is_cut(surface[at - 1], surface[at])]
         return [surface[start:end] for start, end in zip([0, *cuts], [*cuts, len(surface)], strict=True) if end > start]
 
     def _is_cut(self, left: str, right: str) -> bool:
-        behind = left in self.after and right not in self.after
-        return behind or (right in self.before and left not in self.before)
+        after_left = left in self.after and right not in self.after
+        return after_left or (right in self.before and left not in self.before)
 
 
 def count_cut_points(
     segmentations: Iterable[Sequence[str]], decided: Iterable[CutPoint] = (), top: int = 100
 ) -> list[CutPoint]:
-    """The `top` most frequent characters with what a person needs to judge them, the frequent first; after them those
-    that were kept before and are less frequent here.
+    """Return the `top` most frequent characters with what a person needs to judge them, the most frequent first.
 
-    Time grows with the characters, memory with the entities that were cut, whose order does not matter.
+    They are followed by less frequent characters that were accepted before. Time grows with the characters, memory with
+    the segmented entities, whose order does not matter.
 
     Args:
-        segmentations: for each entity its segments. The borders of the entity itself are no hints where to cut it.
-        decided: what was decided before, which is the answer to begin with; it is no where nothing was.
+        segmentations: segments of each entity. The borders of the entity itself do not count.
+        decided: earlier decisions, which become the initial answers; without one the answer is no.
     """
     answers = {(row.character, row.side): row.keep for row in decided}
     counts: Counter[Place] = Counter()
@@ -122,7 +122,7 @@ def _places_of(segments: Sequence[str]) -> list[Place]:
 
 
 def write_cut_points(rows: Iterable[CutPoint]) -> bytes:
-    """The rows as a review file: CSV in UTF-8 with a byte order mark, which spreadsheets need to see."""
+    """Return the rows as a review file: CSV in UTF-8 with a byte order mark, by which spreadsheets recognise UTF-8."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -134,13 +134,13 @@ def write_cut_points(rows: Iterable[CutPoint]) -> bytes:
 
 
 def read_cut_points(data: bytes, name: str) -> list[CutPoint]:
-    """The rows of a review file that a person has edited; rows may be added, moved and left out.
+    """Return the rows of a review file that a person has edited; rows may be added, moved and deleted.
 
     Args:
-        name: what to call the file in messages.
+        name: name of the file in messages.
 
     Raises:
-        UserError: it is not UTF-8, lacks a column, or a row is not as it should be; the message names the line.
+        UserError: it is not UTF-8, lacks a column, or a row is invalid; the message names the line.
     """
     try:
         text = data.decode("utf-8-sig")
@@ -157,7 +157,7 @@ def read_cut_points(data: bytes, name: str) -> list[CutPoint]:
         try:
             row = _row(cells)
             if (row.character, row.side) in rows:
-                raise ValueError(f"{row.character!r} at the {row.side} stands in the file twice: leave one row")
+                raise ValueError(f"{row.character!r} at the {row.side} occurs twice: keep one of the rows")
         except ValueError as error:
             raise UserError(f"{name}, line {reader.line_num}: {error}.") from error
         rows[row.character, row.side] = row
@@ -165,15 +165,15 @@ def read_cut_points(data: bytes, name: str) -> list[CutPoint]:
 
 
 def _row(cells: Mapping[str | None, str | None]) -> CutPoint:
-    """A row from its cells; raises ValueError where one of them is not as it should be."""
+    """Return a row from its cells; raises ValueError if one of them is invalid."""
     given = {column: (cells.get(column) or "").strip() for column in COLUMNS}
     character, side, keep = given["character"], given["side"].lower(), given["keep"].lower()
     if len(character) != 1:
-        raise ValueError(f"the column character holds {character!r}: write one character")
+        raise ValueError(f"the column character contains {character!r}: write one character")
     if side not in get_args(Side):
-        raise ValueError(f"the column side holds {side!r}: write start or end")
+        raise ValueError(f"the column side contains {side!r}: write start or end")
     if keep not in ANSWERS:
-        raise ValueError(f"the column keep holds {keep!r}: write yes or no")
+        raise ValueError(f"the column keep contains {keep!r}: write yes or no")
     return CutPoint(
         character=character,
         side="start" if side == "start" else "end",
@@ -186,11 +186,11 @@ def _row(cells: Mapping[str | None, str | None]) -> CutPoint:
 
 def _number(column: str, text: str) -> int:
     if not text.isdecimal() and text:
-        raise ValueError(f"the column {column} holds {text!r}: write a whole number, or nothing")
+        raise ValueError(f"the column {column} contains {text!r}: write a whole number, or leave it empty")
     return int(text or 0)
 
 
 @functools.cache
 def medicine_cut_points() -> tuple[CutPoint, ...]:
-    """The reviewed table for medicine that ships with the project."""
+    """Return the reviewed table for medicine that ships with the project."""
     return tuple(read_cut_points(MEDICINE_FILE.read_bytes(), MEDICINE_FILE.name))

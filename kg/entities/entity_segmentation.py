@@ -1,16 +1,16 @@
 """Segmentation of long entities into their parts (EMBERT, appendix).
 
 A candidate is split at the cut points, and jieba (rjieba without the hidden Markov model, with the short entities as
-its user dictionary) cuts each part. Where too many pieces are single characters the result is taken for an error and
-corrected by AutoPhrase: by its phrases, such that the fewest single characters are left, or, as the paper has it, by
-its own segmentation of the entity, where that is given (it cuts a little worse). What comes out in one piece is a short
+its user dictionary) cuts each part. If too many pieces are single characters, the cut is considered wrong and corrected
+with AutoPhrase: with its phrases, so that the fewest single characters remain, or, as in the paper, with its own
+segmentation of the entity if that is given (which is a little worse). A candidate that remains in one piece is a short
 entity after all.
 
-Where the paper is silent:
-- Candidates are cut by length, the short ones first, and those that turn out short enter the dictionary before the
-  longer ones are cut. So 依维莫司, a word that jieba does not know, stays whole in 依维莫司片.
-- A suffix (性, 症) that jieba leaves alone joins the piece before it; so do the parts of a number, or of Latin letters.
-- Single characters that no phrase explains are taken for one unknown word where they are still too many.
+Where the paper leaves details open:
+- Candidates are cut in order of length, and those that turn out to be short enter the dictionary before longer ones are
+  cut. So 依维莫司, a word that jieba does not know, stays whole in 依维莫司片.
+- A suffix (性, 症) that jieba cuts off joins the piece before it; so do the parts of a number, or of Latin letters.
+- If there are still too many single characters, runs that no phrase explains become one unknown word.
 
 Time grows with the characters of the surfaces, and with the square of their length for those that are corrected (names
 are short); memory with the surfaces.
@@ -29,10 +29,10 @@ from kg.entities.cut_points import CutPoints
 from kg.entities.entity_vocabulary import is_long_candidate, read_stop_words
 
 SUFFIXES = frozenset("性型期度状样症病炎瘤癌疹征感内下")
-"""Characters that make a word of the one before them; alone, as jieba may leave them, they say nothing."""
+"""Characters that form a word with the text before them and mean nothing alone, as jieba may cut them."""
 
 _INSIDE = re.compile(r"[0-9A-Za-z]{2}|[0-9][.%]|\.[0-9]")
-"""The characters around a border inside a number or a run of Latin letters."""
+"""Two characters with a border between them that is inside a number or Latin letters: `5.`, `DN`; not `3期`."""
 
 
 class Segmentation(NamedTuple):
@@ -42,12 +42,12 @@ class Segmentation(NamedTuple):
 
     @property
     def is_long(self) -> bool:
-        """Whether it has parts."""
+        """Whether the entity has several pieces."""
         return len(self.pieces) > 1
 
     @property
     def atomic(self) -> str:
-        """The last piece: the term at the core (贫血 in 再生障碍性贫血). Marks that close the surface go with it."""
+        """The last piece: the core term (贫血 in 再生障碍性贫血), with any punctuation that ends the surface."""
         return "".join(self.pieces[self._core() :])
 
     @property
@@ -61,13 +61,13 @@ class Segmentation(NamedTuple):
 
 
 class EntitySegmenter:
-    """Cuts entities; what `learn` is told are words stays whole.
+    """Cuts entities; words given to `learn` stay whole.
 
     Args:
         cut_points: where to cut first.
         phrases: AutoPhrase's phrases with their quality from 0 to 1.
-        max_single_share: share of single characters among the pieces from which on, exclusively, they are too many.
-        corrections: surfaces to the segments that take the place of such pieces; phrases mend those of the others.
+        max_single_share: share of single characters among the pieces above which they are too many.
+        corrections: segments, by surface, that replace such a cut; other surfaces are corrected with phrases.
     """
 
     def __init__(
@@ -84,12 +84,12 @@ class EntitySegmenter:
         self._jieba = rjieba.Jieba()
 
     def learn(self, words: Iterable[str]) -> None:
-        """Add words to the user dictionary, in sorted order: how likely one becomes depends on those before."""
+        """Add words to the user dictionary, in sorted order, because a word's probability depends on earlier ones."""
         for word in sorted(words, key=lambda word: (len(word), word)):
             self._jieba.add_word(word, None, None)
 
     def cut(self, surface: str) -> Segmentation:
-        """The pieces of a surface."""
+        """Cut a surface into pieces."""
         parts = self._cut_points.split(surface)
         pieces = join_bound([piece for part in parts for piece in self._jieba.cut(part, False)])
         if self._has_too_many_singles(pieces):
@@ -110,10 +110,10 @@ def segment_entities(
     max_single_share: float = 0.3,
     corrections: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, Segmentation]:
-    """The pieces of every distinct surface, sorted by surface; the order of the input does not matter.
+    """Return the pieces of every distinct surface, sorted by surface; the order of the input does not matter.
 
-    Surfaces of at most three characters are short entities and make the user dictionary; of the others
-    `Segmentation.is_long` tells which are truly long. The other arguments are those of `EntitySegmenter`.
+    Surfaces of at most three characters are short entities and form the user dictionary; `Segmentation.is_long` is true
+    for those of the others that are really long. The other arguments are those of `EntitySegmenter`.
     """
     distinct = sorted(set(surfaces))
     segmenter = EntitySegmenter(cut_points, phrases, max_single_share, corrections)
@@ -127,7 +127,7 @@ def segment_entities(
 
 
 def join_bound(pieces: Sequence[str]) -> list[str]:
-    """Join what cannot stand alone: a suffix to the word before it, the parts of a number, those of Latin letters."""
+    """Join pieces that cannot be separate: a suffix and the word before it, parts of a number, Latin letters."""
     stop_words = read_stop_words()
     joined: list[str] = []
     for piece in pieces:
@@ -167,7 +167,7 @@ def merge_phrases(pieces: Sequence[str], phrases: Mapping[str, float]) -> list[s
 
 
 def _merge_singles(pieces: Sequence[str]) -> list[str]:
-    """Make one piece of every run of single characters; words like 的 and 或 stay apart."""
+    """Merge every run of single characters into one piece; words like 的 and 或 stay separate."""
     stop_words = read_stop_words()
     unknown = [_is_single(piece) and piece not in stop_words for piece in pieces]
     merged: list[str] = []

@@ -1,7 +1,7 @@
 """The entity vocabulary: AutoPhrase's phrases and the names of a knowledge graph (EMBERT, appendix).
 
-A row for every pair of a surface and an entity that goes by it; a phrase that no entity goes by is an entity of its
-own. What is not fit to be an entity is dropped with its reason.
+There is one row for every pair of a surface and an entity with that surface; a phrase without an entity becomes an
+entity of its own. Surfaces that cannot be entities are dropped, with the reason.
 
 Time grows with the characters of the surfaces, memory with their number.
 """
@@ -22,20 +22,20 @@ from infra.arrays.batching import batches_of
 STOP_WORDS_FILE = Path(__file__).with_name("stop_words.txt")
 
 LONG_FROM = 4
-"""Characters of a long entity candidate: EMBERT takes those that are longer than three."""
+"""Minimum characters of a candidate for a long entity: in EMBERT, those longer than three."""
 
 PHRASE_ID = "phrase:"
-"""Begins the id of an entity that is only a phrase; the surface follows."""
+"""Prefix of the id of an entity that is only a phrase; the surface follows."""
 
 CHARACTERS_AT_ONCE = 1 << 23
-"""Characters that are searched together, which bounds the occurrences that are held."""
+"""Characters searched at once; bounds the occurrences in memory."""
 
 Origin = Literal["kg", "phrase", "both"]
 Reason = Literal["low_quality", "blank", "stop_word", "single_letter", "digits", "punctuation", "too_long"]
 
 
 class Phrase(NamedTuple):
-    """A phrase as AutoPhrase gives it."""
+    """A phrase from AutoPhrase."""
 
     surface: str
     quality: float
@@ -54,18 +54,18 @@ class Name(NamedTuple):
 
 
 class Entity(NamedTuple):
-    """A surface and an entity that goes by it."""
+    """A surface and an entity with that surface."""
 
     surface: str
     entity_id: str
     type: str
     origin: Origin
     quality: float | None
-    """Of the phrase; None where no phrase is good enough."""
+    """Quality of the phrase; None if no phrase is good enough."""
 
 
 class Drop(NamedTuple):
-    """A surface that is not fit to be an entity, and why."""
+    """A surface that cannot be an entity, and the reason."""
 
     surface: str
     origin: Origin
@@ -81,13 +81,13 @@ def build_vocabulary(
     max_length: int = 32,
     stop_words: frozenset[str] | None = None,
 ) -> tuple[list[Entity], list[Drop]]:
-    """The entities, sorted by surface and id, and what was dropped, sorted; the order of the input does not matter.
+    """Return the entities, sorted by surface and id, and the drops, sorted; the order of the input does not matter.
 
-    White space around a surface is taken off. A phrase of too low a quality counts for nothing: where an entity goes by
-    it the origin is kg. Surfaces of more than `max_length` characters are sentences.
+    White space around a surface is stripped. Phrases of too low quality are ignored: an entity with such a surface has
+    the origin kg. Surfaces of more than `max_length` characters are taken for sentences.
 
     Args:
-        min_quality, min_quality_word: the quality asked for of a phrase of several words, and of one that is a word.
+        min_quality, min_quality_word: minimum quality of a phrase of several words, and of one that is a single word.
         stop_words: surfaces that are never entities; `read_stop_words()` by default.
     """
     stop_words = read_stop_words() if stop_words is None else stop_words
@@ -113,7 +113,7 @@ def build_vocabulary(
 
 
 def _reason(surface: str, stop_words: frozenset[str], max_length: int) -> Reason | None:
-    """Why a surface is no entity; None where it may be one."""
+    """Return the reason why a surface cannot be an entity, or None if it can."""
     if not surface:
         return "blank"
     if surface in stop_words:
@@ -126,21 +126,21 @@ def _reason(surface: str, stop_words: frozenset[str], max_length: int) -> Reason
 
 
 def is_long_candidate(surface: str) -> bool:
-    """Whether an entity may be a long one."""
+    """Return whether an entity may be a long one."""
     return len(surface) >= LONG_FROM
 
 
 @functools.cache
 def read_stop_words() -> frozenset[str]:
-    """The words of stop_words.txt: function words and the small talk of dialogues, never entities."""
+    """Return the words of stop_words.txt: function words and small talk of dialogues, never entities."""
     return frozenset(STOP_WORDS_FILE.read_text(encoding="utf-8").split())
 
 
 def count_occurrences(texts: Iterable[str], surfaces: Iterable[str]) -> Counter[str]:
-    """How often each surface occurs in some texts; one inside another, and one overlapping another, count too.
+    """Count the occurrences of each surface in some texts, including those inside or overlapping another.
 
-    Letters are compared as they are written. Aho-Corasick: time grows with the characters of the texts (twice: once to
-    find, once to count) and of the surfaces; memory with the surfaces and the occurrences in `CHARACTERS_AT_ONCE`.
+    Matching is case-sensitive. Aho-Corasick: time grows with the characters of the texts (twice: to find and to count)
+    and of the surfaces; memory with the surfaces and the occurrences in `CHARACTERS_AT_ONCE`.
     """
     counts: Counter[str] = Counter()
     patterns = sorted(set(surfaces) - {""})

@@ -1,14 +1,14 @@
-"""The thesaurus: groups of surfaces that mean the same (EMBERT, section 3.1), from names and aliases in a graph.
+"""The thesaurus: groups of surfaces with the same meaning (EMBERT, section 3.1), from names and aliases in a graph.
 
-Every entity says that its name and its aliases are the same (aliases, trade and generic names: the relation SameAs).
-Entities of one type that share a surface come into one group, and so on (the transitive closure). A group that would
-have more surfaces than `max_size` is not made: ambiguous aliases tie too much together there, so each of its entities
-keeps its own surfaces and no more. Entities of different types never come together.
+The name and the aliases of an entity mean the same (aliases, trade and generic names: the relation SameAs). Entities of
+one type that share a surface are in one group, and so on (the transitive closure). A closure with more surfaces than
+`max_size` is split into its entities again, because ambiguous aliases have joined too much in it. Entities of different
+types are never in one group.
 
-A surface is ambiguous where it may mean something else as well: it stands in several groups, or it is an alias of
-several entities and none is called by it.
+A surface is ambiguous if it may also mean something else: it is in several groups, or it is an alias of several
+entities and the name of none.
 
-Time grows with the names (and a logarithm of them, for the order), memory with their number.
+Time is O(n log n) in the number of names, memory O(n).
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 MAX_SIZE = 10
-"""Surfaces of a group, by default."""
+"""Default maximum number of surfaces in a group."""
 
 
 class Named(NamedTuple):
-    """An entity of a knowledge graph with what it is called."""
+    """An entity of a knowledge graph with its names."""
 
     entity_id: str
     name: str
     aliases: Sequence[str]
     type: str = ""
-    """Empty where unknown, which is a type of its own."""
+    """Empty if unknown, which counts as a type of its own."""
 
 
 class Synonym(NamedTuple):
@@ -37,24 +37,23 @@ class Synonym(NamedTuple):
     group_id: str
     """The smallest entity_id of the group."""
     entity_id: str
-    """The entity that goes by the surface: one that is called so before one that has it as an alias, then the
-    smallest."""
+    """The entity with this surface: one with this name before one with this alias, then the smallest id."""
     surface: str
     type: str
     ambiguous: bool
 
 
 def build_thesaurus(entities: Iterable[Named], max_size: int = MAX_SIZE) -> list[Synonym]:
-    """The groups of two and more surfaces, sorted by group and surface.
+    """Return the groups of two or more surfaces, sorted by group and surface.
 
-    The order of the entities and of their aliases does not matter, nor do aliases that lead back in a circle. Of an
-    entity that stands there twice the names are put together.
+    The order of the entities and of their aliases does not matter, nor do circular aliases. The names of an entity that
+    is given twice are merged.
 
     Raises:
-        ValueError: max_size is under 2, or an entity has two types.
+        ValueError: max_size is less than 2, or an entity has two types.
     """
     if max_size < 2:
-        raise ValueError(f"max_size={max_size} must be at least 2: smaller groups hold no synonyms")
+        raise ValueError(f"max_size={max_size} must be at least 2: smaller groups contain no synonyms")
     known = _merged(entities)
     closures = _closures(known)
     groups = [group for closure in closures for group in ([closure] if _size(closure) <= max_size else _apart(closure))]
@@ -63,7 +62,7 @@ def build_thesaurus(entities: Iterable[Named], max_size: int = MAX_SIZE) -> list
 
 
 class _Entity(NamedTuple):
-    """An entity with its names and its other surfaces apart."""
+    """An entity with its names, and its other surfaces separately."""
 
     entity_id: str
     type: str
@@ -90,7 +89,7 @@ def _merged(entities: Iterable[Named]) -> list[_Entity]:
 
 
 def _closures(entities: Sequence[_Entity]) -> list[list[_Entity]]:
-    """Entities of one type that hang together by shared surfaces; both levels sorted by entity_id."""
+    """Return the entities of one type that are connected by shared surfaces; both levels sorted by entity_id."""
     parents = list(range(len(entities)))
 
     def root(index: int) -> int:
@@ -119,7 +118,7 @@ def _apart(closure: Sequence[_Entity]) -> list[list[_Entity]]:
 
 
 def _ambiguous(groups: Sequence[Sequence[_Entity]]) -> set[str]:
-    """Surfaces of several groups, and those that only aliases of several entities are."""
+    """Return the surfaces in several groups, and those that are aliases of several entities and the name of none."""
     in_groups: dict[str, set[int]] = defaultdict(set)
     called: set[str] = set()
     aliased: dict[str, int] = defaultdict(int)

@@ -1,14 +1,14 @@
-"""Which names of many graphs mean one entity: the evidence, and the clusters that it makes.
+"""Alignment: finds the names of several graphs that mean one entity, and clusters them.
 
-A node is a name in its comparable form, so equal names are one node before anything is asked here. Nodes are then
-joined by other evidence, until nothing more is found:
+A node is a name in its comparable form, so equal names are already one node. Other evidence then joins nodes until
+nothing more is found:
 
-- alias: nodes share a name or another name. Refused when more than `max_holders` hold it, when their types differ,
-  and when nobody bears it as a name while one graph keeps two of its holders apart;
-- code: nodes share a code that stands for one entity in every graph, and their types do not differ;
-- similarity, where asked for: kg/fusion/similarity.py.
+- alias: nodes share a name or alias. Rejected if more than `max_holders` nodes have it, if their types differ, or if it
+  is nobody's name and one graph has two of its holders as different entities;
+- code: nodes share a code that belongs to one entity in every graph, and their types do not differ;
+- similarity, if enabled: kg/fusion/similarity.py.
 
-Evidence is judged on whole clusters, round by round, so the order of graphs and rows has no influence. Time grows with
+Evidence is judged for whole clusters, round by round, so the order of graphs and rows does not matter. Time grows with
 the names and aliases, times the rounds (two to four on real graphs).
 """
 
@@ -31,20 +31,20 @@ LINK_SCHEMA = {"one": pl.Int64, "other": pl.Int64, "evidence": pl.String, "value
 
 @dataclass(frozen=True)
 class AlignmentOptions:
-    """What evidence counts."""
+    """Evidence that counts for alignment."""
 
     aliases: bool = True
     codes: bool = True
     max_holders: int = 3
-    """Entities that may hold an alias before it says nothing."""
+    """Maximum number of entities with an alias for it to count as evidence."""
     similarity: float | None = None
-    """Score from which similar names of different graphs are one entity; None: never."""
+    """Minimum score at which similar names of different graphs are one entity; None: never."""
     overlap_weight: float = 0.5
-    """What a full overlap of neighbourhoods makes up of what the names lack in similarity."""
+    """Share of the names' missing similarity that a full overlap of neighbourhoods makes up for."""
 
 
 def align(nodes: Nodes, options: AlignmentOptions) -> tuple[Indices, pl.DataFrame]:
-    """The label of every node's cluster (its smallest node), and the links that made them.
+    """Return the label of every node's cluster (its smallest node), and the links that joined them.
 
     Links have the columns one, other, evidence, value, score.
     """
@@ -58,7 +58,7 @@ def align(nodes: Nodes, options: AlignmentOptions) -> tuple[Indices, pl.DataFram
 
 
 def voted_types(nodes: Nodes, labels: Indices) -> pl.DataFrame:
-    """(cluster, type): the type that most sources give the names of a cluster, the first by name among equals."""
+    """Return (cluster, type): the type that most sources give the names of a cluster; of equals the first by name."""
     return (
         with_cluster(nodes.types, labels)
         .group_by("cluster", "type")
@@ -70,7 +70,7 @@ def voted_types(nodes: Nodes, labels: Indices) -> pl.DataFrame:
 
 
 def _links(nodes: Nodes, labels: Indices, options: AlignmentOptions) -> pl.DataFrame:
-    """The links between clusters that the evidence of this round gives."""
+    """Return the links between clusters from the evidence of this round."""
     types = voted_types(nodes, labels)
     graphs = with_cluster(nodes.presence, labels).select("cluster", "graph").unique()
     found = []
@@ -93,7 +93,7 @@ def _shared(
     evidence: str,
     max_holders: int | None,
 ) -> pl.DataFrame:
-    """Links between the clusters that hold the same value."""
+    """Return links between the clusters with the same value (a name, alias or code)."""
     holders = with_cluster(holdings, labels).group_by("value", "cluster").agg(pl.col("is_name").any())
     counts = holders.group_by("value").agg(holders=pl.len(), named=pl.col("is_name").any())
     counts = counts.filter(pl.col("holders").is_between(2, max_holders or holders.height))

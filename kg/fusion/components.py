@@ -1,4 +1,4 @@
-"""Connected components of a graph given as pairs: whatever is tied, by any path or cycle, has one label."""
+"""Connected components of a graph given as pairs: nodes connected by any path have the same label."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ Indices = npt.NDArray[np.int64]
 
 
 def connected_components(count: int, ones: npt.ArrayLike, others: npt.ArrayLike) -> Indices:
-    """The smallest member of the component of each of `count` nodes, int64.
+    """Return the smallest member of the component of each of `count` nodes, int64.
 
-    Hooks the larger root below the smaller and shortens paths until nothing changes: about log(count) rounds of
-    array operations over the pairs. The order of the pairs has no influence.
+    Hooks the larger root below the smaller and shortens paths until nothing changes: about log(count) rounds of array
+    operations over the pairs. The order of the pairs does not matter.
     """
     labels = np.arange(count, dtype=np.int64)
     one, other = np.asarray(ones, np.int64), np.asarray(others, np.int64)

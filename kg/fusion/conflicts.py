@@ -1,4 +1,4 @@
-"""Where sources contradict each other: told, never settled by dropping what one of them says.
+"""Contradictions between sources: reported, and never resolved by dropping a statement.
 
 - type: names of one entity that sources give different types; the entity has the type of most sources;
 - value: a relation that can have one tail has several; every triple stays in the graph.
@@ -15,7 +15,7 @@ TYPE, VALUE = "type", "value"
 
 
 def type_conflicts(nodes: Nodes, labels: Indices) -> pl.DataFrame:
-    """(cluster, kind, relation, value, sources): one row a type of every cluster that has several."""
+    """Return (cluster, kind, relation, value, sources): one row per type of every cluster with several types."""
     claims = with_cluster(nodes.types, labels).select("cluster", "type", "source").unique()
     several = claims.group_by("cluster").agg(pl.col("type").n_unique()).filter(pl.col("type") > 1)
     return _by_value(
@@ -26,7 +26,7 @@ def type_conflicts(nodes: Nodes, labels: Indices) -> pl.DataFrame:
 
 
 def value_conflicts(triples: pl.DataFrame) -> pl.DataFrame:
-    """As `type_conflicts`, of the triples (cluster, relation, value, source) of functional relations."""
+    """As `type_conflicts`, for the triples (cluster, relation, value, source) of functional relations."""
     several = triples.group_by("cluster", "relation").agg(pl.col("value").n_unique()).filter(pl.col("value") > 1)
     return _by_value(
         triples.join(several, on=["cluster", "relation"], how="semi").select(

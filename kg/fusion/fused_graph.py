@@ -1,11 +1,12 @@
-"""Any number of knowledge graphs made one: names aligned, types and relations in one vocabulary, sources kept.
+"""Fusion of any number of knowledge graphs: names are aligned, types and relations mapped to one vocabulary, sources
+kept.
 
     graph = fuse([cmekg, icd10, own])
 
-Equal names (kg/names.py) are one entity; further evidence is weighed in kg/fusion/alignment.py; what becomes of types
-and relations stands in the tables of kg/fusion/vocabularies.py; contradictions are listed by kg/fusion/conflicts.py. An
-entity's id is a hash of its name in comparable form, so neither ids nor anything else depend on the order of the
-graphs. Fusing a graph with itself, or a fused graph again, changes nothing.
+Equal names (kg/names.py) are one entity; kg/fusion/alignment.py weighs further evidence; the tables of
+kg/fusion/vocabularies.py map types and relations; kg/fusion/conflicts.py lists contradictions. An entity's id is a hash
+of its name in comparable form, so neither ids nor anything else depend on the order of the graphs. Fusing a graph with
+itself, or a fused graph again, changes nothing.
 
 Time grows with n log n of the triples, memory with the triples and the names: two graphs of 1 and 3.8 million triples
 take 11 CPU seconds and, with reading them, 1.5 to 2.2 GB at the peak (benchmarks/fusion.py).
@@ -36,7 +37,7 @@ from kg.linking.surface_forms import forms_of_names
 
 @dataclass(frozen=True)
 class Fusion:
-    """The fused graph and what led to it."""
+    """The fused graph, and the evidence for it."""
 
     graph: KnowledgeGraph
     alignments: pa.Table
@@ -44,9 +45,9 @@ class Fusion:
     conflicts: pa.Table
     """As `kg_conflicts`."""
     rejects: pl.DataFrame
-    """(source, reason, head, relation, tail) of the triples that were left out."""
+    """(source, reason, head, relation, tail) of the omitted triples."""
     collapsed: int
-    """Triples left out because two names at their ends became one entity."""
+    """Number of triples omitted because the names at their ends became one entity."""
 
 
 def fuse(
@@ -54,7 +55,7 @@ def fuse(
     options: AlignmentOptions | None = None,
     vocabulary: Vocabulary | None = None,
 ) -> KnowledgeGraph:
-    """One graph of all entities and triples; `fuse_with_evidence` says why besides."""
+    """Return one graph of all entities and triples; `fuse_with_evidence` also returns the evidence."""
     return fuse_with_evidence(graphs, options, vocabulary).graph
 
 
@@ -63,7 +64,7 @@ def fuse_with_evidence(
     options: AlignmentOptions | None = None,
     vocabulary: Vocabulary | None = None,
 ) -> Fusion:
-    """The fused graph with the alignments by evidence, the conflicts, and the triples that had to be left out."""
+    """Return the fused graph with the alignments and their evidence, the conflicts, and the omitted triples."""
     union = unite(graphs, vocabulary or _default_vocabulary())
     labels, links = align(union.nodes, options or AlignmentOptions())
     entities = _Entities.of(union, labels)
@@ -89,7 +90,7 @@ def fuse_with_evidence(
 
 
 def entity_ids(forms: Sequence[str]) -> list[str]:
-    """16 hex digits for each name in comparable form."""
+    """Return 16 hex digits for each name in comparable form."""
     return [hashlib.blake2b(form.encode(), digest_size=8).hexdigest() for form in forms]
 
 
@@ -100,13 +101,13 @@ def _default_vocabulary() -> Vocabulary:
 
 @dataclass(frozen=True)
 class _Entities:
-    """Clusters in the order of their ids."""
+    """The fused entities, that is, clusters of nodes, in the order of their ids."""
 
     ids: list[str]
     of_node: Indices
-    """The entity of every node."""
+    """Entity of every node."""
     chief: Indices
-    """The node that gives every entity its name: most triples, then the shortest, then the first name."""
+    """Node that gives each entity its name: the one with the most triples, then the shortest, then the first by name."""
 
     @classmethod
     def of(cls, union: Union, labels: Indices) -> _Entities:
@@ -128,7 +129,7 @@ class _Entities:
 
 
 def _entity_triples(union: Union, entities: _Entities) -> pl.DataFrame:
-    """The triples between entities, with `collapsed` where alignment made one entity of two nodes."""
+    """Return the triples between entities, with `collapsed` where alignment merged both ends into one entity."""
     heads, tails = (union.triples[end].to_numpy() for end in ("head", "tail"))
     head, tail = (entities.of_node[ends].astype(np.int32) for ends in (heads, tails))
     return union.triples.with_columns(
@@ -156,9 +157,9 @@ def _entity_table(union: Union, labels: Indices, entities: _Entities) -> pa.Tabl
 
 
 def _aliases(union: Union, entities: _Entities) -> pl.DataFrame:
-    """(entity, aliases): every other name and spelling, one for each form in which a text may hold it.
+    """Return (entity, aliases): every other name and spelling, one per form that may occur in a text.
 
-    Names that are equal here need not be so in a text: II型 and 2型 have surface forms of their own.
+    Names that are equal in comparable form may differ in a text: II型 and 2型 have different surface forms.
     """
     own = pl.DataFrame(
         {
@@ -182,13 +183,13 @@ def _with_surface(spelled: pl.DataFrame) -> pl.DataFrame:
 
 
 def _sources(union: Union, entities: _Entities) -> pl.DataFrame:
-    """(entity, sources), sorted."""
+    """Return (entity, sources), sorted."""
     known_by = union.known_by.select("source", entity=at(entities.of_node, "node")).unique()
     return known_by.sort("entity", "source").group_by("entity", maintain_order=True).agg(sources="source")
 
 
 def _alignments(union: Union, entities: _Entities, links: pl.DataFrame) -> pa.Table:
-    """What made names of several graphs one entity: equal names first, then the links between nodes."""
+    """Return the evidence that joined names of several graphs: equal names first, then the links between nodes."""
     shared = union.nodes.presence.group_by("node").len().filter(pl.col("len") > 1)["node"].sort()
     equal = pl.DataFrame({"one": shared, "other": shared}).select(
         "one", "other", evidence=pl.lit(NAME), value=union.nodes.forms.gather(shared), score=1.0
@@ -206,7 +207,7 @@ def _alignments(union: Union, entities: _Entities, links: pl.DataFrame) -> pa.Ta
 
 
 def _conflicts(union: Union, labels: Indices, entities: _Entities, triples: pl.DataFrame) -> pa.Table:
-    """Types and functional values on which an entity's sources differ."""
+    """Return the types and functional values on which an entity's sources differ."""
     entity_names = union.names.gather(entities.chief)
     stated = triples.filter(pl.col("relation").is_in(union.functional)).select(
         pl.col("set"),

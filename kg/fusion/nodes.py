@@ -1,4 +1,4 @@
-"""Names to align, as numbers: what graphs say of every name, before and after names are joined to clusters."""
+"""Numbered names to align, with the statements of all graphs about each name."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from kg.fusion.components import Indices
 
 @dataclass(frozen=True)
 class Nodes:
-    """Names to align; a node is a place in `forms`."""
+    """Names to align; a node is an index in `forms`."""
 
     forms: pl.Series
     """Comparable names, sorted and distinct."""
     presence: pl.DataFrame
     """(node, graph): the graphs in which it is a name, distinct."""
     types: pl.DataFrame
-    """(node, type, source): who calls it what, distinct, known types only."""
+    """(node, type, source): its type in each source, distinct, known types only."""
     surfaces: pl.DataFrame
     """(node, value, is_name): every comparable name and alias of a node, distinct."""
     codes: pl.DataFrame
@@ -33,5 +33,5 @@ class Nodes:
 
 
 def with_cluster(frame: pl.DataFrame, labels: Indices) -> pl.DataFrame:
-    """The frame with the column `cluster` of its column `node`."""
+    """Return the frame with a column `cluster`, the label of its column `node`."""
     return frame.with_columns(cluster=at(labels, "node"))

@@ -1,4 +1,4 @@
-"""Sets of sources, held as numbers: most rows share one of a few sets, so strings are touched once a set."""
+"""Sets of sources as numbers: most rows share one of a few sets, so strings are processed once per set."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SourceSet = tuple[str, ...]
 
 
 def common_sets(tables: Iterable[Sequence[SourceSet]]) -> tuple[list[SourceSet], list[npt.NDArray[np.int32]]]:
-    """All sets of several tables, sorted, and for each table the places of its sets among them."""
+    """Return all sets of several tables, sorted, and for each table the places of its sets among them."""
     tables = [list(table) for table in tables]
     sets = sorted({names for table in tables for names in table})
     place = {names: number for number, names in enumerate(sets)}
@@ -20,9 +20,10 @@ def common_sets(tables: Iterable[Sequence[SourceSet]]) -> tuple[list[SourceSet],
 
 
 def merge_sets(rows: pl.DataFrame, sets: Sequence[SourceSet]) -> tuple[pl.DataFrame, list[SourceSet]]:
-    """Rows that are equal but for their column `set` become one with the union of their sets.
+    """Merge rows that differ only in their column `set` into one row with the union of their sets.
 
-    Returns the rows, distinct and sorted by the other columns, and the sets that their column `set` now counts in.
+    Returns:
+        The rows, distinct and sorted by the other columns, and the sets that their column `set` now refers to.
     """
     keys = [column for column in rows.columns if column != "set"]
     rows = rows.unique().sort([*keys, "set"])
@@ -54,7 +55,7 @@ def merge_sets(rows: pl.DataFrame, sets: Sequence[SourceSet]) -> tuple[pl.DataFr
 
 
 def sources_of(rows: pl.DataFrame, sets: Sequence[SourceSet]) -> pl.DataFrame:
-    """The rows with a column `source` for `set`: one row for each source, and an empty one for the empty set."""
+    """Return the rows with `source` instead of `set`: one row per source; for the empty set the source is empty."""
     pairs = [(number, name) for number, names in enumerate(sets) for name in names or ("",)]
     table = pl.DataFrame(pairs, schema={"set": pl.Int32, "source": pl.String}, orient="row")
     return rows.join(table, on="set").drop("set")

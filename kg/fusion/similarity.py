@@ -1,11 +1,11 @@
-"""Weak evidence: names of different graphs that look alike, with neighbours in common.
+"""Weak evidence: similar names of different graphs, with common neighbours.
 
-Names are compared by Dice's coefficient of their sets of character bigrams, neighbourhoods by the overlap
-coefficient |A ∩ B| / min(|A|, |B|); the score is dice + weight · overlap · (1 − dice). Two clusters are linked when
-the score reaches the threshold, each is the other's best, and no second one is as good.
+Names are compared by Dice's coefficient of their sets of character bigrams, neighbourhoods by the overlap coefficient
+|A ∩ B| / min(|A|, |B|); the score is dice + weight · overlap · (1 − dice). Two clusters are linked if the score reaches
+the threshold, each is the other's best, and no other is as good.
 
-Only names that share a bigram borne by at most `MAX_BEARERS` clusters are compared. Memory is bounded by batches of
-`BATCH` bigrams times their bearers; time grows with the pairs that share a rare bigram.
+Only names that share a bigram of at most `MAX_BEARERS` clusters are compared. Memory is bounded by batches of `BATCH`
+bigrams times the clusters that have them; time grows with the pairs that share a rare bigram.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from kg.fusion.components import Indices
 from kg.fusion.nodes import Nodes, with_cluster
 
 MAX_BEARERS = 500
-"""A bigram that more clusters bear finds no candidates (it still counts in their similarity)."""
+"""A bigram in more clusters than this gives no candidates (it still counts in their similarity)."""
 
 BATCH = 50_000
-"""Bigrams of names whose bearers are compared at once; each has at most MAX_BEARERS."""
+"""Number of bigrams whose clusters are compared at once; each is in at most MAX_BEARERS clusters."""
 
 MIN_DICE = 0.3
-"""Names less alike are never one, whatever their neighbours."""
+"""Minimum similarity of two names, whatever their neighbours."""
 
 
 def similar_clusters(
     nodes: Nodes, labels: Indices, types: pl.DataFrame, graphs: pl.DataFrame, threshold: float, overlap_weight: float
 ) -> pl.DataFrame:
-    """Pairs (one, other, score) of clusters from different graphs, each the other's only best, one < other."""
+    """Return pairs (one, other, score) of clusters from different graphs, each the other's only best, one < other."""
     bearers = _bigrams(nodes, labels)
     sizes = bearers.group_by("cluster").len("size")
     frequent = bearers.group_by("bigram").len().filter(pl.col("len") > MAX_BEARERS)
@@ -43,7 +43,7 @@ def similar_clusters(
         for first in range(0, ones.height, BATCH):
             pairs = _candidates(ones.slice(first, BATCH), others)
             pairs = _with_dice(pairs, bearers, sizes).filter(pl.col("dice") >= MIN_DICE)
-            # Even full overlap lifts the score only so far: the others need no look at their neighbours.
+            # Upper bound of the score, at full overlap: below the threshold, neighbours need not be compared.
             reach = pl.col("dice") + overlap_weight * (1 - pl.col("dice"))
             pairs = _with_overlap(pairs.filter(reach >= threshold), neighbours)
             score = pl.col("dice") + overlap_weight * pl.col("overlap") * (1 - pl.col("dice"))
@@ -55,7 +55,7 @@ _PAIRS = {"one": pl.Int64, "other": pl.Int64, "score": pl.Float64}
 
 
 def _bigrams(nodes: Nodes, labels: Indices) -> pl.DataFrame:
-    """(cluster, bigram) of the names, not the aliases; a name of one character has itself as its only bigram."""
+    """Return (cluster, bigram) of the names, not the aliases; the only bigram of a one-character name is itself."""
     forms = nodes.surfaces.filter("is_name").select("node", form=pl.col("value").cast(pl.String))
     forms = with_cluster(forms, labels).with_columns(length=pl.col("form").str.len_chars())
     starts = pl.int_ranges(0, pl.max_horizontal(pl.col("length") - 1, 1))
@@ -64,7 +64,7 @@ def _bigrams(nodes: Nodes, labels: Indices) -> pl.DataFrame:
 
 
 def _neighbours(nodes: Nodes, labels: Indices) -> pl.DataFrame:
-    """(cluster, neighbour), both ways, distinct."""
+    """Return (cluster, neighbour), in both directions, distinct."""
     ways = [
         nodes.edges.select(cluster=at(labels, one), neighbour=at(labels, other))
         for one, other in (("head", "tail"), ("tail", "head"))
@@ -73,12 +73,12 @@ def _neighbours(nodes: Nodes, labels: Indices) -> pl.DataFrame:
 
 
 def _kinds(graphs: pl.DataFrame) -> pl.DataFrame:
-    """(cluster, kind): the list of the graphs that know it."""
+    """Return (cluster, kind): the list of the graphs with this cluster."""
     return graphs.group_by("cluster").agg(kind=pl.col("graph").sort())
 
 
 def _apart(rare: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-    """The bearers in every two groups that no graph knows both; names of one graph are never compared."""
+    """Yield the rows of every two groups without a common graph: names of one graph are never compared."""
     groups = [(set(kind), group) for (kind,), group in rare.group_by("kind", maintain_order=True)]
     for place, (kind, group) in enumerate(groups):
         for other_kind, other in groups[place + 1 :]:
@@ -87,7 +87,7 @@ def _apart(rare: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
 
 
 def _candidates(ones: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
-    """Pairs (one, other), one < other, with a rare bigram in common and no two types."""
+    """Return pairs (one, other), one < other, with a common rare bigram and no conflicting types."""
     pairs = ones.join(others, on="bigram", suffix="_other")
     same_type = pl.col("type").eq(pl.col("type_other")).fill_null(True)
     return (
@@ -115,14 +115,14 @@ def _with_overlap(pairs: pl.DataFrame, neighbours: pl.DataFrame) -> pl.DataFrame
 
 
 def _common(pairs: pl.DataFrame, things: pl.DataFrame) -> pl.DataFrame:
-    """(one, other, common): how many things both clusters of a pair have; pairs without any are left out."""
+    """Return (one, other, common): the number of things that both clusters of a pair have, if there are any."""
     ones = pairs.select("one", "other").join(things.rename({"cluster": "one"}), on="one")
     shared = ones.join(things.rename({"cluster": "other"}), on=["other", "thing"], how="semi")
     return shared.group_by("one", "other").len("common")
 
 
 def _mutual_best(pairs: pl.DataFrame) -> pl.DataFrame:
-    """The pairs that are the only best of both ends."""
+    """Return the pairs that are the single best one of both ends."""
     both = pl.concat([pairs, pairs.select(one="other", other="one", score="score")])
     best = both.filter(pl.col("score") == pl.col("score").max().over("one"))
     only = best.filter(pl.len().over("one") == 1)

@@ -1,7 +1,7 @@
-"""Several graphs laid side by side in one vocabulary, before anything but equal names is aligned.
+"""Several graphs combined in one vocabulary, before anything but equal names is aligned.
 
-A node is a name in comparable form. A relation whose role is `alias` makes its tail another name of its head; such a
-tail is a node of its own only where the graph says something else of it.
+A node is a name in comparable form. A relation with the role `alias` makes its tail another name of its head; such a
+tail is a node of its own only if the graph states something else about it.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from kg.graph import KnowledgeGraph
 from kg.names import normalise_names
 
 MAX_RELATION_NAME = 200
-"""Characters of the longest relation name; a longer one is a sentence that a parser took for a name."""
+"""Maximum characters of a relation name; a longer one is a sentence that a parser mistook for a name."""
 
 EMPTY_NAME, LONG_RELATION = "empty_name", "long_relation"
-"""Why a triple is left out."""
+"""Reasons for omitting a triple."""
 
 Mask = npt.NDArray[np.bool_]
 
@@ -36,23 +36,23 @@ class Union:
 
     nodes: Nodes
     names: pl.Series
-    """The name of every node as a source spells it: the shortest spelling, the first among equals."""
+    """Name of every node in the spelling of a source: the shortest one, and of equally short ones the first."""
     spellings: pl.DataFrame
-    """(node, value, raw): how sources spell the names and aliases of a node; value is the comparable form."""
+    """(node, value, raw): the sources' spellings of a node's names and aliases; value is the comparable form."""
     known_by: pl.DataFrame
-    """(node, source): who has an entity of this name."""
+    """(node, source): the sources with an entity of this name."""
     triples: pl.DataFrame
     """(head, relation, tail, set), int32, distinct; nodes, and places in `relation_names` and `source_sets`."""
     relation_names: list[str]
     functional: list[int]
-    """Relations whose head has one tail."""
+    """Relations that may have only one tail per head."""
     source_sets: list[SourceSet]
     rejects: pl.DataFrame
     """(source, reason, head, relation, tail) of the triples that cannot be kept."""
 
 
 def unite(graphs: Sequence[KnowledgeGraph], vocabulary: Vocabulary) -> Union:
-    """Lay graphs side by side; time grows with their triples, but strings are touched once an entity."""
+    """Combine graphs; time grows with their triples, but strings are processed only once per entity."""
     readings = [_Reading(graph, vocabulary) for graph in graphs]
     named = stacked([reading.node_forms().to_frame("form") for reading in readings], {"form": pl.String})
     forms = named.to_series().unique().sort()
@@ -112,7 +112,7 @@ def unite(graphs: Sequence[KnowledgeGraph], vocabulary: Vocabulary) -> Union:
 
 
 class _Reading:
-    """One graph, read through the vocabulary. Frames name entities by their index in the graph."""
+    """One graph in terms of the vocabulary. In its frames, entities are indices in the graph."""
 
     def __init__(self, graph: KnowledgeGraph, vocabulary: Vocabulary) -> None:
         self.graph = graph
@@ -131,7 +131,7 @@ class _Reading:
         self.is_node = named & self._says_something()
 
     def _says_something(self) -> Mask:
-        """Entities that are more than another name of one: in any triple but as tail of an alias, or in none."""
+        """Return the entities that are more than an alias of another: not only tails of alias relations."""
         heads, tails = self.graph.heads, self.graph.tails
         alias_only = np.zeros(self.graph.num_entities, bool)
         alias_only[tails[self._having(Role.ALIAS)]] = True
@@ -142,30 +142,30 @@ class _Reading:
         return ~alias_only | aliased
 
     def _having(self, *roles: Role) -> Mask:
-        """The kept triples whose relation has one of these roles."""
+        """Return which triples are kept and have a relation with one of these roles."""
         wanted = np.array([relation.role in roles for relation in self.relations], bool)
         return self.is_kept & wanted[self.graph.relations]
 
     def node_forms(self) -> pl.Series:
-        """The comparable names of the entities that are nodes."""
+        """Return the comparable names of the entities that are nodes."""
         return self.forms.filter(pl.Series(self.is_node, dtype=pl.Boolean))
 
     def node_places(self, forms: pl.Series) -> npt.NDArray[np.int64]:
-        """The node of every entity among sorted forms; -1 for those that are none."""
+        """Return the node of every entity among sorted forms; -1 for entities that are not nodes."""
         if forms.is_empty():
             return np.full(self.graph.num_entities, -1)
         places = self.forms.cast(pl.Enum(forms), strict=False).to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
         return np.where(self.is_node, places, -1)
 
     def relations_in_use(self) -> set[Relation]:
-        """What becomes of the relations whose triples stay triples."""
+        """Return the mapped relations whose triples remain triples."""
         used = np.unique(self.graph.relations[self._having(Role.RELATION, Role.CODE)])
         return {self.relations[number] for number in used}
 
     def triples(
         self, places: npt.NDArray[np.int64], relation_names: Sequence[str], set_places: npt.NDArray[np.int32]
     ) -> pl.DataFrame:
-        """(head, relation, tail, set) between nodes."""
+        """Return (head, relation, tail, set) between nodes."""
         graph, kept = self.graph, self._having(Role.RELATION, Role.CODE)
         turned = np.array([relation.inverse for relation in self.relations], bool)[graph.relations[kept]]
         place = {name: number for number, name in enumerate(relation_names)}
@@ -181,7 +181,7 @@ class _Reading:
         )
 
     def spellings(self) -> pl.DataFrame:
-        """(entity, value, is_name, raw) of names, aliases and tails of alias relations."""
+        """Return (entity, value, is_name, raw) of names, aliases and tails of alias relations."""
         entities = np.arange(self.graph.num_entities)
         names = pl.DataFrame({"entity": entities, "value": self.forms, "raw": self.names}).with_columns(is_name=True)
         listed = pl.DataFrame({"entity": entities, "raw": pl.Series(self.graph.entities["aliases"])})
@@ -189,32 +189,32 @@ class _Reading:
         listed = listed.with_columns(value=normalise_names(listed["raw"]), is_name=False)
         stated = self._having(Role.ALIAS)
         tails = self.graph.tails[stated]
-        told = pl.DataFrame(
+        related = pl.DataFrame(
             {"entity": self.graph.heads[stated], "value": self.forms.gather(tails), "raw": self.names.gather(tails)}
         ).with_columns(pl.col("entity").cast(pl.Int64), is_name=False)
         columns = ["entity", "value", "is_name", "raw"]
-        return pl.concat([frame.select(columns) for frame in (names, listed, told)]).filter(pl.col("value") != "")
+        return pl.concat([frame.select(columns) for frame in (names, listed, related)]).filter(pl.col("value") != "")
 
     def types(self) -> pl.DataFrame:
-        """(entity, type, source), one row for each source of the entity, known types only."""
+        """Return (entity, type, source), one row per source of the entity, known types only."""
         types = pl.Series(self.graph.entities["type"])
-        told = types.unique().to_list()
-        mapped = types.replace_strict(told, [self.vocabulary.type_of(self.source, name) for name in told])
+        given = types.unique().to_list()
+        mapped = types.replace_strict(given, [self.vocabulary.type_of(self.source, name) for name in given])
         return self._by_source(type=mapped).filter(pl.col("type") != "")
 
     def known_by(self) -> pl.DataFrame:
-        """(entity, source)."""
+        """Return (entity, source)."""
         return self._by_source().filter(pl.col("source") != "")
 
     def codes(self) -> pl.DataFrame:
-        """(entity, value) of every single code."""
+        """Return (entity, value) of every single code."""
         stated = self._having(Role.CODE)
         raw = self.names.gather(self.graph.tails[stated])
         codes = pl.DataFrame({"entity": self.graph.heads[stated], "value": codes_in(raw)})
         return codes.with_columns(pl.col("entity").cast(pl.Int64)).explode("value").drop_nulls()
 
     def rejects(self) -> pl.DataFrame:
-        """(source, reason, head, relation, tail) of the triples that are not kept."""
+        """Return (source, reason, head, relation, tail) of the triples that are not kept."""
         frames = []
         for reason, mask in ((EMPTY_NAME, self.nameless), (LONG_RELATION, self.too_long)):
             relation_names = pl.Series("relation", self.graph.relation_names, pl.String)

@@ -1,8 +1,8 @@
-"""The tables that make the types and relations of many graphs one vocabulary: CSV files that a user can edit.
+"""Tables that map the types and relations of several graphs to one vocabulary: CSV files that a user can edit.
 
-As SMedBERT (section 4.1) made 26 types and 56 relations of two graphs. `types.csv` and `relations.csv` beside
-this file are the default. A row whose source is empty holds for every source; one with a source goes before it.
-What no row names keeps its own name.
+SMedBERT (section 4.1) mapped those of two graphs to 26 types and 56 relations in this way. `types.csv` and
+`relations.csv` beside this file are the default. A row without a source applies to every source; one with a source
+takes precedence. Types and relations without a row keep their names.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ TYPES, RELATIONS = (Path(__file__).with_name(name) for name in ("types.csv", "re
 """The default tables."""
 
 UNKNOWN = "-"
-"""In the column `name` of types.csv: the type says nothing about the entity."""
+"""Value of the column `name` of types.csv for types that say nothing about the entity."""
 
 YES = frozenset({"yes", "true", "1", "是"})
 NO = frozenset({"", "no", "false", "0", "否"})
 
 
 class Role(StrEnum):
-    """What a relation's tail is: an entity of its own, another name of the head, its code, or nothing we keep."""
+    """Meaning of a relation's tail: an entity of its own, another name of the head, its code, or ignored."""
 
     RELATION = "relation"
     ALIAS = "alias"
@@ -37,14 +37,14 @@ class Role(StrEnum):
 
 
 class Relation(NamedTuple):
-    """What becomes of a relation."""
+    """Target of a relation in the vocabulary."""
 
     name: str
     role: Role = Role.RELATION
     functional: bool = False
-    """A head has one tail; several are a conflict."""
+    """Whether a head has only one tail; several are a conflict."""
     inverse: bool = False
-    """Head and tail change places."""
+    """Whether head and tail are swapped."""
 
 
 @dataclass(frozen=True)
@@ -56,25 +56,25 @@ class Vocabulary:
 
     @classmethod
     def read(cls, types: Path | None = None, relations: Path | None = None) -> Vocabulary:
-        """Read the tables; the default ones where no file is given.
+        """Read the tables; the default ones if no file is given.
 
         Raises:
-            UserError: a file cannot be read, lacks a column, names a role that there is not, or maps a name to one
-                that is itself mapped to another; the message names file and row.
+            UserError: a file cannot be read, lacks a column, names an unknown role, or maps a name to one that is
+                itself mapped to another; the message names file and row.
         """
         return cls(_read_types(types or TYPES), _read_relations(relations or RELATIONS))
 
     def type_of(self, source: str, name: str) -> str:
-        """The type that a source's type becomes; empty for unknown."""
+        """Return the type that a source's type is mapped to; empty for unknown."""
         return self.types.get((source, name), self.types.get(("", name), name))
 
     def relation_of(self, source: str, name: str) -> Relation:
-        """What a source's relation becomes."""
+        """Return the relation that a source's relation is mapped to."""
         return self.relations.get((source, name)) or self.relations.get(("", name)) or Relation(name)
 
 
 def read_table(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:
-    """Rows of a CSV file as stripped strings; missing cells are empty.
+    """Return the rows of a CSV file as stripped strings; missing cells are empty.
 
     Raises:
         UserError: the file cannot be read or lacks a column.
@@ -95,7 +95,9 @@ def _read_types(path: Path) -> dict[tuple[str, str], str]:
         _put(path, number, types, (row["source"], row["type"]), row["name"])
     for (_, name), target in types.items():
         if target != UNKNOWN and types.get(("", target), target) != target:
-            raise UserError(f"{path}: {name} becomes {target}, which becomes another type. Name the last one at once.")
+            raise UserError(
+                f"{path}: {name} is mapped to {target}, which is mapped to another type. Map it to that one directly."
+            )
     return {key: "" if target == UNKNOWN else target for key, target in types.items()}
 
 
@@ -111,12 +113,12 @@ def _read_relations(path: Path) -> dict[tuple[str, str], Relation]:
         target = Relation(row["name"] or row["relation"], role, functional, inverse)
         _put(path, number, relations, (row["source"], row["relation"]), target)
     for (_, name), target in list(relations.items()):
-        # What a fused graph says must mean the same when it is fused again.
+        # Statements of a fused graph must keep their meaning when it is fused again.
         plain = target._replace(inverse=False)
         if (target.inverse and name == target.name) or relations.setdefault(("", target.name), plain) != plain:
             raise UserError(
-                f"{path}: {name} becomes {target.name}, whose own row says something else. "
-                "Name the last relation at once, with the same role and flags."
+                f"{path}: {name} is mapped to {target.name}, whose own row differs. "
+                "Map it to the final relation directly, with the same role and flags."
             )
     return relations
 
@@ -125,11 +127,11 @@ def _put(path: Path, number: int, table: dict, key: tuple[str, str], target: obj
     if not key[1]:
         raise UserError(f"{path}, row {number}: the name in the source is empty. Fill it in or delete the row.")
     if key in table:
-        raise UserError(f"{path}, row {number}: {key[1]} of source {key[0]!r} stands twice. Delete one of the rows.")
+        raise UserError(f"{path}, row {number}: {key[1]} of source {key[0]!r} occurs twice. Delete one of the rows.")
     table[key] = target
 
 
 def _flag(cell: str) -> bool:
     if cell.lower() not in YES | NO:
-        raise ValueError(f"{cell!r} is no flag")
+        raise ValueError(f"{cell!r} is not a flag")
     return cell.lower() in YES

@@ -1,14 +1,14 @@
-"""Entity linking by names: the longest name from left to right, one entity for each.
+"""Entity linking by names: the longest names, from left to right, with one entity each.
 
-Names and texts are compared by their surface forms (kg/linking/surface_forms.py); what a mention covers is given in
-characters of the text as it is. A name of one character, of digits alone or of punctuation alone is never linked.
+Names and texts are compared by their surface forms (kg/linking/surface_forms.py); mentions are given in characters of
+the original text. Names of one character, of digits only or of punctuation only are never linked.
 
-A name that several entities share stands for the one with the highest P(entity | name) ∝ prior of its type ×
-(frequency + 1), the smallest id among equals.
+A name shared by several entities is linked to the one with the highest P(entity | name) ∝ prior of its type ×
+(frequency + 1), and of equals to the smallest id.
 
-The names lie in a trie of our own (kg/linking/surface_trie.py), not in an Aho-Corasick automaton: where the longest
-name is refused because it would cut a word, a shorter one or one further right may stand, which an automaton of
-leftmost-longest matches has passed over; and it is faster (benchmarks/linking.py).
+The names are in a trie of our own (kg/linking/surface_trie.py), not in an Aho-Corasick automaton. If the longest name
+is rejected because it would cut a word, a shorter one or one further right may fit, which an automaton for
+leftmost-longest matches would have skipped. The trie is also faster (benchmarks/linking.py).
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ from kg.linking.surface_trie import Matches, SurfaceTrie
 
 
 class Mentions(NamedTuple):
-    """The mentions in some texts, ordered by text and place."""
+    """Mentions in some texts, ordered by text and position."""
 
     texts: np.ndarray
-    """int64 (M,): the text each is in."""
+    """int64 (M,): index of the text."""
     starts: np.ndarray
-    """int64 (M,): its first character there."""
+    """int64 (M,): first character in the text."""
     ends: np.ndarray
-    """int64 (M,): the character behind its last."""
+    """int64 (M,): character after the last."""
     entities: np.ndarray
-    """int64 (M,): place of its entity in `EntityLinker.entity_ids`."""
+    """int64 (M,): index of the entity in `EntityLinker.entity_ids`."""
     shared: np.ndarray
-    """bool (M,): whether the name is that of other entities too."""
+    """bool (M,): whether other entities have the name too."""
 
 
 class EntityLinker:
     """Finds names of entities in texts.
 
-    Building takes about 10 µs and 700 bytes a name.
+    Building takes about 10 µs and 700 bytes per name.
 
     Args:
         names_to_ids: the entity, or the entities, of each name and alias.
-        types: the type of an entity, by id.
-        type_priors: how likely a name means an entity of a type, by type; 1 where none is given.
-        frequencies: how often an entity occurs, by id; 0 where none is given.
+        types: type of each entity, by id.
+        type_priors: relative probability that a name means an entity of a type, by type; 1 by default.
+        frequencies: number of occurrences of each entity, by id; 0 by default.
 
     Attributes:
         entity_ids: all ids, ascending.
-        num_surfaces: distinct forms that are looked for.
-        num_ambiguous: of these, the forms that several entities share.
-        num_left_out: names that are never linked: empty, of one character, of digits alone or of punctuation alone.
+        num_surfaces: number of distinct forms that are searched for.
+        num_ambiguous: number of these forms that several entities share.
+        num_left_out: number of names that are never linked: empty, one character, only digits or only punctuation.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class EntityLinker:
         self._trie = SurfaceTrie(list(sharing))
 
     def link(self, text: str) -> list[tuple[int, int, str]]:
-        """The mentions of a text: first character, character behind the last, id of the entity.
+        """Return the mentions of a text: first character, character after the last, id of the entity.
 
         For many texts `link_many` is faster.
         """
@@ -97,10 +97,10 @@ class EntityLinker:
         return [(start, end, self.entity_ids[entity]) for start, end, entity in zip(*columns, strict=True)]
 
     def link_many(self, texts: Sequence[str]) -> Mentions:
-        """The mentions of every text.
+        """Return the mentions of every text.
 
-        Time and memory grow with the characters, about 60 ns and 40 bytes each: give a corpus in batches. Of a million
-        characters the fixed cost of a batch is no longer felt.
+        Time and memory grow with the characters, about 60 ns and 40 bytes each: pass a corpus in batches. From a
+        million characters on, the fixed cost of a batch is negligible.
         """
         forms = surface_forms(texts)
         found = self._trie.longest(forms.points, forms.borders)
@@ -115,7 +115,7 @@ class EntityLinker:
 
 
 def left_to_right(found: Matches) -> np.ndarray:
-    """Places of the matches that stand when each, from left to right, takes its characters: int64, ascending."""
+    """Return the places of the matches that remain if none may overlap one to its left: int64, ascending."""
     following = np.searchsorted(found.begins, found.ends).tolist()
     chosen = []
     place = 0
@@ -126,6 +126,6 @@ def left_to_right(found: Matches) -> np.ndarray:
 
 
 def _is_linkable(name: str, form: str) -> bool:
-    """Whether a name has two characters, as it is given and as it is compared, and more than digits or punctuation."""
+    """Return whether a name has two characters, as given and as compared, and is not only digits or punctuation."""
     shortest = min(len(name.strip()), len(form), len(unicodedata.normalize("NFC", form)))
     return shortest > 1 and not form.isdecimal() and any(map(str.isalnum, form))

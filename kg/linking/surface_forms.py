@@ -1,15 +1,16 @@
-"""Surface forms: how names and texts are written when they are compared, and where in a text a name may begin or end.
+"""Surface forms: the form in which names and texts are compared, and the places where a name may begin or end.
 
-Every character is normalised by itself, as the models' tokeniser does it: numerals such as Ⅱ and ❶ become digits,
-full-width, enclosed and squared characters their plain ones, all in lower case; invisible characters go. Letters with
-marks are taken apart (NFKD), so that it does not matter how they were typed; brackets of any kind are one, so are
-dashes, middle dots and tildes (kg/names.py). What a character becomes does not depend on its neighbours: each character
-of a form has one place in the text.
+Every character is normalised by itself, as in the models' tokeniser: numerals such as Ⅱ and ❶ become digits;
+full-width, enclosed and squared characters become plain ones, all in lower case; invisible characters are removed.
+Accented letters are decomposed (NFKD), so that it does not matter how they were typed. Brackets of all kinds are
+unified, and so are dashes, middle dots and tildes (kg/names.py). The result for a character does not depend on its
+neighbours, so each character of a form has one place in the text.
 
-A name neither begins nor ends inside a run of letters (Latin, Greek, Cyrillic), digits and marks, nor inside what a
-single character became (㈠ is compared as (一)).
+A name cannot begin or end inside a run of letters (Latin, Greek, Cyrillic), digits and marks, nor inside the form of a
+single character (㈠ is compared as (一)).
 
-Time and memory grow with the characters: about 16 ns and 32 bytes each. The tables take 8 MB, filled once in 0.35 s.
+Time and memory grow with the characters: about 16 ns and 32 bytes each. The tables take 8 MB and are filled once, in
+0.35 s.
 """
 
 from __future__ import annotations
@@ -25,42 +26,42 @@ import regex
 from kg.names import VARIANTS
 
 LAST = 0x10FFFF
-"""The highest code point; a larger number in the table stands for several characters or none."""
+"""The highest code point; a larger number in the table marks forms of several characters or none."""
 
 SEVERAL = LAST + 1
 
 NUMERALS = ((0x2160, 0x2180), (0x2776, 0x2794), (0x24EB, 0x2500), (0x1F10B, 0x1F10D))
-"""Code points of Roman numerals and filled or doubly circled numbers: NFKD spells them with letters or not at all."""
+"""Code points of Roman numerals and filled or doubly circled numbers: NFKD turns them into letters or keeps them."""
 
 UNIFIED = {variant: plain for plain in "()-·~" for variant in VARIANTS[plain]}
-"""Not the variants of a comma, since 、 parts names in a text, nor quotation marks, beside which a word ends."""
+"""Without the variants of a comma, because 、 separates names in a text, and of quotation marks, which end words."""
 
 SURROGATES = range(0xD800, 0xE000)
 
 LINE_ENDS = "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 
 STAY = range(0x30000, 0xE0000)
-"""Han characters without another form, and what is not assigned."""
+"""Han characters without another form, and unassigned code points."""
 
 PRIVATE = range(0xF0000, LAST + 1)
-"""The private planes; like all private characters they go."""
+"""The private planes; like all private characters they are removed."""
 
 _RUN = regex.compile(r"[\p{Latin}\p{Greek}\p{Cyrillic}\p{Nd}\p{M}]")
 
 
 class SurfaceForms(NamedTuple):
-    """The forms of some texts, laid end to end with a line end after each."""
+    """Forms of some texts, end to end, with a line end after each."""
 
     points: np.ndarray
-    """uint32 (n,): the characters of the forms."""
+    """uint32 (n,): characters of the forms."""
     borders: np.ndarray
     """bool (n + 1,): whether a name may begin before a character, or end there."""
     sources: np.ndarray | None
-    """int64 (n,): the place each comes from in the texts, laid end to end likewise; None where each has its own."""
+    """int64 (n,): place of each character in the original texts, joined likewise; None if all places are unchanged."""
 
 
 def surface_forms(texts: Sequence[str]) -> SurfaceForms:
-    """The forms of texts. A lone surrogate is read as U+FFFD."""
+    """Return the forms of texts. A lone surrogate counts as U+FFFD."""
     single, several = _table()
     points = np.frombuffer("\n".join([*texts, ""]).encode("utf-32-le", "surrogatepass"), dtype="<u4")
     forms = single[points]
@@ -77,15 +78,14 @@ def surface_forms(texts: Sequence[str]) -> SurfaceForms:
 
 
 def forms_of_names(names: Iterable[str]) -> list[str]:
-    """The form of each name, without blanks around it; a line end inside becomes a blank, so that no name goes on in
-    another line."""
+    """Return the form of each name, without surrounding blanks; a line end inside becomes a blank."""
     lines = [" ".join(name.splitlines()) for name in names]
     text = surface_forms(lines).points.tobytes().decode("utf-32-le")
     return [form.strip(" ") for form in text.split("\n")[:-1]]
 
 
 def _expanded(forms: np.ndarray, places: np.ndarray, becomes: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Put in the characters that some places become, none or several; with the place each comes from."""
+    """Insert the forms of some places, of no or several characters; also returns the place each came from."""
     counts = np.ones(len(forms), dtype=np.int64)
     counts[places] = list(map(len, becomes))
     sources = np.repeat(np.arange(len(forms)), counts)
@@ -96,8 +96,10 @@ def _expanded(forms: np.ndarray, places: np.ndarray, becomes: list[str]) -> tupl
 
 @functools.cache
 def _table() -> tuple[np.ndarray, dict[int, str]]:
-    """What each code point becomes: uint32 (0x110000,), and the forms of those marked `SEVERAL`, the empty one where
-    none is given."""
+    """Return the form of each code point, uint32 (0x110000,), and the forms of those marked `SEVERAL`.
+
+    A marked code point without a form is removed.
+    """
     single = np.arange(LAST + 1, dtype=np.uint32)
     single[SURROGATES.start : SURROGATES.stop] = 0xFFFD
     single[PRIVATE.start :] = SEVERAL
@@ -123,8 +125,8 @@ def _form(character: str) -> str:
 
 @functools.cache
 def _in_run() -> np.ndarray:
-    """Whether a character belongs to a run in which no name begins or ends: bool (0x110000,)."""
-    codes = np.arange(STAY.start, dtype="<u4")  # beyond there are none
+    """Return which characters belong to runs inside which no name begins or ends: bool (0x110000,)."""
+    codes = np.arange(STAY.start, dtype="<u4")  # there are none beyond
     codes[SURROGATES.start : SURROGATES.stop] = 0
     characters = codes.tobytes().decode("utf-32-le")
     found = np.zeros(LAST + 1, dtype=bool)

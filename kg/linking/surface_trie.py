@@ -1,11 +1,11 @@
-"""A trie of many names in arrays, which is walked from all places of a text at once.
+"""A trie of many names in arrays, walked from all places of a text at once.
 
-The edges of each depth lie in a hash table of their own with open addressing (Knuth, The Art of Computer Programming 3,
-section 6.4, algorithm L), by parent and character; a node is its edge's place there. So a step of all walks is a few
-gathers from one small table. Most walks end at once: whether any name begins with two characters is asked of a still
-smaller table first.
+The edges of each depth are in a hash table with open addressing (Knuth, The Art of Computer Programming 3, section 6.4,
+algorithm L), keyed by parent and character; a node is the place of its edge there. One step of all walks is therefore a
+few gathers from one small table. Most walks end immediately, because a still smaller table first rules out pairs of
+characters with which no name begins.
 
-A node takes 48 to 96 bytes. Walking takes about 40 ns a character of a text in which a name begins at every tenth.
+A node takes 48 to 96 bytes. Walking takes about 40 ns per character of a text in which a name begins at every tenth.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ _STEP = np.uint64(0x9E3779B97F4A7C15)
 _PAIR_STEPS = np.uint32(0x9E3779B1), np.uint32(0x85EBCA77)
 
 _ROOM = 4
-"""Places for each edge, at least: hardly any walk looks at two."""
+"""Minimum places per edge: hardly any walk needs to look at a second one."""
 
 _PAIR_ROOM = 16
-"""Places for each pair of first characters: of the pairs that begin no name at most one in so many passes for one."""
+"""Places per pair of first characters: at most one in so many pairs without a name passes the filter."""
 
 
 class Matches(NamedTuple):
-    """The longest name at each place where one begins."""
+    """Longest name at each place where one begins."""
 
     begins: np.ndarray
     """int64 (M,), ascending."""
     ends: np.ndarray
     """int64 (M,)."""
     names: np.ndarray
-    """int64 (M,): places in the list of names."""
+    """int64 (M,): indices in the list of names."""
 
 
 class SurfaceTrie:
@@ -53,7 +53,7 @@ class SurfaceTrie:
     def __init__(self, names: Sequence[str]) -> None:
         lengths = np.array([len(name) for name in names], dtype=np.int64)
         if len(set(names)) < len(names) or lengths.min(initial=2) < 2:
-            raise ValueError("the names of a trie are distinct and have two characters and more")
+            raise ValueError("the names of a trie must be distinct and have at least two characters")
         points = np.frombuffer("".join(names).encode("utf-32-le"), dtype="<u4")
         firsts = np.cumsum(lengths) - lengths
         self._pairs = _PairFilter(points[firsts], points[firsts + 1])
@@ -71,11 +71,11 @@ class SurfaceTrie:
             self._depths.append(table)
 
     def longest(self, points: np.ndarray, borders: np.ndarray) -> Matches:
-        """The longest name from each place, if any, that begins and ends at a border.
+        """Return the longest name from each place that begins and ends at a border, where there is one.
 
         Args:
-            points: uint32 (n,) the characters of a text.
-            borders: bool (n + 1,) where a name may begin or end.
+            points: uint32 (n,), characters of a text.
+            borders: bool (n + 1,), places where a name may begin or end.
         """
         begins = np.flatnonzero(self._pairs.admit(points[:-1], points[1:]) & borders[: max(len(points) - 1, 0)])
         ends = np.zeros(len(points), dtype=np.int64)
@@ -98,13 +98,13 @@ class SurfaceTrie:
 
 
 class _Edges:
-    """The edges of one depth: places in a table of a power of two.
+    """Edges of one depth: places in a table whose size is a power of two.
 
     Args:
         edges: uint64, distinct.
 
     Attributes:
-        names: int32, the name that ends with the edge at a place, or -1.
+        names: int32, the name that ends with the edge at each place, or -1.
     """
 
     def __init__(self, edges: np.ndarray) -> None:
@@ -113,14 +113,14 @@ class _Edges:
         self._table = np.full(1 << bits, _NO_EDGE, dtype=np.uint64)
         self.names = np.full(1 << bits, -1, dtype=np.int32)
         left, places = edges, self._place(edges)
-        while len(left):  # where several want a free place, one gets it and the others go on
+        while len(left):  # if several edges want a free place, one gets it and the others try the next
             free = self._table[places] == _NO_EDGE
             self._table[places[free]] = left[free]
             others = self._table[places] != left
             left, places = left[others], self._next(places[others])
 
     def follow(self, edges: np.ndarray) -> np.ndarray:
-        """The place of each edge, int64, or -1."""
+        """Return the place of each edge, int64, or -1."""
         found = self._place(edges)
         held = self._table.take(found)
         left = np.flatnonzero(held != edges)
@@ -145,7 +145,7 @@ class _Edges:
 
 
 class _PairFilter:
-    """Whether two characters may begin a name: never wrong where they do."""
+    """Filter of the pairs of characters that may begin a name: it has false positives and no false negatives."""
 
     def __init__(self, firsts: np.ndarray, seconds: np.ndarray) -> None:
         pairs = len(_distinct(_edge(firsts, seconds)))
@@ -168,7 +168,7 @@ def _edge(nodes: np.ndarray, characters: np.ndarray) -> np.ndarray:
 
 
 def _distinct(values: np.ndarray) -> np.ndarray:
-    """Values without repeats, sorted: np.unique, which hashes, takes far longer."""
+    """Return the distinct values, sorted; np.unique, which hashes, takes far longer."""
     ordered = np.sort(values)
     first = np.ones(len(ordered), dtype=bool)
     np.not_equal(ordered[1:], ordered[:-1], out=first[1:])

@@ -1,8 +1,8 @@
-"""The inverse of a core system at its own stored entries, block by block of its rows.
+"""The inverse of a core system at its own stored entries, computed in blocks of rows.
 
-A core that fits into memory is one block, inverted densely (kg/pepr/tiles.py) by as many threads as torch is set to. A
-larger one is solved for a few rows at a time by conjugate gradients, and the blocks can go to many workers. Blocks
-depend on the core alone, and not on the number of threads, so their bits are the same wherever they are computed.
+A core that fits into memory is one block, inverted densely (kg/pepr/tiles.py) with torch's number of threads. A larger
+one is solved for a few rows at a time by conjugate gradients, and its blocks can go to many workers. Blocks depend only
+on the core and not on the number of threads, so they are the same to the bit wherever they are computed.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ RESIDUAL = 1e-14
 
 
 def row_blocks(core: sparse.csr_array, max_dense: int = MAX_DENSE) -> list[range]:
-    """Ranges of rows that `inverse_entries` takes, together all rows."""
+    """Return ranges of rows for `inverse_entries`; together they are all rows."""
     rows = core.shape[0]
     step = max(1, rows) if rows <= max_dense else ROWS_A_BLOCK
     return [range(first, min(first + step, rows)) for first in range(0, rows, step)]
 
 
 def inverse_entries(core: sparse.csr_array, block: range) -> np.ndarray:
-    """Entries of the inverse where `core` has stored entries in these rows, in their order: float64.
+    """Return entries of the inverse where `core` has stored entries in these rows, in their order: float64.
 
     `core`: symmetric, positive definite, rows sorted. Time n³ for all rows at once (about 70 s of one core for
     14,000); otherwise stored entries · iterations for each row.
@@ -49,8 +49,10 @@ def inverse_entries(core: sparse.csr_array, block: range) -> np.ndarray:
 
 
 def _conjugate_gradients(core: sparse.csr_array, rows: range) -> np.ndarray:
-    """Columns of the inverse, float64 (n, rows): each until its residual is under `RESIDUAL`, preconditioned by the
-    diagonal."""
+    """Return columns of the inverse, float64 (n, rows), each solved until its residual is at most `RESIDUAL`.
+
+    The iteration is preconditioned by the diagonal.
+    """
     shape = (core.shape[0], len(rows))
     solution, residual = np.zeros(shape), np.zeros(shape)
     residual[np.arange(rows.start, rows.stop), np.arange(len(rows))] = 1

@@ -1,13 +1,13 @@
 """Exact elimination of entities with few neighbours from a symmetric system, and the inverse on its own pattern.
 
-PageRank asks for (I − βN)⁻¹, N the symmetric normalised adjacency matrix, and a ranking of neighbours asks for it only
-where N is not zero. Both follow from the inverse on a small core: entities that share no edge are eliminated together,
-round by round, each leaving a clique among its neighbours (the Schur complement); when the core's inverse is known,
-the rounds are undone and each gives the entries it stands for (Takahashi, Fagan, Chin 1973; Erisman, Tinney 1975:
-an entry on the pattern of the factor needs only entries on that pattern). Nothing is approximated; the systems are
+PageRank needs (I − βN)⁻¹, N the symmetric normalised adjacency matrix, and a ranking of neighbours needs it only where
+N is not zero. Both follow from the inverse on a small core. Entities without a common edge are eliminated together,
+round by round, each leaving a clique among its neighbours (the Schur complement). Once the core's inverse is known, the
+rounds are undone, and each yields the entries of its entities (Takahashi, Fagan, Chin 1973; Erisman, Tinney 1975: an
+entry on the pattern of the factor needs only entries on that pattern). Nothing is approximated; the systems are
 positive definite with a condition number of at most (1 + β) / (1 − β).
 
-Of CMeKG's 170,217 entities 106,289 have one neighbour; eleven rounds leave a core of 14,021.
+Of CMeKG's 170,217 entities, 106,289 have one neighbour; eleven rounds leave a core of 14,021.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ import numpy as np
 from scipy import sparse
 
 MAX_CLIQUE = 256
-"""No entity with more neighbours is eliminated: undoing it costs the square of their number."""
+"""Maximum neighbours of an entity that is eliminated: undoing it costs the square of their number."""
 LEAST_SHARE = 1 / 64
-"""Rounds end when they would eliminate less of what is left: the cliques have grown together."""
+"""Rounds end when they would eliminate a smaller share of the remaining entities: the cliques have grown together."""
 MAX_FILL = 8
-"""Rounds end when the cliques hold so many times the entries of the first system: memory grows with the triples."""
+"""Rounds end when the system has this many times its first entries, so that memory grows with the triples."""
 PAIRS_AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True)
 class Round:
-    """A system and those of its entities that are eliminated from it, of which no two are neighbours."""
+    """A system and the entities eliminated from it, no two of which are neighbours."""
 
     matrix: sparse.csr_array
     """float64 (n, n), symmetric, rows sorted, the diagonal stored."""
@@ -38,7 +38,7 @@ class Round:
 
 
 def eliminate(matrix: sparse.csr_array) -> tuple[list[Round], sparse.csr_array]:
-    """The rounds and the core they leave. `matrix` is as in `Round.matrix`, positive definite, ≤ 0 off its diagonal.
+    """Return the rounds and the remaining core. `matrix` is as in `Round`, positive definite, ≤ 0 off its diagonal.
 
     Time and memory grow with the stored entries of all rounds (5 s and 1.2 GB for CMeKG).
     """
@@ -54,9 +54,9 @@ def eliminate(matrix: sparse.csr_array) -> tuple[list[Round], sparse.csr_array]:
 
 
 def undo(rounds: list[Round], inverse: sparse.csr_array) -> sparse.csr_array:
-    """The inverse of the first round's matrix on its pattern, from the core's inverse on the core's pattern.
+    """Return the inverse of the first round's matrix on its pattern, from the core's inverse on the core's pattern.
 
-    Time grows with the squared number of neighbours that each entity has when it is eliminated.
+    Time grows with the squared number of neighbours of each entity when it is eliminated.
     """
     for done in reversed(rounds):
         inverse = _undo_round(done, inverse)
@@ -64,14 +64,14 @@ def undo(rounds: list[Round], inverse: sparse.csr_array) -> sparse.csr_array:
 
 
 def entries_at(matrix: sparse.csr_array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Entries of a matrix with sorted rows at any places, 0 where none is stored. Time n log (stored entries)."""
+    """Return entries of a matrix with sorted rows at any places, 0 where none is stored. Time n log(stored entries)."""
     return _Entries(matrix).at(rows, columns)
 
 
 def _independent(matrix: sparse.csr_array) -> np.ndarray:
-    """Entities to eliminate, those with the fewest neighbours first and none beside another: bool (n,).
+    """Choose entities to eliminate, those with the fewest neighbours first, no two of them neighbours: bool (n,).
 
-    They are taken from the quarter with the fewest, so that fill is seen before more is eliminated.
+    They come from the quarter with the fewest neighbours, so that the next round sees the fill that they cause.
     """
     degrees = np.diff(matrix.indptr) - 1
     limit = min(max(1, np.quantile(degrees, 0.25)), MAX_CLIQUE)
@@ -90,7 +90,7 @@ def _schur_complement(matrix: sparse.csr_array, eliminated: np.ndarray) -> spars
     gone = np.flatnonzero(eliminated)
     between = matrix[kept][:, gone] * (1 / np.sqrt(matrix.diagonal()[gone]))
     between = sparse.csr_array(between)
-    # A product with its own transpose is symmetric to the last bit.
+    # The product of a matrix and its own transpose is symmetric to the last bit.
     rest = sparse.csr_array(matrix[kept][:, kept] - between @ between.T)
     rest.sort_indices()
     return rest
@@ -125,7 +125,7 @@ def _undo_round(done: Round, inverse: sparse.csr_array) -> sparse.csr_array:
 
 
 def _groups(links: sparse.csr_array) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Rows with equally many entries: the rows (e,) and the places of their entries (e, p), in bounded numbers."""
+    """Yield rows with equally many entries, (e,), and the places of their entries, (e, p), in bounded batches."""
     counts = np.diff(links.indptr)
     for count in np.unique(counts[counts > 0]):
         members = np.flatnonzero(counts == count)
@@ -145,7 +145,7 @@ class _Entries:
         self._values = matrix.data
 
     def at(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """Entries at any places; 0 where none is stored (a fill of under 1e-308, whose weight is as small)."""
+        """Return entries at any places; 0 where none is stored (a fill below 1e-308, whose weight is as small)."""
         if not len(self._keys):
             return np.zeros(rows.shape)
         keys = rows.astype(np.int64) * self._size + columns
@@ -153,7 +153,7 @@ class _Entries:
         return np.where(self._keys[places] == keys, self._values[places], 0.0)
 
     def blocks(self, chosen: np.ndarray) -> np.ndarray:
-        """The submatrices of the entities of each row: integers (e, p) to float64 (e, p, p)."""
+        """Return the submatrix of the entities in each row: integers (e, p) to float64 (e, p, p)."""
         width = chosen.shape[1]
         one, other = np.tril_indices(width)
         values = self.at(chosen[:, one], chosen[:, other])

@@ -2,15 +2,15 @@
 
     V = (1 − α) A·V + α P
 
-A: from an entity the walk takes one of its triples, each with the same chance, in either direction. So A is the
-symmetric adjacency matrix W, divided column by column by its sums; W[i, j] is the number of triples between i and j.
-That settles what the paper leaves open:
+A: from an entity the walk follows one of its triples, each with the same probability, in either direction. So A is the
+symmetric adjacency matrix W, each column divided by its sum; W[i, j] is the number of triples between i and j. This
+decides what the paper leaves open:
 
-- both directions: what is only ever a tail (most symptoms) would otherwise be left by no walk;
+- both directions: otherwise no walk could leave an entity that is only ever a tail (most symptoms);
 - parallel edges: two entities joined by two relations are joined twice as strongly;
-- self loops: one triple, one chance to stay; counted once on the diagonal (as networkx does, igraph counts twice);
-- dangling entities are those without any triple: their column of A is zero and what reaches them is lost. Giving it
-  back by P instead, as networkx does, only multiplies V by a number.
+- self loops: one triple, one chance to stay; counted once on the diagonal (like networkx; igraph counts them twice);
+- dangling entities are those without any triple: their column of A is zero, and probability that reaches them is lost.
+  Returning it by P instead, as networkx does, only multiplies V by a constant.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ import numpy as np
 from scipy import sparse
 
 TOLERANCE = 1e-17
-"""The largest change of the last step, as a share of the scores' sum; well under what the scores' digits can hold."""
+"""Maximum change in the last step, as a share of the scores' sum; well below the precision of the scores."""
 
 
 def adjacency(heads: np.ndarray, tails: np.ndarray, num_entities: int) -> sparse.csr_array:
-    """W: float64 (Z, Z), symmetric, rows sorted by column. `heads` and `tails` are integers (triples,).
+    """Return W: float64 (Z, Z), symmetric, rows sorted by column. `heads` and `tails` are integers (triples,).
 
     Time and memory grow with the triples (32 bytes each).
 
     Raises:
-        ValueError: arrays of different length, or an index outside 0 … Z − 1.
+        ValueError: the arrays differ in length, or an index is outside 0 … Z − 1.
     """
     if heads.shape != tails.shape:
         raise ValueError(f"{heads.size} heads and {tails.size} tails")
@@ -41,14 +41,15 @@ def adjacency(heads: np.ndarray, tails: np.ndarray, num_entities: int) -> sparse
 
 
 def strengths(weights: sparse.csr_array) -> np.ndarray:
-    """The column sums of W: triples of each entity, float64 (Z,)."""
+    """Return the column sums of W, the number of triples of each entity: float64 (Z,)."""
     return np.asarray(weights.sum(axis=0)).ravel()
 
 
 def converged_scores(weights: sparse.csr_array, jump: np.ndarray, alpha: float) -> np.ndarray:
-    """V for a jump vector P ≥ 0, float64 (Z,): the iteration until nothing changes any more.
+    """Return V for a jump vector P ≥ 0, float64 (Z,), by iterating until nothing changes.
 
-    It starts from αP; where it starts has no influence on where it ends. Steps: ln `TOLERANCE` / ln(1 − α) at most.
+    The iteration starts from αP; the start does not affect the result. It takes at most ln `TOLERANCE` / ln(1 − α)
+    steps.
     """
     check_alpha(alpha)
     sums = strengths(weights)
@@ -61,6 +62,6 @@ def converged_scores(weights: sparse.csr_array, jump: np.ndarray, alpha: float) 
 
 
 def check_alpha(alpha: float) -> None:
-    """Raises ValueError unless 0 < α ≤ 1."""
+    """Raise ValueError unless 0 < α ≤ 1."""
     if not 0 < alpha <= 1:
-        raise ValueError(f"alpha={alpha} must be over 0 and at most 1")
+        raise ValueError(f"alpha={alpha} must be above 0 and at most 1")

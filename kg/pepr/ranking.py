@@ -1,17 +1,17 @@
-"""Personalized Entity PageRank (PEPR): the neighbours that matter most for each entity, exactly.
+"""Personalized Entity PageRank (PEPR): the most important neighbours of each entity, computed exactly.
 
 Source: SMedBERT (Zhang et al., ACL 2021), section 3.2: V = (1 − α) A·V + α P, with P = 1 at the mention and 1/Z at each
-of the other entities, Z the number of entities; the top K of the mention's neighbours are kept. What A is, with
-parallel edges, self loops and dangling entities, stands in kg/pepr/pagerank.py. Equation 1 starts the iteration from
-the entities' frequencies; the converged scores, which are returned here, do not depend on where it starts.
+of the other entities, Z the number of entities; the top K of the mention's neighbours are kept. kg/pepr/pagerank.py
+defines A, with parallel edges, self loops and dangling entities. Equation 1 starts the iteration from the entities'
+frequencies; the converged scores, which are returned here, do not depend on the start.
 
-The iteration is linear, so that for a mention m and a neighbour j
+The iteration is linear, so for a mention m and a neighbour j
 
     V[j] = u[j] + (1 − 1/Z) α √(w_j / w_m) X[j, m],    X = (I − (1 − α) N)⁻¹,    N[i, j] = W[i, j] / √(w_i w_j)
 
 with u the scores of a uniform jump, one vector for all mentions, W the adjacency matrix and w its column sums. X is
-symmetric and needed only where two entities are neighbours: as many numbers as the graph has edges, which
-kg/pepr/elimination.py and kg/pepr/core_inverse.py find for all mentions together, to the last digits.
+symmetric and needed only where two entities are neighbours. These are as many numbers as the graph has edges, and
+kg/pepr/elimination.py and kg/pepr/core_inverse.py compute them for all mentions together, to full precision.
 
 P as printed sums to 2 − 1/Z. Divided by their sum, the scores are those of networkx with this P as `personalization`.
 """
@@ -30,12 +30,12 @@ from kg.pepr.elimination import Round, eliminate, entries_at, undo
 from kg.pepr.pagerank import adjacency, check_alpha, converged_scores, strengths
 
 TIE = 1e-10
-"""Scores of one mention that differ by a smaller share are equal: far over the rounding errors, far under what tells
-neighbours apart."""
+"""Relative difference below which two scores of one mention are equal: far above the rounding errors, and far below
+real differences between neighbours."""
 
 
 class Graph(Protocol):
-    """What is asked of a `kg.graph.KnowledgeGraph`: distinct triples as indices, entities in order of their ids."""
+    """The needed members of `kg.graph.KnowledgeGraph`: distinct triples as indices, entities in order of their ids."""
 
     heads: np.ndarray
     relations: np.ndarray
@@ -54,14 +54,14 @@ class System(NamedTuple):
     rounds: list[Round]
     core: sparse.csr_array
     blocks: list[range]
-    """Rows of the core to give to `kg.pepr.core_inverse.inverse_entries`, each at any place and time."""
+    """Rows of the core, each block to be given to `kg.pepr.core_inverse.inverse_entries` in any process and order."""
 
 
 class Candidates(NamedTuple):
     """The neighbours of every entity in either direction, each once, without the entity itself.
 
-    Those of entity i stand at [offsets[i], offsets[i + 1]), in the order of their ids. Where several triples join the
-    two, the relation is that of an outgoing one before an incoming one, and then the first by name.
+    Those of entity i are at [offsets[i], offsets[i + 1]), in the order of their ids. If several triples join the two,
+    the relation is that of an outgoing triple before an incoming one, and then the first by name.
     """
 
     offsets: np.ndarray
@@ -84,26 +84,26 @@ class Candidates(NamedTuple):
 def rank_neighbours(
     graph: Graph, frequencies: Mapping[str, float] | None = None, k: int = 10, alpha: float = 0.15
 ) -> pa.Table:
-    """The `k` neighbours with the highest converged PEPR scores, for every entity that has a neighbour.
+    """Return the `k` neighbours with the highest converged PEPR scores, for every entity that has a neighbour.
 
     Args:
-        graph: its triples are distinct.
-        frequencies: of entities in the corpus. Taken because Eq. 1 names them; without influence on the result.
-        k: neighbours at most, K in the paper.
+        graph: the graph; its triples must be distinct.
+        frequencies: frequencies of entities in the corpus. Accepted because Eq. 1 has them; they do not affect the
+            result.
+        k: maximum number of neighbours, K in the paper.
         alpha: probability of a jump.
 
     Returns:
         entity, neighbour: ids; rank: int32 from 1; relation: name; direction: int8, 1 where the entity is the head
-        and −1 where it is the tail; score: float64, V. Ordered by entity and rank. Equal scores stand in the order
-        of ids.
+        and −1 where it is the tail; score: float64, V. Ordered by entity and rank; equal scores in the order of ids.
 
-    Time: in graphs like CMeKG (170,217 entities, 967,408 triples) 1 to 2 minutes of one core, mostly the cube of
-    the core that elimination leaves (14,000 entities there); memory half its square (0.8 GB). A graph of 274,163
-    entities and 4.4 M triples leaves a core of 44,000 (benchmarks/results: PEPR at full size). Where the core is over
-    `MAX_DENSE`, memory grows with its stored entries alone, at twenty times the time.
+    Time: for graphs like CMeKG (170,217 entities, 967,408 triples) 1 to 2 minutes of one core, mostly the cube of the
+    core that elimination leaves (14,000 entities there); memory half its square (0.8 GB). A graph of 274,163 entities
+    and 4.4 M triples leaves a core of 44,000 (benchmarks/results: PEPR at full size). For a core larger than
+    `MAX_DENSE`, memory grows only with its stored entries, at twenty times the time.
 
     Raises:
-        ValueError: k under 1, alpha not in (0, 1].
+        ValueError: k is less than 1, or alpha is not in (0, 1].
     """
     system = prepare(graph, alpha)
     entries = [inverse_entries(system.core, block) for block in system.blocks]
@@ -124,8 +124,10 @@ def rank_neighbours(
 
 
 def prepare(graph: Graph, alpha: float, max_dense: int = MAX_DENSE) -> System:
-    """Eliminate what can be. A core of up to `max_dense` entities is one block; of a larger one the block sizes are
-    fixed, and elimination ends where the iterations on the core cost least.
+    """Eliminate as many entities as possible.
+
+    A core of up to `max_dense` entities is one block. A larger one has blocks of fixed size, and elimination stops
+    where the iterations on the core are cheapest.
     """
     check_alpha(alpha)
     size = len(graph.entity_ids)
@@ -143,7 +145,7 @@ def prepare(graph: Graph, alpha: float, max_dense: int = MAX_DENSE) -> System:
 
 
 def score_candidates(graph: Graph, system: System, entries: Iterable[np.ndarray], alpha: float) -> Candidates:
-    """Every entity's neighbours with their scores. `entries`: the core's inverse, one array for each block."""
+    """Return every entity's neighbours with their scores. `entries`: the core's inverse, one array per block."""
     core, size = system.core, system.weights.shape[0]
     values = np.concatenate([np.zeros(0), *entries])
     inverse = undo(system.rounds, sparse.csr_array((values, core.indices, core.indptr), shape=core.shape))
@@ -157,13 +159,13 @@ def score_candidates(graph: Graph, system: System, entries: Iterable[np.ndarray]
 
 
 def top(offsets: np.ndarray, scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The best `k` of each group of scores: (places, ranks from 1, scores), group by group, best first.
+    """Return the best `k` of each group of scores: (places, ranks from 1, scores), group by group, best first.
 
-    Group i stands at [offsets[i], offsets[i + 1]). Equal scores (see `TIE`) keep their order and are given the
-    highest of them. Time n log n; groups do not touch each other.
+    Group i is at [offsets[i], offsets[i + 1]). Equal scores (see `TIE`) keep their order and all become the highest of
+    them. Time n log n; groups do not affect each other.
 
     Raises:
-        ValueError: k under 1.
+        ValueError: k is less than 1.
     """
     if k < 1:
         raise ValueError(f"k={k} must be at least 1")
@@ -182,7 +184,7 @@ def top(offsets: np.ndarray, scores: np.ndarray, k: int) -> tuple[np.ndarray, np
 
 
 def _neighbours(graph: Graph, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """(owners, neighbours, relations, directions) as in `Candidates`."""
+    """Return (owners, neighbours, relations, directions) as in `Candidates`."""
     other = graph.heads != graph.tails
     heads, tails, relations = (array[other].astype(np.int64) for array in (graph.heads, graph.tails, graph.relations))
     keys = np.concatenate([heads * size + tails, tails * size + heads])

@@ -1,13 +1,13 @@
-"""A symmetric positive definite matrix in tiles of its lower triangle, and its inverse in their place.
+"""A symmetric positive definite matrix in tiles of its lower triangle, inverted in place.
 
-Half of a dense matrix is all that is ever held: 4 n² bytes and, while it is inverted, 8 · `SIDE` · n more. One block
-of rows and columns after the other is swept (Beaton 1964; Goodnight, A Tutorial on the SWEEP Operator, 1979): with D
-the inverse of the diagonal tile k and C_i the tile between i and k, the tile of i and j becomes T_ij − C_i D C_jᵀ, that
-of i and k C_i D, and that of k itself −D. When all are swept, the negative inverse stands there, after n³ operations,
-as many as a Cholesky factorisation and the inverse from it take.
+Only half of a dense matrix is ever in memory: 4 n² bytes and, during inversion, 8 · `SIDE` · n more. One block of rows
+and columns after the other is swept (Beaton 1964; Goodnight, A Tutorial on the SWEEP Operator, 1979): with D the
+inverse of the diagonal tile k and C_i the tile between i and k, the tile of i and j becomes T_ij − C_i D C_jᵀ, that of
+i and k becomes C_i D, and that of k itself −D. After all sweeps the tiles contain the negative inverse. This takes n³
+operations, as many as a Cholesky factorisation and the inverse from it.
 
-A tile is always changed by one thread, by the same sums in the same order: how many threads there are has no influence
-on any bit.
+A tile is always changed by one thread, with the same sums in the same order, so the number of threads does not affect
+any bit.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ SIDE = 1024
 
 
 def inverse_on_pattern(matrix: sparse.csr_array, side: int = SIDE) -> np.ndarray:
-    """Entries of the inverse where `matrix` has stored entries, in their order: float64.
+    """Return entries of the inverse where `matrix` has stored entries, in their order: float64.
 
-    `matrix`: symmetric, positive definite, float64 (n, n). Time n³ (5e10 operations a second and core on the
-    machine of benchmarks/pepr.py), in as many threads as torch is set to.
+    `matrix`: symmetric, positive definite, float64 (n, n). Time n³ (5e10 operations per second and core on the machine
+    of benchmarks/pepr.py), with torch's number of threads.
 
     Raises:
         ArithmeticError: the matrix is not positive definite.
@@ -41,20 +41,22 @@ def inverse_on_pattern(matrix: sparse.csr_array, side: int = SIDE) -> np.ndarray
 
 
 class SymmetricTiles:
-    """A symmetric matrix, float64 (n, n), as the tiles of its lower triangle, row by row; `len` counts the rows of
-    tiles."""
+    """A symmetric matrix, float64 (n, n), as the tiles of its lower triangle, row by row.
+
+    `len` is the number of rows of tiles.
+    """
 
     def __init__(self, matrix: sparse.csr_array, side: int = SIDE) -> None:
         self._edges = [*range(0, matrix.shape[0], side), matrix.shape[0]]
         self._tiles = [self._of_rows(matrix, row) for row in range(len(self))]
-        # Made once and written over: pieces that come and go in many threads would fall apart in the heap.
+        # Allocated once and overwritten: repeated allocation in many threads would fragment the heap.
         self._spare = [torch.empty(len(own[-1]), side, dtype=torch.float64) for own in self._tiles]
 
     def __len__(self) -> int:
         return len(self._edges) - 1
 
     def sweep(self, pivots: Iterable[int]) -> None:
-        """Sweep these blocks of rows and columns, in as many threads as torch is set to.
+        """Sweep these blocks of rows and columns, with torch's number of threads.
 
         Raises:
             ArithmeticError: the matrix is not positive definite.
@@ -64,7 +66,7 @@ class SymmetricTiles:
                 self._sweep(pivot, threads)
 
     def entries(self, pattern: sparse.csr_array) -> np.ndarray:
-        """Entries where the pattern has some, in their order: float64."""
+        """Return the entries where the pattern has stored entries, in their order: float64."""
         return np.concatenate([np.zeros(0), *(self._entries(row, pattern) for row in range(len(self)))])
 
     def _of_rows(self, matrix: sparse.csr_array, row: int) -> list[torch.Tensor]:
@@ -105,7 +107,7 @@ class SymmetricTiles:
 
 @contextlib.contextmanager
 def _single_threads() -> Iterator[Executor]:
-    """As many threads as torch is set to, each of which does what it is given alone."""
+    """Yield a pool of torch's number of threads, while torch itself uses one thread per operation."""
     count = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

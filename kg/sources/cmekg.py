@@ -1,7 +1,7 @@
-"""CMeKG, the Chinese medical knowledge graph, as the package `PyCMeKG` ships it: one pickle.
+"""CMeKG, the Chinese medical knowledge graph, from the package `PyCMeKG`: one pickle.
 
-The package is found but never imported, and its pickle is read by an unpickler that can build dict, list,
-tuple and str and nothing else: a pickle is a program, and this one came over the network.
+The package is located but never imported, and its pickle is read by an unpickler that can build only dict, list, tuple
+and str: a pickle is a program, and this one came over the network.
 
 Time and memory: the whole graph is read at once (967,409 triples: 1 s, 200 MB).
 """
@@ -23,23 +23,23 @@ PACKAGE = "pyCMeKG"
 PICKLE = Path("model", "cmekg.pkl")
 
 TYPES = Path(__file__).with_name("cmekg_types.csv")
-"""Types of heads and tails by relation, for the user to edit; ours, CMeKG has none."""
+"""Types of heads and tails by relation, which users can edit; they are ours, because CMeKG has none."""
 
 Subjects = dict[str, dict[str, list[str]]]
-"""Subject → relation → values, as CMeKG stores it."""
+"""Subject → relation → values, as in CMeKG."""
 
 
 def locate() -> Path:
-    """The pickle of the installed package, found without importing the package.
+    """Return the pickle of the installed package, found without importing the package.
 
     Raises:
-        UserError: the package is not installed, or holds no such file.
+        UserError: the package is not installed, or does not contain the file.
     """
     spec = importlib.util.find_spec(PACKAGE)
     for folder in (spec and spec.submodule_search_locations) or ():
         if (path := Path(folder, PICKLE)).is_file():
             return path
-    state = "is not installed" if spec is None else f"holds no {PICKLE.as_posix()}"
+    state = "is not installed" if spec is None else f"does not contain {PICKLE.as_posix()}"
     raise UserError(
         f"The knowledge graph CMeKG is needed, but the package PyCMeKG {state}. "
         "Install it with: pip install PyCMeKG (or: pip install -e '.[demo]')."
@@ -47,11 +47,11 @@ def locate() -> Path:
 
 
 def load(path: str | Path | None = None) -> Subjects:
-    """Read CMeKG: subject → relation → values. `path` is the pickle; the installed package's by default.
+    """Read CMeKG: subject → relation → values. `path` is the pickle; by default that of the installed package.
 
     Raises:
-        UserError: no such file, or a pickle that is damaged, wants to build anything but containers and
-            strings, or is not shaped like CMeKG. The message names the file and what was refused.
+        UserError: the file does not exist, is damaged, would build anything but containers and strings, or does not
+            have the structure of CMeKG. The message names the file and what was refused.
     """
     file = Path(path) if path is not None else locate()
     try:
@@ -61,8 +61,8 @@ def load(path: str | Path | None = None) -> Subjects:
         raise UserError(f"{file} cannot be read: {error.strerror}. Give the path of cmekg.pkl.") from error
     except _RefusedError as error:
         raise UserError(
-            f"{file} is not a plain knowledge graph: it asks for {error}. It was refused and nothing in it was "
-            "run; get the file from PyPI again: pip install --force-reinstall PyCMeKG."
+            f"{file} is not a plain knowledge graph: it asks for {error}. It was refused, and nothing in it was "
+            "run. Get the file from PyPI again: pip install --force-reinstall PyCMeKG."
         ) from error
     except _UNREADABLE as error:
         raise UserError(f"{file} is not a readable pickle ({error}). {_REINSTALL}") from error
@@ -71,7 +71,7 @@ def load(path: str | Path | None = None) -> Subjects:
 
 
 def triples(subjects: Mapping[str, Mapping[str, list[str]]]) -> Iterator[tuple[str, str, str]]:
-    """(head, relation, tail) for every value, in the order of the graph."""
+    """Yield (head, relation, tail) for every value, in the order of the graph."""
     for head, attributes in subjects.items():
         for relation, values in attributes.items():
             for tail in values:
@@ -79,7 +79,7 @@ def triples(subjects: Mapping[str, Mapping[str, list[str]]]) -> Iterator[tuple[s
 
 
 def read_cmekg(path: str | Path | None = None, types: Path = TYPES) -> SourceTriples:
-    """Triples with the types that the table gives the ends of their relations; `path` as in `load`.
+    """Return the triples, with types of their ends by relation from the table; `path` as in `load`.
 
     Raises:
         UserError: as `load`, or the table cannot be read.
@@ -89,9 +89,9 @@ def read_cmekg(path: str | Path | None = None, types: Path = TYPES) -> SourceTri
     return checked(with_types(rows, types), PICKLE.name)
 
 
-_REINSTALL = "Install it anew with: pip install --force-reinstall PyCMeKG."
+_REINSTALL = "Reinstall it with: pip install --force-reinstall PyCMeKG."
 
-# What damaged bytes make the unpickler raise; Memory and Overflow when they announce an absurd length.
+# Errors of the unpickler on damaged bytes; MemoryError and OverflowError when they announce an absurd length.
 _UNREADABLE = (
     pickle.UnpicklingError,
     EOFError,
@@ -105,12 +105,13 @@ _UNREADABLE = (
 
 
 class _RefusedError(Exception):
-    """The pickle asked for something that a graph of strings never needs."""
+    """The pickle asks for something that a graph of strings never needs."""
 
 
 class _PlainUnpickler(pickle.Unpickler):
-    """Builds containers and strings only. They have opcodes of their own, so every named global is refused:
-    without one a pickle can call nothing.
+    """Builds only containers and strings.
+
+    They have opcodes of their own, so every named global can be refused, and without one a pickle cannot call anything.
     """
 
     def find_class(self, module: str, name: str) -> NoReturn:
@@ -121,9 +122,9 @@ class _PlainUnpickler(pickle.Unpickler):
 
 
 def _check_structure(file: Path, content: object) -> None:
-    # Exact types: a set or a bytes object has opcodes too and would pass the unpickler.
+    # The unpickler cannot ensure this: sets and bytes have opcodes too.
     if type(content) is not dict:
-        raise _misshapen(file, "the whole", "a dict of subjects", content)
+        raise _misshapen(file, "the content", "a dict of subjects", content)
     for subject, attributes in content.items():
         if type(subject) is not str:
             raise _misshapen(file, f"subject {subject!r}", "a string", subject)
@@ -142,5 +143,5 @@ def _check_structure(file: Path, content: object) -> None:
 
 def _misshapen(file: Path, place: str, expected: str, found: object) -> UserError:
     return UserError(
-        f"{file} is not CMeKG: {place} should be {expected}, a {type(found).__name__} was found. {_REINSTALL}"
+        f"{file} is not CMeKG: {place} should be {expected}, but is a {type(found).__name__}. {_REINSTALL}"
     )

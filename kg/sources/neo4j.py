@@ -1,8 +1,8 @@
-"""Neo4j's CSV dumps: files of nodes and of relationships, as `neo4j-admin database import` takes them
+"""CSV dumps of Neo4j: files of nodes and of relationships, as `neo4j-admin database import` reads them
 (:ID, :LABEL; :START_ID, :END_ID, :TYPE) or as `apoc.export.csv` writes them (_id, _labels; _start, _end, _type).
 
-Id spaces, as in :ID(Drug) and :START_ID(Drug), keep equal ids of different nodes apart. A node has the type of its
-first label.
+Id spaces, as in :ID(Drug) and :START_ID(Drug), separate equal ids of different nodes. The type of a node is its first
+label.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _NODE_SCHEMA = dict.fromkeys(("key", "name", "type"), pl.String)
 
 
 def read_neo4j(paths: Sequence[str | Path], name: str = "name") -> SourceTriples:
-    """Read the CSV files of a dump, in any order; `name` is the property by which a node goes.
+    """Read the CSV files of a dump, in any order; `name` is the property with a node's name.
 
-    A relationship to a node that no file has, or that has no name, is rejected as one with a missing end.
+    A relationship to a node that is in no file, or that has no name, is rejected because of its missing end.
 
     Raises:
-        UserError: a file cannot be read, holds neither nodes nor relationships, or names nodes without `name`.
+        UserError: a file cannot be read, contains neither nodes nor relationships, or has nodes without `name`.
     """
     nodes, edges = [pl.DataFrame(schema=_NODE_SCHEMA)], []
     for path in map(Path, paths):
@@ -42,7 +42,7 @@ def read_neo4j(paths: Sequence[str | Path], name: str = "name") -> SourceTriples
         if {"start", "end", "type"} <= columns.keys():
             edges.append((path, _edges(frame, columns)))
         elif "id" not in columns:
-            raise UserError(f"{path} has neither :ID nor :START_ID, :END_ID and :TYPE. Give the files of one dump.")
+            raise UserError(f"{path} has neither :ID nor :START_ID, :END_ID and :TYPE. Use the files of one dump.")
     by_key = pl.concat(nodes).unique("key", keep="first", maintain_order=True)
     triples, rejects = [], [pl.DataFrame(schema=REJECT_SCHEMA)]
     for path, frame in edges:
@@ -55,12 +55,12 @@ def read_neo4j(paths: Sequence[str | Path], name: str = "name") -> SourceTriples
         triples.append(found.triples)
         rejects.append(found.rejects)
     if not triples:
-        raise UserError("The Neo4j dump holds no relationships. Give its file with :START_ID, :END_ID and :TYPE too.")
+        raise UserError("The Neo4j dump has no relationships. Add its file with :START_ID, :END_ID and :TYPE.")
     return SourceTriples(pl.concat(triples), pl.concat(rejects))
 
 
 def _read(path: Path) -> tuple[pl.DataFrame, dict[str, str]]:
-    """The file, and its columns by what they mean."""
+    """Return the file, and its columns by role."""
     try:
         frame = pl.read_csv(path, infer_schema=False, truncate_ragged_lines=True)
     except (OSError, pl.exceptions.PolarsError) as error:
@@ -75,7 +75,7 @@ def _read(path: Path) -> tuple[pl.DataFrame, dict[str, str]]:
 
 
 def _keys(column: str) -> pl.Expr:
-    """Ids with their id space."""
+    """Return an expression for ids with their id space."""
     space = re.search(r"\((.*)\)", column)
     return pl.format("{}\0{}", pl.lit(space[1] if space else ""), pl.col(column).str.strip_chars())
 
@@ -83,7 +83,9 @@ def _keys(column: str) -> pl.Expr:
 def _nodes(path: Path, frame: pl.DataFrame, columns: dict[str, str], name: str) -> pl.DataFrame:
     named = next((column for column in frame.columns if column.partition(":")[0] == name), None)
     if named is None:
-        raise UserError(f"{path} has no property {name!r}; it has {', '.join(frame.columns)}. Name the one to use.")
+        raise UserError(
+            f"{path} has no property {name!r}; its columns are {', '.join(frame.columns)}. Name the one to use."
+        )
     label = (
         pl.col(columns["label"]).str.strip_chars(":; ").str.extract(r"^([^:;]+)") if "label" in columns else pl.lit("")
     )

@@ -1,4 +1,4 @@
-"""A relational table of products (title, attribute, value), such as ELECTRA+EM+PAP takes: one triple a value."""
+"""A relational table of products (title, attribute, value), as in ELECTRA+EM+PAP: one triple per value."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def read_products(
     title_type: str = "Drug",
     types: Path | None = None,
 ) -> SourceTriples:
-    """Triples (title, attribute, value); titles that the table `types` does not type have the type `title_type`.
+    """Return triples (title, attribute, value); titles without a type in the table `types` get `title_type`.
 
-    A cell with several values is cut at any character of `separators`; whole cells by default.
+    A cell with several values is split at any character of `separators`; by default it is not split.
 
     Raises:
         UserError: as `delimited.read`.

@@ -1,7 +1,8 @@
-r"""RDF in N-Triples (https://www.w3.org/TR/n-triples/): a line a triple, UTF-8, IRIs in <>, literals in "".
+r"""RDF in N-Triples (https://www.w3.org/TR/n-triples/): one triple per line, UTF-8, IRIs in <>, literals in "".
 
-A resource goes by its rdfs:label or skos:prefLabel, a Chinese one first, and otherwise by the last piece of its
-IRI; so do relations. rdf:type gives types. Literals are tails like any other, language and datatype left out.
+The name of a resource is its rdfs:label or skos:prefLabel, preferably a Chinese one, else the last segment of its IRI;
+the name of a relation is always that segment. rdf:type gives types. Literals are ordinary tails, without language and
+datatype.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _NAMED_ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def read_ntriples(path: str | Path) -> SourceTriples:
-    """Read a .nt file; a line that is no triple is rejected with its number, comments and blank lines are not.
+    """Read a .nt file; lines that are not triples are rejected with their number, except comments and blank lines.
 
     Raises:
         UserError: the file cannot be read as UTF-8.
@@ -70,7 +71,7 @@ def read_ntriples(path: str | Path) -> SourceTriples:
 
 
 def _names(triples: pl.DataFrame) -> dict[str, str]:
-    """The label of each resource that has one: Chinese ones first, then those without a language, then by text."""
+    """Return the label of each resource with one: preferably Chinese, then without a language, then the first."""
     labels = triples.filter(pl.col("relation").is_in(LABELS) & pl.col("literal").is_not_null())
     language = pl.col("language").fill_null("")
     rank = pl.when(language.str.to_lowercase().str.starts_with("zh")).then(0).when(language == "").then(1).otherwise(2)
@@ -83,7 +84,7 @@ def _named(column: str, names: dict[str, str]) -> pl.Expr:
 
 
 def _local(iri: str) -> str:
-    """`糖尿病` of http://example.org/kg/糖尿病, percent-encoded or not."""
+    """Return the last segment of an IRI: `糖尿病` of http://example.org/kg/糖尿病, percent-encoded or not."""
     return unquote(re.split(r"[#/]", iri.rstrip("#/"))[-1])
 
 

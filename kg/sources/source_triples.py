@@ -1,4 +1,4 @@
-"""What every reader of a knowledge graph gives: named triples with the types of their ends, and what it rejected."""
+"""Result of every reader of a knowledge graph: named triples with the types of their ends, and the rejected rows."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from kg.fusion.vocabularies import read_table
 from kg.graph import KnowledgeGraph
 
 MISSING_END, EXTRA_FIELDS = "missing_end", "extra_fields"
-"""Why a row is rejected: its head, relation or tail is missing or blank, or it has more fields than the header."""
+"""Reasons for rejecting a row: a blank or missing head, relation or tail; more fields than the header."""
 
 TRIPLE_SCHEMA = dict.fromkeys(("head", "relation", "tail", "head_type", "tail_type"), pl.String)
 REJECT_SCHEMA = dict.fromkeys(("place", "reason", "detail", "excerpt"), pl.String)
 
 EXCERPT = 80
-"""Characters of a rejected row that are shown."""
+"""Number of characters of a rejected row that are shown."""
 
 
 @dataclass(frozen=True)
 class SourceTriples:
-    """The rows of a source that make triples, and the others."""
+    """Rows of a source that are triples, and the rejected rows."""
 
     triples: pl.DataFrame
-    """(head, relation, tail, head_type, tail_type), complete but for the types."""
+    """(head, relation, tail, head_type, tail_type); only types may be missing."""
     rejects: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=REJECT_SCHEMA))
     """(place, reason, detail, excerpt): place is file#row."""
     types: Mapping[str, str] = field(default_factory=dict)
-    """Types by name; they go before those of the rows."""
+    """Types by name; they take precedence over those of the rows."""
     aliases: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Other names by name."""
 
     def graph(self, source: str) -> KnowledgeGraph:
-        """The graph of the triples, said by `source`."""
+        """Return the graph of the triples, with `source` as their source."""
         return KnowledgeGraph.from_frame(self.triples, source=source, types=self.types, aliases=self.aliases)
 
 
 def checked(rows: pl.DataFrame, file: str) -> SourceTriples:
-    """Part rows (head, relation, tail and perhaps types) into triples and rejects; row n is `file#n`.
+    """Split rows (head, relation, tail and optionally types) into triples and rejects; row n is `file#n`.
 
-    n counts from 1, or stands in a column `row`.
+    n counts from 1, unless there is a column `row`.
     """
     numbers = rows["row"] if "row" in rows.columns else pl.Series("row", range(1, rows.height + 1))
     rows = rows.with_columns(
@@ -73,17 +73,19 @@ def checked(rows: pl.DataFrame, file: str) -> SourceTriples:
 
 
 def retyped(found: SourceTriples, table: Path) -> SourceTriples:
-    """The triples with types by relation (`with_types`); names of which the table says nothing keep their own.
+    """Return the triples with types by relation (`with_types`); names without one in the table keep their type.
 
     Raises:
         UserError: as `with_types`.
     """
-    told = with_types(found.triples, table).select(pl.col("head_type", "tail_type").fill_null(""))
-    ends = {end: pl.DataFrame({"name": found.triples[end], "type": told[f"{end}_type"]}) for end in ("head", "tail")}
+    by_relation = with_types(found.triples, table).select(pl.col("head_type", "tail_type").fill_null(""))
+    ends = {
+        end: pl.DataFrame({"name": found.triples[end], "type": by_relation[f"{end}_type"]}) for end in ("head", "tail")
+    }
     typed = pl.concat(ends.values()).filter(pl.col("type") != "")["name"].unique()
     own = found.triples.with_columns(
         pl.when(pl.col(end).is_in(typed.implode()))
-        .then(told[f"{end}_type"])
+        .then(by_relation[f"{end}_type"])
         .otherwise(f"{end}_type")
         .alias(f"{end}_type")
         for end in ends
@@ -93,10 +95,10 @@ def retyped(found: SourceTriples, table: Path) -> SourceTriples:
 
 
 def with_types(rows: pl.DataFrame, table: Path) -> pl.DataFrame:
-    """The rows with head_type and tail_type by relation, from a CSV (relation, head_type, tail_type) of the source.
+    """Return the rows with head_type and tail_type by relation, from a CSV (relation, head_type, tail_type).
 
     Raises:
-        UserError: the table cannot be read, or a relation stands twice in it.
+        UserError: the table cannot be read, or a relation occurs in it twice.
     """
     lines = pl.DataFrame(
         read_table(table, ("relation", "head_type", "tail_type")),
@@ -104,6 +106,6 @@ def with_types(rows: pl.DataFrame, table: Path) -> pl.DataFrame:
     )
     twice = lines.filter(pl.col("relation").is_duplicated())["relation"]
     if len(twice):
-        raise UserError(f"{table}: the relation {twice[0]} stands twice. Delete one of the rows.")
+        raise UserError(f"{table}: the relation {twice[0]} occurs twice. Delete one of the rows.")
     kept = rows.select(pl.exclude("head_type", "tail_type"))
     return kept.join(lines, on="relation", how="left", maintain_order="left")
