@@ -107,7 +107,7 @@ class _Entities:
     of_node: Indices
     """Entity of every node."""
     chief: Indices
-    """Node that gives each entity its name: the one with the most triples, then the shortest, then the first by name."""
+    """Node that gives each entity its name: that with the most triples, then the shortest, then the first by name."""
 
     @classmethod
     def of(cls, union: Union, labels: Indices) -> _Entities:

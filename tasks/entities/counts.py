@@ -1,6 +1,6 @@
-"""Stage `entity_counts`: how often each surface of the entity vocabulary occurs in the segments, part by part.
+"""Stage `entity_counts`: occurrences of each surface of the entity vocabulary in the segments, part by part.
 
-Runs inside the stage `entities`. A part that was counted before with the same surfaces is not counted again.
+Runs inside the stage `entities`. A part that was already counted with the same surfaces is not counted again.
 
 Time grows with the text, memory with the surfaces (about a kilobyte each while they are searched) and one part.
 """
@@ -25,12 +25,12 @@ from kg.entities.entity_vocabulary import count_occurrences
 
 
 class CountParams(StageParams):
-    """Nothing to choose."""
+    """The stage has no parameters."""
 
 
 @dataclass(frozen=True)
 class Surfaces:
-    """The surfaces to count: names themselves by their content, as input of a stage and in its units of work."""
+    """The surfaces to count, identified by their content, as input of a stage and of its units of work."""
 
     path: str = field(compare=False)
     """Parquet file or URI with one column, surface."""
@@ -42,9 +42,9 @@ class Surfaces:
         """Write the surfaces into a folder that all workers can read.
 
         Raises:
-            StorageFullError, UserError: as `infra.builds.explained` says.
+            StorageFullError, UserError: as `infra.builds.explained` does.
         """
-        # A name of its own: a worker that outlived a killed run may still read that run's file.
+        # A new name in each run, because a worker that outlived a killed run may still read that run's file.
         path = posixpath.join(folder, f"surfaces-{uuid.uuid4().hex}.parquet")
         with open_scratch(path) as file:
             pl.DataFrame({"surface": surfaces}, schema={"surface": pl.String}).write_parquet(file)
@@ -58,7 +58,7 @@ def entity_counts(inputs: Mapping[str, Any], params: CountParams, out: Output) -
 
 
 def count_part(writer: PartWriter, segments: Part, surfaces: Surfaces) -> None:
-    """Count the surfaces in one part; those that do not occur have no row."""
+    """Count the surfaces in one part; surfaces that do not occur have no row."""
     texts = segments.read(columns=["text"])["text"].to_pylist()
     counts = count_occurrences(texts, _load(surfaces.path))
     writer.write("entity_counts", [{"surface": surface, "count": counts[surface]} for surface in sorted(counts)])

@@ -1,7 +1,7 @@
-"""Entities as AutoPhrase's segmentation model cuts them: EMBERT's "primitive segmentation results" (appendix).
+"""Segmentation of entities by AutoPhrase's model: EMBERT's "primitive segmentation results" (appendix).
 
-The model is that of the phrases, of the program or of the embedded engine. A phrase is a segment, and so is each word
-that is in none. Time grows with the characters of the surfaces, memory with the surfaces and the phrases.
+The model is that of the phrases, of the program or of the embedded engine. Each phrase is a segment, and so is each
+word outside phrases. Time grows with the characters of the surfaces, memory with the surfaces and the phrases.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from tasks.phrases.segments import PhraseSegmentsParams, mark_phrases
 def primitive_segments(
     surfaces: Sequence[str], cut: Cut, phrases: Artifact, params: PhraseSegmentsParams, scratch: str
 ) -> dict[str, tuple[str, ...]]:
-    """The segments of each surface; they join to it.
+    """Return the segments of each surface; they join to the surface.
 
     Args:
-        cut: cuts into words as the text was cut that the phrases were mined from.
+        cut: cuts names into words as the text of the phrases was cut.
         scratch: folder below which the program gets a working folder.
 
     Raises:
-        UserError: the phrases are the program's, and it cannot do its work.
+        UserError: the phrases are the program's, and the program fails.
     """
     clear_working_folders(scratch)
     lengths = [list(map(len, words)) for words in cut(surfaces)]

@@ -1,10 +1,10 @@
 """Stage `entities`: the entity vocabulary with its inner structure (EMBERT, appendix).
 
-AutoPhrase's phrases and the names of the knowledge graph make the vocabulary (kg/entities/entity_vocabulary.py), the
+AutoPhrase's phrases and the names of the knowledge graph form the vocabulary (kg/entities/entity_vocabulary.py), the
 corpus gives its frequencies, and long entities are cut into their parts (kg/entities/entity_segmentation.py). Beside
-the table lie `dictionary.txt`, the short entities, a line each, as a user dictionary for jieba, and `cut_points.csv`,
-the cut points that AutoPhrase's segments of the entities suggest, with the answers used here: edit its column `keep`
-and give it back as `cut_points`.
+the table are two files. `dictionary.txt` has the short entities, one per line, as a user dictionary for jieba.
+`cut_points.csv` has the cut points that AutoPhrase's segments of the entities suggest, with the answers used here: edit
+its column `keep` and pass it as `cut_points`.
 
 Time grows with the corpus and the vocabulary, memory with the vocabulary and one part of segments.
 """
@@ -43,38 +43,38 @@ ROWS_AT_ONCE = 20_000
 
 
 class EntitiesParams(StageParams):
-    """What becomes an entity, and how long ones are cut."""
+    """Criteria for entities, and options for cutting long ones."""
 
-    min_quality: float = Field(default=0.5, ge=0, le=1, description="quality of a phrase of several words")
-    min_quality_word: float = Field(default=0.8, ge=0, le=1, description="quality of a phrase that is one word")
-    max_length: int = Field(default=32, ge=1, description="characters beyond which a name is a sentence")
+    min_quality: float = Field(default=0.5, ge=0, le=1, description="minimum quality of a phrase of several words")
+    min_quality_word: float = Field(default=0.8, ge=0, le=1, description="minimum quality of a phrase of one word")
+    max_length: int = Field(default=32, ge=1, description="maximum characters of a name; longer ones are sentences")
     max_single_share: float = Field(
         default=0.3,
         ge=0,
         le=1,
-        description="share of single characters among the pieces beyond which a cut is wrong",
+        description="share of single characters among the pieces above which a cut is considered wrong",
     )
     cut_points_from: Literal["segments", "words"] = Field(
         default="segments",
-        description="the review file counts in entities as AutoPhrase segments them, or as jieba and the phrases do",
+        description="what the review file counts: AutoPhrase's segments, or words of jieba and the phrases",
     )
     correction: Literal["phrases", "segments"] = Field(
         default="phrases",
-        description="a wrong cut is mended by merging words to phrases, or gives way to AutoPhrase's segments",
+        description="correction of a wrong cut: merge words into phrases, or use AutoPhrase's segments instead",
     )
-    review_rows: int = Field(default=100, ge=1, description="characters in the review file of cut points")
+    review_rows: int = Field(default=100, ge=1, description="number of characters in the review file of cut points")
 
 
 @stage(name="entities", version=2, params=EntitiesParams, tables=("entities", "rejects"))
 def entities(inputs: Mapping[str, Any], params: EntitiesParams, out: Output) -> None:
     """Make the vocabulary of `inputs["phrases"]` and `inputs["kg_entities"]`, either of which may be missing.
 
-    Frequencies are those in `inputs["segments"]`, 0 without it. `inputs["cut_points"]`, a raw input of one review file,
-    takes the place of the table for medicine. Without phrases there are no segments of AutoPhrase to count or to use.
+    Frequencies are those in `inputs["segments"]`, or 0 without it. `inputs["cut_points"]`, a raw input of one review
+    file, replaces the table for medicine. Without phrases there are no segments of AutoPhrase to count or to use.
 
     Raises:
-        UserError: there is neither a phrase nor a name, the review file is not as it should be, or the phrases are the
-            program's, its segments are asked for, and it cannot do its work.
+        UserError: there is neither a phrase nor a name, the review file is invalid, or the program is needed for its
+            segments and fails.
     """
     decided = _decided(inputs.get("cut_points"))
     vocabulary, drops = build_vocabulary(
@@ -86,8 +86,8 @@ def entities(inputs: Mapping[str, Any], params: EntitiesParams, out: Output) -> 
     )
     if not vocabulary:
         raise UserError(
-            f"The entity vocabulary is empty: all of {len(drops):,} phrases and names were dropped. Give a knowledge "
-            "graph, or more text, or lower entities.min_quality."
+            f"The entity vocabulary is empty: all {len(drops):,} phrases and names were dropped. Give a knowledge "
+            "graph, use more text, or lower entities.min_quality."
         )
     surfaces = sorted({entity.surface for entity in vocabulary})
     frequencies = _frequencies(inputs.get("segments"), surfaces, out)
@@ -111,7 +111,7 @@ def entities(inputs: Mapping[str, Any], params: EntitiesParams, out: Output) -> 
 def _primitive(
     inputs: Mapping[str, Any], surfaces: Sequence[str], params: EntitiesParams, scratch: str
 ) -> dict[str, tuple[str, ...]]:
-    """AutoPhrase's segments of the surfaces; none where they are not asked for, or cannot be had."""
+    """Return AutoPhrase's segments of the surfaces; empty if they are not needed, or there are no phrases."""
     if "phrases" not in inputs or "segments" not in (params.cut_points_from, params.correction):
         return {}
     quality = PhraseSegmentsParams(threshold=params.min_quality, single_threshold=params.min_quality_word)
@@ -125,7 +125,7 @@ def _decided(review: RawInput | None) -> Sequence[CutPoint]:
         return medicine_cut_points()
     if len(review.files) != 1:
         names = ", ".join(file.name for file in review.files)
-        raise UserError(f"Give one review file of cut points, not {len(review.files)}: {names}.")
+        raise UserError(f"Expected one review file of cut points, not {len(review.files)}: {names}. Give one.")
     (file,) = review.files
     return read_cut_points(file.read(), file.name)
 
@@ -139,7 +139,7 @@ def _phrases(artifact: Artifact | None) -> Iterator[Phrase]:
 
 
 def _names(artifact: Artifact | None) -> Iterator[Name]:
-    """All names and aliases of the graph."""
+    """Yield all names and aliases of the graph."""
     if artifact is None:
         return
     columns = ["entity_id", "name", "aliases", "type"]
@@ -149,7 +149,7 @@ def _names(artifact: Artifact | None) -> Iterator[Name]:
 
 
 def _frequencies(segments: Artifact | None, surfaces: Sequence[str], out: Output) -> dict[str, int]:
-    """Occurrences by surface, of those that occur."""
+    """Return the occurrences by surface, for surfaces that occur."""
     if segments is None:
         return {}
     given: dict[str, StageInput] = {"segments": segments, "surfaces": Surfaces.save(surfaces, out.scratch)}

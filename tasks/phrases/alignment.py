@@ -1,9 +1,9 @@
-"""From the output of `segphrase_segment` back to characters of our segments.
+"""Alignment of the output of `segphrase_segment` with the characters of our segments.
 
-The program writes a line a sentence: ids of words, <phrase> and </phrase> around what it takes for one. It drops marks
-and splits lines, but keeps every word and their order; so the n-th word that it writes is the n-th that it was given.
+The program writes one line per sentence: ids of words, with <phrase> and </phrase> around phrases. It drops marks and
+splits lines, but keeps all words in order; so the n-th word of the output is the n-th word of the input.
 
-Time and memory grow with the words of what is aligned.
+Time and memory grow with the words.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ _OPEN, _CLOSE = -2, -3
 
 
 class AlignmentError(ValueError):
-    """The program's output is not the text that it was given."""
+    """The program's output does not match its input."""
 
 
 def marked_words(output: bytes, expected: np.ndarray) -> np.ndarray:
-    """The phrases in the program's output: first word and the word after the last, counted through all lines.
+    """Return the phrases in the program's output: first word and the word after the last, counted through all lines.
 
     Args:
-        output: all that it wrote.
-        expected: ids of the words that it was given, int (W,); `Vocabulary.unknown` is written as -1.
+        output: everything that the program wrote.
+        expected: ids of the words in its input, int (W,); `Vocabulary.unknown` is written as -1.
 
     Returns:
         int64 (P, 2), in order.
 
     Raises:
-        AlignmentError: it wrote other words, or a mark without its partner.
+        AlignmentError: the words differ, or a mark has no partner.
     """
     numbers = output.replace(b"</phrase>", str(_CLOSE).encode()).replace(b"<phrase>", str(_OPEN).encode())
     try:
         pieces = np.array(numbers.split(), dtype=np.int64)
     except ValueError as error:
-        raise AlignmentError(f"it holds what is no word: {error}") from error
+        raise AlignmentError(f"it contains something other than words: {error}") from error
     is_word = pieces > _OPEN
     _check_words(pieces[is_word], np.where(expected == Vocabulary.unknown, -1, expected))
     words_before = np.cumsum(is_word)[~is_word]
@@ -57,7 +57,9 @@ def _check_words(written: np.ndarray, given: np.ndarray) -> None:
         shared = min(len(written), len(given))
         differ = np.flatnonzero(written[:shared] != given[:shared])
         place = int(differ[0]) if len(differ) else shared
-        raise AlignmentError(f"{len(written):,} words came back of {len(given):,}; they differ from word {place:,} on")
+        raise AlignmentError(
+            f"it has {len(written):,} words instead of {len(given):,}, different from word {place:,} on"
+        )
 
 
 @dataclass(frozen=True)
@@ -72,14 +74,14 @@ class CharacterSpans:
     """Phrase at which each text begins, and the number of phrases, int (T + 1,)."""
 
     def by_text(self) -> list[list[tuple[int, int]]]:
-        """The phrases of each text."""
+        """Return the phrases of each text."""
         pairs = list(zip(self.starts.tolist(), self.ends.tolist(), strict=True))
         borders = self.borders.tolist()
         return [pairs[start:end] for start, end in pairwise(borders)]
 
 
 def to_characters(spans: np.ndarray, starts: np.ndarray, ends: np.ndarray, borders: np.ndarray) -> CharacterSpans:
-    """Spans of words as spans of characters.
+    """Convert spans of words to spans of characters.
 
     Args:
         spans: first word and the word after the last, int (P, 2), in order, none across a border.

@@ -1,6 +1,6 @@
-"""Arrays that all workers of a stage read: written once into the build's scratch folder, mapped into memory by each.
+"""Arrays for all workers of a stage: written once to the build's scratch folder, memory-mapped by each worker.
 
-Time grows with the bytes; memory with what is touched of them (a copy on the worker's disk where the folder is a URI).
+Time grows with the bytes, memory with the bytes that are used (if the folder is a URI, each worker has a copy on disk).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from infra.builds import explained
 
 @dataclass(frozen=True)
 class SharedArray:
-    """An array in a file, which names itself by its content: an input of a stage and of its units of work."""
+    """An array in a file, identified by its content: an input of a stage and of its units of work."""
 
     path: str = field(compare=False)
     """File or URI with the bare values, in C order."""
@@ -32,13 +32,13 @@ class SharedArray:
 
     @classmethod
     def save(cls, array: np.ndarray, folder: str) -> SharedArray:
-        """Write an array that is not empty into a folder that all workers can read.
+        """Write a non-empty array into a folder that all workers can read.
 
         Raises:
-            StorageFullError, UserError: as `infra.builds.explained` says.
+            StorageFullError, UserError: as `infra.builds.explained` does.
         """
         array = np.ascontiguousarray(array)
-        # A name of its own: a worker that outlived a killed run may still read that run's file.
+        # A new name in each run, because a worker that outlived a killed run may still read that run's file.
         path = posixpath.join(folder, f"array-{uuid.uuid4().hex}")
         with explained(path), fsspec.open(path, "wb") as file:
             file.write(array.data.cast("B"))
@@ -47,7 +47,7 @@ class SharedArray:
         return cls(path, array.dtype.str, array.shape, named.hexdigest()[:32])
 
     def load(self) -> np.ndarray:
-        """The array, read-only."""
+        """Return the array, read-only."""
         return _mapped(self)
 
 

@@ -1,8 +1,8 @@
-"""The AutoPhrase program (Shang et al., TKDE 2018): where it lies, how it is run, and what it says when it fails.
+"""The AutoPhrase program (Shang et al., TKDE 2018): locating it, running it, and reporting its failures.
 
 `segphrase_train` mines phrases, `segphrase_segment` marks them in text. The package `autophrase` builds both; it is
-found on disk and never imported, for its Python interface downloads what it needs. `YIWEN_AUTOPHRASE` names the folder
-of another build. The program is called with an argument list in a folder of its own, by names relative to it: it cuts
+located on disk and never imported, because its Python interface downloads files. `YIWEN_AUTOPHRASE` names the folder of
+another build. The program runs in a folder of its own and gets file names relative to that folder, because it cuts
 paths at blanks.
 """
 
@@ -33,10 +33,10 @@ TRAIN = "segphrase_train"
 SEGMENT = "segphrase_segment"
 
 SETTING = "YIWEN_AUTOPHRASE"
-"""Environment variable that names the folder of the two programs."""
+"""Environment variable with the folder of the two programs."""
 
 LAST_LINES = 12
-"""Lines of the program's output that an error shows."""
+"""Number of lines of the program's output in an error."""
 
 _WORK = "autophrase"
 
@@ -45,8 +45,8 @@ _INSTALL = (
     f"by {SETTING}, or choose the engine embedded."
 )
 
-# The child is ended with its parent, also where that is killed; done by a small process that becomes the program,
-# because code between fork and exec may hang where the parent has threads.
+# The program must end with its parent, even if that is killed. A small process sets this up and then becomes the
+# program, because code between fork and exec may hang if the parent has threads.
 _LAUNCH = """
 import os, signal, sys
 if sys.platform == "linux":
@@ -63,10 +63,10 @@ except OSError as error:
 
 
 def locate(name: str) -> Path:
-    """The executable `name`: in the folder that the setting names, or as the package installed it.
+    """Return the executable `name`, from the folder in the setting or as the package installed it.
 
     Raises:
-        UserError: it is not there, or may not be executed; the message says where it was looked for.
+        UserError: it is not found, or may not be executed; the message says where it was searched for.
     """
     given = os.environ.get(SETTING)
     folders = [Path(given).expanduser().resolve()] if given else [*_package_folders("bin"), *_data_folders()]
@@ -76,12 +76,12 @@ def locate(name: str) -> Path:
             if not os.access(program, os.X_OK):
                 raise UserError(f"{program} is not executable. Allow it with: chmod +x {program}")
             return program
-    where = f"in {given}, which {SETTING} names" if given else "in the package autophrase, which may not be installed"
-    raise UserError(f"The program {name} of AutoPhrase is not there: it was looked for {where}. {_INSTALL}")
+    where = f"in {given} ({SETTING})" if given else "in the package autophrase, which may not be installed"
+    raise UserError(f"The program {name} of AutoPhrase was not found {where}. {_INSTALL}")
 
 
 def wiki_lists() -> RawInput | None:
-    """The package's Chinese lists (names from Wikipedia, stop words); None where it is not installed."""
+    """Return the package's Chinese lists (names from Wikipedia, stop words), or None if it is not installed."""
     for folder in _package_folders("data/CN"):
         names = ("wiki_quality.txt", "wiki_all.txt", "stopwords.txt")
         if all((folder / name).is_file() for name in names):
@@ -100,7 +100,7 @@ def _data_folders() -> list[Path]:
 
 @contextlib.contextmanager
 def working_folder(scratch: str) -> Iterator[Path]:
-    """A private folder below a build's scratch folder (below TMPDIR where that is a URI), deleted after the block."""
+    """Yield a private folder below a build's scratch folder (below TMPDIR if that is a URI); deleted at the end."""
     local = "://" not in scratch
     parent = Path(scratch, _WORK) if local else None
     if parent is not None:
@@ -110,7 +110,7 @@ def working_folder(scratch: str) -> Iterator[Path]:
 
 
 def clear_working_folders(scratch: str) -> None:
-    """Delete what killed runs left in a build's scratch folder."""
+    """Delete the working folders of killed runs in a build's scratch folder."""
     if "://" not in scratch:
         shutil.rmtree(Path(scratch, _WORK), ignore_errors=True)
 
@@ -127,18 +127,18 @@ def run_program(
     """Run one of the programs in `folder` and wait for it; its lines go to the log and to `on_line`.
 
     Args:
-        arguments: its flags; files by names relative to `folder`.
-        outputs: files of `folder` that it must leave behind.
+        arguments: flags of the program; files by names relative to `folder`.
+        outputs: files in `folder` that it must write.
         timeout: seconds after which it is stopped; None: never.
 
     Raises:
-        UserError: it cannot be executed, fails, crashes, takes too long, or leaves an output out. The message has its
-            last lines.
+        UserError: it cannot be executed, fails, crashes, takes too long, or does not write an output. The message has
+            its last lines.
     """
     last: deque[str] = deque(maxlen=LAST_LINES)
     command = [sys.executable, "-I", "-S", "-c", _LAUNCH, str(os.getpid()), str(program), *arguments]
     with (
-        # glibc fills new memory with zeros: the program counts in an array that it never clears.
+        # MALLOC_PERTURB_ makes glibc fill new memory with zeros: the program counts in an array that it never clears.
         subprocess.Popen(
             command,
             cwd=folder,
@@ -165,7 +165,7 @@ def run_program(
 
 @contextlib.contextmanager
 def _stopped_after(process: subprocess.Popen[bytes], timeout: float | None) -> Iterator[threading.Event]:
-    """Kill the process when the time is up, and when the block is left early; the event tells of the former."""
+    """Kill the process when the time is up, which sets the event, and when the block is left early."""
     timed_out = threading.Event()
 
     def stop() -> None:
@@ -187,14 +187,14 @@ def _stopped_after(process: subprocess.Popen[bytes], timeout: float | None) -> I
 
 def _check(program: Path, code: int, problem: str, last: Sequence[str]) -> None:
     if problem:
-        raise _failure(program, problem, last, "Raise the timeout, or give less text.")
+        raise _failure(program, problem, last, "Raise the timeout, or use less text.")
     if code == 126 and last and last[-1].isdecimal():
         number = int(last[-1])
         if number == errno.ENOEXEC:
             raise UserError(f"{program} was built for another system or processor. {_INSTALL}")
         raise UserError(f"{program} cannot be executed ({os.strerror(number)}). {_INSTALL}")
     if code == -signal.SIGKILL:
-        remedy = "Somebody ended it, or memory ran out: give it more memory or less text."
+        remedy = "It was killed by somebody or ran out of memory: use more memory or less text."
         raise _failure(program, "was killed (SIGKILL)", last, remedy)
     if code < 0:
         raise _failure(program, f"crashed ({signal.Signals(-code).name})", last)
@@ -204,5 +204,5 @@ def _check(program: Path, code: int, problem: str, last: Sequence[str]) -> None:
 
 def _failure(program: Path, problem: str, last: Sequence[str], remedy: str = "") -> UserError:
     said = "\n".join(f"    {line}" for line in last) or "    nothing"
-    advice = remedy or "If it stays so, use another build of the program or the engine embedded."
+    advice = remedy or "If this happens again, use another build of the program or the engine embedded."
     return UserError(f"{program} {problem}. {advice} Its last lines:\n{said}")

@@ -1,7 +1,7 @@
-"""The files that AutoPhrase reads and writes: text as word ids, case, stop words, labels; phrases with their quality.
+"""Files that AutoPhrase reads and writes: text as word ids, case, stop words, labels; phrases with their quality.
 
-A line of text is a segment: ids of words and the marks that part sentences, with blanks between. The case file has a
-character for each of them, '0' plus 1 for a first capital letter, 2 for capitals alone, 4 for a number.
+A line of text is a segment: ids of words and the marks that separate sentences, with blanks between. The case file has
+one character for each of them, '0' plus 1 for a first capital letter, 2 for all capitals, 4 for a number.
 
 Memory grows with what is written at once.
 """
@@ -24,11 +24,11 @@ MODEL, MARKED = "segmentation.model", "marked.txt"
 MULTI_WORD, SINGLE_WORD = "final_quality_multi-words.txt", "final_quality_unigrams.txt"
 
 UNKNOWN = "-1"
-"""A word that the program has not been trained with."""
+"""Id of a word that was not in the training text."""
 
 
 class TextWriter:
-    """Writes segments as lines of the text file and, where one is given, of the case file."""
+    """Writes segments as lines of the text file and, if given, of the case file."""
 
     def __init__(self, text: BinaryIO, case: BinaryIO | None, vocabulary: Vocabulary) -> None:
         self._text, self._case = text, case
@@ -36,11 +36,11 @@ class TextWriter:
         self._cases = bytearray()
 
     def write(self, codes: np.ndarray, borders: np.ndarray) -> None:
-        """Some segments; one without a word is left out, for the program would misread an empty first line.
+        """Write some segments, without those that have no word: the program would misread an empty first line.
 
         Args:
-            codes: int (C,) of all of them, without white space.
-            borders: code at which each begins, and their number, int (S + 1,).
+            codes: codes of all segments, without white space, int (C,).
+            borders: code at which each segment begins, and the number of codes, int (S + 1,).
         """
         is_word = (codes >= 0) | (codes == Vocabulary.unknown)
         words_before = np.concatenate([[0], np.cumsum(is_word)])[borders]
@@ -58,7 +58,7 @@ class TextWriter:
 
 
 def _ids_as_text(codes: np.ndarray) -> pa.Array:
-    """What stands in the text file for each code."""
+    """Return the text of each code in the text file."""
     names = pa.array([UNKNOWN, *reversed(MARKS)])
     words = pa.array(np.maximum(codes, 0)).cast(pa.string())
     marks = names.take(pa.array(np.clip(codes - Vocabulary.unknown, 0, len(MARKS))))
@@ -71,7 +71,7 @@ def _case_of(word: str) -> int:
 
 
 def write_labels(folder: Path, labels: LabelIds) -> None:
-    """Write stop words, good names, and all known names, a line each."""
+    """Write stop words, good names, and all known names, one per line."""
     positives = labels.positives
     lists = ((QUALITY, positives), (KNOWN, positives + labels.known), (STOP_WORDS, labels.stop_words))
     for name, rows in lists:
@@ -79,7 +79,7 @@ def write_labels(folder: Path, labels: LabelIds) -> None:
 
 
 def read_qualities(folder: Path) -> Iterator[tuple[tuple[int, ...], float]]:
-    """Phrases as ids with the quality that the program gave them, from its two lists."""
+    """Yield phrases as ids with the quality that the program gave them, from its two lists."""
     for name in (MULTI_WORD, SINGLE_WORD):
         with (folder / name).open(encoding="ascii") as file:
             for line in file:

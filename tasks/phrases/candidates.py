@@ -1,10 +1,10 @@
-"""Stage `phrase_candidates`: the sequences of words that a text holds often, with what it tells of each of them.
+"""Stage `phrase_candidates`: frequent sequences of words in a text, with their counts and contexts.
 
-Runs inside the stage `phrases`, for the embedded engine. Words are shared out among the units of work by their number
-of places; a unit looks through the whole stream, part by part, and keeps the places of its words.
+Runs inside the stage `phrases`, for the embedded engine. Words are divided among the units of work by their number of
+places; a unit reads the whole stream, piece by piece, and keeps the places of its words.
 
 A unit's memory: windows of about `CODES_AT_ONCE` codes, or those of one word that is more frequent, and some arrays of
-as many places. Time grows with the text: reading it once a unit, and a sort a length of the places.
+as many places. Time grows with the text: each unit reads it once, and sorts its places once per length.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from tasks.phrases.corpus import SEGMENT_END
 from tasks.phrases.patterns import Level, mine, pieces_of, windows_of
 
 CODES_AT_ONCE = 1 << 22
-"""Codes of all windows that a unit holds."""
+"""Number of codes in all windows of a unit."""
 
 
 class CandidateParams(StageParams):
-    """What may be a phrase."""
+    """Criteria for candidates."""
 
-    min_support: int = Field(default=10, ge=1, description="occurrences below which nothing is a phrase")
-    max_length: int = Field(default=6, ge=2, le=100, description="words of a phrase")
+    min_support: int = Field(default=10, ge=1, description="minimum number of occurrences of a phrase")
+    max_length: int = Field(default=6, ge=2, le=100, description="maximum number of words in a phrase")
 
 
 @stage(name="phrase_candidates", version=1, params=CandidateParams, tables=("phrase_candidates",))
 def phrase_candidates(inputs: Mapping[str, Any], params: CandidateParams, out: Output) -> None:
-    """Mine `inputs["stream"]` (a `SharedArray` of codes, each segment closed by `SEGMENT_END`)."""
+    """Mine `inputs["stream"]` (a `SharedArray` of codes, each segment ended by `SEGMENT_END`)."""
     stream: SharedArray = inputs["stream"]
     counts = _word_counts(stream.load())
     shares = word_ranges(counts, CODES_AT_ONCE // (params.max_length + 2))
@@ -45,7 +45,7 @@ def phrase_candidates(inputs: Mapping[str, Any], params: CandidateParams, out: O
 
 
 def _word_counts(stream: np.ndarray) -> np.ndarray:
-    """Occurrences of each word, int64 (words,)."""
+    """Return the occurrences of each word, int64 (words,)."""
     counts = np.zeros(int(stream.max()) + 1, dtype=np.int64)
     for piece in pieces_of(stream, SEGMENT_END):
         counts += np.bincount(piece[piece >= 0], minlength=len(counts))
@@ -53,7 +53,7 @@ def _word_counts(stream: np.ndarray) -> np.ndarray:
 
 
 def word_ranges(counts: np.ndarray, places: int) -> list[tuple[int, int]]:
-    """All words in ranges of ids that occur about `places` times together; a word that occurs more is a range alone."""
+    """Divide all words into ranges of ids that together occur about `places` times; a more frequent word is a range."""
     stops = np.cumsum(counts)
     ranges, start = [], 0
     while start < len(counts):
@@ -67,7 +67,7 @@ def word_ranges(counts: np.ndarray, places: int) -> list[tuple[int, int]]:
 def mine_range(
     writer: PartWriter, ids: tuple[int, int], stream: SharedArray, words: int, params: CandidateParams
 ) -> None:
-    """Mine the sequences that begin with words of a range."""
+    """Mine the sequences that begin with a word of a range."""
     pieces = pieces_of(stream.load(), SEGMENT_END)
     for level in mine(windows_of(pieces, range(*ids), params.max_length, SEGMENT_END), words, params.min_support):
         writer.write("phrase_candidates", _table(level))
@@ -90,7 +90,7 @@ def _table(level: Level) -> pa.Table:
 
 
 def read_levels(candidates: Artifact) -> Sequence[Level]:
-    """The candidates by length, each length in the order of their ids."""
+    """Return the candidates by length, those of each length in the order of their ids."""
     table = candidates.to_table("phrase_candidates").combine_chunks()
     lengths = table["words"].combine_chunks().value_lengths().to_numpy()
     levels = []

@@ -1,12 +1,12 @@
-"""Quality of phrases from positive and unlabelled examples: bagging of trees.
+"""Quality of phrases from positive and unlabelled examples, by bagging of trees.
 
-Shang et al. (AutoPhrase, TKDE 2018, section 4.1): each of T trees is grown to its end on K positives and K negatives
-drawn with replacement, the negatives from the pool of what nobody labelled; the quality of a phrase is the share of
-trees that take it for one. Only trees that were not grown on the phrase are asked (Mordelet and Vert, Pattern
-Recognition Letters 2014): those that were know it by heart, which matters where the pool is small.
+Shang et al. (AutoPhrase, TKDE 2018, section 4.1): each of T trees is fully grown on K positives and K negatives drawn
+with replacement, the negatives from the pool of unlabelled candidates; the quality of a phrase is the share of trees
+that vote for it. Only trees that were not grown on the phrase vote (Mordelet and Vert, Pattern Recognition Letters
+2014): the others have memorised it, which matters if the pool is small.
 
-Every tree has a seed of its own and votes are whole numbers: the votes of groups of trees add up to those of all.
-Time grows with trees times candidates.
+Every tree has its own seed and votes are whole numbers, so the votes of groups of trees add up to those of all. Time
+grows with trees times candidates.
 """
 
 from __future__ import annotations
@@ -16,35 +16,35 @@ from typing import NamedTuple
 import numpy as np
 
 POSITIVE, UNLABELLED, NEITHER = 1, 0, -1
-"""Roles of a candidate: known to be good; may stand for a bad one; known, and not taken for either."""
+"""Roles of a candidate: known to be good; unlabelled, and drawn as a negative; known, but used as neither."""
 
 
 class Votes(NamedTuple):
-    """What some trees say of each candidate, int64 (P,) each."""
+    """Votes of some trees on each candidate, int64 (P,) each."""
 
     for_it: np.ndarray
-    """Trees that take it for a phrase."""
+    """Number of trees that vote for it."""
     for_it_unseen: np.ndarray
-    """Of them, those that were not grown on it."""
+    """Number of these that were not grown on it."""
     unseen: np.ndarray
-    """Trees that were not grown on it."""
+    """Number of trees that were not grown on it."""
 
 
 def votes_of(
     features: np.ndarray, roles: np.ndarray, trees: range, positives: int = 100, negatives: int = 1, seed: int = 42
 ) -> Votes:
-    """The votes of some trees, given by their numbers.
+    """Return the votes of some trees, which are given by their numbers.
 
     Args:
         features: float32 (P, F), finite.
         roles: int8 (P,), of `POSITIVE`, `UNLABELLED`, `NEITHER`.
-        positives: drawn for a tree; where there are fewer, or fewer unlabelled ones, so many.
-        negatives: drawn for a tree for each of its positives.
+        positives: number drawn per tree, at most as many as there are positives and unlabelled candidates.
+        negatives: number drawn per tree for each of its positives.
 
     Raises:
-        ValueError: there are no positives, or none that may stand for negatives.
+        ValueError: there are no positives, or no unlabelled candidates.
     """
-    from sklearn.tree import DecisionTreeClassifier  # a second that only runs of this engine should wait for
+    from sklearn.tree import DecisionTreeClassifier  # takes a second to import, which only this engine needs
 
     good, pool = np.flatnonzero(roles == POSITIVE), np.flatnonzero(roles == UNLABELLED)
     if not len(good) or not len(pool):
@@ -66,5 +66,5 @@ def votes_of(
 
 
 def qualities(votes: Votes, trees: int) -> np.ndarray:
-    """The quality of each candidate, from 0 to 1, float64 (P,); where all `trees` were grown on it, all are asked."""
+    """Return the quality of each candidate, 0 to 1, float64 (P,); if all `trees` were grown on it, all count."""
     return np.where(votes.unseen > 0, votes.for_it_unseen / np.maximum(1, votes.unseen), votes.for_it / trees)

@@ -1,6 +1,6 @@
-"""The text that phrases are mined from, as numbers: how much there is, what is drawn of it, and its stream of codes.
+"""The text for phrase mining as numbers: its size, the sample drawn from it, and its stream of codes.
 
-Text is read part by part: memory is bounded by a part and the vocabulary.
+Text is read part by part: memory is bounded by one part and the vocabulary.
 """
 
 from __future__ import annotations
@@ -20,17 +20,16 @@ from infra.errors import UserError
 from tasks.phrases.words import BLANK, MARKS, SEPARATOR, Unit, Vocabulary, cut_units
 
 MAX_WORDS = 2**31 - 1
-"""The program counts words in 32 bits."""
+"""Maximum words of text: the program counts them in 32 bits."""
 
 MAX_SENTENCE = 2**15 - 1
-"""Words between two marks; the program's type for a place in a sentence has 16 bits."""
+"""Maximum words between two marks: the program stores positions in a sentence in 16 bits."""
 
 MAX_SEGMENT = 10**8 // 11
-"""Words and marks of a segment; the program cuts lines at 100 MB, and an id takes up to 11 bytes."""
+"""Maximum words and marks in a segment: the program cuts lines at 100 MB, and an id takes up to 11 bytes."""
 
 SEGMENT_END = SEPARATOR - len(MARKS) - 1
-"""Ends a segment in a stream of codes."""
-
+"""Code of the end of a segment in a stream."""
 
 STREAM = "stream.int32"
 
@@ -46,12 +45,12 @@ class Corpus:
 
     @property
     def stream(self) -> np.ndarray:
-        """Codes of all segments, each closed by `SEGMENT_END`; int32, read from the disk."""
+        """Codes of all segments, each ended by `SEGMENT_END`; int32, mapped from the disk."""
         return np.memmap(self.folder / STREAM, dtype=np.int32, mode="r")
 
 
 def words_in(segments: Artifact, unit: Unit) -> int:
-    """At most so many words are in the segments (marks and white space count here)."""
+    """Return an upper bound of the words in the segments, which counts marks and white space too."""
     column = "words" if unit == "words" else "text"
     measure = pa.compute.list_value_length if unit == "words" else pa.compute.utf8_length
     return sum(
@@ -61,23 +60,23 @@ def words_in(segments: Artifact, unit: Unit) -> int:
 
 
 def chosen_share(words: int, most: int, sample: bool) -> float:
-    """The share of the segments that is used, so that about `most` words at most are.
+    """Return the share of the segments to use, so that they have at most about `most` words.
 
     Raises:
-        UserError: that is less than all, and no sample is wanted.
+        UserError: it is less than 1, and no sample may be drawn.
     """
     if words <= most:
         return 1.0
     if not sample:
         raise UserError(
-            f"The corpus has up to {words:,} words; AutoPhrase counts in 32 bits, and phrases.max_words={most:,} are "
-            "let through. Let a sample be drawn (phrases.sample=true), or give less text."
+            f"The corpus has up to {words:,} words, more than phrases.max_words={most:,} (AutoPhrase counts in 32 "
+            "bits). Allow a sample (phrases.sample=true), or use less text."
         )
     return 0.99 * most / words
 
 
 def is_chosen(segment_id: str, share: float, seed: int) -> bool:
-    """Whether a segment is in the sample; the same one whatever the order."""
+    """Return whether a segment is in the sample; this does not depend on the order of segments."""
     if share >= 1:
         return True
     digest = hashlib.blake2b(f"{seed}:{segment_id}".encode(), digest_size=8).digest()
@@ -87,7 +86,7 @@ def is_chosen(segment_id: str, share: float, seed: int) -> bool:
 def stream_of(
     part: Part, unit: Unit, vocabulary: Vocabulary, chosen: Callable[[str], bool] = lambda segment_id: True
 ) -> np.ndarray:
-    """The chosen segments of a part as codes, each closed by `SEGMENT_END`, without white space; int32 (C,).
+    """Return the chosen segments of a part as codes, each ended by `SEGMENT_END`, without white space; int32 (C,).
 
     Raises:
         UserError: a sentence has more than `MAX_SENTENCE` words, or a segment more than `MAX_SEGMENT`.
@@ -112,6 +111,6 @@ def _check_lengths(segment_id: str, codes: Sequence[int]) -> None:
     if longest > MAX_SENTENCE or len(codes) > MAX_SEGMENT:
         raise UserError(
             f"Segment {segment_id} has {len(codes):,} words and marks, and a sentence of {longest:,}; AutoPhrase takes "
-            f"{MAX_SEGMENT:,} and {MAX_SENTENCE:,} at most. Clean the corpus of what is no text, or lower "
+            f"at most {MAX_SEGMENT:,} and {MAX_SENTENCE:,}. Remove from the corpus what is not text, or lower "
             "segment.max_tokens."
         )

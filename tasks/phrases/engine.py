@@ -1,8 +1,8 @@
 """The embedded engine of phrase mining: candidates, their features, and trees that judge them.
 
 Counting the candidates and growing the trees are stages of their own (tasks/phrases/candidates.py,
-tasks/phrases/votes.py), whose units run in as many processes as the flow has workers; the result is the same for any
-number. Memory of this process grows with the candidates, not with the text.
+tasks/phrases/votes.py), whose units run in all workers of the flow; the result does not depend on their number. Memory
+of this process grows with the candidates, not with the text.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def judge(
     Counting candidates and growing trees run as inner stages of `out`.
 
     Raises:
-        UserError: none of the candidates is known to be good.
+        UserError: none of the candidates is labelled as good.
     """
     names = corpus.vocabulary.words
     steps.advance("Mining frequent phrases")

@@ -1,11 +1,11 @@
-"""What tells a good phrase from a run of words: features after Liu et al. (SegPhrase, SIGMOD 2015, section 4.1).
+"""Features that distinguish good phrases from runs of words, after Liu et al. (SegPhrase, SIGMOD 2015, section 4.1).
 
-For a sequence of two words and more: frequency; pointwise mutual information of the two parts that explain it best
-(the cut with the largest product of probabilities); entropies of the words to its left and right; how much of a longer
-or shorter sequence it is; its length in words and characters; where in sentences and segments it stands; inverse
-document frequencies and stop words of its words. A single word has those of them that make sense.
+A sequence of two or more words has: frequency; pointwise mutual information of the two parts that explain it best (the
+cut with the largest product of probabilities); entropies of the words to its left and right; its share of longer and
+shorter sequences; its length in words and characters; its position in sentences and segments; inverse document
+frequencies and stop words of its words. A single word has the features that apply to it.
 
-The document of an inverse frequency is a segment. What the text tells of a sequence by itself was counted with it
+A document of an inverse frequency is a segment. Features of a sequence alone were counted while mining
 (tasks/phrases/patterns.py); here sequences are compared with one another. Time and memory grow with their words.
 """
 
@@ -21,7 +21,7 @@ from tasks.phrases.patterns import Level
 
 @dataclass(frozen=True)
 class WordFacts:
-    """What is known of each word, arrays of the vocabulary's length."""
+    """Facts about each word: arrays of the vocabulary's length."""
 
     idf: np.ndarray
     """log(segments / segments with the word), float64."""
@@ -32,10 +32,10 @@ class WordFacts:
 
 
 def word_facts(frequent: Level, words: Sequence[str], stop_words: frozenset[str], segments: int) -> WordFacts:
-    """Facts of all words; of those that are not among the `frequent` ones nobody asks how rare they are.
+    """Return facts about all words; words that are not among the `frequent` ones have an idf of 0, which is not used.
 
     Args:
-        segments: how many there are.
+        segments: number of segments.
     """
     idf = np.zeros(len(words))
     idf[frequent.ids[:, 0]] = np.log(segments / frequent.segments)
@@ -47,9 +47,9 @@ def word_facts(frequent: Level, words: Sequence[str], stop_words: frozenset[str]
 
 
 class Tries:
-    """Finds sequences among those of their length. Of levels that `mine` gave, which hold all parts of what they hold.
+    """Finds sequences among those of their length, in levels from `mine`, which contain all parts of their sequences.
 
-    A sequence of n words is the pair (its first n - 1 words, its last), so that no hash can mix up two of them.
+    The key of a sequence of n words is the pair (its first n - 1 words, its last), so no two have the same key.
     """
 
     def __init__(self, levels: Sequence[Level], words: int) -> None:
@@ -59,17 +59,17 @@ class Tries:
             self._keys.append(self._key(level.ids))
 
     def _key(self, ids: np.ndarray) -> np.ndarray:
-        """Their keys, int64 (P,), which rise with their words."""
+        """Return the keys of sequences, int64 (P,), in the order of their words."""
         prefixes = self.find(ids[:, :-1]) if ids.shape[1] > 1 else 0
         return prefixes * np.int64(self._words) + ids[:, -1]
 
     def find(self, ids: np.ndarray) -> np.ndarray:
-        """Where sequences of n words, which must be there, stand in the level of their length; int64 (P,)."""
+        """Return the places of sequences of n words, which must exist, in the level of their length; int64 (P,)."""
         return np.searchsorted(self._keys[ids.shape[1] - 1], self._key(ids))
 
 
 def features_of(levels: Sequence[Level], facts: WordFacts, words_of_text: int) -> list[np.ndarray]:
-    """Features of all sequences of each level, float64 (P, F); single words have others than the rest."""
+    """Return features of all sequences of each level, float64 (P, F); single words have fewer than the others."""
     tries = Tries(levels, len(facts.idf))
     rows = []
     for number, level in enumerate(levels):
@@ -84,7 +84,8 @@ def features_of(levels: Sequence[Level], facts: WordFacts, words_of_text: int) -
 
 
 def _association(levels: Sequence[Level], number: int, tries: Tries, words: int) -> list[np.ndarray]:
-    """Mutual information of the two likeliest parts: bare, normalised, times frequency; share of its larger part."""
+    """Return the mutual information of the two likeliest parts (bare, normalised, times frequency) and the share of the
+    larger part."""
     level = levels[number]
     chance = level.counts / (words / level.length)
     parts, larger = np.zeros(len(chance)), level.counts.astype(np.float64)
@@ -103,7 +104,7 @@ def _association(levels: Sequence[Level], number: int, tries: Tries, words: int)
 
 
 def _supersequences(levels: Sequence[Level], number: int, tries: Tries) -> np.ndarray:
-    """How often, of its occurrences, it stands in the most frequent sequence that is a word longer."""
+    """Return the share of a sequence's occurrences that are in its most frequent extension by one word."""
     level = levels[number]
     most = np.zeros(len(level.counts))
     if number + 1 < len(levels):

@@ -1,10 +1,10 @@
-"""Distant labels for phrase mining: names that are known to be good phrases, and words that no phrase is.
+"""Distant labels for phrase mining: names known to be good phrases, and stop words.
 
-Names come from the knowledge graph (its entities, or lists of names that the user gives) and from Wikipedia (the
-Chinese lists of the package `autophrase`). `positives` are taken for good phrases; what is merely `known` is not taken
-for a bad one (AutoPhrase, section 4.1: the pool of negatives is what no knowledge base knows).
+Names come from the knowledge graph (its entities, or the user's lists of names) and from Wikipedia (the Chinese lists
+of the package `autophrase`). `positives` count as good phrases; names that are only `known` are not used as bad ones
+(AutoPhrase, section 4.1: the pool of negatives is what no knowledge base contains).
 
-Lists are read in UTF-8, UTF-16 or GB18030, whichever each of them is in. Memory grows with the names.
+Each list may be in UTF-8, UTF-16 or GB18030. Memory grows with the names.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from tasks.phrases.words import STOP_WORDS, Vocabulary
 
 @dataclass(frozen=True)
 class Labels:
-    """What is known of phrases before anything is counted."""
+    """Labels of phrases and words, as text."""
 
     kg: frozenset[str]
     """Names of the knowledge graph and of the user's lists: positives."""
     wiki: frozenset[str]
-    """Names of Wikipedia articles that others link to much: positives."""
+    """Names of much-linked Wikipedia articles: positives."""
     known: frozenset[str]
     """Other names of Wikipedia articles: neither good nor bad."""
     stop_words: frozenset[str]
 
 
 Cut = Callable[[Sequence[str]], Iterable[list[str]]]
-"""From names to the pieces of each, as the segments are cut."""
+"""Cuts names into pieces, as the segments were cut."""
 
 
 def word_ids(pieces: Sequence[str], vocabulary: Vocabulary) -> tuple[int, ...] | None:
-    """A name as ids of words; None where it holds a word that the text does not, or a mark."""
+    """Return a name as ids of words, or None if it contains a mark, or a word that is not in the text."""
     codes = [vocabulary.get(piece, vocabulary.unknown) for piece in pieces if not piece.isspace()]
     return tuple(codes) if codes and min(codes) >= 0 else None
 
 
 @dataclass(frozen=True)
 class LabelIds:
-    """Labels as ids of words, each once; without names that hold a word which the text does not have."""
+    """Labels as ids of words, each once; without names that contain a word that is not in the text."""
 
     kg: list[tuple[int, ...]]
     wiki: list[tuple[int, ...]]
@@ -53,21 +53,21 @@ class LabelIds:
 
     @property
     def positives(self) -> list[tuple[int, ...]]:
-        """What is taken for good phrases."""
+        """Names that count as good phrases."""
         return list(dict.fromkeys(self.kg + self.wiki))
 
 
 def too_few_labels(ids: LabelIds, min_support: int, max_length: int) -> UserError:
-    """Tells that none of the names is a candidate."""
+    """Return the error for labels none of which is a candidate."""
     return UserError(
-        f"Of {len(ids.positives):,} names that are made of words of the text none is a phrase of 2 to {max_length} "
-        f"words that occurs {min_support} times, so there is nothing to learn from. Give more text or more names, or "
-        "lower phrases.min_support."
+        f"None of the {len(ids.positives):,} names made of words of the text is a phrase of 2 to {max_length} words "
+        f"that occurs at least {min_support} times, so there is nothing to learn from. Add more text or more names, "
+        "or lower phrases.min_support."
     )
 
 
 def label_ids(labels: Labels, cut: Cut, vocabulary: Vocabulary) -> LabelIds:
-    """Labels as ids; names are cut into words as the text is."""
+    """Return labels as ids; names are cut into words as the text is."""
     return LabelIds(
         kg=_ids_of(labels.kg, cut, vocabulary),
         wiki=_ids_of(labels.wiki, cut, vocabulary),
@@ -82,14 +82,14 @@ def _ids_of(names: Iterable[str], cut: Cut, vocabulary: Vocabulary) -> list[tupl
 
 
 def read_labels(inputs: Mapping[str, Any]) -> Labels:
-    """The labels among a stage's inputs.
+    """Return the labels among a stage's inputs.
 
     Args:
-        inputs: any of `kg_entities`, an artifact with names and aliases; `labels`, raw files with a name a line;
-            `wiki`, raw files wiki_quality.txt, wiki_all.txt and stopwords.txt, as the package has them.
+        inputs: any of `kg_entities`, an artifact with names and aliases; `labels`, raw files with one name per line;
+            `wiki`, the package's raw files wiki_quality.txt, wiki_all.txt and stopwords.txt.
 
     Raises:
-        UserError: they hold no positive name, or a list is in no known encoding.
+        UserError: there is no positive name, or a list has an unknown encoding.
     """
     kg = set(_entity_names(inputs["kg_entities"])) if "kg_entities" in inputs else set()
     for file in inputs["labels"].files if "labels" in inputs else ():
@@ -102,8 +102,8 @@ def read_labels(inputs: Mapping[str, Any]) -> Labels:
     quality = wiki.get("wiki_quality.txt", set())
     if not kg and not quality:
         raise UserError(
-            "Mining phrases needs names that are known to be good, and none was given. Give a knowledge graph, a list "
-            "of names (a name a line), or install the package autophrase, which brings names from Wikipedia: "
+            "Phrase mining needs names that are known to be good, and there are none. Give a knowledge graph or a list "
+            "of names (one per line), or install the package autophrase, which has names from Wikipedia: "
             "pip install autophrase==1.7."
         )
     return Labels(
@@ -115,10 +115,10 @@ def read_labels(inputs: Mapping[str, Any]) -> Labels:
 
 
 def read_lines(file: RawFile) -> Iterator[str]:
-    """The lines of a list, stripped, without empty ones.
+    """Yield the lines of a list, stripped, without empty ones.
 
     Raises:
-        UserError: a line is in no encoding that is read.
+        UserError: a line is in none of the supported encodings.
     """
     data = file.read()
     encoding = detect_encoding(data[:SAMPLE])

@@ -1,10 +1,10 @@
-"""Sequences of words that occur in a stream of codes: mining the frequent ones, and counting given ones.
+"""Sequences of words in a stream of codes: mining the frequent ones, and counting given ones.
 
-A stream holds word ids and, between sentences, negative codes. Mining is Apriori, as in AutoPhrase: a sequence of n
-words is frequent only if its first n - 1 are. All that begin with one word are found at the places of that word alone,
-so words can be shared out: each share is mined by itself, and the shares in order are what one alone would find.
+A stream contains word ids and, between sentences, negative codes. Mining is Apriori, as in AutoPhrase: a sequence of n
+words is frequent only if its first n - 1 are. All sequences that begin with a word are at the places of that word, so
+words can be divided into shares: each is mined independently, and together, in order, they give the whole result.
 
-Time grows with the words (a sort a length of what is still frequent), memory with the places of a share.
+Time grows with the words (one sort per length of what is still frequent), memory with the places of a share.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from dataclasses import dataclass
 import numpy as np
 
 WORDS_AT_ONCE = 1 << 20
-"""Codes that are counted in one pass over arrays."""
+"""Number of codes counted in one pass over arrays."""
 
 
 @dataclass(frozen=True)
 class Windows:
-    """The places of a stream at which some words stand, with what is around them."""
+    """Places of some words in a stream, with their surroundings."""
 
     codes: np.ndarray
-    """The code before the place, and those from it on; int32 (N, longest sequence + 2)."""
+    """The code before each place, and the codes from it on; int32 (N, longest sequence + 2)."""
     segments: np.ndarray
     """Number of its segment, int64 (N,)."""
     shares: np.ndarray
-    """Share of the segment that lies before it, float64 (N,)."""
+    """Share of the segment before it, float64 (N,)."""
 
     def at(self, chosen: np.ndarray) -> Windows:
-        """Some of the places."""
+        """Return some of the places."""
         return Windows(self.codes[chosen], self.segments[chosen], self.shares[chosen])
 
 
 def windows_of(pieces: Iterable[np.ndarray], words: range, max_length: int, end: int) -> Windows:
-    """The places at which one of `words` stands, in the order of the stream.
+    """Return the places of `words`, in the order of the stream.
 
     Args:
-        pieces: a stream, each piece closed by `end`, which closes every segment.
+        pieces: a stream in pieces; `end` is the last code of every segment and of every piece.
     """
     found: list[Windows] = []
     before = 0
@@ -47,7 +47,7 @@ def windows_of(pieces: Iterable[np.ndarray], words: range, max_length: int, end:
         places = np.flatnonzero((piece >= words.start) & (piece < words.stop))
         segments = np.searchsorted(borders, places)
         begins = np.concatenate([[0], borders + 1])[segments]
-        # What lies beyond the end of a segment is never looked at.
+        # Whatever is beyond the end of a segment is never used.
         padded = np.concatenate([[end], piece, np.full(max_length, end)]).astype(np.int32)
         codes = padded[places[:, None] + np.arange(max_length + 2)]
         found.append(Windows(codes, before + segments, (places - begins) / np.maximum(1, borders[segments] - begins)))
@@ -64,26 +64,27 @@ class Level:
     counts: np.ndarray
     """Occurrences, int64 (P,)."""
     segments: np.ndarray
-    """Segments that hold them, int64 (P,)."""
+    """Number of segments that contain them, int64 (P,)."""
     contexts: np.ndarray
     """Entropy of the words to the left and to the right, in nats; shares of the occurrences at the start and at the end
-    of a sentence; mean share of the segment that lies before them: float64 (P, 5)."""
+    of a sentence; mean share of the segment before them: float64 (P, 5)."""
 
     @property
     def length(self) -> int:
-        """Words of each."""
+        """Number of words in each sequence."""
         return int(self.ids.shape[1])
 
 
 def mine(around: Windows, words: int, min_support: int) -> Iterator[Level]:
-    """All sequences that begin at the given places and occur `min_support` times and more, by length.
+    """Yield all sequences that begin at the given places and occur at least `min_support` times, by length.
 
     Args:
-        around: all places of the words that the sequences are to begin with, in the order of the stream.
-        words: codes run from 0 to `words` - 1.
+        around: all places of the first words of the sequences, in the order of the stream.
+        words: number of words in the vocabulary; their codes run from 0 to `words` - 1.
     """
     nodes = np.zeros(len(around.codes), dtype=np.int64)
     for length in range(1, around.codes.shape[1] - 1):
+        # Column 0 is the code before the place, so column `length` is the sequence's last word; no mark may be inside.
         inside = np.flatnonzero(around.codes[:, length] >= 0)
         keys = nodes[inside] * words + around.codes[inside, length]
         order = np.argsort(keys, kind="stable")
@@ -98,7 +99,7 @@ def mine(around: Windows, words: int, min_support: int) -> Iterator[Level]:
 
 
 def _level(around: Windows, nodes: np.ndarray, counts: np.ndarray, length: int) -> Level:
-    """Sequences from their places, which lie together, those of each in the order of the stream."""
+    """Return sequences from their places; those of one sequence are adjacent, in the order of the stream."""
     before, after = around.codes[:, 0], around.codes[:, length + 1]
     is_new = np.concatenate([[True], (np.diff(nodes) > 0) | (np.diff(around.segments) > 0)])
     contexts = [
@@ -116,7 +117,7 @@ def _level(around: Windows, nodes: np.ndarray, counts: np.ndarray, length: int) 
 
 
 def _entropy(nodes: np.ndarray, neighbours: np.ndarray, occurrences: np.ndarray) -> np.ndarray:
-    """Entropy of the neighbours of each sequence, in nats; all marks count as one neighbour."""
+    """Return the entropy of the neighbours of each sequence, in nats; all marks count as one neighbour."""
     width = int(neighbours.max(initial=0)) + 2
     keys, counts = np.unique(nodes * np.int64(width) + np.maximum(neighbours, -1) + 1, return_counts=True)
     owners = keys // width
@@ -125,7 +126,7 @@ def _entropy(nodes: np.ndarray, neighbours: np.ndarray, occurrences: np.ndarray)
 
 
 class Sequences:
-    """Given sequences of word ids, to be counted in streams."""
+    """Counts given sequences of word ids in streams."""
 
     def __init__(self, sequences: Sequence[tuple[int, ...]], words: int) -> None:
         self._words = words
@@ -155,7 +156,7 @@ class Sequences:
                 nodes = self._longer(nodes, stream[places + length], length)
 
     def _longer(self, nodes: np.ndarray, words: np.ndarray, level: int) -> np.ndarray:
-        """Nodes of sequences with one word more, -1 where there is none."""
+        """Return the nodes of sequences with one more word, or -1."""
         keys = self._keys[level]
         wanted = nodes * self._words + words
         found = np.searchsorted(keys, wanted)
@@ -163,7 +164,7 @@ class Sequences:
         return np.where((words >= 0) & (keys[found] == wanted), found, -1)
 
     def counts(self) -> list[int]:
-        """Occurrences of each sequence, in the order in which they were given."""
+        """Return the occurrences of each sequence, in the order in which they were given."""
         numbers: list[int] = []
         for ids in self._sequences:
             node = 0
@@ -174,7 +175,7 @@ class Sequences:
 
 
 def pieces_of(stream: np.ndarray, end: int, size: int = WORDS_AT_ONCE) -> Iterator[np.ndarray]:
-    """A stream in pieces of about `size` codes, each cut after a code `end`."""
+    """Yield a stream in pieces of about `size` codes, each cut after a code `end`."""
     start = 0
     while start < len(stream):
         stop = min(start + size, len(stream))

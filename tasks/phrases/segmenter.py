@@ -1,9 +1,9 @@
-"""Phrasal segmentation without the program: the best way to cut a sentence into good phrases and single words.
+"""Phrasal segmentation without the program: the best cut of a sentence into good phrases and single words.
 
 Liu et al. (SegPhrase, SIGMOD 2015, section 4.2): the score of a phrase is the product of its frequency among sequences
-of its length, a penalty on length and its quality; the best cut is found by dynamic programming. Details are those of
-the program: logarithms with `EPSILON`; a word at which no good phrase begins stands alone and costs nothing; names that
-are known to be good but were too rare to be judged score as the most frequent phrase.
+of its length, a penalty on length and its quality; dynamic programming finds the best cut. Details follow the program:
+logarithms with `EPSILON`; a word at which no good phrase begins is single and costs nothing; names that are known to be
+good but were too rare to be judged score like the most frequent phrase.
 
 Time grows with the words times the length of phrases, memory with the phrases.
 """
@@ -31,7 +31,7 @@ class Judged(NamedTuple):
 EPSILON = 1e-8
 
 ROUNDS = 10
-"""Halvings of the interval in which the penalty is sought."""
+"""Number of times that the interval of the penalty is halved."""
 
 MAX_PENALTY = 200.0
 
@@ -40,11 +40,11 @@ _SCORE = -1
 
 
 def phrase_scores(phrases: Mapping[Words, tuple[float, float]], penalty: float) -> tuple[dict[Words, float], float]:
-    """Logarithmic scores of phrases, and that of a name that was not judged.
+    """Return logarithmic scores of phrases, and the score of a name that was not judged.
 
     Args:
-        phrases: words to frequency and quality.
-        penalty: what a phrase is divided by for each word beyond the first.
+        phrases: frequency and quality by words.
+        penalty: divisor for each word beyond the first.
     """
     lengths = np.array([len(words) for words in phrases], dtype=np.int64)
     frequency, quality = np.array(list(phrases.values()), dtype=np.float64).reshape(-1, 2).T
@@ -56,7 +56,7 @@ def phrase_scores(phrases: Mapping[Words, tuple[float, float]], penalty: float) 
 
 
 class Segmenter:
-    """Finds the best cut of sentences into the phrases that it is given with their scores."""
+    """Finds the best cut of sentences into given phrases, which have scores."""
 
     def __init__(self, scores: Mapping[Words, float]) -> None:
         self._root: dict[int, Any] = {}
@@ -67,7 +67,8 @@ class Segmenter:
             node[_SCORE] = score
 
     def spans(self, sentence: Sequence[int]) -> list[tuple[int, int]]:
-        """The phrases of the best cut: first word and the word after the last, in order."""
+        """Return the phrases of the best cut in order: first word and the word after the last."""
+        # best[i]: score of the best cut of the first i words; begins[i]: where its last piece begins.
         length = len(sentence)
         best = [0.0, *[-math.inf] * length]
         begins, is_phrase = [0] * (length + 1), [False] * (length + 1)
@@ -94,7 +95,7 @@ class Segmenter:
 
 
 def length_penalty(phrases: Mapping[Words, tuple[float, float]], good: Iterable[Words], discard: float) -> float:
-    """The penalty at which about a share `discard` of the phrases that are known to be good would be cut up."""
+    """Return the penalty at which about a share `discard` of the phrases known to be good would be cut up."""
     wanted = [words for words in good if words in phrases]
     lower, upper = EPSILON, MAX_PENALTY
     for _ in range(ROUNDS):

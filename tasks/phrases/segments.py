@@ -1,10 +1,10 @@
-"""Stage `phrase_segments`: where good phrases stand in the segments, in characters.
+"""Stage `phrase_segments`: positions of good phrases in the segments, in characters.
 
-With phrases of the AutoPhrase program its `segphrase_segment` marks them and what it writes is aligned with our text;
-with those of the embedded engine tasks/phrases/segmenter.py does. Phrases of the highest quality are those of the table
-and, as the program has it, all names that were known to be good.
+Phrases of the AutoPhrase program are marked by its `segphrase_segment`, whose output is aligned with our text; those of
+the embedded engine by tasks/phrases/segmenter.py. Good phrases are those of the table with enough quality and, as in
+the program, all names that were known to be good.
 
-Each part is done by itself, on any worker: memory is one part and the phrases.
+Each part is independent and may run on any worker; memory is one part and the phrases.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ from tasks.phrases.words import BLANK, Unit, Vocabulary, cut_units
 
 
 class PhraseSegmentsParams(StageParams):
-    """Quality from which a phrase counts; the program's defaults."""
+    """Minimum quality of phrases; the defaults are the program's."""
 
-    threshold: float = Field(default=0.5, ge=0, le=1, description="quality of phrases of two words and more")
-    single_threshold: float = Field(default=0.8, ge=0, le=1, description="quality of single words")
-    timeout: float | None = Field(default=None, gt=0, description="seconds after which the program is stopped, a part")
+    threshold: float = Field(default=0.5, ge=0, le=1, description="minimum quality of phrases of several words")
+    single_threshold: float = Field(default=0.8, ge=0, le=1, description="minimum quality of single words")
+    timeout: float | None = Field(default=None, gt=0, description="seconds per part after which the program is stopped")
 
 
 @stage(name="phrase_segments", version=1, params=PhraseSegmentsParams, tables=("phrase_segments",))
 def phrase_segments(inputs: Mapping[str, Artifact], params: PhraseSegmentsParams, out: Output) -> None:
-    """Mark the phrases of `inputs["phrases"]` in `inputs["segments"]`, which need not be those they were mined from.
+    """Mark the phrases of `inputs["phrases"]` in `inputs["segments"]`, which may be other text than they are from.
 
     Raises:
-        UserError: the phrases are the program's, and it cannot do its work.
+        UserError: the phrases are the program's, and the program fails.
     """
     if inputs["phrases"].manifest.params["engine"] == "autophrase":
-        locate(SEGMENT)  # told before workers start
+        locate(SEGMENT)  # raises before workers start
     scratch = out.scratch
     clear_working_folders(scratch)
     out.map(segment_part, inputs["segments"].parts("segments"), inputs["phrases"], params, scratch)
@@ -73,13 +73,13 @@ _SPANS = schemas.PHRASE_SEGMENTS.field("phrases").type
 def mark_phrases(
     texts: Sequence[tuple[str, Sequence[int]]], phrases: Artifact, params: PhraseSegmentsParams, scratch: str
 ) -> CharacterSpans:
-    """The phrases of some texts, given with the lengths of their words.
+    """Return the phrases in some texts, which are given with the lengths of their words.
 
     Args:
         scratch: folder below which the program gets a working folder.
 
     Raises:
-        UserError: the program fails, or its output does not fit the text.
+        UserError: the program fails, or its output does not match the text.
     """
     unit: Unit = phrases.manifest.params["unit"]
     vocabulary = Vocabulary(phrases.read_file(WORDS).decode().split("\n"), closed=True)
@@ -93,16 +93,16 @@ def mark_phrases(
 
 @dataclass(frozen=True)
 class _LaidOut:
-    """Texts as codes, with the places of their words."""
+    """Texts as codes, with the positions of their words."""
 
     codes: np.ndarray
     """Words and marks of all texts, int (C,)."""
     borders: np.ndarray
-    """Code at which each text begins, and their number, int (T + 1,)."""
+    """Code at which each text begins, and the number of codes, int (T + 1,)."""
     words: np.ndarray
-    """The words among the codes, int (W,)."""
+    """Words among the codes, int (W,)."""
     words_before: np.ndarray
-    """Word at which each text begins, and their number, int (T + 1,)."""
+    """Word at which each text begins, and the number of words, int (T + 1,)."""
     starts: np.ndarray
     """First character of each word in its text, int (W,)."""
     ends: np.ndarray
@@ -142,8 +142,8 @@ def _by_program(
             return marked_words((folder / files.MARKED).read_bytes(), texts.words)
         except AlignmentError as error:
             raise UserError(
-                f"The output of {SEGMENT} is not the text that it was given: {error}. Use the program that the "
-                "phrases were mined with, or the engine embedded."
+                f"The output of {SEGMENT} does not match its input: {error}. Use the program that mined the "
+                "phrases, or the engine embedded."
             ) from error
 
 
@@ -160,7 +160,7 @@ def _arguments(params: PhraseSegmentsParams) -> list[str]:
 
 
 def segmenter_of(phrases: Artifact, vocabulary: Vocabulary, params: PhraseSegmentsParams) -> Segmenter:
-    """The segmenter of phrases that the embedded engine mined."""
+    """Return the segmenter for phrases that the embedded engine mined."""
     table = phrases.to_table("phrases")
     columns = (table[name].to_pylist() for name in ("words", "frequency", "quality"))
     judged = {
@@ -188,7 +188,7 @@ def _embedded(texts: _LaidOut, segmenter: Segmenter) -> np.ndarray:
 
 
 def _sentences(texts: _LaidOut) -> Iterator[list[int]]:
-    """Runs of words between marks and ends of texts."""
+    """Yield the runs of words between marks and ends of texts."""
     is_mark = (texts.codes < 0) & (texts.codes != Vocabulary.unknown)
     cuts = np.union1d(np.flatnonzero(is_mark), texts.borders)
     codes = texts.codes.tolist()

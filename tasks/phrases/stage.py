@@ -1,15 +1,14 @@
-"""Stage `phrases`: good phrases of the segments, by the AutoPhrase program or by an engine of our own.
+"""Stage `phrases`: mines good phrases from the segments, with the AutoPhrase program or with our own engine.
 
 EMBERT, appendix: "we leverage AutoPhrase to harvest a set of high-quality entities in the medical domain from the
-training corpus". Both engines take the same text and the same distant labels (tasks/phrases/labels.py) and give the
-same table; the embedded one needs no compiler. It judges phrases once, by raw counts, where the program counts again
-along its own segmentation, `iterations` times.
+training corpus". Both engines take the same text and the same distant labels (tasks/phrases/labels.py) and write the
+same table; the embedded one needs no compiler. It judges phrases once, by raw counts, while the program counts again on
+its own segmentation, `iterations` times.
 
-The program is run in its length penalty mode: it is given no parts of speech.
+The program runs in its length penalty mode, without parts of speech.
 
-Memory: the vocabulary, the phrases, and a part of segments; so it is with the embedded engine, which counts and judges
-on all workers. The program itself keeps the whole text, in a process and as many threads as it is given. Both take time
-that grows with the text and with its frequent phrases.
+Memory: the vocabulary, the phrases, and one part of segments. The embedded engine counts and judges on all workers; the
+program keeps the whole text in one process. For both, time grows with the text and with its frequent phrases.
 """
 
 from __future__ import annotations
@@ -44,30 +43,32 @@ from tasks.segment.words import words_of
 logger = logging.getLogger(__name__)
 
 WORDS, POSITIVES, PENALTY = "words.txt", "positives.txt", "penalty.json"
-"""Files beside the table: the vocabulary; for the embedded engine names that are known to be good, and its penalty."""
+"""Files beside the table: the vocabulary; for the embedded engine also the names known to be good, and its penalty."""
 
 ROWS_AT_ONCE = 50_000
 
 
 class PhrasesParams(StageParams):
-    """Names and defaults are those of the program where it has them."""
+    """Parameters of phrase mining; names and defaults follow the program's where it has them."""
 
     engine: Literal["autophrase", "embedded"] = "autophrase"
-    unit: Unit = Field(default="words", description="what phrases are made of: the segments' words, or characters")
-    min_support: int = Field(default=10, ge=1, description="occurrences below which nothing is a phrase")
-    max_length: int = Field(default=6, ge=2, le=100, description="words of a phrase")
-    iterations: int = Field(default=2, ge=1, description="rounds of judging and segmenting; autophrase")
+    unit: Unit = Field(default="words", description="unit of phrases: the segments' words, or characters")
+    min_support: int = Field(default=10, ge=1, description="minimum number of occurrences of a phrase")
+    max_length: int = Field(default=6, ge=2, le=100, description="maximum number of words in a phrase")
+    iterations: int = Field(default=2, ge=1, description="rounds of judging and segmenting (autophrase)")
     discard: float = Field(default=0.05, ge=0, lt=1, description="share of good phrases that segmentation may cut up")
-    max_positives: int = Field(default=-1, ge=-1, description="names used of those given, drawn by the clock; -1: all")
+    max_positives: int = Field(default=-1, ge=-1, description="number of names to use, drawn by the clock; -1: all")
     negatives: int = Field(
-        default=1, ge=1, description="negatives of a tree for each positive; autophrase 1.7 reads it and draws one"
+        default=1, ge=1, description="negatives per positive in a tree; autophrase 1.7 accepts it and always draws one"
     )
-    threads: int = Field(default=1, ge=1, description="autophrase, which gives the same again with 1 only")
+    threads: int = Field(default=1, ge=1, description="threads of autophrase; results are reproducible only with 1")
     timeout: float | None = Field(default=None, gt=0, description="seconds after which autophrase is stopped")
-    trees: int = Field(default=1000, ge=1, description="embedded")
-    seed: int = Field(default=42, description="of the sample, and of the embedded engine's trees")
-    max_words: int = Field(default=MAX_WORDS, ge=1, le=MAX_WORDS, description="words of text at most")
-    sample: bool = Field(default=True, description="draw segments where there are more words; else it is an error")
+    trees: int = Field(default=1000, ge=1, description="number of trees of the embedded engine")
+    seed: int = Field(default=42, description="seed of the sample, and of the embedded engine's trees")
+    max_words: int = Field(default=MAX_WORDS, ge=1, le=MAX_WORDS, description="maximum number of words of text")
+    sample: bool = Field(
+        default=True, description="sample segments if there are more words; otherwise that is an error"
+    )
 
 
 @stage(name="phrases", version=1, params=PhrasesParams, tables=("phrases",), unit="step")
@@ -75,7 +76,7 @@ def phrases(inputs: Mapping[str, Any], params: PhrasesParams, out: Output) -> No
     """Mine the phrases of `inputs["segments"]`; labels are `kg_entities`, `labels` and `wiki` (see `read_labels`).
 
     Raises:
-        UserError: no text, no labels, too few of them in the text, or the program cannot do its work.
+        UserError: there is no text, there are no labels or too few of them in the text, or the program fails.
     """
     program = locate(TRAIN) if params.engine == "autophrase" else None
     labels = read_labels(inputs)
@@ -85,7 +86,7 @@ def phrases(inputs: Mapping[str, Any], params: PhrasesParams, out: Output) -> No
         steps = Steps(out, len(segments.parts("segments")) + (3 * params.iterations + 5 if program else 4))
         corpus = write_corpus(segments, params, folder, steps.advance)
         ids = label_ids(labels, name_cutter(segments, params.unit), corpus.vocabulary)
-        _tell_labels(out, labels, ids)
+        _count_labels(out, labels, ids)
         if program is not None:
             found = _by_program(program, corpus, ids, params, steps)
             out.add_file(files.MODEL, folder / files.MODEL)
@@ -104,10 +105,10 @@ def phrases(inputs: Mapping[str, Any], params: PhrasesParams, out: Output) -> No
 def write_corpus(
     segments: Artifact, params: PhrasesParams, folder: Path, on_part: Callable[[], None] = lambda: None
 ) -> Corpus:
-    """Write the segments as a stream and, for the program, as its text and case files; a part in memory at a time.
+    """Write the segments as a stream and, for the program, as its text and case files, one part in memory at a time.
 
     Raises:
-        UserError: they hold no word, too many of them, or a sentence is too long.
+        UserError: they contain no words or too many, or a sentence is too long.
     """
     share = chosen_share(words_in(segments, params.unit), params.max_words, params.sample)
     chosen = partial(is_chosen, share=share, seed=params.seed)
@@ -121,6 +122,7 @@ def write_corpus(
         for part in segments.parts("segments"):
             codes = stream_of(part, params.unit, vocabulary, chosen)
             codes.tofile(stream)
+            # The program ends segments by line breaks instead, so its files leave these codes out.
             ends = np.flatnonzero(codes == SEGMENT_END)
             words += int((codes >= 0).sum())
             ended += len(ends)
@@ -128,12 +130,12 @@ def write_corpus(
                 writer.write(np.delete(codes, ends), np.concatenate([[0], ends - np.arange(len(ends))]))
             on_part()
     if not words:
-        raise UserError("Empty corpus: the segments hold no word, so no phrase can be mined. Give more text.")
+        raise UserError("Empty corpus: the segments contain no words, so no phrases can be mined. Add more text.")
     return Corpus(folder, vocabulary, words, ended)
 
 
 def name_cutter(segments: Artifact | None, unit: Unit) -> Cut:
-    """Cuts names as the segments were cut (a user dictionary that they were given is not known here)."""
+    """Return a function that cuts names as the segments were cut, except that a user dictionary is not known here."""
     given = {} if segments is None else segments.manifest.params
     how = {name: value for name, value in given.items() if name in ("engine", "hmm")}
 
@@ -145,9 +147,9 @@ def name_cutter(segments: Artifact | None, unit: Unit) -> Cut:
     return cut
 
 
-def _tell_labels(out: Output, labels: Labels, ids: LabelIds) -> None:
+def _count_labels(out: Output, labels: Labels, ids: LabelIds) -> None:
     if not labels.kg:
-        logger.warning("phrases: no knowledge graph and no list of names was given; names from Wikipedia stand alone")
+        logger.warning("phrases: no knowledge graph or list of names was given; only names from Wikipedia are used")
     out.count("kg_names", len(labels.kg))
     out.count("kg_names_in_words_of_text", len(ids.kg))
     out.count("wiki_names", len(labels.wiki))
@@ -196,7 +198,7 @@ def _arguments(params: PhrasesParams) -> list[str]:
 
 
 def _add_segmenter(out: Output, folder: Path, found: list[Judged], ids: LabelIds, params: PhrasesParams) -> None:
-    """What segmentation needs beyond the table."""
+    """Add the files that segmentation needs besides the table."""
     judged = {phrase.words: (float(phrase.frequency), phrase.quality) for phrase in found}
     penalty = length_penalty(judged, ids.positives, params.discard)
     (folder / PENALTY).write_text(json.dumps(penalty), encoding="ascii")
@@ -207,7 +209,7 @@ def _add_segmenter(out: Output, folder: Path, found: list[Judged], ids: LabelIds
 
 
 def _write_table(out: Output, found: list[Judged], ids: LabelIds, vocabulary: Vocabulary) -> None:
-    """The table, best phrases first."""
+    """Write the table, best phrases first."""
     kg, wiki = set(ids.kg), set(ids.wiki)
 
     def row(phrase: Judged) -> dict[str, Any]:

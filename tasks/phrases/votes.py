@@ -1,7 +1,7 @@
-"""Stage `phrase_votes`: what trees say of the candidates for phrases, counted over groups of trees.
+"""Stage `phrase_votes`: votes of trees on the candidates for phrases, counted by groups of trees.
 
-Runs inside the stage `phrases`, for the embedded engine. Every tree has a seed of its own and votes are whole numbers,
-so that neither groups nor workers change the result.
+Runs inside the stage `phrases`, for the embedded engine. Every tree has its own seed and votes are whole numbers, so
+neither groups nor workers change the result.
 
 Time grows with trees times candidates, memory with the candidates.
 """
@@ -24,16 +24,16 @@ from tasks.phrases.arrays import SharedArray
 from tasks.phrases.classifier import Votes, votes_of
 
 VOTES_AT_ONCE = 1 << 22
-"""Trees of a unit times candidates: a second or so of work."""
+"""Trees times candidates per unit: about a second of work."""
 
 
 class VoteParams(StageParams):
-    """How trees are drawn."""
+    """Parameters of the trees."""
 
-    trees: int = Field(default=1000, ge=1, description="trees that vote")
-    positives: int = Field(default=100, ge=1, description="positives of a tree; where there are fewer, so many")
-    negatives: int = Field(default=1, ge=1, description="negatives of a tree for each of its positives")
-    seed: int = Field(default=42, description="of all draws")
+    trees: int = Field(default=1000, ge=1, description="number of trees that vote")
+    positives: int = Field(default=100, ge=1, description="maximum positives per tree")
+    negatives: int = Field(default=1, ge=1, description="negatives per positive in a tree")
+    seed: int = Field(default=42, description="seed of all draws")
 
 
 @stage(name="phrase_votes", version=1, params=VoteParams, tables=("phrase_votes",))
@@ -55,6 +55,6 @@ def vote(
 
 
 def read_votes(votes: Artifact) -> Votes:
-    """The votes of all trees."""
+    """Return the votes of all trees."""
     table = votes.scan("phrase_votes").group_by("candidate").agg(pl.all().sum()).sort("candidate").collect()
     return Votes(*(table[name].to_numpy() for name in Votes._fields))

@@ -1,7 +1,7 @@
-"""Words of segments as numbers, for mining phrases: what counts as a word, what parts sentences, what is skipped.
+"""Words of segments as numbers, for phrase mining: words, marks that separate sentences, and skipped white space.
 
-A phrase never reaches over a punctuation mark. Signs inside terms (β-受体, CD4+T, 诺姆·乔姆斯基) are words of their
-own, so that a phrase's words join to exactly what the text says; white space between words is skipped.
+A phrase never extends across a punctuation mark. Signs inside terms (β-受体, CD4+T, 诺姆·乔姆斯基) are words of their
+own, so that a phrase's words join to exactly the text; white space between words is skipped.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from itertools import accumulate
 from typing import Literal
 
 Unit = Literal["words", "characters"]
-"""What a phrase is made of: the segments' words, or characters (runs of Latin letters and digits stay whole)."""
+"""Unit of phrases: the segments' words, or characters (runs of Latin letters and digits stay whole)."""
 
 MARKS = (",", ".", '"', ";", "!", ":", "(", ")")
-"""What parts sentences, as AutoPhrase writes it; quotes and brackets are features of the phrases that they enclose."""
+"""Sentence separators, as AutoPhrase writes them; quotes and brackets are features of the phrases that they enclose."""
 
 BLANK = -1
 """Code of white space, which is skipped."""
@@ -43,11 +43,11 @@ _STOP_WORDS = """
 """
 
 STOP_WORDS = frozenset(_STOP_WORDS.split()) | _CONNECTORS
-"""Words that no term begins or ends with; a list of the user's adds to them."""
+"""Words that no term begins or ends with; the user's list adds to them."""
 
 
 def cut_units(text: str, lengths: Sequence[int], unit: Unit) -> list[str]:
-    """The pieces of a text, which join to it: its words (`lengths` in characters), or their characters."""
+    """Split a text into its words (`lengths` in characters) or their characters; the pieces join to the text."""
     ends = list(accumulate(lengths))
     pieces = [text[start:end] for start, end in zip([0, *ends], ends, strict=False)]
     if unit == "words":
@@ -56,7 +56,7 @@ def cut_units(text: str, lengths: Sequence[int], unit: Unit) -> list[str]:
 
 
 def join_words(words: Sequence[str]) -> str:
-    """A phrase as it is shown: its words side by side, with a blank between two of Latin letters or digits."""
+    """Return a phrase as it is shown: its words joined, with a blank between Latin letters or digits."""
     text = ""
     for word in words:
         apart = text and _is_latin(text[-1]) and _is_latin(word[0])
@@ -69,9 +69,9 @@ def _is_latin(character: str) -> bool:
 
 
 class Vocabulary(dict[str, int]):
-    """Piece of text to its code: 0, 1, … for words in the order of their first appearance, negative for the rest.
+    """Codes of pieces of text: 0, 1, … for words in the order of their first appearance, negative for the rest.
 
-    Looking up a new word gives it the next number; once `closed`, it is `unknown`.
+    Looking up a new word gives it the next number; if `closed`, a new word is `unknown`.
     """
 
     unknown = SEPARATOR - len(MARKS)
@@ -93,12 +93,12 @@ class Vocabulary(dict[str, int]):
         return self[piece]
 
     def codes(self, pieces: Iterable[str]) -> list[int]:
-        """The code of each piece."""
+        """Return the code of each piece."""
         return list(map(self.__getitem__, pieces))
 
 
 def _mark_of(piece: str) -> str | None:
-    """None for a word, empty for white space, the separating mark for all else."""
+    """Return None for a word, an empty string for white space, and the separating mark for everything else."""
     if piece in _CONNECTORS or any(map(str.isalnum, piece)):
         return None
     marks = {_MARK_OF.get(character, ";") for character in piece if character in "\n\r" or not character.isspace()}

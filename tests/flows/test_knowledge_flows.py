@@ -179,7 +179,7 @@ def test_faulty_requests_are_told_before_the_work(graphs: dict[str, dict[str, An
 def test_a_faulty_table_is_told_before_the_work(graphs: dict[str, dict[str, Any]], tmp_path: Path) -> None:
     table = tmp_path / "types.csv"
     table.write_text("source,type,name\n,disease,Disease\n,disease,Illness\n", encoding="utf-8")
-    with pytest.raises(UserError, match=r"types\.csv, row 3: disease of source '' stands twice"):
+    with pytest.raises(UserError, match=r"types\.csv, row 3: disease of source '' occurs twice"):
         knowledge.fn(graphs=graphs, types=str(table))
     table.write_text("a\n1,2,3\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"types\.csv cannot be read as CSV"):

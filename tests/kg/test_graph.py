@@ -125,7 +125,7 @@ def test_a_missing_end_is_the_empty_name() -> None:
 
 def test_tables_that_disagree_are_told() -> None:
     graph = KnowledgeGraph.from_triples(DIABETES)
-    with pytest.raises(UserError, match="kg_entities lacks"):
+    with pytest.raises(UserError, match="is not in kg_entities"):
         KnowledgeGraph.from_tables(graph.entities.slice(1), graph.id_triples())
     with pytest.raises(UserError, match="twice"):
         KnowledgeGraph.from_tables(pa.concat_tables([graph.entities] * 2), graph.id_triples())

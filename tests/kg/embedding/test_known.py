@@ -36,7 +36,7 @@ def test_a_set_of_triples(triples: set[tuple[int, int, int]]) -> None:
 @pytest.mark.parametrize(
     ("triple", "sizes", "message"),
     [
-        (([0, 1], [0], [1, 1]), (2, 1), "2 heads, 1 relations and 2 tails"),
+        (([0, 1], [0], [1, 1]), (2, 1), "2 heads, 1 relations, 2 tails"),
         (([2], [0], [1]), (2, 1), r"head numbers run from 2 to 2.*\[0, 2\)"),
         (([0], [-1], [1]), (2, 1), "relation numbers run from -1"),
         (([0], [0], [5]), (2, 1), "tail numbers"),

@@ -92,7 +92,7 @@ def test_where_almost_all_is_true_the_rest_is_found() -> None:
 def test_where_all_is_true_it_is_told() -> None:
     heads, relations, tails = columns({(h, 0, t) for h in range(3) for t in range(3)})
     sampler = BernoulliNegatives(heads, relations, tails, 3, 1, filtered=True)
-    with pytest.raises(UserError, match=r"Every replacement.*\(0, 0, 0\).*filtered_negatives = false"):
+    with pytest.raises(UserError, match=r"triple \(0, 0, 0\).*has no filtered negatives.*filtered_negatives = false"):
         sampler.sample(heads, relations, tails, 1, np.random.default_rng(0))
 
 

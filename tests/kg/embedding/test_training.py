@@ -257,7 +257,7 @@ def test_no_triples_and_no_finite_loss_are_told() -> None:
     model = TransE(40, 3, 8)
     with torch.no_grad():
         model.entities[0] = torch.nan
-    with pytest.raises(FloatingPointError, match=r"epoch 1: the loss is nan.*learning rate"):
+    with pytest.raises(FloatingPointError, match=r"epoch 1: the loss became nan.*learning rate"):
         train_embedding(model, GRAPH, config())
 
 

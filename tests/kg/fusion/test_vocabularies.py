@@ -37,12 +37,12 @@ def test_rows_of_a_source_go_before_those_for_all(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        (",a,b,,,\n,b,c,,,\n", "a becomes b, whose own row"),
-        (",a,b,alias,,\n,b,,code,,\n", "a becomes b, whose own row"),
+        (",a,b,,,\n,b,c,,,\n", "a is mapped to b, whose own row"),
+        (",a,b,alias,,\n,b,,code,,\n", "a is mapped to b, whose own row"),
         (",a,a,,,yes\n", "whose own row"),
         (",a,b,synonym,,\n", "row 2: 'synonym'"),
-        (",a,b,,maybe,\n", "row 2: 'maybe' is no flag"),
-        (",a,b,,,\n,a,c,,,\n", "row 3: a of source '' stands twice"),
+        (",a,b,,maybe,\n", "row 2: 'maybe' is not a flag"),
+        (",a,b,,,\n,a,c,,,\n", "row 3: a of source '' occurs twice"),
         (",,b,,,\n", "row 2: the name in the source is empty"),
     ],
 )
@@ -57,7 +57,7 @@ def test_a_table_with_a_fault_is_told_with_its_row(tmp_path: Path, rows: str, sa
 def test_types_that_go_on_to_another_type_are_told(tmp_path: Path) -> None:
     path = tmp_path / "types.csv"
     path.write_text("source,type,name\n,a,b\n,b,c\n", encoding="utf-8")
-    with pytest.raises(UserError, match="a becomes b, which becomes another"):
+    with pytest.raises(UserError, match="a is mapped to b, which is mapped to another"):
         Vocabulary.read(types=path)
     path.write_text("source,type\n,a\n", encoding="utf-8")
     with pytest.raises(UserError, match="lacks the columns"):

@@ -94,7 +94,7 @@ def test_rows_with_a_field_too_many_are_not_cut(tmp_path: Path, name: str, comma
     ("name", "text", "said"),
     [
         ("a.tsv", "a\tb\nc\td\n", "no column head, relation, tail"),
-        ("a.xls", "", "triples come as"),
+        ("a.xls", "", "triples must be in"),
         ("a.parquet", "no parquet", "cannot be read as parquet"),
         ("none.tsv", None, "cannot be read as tsv"),
     ],
@@ -114,7 +114,7 @@ def test_types_come_from_columns_or_from_a_table(tmp_path: Path) -> None:
     graph = read(path, Columns("h", "r", "t"), types=table).graph("own")
     assert dict(zip(graph.names, graph.types, strict=True)) == {"流感": "Disease", "发热": "Symptom"}
     twice = put(tmp_path / "twice.csv", "relation,head_type,tail_type\n症状,a,b\n症状,c,d\n")
-    with pytest.raises(UserError, match=r"twice\.csv.*症状 stands twice"):
+    with pytest.raises(UserError, match=r"twice\.csv.*症状 occurs twice"):
         read(path, Columns("h", "r", "t"), types=twice)
 
 
@@ -268,7 +268,7 @@ def test_icd10_has_types_by_its_table(tmp_path: Path) -> None:
 
 
 def test_icd10_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UserError, match=r"zh_CN\.po names no codes"):
+    with pytest.raises(UserError, match=r"zh_CN\.po contains no codes"):
         icd10.read_icd10(put(tmp_path / "zh_CN.po", "hello"))
     with pytest.raises(UserError, match=r"bad\.xml cannot be read as XML"):
         icd10.read_icd10(put(tmp_path / "zh_CN.po", CATALOGUE), put(tmp_path / "bad.xml", "<a>"))

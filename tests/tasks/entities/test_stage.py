@@ -184,7 +184,7 @@ def test_thresholds_are_those_of_the_parameters(store: ArtifactStore) -> None:
 
 
 def test_an_empty_vocabulary_is_explained(store: ArtifactStore) -> None:
-    with pytest.raises(UserError, match="vocabulary is empty: all of 2 phrases and names were dropped"):
+    with pytest.raises(UserError, match="vocabulary is empty: all 2 phrases and names were dropped"):
         made(store, phrases=given_phrases((("患者", "常"), 0.2, "none")), kg_entities=given_graph(("1", "A", (), "")))
     with pytest.raises(UserError, match="vocabulary is empty"):
         made(store)
@@ -195,7 +195,7 @@ def test_bad_review_files_are_refused_by_name(store: ArtifactStore, tmp_path: Pa
     folder = tmp_path / "reviews"
     folder.mkdir()
     (folder / "a.csv").write_text("character,side,keep\n性,end,perhaps\n", encoding="utf-8")
-    with pytest.raises(UserError, match=r"^a\.csv, line 2: the column keep holds 'perhaps'"):
+    with pytest.raises(UserError, match=r"^a\.csv, line 2: the column keep contains 'perhaps'"):
         made(store, kg_entities=graph, cut_points=RawInput(folder))
     (folder / "b.csv").write_text("", encoding="utf-8")
     with pytest.raises(UserError, match=r"one review file of cut points, not 2: a\.csv, b\.csv"):

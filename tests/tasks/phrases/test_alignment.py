@@ -52,14 +52,14 @@ def test_marks_come_back_to_their_characters(seed: int) -> None:
 @pytest.mark.parametrize(
     ("output", "problem"),
     [
-        ("1 2", "2 words came back of 3; they differ from word 2 on"),
-        ("1 <phrase> 2 </phrase>\n4", "differ from word 2 on"),
-        ("1 2 3 4", "4 words came back of 3"),
+        ("1 2", "2 words instead of 3, different from word 2 on"),
+        ("1 <phrase> 2 </phrase>\n4", "different from word 2 on"),
+        ("1 2 3 4", "4 words instead of 3"),
         ("1 2 </phrase> 3", "without its partner"),
         ("1 <phrase> 2 3", "without its partner"),
         ("</phrase> 1 2 3 <phrase>", "without its partner"),
         ("<phrase> </phrase> 1 2 3", "a phrase has no word"),
-        ("1 2 x3", "it holds what is no word"),
+        ("1 2 x3", "something other than words"),
     ],
 )
 def test_other_output_is_told(output: str, problem: str) -> None:

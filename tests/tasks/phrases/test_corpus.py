@@ -24,7 +24,7 @@ def test_too_much_text_is_sampled_or_refused() -> None:
     assert abs(len(chosen) / 20_000 - 0.099) < 0.0064  # three standard deviations
     assert chosen == {number for number in reversed(range(20_000)) if corpora.is_chosen(f"{number}-0", share, seed=1)}
     assert chosen != {number for number in range(20_000) if corpora.is_chosen(f"{number}-0", share, seed=2)}
-    with pytest.raises(UserError, match=r"up to 1,000 words.*32 bits.*phrases\.max_words=100.*phrases\.sample=true"):
+    with pytest.raises(UserError, match=r"up to 1,000 words.*phrases\.max_words=100.*32 bits.*phrases\.sample=true"):
         corpora.chosen_share(1000, 100, sample=False)
 
 

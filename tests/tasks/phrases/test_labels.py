@@ -67,9 +67,9 @@ def test_who_knows_a_name(tmp_path: Path) -> None:
 def test_wiki_alone_is_enough_and_nothing_is_not(tmp_path: Path) -> None:
     labels = read_labels({"wiki": wiki(tmp_path)})
     assert not labels.kg and labels.wiki == {"糖肾", "银河系"}
-    with pytest.raises(UserError, match=r"none was given\. Give a knowledge graph, a list of names"):
+    with pytest.raises(UserError, match=r"there are none\. Give a knowledge graph or a list of names"):
         read_labels({})
-    with pytest.raises(UserError, match="none was given"):
+    with pytest.raises(UserError, match="there are none"):
         read_labels({"labels": list_of(tmp_path / "own", ["", " "])})
 
 

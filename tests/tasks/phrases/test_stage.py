@@ -218,7 +218,7 @@ def test_a_missing_program_is_told_before_any_work(
 ) -> None:
     monkeypatch.setenv(SETTING, str(tmp_path))
     inputs = {"segments": segments_of(store, texts(1, 10)), "labels": list_of(tmp_path, NAMES)}
-    with pytest.raises(UserError, match="segphrase_train of AutoPhrase is not there"):
+    with pytest.raises(UserError, match="segphrase_train of AutoPhrase was not found"):
         run(phrases, store, PhrasesParams(), inputs)
 
 
@@ -228,7 +228,7 @@ def test_output_of_another_text_is_told(store: ArtifactStore, tmp_path: Path, mo
     found = run(phrases, store, PhrasesParams(), inputs).artifact
     fake(tmp_path / "build", "open('marked.txt', 'w').write('1 2 3\\n')", SEGMENT)
     monkeypatch.setenv(SETTING, str(tmp_path / "build"))
-    with pytest.raises(UserError, match="is not the text that it was given: 3 words came back"):
+    with pytest.raises(UserError, match="does not match its input: it has 3 words instead"):
         run(phrase_segments, store, PhraseSegmentsParams(), {**inputs, "phrases": found})
 
 
