@@ -98,6 +98,7 @@ def build_benchmark(subjects: Subjects, entries: Sequence[Entry]) -> Normalisati
             dropped.append(Dropped(name, cell, reason))
         else:
             answers[form].update(stated)
+            # The first spelling in sorted order represents the mention, whatever the order of CMeKG.
             texts[form] = min(name, texts.get(form, name))
     splits = _splits(answers)
     queries = _queries(answers, splits)
@@ -121,6 +122,7 @@ def without_queries(subjects: Subjects, held_out: Set[str]) -> Subjects:
         form for own, others in zip(names, foreign, strict=True) if held_out & own.keys() for form in others
     } | held_out
     for own, others, attributes in zip(names, foreign, subjects.values(), strict=True):
+        # A foreign name that is also another name of a disease stays one, unless it is held out itself.
         kept = [
             *(name for form, same in own.items() if form not in held_out for name in same),
             *(name for form, same in others.items() if form not in translated for name in same),
@@ -185,6 +187,7 @@ def _splits(answers: Mapping[str, Set[str]]) -> dict[str, str]:
 
 
 def _dealt(code: str) -> str:
+    # By hash, so that neighbouring codes, whose names are similar, are spread over the splits.
     place = _number(code) % sum(SHARES.values())
     for split, share in SHARES.items():
         if place < share:
@@ -199,6 +202,7 @@ def _queries(answers: Mapping[str, Set[str]], splits: Mapping[str, str]) -> set[
         groups[tuple(sorted(own))].append(form)
     queries = {form for form, split in splits.items() if split == "train"}
     for own_forms in groups.values():
+        # Every second mention in the order of hashes; a single mention is a query.
         queries.update(sorted(own_forms, key=_number)[::2])
     return queries
 

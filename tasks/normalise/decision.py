@@ -68,6 +68,7 @@ class TermDecision:
         The result is empty only if there are no candidates.
         """
         chosen = list(takewhile(lambda one: one.score >= self.threshold, ordered)) or ordered[:1]
+        # A term with several codes is one answer, with the code of its best candidate.
         distinct: dict[str, Candidate] = {}
         for one in chosen:
             distinct.setdefault(one.term, one)

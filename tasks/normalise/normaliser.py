@@ -112,6 +112,7 @@ class Normaliser:
     ) -> None:
         path = Path(folder).expanduser()
         own = EmbeddedIndex(index_folder(path))
+        # Siblings need codes and terms only; the names of entries are not stored.
         entries = [Entry(code, term) for code, term in zip(own.codes, own.terms, strict=True)]
         self.decision, ranked_candidates, max_length = read_decision(path)
         self.retrieval = Retrieval(
@@ -147,6 +148,7 @@ class Normaliser:
 def _by_likeness(found: Found) -> Judged:
     """Return the candidates without a ranker: first the best one of each part, which are the answers, then the rest."""
     first = set(found.of_parts)
+    # The sort is stable: within both groups the order of retrieval is kept.
     ordered = sorted(found.candidates, key=lambda one: one not in first)
     return Judged(max(1, len({one.term for one in first})), tuple(ordered))
 

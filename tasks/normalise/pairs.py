@@ -56,6 +56,7 @@ def training_pairs(
 def _hard(diagnosis: Diagnosis, count: int, draw: np.random.Generator) -> dict[str, None]:
     found = [term for term in dict.fromkeys(diagnosis.found) if term not in diagnosis.terms]
     best, others = found[: (count + 1) // 2], found[(count + 1) // 2 :]
+    # The best wrong terms are the hardest; the sample adds some from further down the list.
     chosen = draw.permutation(len(others))[: count - len(best)]
     return dict.fromkeys([*best, *(others[number] for number in sorted(chosen))])
 

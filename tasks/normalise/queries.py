@@ -36,7 +36,7 @@ class Found:
     candidates: list[Candidate]
     """See `find`."""
     parts: int
-    """Number of diagnoses in the compound; 1 if it is none."""
+    """Number of parts of a compound; 1 for a single diagnosis."""
     of_parts: tuple[Candidate, ...]
     """Best candidate of each part, in the order of `candidates`. Empty if the diagnosis is not a compound, or if the
     list has a term with the name of the whole compound.
@@ -93,7 +93,8 @@ def candidates(
 
 
 def _named(asked: Sequence[Asked], found: Sequence[_Rows]) -> list[list[bool]]:
-    """Return for each query of a compound if its best candidate has the same name; an empty list otherwise."""
+    """Return, per query of a compound, True if its best candidate has the same name; nothing for other diagnoses."""
+    # The comparable forms of all compounds at once, as a call per query would be much slower.
     compounds = [(one, own) for one, own in zip(asked, found, strict=True) if one.parts]
     queries = comparable_forms([query for one, _ in compounds for query in one.queries])
     terms = comparable_forms([row[0].term if row else "" for _, own in compounds for row in own])
@@ -131,7 +132,7 @@ _NOT_WITH = re.compile("不伴|未提及|除外|非由")
 
 
 def _covers_all(name: str, asked: Asked) -> bool:
-    """Return if a term's plain name contains all parts: 食管静脉曲张伴有出血 covers 食管静脉曲张伴出血."""
+    """Return True if a term's plain name contains all parts: 食管静脉曲张伴有出血 covers 食管静脉曲张伴出血."""
     named = (any(asked.queries[place].replace("的", "") in name for place in own) for own in asked.parts)
     return not _NOT_WITH.search(name) and all(named)
 

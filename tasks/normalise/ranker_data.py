@@ -69,7 +69,7 @@ def save_ranker_data(folder: str, pairs: Iterable[Pair], dev: LabelledDiagnoses)
     for name, frame in ((PAIRS, learnt), (DEV, scored)):
         with open_scratch(f"{folder}/{name}") as file:
             frame.write_parquet(file)
-            digest.update(file.getvalue())
+            digest.update(file.getvalue())  # trials on other pairs must not be reused
     return digest.hexdigest()[:32]
 
 

@@ -121,7 +121,7 @@ def with_graph_names(
     """
     terms: dict[str, list[str]] = {}
     for entry in entries:
-        if entry.code:
+        if entry.code:  # a list may have terms without one
             terms.setdefault(entry.code, []).append(entry.term)
     entities, triples = (graph.scan(table).collect() for table in ("kg_entities", "kg_triples"))
     found = names_by_code(entities, triples, terms, params.relation, params.max_codes)

@@ -44,6 +44,7 @@ def with_text_names(
         elif len(owners[known[0][0]]) > max_codes:
             counts["text_pairs_of_many_terms"] += 1
         else:
+            # The unknown side is the new name of the known side's entries.
             form, name = other if known[0] == one else one
             found[form].update(owners[known[0][0]])
             written[form] = min(name, written.get(form, name))
@@ -73,6 +74,7 @@ def _stated(pairs: Pairs, min_documents: int) -> list[tuple[_Name, _Name]]:
     first: dict[tuple[str, str], tuple[_Name, _Name]] = {}
     for pair in written:
         one, other = sorted((next(forms), name) for name in pair)
+        # Skips ("癫痫", "——"), whose second form is empty, and ("WPW", "wpw"), which are the same name.
         if one[0] and one[0] != other[0]:
             documents[one[0], other[0]] += pairs[pair]
             first.setdefault((one[0], other[0]), (one, other))

@@ -99,6 +99,7 @@ class EmbeddedIndex:
         tokens = list(fields.document_tokens(documents.names))
         _save(documents.entries, documents.owners, tokens, fields, folder)
         (folder / CONTENT_FILE).write_text(content_of(documents, fields), encoding="utf-8")
+        # The folder may contain an earlier index that had categories.
         shutil.rmtree(folder / CATEGORIES, ignore_errors=True)
         if fields.category and (united := _by_category(documents, tokens)):
             categories = [Entry(category, category) for category in sorted(united)]
@@ -125,11 +126,12 @@ class EmbeddedIndex:
                 for token in held
                 if (row := self._rows[field].get(token)) is not None
             ]
+            # Empty slices first: numpy cannot concatenate nothing, if the index knows none of the tokens.
             documents = np.concatenate([self._documents[:0], *(self._documents[here] for here in postings)])
             weights = np.concatenate([self._weights[:0], *(self._weights[here] for here in postings)])
             # Summed in float64 and rounded to float32 once, like Lucene, so that both engines agree on ties.
             sums = np.bincount(documents, weights, self.num_documents).astype(np.float32)
-            yield np.maximum.reduceat(sums, starts)
+            yield np.maximum.reduceat(sums, starts)  # best document of each entry
 
     def _best(self, scores: Floats, k: int) -> list[Candidate]:
         found = (scores > 0).nonzero()[0]

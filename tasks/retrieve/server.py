@@ -104,6 +104,7 @@ class Server:
             try:
                 return request(self._client)
             except (TransportError, ApiError, RefusedError) as error:
+                # Give up now if the next pause would end after the deadline.
                 if not _passes(error) or time.monotonic() + pause > given_up:
                     raise self._explained(error) from error
                 logger.warning("%s is unavailable (%s); retrying in %.1f s", self.url, _reason(error), pause)
@@ -120,6 +121,7 @@ class Server:
         except ApiError as error:
             # An API key for searching need not grant access to nodes, and a hosted cluster may hide them.
             if error.status_code not in (403, 404, 410):
+                # Elasticsearch 7 rejects the media type of this client.
                 if error.status_code in (400, 406, 415):
                     raise UserError(
                         f"{self.url} does not understand this client's requests. {self._wanted()}"

@@ -66,6 +66,7 @@ class IndexBuilder:
             try:
                 client.indices.create(index=name, **body)
             except BadRequestError as error:
+                # An interrupted or concurrent build has created it; it is completed.
                 if error.error != "resource_already_exists_exception":
                     raise
 
@@ -150,6 +151,7 @@ class IndexBuilder:
         """Move the alias to a finished index, and remove old ones."""
         replaced = self._behind_alias()
         if replaced != [name]:
+            # One request, so that a search finds the old index or the new one, and never both or none.
             actions = [{"remove": {"index": old, "alias": self.alias, "must_exist": False}} for old in replaced]
             actions.append({"add": {"index": name, "alias": self.alias}})
             self._server.ask(lambda client: client.indices.update_aliases(actions=actions))
@@ -170,6 +172,7 @@ class IndexBuilder:
         others = self._server.ask(lambda client: client.indices.get_mapping(index=pattern).body)
         for name, held in sorted(others.items()):
             about = held["mappings"].get("_meta", {})
+            # icd10-* also matches icd10-beta-one of another alias, and indices of other programs.
             ours = about.get("made_by") == _MADE_BY and about.get("alias") == self.alias
             given_up = ours and time.time() - about["begun"] > SECONDS_UNFINISHED
             if name not in kept and ours and (about["finished"] or given_up):

@@ -105,7 +105,7 @@ def test_names_of_text_are_found(run: Any, given: dict[str, str]) -> None:
 
 def test_a_list_that_shares_no_code_with_the_graph_is_refused(run: Any, given: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "own.csv").write_text("编码,名称\nX1,自定义\n", encoding="utf-8")
-    with pytest.raises(UserError, match=r"no query of dev.*codes of ICD-10"):
+    with pytest.raises(UserError, match=r"no queries for dev.*ICD-10 codes"):
         run(terms=str(tmp_path / "own.csv"), graph=given["graph"])
 
 

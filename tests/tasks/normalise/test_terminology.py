@@ -236,10 +236,10 @@ def test_labels_agree_with_fine_tuning(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"{", r"train\.json, line 1: no JSON"),
+        (b"{", r"train\.json, line 1: not JSON"),
         (b'{"a": 1}', r"train\.json, line 1, field text: it is missing"),
-        (b'[{"text": "x", "normalized_result": 1}]', r"record 1, field normalized_result: a text is expected"),
-        (b"[1]", r"train\.json, record 1: a JSON object is expected"),
+        (b'[{"text": "x", "normalized_result": 1}]', r"record 1, field normalized_result: expected a text"),
+        (b"[1]", r"train\.json, record 1: expected a JSON object"),
     ],
 )
 def test_invalid_label_file_is_reported(data: bytes, message: str) -> None:
