@@ -1,6 +1,6 @@
-"""Self-attention over a packed batch: no token sees another sequence, and no work is done on padding.
+"""Self-attention over a packed batch: no token sees another sequence, and no work is spent on padding.
 
-CPU: one batched product for each run of equal lengths (models/encoder/layout.py); with attention dropout, an explicit
+CPU: one batched product per run of equal lengths (models/encoder/layout.py). With attention dropout, an explicit
 softmax whose mask comes from the sequence's own stream. CUDA: torch's variable-length attention.
 
 Shape legend: T tokens laid end to end, H heads, C channels of a head, n sequences of L tokens in a run.
@@ -17,10 +17,9 @@ from models.encoder.randomness import SequenceNoise, keep_probability
 
 
 def attend(qkv_T3HC: Tensor, layout: Layout, rate: float, noise: SequenceNoise | None) -> Tensor:
-    """softmax(q k^T / sqrt(C)) v within each sequence, shape (T, H * C); `rate` is the dropout of the attention
-    weights.
+    """Return softmax(q k^T / sqrt(C)) v within each sequence (Vaswani et al., 2017, Eq. 1), shape (T, H * C).
 
-    (Vaswani et al., 2017, Eq. 1.) On the CPU `noise` may be None only where `rate` is 0.
+    `rate` is the dropout of the attention weights. On the CPU `noise` may be None only if `rate` is 0.
     """
     if qkv_T3HC.is_cuda:
         return _attend_cuda(qkv_T3HC, layout, rate)
@@ -34,8 +33,9 @@ def attend(qkv_T3HC: Tensor, layout: Layout, rate: float, noise: SequenceNoise |
 
 
 def _attend_cuda(qkv_T3HC: Tensor, layout: Layout, rate: float) -> Tensor:
-    """Variable-length kernels. `varlen_attn` is the lightest but knows neither dropout nor float32; jagged tensors
-    know both.
+    """Attention by variable-length kernels.
+
+    `varlen_attn` is the fastest but supports neither dropout nor float32; jagged tensors support both.
     """
     longest = max(layout.lengths)
     q, k, v = qkv_T3HC.unbind(1)
@@ -48,13 +48,11 @@ def _attend_cuda(qkv_T3HC: Tensor, layout: Layout, rate: float) -> Tensor:
 
 
 def attend_jagged(q_THC: Tensor, k_THC: Tensor, v_THC: Tensor, layout: Layout, rate: float) -> Tensor:
-    """Attention through torch's jagged tensors, shape (T, H * C); dropout draws from the device's default
-    generator.
-    """
+    """Attention by torch's jagged tensors, shape (T, H * C); dropout draws from the device's default generator."""
     offsets, shortest, longest = layout.jagged_offsets, min(layout.lengths), max(layout.lengths)
 
     def jagged(x_THC: Tensor) -> Tensor:
-        packed = x_THC.contiguous()
+        packed = x_THC.contiguous()  # a slice of qkv has gaps between its rows
         return torch.nested.nested_tensor_from_jagged(
             packed, offsets, min_seqlen=shortest, max_seqlen=longest
         ).transpose(1, 2)
@@ -64,7 +62,7 @@ def attend_jagged(q_THC: Tensor, k_THC: Tensor, v_THC: Tensor, layout: Layout, r
 
 
 def _attend_runs(qkv_T3HC: Tensor, layout: Layout) -> Tensor:
-    """Without dropout: torch's fused CPU attention, run by run."""
+    """Attention without dropout: torch's fused CPU kernel, run by run."""
     outputs = []
     for run in layout.runs:
         q, k, v = _by_head(qkv_T3HC[run.tokens], run).unbind(0)
@@ -74,11 +72,11 @@ def _attend_runs(qkv_T3HC: Tensor, layout: Layout) -> Tensor:
 
 
 class _AttentionWithDropout(torch.autograd.Function):
-    """Attention with a given mask on its weights, all runs in one node of the graph.
+    """Attention with a given mask on its weights, with all runs in one node of the graph.
 
-    Weights P = softmax(q k^T / sqrt(C)); output (P * mask) v / keep. Kept for the derivative: q, k, v, P and the
-    mask (a byte each). Few and large operations, as each one costs a rendezvous of all threads. Under autocast all of
-    it is bfloat16's; the softmax adds up in float32 whatever its dtype.
+    Weights P = softmax(q k^T / sqrt(C)); output (P * mask) v / keep. Kept for the derivative: q, k, v, P and the mask
+    (one byte each). It uses few large operations, because each one makes all threads wait for each other. Under
+    autocast all of it is bfloat16; the softmax adds up in float32 whatever its dtype.
     """
 
     @staticmethod
@@ -91,6 +89,7 @@ class _AttentionWithDropout(torch.autograd.Function):
         for run, mask in zip(layout.runs, _by_run(keep_mask.to(out.dtype), layout, heads), strict=True):
             batch = run.sequences * heads
             qkv = _by_head(qkv_T3HC[run.tokens], run).reshape(3, batch, run.length, channels)
+            # keep is in the second product's scale, so no pass over the weights divides by it.
             weights = torch.softmax(_product(qkv[0], qkv[1].transpose(1, 2), channels**-0.5), -1)
             mixed = _product(weights * mask, qkv[2], 1.0 / keep)
             _by_head(out[run.tokens], run).copy_(mixed.view(run.sequences, heads, run.length, channels))
@@ -110,6 +109,7 @@ class _AttentionWithDropout(torch.autograd.Function):
             q, k, v = qkv
             g = _by_head(grad_out[run.tokens], run).reshape(q.shape)
             grad_run = torch.empty_like(qkv)
+            # out= writes each gradient into its part of grad_run, so that one copy puts the run into its place.
             _product((weights * mask).transpose(1, 2), g, 1.0 / ctx.keep, out=grad_run[2])
             grad_weights = _product(g, v.transpose(1, 2), 1.0 / ctx.keep).mul_(mask)
             grad_scores = torch._softmax_backward_data(grad_weights, weights, -1, weights.dtype)
@@ -121,18 +121,18 @@ class _AttentionWithDropout(torch.autograd.Function):
 
 
 def _by_head(x: Tensor, run: Run) -> Tensor:
-    """View of a run's tokens by head: (n * L, H, C) as (n, H, L, C), (n * L, 3, H, C) as (3, n, H, L, C)."""
+    """View a run's tokens by head: (n * L, H, C) as (n, H, L, C), (n * L, 3, H, C) as (3, n, H, L, C)."""
     by_sequence = x.unflatten(0, (run.sequences, run.length))
     return by_sequence.transpose(1, 2) if x.ndim == 3 else by_sequence.permute(2, 0, 3, 1, 4)
 
 
 def _by_run(flat: Tensor, layout: Layout, heads: int) -> list[Tensor]:
-    """Each run's (n * H, L, L) of a flat tensor that holds H * L * L numbers a sequence."""
+    """Split a flat tensor that holds H * L * L numbers per sequence into (n * H, L, L) for each run."""
     sizes = [run.sequences * heads * run.length**2 for run in layout.runs]
     parts = zip(flat.split(sizes), layout.runs, strict=True)
     return [part.view(-1, run.length, run.length) for part, run in parts]
 
 
 def _product(a: Tensor, b: Tensor, scale: float, out: Tensor | None = None) -> Tensor:
-    """scale * a b, batched, in one operation."""
+    """Return scale * a b, batched, in one operation."""
     return torch.baddbmm(a.new_empty(()), a, b, beta=0, alpha=scale, out=out)

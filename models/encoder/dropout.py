@@ -1,7 +1,7 @@
 """Dropout whose mask belongs to the sequence, not to the batch.
 
-On the CPU each sequence's mask comes from its own stream (models/encoder/randomness.py), so a row is dropped alike
-whatever rows share its worker. On an accelerator torch's own dropout is used, from the device's generator.
+On the CPU each sequence's mask comes from its own stream (models/encoder/randomness.py), so a row gets the same dropout
+whichever rows share its worker. On an accelerator torch's own dropout is used, with the device's generator.
 
 Shape legend: T tokens laid end to end, D width, S sequences.
 """
@@ -17,8 +17,9 @@ from models.encoder.randomness import SequenceNoise, keep_probability
 
 
 def draw_mask(x_TD: Tensor, rate: float, layout: Layout, noise: SequenceNoise | None) -> Tensor | None:
-    """uint8 of x's shape: 0 where `noise` drops, 1 elsewhere. None where nothing is dropped, or torch's own generator
-    is to draw.
+    """Return a uint8 mask of x's shape: 0 where `noise` drops, 1 elsewhere.
+
+    None if nothing is dropped, or if torch's own generator draws.
     """
     if rate == 0.0 or noise is None:
         return None
@@ -27,8 +28,9 @@ def draw_mask(x_TD: Tensor, rate: float, layout: Layout, noise: SequenceNoise | 
 
 
 def dropout(x_TD: Tensor, rate: float, mask_TD: Tensor | None) -> Tensor:
-    """x with each element zeroed with probability `rate` and the others scaled up; without a mask from `draw_mask`
-    torch's own generator draws.
+    """Return x with each element zeroed with probability `rate` and the others scaled up.
+
+    Without a mask from `draw_mask`, torch's own generator draws one.
     """
     if rate == 0.0:
         return x_TD
@@ -38,21 +40,22 @@ def dropout(x_TD: Tensor, rate: float, mask_TD: Tensor | None) -> Tensor:
 
 
 def dropout_add(x_TD: Tensor, residual_TD: Tensor, rate: float, mask_TD: Tensor | None) -> Tensor:
-    """residual + dropout(x), in one pass over memory on the CPU; in the wider of the two dtypes, so that a float32
-    residual stays one where x is bfloat16.
+    """Return residual + dropout(x), in one pass over memory on the CPU.
+
+    The result has the wider of the two dtypes, so that a float32 residual stays float32 where x is bfloat16.
     """
     if rate == 0.0:
         return residual_TD + x_TD
     if mask_TD is None:
         return residual_TD + F.dropout(x_TD, rate)
     scale = 1.0 / keep_probability(rate)
-    if torch.compiler.is_compiling():  # the compiler fuses plain operations, and chooses what to keep by itself
+    if torch.compiler.is_compiling():  # the compiler fuses plain operations, and chooses what to keep itself
         return residual_TD + x_TD * (mask_TD * scale)
     return _ScaledMaskAdd.apply(x_TD, residual_TD, mask_TD, scale)
 
 
 class _ScaledMask(torch.autograd.Function):
-    """x * mask * scale; keeps the mask alone, one byte an element."""
+    """x * mask * scale; keeps only the mask for the derivative, one byte per element."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, mask: Tensor, scale: float) -> Tensor:
@@ -67,7 +70,7 @@ class _ScaledMask(torch.autograd.Function):
 
 
 class _ScaledMaskAdd(torch.autograd.Function):
-    """residual + x * mask * scale; keeps the mask alone, one byte an element."""
+    """residual + x * mask * scale; keeps only the mask for the derivative, one byte per element."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, residual: Tensor, mask: Tensor, scale: float) -> Tensor:

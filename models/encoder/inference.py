@@ -1,8 +1,8 @@
 """The encoder without gradients, in float32 on a CPU: the same numbers in fewer passes over memory.
 
-oneDNN adds bias, GELU and residual to a product while its tile is in the cache, so neither is a pass of its own. Where
-only [CLS] is wanted, the last layer computes no keys and no values at all. What is left is nearly the products alone.
-Equal to the plain encoder's numbers but for rounding (1e-5, tested).
+oneDNN adds bias, GELU and residual to a product while its tile is in the cache, so none of them is a pass of its own.
+If only [CLS] is wanted, the last layer computes no keys and no values. Almost only the products remain. The results
+equal the plain encoder's up to rounding (1e-5, tested).
 
 Shape legend: S sequences, T tokens laid end to end, D hidden size, H heads, C = D / H channels, F FFN size; n sequences
 of L tokens in a run.
@@ -25,8 +25,9 @@ from models.encoder.rotary import turn
 
 
 def applies(encoder: Encoder) -> bool:
-    """Whether `encode` and `encode_first` can stand for the encoder here and now: no gradients, no dropout, float32 on
-    a CPU with oneDNN.
+    """True if `encode` and `encode_first` can replace the encoder here and now.
+
+    That takes no gradients, no dropout, and float32 on a CPU with oneDNN.
     """
     weight = encoder.embeddings.word.weight
     return (
@@ -40,12 +41,12 @@ def applies(encoder: Encoder) -> bool:
 
 
 def encode(encoder: Encoder, input_ids_T: Tensor, layout: Layout, type_ids_T: Tensor | None) -> Tensor:
-    """Hidden states (T, D) of the last layer, as the encoder gives them."""
+    """Return the hidden states (T, D) of the last layer, like the encoder itself."""
     return _through(encoder, len(encoder.layers), input_ids_T, layout, type_ids_T)
 
 
 def encode_first(encoder: Encoder, input_ids_T: Tensor, layout: Layout, type_ids_T: Tensor | None) -> Tensor:
-    """Hidden states (S, D) of each sequence's first token, as `encoder(...)[layout.firsts]` gives them."""
+    """Return the hidden states (S, D) of each sequence's first token, like `encoder(...)[layout.firsts]`."""
     x_TD = _through(encoder, len(encoder.layers) - 1, input_ids_T, layout, type_ids_T)
     last = cast(EncoderLayer, encoder.layers[-1])
     first_SD = x_TD[layout.firsts]
@@ -53,7 +54,7 @@ def encode_first(encoder: Encoder, input_ids_T: Tensor, layout: Layout, type_ids
 
 
 def _through(encoder: Encoder, layers: int, input_ids_T: Tensor, layout: Layout, type_ids_T: Tensor | None) -> Tensor:
-    """Embeddings and the first so many layers."""
+    """Embeddings and the first `layers` layers."""
     x_TD = encoder.embeddings(input_ids_T, layout, type_ids_T)
     if encoder.projection is not None:
         x_TD = encoder.projection(x_TD)
@@ -66,7 +67,7 @@ def _through(encoder: Encoder, layers: int, input_ids_T: Tensor, layout: Layout,
 
 
 def _after_attention(layer: EncoderLayer, mixed_ND: Tensor, x_ND: Tensor) -> Tensor:
-    """The rest of a layer after softmax(q k^T) v."""
+    """Rest of a layer after softmax(q k^T) v."""
     x_ND = layer.attention_norm(_linear_add(layer.attention_output, mixed_ND, x_ND))
     hidden_NF = _linear(layer.intermediate, x_ND, "gelu")
     return layer.output_norm(_linear_add(layer.output, hidden_NF, x_ND))
@@ -75,10 +76,10 @@ def _after_attention(layer: EncoderLayer, mixed_ND: Tensor, x_ND: Tensor) -> Ten
 def _attend_first(
     layer: EncoderLayer, first_SD: Tensor, x_TD: Tensor, layout: Layout, turns_TC: Tensor | None
 ) -> Tensor:
-    """softmax(q k^T / sqrt(C)) v for one query a sequence, (S, D).
+    """softmax(q k^T / sqrt(C)) v for one query per sequence, (S, D).
 
-    sum p (W_v x) = W_v (sum p x): with one query a sequence the projection of values moves from every token to the
-    mixture, and H D products a token take the place of D^2. The weights add up to 1, so b_v is added once.
+    sum p (W_v x) = W_v (sum p x). With one query per sequence, the projection of values moves from every token to the
+    mixture, and H D products per token replace D^2. The weights add up to 1, so b_v is added once.
     """
     heads = layer.config.num_heads
     score = _scores_by_probe(layer, first_SD) if turns_TC is None else _scores_by_key(layer, first_SD, x_TD, turns_TC)
@@ -95,7 +96,7 @@ def _attend_first(
 
 
 _Scores = Callable[[slice, Run, Tensor], Tensor]
-"""Takes the sequences of a run, the run and its states (n, L, D); gives scores (n, H, L)."""
+"""Function of a run's sequences, the run and its states (n, L, D) that returns scores (n, H, L)."""
 
 
 def _queries(layer: EncoderLayer, first_SD: Tensor) -> Tensor:
@@ -106,8 +107,9 @@ def _queries(layer: EncoderLayer, first_SD: Tensor) -> Tensor:
 
 
 def _scores_by_probe(layer: EncoderLayer, first_SD: Tensor) -> _Scores:
-    """q · (W_k x) = (W_k^T q) · x: no key is computed either. b_k adds the same to all scores of a query, which
-    softmax takes away.
+    """Scores q · (W_k x) = (W_k^T q) · x, without computing any key.
+
+    b_k adds the same number to all scores of a query, which softmax removes.
     """
     width = first_SD.shape[1]
     key_HCD = layer.qkv.weight.view(3, width, width)[1].unflatten(0, (layer.config.num_heads, -1))
@@ -116,8 +118,9 @@ def _scores_by_probe(layer: EncoderLayer, first_SD: Tensor) -> _Scores:
 
 
 def _scores_by_key(layer: EncoderLayer, first_SD: Tensor, x_TD: Tensor, turns_TC: Tensor) -> _Scores:
-    """With rotary positions each key is turned by its place, so keys are computed. The queries stand at place 0, which
-    turns by nothing.
+    """Scores with rotary positions, which turn each key by its place, so that keys must be computed.
+
+    The queries are at place 0, which turns by nothing.
     """
     width = first_SD.shape[1]
     key, key_bias = layer.qkv.weight.view(3, width, width)[1], layer.qkv.bias.view(3, width)[1]

@@ -1,9 +1,9 @@
 """Packed layout of a batch: sequences laid end to end, without padding.
 
 Shape legend: S sequences, T tokens in all, D width. Sequence i covers tokens offsets[i] to offsets[i+1] of a (T, D)
-tensor. Equal lengths that stand next to each other form a *run*: n sequences of L tokens are a view (n, L, D) of
-n*L rows, so attention on a CPU is one batched product a run, with no gather and no padding. Sort by length before
-packing and there is one run a distinct length.
+tensor. Neighbouring sequences of equal length form a *run*: n sequences of L tokens are a view (n, L, D) of n*L rows,
+so attention on a CPU is one batched product per run, with no gather and no padding. If sequences are sorted by length
+before packing, there is one run per distinct length.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,13 +24,13 @@ class Run(NamedTuple):
 
     @property
     def tokens(self) -> slice:
-        """The tokens of the run."""
+        """Range of the run's tokens."""
         return slice(self.start, self.start + self.sequences * self.length)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where each sequence of a packed batch lies. Build it with `Layout.from_lengths`."""
+    """Place of each sequence of a packed batch. Build it with `Layout.from_lengths`."""
 
     lengths: tuple[int, ...]
     """Tokens of each sequence, [CLS] and [SEP] included (S numbers)."""
@@ -39,16 +39,17 @@ class Layout:
     offsets: Tensor
     """int32 (S+1,): first token of each sequence, and T; what variable-length kernels call cu_seqlens."""
     jagged_offsets: Tensor
-    """The same as int64, for jagged tensors. Torch takes two of them for equally ragged only where they hold the very
-    same offsets tensor, so a forward pass that is computed again must find the one that it had at first.
+    """The same as int64, for jagged tensors. Torch considers two of them equally ragged only if they hold the very same
+    offsets tensor, so a forward pass that is recomputed must find the one it had at first.
     """
     positions: Tensor
     """int64 (T,): place of each token in its sequence, from 0."""
 
     @classmethod
     def from_lengths(cls, lengths: Sequence[int]) -> "Layout":
-        """Layout of sequences with these lengths, on the CPU. Raises ValueError where a length is not positive or
-        there is none.
+        """Return the layout of sequences with these lengths, on the CPU.
+
+        Raises ValueError if there are no lengths or one of them is not positive.
         """
         lengths = tuple(int(length) for length in lengths)
         if not lengths or min(lengths) < 1:
@@ -66,15 +67,15 @@ class Layout:
 
     @property
     def firsts(self) -> Tensor:
-        """int32 (S,): the first token ([CLS]) of each sequence."""
+        """int32 (S,): first token ([CLS]) of each sequence."""
         return self.offsets[:-1]
 
     def to(self, device: torch.device | str) -> "Layout":
-        """The same layout with its tensors on `device`; the copy does not wait where they are pinned."""
+        """Return the same layout with its tensors on `device`; the copy is asynchronous if they are pinned."""
         return self._with_tensors(lambda tensor: tensor.to(device, non_blocking=True))
 
     def pin_memory(self) -> "Layout":
-        """The same layout in page-locked memory."""
+        """Return the same layout in page-locked memory."""
         return self._with_tensors(Tensor.pin_memory)
 
     def _with_tensors(self, change: Callable[[Tensor], Tensor]) -> "Layout":

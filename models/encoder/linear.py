@@ -1,9 +1,9 @@
 """Dense layers that reach the CPU's full speed in float32.
 
-torch's own `F.linear` goes through MKL, which leaves AVX-512 unused on AMD processors: 190 GFLOP/s measured on two
-cores of an EPYC where oneDNN, which also ships inside torch, does 400 to 450 on the same shapes. oneDNN's dense
-layer has no derivative in torch, so it is given one here. Where oneDNN is missing, and for any other device or
-dtype, `linear` is `F.linear`.
+torch's own `F.linear` uses MKL, which leaves AVX-512 unused on AMD processors: 190 GFLOP/s measured on two cores of an
+EPYC, where oneDNN, which also ships inside torch, reaches 400 to 450 on the same shapes. oneDNN's dense layer has no
+derivative in torch, so this module defines one. Without oneDNN, and for any other device or dtype, `linear` is
+`F.linear`.
 
 Shape legend: N tokens or positions, I inputs, O outputs.
 """
@@ -16,11 +16,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 HAS_ONEDNN = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-"""Whether this build of torch holds oneDNN's dense layer."""
+"""True if this build of torch includes oneDNN's dense layer."""
 
 
 def linear(x_NI: Tensor, weight_OI: Tensor, bias_O: Tensor | None = None) -> Tensor:
-    """x W^T + b, shape (N, O). Same values as `F.linear` to rounding, with gradients, on any device and dtype."""
+    """Return x W^T + b, shape (N, O), with gradients, on any device and dtype; equal to `F.linear` up to rounding."""
     if _onednn_applies(x_NI, weight_OI):
         return _OneDnnLinear.apply(x_NI, weight_OI, bias_O)
     return F.linear(x_NI, weight_OI, bias_O)
@@ -30,12 +30,12 @@ class Linear(nn.Linear):
     """`nn.Linear` computed by `linear`; inputs of shape (N, I) only."""
 
     def forward(self, x_NI: Tensor) -> Tensor:
-        """(N, I) to (N, O)."""
+        """Map (N, I) to (N, O)."""
         return linear(x_NI, self.weight, self.bias)
 
 
 def matmul_transposed(a_NI: Tensor, b_OI: Tensor) -> Tensor:
-    """A B^T without a gradient, (N, O); A and B may be transposed views."""
+    """Return A B^T, shape (N, O), without a gradient; A and B may be transposed views."""
     if _onednn_applies(a_NI, b_OI):
         return _onednn(a_NI, b_OI, None)
     return a_NI @ b_OI.t()
@@ -83,8 +83,9 @@ class _OneDnnLinear(torch.autograd.Function):
 def weight_gradient(
     grad_NO: Tensor, x_NI: Tensor, product: Callable[[Tensor, Tensor], Tensor] = matmul_transposed
 ) -> Tensor:
-    """grad^T x, shape (O, I), by `product`, which gives A B^T. oneDNN is up to 1.4 times as fast with the narrower
-    factor on the left, so it chooses the side.
+    """Return grad^T x, shape (O, I), by `product`, which computes A B^T.
+
+    oneDNN is up to 1.4 times as fast with the narrower factor on the left, so the function chooses the side.
     """
     if grad_NO.shape[1] <= x_NI.shape[1]:
         return product(grad_NO.t(), x_NI.t())

@@ -1,10 +1,10 @@
-"""A BERT/ELECTRA encoder that runs unpadded: sequences lie end to end (models/encoder/layout.py) and attention never
-crosses them.
+"""A BERT/ELECTRA encoder that runs unpadded: sequences are laid end to end (models/encoder/layout.py), and attention
+never crosses them.
 
-Same weights and numbers as transformers' `ElectraModel` and `BertModel` (models/weights/convert.py maps them; parity is
-tested in float32). Post-layer-norm Transformer (Vaswani et al., 2017), exact GELU, learned positions (Devlin et
-al., 2019); an embedding narrower or wider than the hidden size is projected once (ELECTRA: Clark et al., 2020,
-section 3.2).
+It has the weights and numbers of transformers' `ElectraModel` and `BertModel` (models/weights/convert.py maps them;
+parity is tested in float32). It is a post-layer-norm Transformer (Vaswani et al., 2017) with exact GELU and learned
+positions (Devlin et al., 2019). An embedding narrower or wider than the hidden size is projected once (ELECTRA: Clark
+et al., 2020, section 3.2).
 
 Precision: under `torch.autocast` the products take bfloat16 factors, while the residual stream, LayerNorm and the
 master weights stay float32. After `encoder.to(torch.bfloat16)`, for inference, all tensors are bfloat16; LayerNorm and
@@ -36,8 +36,9 @@ POSITIONS = ("absolute", "rotary")
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderConfig:
-    """Sizes of one encoder; the defaults are BERT-base's, as in eHealth's Table 7. Raises ValueError naming field
-    and remedy.
+    """Sizes of one encoder; the defaults are BERT-base's, as in eHealth's Table 7.
+
+    Raises ValueError naming field and remedy.
     """
 
     vocab_size: int
@@ -46,25 +47,25 @@ class EncoderConfig:
     num_heads: int = 12
     intermediate_size: int = 3072
     embedding_size: int | None = None
-    """Width of the embedding tables; None: `hidden_size`. Where they differ, one dense layer projects."""
+    """Width of the embedding tables; None: `hidden_size`. If they differ, one dense layer projects."""
     max_positions: int = 512
-    """The longest sequence, in tokens."""
+    """Length of the longest sequence, in tokens."""
     type_vocab_size: int = 2
     hidden_dropout: float = 0.1
     attention_dropout: float = 0.1
     layer_norm_eps: float = 1e-12
     initializer_range: float = 0.02
-    """Standard deviation of the normal distribution that weights start from."""
+    """Standard deviation of the normal distribution of initial weights."""
     vocab_multiple: int = 1
-    """Rows of zeros fill the word table up to a multiple of this, which suits matrix units (64 on a GPU). They stand
-    for no token: they have no gradient, are never drawn and are not exported.
+    """Divisor of the word table's rows, filled up with zeros; 64 suits a GPU's matrix units. The added rows are not
+    tokens: they have no gradient, are never drawn and are not exported.
     """
     checkpoint_activations: bool = False
-    """Keep only each layer's input for the backward pass and compute the layer again there: less memory for a third
-    more work, same numbers.
+    """Keep only each layer's input for the backward pass, and recompute the layer there: less memory for a third more
+    work, same numbers.
     """
     positions: str = "absolute"
-    """How a token's place enters: "absolute", a learned table (BERT, ELECTRA), or "rotary", by turned queries and keys
+    """Encoding of a token's place: "absolute", a learned table (BERT, ELECTRA), or "rotary", turned queries and keys
     (RoFormer; models/encoder/rotary.py).
     """
     compile_layers: bool = False
@@ -103,7 +104,7 @@ class EncoderConfig:
 
     @property
     def embedding_width(self) -> int:
-        """E, with the default filled in."""
+        """E, with its default resolved."""
         return self.embedding_size or self.hidden_size
 
     @property
@@ -113,11 +114,11 @@ class EncoderConfig:
 
 
 class WordTable(nn.Embedding):
-    """The word embeddings, followed by the rows of zeros that `vocab_multiple` asks for. `num_embeddings` counts the
-    true vocabulary.
+    """The word embeddings, followed by the rows of zeros that `vocab_multiple` asks for.
 
-    The same seed gives the same weights with filling rows and without. A state with the vocabulary's rows alone loads,
-    so a checkpoint made without filling serves a model that has it; one made with another filling is refused.
+    `num_embeddings` counts the true vocabulary. The same seed gives the same weights with and without added rows. A
+    state with the vocabulary's rows alone can be loaded, so a checkpoint made without added rows serves a model that
+    has them. One made with another number of added rows is refused.
     """
 
     def __init__(self, config: EncoderConfig) -> None:
@@ -130,7 +131,7 @@ class WordTable(nn.Embedding):
 
 
 class Embeddings(nn.Module):
-    """Word + position + type embeddings, LayerNorm, dropout; without positions where they are rotary."""
+    """Word + position + type embeddings, LayerNorm, dropout; no position table if positions are rotary."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
@@ -148,7 +149,7 @@ class Embeddings(nn.Module):
         type_ids_T: Tensor | None = None,
         noise: SequenceNoise | None = None,
     ) -> Tensor:
-        """Embeddings (T, E) of token ids int64 (T,); `type_ids_T` int64 (T,), None meaning type 0 throughout."""
+        """Return embeddings (T, E) of token ids int64 (T,); `type_ids_T` int64 (T,), None for type 0 throughout."""
         types = self.token_type.weight[0] if type_ids_T is None else self.token_type(type_ids_T)
         words_TE = self.word(input_ids_T)
         if self.position is not None:
@@ -160,7 +161,7 @@ class Embeddings(nn.Module):
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention, then a two-layer network, each with dropout, residual and LayerNorm after it."""
+    """Self-attention, then a two-layer network, each followed by dropout, residual and LayerNorm."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
@@ -176,7 +177,7 @@ class EncoderLayer(nn.Module):
     def forward(
         self, x_TD: Tensor, layout: Layout, noise: SequenceNoise | None = None, turns_TC: Tensor | None = None
     ) -> Tensor:
-        """(T, D) to (T, D). `noise` holds this layer's own streams, `turns_TC` the tokens' rotary positions."""
+        """Map (T, D) to (T, D). `noise` holds this layer's own streams, `turns_TC` the tokens' rotary positions."""
         attention_rate = self.config.attention_dropout if self.training else 0.0
         hidden_rate = self.config.hidden_dropout if self.training else 0.0
         qkv_T3HC = self.qkv(x_TD).view(layout.total, 3, self.config.num_heads, -1)
@@ -191,7 +192,7 @@ class EncoderLayer(nn.Module):
 
 
 def turned(qkv_T3HC: Tensor, turns_TC: Tensor | None) -> Tensor:
-    """Queries and keys turned by their tokens' places, values as they are; all as they are without `turns_TC`."""
+    """Return queries and keys turned by their tokens' places, values unchanged; without `turns_TC` all unchanged."""
     if turns_TC is None:
         return qkv_T3HC
     heads = qkv_T3HC.shape[2]
@@ -202,8 +203,10 @@ def turned(qkv_T3HC: Tensor, turns_TC: Tensor | None) -> Tensor:
 def _after_attention(
     layer: EncoderLayer, mixed_TD: Tensor, x_TD: Tensor, first_mask_TD: Tensor | None, mask_TD: Tensor | None
 ) -> Tensor:
-    """The rest of a layer after softmax(q k^T) v: a function of tensors alone, without the layout, whose lengths
-    differ at every step and would have a compiler start anew.
+    """Rest of a layer after softmax(q k^T) v.
+
+    It is a function of tensors alone, without the layout, whose lengths differ at every step and would make a compiler
+    start over.
     """
     rate = layer.config.hidden_dropout if layer.training else 0.0
     x_TD = layer.attention_norm(dropout_add(layer.attention_output(mixed_TD), x_TD, rate, first_mask_TD))
@@ -218,11 +221,12 @@ def _compiled_after_attention() -> Callable[..., Tensor]:
 
 
 class Encoder(nn.Module):
-    """The whole encoder: `Encoder(config)(input_ids_T, layout)` gives hidden states (T, D)."""
+    """The whole encoder: `Encoder(config)(input_ids_T, layout)` returns hidden states (T, D)."""
 
     def __init__(self, config: EncoderConfig, embeddings: Embeddings | None = None) -> None:
-        """`embeddings`: a module to share instead of an own one. It stays registered with its owner alone, so that
-        parameters and checkpoints hold it once.
+        """Build the encoder, on `embeddings` of another module if given.
+
+        They stay registered with their owner alone, so that parameters and checkpoints hold them once.
         """
         super().__init__()
         self.config = config
@@ -237,7 +241,7 @@ class Encoder(nn.Module):
         else:
             _check_shared(config, embeddings)
             self.own_embeddings = None
-            self._shared_embeddings = (embeddings,)  # inside a tuple nn.Module does not register it
+            self._shared_embeddings = (embeddings,)  # nn.Module does not register what is inside a tuple
 
     @property
     def embeddings(self) -> Embeddings:
@@ -251,11 +255,11 @@ class Encoder(nn.Module):
         type_ids_T: Tensor | None = None,
         noise: SequenceNoise | None = None,
     ) -> Tensor:
-        """Hidden states (T, D) of the last layer for token ids int64 (T,).
+        """Return hidden states (T, D) of the last layer for token ids int64 (T,).
 
-        `noise` gives each sequence its own dropout on the CPU; None there means streams drawn from torch's default
-        generator. On CUDA dropout always draws from the device's generator. Raises ValueError for a sequence longer
-        than `max_positions` or ids that do not fill the layout.
+        `noise` gives each sequence its own dropout on the CPU; None draws the streams from torch's default generator.
+        On CUDA dropout always draws from the device's generator. Raises ValueError for a sequence longer than
+        `max_positions`, or for ids that do not fill the layout.
         """
         noise = self.default_noise(input_ids_T, layout) if noise is None else noise
         return self.run(self.embed(input_ids_T, layout, type_ids_T, noise), layout, noise)
@@ -267,7 +271,7 @@ class Encoder(nn.Module):
         type_ids_T: Tensor | None = None,
         noise: SequenceNoise | None = None,
     ) -> Tensor:
-        """Embeddings as the first layer reads them, (T, D): what `run` begins with. Raises as `forward` does."""
+        """Return embeddings as the first layer reads them, (T, D): the input of `run`. Raises as `forward` does."""
         self._check(input_ids_T, layout)
         x_TD = self.embeddings(input_ids_T, layout, type_ids_T, noise.fork(0) if noise else None)
         if self.projection is not None:
@@ -283,10 +287,10 @@ class Encoder(nn.Module):
         first: int = 0,
         last: int | None = None,
     ) -> Tensor:
-        """States (T, D) after layers `first` to `last` (counted from 0, the latter excluded; None: to the end).
+        """Return states (T, D) after layers `first` to `last` (from 0, `last` excluded; None: to the end).
 
-        Between two calls a caller may change the states, in shape as they are: knowledge that is added at mentions
-        after layer 10, say (SMedBERT, section 3.3). All calls of one pass take the same `noise`.
+        Between two calls a caller may change the states but not their shape, for example add knowledge at mentions
+        after layer 10 (SMedBERT, section 3.3). All calls of one pass take the same `noise`.
         """
         turns_TC = self.turns(layout)
         for index in range(len(self.layers))[first:last]:
@@ -301,9 +305,9 @@ class Encoder(nn.Module):
         type_ids_T: Tensor | None = None,
         noise: SequenceNoise | None = None,
     ) -> dict[int, Tensor]:
-        """Hidden states (T, D) by number: 0 the embeddings, n those after n layers, as transformers counts them.
+        """Return hidden states (T, D) by number: 0 for the embeddings, n after n layers, as transformers counts them.
 
-        Layers beyond the last wanted one are not computed. Raises ValueError for a number that is no state.
+        Layers beyond the last wanted one are not computed. Raises ValueError for a number without a state.
         """
         impossible = [number for number in wanted if not 0 <= number <= len(self.layers)]
         if impossible or not wanted:
@@ -318,15 +322,16 @@ class Encoder(nn.Module):
         return found
 
     def default_noise(self, input_ids_T: Tensor, layout: Layout) -> SequenceNoise | None:
-        """Dropout streams drawn from torch's default generator; None where there is no dropout, or on CUDA, where the
-        device's generator draws it.
+        """Return dropout streams drawn from torch's default generator.
+
+        None if there is no dropout, or on CUDA, where the device's generator draws it.
         """
         if not self.training or input_ids_T.is_cuda:
             return None
         return SequenceNoise.from_default_generator(len(layout.lengths))
 
     def turns(self, layout: Layout) -> Tensor | None:
-        """Rotary positions of a batch's tokens, complex64 (T, C / 2); None where positions are absolute."""
+        """Return rotary positions of a batch's tokens, complex64 (T, C / 2); None if positions are absolute."""
         if self.config.positions != "rotary":
             return None
         channels = self.config.hidden_size // self.config.num_heads
@@ -335,8 +340,10 @@ class Encoder(nn.Module):
     def _layer(
         self, index: int, x_TD: Tensor, layout: Layout, noise: SequenceNoise | None, turns_TC: Tensor | None
     ) -> Tensor:
-        """Layer `index`, its activations kept or not. Computed again it draws the same dropout: on the CPU because
-        its streams start afresh at each fork, on CUDA because the generator's state is put back.
+        """Layer `index`, with its activations kept or not.
+
+        A recomputed layer draws the same dropout: on the CPU because its streams restart at each fork, on CUDA because
+        the generator's state is restored.
         """
 
         def run(x_TD: Tensor) -> Tensor:
@@ -360,10 +367,11 @@ class Encoder(nn.Module):
 
 
 def initialise(module: nn.Module, std: float) -> None:
-    """BERT's initialisation of one module: weights N(0, std), biases 0, LayerNorm 1 and 0. For `nn.Module.apply`."""
+    """Initialise one module like BERT: weights N(0, std), biases 0, LayerNorm 1 and 0. For `nn.Module.apply`."""
     if isinstance(module, nn.Linear):
         nn.init.normal_(module.weight, std=std)
     if isinstance(module, nn.Embedding):
+        # Only true tokens draw: added rows stay zero, and the same seed gives the same weights without them.
         nn.init.normal_(module.weight.detach()[: module.num_embeddings], std=std)
     if isinstance(module, nn.Linear) and module.bias is not None:
         nn.init.zeros_(module.bias)
@@ -373,6 +381,7 @@ def initialise(module: nn.Module, std: float) -> None:
 
 
 def _is_number(value: Any) -> bool:
+    # bool is an int in Python, but dropout = true is a mistake.
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -380,23 +389,23 @@ def _check_shared(config: EncoderConfig, embeddings: Embeddings) -> None:
     rows, width = embeddings.word.weight.shape
     if (rows, width) != (config.table_rows, config.embedding_width):
         raise ValueError(
-            f"shared embeddings are {rows} x {width}, this encoder asks for "
+            f"shared embeddings are {rows} x {width}, but this encoder needs "
             f"vocab_size={config.table_rows} x embedding_size={config.embedding_width}; "
-            "set both to the shared table's"
+            "set both to those of the shared table"
         )
 
 
 def fill_rows(values_V: Tensor, config: EncoderConfig) -> Tensor:
-    """A table (V, E) or bias (V,) with rows of zeros up to `config.table_rows`."""
+    """Return a table (V, E) or bias (V,) with rows of zeros up to `config.table_rows`."""
     filled = values_V.new_zeros(config.table_rows, *values_V.shape[1:])
     filled[: len(values_V)] = values_V
     return filled
 
 
 def load_filled(state: dict[str, Any], key: str, vocabulary: int, rows: int) -> None:
-    """Fill `state[key]` up to `rows` where it holds the vocabulary's rows alone.
+    """Fill `state[key]` up to `rows` if it holds the vocabulary's rows alone.
 
-    Raises ValueError where it holds neither as many as the vocabulary nor as many as the model.
+    Raises ValueError if its length is neither the vocabulary's nor the model's.
     """
     given = state.get(key)
     if given is None or len(given) == rows:
@@ -415,7 +424,7 @@ def count_parameters(module: nn.Module) -> int:
 
 
 def parameters_without_decay(module: nn.Module) -> set[str]:
-    """Names of the parameters that weight decay leaves alone: biases and everything in a LayerNorm."""
+    """Return names of the parameters without weight decay: biases and everything in a LayerNorm."""
     norms = {
         f"{prefix}.{name}" if prefix else name
         for prefix, child in module.named_modules()

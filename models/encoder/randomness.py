@@ -1,15 +1,14 @@
 """All randomness of a training step, as functions of (run seed, step, global row, view, purpose).
 
-Nothing here depends on which worker holds a row, on how many workers there are, or on what was drawn before: a
-batch is the same on one worker, on eight, and after a resume.
+Nothing here depends on which worker holds a row, on the number of workers, or on earlier draws: a batch is the same on
+one worker, on eight, and after a resume.
 
 - `uniforms` is counter-based (SplitMix64: Steele, Lea, Flood, "Fast splittable pseudorandom number generators",
-  OOPSLA 2014): draws that belong to one token, such as its masking.
-- `SequenceNoise` holds one generator a sequence, for draws by the million, such as dropout on the CPU. NumPy's
-  SFC64 costs 0.4 ns for 16 bits where torch's own CPU dropout costs 5.6 ns an element (measured on two cores of an
-  AMD EPYC).
-- On CUDA each micro-batch of a step has one generator (`seed_device`): its draws are reproducible, but rows that share
-  a micro-batch with others draw other numbers from the same distribution.
+  OOPSLA 2014). It serves draws that belong to one token, such as its masking.
+- `SequenceNoise` holds one generator per sequence, for draws by the million, such as dropout on the CPU. NumPy's SFC64
+  costs 0.4 ns per 16 bits, torch's own CPU dropout 5.6 ns per element (measured on two cores of an AMD EPYC).
+- On CUDA each micro-batch of a step has one generator (`seed_device`). Its draws are reproducible, but rows in another
+  micro-batch draw other numbers from the same distribution.
 
 Shape legend: S sequences (a row's two views are two sequences), T tokens laid end to end.
 """
@@ -27,8 +26,8 @@ _LEVELS = 1 << 16  # dropout compares 16 random bits with a threshold
 
 
 class Stream(IntEnum):
-    """What a draw is for. Two purposes never share numbers. The values are part of a run's identity: append, never
-    renumber.
+    """Purpose of a draw. Two purposes never share numbers. The values are part of a run's identity: append new ones,
+    never renumber.
     """
 
     SELECT_WORD = 1
@@ -50,19 +49,17 @@ def _splitmix64(state: np.ndarray) -> np.ndarray:
 
 
 def _as_uint64(values: np.ndarray | Sequence[int] | int) -> np.ndarray:
-    """Integers modulo 2^64, at least one-dimensional (NumPy warns of the intended overflow on scalars, not on
-    arrays).
-    """
+    """Integers modulo 2^64, at least one-dimensional: NumPy warns of the intended overflow on scalars only."""
     if isinstance(values, int):
         return np.array([values & _MASK_64], dtype=np.uint64)
     return np.atleast_1d(np.asarray(values)).astype(np.int64, copy=False).view(np.uint64)
 
 
 def keys(seed: int, step: int, *parts: np.ndarray | Sequence[int] | int) -> np.ndarray:
-    """Hash of (seed, step, parts...) as uint64; integer parts broadcast against each other, e.g. rows (S,), views
-    (S,), a stream.
+    """Return a hash of (seed, step, parts...) as uint64.
 
-    Order matters: `keys(s, t, 1, 2)` and `keys(s, t, 2, 1)` are unrelated.
+    Integer parts broadcast against each other: rows (S,), views (S,) and one stream give (S,). Order matters:
+    `keys(s, t, 1, 2)` and `keys(s, t, 2, 1)` are unrelated.
     """
     key = _splitmix64(_as_uint64(seed))
     for part in (step, *parts):
@@ -78,16 +75,16 @@ def uniforms(
     counters: np.ndarray | Sequence[int] | int,
     views: np.ndarray | Sequence[int] | int = 0,
 ) -> np.ndarray:
-    """Uniform float64 in [0, 1), one for each (row, view, counter), whatever else is asked for beside it.
+    """Return uniform float64 in [0, 1), one per (row, view, counter), independent of what else is drawn.
 
     `rows`, `views` and `counters` are integers that broadcast against each other; the result has their joint shape.
     """
     bits = _splitmix64(keys(seed, step, stream, rows, views) + _as_uint64(counters) * _GOLDEN)
-    return (bits >> np.uint64(11)) * 2.0**-53
+    return (bits >> np.uint64(11)) * 2.0**-53  # a float64 holds 53 bits
 
 
 def keep_probability(rate: float) -> float:
-    """The share that dropout at `rate` really keeps: the rate is rounded to 1/65,536 (0.1 becomes 0.100006)."""
+    """Return the share that dropout at `rate` really keeps: the rate is rounded to 1/65,536 (0.1 becomes 0.100006)."""
     return 1.0 - _threshold(rate) / _LEVELS
 
 
@@ -96,10 +93,10 @@ def _threshold(rate: float) -> int:
 
 
 class SequenceNoise:
-    """Independent random streams, one a sequence, for draws on the CPU.
+    """Independent random streams, one per sequence, for draws on the CPU.
 
-    `fork(site)` gives the streams of one place in the network (a layer, say), so that a layer computed again for
-    activation checkpointing draws its numbers again.
+    `fork(site)` returns the streams of one place in the network, such as a layer, so that a layer recomputed for
+    activation checkpointing draws the same numbers again.
     """
 
     def __init__(self, sequence_keys: np.ndarray) -> None:
@@ -109,50 +106,51 @@ class SequenceNoise:
 
     @classmethod
     def for_step(cls, seed: int, step: int, stream: int, rows: np.ndarray, views: np.ndarray) -> "SequenceNoise":
-        """Streams of the sequences (rows[i], views[i]) for one purpose; integer arrays (S,)."""
+        """Return the streams of the sequences (rows[i], views[i]) for one purpose; integer arrays (S,)."""
         return cls(keys(seed, step, stream, rows, views))
 
     @classmethod
     def from_default_generator(cls, sequences: int) -> "SequenceNoise":
-        """Streams that `torch.manual_seed` governs, for callers without a notion of step and row (fine-tuning)."""
+        """Return streams that `torch.manual_seed` governs, for callers without step and row (fine-tuning)."""
         seed = int(torch.randint(2**62, ()))
         return cls(keys(seed, 0, np.arange(sequences)))
 
     def fork(self, site: int) -> "SequenceNoise":
-        """The streams of one place in the network. They start afresh at each call."""
+        """Return the streams of one place in the network. They start over at each call."""
         return SequenceNoise(_splitmix64(self.keys ^ _splitmix64(_as_uint64(site))))
 
     def bits(self, counts: Sequence[int]) -> Tensor:
-        """int16 (sum(counts),): `counts[i]` 16-bit numbers from sequence i's stream, laid end to end."""
+        """Return int16 (sum(counts),): `counts[i]` 16-bit numbers from sequence i's stream, laid end to end."""
         out = np.empty(sum(counts), dtype=np.int16)
         start = 0
         for stream, count in zip(self._streams, counts, strict=True):
+            # One raw draw of 64 bits holds four numbers.
             out[start : start + count] = stream.random_raw((count + 3) // 4).view(np.int16)[:count]
             start += count
         return torch.from_numpy(out)
 
     def keep_mask(self, counts: Sequence[int], rate: float) -> Tensor:
-        """uint8 (sum(counts),) of 0 (dropped, with probability `rate`) and 1; the caller scales by 1 /
-        keep_probability(rate).
+        """Return uint8 (sum(counts),) of 0 (dropped, with probability `rate`) and 1.
 
-        uint8, not bool: on the CPU torch multiplies by it 2.4 times as fast.
+        The caller scales by 1 / keep_probability(rate). It is uint8, not bool: on the CPU torch multiplies by it 2.4
+        times as fast.
         """
         bits = self.bits(counts)
         mask = torch.empty(bits.shape, dtype=torch.uint8)
         return torch.ge(bits, _threshold(rate) - _LEVELS // 2, out=mask)  # one pass: compare and convert
 
     def uniforms(self, counts: Sequence[int]) -> Tensor:
-        """float64 (sum(counts),) in [0, 1): `counts[i]` numbers from sequence i's stream."""
+        """Return float64 (sum(counts),) in [0, 1): `counts[i]` numbers from sequence i's stream."""
         draws = [np.random.Generator(s).random(count) for s, count in zip(self._streams, counts, strict=True)]
         return torch.from_numpy(np.concatenate(draws)) if draws else torch.empty(0, dtype=torch.float64)
 
 
 def seed_device(device: torch.device, seed: int, step: int, first_row: int) -> torch.Generator:
-    """Seed an accelerator's default generator (dropout draws from it) with (seed, step, first row of the micro-batch);
-    returns a second one for sampling.
+    """Seed an accelerator's default generator, which dropout draws from, and return a second one for sampling.
 
-    Exact for the same rows in the same micro-batch; cut otherwise, by another number of workers say, the draws differ,
-    their distribution does not.
+    Both depend on (seed, step, first row of the micro-batch). Results are exact for the same rows in the same
+    micro-batch. With other micro-batches, say by another number of workers, the draws differ but their distribution
+    does not.
     """
     dropout_seed, sampling_seed = (int(k) >> 1 for k in keys(seed, step, Stream.DEVICE, first_row, np.arange(2)))
     with torch.cuda.device(device):

@@ -1,10 +1,11 @@
 """Rotary positions (Su et al., 2021, "RoFormer", Eq. 34): a token's place turns its queries and keys.
 
 Channels 2i and 2i + 1 of a head are one complex number, which a token at place n turns by the angle n / 10000^(2i/C).
-The product of a query and a key then depends on their distance alone, and no table of positions is learnt. Small models
-leave the plateau of character frequencies within minutes with it, where learned positions keep them on it for hours.
+The product of a query and a key then depends on their distance alone, and no table of positions is learnt. With rotary
+positions, small models leave the plateau of character frequencies within minutes; with learned ones they stay on it for
+hours.
 
-Same numbers as transformers' `RoFormerModel` with `rotary_value=False` (parity is tested in float32).
+The numbers are those of transformers' `RoFormerModel` with `rotary_value=False` (parity is tested in float32).
 
 Shape legend: T tokens laid end to end, H heads, C channels of a head.
 """
@@ -21,10 +22,10 @@ BASE = 10_000.0
 
 @functools.lru_cache(maxsize=16)
 def turns(max_positions: int, channels: int, device: torch.device) -> Tensor:
-    """Unit complex numbers by place and pair of channels: complex64 (max_positions, C / 2).
+    """Return unit complex numbers by place and pair of channels: complex64 (max_positions, C / 2).
 
-    Computed in float64 and rounded once. A function and no buffer: a module's buffers are cast with it, and a complex
-    number cast to bfloat16 loses its imaginary part.
+    They are computed in float64 and rounded once. This is a function, not a buffer: a module's buffers are cast with
+    it, and a complex number cast to bfloat16 loses its imaginary part.
     """
     speeds = BASE ** (-torch.arange(0, channels, 2, dtype=torch.float64) / channels)
     angles = torch.arange(max_positions, dtype=torch.float64)[:, None] * speeds
@@ -32,7 +33,7 @@ def turns(max_positions: int, channels: int, device: torch.device) -> Tensor:
 
 
 def turn(x_TNC: Tensor, turns_TC: Tensor) -> Tensor:
-    """Channels turned by their tokens' places: (T, N, C) of N heads, of queries and keys alike, to the same shape.
+    """Return channels turned by their tokens' places, in the shape given: (T, N, C) of N heads, queries and keys alike.
 
     `turns_TC` complex64 (T, C / 2) are rows of `turns`. Half-precision channels are turned in float32.
     """
@@ -40,7 +41,7 @@ def turn(x_TNC: Tensor, turns_TC: Tensor) -> Tensor:
 
 
 class _Turn(torch.autograd.Function):
-    """Turning back is the derivative, so that no activation is kept."""
+    """Multiplication by `turns_TC`; its derivative turns back, so no activation is kept."""
 
     @staticmethod
     def forward(ctx: Any, x_TNC: Tensor, turns_TC: Tensor) -> Tensor:
