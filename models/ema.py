@@ -21,7 +21,7 @@ class ExponentialMovingAverage:
     def __init__(self, model: nn.Module, decay: float = 0.9999, warmup: bool = True) -> None:
         """Raises ValueError for a decay outside [0, 1)."""
         if not 0.0 <= decay < 1.0:
-            raise ValueError(f"decay must lie in [0, 1), got {decay!r}")
+            raise ValueError(f"decay must be in [0, 1), got {decay!r}")
         self.decay = decay
         self.warmup = warmup
         self.updates = 0

@@ -74,7 +74,7 @@ class FinetuneConfig:
             if value is not None and not value > 0.0:
                 raise ValueError(f"{name} is {value}; it must be positive")
         if not 0.0 <= self.warmup_ratio < 1.0:
-            raise ValueError(f"warmup_ratio is {self.warmup_ratio}; it must lie in [0, 1)")
+            raise ValueError(f"warmup_ratio is {self.warmup_ratio}; it must be in [0, 1)")
         if self.precision not in ("fp32", "bf16"):
             raise ValueError(f"precision must be fp32 or bf16, got {self.precision!r}")
 

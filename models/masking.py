@@ -69,7 +69,7 @@ def mask_words(
     if vocab_size <= num_special:
         raise ValueError(f"vocab_size={vocab_size} leaves no token besides the {num_special} special ones")
     if not 0.0 <= probability <= 1.0:
-        raise ValueError(f"mask_probability must lie in [0, 1], got {probability}")
+        raise ValueError(f"mask_probability must be in [0, 1], got {probability}")
     rows_S = np.asarray(rows, dtype=np.int64)
     views_S = np.zeros_like(rows_S) if views is None else np.asarray(views, dtype=np.int64)
     words = _Words.of(np.asarray(input_ids), word_starts, np.asarray(lengths, dtype=np.int64), num_special)

@@ -97,7 +97,7 @@ class EncoderConfig:
             )
         for name in ("hidden_dropout", "attention_dropout"):
             if not (_is_number(getattr(self, name)) and 0.0 <= getattr(self, name) < 1.0):
-                raise ValueError(f"{name} must lie in [0, 1), got {getattr(self, name)!r}")
+                raise ValueError(f"{name} must be in [0, 1), got {getattr(self, name)!r}")
         for name in ("layer_norm_eps", "initializer_range"):
             if not (_is_number(getattr(self, name)) and getattr(self, name) > 0.0):
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)!r}")

@@ -1,11 +1,11 @@
-"""The downstream heads, by name (eHealth, appendix E, and the other papers' tasks).
+"""Downstream heads, by name (eHealth, appendix E, and the other papers' tasks).
 
     model = models.heads.build("single", load_encoder(folder), num_labels=44)
     losses = model(model.collate(examples, seed=1, step=0))
     predictions = models.inference.predict(model, examples)
 
-What goes in and comes out of each is in models/heads/examples.py. Adding a head is a subclass of `TaskModel` and a
-line in `_HEADS`.
+models/heads/examples.py describes the inputs and outputs of each head. To add one, subclass `TaskModel` and add a line
+to `_HEADS`.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ def build(
     seed: int | None = None,
     **options: Any,
 ) -> TaskModel:
-    """The head `name` with fresh weights, on `encoder`.
+    """Return the head `name` with fresh weights, on `encoder`.
 
     Args:
         name: `single`, `pair`, `multi_label`, `ranking`, `choice`, `tagging`, `two_stream` or `triples`.
         encoder: an encoder (it becomes the model's), or the config of a fresh one, also as a mapping of
             `EncoderConfig`'s fields. None: base size with the 21,128 entries of BERT's Chinese vocabulary.
-        num_labels: classes, labels, tags with "outside", or relations. `two_stream` takes two numbers, by default 5
-            and 33; `ranking` and `choice` take none.
-        seed: determines the fresh weights; None: torch's default generator does.
-        options: the head's own. All: `dropout` (0.1). `tagging`: `crf` (False). `triples`: `relation_weight` (50),
-            `entity_threshold`, `relation_threshold` (0.5), `relation_prior` (0.01).
+        num_labels: number of classes, labels, tags ("outside" included) or relations. `two_stream` takes two numbers,
+            by default 5 and 33; `ranking` and `choice` take none.
+        seed: seed of the fresh weights; None: torch's default generator draws them.
+        options: the head's own options. All: `dropout` (0.1). `tagging`: `crf` (False). `triples`: `relation_weight`
+            (50), `entity_threshold`, `relation_threshold` (0.5), `relation_prior` (0.01).
 
     Raises:
-        ValueError: an unknown head or option (naming near ones), or an impossible number.
+        ValueError: the head or an option is unknown (the message suggests similar ones), or a number is impossible.
     """
     if name not in _HEADS:
         near = difflib.get_close_matches(str(name), _HEADS) or sorted(_HEADS)
@@ -65,9 +65,9 @@ def build(
         options["num_labels"] = num_labels
     for key in options:
         if key not in known:
-            raise ValueError(f"head {name!r} knows no {key!r}; its options are {', '.join(known)}")
+            raise ValueError(f"head {name!r} has no option {key!r}; its options are {', '.join(known)}")
     if "num_labels" in known and name != "two_stream":
-        options.setdefault("num_labels", None)  # the head says what is missing
+        options.setdefault("num_labels", None)  # the head's own message says what is missing
     with torch.random.fork_rng(devices=[], enabled=seed is not None):
         if seed is not None:
             torch.manual_seed(seed)
@@ -75,13 +75,15 @@ def build(
 
 
 def load(folder: str | Path) -> TaskModel:
-    """The model that `TaskModel.save` wrote, on the CPU in eval mode.
+    """Load a model that `TaskModel.save` wrote, on the CPU in eval mode.
 
     Raises UserError naming the file that is missing, unreadable or does not fit.
     """
     path = Path(folder)
     if not (path / HEAD_CONFIG).is_file():
-        raise UserError(f"{path} is no fine-tuned model: it has no {HEAD_CONFIG}. Run a fine-tuning flow to make one")
+        raise UserError(
+            f"{path} is not a fine-tuned model: it has no {HEAD_CONFIG}. Run a fine-tuning flow to make one"
+        )
     encoder = load_encoder(path)
     try:
         config = json.loads((path / HEAD_CONFIG).read_text(encoding="utf-8"))

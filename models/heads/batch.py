@@ -1,9 +1,9 @@
-"""From a head's examples to a packed batch.
+"""Packed batch of a head's examples.
 
 Sequences are sorted by length, so that equal lengths form long runs (models/encoder/layout.py); `TaskBatch.places`
-finds each one again. Dropout is keyed by an example's place in the batch, so the sorting changes nothing.
+finds each one again. Dropout is keyed by an example's place in the batch, so sorting changes nothing.
 
-Shape legend: E examples, S sequences (S = E but for multiple choice), T tokens laid end to end.
+Shape legend: E examples, S sequences (S = E except for multiple choice), T tokens laid end to end.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from models.encoder.randomness import SequenceNoise
 from models.heads.examples import HeadExample, TokenSequence
 
 DROPOUT_STREAM = 1001
-"""The purpose of dropout's draws in fine-tuning; far from pre-training's `randomness.Stream`."""
+"""Purpose of dropout's draws in fine-tuning; far from pre-training's `randomness.Stream`."""
 
 
 @dataclass(frozen=True)
 class TaskBatch:
-    """A packed batch. Tensors are int64 where nothing else is said."""
+    """A packed batch. Tensors are int64 unless stated otherwise."""
 
     layout: Layout
     """S sequences, the shortest first."""
@@ -34,11 +34,11 @@ class TaskBatch:
     type_ids: Tensor
     """(T,)"""
     places: Tensor
-    """(S,): where the i-th sequence, counted through the examples in their order, lies in the layout."""
+    """(S,): place in the layout of the i-th sequence, counted through the examples in their order."""
     counts: tuple[int, ...]
-    """Sequences of each example (E numbers)."""
+    """Number of sequences of each example (E numbers)."""
     targets: Mapping[str, Tensor] = field(default_factory=dict)
-    """What the head's loss needs, by name; empty where no example has a target."""
+    """Inputs of the head's loss, by name; empty if the examples have no targets."""
     seed: int = 0
     step: int = 0
 
@@ -49,16 +49,16 @@ class TaskBatch:
 
     @property
     def order(self) -> Tensor:
-        """(S,): which sequence, counted through the examples, lies at each place of the layout."""
+        """(S,): the sequence, counted through the examples, at each place of the layout."""
         return torch.argsort(self.places)
 
     def noise(self) -> SequenceNoise:
-        """Dropout's streams, in the layout's order."""
+        """Return the streams of dropout, in the layout's order."""
         rows = self.order.cpu().numpy()
         return SequenceNoise.for_step(self.seed, self.step, DROPOUT_STREAM, rows, np.zeros_like(rows))
 
     def to(self, device: torch.device | str) -> TaskBatch:
-        """The same batch with its tensors on `device`."""
+        """Return the same batch with its tensors on `device`."""
         return replace(
             self,
             layout=self.layout.to(device),
@@ -70,7 +70,7 @@ class TaskBatch:
 
 
 def pack(examples: Sequence[HeadExample], *, seed: int, step: int) -> TaskBatch:
-    """Lay the examples' sequences end to end, the shortest first; targets stay empty."""
+    """Lay the examples' sequences end to end, the shortest first, without targets."""
     sequences = [sequence for example in examples for sequence in example.sequences]
     order = np.argsort([len(sequence.input_ids) for sequence in sequences], kind="stable")
     return TaskBatch(
@@ -85,24 +85,24 @@ def pack(examples: Sequence[HeadExample], *, seed: int, step: int) -> TaskBatch:
 
 
 def check_sequence(sequence: TokenSequence, vocab_size: int, type_vocab_size: int, max_positions: int) -> None:
-    """Raise ValueError, saying what to do, where an encoder of these sizes cannot read the sequence."""
+    """Raise ValueError with a remedy if an encoder of these sizes cannot read the sequence."""
     ids, types = np.asarray(sequence.input_ids), np.asarray(sequence.type_ids)
     if ids.ndim != 1 or ids.shape != types.shape:
         raise ValueError(f"input_ids of shape {ids.shape} and type_ids of shape {types.shape} must both be (L,)")
     if len(ids) < 2:
-        raise ValueError(f"a sequence holds at least [CLS] and [SEP], this one {len(ids)} tokens")
+        raise ValueError(f"a sequence must hold at least [CLS] and [SEP], this one has {len(ids)} tokens")
     if len(ids) > max_positions:
         raise ValueError(
             f"a sequence of {len(ids)} tokens is longer than the encoder's {max_positions} positions; "
-            "cut it, or window it where tokens are tagged"
+            "cut it, or split it into windows if tokens are tagged"
         )
     if ids.min() < 0 or ids.max() >= vocab_size:
         raise ValueError(
-            f"token ids reach from {ids.min()} to {ids.max()}, the encoder's vocabulary from 0 to {vocab_size - 1}; "
-            "use the tokenizer that belongs to the encoder"
+            f"token ids range from {ids.min()} to {ids.max()}, but the encoder's vocabulary from 0 to "
+            f"{vocab_size - 1}; use the tokenizer that belongs to the encoder"
         )
     if types.min() < 0 or types.max() >= type_vocab_size:
-        raise ValueError(f"type ids must lie between 0 and {type_vocab_size - 1}, got {types.min()} to {types.max()}")
+        raise ValueError(f"type ids must be between 0 and {type_vocab_size - 1}, got {types.min()} to {types.max()}")
 
 
 def _joined(parts: Sequence[np.ndarray]) -> Tensor:

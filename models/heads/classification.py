@@ -1,4 +1,4 @@
-"""Heads on the final representation of [CLS]: one dense layer after dropout (eHealth, appendix E).
+"""Heads on the final representation of [CLS]: dropout, then one dense layer (eHealth, appendix E).
 
 Shape legend: E examples, S sequences, D hidden size, C classes.
 """
@@ -29,7 +29,7 @@ class _FirstTokenHead(TaskModel):
         self.initialise_head()
 
     def logits(self, batch: TaskBatch) -> Tensor:
-        """float32 (S, outputs), in the examples' order."""
+        """Return float32 (S, outputs), in the examples' order."""
         return self.classifier(self.encode_first(batch)).float()
 
 
@@ -47,7 +47,7 @@ class Single(_FirstTokenHead):
         return {"num_labels": self.num_labels, "dropout": self.dropout}
 
     def check_target(self, example: HeadExample) -> None:
-        """A class from 0 to C - 1."""
+        """Check a class from 0 to C - 1."""
         check_class(example.target, self.num_labels)
 
     def pack_targets(self, examples: Sequence[HeadExample], batch: TaskBatch) -> dict[str, Tensor]:
@@ -55,16 +55,16 @@ class Single(_FirstTokenHead):
         return {"classes": torch.tensor([int(example.target) for example in examples])}
 
     def forward(self, batch: TaskBatch) -> dict[str, Tensor]:
-        """Mean cross entropy."""
+        """Return the mean cross entropy."""
         return {"loss": F.cross_entropy(self.logits(batch), self.targets(batch, "classes"))}
 
     def decode(self, batch: TaskBatch) -> list[Any]:
-        """Probabilities float32 (C,)."""
+        """Return probabilities float32 (C,) per example."""
         return list(softmax_numpy(self.logits(batch)))
 
 
 class Pair(Single):
-    """Softmax over C classes of two texts in one sequence [CLS] S1 [SEP] S2 [SEP]."""
+    """Softmax over C classes of two texts in one sequence, [CLS] S1 [SEP] S2 [SEP]."""
 
     name = "pair"
 
@@ -83,7 +83,7 @@ class MultiLabel(_FirstTokenHead):
         return {"num_labels": self.num_labels, "dropout": self.dropout}
 
     def check_target(self, example: HeadExample) -> None:
-        """Zeros and ones, (C,)."""
+        """Check zeros and ones, (C,)."""
         values = np.asarray(example.target)
         if values.shape != (self.num_labels,) or not np.isin(values, (0, 1)).all():
             raise ValueError(f"the target must hold {self.num_labels} numbers, each 0 or 1, got {example.target!r}")
@@ -94,16 +94,16 @@ class MultiLabel(_FirstTokenHead):
         return {"labels": torch.from_numpy(rows)}
 
     def forward(self, batch: TaskBatch) -> dict[str, Tensor]:
-        """Mean binary cross entropy over examples and labels."""
+        """Return the mean binary cross entropy over examples and labels."""
         return {"loss": F.binary_cross_entropy_with_logits(self.logits(batch), self.targets(batch, "labels"))}
 
     def decode(self, batch: TaskBatch) -> list[Any]:
-        """Probabilities float32 (C,), each of its own."""
+        """Return independent probabilities float32 (C,) per example."""
         return list(torch.sigmoid(self.logits(batch)).cpu().numpy())
 
 
 class Ranking(_FirstTokenHead):
-    """One score for a question with a candidate, [CLS] question [SEP] candidate [SEP], learnt as right or wrong."""
+    """One score for a question with a candidate, [CLS] question [SEP] candidate [SEP], trained as right or wrong."""
 
     name = "ranking"
 
@@ -115,7 +115,7 @@ class Ranking(_FirstTokenHead):
         return {"dropout": self.dropout}
 
     def check_target(self, example: HeadExample) -> None:
-        """1 for a right candidate, 0 for a wrong one."""
+        """Check 1 for a right candidate or 0 for a wrong one."""
         check_class(example.target, 2)
 
     def pack_targets(self, examples: Sequence[HeadExample], batch: TaskBatch) -> dict[str, Tensor]:
@@ -123,17 +123,19 @@ class Ranking(_FirstTokenHead):
         return {"right": torch.tensor([float(example.target) for example in examples])}
 
     def forward(self, batch: TaskBatch) -> dict[str, Tensor]:
-        """Mean binary cross entropy."""
+        """Return the mean binary cross entropy."""
         return {"loss": F.binary_cross_entropy_with_logits(self.logits(batch)[:, 0], self.targets(batch, "right"))}
 
     def decode(self, batch: TaskBatch) -> list[Any]:
-        """Log-odds of being right: float."""
+        """Return the log-odds of being right, a float per example."""
         return self.logits(batch)[:, 0].tolist()
 
 
 class Choice(_FirstTokenHead):
-    """Multiple choice: each option's sequence [CLS] option [SEP] question [SEP] text [SEP] is judged right or wrong,
-    and the most probable one is the answer (eHealth, appendix E). Examples may differ in their number of options.
+    """Multiple choice: one sequence per option, [CLS] option [SEP] question [SEP] text [SEP] (eHealth, appendix E).
+
+    Each is judged right or wrong, and the most probable one is the answer. Examples may differ in their number of
+    options.
     """
 
     name = "choice"
@@ -147,28 +149,28 @@ class Choice(_FirstTokenHead):
         return {"dropout": self.dropout}
 
     def check_target(self, example: HeadExample) -> None:
-        """The right option's number, from 0."""
+        """Check the number of the right option, from 0."""
         check_class(example.target, len(example.sequences))
 
     def pack_targets(self, examples: Sequence[HeadExample], batch: TaskBatch) -> dict[str, Tensor]:
         """right: float32 (S,)"""
         right = torch.zeros(sum(batch.counts))
-        firsts = np.cumsum((0, *batch.counts[:-1]))
+        firsts = np.cumsum((0, *batch.counts[:-1]))  # an example's options follow each other
         right[torch.from_numpy(firsts + [int(example.target) for example in examples])] = 1.0
         return {"right": right}
 
     def forward(self, batch: TaskBatch) -> dict[str, Tensor]:
-        """Mean binary cross entropy over all options."""
+        """Return the mean binary cross entropy over all options."""
         return {"loss": F.binary_cross_entropy_with_logits(self.logits(batch)[:, 0], self.targets(batch, "right"))}
 
     def decode(self, batch: TaskBatch) -> list[Any]:
-        """Each option's probability of being right, float32 (number of options,)."""
+        """Return each option's probability of being right, float32 (number of options,) per example."""
         probabilities = torch.sigmoid(self.logits(batch)[:, 0]).cpu()
         return [part.numpy() for part in probabilities.split(batch.counts)]
 
 
 def check_class(target: Any, classes: int) -> None:
-    """Raise ValueError where `target` is no whole number from 0 to `classes` - 1."""
+    """Raise ValueError unless `target` is a whole number from 0 to `classes` - 1."""
     whole = isinstance(target, int | np.integer) and not isinstance(target, bool)
     if not whole or not 0 <= target < classes:
         raise ValueError(f"the target must be a whole number from 0 to {classes - 1}, got {target!r}")

@@ -2,9 +2,9 @@
 
 score(y) = start[y_1] + sum_t emission[t, y_t] + sum_t transition[y_t-1, y_t] + end[y_n]; p(y) = exp(score) / Z.
 
-All sequences advance together, and one that has ended takes no further part: time grows with the number of tokens
-times C^2, in as many operations as the longest sequence has tokens; memory with tokens times C^2 while a gradient is
-wanted.
+All sequences advance together, and one that has ended drops out. So time grows with the number of tokens times C^2, in
+as many operations as the longest sequence has tokens. While a gradient is needed, memory grows with tokens times C^2
+too.
 
 Shape legend: T tokens laid end to end, S sequences, C tags.
 """
@@ -19,26 +19,28 @@ from torch import Tensor, nn
 from models.encoder.layout import Layout
 
 UNLABELLED = -100
-"""In tags: nothing is known about this token."""
+"""Tag of a token about which nothing is known."""
 
 
 class ConditionalRandomField(nn.Module):
-    """Transition scores between C tags, and from the start and to the end of a sequence."""
+    """Transition scores between C tags, from the start and to the end of a sequence."""
 
     def __init__(self, num_tags: int) -> None:
-        """All scores start from 0: at first a tag depends on its own emission alone."""
+        """All scores start at 0, so a tag first depends on its own emission alone."""
         super().__init__()
         self.transitions = nn.Parameter(torch.zeros(num_tags, num_tags))
-        """[i, j]: from tag i to tag j."""
+        """Score of tag i followed by tag j, at [i, j]."""
         self.start = nn.Parameter(torch.zeros(num_tags))
         self.end = nn.Parameter(torch.zeros(num_tags))
 
     def log_likelihood(self, emissions_TC: Tensor, tags_T: Tensor, layout: Layout) -> Tensor:
-        """log p(tags), float32 (S,). Where tags are UNLABELLED, of all tag sequences that agree with the others
-        (Tsuboi et al., 2008).
+        """Return log p(tags), float32 (S,).
+
+        If some tags are UNLABELLED, it is that of all tag sequences that agree with the others (Tsuboi et al., 2008).
         """
         emissions = emissions_TC.float()
         other = torch.arange(emissions.shape[1], device=tags_T.device) != tags_T[:, None]
+        # -inf forbids every tag but the labelled one; unlabelled tokens keep all their emissions.
         agreeing = emissions.masked_fill(other & (tags_T != UNLABELLED)[:, None], -torch.inf)
         # Both sums in one pass over the tokens.
         twice = Layout.from_lengths(layout.lengths * 2).to(emissions.device)
@@ -46,12 +48,13 @@ class ConditionalRandomField(nn.Module):
         return of_tags - of_all
 
     def log_partition(self, emissions_TC: Tensor, layout: Layout) -> Tensor:
-        """log of the sum over all tag sequences of exp(score), float32 (S,)."""
+        """Return the log of the sum of exp(score) over all tag sequences, float32 (S,)."""
         emissions = emissions_TC.float()
         order, counts = _by_length(layout)
         firsts = layout.firsts.long()[order]
         alpha_SC = self.start + emissions[firsts]
         for time, active in enumerate(counts[1:], start=1):
+            # The longest sequences come first, so those that still run are the first `active` rows.
             reached = torch.logsumexp(alpha_SC[:active, :, None] + self.transitions, 1)
             reached = reached + emissions[firsts[:active] + time]
             alpha_SC = torch.cat([reached, alpha_SC[active:]])
@@ -59,7 +62,7 @@ class ConditionalRandomField(nn.Module):
 
     @torch.no_grad()
     def viterbi(self, emissions_TC: Tensor, layout: Layout) -> Tensor:
-        """The most probable tags, int64 (T,)."""
+        """Return the most probable tags, int64 (T,)."""
         emissions = emissions_TC.float()
         order, counts = _by_length(layout)
         firsts = layout.firsts.long()[order]
@@ -80,7 +83,7 @@ class ConditionalRandomField(nn.Module):
 
 
 def _by_length(layout: Layout) -> tuple[Tensor, list[int]]:
-    """Sequences from the longest to the shortest, and how many of them have a token at each time."""
+    """Order of sequences from longest to shortest, and how many of them have a token at each time."""
     lengths = torch.tensor(layout.lengths)
     order = torch.argsort(lengths, descending=True, stable=True)
     falling = [0, *sorted(layout.lengths)]

@@ -1,13 +1,13 @@
-"""What goes into a head and what comes out, in tokens: the boundary between files of text and networks.
+"""Inputs and outputs of heads, in tokens: the boundary between files of text and networks.
 
 | head | sequences | target | prediction |
 |---|---|---|---|
 | single, pair | 1 | class: int | probabilities float32 (C,) |
 | multi_label | 1 | float32 (C,) of 0 and 1 | probabilities float32 (C,) |
 | ranking | 1 | 1 right, 0 wrong: int | score: float, higher is better |
-| choice | one an option | the right option: int | probabilities float32 (number of options,) |
-| tagging | 1 | tag of each token int64 (L,), -100 where there is none | tags int64 (L,) |
-| two_stream | 1 | int64 (2, L), -100 where there is none | tags int64 (2, L) |
+| choice | one per option | the right option: int | probabilities float32 (number of options,) |
+| tagging | 1 | tag of each token int64 (L,), -100 for none | tags int64 (L,) |
+| two_stream | 1 | int64 (2, L), -100 for none | tags int64 (2, L) |
 | triples | 1 | `Pointers` | `Pointers`, with scores |
 
 Shape legend: L tokens of a sequence with [CLS] and [SEP], C classes.
@@ -45,7 +45,7 @@ class Pointers:
 
 @dataclass(frozen=True, slots=True)
 class HeadExample:
-    """One example of a task as its head wants it. `target` is None where only a prediction is wanted."""
+    """One example of a task in its head's form. `target` is None if only a prediction is needed."""
 
     sequences: tuple[TokenSequence, ...]
     target: Any = None

@@ -1,9 +1,10 @@
 """Hidden states of [CLS] alone, without computing the last layer for any other token.
 
-A head on [CLS] looks at one token of the last layer. That token needs the keys and values of all tokens, but of
-queries, of the attention's output and of the feed-forward network only its own row: 2 of 12 D^2 products a token
-remain of the last layer. With 4 layers a fifth of all work is spared, with 12 a fourteenth. The numbers are those of
-the whole encoder.
+A head on [CLS] uses one token of the last layer. That token needs the keys and values of all tokens, but the queries,
+the attention's output and the feed-forward network only for its own row: 2 of 12 D^2 products per token remain of the
+last layer. That saves a fifth of all work with 4 layers and a fourteenth with 12. The numbers are those of the whole
+encoder.
+
 
 Shape legend: S sequences, T tokens laid end to end, D hidden size, H heads, C = D / H channels.
 """
@@ -24,7 +25,7 @@ from models.encoder.randomness import SequenceNoise
 def encode_first(
     encoder: Encoder, input_ids_T: Tensor, layout: Layout, type_ids_T: Tensor, noise: SequenceNoise | None
 ) -> Tensor:
-    """Hidden states (S, D) of each sequence's first token, as `encoder(...)[layout.firsts]` gives them."""
+    """Return the hidden states (S, D) of each sequence's first token, like `encoder(...)[layout.firsts]`."""
     x_TD = encoder.embeddings(input_ids_T, layout, type_ids_T, noise.fork(0) if noise else None)
     if encoder.projection is not None:
         x_TD = encoder.projection(x_TD)
@@ -50,7 +51,7 @@ def _first_of_layer(layer: EncoderLayer, x_TD: Tensor, layout: Layout, noise: Se
 def _attend_first(
     layer: EncoderLayer, first_SD: Tensor, x_TD: Tensor, layout: Layout, noise: SequenceNoise | None
 ) -> Tensor:
-    """softmax(q k^T / sqrt(C)) v for one query a sequence, shape (S, D)."""
+    """softmax(q k^T / sqrt(C)) v for one query per sequence, shape (S, D)."""
     sequences, width = first_SD.shape
     heads = layer.config.num_heads
     query_SHC = linear(first_SD, layer.qkv.weight[:width], layer.qkv.bias[:width]).view(sequences, heads, -1)

@@ -1,4 +1,4 @@
-"""Heads that give every token a tag: one stream, by softmax or CRF, and two streams for nested entities.
+"""Heads that tag every token: one stream, by softmax or CRF, and two streams for nested entities.
 
 Shape legend: S sequences, T tokens laid end to end, L tokens of one sequence, D hidden size, C tags.
 """
@@ -23,12 +23,12 @@ from models.heads.task_model import TaskModel, check_num_labels
 
 
 class Tagging(TaskModel):
-    """One tag a token: softmax at each, or a CRF over the tokens between [CLS] and [SEP]."""
+    """One tag per token: a softmax each, or a CRF over the tokens between [CLS] and [SEP]."""
 
     name = "tagging"
 
     def __init__(self, encoder: Encoder, *, num_labels: int, crf: bool = False, dropout: float = 0.1) -> None:
-        """`num_labels`: C, the tag that stands for "outside" included."""
+        """`num_labels`: C, including the tag for "outside"."""
         super().__init__(encoder, dropout=dropout)
         self.num_labels = check_num_labels(num_labels, self.name)
         self.classifier = Linear(encoder.config.hidden_size, num_labels)
@@ -40,7 +40,7 @@ class Tagging(TaskModel):
         return {"num_labels": self.num_labels, "crf": self.crf is not None, "dropout": self.dropout}
 
     def check_target(self, example: HeadExample) -> None:
-        """int (L,): tags from 0 to C - 1, or -100; a CRF does not look at [CLS] and [SEP]."""
+        """Check int (L,): tags from 0 to C - 1, or -100; a CRF ignores [CLS] and [SEP]."""
         check_tags(example.target, len(example.sequences[0].input_ids), self.num_labels)
 
     def pack_targets(self, examples: Sequence[HeadExample], batch: TaskBatch) -> dict[str, Tensor]:
@@ -48,8 +48,9 @@ class Tagging(TaskModel):
         return {"tags": packed_tags([example.target for example in examples], batch)}
 
     def forward(self, batch: TaskBatch) -> dict[str, Tensor]:
-        """Mean over the labelled tokens of the cross entropy; with a CRF, of each sequence's -log p(tags), so that
-        both are of one size.
+        """Return the mean cross entropy over labelled tokens.
+
+        With a CRF it is the sum of each sequence's -log p(tags) over labelled tokens, so that both have the same scale.
         """
         logits_TC, tags_T = self.classifier(self.encode(batch)).float(), self.targets(batch, "tags")
         if self.crf is None:
@@ -57,11 +58,11 @@ class Tagging(TaskModel):
         inner, layout = _between_ends(batch.layout)
         labelled = (tags_T[inner] != UNLABELLED).sum().clamp(min=1)
         if layout is None:
-            return {"loss": logits_TC.sum() * 0.0}
+            return {"loss": logits_TC.sum() * 0.0}  # no token to learn from, but a gradient for DDP: zeros
         return {"loss": -self.crf.log_likelihood(logits_TC[inner], tags_T[inner], layout).sum() / labelled}
 
     def decode(self, batch: TaskBatch) -> list[Any]:
-        """Tags int64 (L,); -100 on [CLS] and [SEP]."""
+        """Return tags int64 (L,) per example; -100 on [CLS] and [SEP]."""
         logits_TC = self.classifier(self.encode(batch)).float()
         if self.crf is None:
             return split_tags(logits_TC.argmax(1), batch)
@@ -73,8 +74,10 @@ class Tagging(TaskModel):
 
 
 class TwoStream(TaskModel):
-    """Two softmax taggers on one encoder (eHealth, appendix E): one for the type of entity that others may lie in,
-    one for the other types. For CMeEE: symptoms with 5 tags, and 8 types with 33.
+    """Two softmax taggers on one encoder (eHealth, appendix E).
+
+    One is for the entity type that others may be nested in, one for the other types. For CMeEE: symptoms with 5 tags,
+    and 8 types with 33.
     """
 
     name = "two_stream"
@@ -83,7 +86,7 @@ class TwoStream(TaskModel):
         """`num_labels`: tags of the first and of the second stream, "outside" included."""
         super().__init__(encoder, dropout=dropout)
         if isinstance(num_labels, int) or len(num_labels) != 2:
-            raise ValueError(f"head 'two_stream' needs two num_labels, one a stream, got {num_labels!r}")
+            raise ValueError(f"head 'two_stream' needs two num_labels, one per stream, got {num_labels!r}")
         self.num_labels = tuple(check_num_labels(number, self.name) for number in num_labels)
         self.classifiers = torch.nn.ModuleList(Linear(encoder.config.hidden_size, n) for n in self.num_labels)
         self.initialise_head()
@@ -93,7 +96,7 @@ class TwoStream(TaskModel):
         return {"num_labels": list(self.num_labels), "dropout": self.dropout}
 
     def check_target(self, example: HeadExample) -> None:
-        """int (2, L): each row as `Tagging` has it."""
+        """Check int (2, L): each row as in `Tagging`."""
         length = len(example.sequences[0].input_ids)
         if np.shape(example.target) != (2, length):
             raise ValueError(f"the target must have shape (2, {length}), got {np.shape(example.target)}")
@@ -108,7 +111,7 @@ class TwoStream(TaskModel):
         }
 
     def forward(self, batch: TaskBatch) -> dict[str, Tensor]:
-        """The two streams' mean cross entropies, and as the loss their sum."""
+        """Return the mean cross entropies of the two streams, and their sum as the loss."""
         hidden_TD = self.encode(batch)
         first, second = (
             mean_cross_entropy(classifier(hidden_TD).float(), self.targets(batch, name))
@@ -117,30 +120,30 @@ class TwoStream(TaskModel):
         return {"loss": first + second, "first": first, "second": second}
 
     def decode(self, batch: TaskBatch) -> list[Any]:
-        """Tags int64 (2, L); -100 on [CLS] and [SEP]."""
+        """Return tags int64 (2, L) per example; -100 on [CLS] and [SEP]."""
         hidden_TD = self.encode(batch)
         streams = [split_tags(classifier(hidden_TD).argmax(1), batch) for classifier in self.classifiers]
         return [np.stack(pair) for pair in zip(*streams, strict=True)]
 
 
 def check_tags(target: Any, length: int, num_labels: int) -> None:
-    """Raise ValueError where `target` is not int (length,) of tags below `num_labels` or -100."""
+    """Raise ValueError unless `target` is int (length,) of tags below `num_labels` or -100."""
     tags = np.asarray(target)
     if tags.shape != (length,) or not np.issubdtype(tags.dtype, np.integer):
         raise ValueError(f"the target must hold a tag for each of {length} tokens, got {tags.dtype} {tags.shape}")
     wrong = tags[(tags != UNLABELLED) & ((tags < 0) | (tags >= num_labels))]
     if len(wrong):
-        raise ValueError(f"tags must lie between 0 and {num_labels - 1} or be {UNLABELLED}, got {wrong[0]}")
+        raise ValueError(f"tags must be between 0 and {num_labels - 1}, or {UNLABELLED}, got {wrong[0]}")
 
 
 def packed_tags(targets: Sequence[Any], batch: TaskBatch) -> Tensor:
-    """int64 (T,): the examples' tags in the layout's order."""
+    """Return the examples' tags in the layout's order, int64 (T,)."""
     parts = [np.asarray(targets[i], dtype=np.int64) for i in batch.order.tolist()]
     return torch.from_numpy(np.concatenate(parts))
 
 
 def split_tags(tags_T: Tensor, batch: TaskBatch) -> list[np.ndarray]:
-    """Each example's tags, int64 (L,), with -100 on [CLS] and [SEP], in the examples' order."""
+    """Return each example's tags, int64 (L,), with -100 on [CLS] and [SEP], in the examples' order."""
     offsets = batch.layout.offsets.long()
     tags_T = tags_T.clone()
     tags_T[offsets[:-1]] = UNLABELLED
@@ -150,13 +153,13 @@ def split_tags(tags_T: Tensor, batch: TaskBatch) -> list[np.ndarray]:
 
 
 def mean_cross_entropy(logits_TC: Tensor, tags_T: Tensor) -> Tensor:
-    """Mean over the labelled tokens; 0 where there is none."""
+    """Return the mean over the labelled tokens; 0 if there are none."""
     total = F.cross_entropy(logits_TC, tags_T, ignore_index=UNLABELLED, reduction="sum")
     return total / (tags_T != UNLABELLED).sum().clamp(min=1)
 
 
 def _between_ends(layout: Layout) -> tuple[Tensor, Layout | None]:
-    """The tokens between [CLS] and [SEP]: a mask bool (T,), and their layout; None where there are none."""
+    """Mask bool (T,) of the tokens between [CLS] and [SEP], and their layout; None if there are none."""
     offsets = layout.offsets.long()
     inner = torch.ones(layout.total, dtype=torch.bool, device=offsets.device)
     inner[offsets[:-1]] = False

@@ -1,10 +1,10 @@
-"""An encoder with a head of one task: what all heads share.
+"""An encoder with the head of one task: what all heads share.
 
-A head says which targets it takes, what its losses are and how predictions are read; packing, dropout, checking and
-saving are here. On disk a task model is a stock transformers folder of the encoder (models/weights/pretrained.py) with
-two files beside it: `head.json` and `head.safetensors`.
+A head defines its targets, its losses and how its predictions are read; packing, dropout, checking and saving are here.
+On disk a task model is a standard transformers folder of the encoder (models/weights/pretrained.py) with two more
+files: `head.json` and `head.safetensors`.
 
-Shape legend: E examples, S sequences, T tokens laid end to end, D hidden size.
+Shape legend: E examples, S sequences, T tokens laid end to end, D hidden size, N = S or T.
 """
 
 from __future__ import annotations
@@ -35,50 +35,49 @@ HEAD_WEIGHTS = "head.safetensors"
 
 
 class TaskModel(nn.Module, ABC):
-    """Base class of the heads. Subclasses build their layers after `super().__init__`, then call
-    `initialise_head`.
-    """
+    """Base class of the heads. Subclasses build their layers after `super().__init__`, then call `initialise_head`."""
 
     name: ClassVar[str]
-    """The name that `models.heads.build` knows the head by."""
+    """Name of the head for `models.heads.build`."""
     sequences_per_example: ClassVar[int | None] = 1
-    """How many sequences an example holds; None: one or more."""
+    """Number of sequences of an example; None: one or more."""
 
     def __init__(self, encoder: Encoder, *, dropout: float = 0.1) -> None:
         """`dropout`: rate between encoder and head (eHealth, Table 8). Raises ValueError outside [0, 1)."""
         super().__init__()
         if not 0.0 <= dropout < 1.0:
-            raise ValueError(f"dropout must lie in [0, 1), got {dropout!r}")
+            raise ValueError(f"dropout must be in [0, 1), got {dropout!r}")
         self.encoder = encoder
         self.dropout = dropout
 
     @abstractmethod
     def config(self) -> dict[str, Any]:
-        """The arguments of `models.heads.build` beside the encoder, for JSON."""
+        """Return the arguments of `models.heads.build` besides the encoder, for JSON."""
 
     @abstractmethod
     def check_target(self, example: HeadExample) -> None:
-        """Raise ValueError where the example's target is none that this head can learn."""
+        """Raise ValueError if this head cannot learn the example's target."""
 
     @abstractmethod
     def pack_targets(self, examples: Sequence[HeadExample], batch: TaskBatch) -> dict[str, Tensor]:
-        """The targets of examples that all have one, for `batch`, into which they are packed."""
+        """Return the targets of examples that all have one, for the `batch` that they are packed into."""
 
     @abstractmethod
     def forward(self, batch: TaskBatch) -> dict[str, Tensor]:
-        """`{"loss": …}` and, where a loss has several terms, each before its weight. Every one is a mean, float32 ().
+        """Return `{"loss": …}` and, if a loss has several terms, each before its weight: means, float32 ().
 
-        Raises ValueError where the batch has no targets.
+        Raises ValueError if the batch has no targets.
         """
 
     @abstractmethod
     def decode(self, batch: TaskBatch) -> list[Any]:
-        """What `predict` returns; called without gradients, in eval mode."""
+        """Return the result of `predict`; called without gradients, in eval mode."""
 
     @torch.no_grad()
     def predict(self, batch: TaskBatch) -> list[Any]:
-        """One prediction an example, in the examples' order, as models/heads/examples.py says; without dropout,
-        whatever mode the model is in. `models.inference.predict` makes the batches for many examples.
+        """Return one prediction per example, in their order and in the form of models/heads/examples.py.
+
+        Dropout is off whatever mode the model is in. For many examples, `models.inference.predict` makes the batches.
         """
         training = self.training
         self.eval()
@@ -88,9 +87,9 @@ class TaskModel(nn.Module, ABC):
             self.train(training)
 
     def collate(self, examples: Sequence[HeadExample], *, seed: int = 0, step: int = 0) -> TaskBatch:
-        """A packed batch on the CPU. Dropout on the CPU is a function of (seed, step, place in the batch).
+        """Return a packed batch on the CPU. Its dropout on the CPU is a function of (seed, step, place in the batch).
 
-        Raises ValueError as `check` does, and where some examples have a target and others none.
+        Raises ValueError as `check` does, and if only some of the examples have a target.
         """
         self.check(examples)
         batch = pack(examples, seed=seed, step=step)
@@ -100,9 +99,9 @@ class TaskModel(nn.Module, ABC):
         return replace(batch, targets=self.pack_targets(examples, batch)) if labelled else batch
 
     def check(self, examples: Sequence[HeadExample], first: int = 0) -> None:
-        """Raise ValueError, naming the example by its number counted from `first`, for one that does not fit.
+        """Raise ValueError for an example that does not fit, named by its number counted from `first`.
 
-        Also where there is no example at all.
+        It is raised for an empty sequence of examples as well.
         """
         if not examples:
             raise ValueError("no examples given; at least one is needed")
@@ -120,13 +119,13 @@ class TaskModel(nn.Module, ABC):
                 raise ValueError(f"example {number}: {error}") from error
 
     def initialise_head(self) -> None:
-        """BERT's initialisation of everything but the encoder, with the encoder's standard deviation."""
+        """Initialise everything but the encoder like BERT, with the encoder's standard deviation."""
         for name, child in self.named_children():
             if name != "encoder":
                 child.apply(lambda module: initialise(module, self.encoder.config.initializer_range))
 
     def encode(self, batch: TaskBatch) -> Tensor:
-        """Hidden states (T, D) after dropout, in the layout's order."""
+        """Return hidden states (T, D) after dropout, in the layout's order."""
         if encoder_inference.applies(self.encoder):
             return encoder_inference.encode(self.encoder, batch.input_ids, batch.layout, batch.type_ids)
         noise = self._noise(batch)
@@ -134,7 +133,7 @@ class TaskModel(nn.Module, ABC):
         return self._drop(hidden_TD, batch.layout, noise)
 
     def encode_first(self, batch: TaskBatch) -> Tensor:
-        """Hidden states (S, D) of [CLS] after dropout, in the examples' order."""
+        """Return hidden states (S, D) of [CLS] after dropout, in the examples' order."""
         if encoder_inference.applies(self.encoder):
             first_SD = encoder_inference.encode_first(self.encoder, batch.input_ids, batch.layout, batch.type_ids)
             return first_SD[batch.places]
@@ -145,15 +144,13 @@ class TaskModel(nn.Module, ABC):
         return first_SD[batch.places]
 
     def targets(self, batch: TaskBatch, name: str) -> Tensor:
-        """The batch's targets of this name. Raises ValueError where it has none."""
+        """Return the batch's targets of this name. Raises ValueError if it has none."""
         if name not in batch.targets:
             raise ValueError("these examples have no targets, so there is no loss; use predict")
         return batch.targets[name]
 
     def save(self, folder: str | Path) -> None:
-        """Write the encoder in transformers' layout, `head.json` and `head.safetensors`; `models.heads.load` reads
-        them.
-        """
+        """Write the encoder in transformers' layout, `head.json` and `head.safetensors`, for `models.heads.load`."""
         target = Path(folder)
         save_encoder(self.encoder, target)
         weights = {
@@ -166,7 +163,7 @@ class TaskModel(nn.Module, ABC):
         (target / HEAD_CONFIG).write_text(json.dumps(config, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
     def _noise(self, batch: TaskBatch) -> SequenceNoise | None:
-        """The batch's own dropout on the CPU; the device's generator elsewhere."""
+        """Dropout streams of the batch on the CPU; None elsewhere, where the device's generator draws."""
         return batch.noise() if self.training and batch.input_ids.device.type == "cpu" else None
 
     def _drop(self, x_ND: Tensor, layout: Layout, noise: SequenceNoise | None) -> Tensor:
@@ -178,7 +175,7 @@ class TaskModel(nn.Module, ABC):
 
 
 def check_num_labels(num_labels: Any, name: str, least: int = 2) -> int:
-    """`num_labels` as an int. Raises ValueError where it is no whole number of at least `least`."""
+    """Return `num_labels` as an int. Raises ValueError unless it is a whole number of at least `least`."""
     if isinstance(num_labels, bool) or not isinstance(num_labels, int) or num_labels < least:
         raise ValueError(
             f"head {name!r} needs num_labels, a whole number of at least {least}, got {num_labels!r}; "
@@ -188,5 +185,5 @@ def check_num_labels(num_labels: Any, name: str, least: int = 2) -> int:
 
 
 def softmax_numpy(logits: Tensor) -> Any:
-    """Probabilities float32 on the CPU."""
+    """Return probabilities float32 on the CPU."""
     return torch.softmax(logits.float(), -1).cpu().numpy()

@@ -1,15 +1,15 @@
 """Entity pointer with multi-head selection: entities and the relations between them, jointly (eHealth, appendix E;
 Bekoulis et al., 2018).
 
-The pointer says of each token whether an entity starts and whether one ends there. For relation k the selection says
-whether an entity that starts at i is the subject of one that starts at j:
+The pointer decides for each token whether an entity starts and whether one ends there. For relation k the selection
+decides whether an entity that starts at i is the subject of one that starts at j:
 
     s_k(i, j) = h_i^T U_k h_j + a_k . h_i + c_k . h_j + b_k        (relation-specific biaffine: Dozat and Manning, 2017)
 
-The loss needs s for all i, j and k. A relation's scores are two matrix products; they give their loss and, being at
-hand, their gradient, and are gone: beside the gradients memory is that of a few relations at a time, where autograd
-would keep all R L^2 scores and (T, R, D) products, and the additive form an [L, L, R, D] tensor for each sequence.
-Prediction looks only at the tokens where an entity starts.
+The loss needs s for all i, j and k. A relation's scores are two matrix products. They give the loss and at once its
+gradient, and are then discarded. So beside the gradients, memory is that of a few relations at a time. Autograd would
+keep all R L^2 scores and (T, R, D) products, and the additive form an [L, L, R, D] tensor per sequence. Prediction
+computes scores only for tokens where an entity starts.
 
 Shape legend: S sequences, T tokens laid end to end, L tokens of one sequence, D hidden size, R relations, P pairs.
 """
@@ -34,7 +34,7 @@ from models.heads.examples import HeadExample, Pointers
 from models.heads.task_model import TaskModel, check_num_labels
 
 _CHUNK_ELEMENTS = {"cpu": 1 << 23, "cuda": 1 << 27}
-"""Numbers in the products of the relations that are worked on together: 32 MB on a CPU, 512 MB on a GPU."""
+"""Numbers in the products of the relations that are processed together: 32 MB on a CPU, 512 MB on a GPU."""
 
 
 class Triples(TaskModel):
@@ -53,12 +53,12 @@ class Triples(TaskModel):
         relation_prior: float = 0.01,
         dropout: float = 0.1,
     ) -> None:
-        """`num_labels`: R. `relation_weight`: of the relation loss, the entity loss having 1. The thresholds are the
-        probabilities above which a pointer and a relation count as found.
+        """`num_labels`: R. `relation_weight`: weight of the relation loss; that of the entity loss is 1. The thresholds
+        are the probabilities above which a pointer and a relation count as found.
 
-        `relation_prior`: the probability of a relation that fresh weights give (focal loss's pi: Lin et al., 2017,
-        section 4.1). One pair in ten thousand is related or fewer, and from 0.5 the first epochs go into saying so.
-        Raises ValueError outside (0, 1).
+        `relation_prior`: probability of a relation under fresh weights (focal loss's pi: Lin et al., 2017, section
+        4.1). At most one pair in ten thousand is related, and from 0.5 the first epochs would only learn that. Raises
+        ValueError outside (0, 1).
         """
         super().__init__(encoder, dropout=dropout)
         self.num_labels = check_num_labels(num_labels, self.name, least=1)
@@ -66,14 +66,14 @@ class Triples(TaskModel):
         self.entity_threshold = entity_threshold
         self.relation_threshold = relation_threshold
         if not 0.0 < relation_prior < 1.0:
-            raise ValueError(f"relation_prior must lie in (0, 1), got {relation_prior!r}")
+            raise ValueError(f"relation_prior must be in (0, 1), got {relation_prior!r}")
         self.relation_prior = relation_prior
         width = encoder.config.hidden_size
         self.pointer = Linear(width, 2)
         self.selection = Linear(width, num_labels * width)
         self.subject = Linear(width, num_labels)
         self.initialise_head()
-        torch.nn.init.zeros_(self.selection.weight)  # h^T U h would else start with a deviation of D * std
+        torch.nn.init.zeros_(self.selection.weight)  # otherwise h^T U h would start with a deviation of D * std
         torch.nn.init.constant_(self.subject.bias, math.log(relation_prior / (1.0 - relation_prior)))
 
     def config(self) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class Triples(TaskModel):
         return {name: getattr(self, name) for name in names}
 
     def check_target(self, example: HeadExample) -> None:
-        """`Pointers` within the sequence."""
+        """Check `Pointers` within the sequence."""
         if not isinstance(example.target, Pointers):
             raise ValueError(f"the target must be Pointers, got {type(example.target).__name__}")
         length = len(example.sequences[0].input_ids)
@@ -97,8 +97,8 @@ class Triples(TaskModel):
             raise ValueError(f"relations must be numbered from 0 to {self.num_labels - 1}, got {kinds.tolist()}")
 
     def pack_targets(self, examples: Sequence[HeadExample], batch: TaskBatch) -> dict[str, Tensor]:
-        """pointers: float32 (T, 2), where entities start and end; relations: int64 (P, 4), each once: its
-        sequence's place, first token of the subject in its sequence, relation, first token of the object.
+        """pointers: float32 (T, 2), where entities start and end; relations: int64 (P, 4), each once: place of its
+        sequence, first token of the subject in its sequence, relation, first token of the object.
         """
         pointers = torch.zeros(batch.tokens, 2)
         relations = [np.empty((0, 4), dtype=np.int64)]
@@ -112,8 +112,9 @@ class Triples(TaskModel):
         return {"pointers": pointers, "relations": torch.from_numpy(np.concatenate(relations))}
 
     def forward(self, batch: TaskBatch) -> dict[str, Tensor]:
-        """`entity`: mean binary cross entropy over tokens and their two pointers; `relation`: over all i, j, k;
-        `loss`: entity + relation_weight * relation.
+        """Return `entity`, `relation` and `loss` = entity + relation_weight * relation.
+
+        Both terms are mean binary cross entropies: over tokens and their two pointers, and over all i, j, k.
         """
         pointers_T2, relations_P4 = self.targets(batch, "pointers"), self.targets(batch, "relations")
         hidden_TD = self.encode(batch)
@@ -122,7 +123,7 @@ class Triples(TaskModel):
         return {"loss": entity + self.relation_weight * relation, "entity": entity, "relation": relation}
 
     def decode(self, batch: TaskBatch) -> list[Any]:
-        """`Pointers` with scores."""
+        """Return `Pointers` with scores per example."""
         hidden_TD = self.encode(batch)
         pointers_T2 = torch.sigmoid(self.pointer(hidden_TD).float()).cpu().numpy() > self.entity_threshold
         ends = np.cumsum(batch.layout.lengths)
@@ -144,7 +145,7 @@ class Triples(TaskModel):
         return Pointers(entities, relations, probabilities[subject, relation, obj])
 
     def _scores(self, starts_nD: Tensor) -> Tensor:
-        """s between n tokens, float32 (n, R, n)."""
+        """Return s between n tokens, float32 (n, R, n)."""
         query = self.selection(starts_nD).view(len(starts_nD), self.num_labels, -1)
         return (query @ starts_nD.t().to(query.dtype)).float() + self.subject(starts_nD).float()[:, :, None]
 
@@ -159,8 +160,9 @@ class Triples(TaskModel):
 
 
 class _SelectionLoss(torch.autograd.Function):
-    """Sum over sequences, relations and pairs of tokens of the binary cross entropy, float32 (). The backward pass
-    scales what the forward pass found.
+    """Sum of the binary cross entropy over sequences, relations and pairs of tokens, float32 ().
+
+    The backward pass scales the gradient that the forward pass found.
     """
 
     @staticmethod
@@ -191,6 +193,7 @@ class _SelectionLoss(torch.autograd.Function):
                 scores = matmul_transposed(query_ND, keys_LD).view(length, -1, length).float()
                 scores += subject_TR[span, relations, None]
                 i, k, j = _positives(relations_P4, place, relations)
+                # -log p of a pair: softplus(s) - s where the relation holds, softplus(s) elsewhere.
                 loss += F.softplus(scores).sum() - scores[i, k, j].sum()
                 if not wanted:
                     continue
@@ -199,7 +202,7 @@ class _SelectionLoss(torch.autograd.Function):
                 grad_subject[span, relations] = grad_scores.sum(2)
                 grad_NL = grad_scores.view(-1, length).to(hidden_TD.dtype)
                 grad_hidden[span] += matmul_transposed(grad_NL.t(), query_ND.t())
-                # The query is needed no longer: its gradient takes its place.
+                # The query is no longer needed: its gradient takes its place.
                 query_ND.copy_(matmul_transposed(grad_NL, keys_LD.t()))
             if wanted:
                 grad_weight[rows] = weight_gradient(query_TE, hidden_TD)
@@ -216,13 +219,14 @@ class _SelectionLoss(torch.autograd.Function):
 
 
 def decode_entities(starts_L: np.ndarray, ends_L: np.ndarray) -> np.ndarray:
-    """Entities int64 (N, 2) of marked starts and ends, bool (L,).
+    """Return the entities int64 (N, 2) of marked starts and ends, bool (L,).
 
-    A start takes every end from itself to before the next start; where there is none, the nearest end after it. So
+    A start takes every end from itself to before the next start; if there is none, the nearest end after it. So
     entities may share a start or an end; a start with no end after it is dropped.
     """
     starts, ends = np.flatnonzero(starts_L), np.flatnonzero(ends_L)
     found = []
+    # Starts 2 and 5, ends 3 and 6: entities (2, 3) and (5, 6). Starts 2 and 5, end 6 only: (2, 6) and (5, 6).
     for start, following in pairwise([*starts, len(starts_L)]):
         first, beyond = np.searchsorted(ends, (start, following))
         found += [(start, end) for end in ends[first : max(beyond, first + 1)]]
@@ -236,14 +240,14 @@ def _sequences(layout: Layout) -> list[tuple[int, int, int]]:
 
 
 def _positives(relations_P4: Tensor, place: int, relations: slice) -> tuple[Tensor, Tensor, Tensor]:
-    """Indices (i, k, j) into a sequence's scores of these relations where a relation holds."""
+    """Indices (i, k, j) into a sequence's scores of these relations, where a relation holds."""
     sequence, i, k, j = relations_P4.unbind(1)
     here = (sequence == place) & (k >= relations.start) & (k < relations.stop)
     return i[here], k[here] - relations.start, j[here]
 
 
 def _pairs(values: Any, width: int) -> np.ndarray:
-    """int64 (n, width) of an array that may be empty. Raises ValueError for another shape."""
+    """Array int64 (n, width), which may be empty. Raises ValueError for another shape."""
     array = np.asarray(values, dtype=np.int64)
     if array.size == 0:
         return array.reshape(0, width)

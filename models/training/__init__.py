@@ -1,1 +1,1 @@
-"""The training loop: reading, batching, optimisation, checkpoints, memory."""
+"""Training loop: reading, batching, optimisation, checkpoints, memory."""

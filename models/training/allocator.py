@@ -1,4 +1,4 @@
-"""Keep the memory that a training step frees, so that the next step need not ask the kernel for it again."""
+"""Control of glibc's malloc, so that memory freed by one training step is ready for the next."""
 
 import ctypes
 import sys
@@ -10,20 +10,19 @@ _M_MMAP_MAX = -4
 
 
 def keep_freed_memory() -> bool:
-    """Tell glibc's malloc to keep freed memory, whatever its size. True where it did; False, and nothing done,
-    elsewhere.
+    """Tell glibc's malloc to keep freed memory of any size; return False, with nothing done, for other C libraries.
 
-    A step on the CPU frees and asks again for the same gigabytes; by default glibc maps each large tensor afresh
-    and the kernel fills it with zeros page by page, which costs more than many of the operations themselves. Call
-    it once, before the first large tensor. The process then keeps the most it ever held.
+    A step on the CPU frees and requests the same gigabytes again. By default glibc maps each large tensor anew, and the
+    kernel fills it with zeros page by page, which costs more than many of the operations themselves. Call it once,
+    before the first large tensor. The process then keeps the maximum that it ever held.
     """
     return _set(((_M_MMAP_MAX, 0), (_M_TRIM_THRESHOLD, 2**31 - 1), (_M_TOP_PAD, 64 << 20)))
 
 
 def return_freed_memory() -> bool:
-    """Undo `keep_freed_memory`, and give what is free back to the kernel now. True where it did.
+    """Undo `keep_freed_memory` and return free memory to the kernel now; return True if this was done.
 
-    glibc's own thresholds rise with use and cannot be made to do so again; these are where they end.
+    glibc's own thresholds rise with use and cannot be made dynamic again; these are the values where they end.
     """
     done = _set(
         ((_M_MMAP_MAX, 65536), (_M_MMAP_THRESHOLD, 32 << 20), (_M_TRIM_THRESHOLD, 64 << 20), (_M_TOP_PAD, 128 << 10))

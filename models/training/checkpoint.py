@@ -1,8 +1,8 @@
-"""Checkpoints: everything that a run needs to go on as if it had never stopped, in one file of plain tensors.
+"""Checkpoints: everything that a run needs to resume as if it had never stopped, in one file of plain tensors.
 
 Masks, dropout, samples, the order of the data and the learning rate are functions of seed, step and position, so a
-checkpoint holds no generator and no scheduler. It holds whole tensors whatever the model was sharded into: it is read
-without a process group, and goes on with any number of workers.
+checkpoint holds no generator and no scheduler. It holds whole tensors even if the model was sharded, so it can be read
+without a process group and resumed with any number of workers.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from models.training.parallel import sharded_like, whole
 
 CHECKPOINT_FILE = "state.pt"
 FORMAT = 1
-"""Raised whenever a checkpoint means something else than before."""
+"""Version of the format, raised whenever the meaning of a checkpoint changes."""
 _KEYS = ("format", "step", "position", "identity", "model", "optimizer", "skipped", "held_out")
 _NEWER_KEYS = ("window",)
-"""Not in every checkpoint of this format."""
+"""Keys that older checkpoints of this format lack."""
 
 
 @dataclass
 class Progress:
-    """How far a run is."""
+    """Progress of a run."""
 
     step: int = 0
-    """Steps done, skipped ones among them."""
+    """Steps done, skipped ones included."""
     position: int = 0
-    """The sample of the stream at which the next batch begins."""
+    """Sample of the stream at which the next batch begins."""
     held_out: dict[str, float] = field(default_factory=dict)
-    """The newest figures on held-out text; none before the first evaluation."""
+    """Latest figures on held-out text; empty before the first evaluation."""
     skipped: dict[str, list[Any]] | None = None
     """State of the `SpikeGuard`."""
     window: list[tuple[int, dict[str, float]]] = field(default_factory=list)
@@ -45,10 +45,10 @@ class Progress:
 def snapshot(
     objective: Any, optimizer: torch.optim.Optimizer, progress: Progress, *, keep: bool
 ) -> dict[str, Any] | None:
-    """The state of a run as CPU tensors that later steps leave alone, so that it can be written in the background.
+    """Return the state of a run as CPU tensors that later steps do not change, so that it can be written meanwhile.
 
-    Every worker must call it (sharded tensors are put together, one at a time); None where not `keep`. Memory: weights
-    and both moments once more, 12 bytes a parameter.
+    Every worker must call it: sharded tensors are gathered, one at a time. It returns None unless `keep`. Memory: a
+    copy of the weights and both moments, 12 bytes per parameter.
     """
     model = {name: _copy(value, keep) for name, value in objective.state_dict().items()}
     moments = optimizer.state_dict()
@@ -72,7 +72,7 @@ def snapshot(
 
 
 def restore(objective: Any, optimizer: torch.optim.Optimizer, state: Mapping[str, Any] | None) -> Progress:
-    """Load `state` into both; returns how far it was, the beginning where it is None. Every worker must call it.
+    """Load `state` into both and return its progress; None is the beginning. Every worker must call it.
 
     Raises:
         ValueError: the checkpoint belongs to another objective, preset or vocabulary; the message names what differs.
@@ -86,7 +86,7 @@ def restore(objective: Any, optimizer: torch.optim.Optimizer, state: Mapping[str
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     moments = {
         index: {
-            # A copy: the optimiser would go on in the tensors that it is handed, and change the caller's state.
+            # A copy: the optimiser would continue in the very tensors it is given, and change the caller's state.
             name: sharded_like(value.clone(), parameters[index]) if isinstance(value, Tensor) else value
             for name, value in kept.items()
         }
@@ -99,7 +99,7 @@ def restore(objective: Any, optimizer: torch.optim.Optimizer, state: Mapping[str
 
 
 def check_identity(objective: Any, saved: Mapping[str, Any]) -> None:
-    """Compare the objective with the one that a checkpoint was made by.
+    """Compare the objective with the one that wrote a checkpoint.
 
     Raises:
         ValueError: they differ; the message names each setting and both values.
@@ -112,13 +112,13 @@ def check_identity(objective: Any, saved: Mapping[str, Any]) -> None:
     ]
     if differing:
         raise ValueError(
-            f"this checkpoint belongs to another model: {'; '.join(differing)}. Go on with the preset and the "
-            "vocabulary that it was made with, or start anew without it."
+            f"this checkpoint belongs to another model: {'; '.join(differing)}. Resume with the preset and the "
+            "vocabulary that it was made with, or start over without it."
         )
 
 
 def save_state(state: Mapping[str, Any], folder: Path) -> None:
-    """Write a checkpoint into a folder. A write that fails, on a full disk say, leaves no half-written checkpoint."""
+    """Write a checkpoint into a folder. A failed write, such as on a full disk, leaves no partial checkpoint."""
     unfinished = folder / f"{CHECKPOINT_FILE}.unfinished"
     try:
         torch.save(dict(state), unfinished)
@@ -128,10 +128,10 @@ def save_state(state: Mapping[str, Any], folder: Path) -> None:
 
 
 def load_state(folder: Path) -> dict[str, Any]:
-    """Read a checkpoint, onto the CPU; only tensors and plain values are admitted.
+    """Read a checkpoint onto the CPU; only tensors and plain values are allowed.
 
     Raises:
-        ValueError: the file is damaged, is no checkpoint of ours, or is one of another version of this program.
+        ValueError: the file is damaged, is not our checkpoint, or is one of another version of this program.
     """
     path = folder / CHECKPOINT_FILE
     try:
@@ -143,14 +143,14 @@ def load_state(folder: Path) -> dict[str, Any]:
     if version != FORMAT or missing:
         found = f"format {version}" if version != FORMAT else f"no {', '.join(missing)}"
         raise ValueError(
-            f"{path} is not a readable checkpoint: it has {found}, this program reads format {FORMAT}. Go on with the "
+            f"{path} is not a readable checkpoint: it has {found}, this program reads format {FORMAT}. Resume with the "
             "version that wrote it, or delete it to start over."
         )
     return {key: state[key] for key in (*_KEYS, *_NEWER_KEYS) if key in state}
 
 
 def _copy(tensor: Tensor, keep: bool) -> Tensor | None:
-    full = whole(tensor.detach())
+    full = whole(tensor.detach())  # on every worker: gathering is collective, even where the result is not kept
     return full.to("cpu", copy=True) if keep else None
 
 

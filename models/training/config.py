@@ -1,4 +1,4 @@
-"""What a training run is told: how long, how fast, how large, how often."""
+"""Settings of a training run: how long, how fast, how large, how often."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from models.training.field_types import check_types
 PRECISIONS = ("fp32", "bf16")
 PARALLEL = ("ddp", "fsdp2")
 SPEED_ONLY = frozenset({"micro_batch_size", "parallel", "prefetch_batches"})
-"""Settings that change speed and memory, and results by rounding at most: a run may go on with others."""
+"""Settings that change only speed, memory and rounding: a run may resume with other values."""
 LARGEST_SEED = 2**63
-"""Seeds are below it: hashes and generators take 64 bits."""
+"""Upper limit of seeds, exclusive: hashes and generators take 64 bits."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingConfig:
-    """How long, how fast and how often; eHealth Table 7 where a field names no other source.
+    """Settings of the training loop; the values of eHealth's Table 7 where a field names no other source.
 
     Raises ValueError naming the field and what it must be.
     """
 
     steps: int
-    """Optimiser steps in all."""
+    """Number of optimiser steps."""
     batch_size: int | None = None
     """Sequences in the global batch, over all workers and micro-batches."""
     batch_tokens: int | None = None
-    """In place of `batch_size`: tokens in the global batch, each row counted once. A batch is the longest run of rows
-    that holds no more, so the number of sequences varies and the work of a step hardly does.
+    """Tokens in the global batch, in place of `batch_size`; each row counts once. A batch is the longest run of rows
+    with no more tokens, so the number of sequences varies while the work of a step hardly does.
     """
     micro_batch_size: int | None = None
-    """Sequences that a worker computes at once at most; a worker's share of the global batch is cut into micro-batches
-    whose gradients add up. None: as many as fit a GPU by the formula of models/training/memory.py; on a CPU it is not
-    cut.
+    """Maximum number of sequences that a worker computes at once; its share of the global batch is cut into
+    micro-batches whose gradients add up. None: as many as fit a GPU by the formula of models/training/memory.py; on a
+    CPU the share is not cut.
     """
     learning_rate: float
     """Peak of the schedule."""
     warmup_steps: int
     """Steps of linear warm-up; the rate then falls linearly to 0."""
     length_warmup_steps: int = 0
-    """First steps in which rows are cut to `length_warmup_tokens`, at the end of a word; what is cut off is not seen in
-    those steps. 0: none (Li et al., "The stability-efficiency dilemma", NeurIPS 2022).
+    """Number of first steps in which rows are cut to `length_warmup_tokens`, at the end of a word; the rest of a row is
+    not seen in those steps. 0: none (Li et al., "The stability-efficiency dilemma", NeurIPS 2022).
     """
     length_warmup_tokens: int = 128
     adam_epsilon: float = 1e-6
@@ -51,35 +51,35 @@ class TrainingConfig:
     adam_beta2: float = 0.999
     weight_decay: float = 0.01
     clip_norm: float = 1.0
-    """Largest norm of the gradient (ELECTRA)."""
+    """Maximum norm of the gradient (ELECTRA)."""
     precision: str = "fp32"
     """fp32, or bf16: autocast, with weights, optimiser, softmax, losses and sampling in float32."""
     parallel: str = "ddp"
-    """How several workers share the model: ddp (each holds all of it) or fsdp2 (weights, gradients and optimiser state
-    sharded, layer by layer).
+    """Distribution of the model over workers: ddp (each holds all of it) or fsdp2 (weights, gradients and optimiser
+    state are sharded, layer by layer).
     """
     deterministic: bool | None = None
-    """Whether only kernels are used that give the same bits every time (torch.use_deterministic_algorithms; on a GPU
-    with CUBLAS_WORKSPACE_CONFIG, and slower). An operation that has none ends the run. None: on a CPU, where it costs
-    nothing, and not on a GPU. Same bits on a GPU also need the same kind of GPU, number of workers and micro-batches.
+    """Use only kernels that give the same bits every time (torch.use_deterministic_algorithms; on a GPU with
+    CUBLAS_WORKSPACE_CONFIG, and slower). An operation without such a kernel ends the run. None: true on a CPU, where it
+    costs nothing, and false on a GPU. Equal bits on a GPU also need equal GPUs, workers and micro-batches.
     """
     spike_factor: float | None = None
-    """A step whose loss is over this multiple of the median of the last 100 losses is skipped. None: only one whose
-    loss or gradient is not finite.
+    """Multiple of the median of the last 100 losses above which a step is skipped. None: skip only steps whose loss or
+    gradient is not finite.
     """
     max_skipped: int = 10
-    """Steps among the last 100 that may be skipped; one more ends the run."""
+    """Number of steps among the last 100 that may be skipped; one more ends the run."""
     prefetch_batches: int = 4
-    """Batches that are masked and packed ahead, in the background."""
+    """Number of batches masked and packed ahead, in the background."""
     seed: int = 42
     log_every: int = 10
-    """Steps between two entries of the curves, which hold the means of the steps since the last one; every step's own
-    figures are kept beside them.
+    """Steps between two entries of the curves. An entry holds the means of the steps since the last one; the figures of
+    every single step are kept beside them.
     """
     evaluate_every: int = 200
     """Steps between two evaluations on held-out text; the last step is always evaluated."""
     held_out_batches: int = 4
-    """Batches of held-out text an evaluation looks at."""
+    """Number of batches of held-out text per evaluation."""
     checkpoint_every: int = 200
     """Steps between two checkpoints; the last step is always saved."""
 
@@ -125,12 +125,12 @@ class TrainingConfig:
                 _at_least(self, name, 1)
 
     def longest_row(self, step: int) -> int | None:
-        """Tokens to which the rows of `step` (counted from 0) are cut; None: they are not."""
+        """Return the tokens to which the rows of `step` (from 0) are cut; None: they are not cut."""
         return self.length_warmup_tokens if step < self.length_warmup_steps else None
 
 
 def training_config(settings: Mapping[str, Any]) -> TrainingConfig:
-    """The configuration from a mapping, as presets hold it.
+    """Return the configuration from a mapping, as in a preset.
 
     Raises:
         ValueError: an unknown key (naming near ones), a missing key or an impossible value.

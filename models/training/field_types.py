@@ -1,4 +1,4 @@
-"""Values of a settings dataclass against its annotations: presets and command lines hold anything."""
+"""Check of a settings dataclass against its annotations: presets and command lines may hold anything."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ _WORDS: dict[Any, tuple[str, ...]] = {
     str: ("text",),
     NoneType: ("left out",),
 }
-"""The annotations that are known, and how people call their values."""
+"""Supported annotations, and words for their values in messages."""
 
 
 def check_types(settings: Any, where: str = "") -> None:
-    """Check every field of a dataclass whose fields are int, float, bool or str, or one of them or None. Numbers become
-    what is annotated: 1e3 is the integer 1000, and 1 the number 1.0. For `__post_init__`, of frozen ones too.
+    """Check every field of a dataclass whose fields are int, float, bool or str, or one of them or None.
 
+    Numbers are converted to the annotated type: 1e3 becomes the integer 1000, and 1 the number 1.0. It is meant for
+    `__post_init__`, also of frozen dataclasses.
     Raises:
         ValueError: a value is none of these; the message names the field after `where`, the value and what it must be.
     """
@@ -36,8 +37,9 @@ def check_types(settings: Any, where: str = "") -> None:
 
 
 def with_integers(kind: type, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The values given for the fields of a dataclass, integers where it has integers (1e3); others, right or wrong, as
-    they are.
+    """Return the values given for a dataclass's fields, with integers where it has integers (1e3 becomes 1000).
+
+    All other values are returned as they are, whether right or wrong.
     """
     hints = get_type_hints(kind)
     return {
@@ -49,7 +51,7 @@ def with_integers(kind: type, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _converted(value: Any, kinds: tuple[type, ...]) -> Any:
-    """A number as the kind that is asked for where it is one; anything else as it is."""
+    """Number as the annotated type where it is one; anything else unchanged."""
     if isinstance(value, float) and int in kinds:
         return int(value) if value.is_integer() else value
     if isinstance(value, int) and not isinstance(value, bool) and float in kinds:

@@ -1,8 +1,8 @@
-"""The global batch of a step: which rows it holds, and which worker computes which of them in which micro-batch.
+"""Global batch of a step: which rows it holds, and which worker computes which of them in which micro-batch.
 
 The rows follow from the place in the stream alone, so the batch is the same for any number of workers. How it is shared
-out follows from the rows' lengths alone: each worker, and each of its micro-batches, gets the same number of rows give
-or take one, and nearly the same number of tokens, so that no worker waits for another.
+out depends on the rows' lengths alone: all workers, and all their micro-batches, get the same number of rows give or
+take one, and nearly the same number of tokens, so that no worker waits for another.
 
 Shape legend: n rows of the global batch.
 """
@@ -19,11 +19,11 @@ from models.training.reader import Example, ExampleStream
 
 @dataclass(frozen=True)
 class GlobalBatch:
-    """The rows of one step, over all workers, in the order of the stream."""
+    """Rows of one step, over all workers, in the order of the stream."""
 
     rows: list[Example]
     next_position: int
-    """The sample of the stream at which the next batch begins."""
+    """Sample of the stream at which the next batch begins."""
 
     @property
     def lengths(self) -> list[int]:
@@ -40,11 +40,11 @@ def read_global_batch(
     longest: int | None = None,
     whole_stream: bool = False,
 ) -> GlobalBatch:
-    """The batch that begins at sample `position`: `size` rows, or as many as hold at most `tokens` tokens.
+    """Return the batch that begins at sample `position`: `size` rows, or as many as hold at most `tokens` tokens.
 
     Args:
-        longest: rows are cut to so many tokens.
-        whole_stream: where the stream holds fewer rows or tokens than asked for, take all of it instead of failing.
+        longest: number of tokens to which rows are cut.
+        whole_stream: take the whole stream if it is smaller than the batch, instead of failing.
 
     Raises:
         ValueError: the stream is smaller than a batch, or a row alone has more than `tokens` tokens; the message names
@@ -72,7 +72,7 @@ def _take_tokens(
     if left < 0 and not rows:
         raise ValueError(
             f"training.batch_tokens is {budget}, but row {position} of the stream alone has {budget - left} tokens; "
-            "raise batch_tokens, to many rows' worth"
+            "raise batch_tokens to the tokens of many rows"
         )
     if left >= 0 and not whole_stream:
         raise ValueError(
@@ -83,13 +83,14 @@ def _take_tokens(
 
 
 def shorten(row: Example, longest: int | None) -> Example:
-    """The row cut to at most `longest` tokens ([CLS] and [SEP] among them), after the last word that fits whole, or
-    inside the first word where that alone is too long. None: the row as it is.
+    """Cut a row to at most `longest` tokens, [CLS] and [SEP] included; None leaves it as it is.
+
+    The cut is after the last word that fits whole, or inside the first word if that alone is too long.
     """
     ids, starts = row
     if longest is None or len(ids) <= longest:
         return row
-    last = longest - 1  # where [SEP] comes
+    last = longest - 1  # the place of [SEP]
     ends = starts[1:]  # a word ends where the next begins
     fitting = ends[ends <= last]
     cut = int(fitting[-1]) if len(fitting) else last
@@ -99,13 +100,13 @@ def shorten(row: Example, longest: int | None) -> Example:
 def share_out(
     lengths: Sequence[int], workers: int, micro_batch_size: int | None, *, equally_many: bool = False
 ) -> list[list[np.ndarray]]:
-    """The rows of each worker's micro-batches: for each worker, for each micro-batch, increasing indices int64.
+    """Return the rows of each worker's micro-batches: per worker, per micro-batch, increasing indices int64.
 
-    Every worker has as many micro-batches as the one with the most rows needs for `micro_batch_size` rows in each, but
-    no empty one: with micro-batches of one row and rows left over, some workers have one fewer. Time O(n log n).
+    Every worker has as many micro-batches as the one with the most rows needs for `micro_batch_size` rows in each. None
+    is empty, though: with micro-batches of one row and rows left over, some workers have one fewer. Time O(n log n).
 
     Args:
-        equally_many: the others then have one fewer as well, and one of two rows.
+        equally_many: give all workers that smaller number instead; a micro-batch may then hold two rows.
 
     Raises:
         ValueError: there are fewer rows than workers.
@@ -113,7 +114,7 @@ def share_out(
     if len(lengths) < workers:
         raise ValueError(
             f"a batch of {len(lengths)} rows cannot be shared among {workers} workers; raise training.batch_size "
-            "(or batch_tokens, or give more held-out text), or take fewer workers"
+            "(or batch_tokens, or give more held-out text), or use fewer workers"
         )
     sizes = np.asarray(lengths)
     most = -(-len(sizes) // workers)
@@ -125,7 +126,7 @@ def share_out(
 
 
 def _deal(sizes: np.ndarray, rows: np.ndarray, hands: int) -> list[np.ndarray]:
-    """Deal rows out from the longest to the shortest; in each round the hand with the fewest tokens comes first."""
+    """Deal rows out from the longest to the shortest; in each round the hand with the fewest tokens picks first."""
     order = rows[np.lexsort((rows, -sizes[rows]))]
     held = np.zeros(hands, dtype=np.int64)
     owner = np.empty(len(order), dtype=np.int64)

@@ -1,9 +1,9 @@
-"""The training loop: plain torch, the same on one process and on many, resumable at any step.
+"""Training loop: plain torch, the same on one process and on many, resumable at any step.
 
 Every random choice of a step (masks, dropout, samples) is a function of the seed and the step, and the rows of a batch
-follow from a position in the stream: a checkpoint (models/training/checkpoint.py) holds no generator. The global batch
-is the same on any number of workers and in any number of micro-batches. The loop knows neither Ray nor Prefect: it is
-handed a worker's place among the workers and callbacks that save and report.
+follow from a position in the stream, so a checkpoint (models/training/checkpoint.py) holds no generator. The global
+batch is the same for any number of workers and of micro-batches. The loop knows neither Ray nor Prefect: it is given a
+worker's place among the workers, and callbacks that save and report.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class Worker:
-    """This process's place among the training processes."""
+    """Place of this process among the training processes."""
 
     rank: int = 0
     world_size: int = 1
@@ -51,14 +51,15 @@ class Worker:
 
 
 Report = Callable[[int, str, Mapping[str, float]], None]
-"""Takes the step, the split and figures by name. Called on rank 0 only.
+"""Callback that takes the step, the split and figures by name. It is called on rank 0 only.
 
-Splits: step, each step by itself, told together every `log_every` steps, in order; train, after them, their means and
-how fast they were; held_out; skipped, at once, a step that was not taken.
+Splits: step, each single step, reported every `log_every` steps, in order; train, after them, their means and their
+speed; held_out; skipped, a step that was not taken, reported at once.
 """
 Save = Callable[[int, Mapping[str, Any] | None, Mapping[str, float]], None]
-"""Takes the step, the state to keep, and the newest held-out figures (empty before the first evaluation). Called on
-every rank; the state is None on all but rank 0. It is a copy on the CPU: later steps leave it alone.
+"""Callback that takes the step, the state to keep, and the latest held-out figures (empty before the first evaluation).
+It is called on every rank; the state is None on all but rank 0. It is a copy on the CPU, which later steps do not
+change.
 """
 
 
@@ -73,20 +74,20 @@ def train(
     report: Report = lambda step, split, figures: None,
     save: Save = lambda step, state, held_out: None,
 ) -> None:
-    """Train `objective` (an `nn.Module` that is an `Objective`) in place, from `state` where one is given.
+    """Train `objective` (an `nn.Module` that is an `Objective`) in place, from `state` if given.
 
     With `parallel="fsdp2"` and several workers the objective is left sharded.
 
     Raises:
         FloatingPointError: too many steps were skipped; the message names the step and the terms.
-        ValueError: more workers than rows of a batch, less text than a batch, or a `state` of another model.
-        infra.errors.DamagedArtifactError: a part of the examples has vanished or was changed; the message names it.
+        ValueError: there are more workers than rows of a batch, less text than a batch, or `state` is another model's.
+        infra.errors.DamagedArtifactError: a part of the examples is missing or was changed; the message names it.
     """
     worker = worker or Worker()
     if held_out.rows < worker.world_size:
         raise ValueError(
             f"held-out text of {held_out.rows} rows cannot be shared among {worker.world_size} workers; give more text "
-            "or take fewer workers"
+            "or use fewer workers"
         )
     run = _Run(objective, config, worker, state)
     source = _step_batches(objective, examples, config, worker, run.progress)
@@ -101,7 +102,7 @@ def train(
                     _on_first(worker, report, one, "step", its_figures)
                 speed = run.meter.read(lambda values: add_over_ranks(values, worker))
                 _on_first(worker, report, done, "train", means | speed)
-            # Before the checkpoint, which is kept or not by these figures.
+            # Before the checkpoint: these figures decide whether it is kept.
             if done % config.evaluate_every == 0 or done == config.steps:
                 with run.meter.paused():
                     run.progress.held_out = evaluate(objective, held_out, config, worker)
@@ -113,10 +114,10 @@ def train(
 
 @torch.no_grad()
 def evaluate(objective: Any, held_out: ExampleStream, config: TrainingConfig, worker: Worker) -> dict[str, float]:
-    """Figures on held-out text, the same examples, masks and samples at every evaluation.
+    """Return figures on held-out text, with the same examples, masks and samples at every evaluation.
 
-    The batch is the training batch, or all of the held-out text where there is less of it; batches end where the text
-    does. Under FSDP2 a micro-batch of one row may become one of two: all workers must have as many.
+    The batch is the training batch, or all of the held-out text if there is less; batches end where the text does.
+    Under FSDP2 a micro-batch of one row may become one of two: all workers must have equally many.
     """
     objective.eval()
     sums: dict[str, float] = {}
@@ -143,17 +144,17 @@ def evaluate(objective: Any, held_out: ExampleStream, config: TrainingConfig, wo
 
 
 def add_over_ranks(figures: Mapping[str, float], worker: Worker) -> dict[str, float]:
-    """Named figures, each added over all workers; every worker must hold the same names."""
+    """Return named figures, each summed over all workers; every worker must have the same names."""
     values = torch.tensor(list(figures.values()), dtype=torch.float64, device=worker.device)
     return dict(zip(figures, global_sum(values).tolist(), strict=True))
 
 
 class _Shared(NamedTuple):
-    """What one worker computes of a global batch."""
+    """One worker's share of a global batch."""
 
     micro_batches: list[Any]
     cut: bool
-    """Whether any worker's share is cut into several micro-batches: then every worker's is treated so."""
+    """True if any worker's share is cut into several micro-batches: then every worker treats its share as cut."""
 
     @classmethod
     def of(
@@ -183,7 +184,7 @@ class _Shared(NamedTuple):
 
 
 class _StepBatch(NamedTuple):
-    """Everything the background prepares for a step."""
+    """Everything that the background prepares for a step."""
 
     shared: _Shared
     next_position: int
@@ -192,7 +193,7 @@ class _StepBatch(NamedTuple):
 def _step_batches(
     objective: Any, examples: ExampleStream, config: TrainingConfig, worker: Worker, progress: Progress
 ) -> Iterator[_StepBatch]:
-    """The batches of all steps still to do, masked and packed, on the CPU."""
+    """Yield the batches of all steps still to do, masked and packed, on the CPU."""
     if worker.device.type == "cuda":
         torch.cuda.set_device(worker.device)  # of the background thread, which would pin memory for the first GPU
     position = progress.position
@@ -212,7 +213,7 @@ def _step_batches(
 
 
 class _Run:
-    """A model, its optimiser, and how far they are."""
+    """A model, its optimiser, and their progress."""
 
     def __init__(self, objective: Any, config: TrainingConfig, worker: Worker, state: Mapping[str, Any] | None) -> None:
         self._objective, self._config, self._worker = objective.to(worker.device), config, worker
@@ -232,7 +233,7 @@ class _Run:
         self.meter = Meter(worker.device, config.precision)
 
     def step(self, batch: _StepBatch, waited_seconds: float, report: Report) -> dict[str, float]:
-        """Take the next step, or skip it where its loss or gradient is bad; returns its figures."""
+        """Take the next step, or skip it if its loss or gradient is bad; return its figures."""
         config, step = self._config, self.progress.step
         self._objective.train()
         rate = learning_rate_at(
@@ -245,6 +246,7 @@ class _Run:
         means = _global_means(values | {"gradient_norm": norm}, self._worker)
         norm_value = means.pop("gradient_norm")
         figures = self._objective.step_figures(means) | {"gradient_norm": norm_value, "learning_rate": rate}
+        # All ranks see the same sums, so all take the step or none does.
         objection = self._guard.objection(figures["loss"], norm_value)
         self.progress.step, self.progress.position = step + 1, batch.next_position
         if objection is None:
@@ -257,12 +259,12 @@ class _Run:
         return figures | {"skipped_steps": float(len(self._guard.skipped))}
 
     def state(self) -> dict[str, Any] | None:
-        """The run's state for its checkpoint; None on all workers but the first. Every worker must call it."""
+        """Return the run's state for its checkpoint; None on all workers but the first. Every worker must call it."""
         self.progress.skipped, self.progress.window = self._guard.state(), self.window.state()
         return snapshot(self._objective, self._optimizer, self.progress, keep=self._worker.rank == 0)
 
     def _accumulate(self, micro_batches: Sequence[Any], cut: bool) -> dict[str, Tensor]:
-        """Gradients of the global batch's loss; its values, this worker's share of them."""
+        """Compute the gradients of the global batch's loss; return its values, this worker's share of them."""
         added: dict[str, Tensor] = {}
         shares = _survey(self._objective, micro_batches, cut, self._config)
         for number, (batch, share) in enumerate(zip(micro_batches, shares, strict=True), start=1):
@@ -284,10 +286,10 @@ class _Run:
 
 
 def _survey(objective: Any, micro_batches: Sequence[Any], cut: bool, config: TrainingConfig) -> Sequence[Any]:
-    """What each micro-batch has to know of the others; None where the batch is not cut."""
+    """What each micro-batch must know about the others; None if the batch is not cut."""
     if not cut:
         return [None] * len(micro_batches)
-    # A context of its own: autocast remembers weights that were cast without a graph, for as long as it lasts.
+    # A context of its own: for as long as it lasts, autocast remembers weights that were cast without a graph.
     with _autocast(config, micro_batches[0].input_ids.device):
         return objective.survey(micro_batches)
 
@@ -297,7 +299,7 @@ def _autocast(config: TrainingConfig, device: torch.device) -> torch.autocast:
 
 
 def _global_means(values: Mapping[str, Tensor], worker: Worker) -> dict[str, float]:
-    """Each worker's value is its share times the number of workers, so the mean over workers is the global batch's."""
+    """Means over workers: each worker's value is its share times their number, so the mean is the global batch's."""
     own = torch.stack([value.detach().double() for value in values.values()])
     return dict(zip(values, (global_sum(own) / worker.world_size).tolist(), strict=True))
 

@@ -1,4 +1,4 @@
-"""How fast a run is: tokens, sequences, arithmetic, waiting and memory, evaluation and saving left out."""
+"""Speed of a run: tokens, sequences, arithmetic, waiting and memory, without evaluation and saving."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ PEAKS = {
     "A100": 312e12,
     "L40S": 362e12,
 }
-"""Dense bf16 FLOP/s with float32 sums by the maker's data sheets, for devices whose name holds the key; the first key
-that fits counts.
+"""Dense bf16 FLOP/s with float32 sums according to the vendor's data sheets, for devices whose name contains the key;
+the first matching key counts.
 """
 
 MFU_FORMULA = "model FLOPs utilisation (MFU) = model FLOPs of a step / (seconds a step x workers x peak FLOP/s)"
-"""Chowdhery et al., "PaLM", 2022, appendix B; what the model's FLOPs are, the objective says."""
+"""Definition by Chowdhery et al., "PaLM", 2022, appendix B; each objective defines its model FLOPs."""
 
 AddOverRanks = Callable[[Mapping[str, float]], dict[str, float]]
 
 
 class Meter:
-    """Figures over the steps since the last reading, of all workers together."""
+    """Figures over the steps since the last reading, for all workers together."""
 
     def __init__(self, device: torch.device, precision: str) -> None:
         self._device = device
@@ -36,8 +36,10 @@ class Meter:
         self._reset()
 
     def add(self, *, tokens: int, sequences: int, flops: float, waited_seconds: float) -> None:
-        """Count a step of this worker: tokens and sequences (every view counted), the floating-point operations that
-        its objective says it needs, and the time the step waited for its batch.
+        """Count a step of this worker.
+
+        Tokens and sequences count every view; `flops` are those that the objective needs, and `waited_seconds` is the
+        time that the step waited for its batch.
         """
         self._steps += 1
         self._tokens += tokens
@@ -46,13 +48,15 @@ class Meter:
         self._waited += waited_seconds
 
     def read(self, add_over_ranks: AddOverRanks) -> dict[str, float]:
-        """Figures since the last reading; every rank must call it.
+        """Return the figures since the last reading; every rank must call it.
 
-        tokens_per_second, sequences_per_second; step_seconds; data_wait_share, the share of the time that the workers
-        waited for batches (a step ends with a value read from the device, so what the worker waits, the device waits);
-        model_flops_per_second; mfu, model FLOPs utilisation = model_flops_per_second / (workers x peak of the device),
-        on devices of `PEAKS` in bf16; peak_memory_bytes of the first worker: the most that torch held on a GPU, the
-        process's peak on a CPU.
+        - tokens_per_second, sequences_per_second, step_seconds;
+        - data_wait_share: share of the time that workers waited for batches. A step ends with a value read from the
+          device, so while the worker waits, the device waits too;
+        - model_flops_per_second;
+        - mfu: model FLOPs utilisation, model_flops_per_second / (workers x peak of the device), on devices of `PEAKS`
+          in bf16;
+        - peak_memory_bytes of the first worker: the maximum that torch held on a GPU, the process's peak on a CPU.
         """
         seconds = time.perf_counter() - self._started
         sums = add_over_ranks(
@@ -79,7 +83,7 @@ class Meter:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Do not count the time spent in the block."""
+        """Exclude the time spent in the block."""
         began = time.perf_counter()
         yield
         self._started += time.perf_counter() - began
@@ -91,7 +95,7 @@ class Meter:
 
 
 def peak_flops(device: torch.device, precision: str) -> float | None:
-    """FLOP/s that the device could do by its data sheet; None where this is not known: other devices, float32."""
+    """Return the device's FLOP/s by its data sheet; None where that is unknown: other devices, float32."""
     if device.type != "cuda" or precision != "bf16":
         return None
     name = torch.cuda.get_device_name(device)
@@ -99,7 +103,7 @@ def peak_flops(device: torch.device, precision: str) -> float | None:
 
 
 def peak_memory(device: torch.device) -> float:
-    """Bytes: the most that tensors took on a GPU, the largest resident size of the process on a CPU."""
+    """Return the peak memory in bytes: of tensors on a GPU, of the whole process (resident size) on a CPU."""
     if device.type == "cuda":
         return float(torch.cuda.max_memory_allocated(device))
     unit = 1 if sys.platform == "darwin" else 1024  # getrusage: bytes there, KiB elsewhere

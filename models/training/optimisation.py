@@ -1,6 +1,4 @@
-"""The optimiser of pre-training: AdamW without decay on biases and norms, linear warm-up and decay, clipped
-gradients.
-"""
+"""Optimiser of pre-training: AdamW without decay on biases and norms, linear warm-up and decay, clipped gradients."""
 
 from typing import Any
 
@@ -18,8 +16,7 @@ def make_optimizer(
     eps: float = 1e-6,
     weight_decay: float = 0.01,
 ) -> torch.optim.AdamW:
-    """AdamW over the module's trainable parameters, in two groups: with `weight_decay`, and without (biases,
-    LayerNorm).
+    """Return AdamW over the module's trainable parameters, without `weight_decay` on biases and LayerNorm.
 
     Defaults are eHealth's Table 7. The fused implementation is one pass over each parameter, on CPU and CUDA.
     """
@@ -33,28 +30,27 @@ def make_optimizer(
 
 
 def learning_rate_at(step: int, *, peak: float, warmup_steps: int, total_steps: int) -> float:
-    """Learning rate of step `step`, counted from 0: linear from peak / warmup_steps up to `peak`, then linear to 0
-    at `total_steps`.
+    """Return the learning rate of step `step`, counted from 0.
 
-    A function of the step alone, so that a resumed run needs no scheduler state. Raises ValueError where warm-up is
-    longer than the run.
+    It rises linearly from peak / warmup_steps to `peak`, then falls linearly to 0 at `total_steps`. It is a function of
+    the step alone, so that a resumed run needs no scheduler state. Raises ValueError if warm-up is longer than the run.
     """
     if not 0 <= warmup_steps <= total_steps or total_steps < 1:
-        raise ValueError(f"warmup_steps={warmup_steps} must lie between 0 and total_steps={total_steps}")
+        raise ValueError(f"warmup_steps={warmup_steps} must be between 0 and total_steps={total_steps}")
     if step < warmup_steps:
         return peak * (step + 1) / warmup_steps
     return peak * max(0, total_steps - step) / (total_steps - warmup_steps)
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:
-    """Give all parameter groups this rate for the next step."""
+    """Set the rate of all parameter groups for the next step."""
     for group in optimizer.param_groups:
         group["lr"] = lr
 
 
 def clip_gradients(module: nn.Module, max_norm: float = 1.0) -> Tensor:
-    """Scale all gradients so that their joint norm is at most `max_norm`; returns the norm before, for the record.
+    """Scale all gradients so that their joint norm is at most `max_norm`, and return the norm before.
 
-    Gradients may be sharded over ranks (then every rank must call it): the norm is that of the whole.
+    If gradients are sharded over ranks, every rank must call it: the norm is that of the whole.
     """
     return whole(nn.utils.clip_grad_norm_(module.parameters(), max_norm))

@@ -1,4 +1,4 @@
-"""The model on several workers: every worker holds all of it (DDP), or its share of every layer (FSDP2).
+"""Distribution of the model over workers: each holds all of it (DDP), or its share of every layer (FSDP2).
 
 Li et al., "PyTorch Distributed: experiences on accelerating data parallel training", VLDB 2020; Zhao et al., "PyTorch
 FSDP: experiences on scaling fully sharded data parallel", VLDB 2023 (FSDP2 is torch's `fully_shard`). Both average
@@ -22,15 +22,15 @@ from models.distributed import world
 from models.encoder.network import EncoderLayer
 
 CALLED_METHODS = ("survey", "metrics")
-"""Methods of an objective that read its weights besides `forward`; FSDP2 has to gather those first."""
+"""Methods of an objective, besides `forward`, that read its weights; FSDP2 must gather those first."""
 
 
 def parallelise(objective: Any, kind: str, device: torch.device) -> nn.Module:
-    """The module to call in place of `objective`; it is `objective` itself in a world of one, and under FSDP2, which
-    shards it in place: make the optimiser afterwards.
+    """Return the module to call in place of `objective`.
 
-    `kind` is ddp or fsdp2. Needs torch.distributed initialised where there is more than one process. Under FSDP2 a
-    worker keeps 1 / workers of weights, gradients and optimiser state, and one whole layer at a time beside them.
+    In a world of one, and under FSDP2, it is `objective` itself. FSDP2 shards it in place, so make the optimiser
+    afterwards. `kind` is ddp or fsdp2. With several processes torch.distributed must be initialised. Under FSDP2 a
+    worker holds 1 / workers of weights, gradients and optimiser state, and one whole layer at a time beside them.
     """
     if world().size == 1:
         return objective
@@ -49,8 +49,9 @@ def parallelise(objective: Any, kind: str, device: torch.device) -> nn.Module:
 
 @contextlib.contextmanager
 def without_averaging(model: nn.Module, active: bool) -> Iterator[None]:
-    """While `active`, backward passes in the block add to the gradients of this worker without averaging them over
-    workers; the first one outside averages the sum.
+    """While `active`, add the gradients of backward passes in the block without averaging them over workers.
+
+    The first backward pass outside the block averages the sum.
     """
     if active and isinstance(model, DistributedDataParallel):
         with model.no_sync():
@@ -62,12 +63,12 @@ def without_averaging(model: nn.Module, active: bool) -> Iterator[None]:
 
 
 def whole(tensor: Tensor) -> Tensor:
-    """A sharded tensor put together, on every worker alike (each must call it); another as it is."""
+    """Return a sharded tensor put together, on every worker alike (each must call it); any other unchanged."""
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
 def sharded_like(value: Tensor, like: Tensor) -> Tensor:
-    """`value` as `like` is sharded; as it is where `like` is whole. Every worker must call it."""
-    if not isinstance(like, DTensor) or value.shape != like.shape:
+    """Return `value` sharded like `like`, or unchanged if `like` is whole. Every worker must call it."""
+    if not isinstance(like, DTensor) or value.shape != like.shape:  # the optimiser's step counters are scalars
         return value
     return distribute_tensor(value.to(like.device), like.device_mesh, like.placements)

@@ -1,4 +1,4 @@
-"""Batches made in the background, so that the device does not wait for masking."""
+"""Batches prepared in the background, so that the device does not wait for masking."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _END: Any = object()
 
 
 class Prefetcher(Generic[T]):
-    """The items of `source` in their order, made up to `ahead` items in advance by one thread.
+    """Iterator over the items of `source`, in order, with up to `ahead` items prepared by one thread.
 
-    One thread, because order is kept and random numbers are functions of the step: nothing depends on timing. What
-    `source` raises, `next` raises at the item's turn. Use it as a context manager: on leaving, also by an exception, no
-    thread is left running (one that reads a part finishes that item first). Memory holds `ahead` items.
+    There is one thread because order matters and random numbers are functions of the step: nothing depends on timing.
+    An exception in `source` is raised by `next` at the item's turn. Use it as a context manager: on leaving, also by an
+    exception, no thread keeps running (one that reads a part finishes that item first). Memory holds `ahead` items.
     """
 
     def __init__(self, source: Iterator[T], ahead: int) -> None:
@@ -49,7 +49,7 @@ class Prefetcher(Generic[T]):
         return item
 
     def take_waited_seconds(self) -> float:
-        """How long `next` had to wait for items since this was last asked."""
+        """Return the seconds that `next` waited for items since the last call."""
         waited, self._waited_seconds = self._waited_seconds, 0.0
         return waited
 

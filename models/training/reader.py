@@ -1,10 +1,10 @@
-"""Reading examples for training: one global order that any number of workers can enter at any step.
+"""Examples for training, in one global order that any number of workers can enter at any step.
 
-The order is a function of (seed, epoch) alone. Parts are shuffled; then the rows of every `WINDOW` parts
-that follow each other are shuffled together. Sample g of the endless stream therefore has an address that
-needs only the parts' row counts: a restart reads nothing but the window it resumes in, and memory holds one
-window, whatever the size of the corpus. The price: two rows of far-apart parts meet in one batch only when
-their parts fall into one window, so parts should hold many documents each (they do: the encoder fills them).
+The order is a function of (seed, epoch) alone. Parts are shuffled; then the rows of every `WINDOW` consecutive parts
+are shuffled together. The address of sample g in the endless stream therefore needs only the parts' row counts: a
+restart reads nothing but the window it resumes in, and memory holds one window, whatever the size of the corpus. The
+price: two rows of different parts share a batch only if their parts are in one window, so parts should hold many
+documents each (they do: the encode stage fills them).
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
-import pyarrow as pa
+
+if TYPE_CHECKING:  # the loop itself runs without Arrow, on any parts that have `rows` and `read`
+    import pyarrow as pa
 
 WINDOW = 8
-"""Parts that are in memory at once."""
+"""Number of parts in memory at once."""
 
 
 class ExamplePart(Protocol):
@@ -39,7 +41,7 @@ class Example(NamedTuple):
 
 @dataclass(frozen=True)
 class _Window:
-    """The parts of one window in the order they were read, and the shuffled order of their rows."""
+    """Rows of one window in the order they were read, and their shuffled order."""
 
     examples: list[Example]
     order: np.ndarray
@@ -47,21 +49,21 @@ class _Window:
 
 @dataclass(frozen=True)
 class _Plan:
-    """The order of the parts in one epoch, and the first sample of each window."""
+    """Order of the parts in one epoch, and the first sample of each window."""
 
     order: np.ndarray
     starts: np.ndarray
 
 
 class ExampleStream:
-    """The endless, shuffled, addressable stream of examples.
+    """Endless, shuffled, addressable stream of examples.
 
     Args:
         parts: the parts of an `examples` table, in their stored order.
         seed: seed of the order.
 
     Raises:
-        ValueError: the parts hold no row.
+        ValueError: the parts have no rows.
     """
 
     def __init__(self, parts: Sequence[ExamplePart], seed: int) -> None:
@@ -71,13 +73,13 @@ class ExampleStream:
         self._planned: tuple[int, _Plan] | None = None
         self.rows = sum(part.rows for part in self._parts)
         if self.rows == 0:
-            raise ValueError("there is no example to read: the examples table is empty")
+            raise ValueError("there are no examples to read: the examples table is empty")
 
     def take(self, position: int, count: int) -> list[Example]:
-        """`count` examples from sample `position` of the stream (counted from 0).
+        """Return `count` examples from sample `position` of the stream (counted from 0).
 
         Raises:
-            ValueError: they would hold a row twice.
+            ValueError: they would contain a row twice.
         """
         if count > self.rows:
             raise ValueError(
@@ -87,10 +89,10 @@ class ExampleStream:
         return [self.example(position + index) for index in range(count)]
 
     def example(self, position: int) -> Example:
-        """Sample `position` of the stream. Reads the window it lies in where that is not the one in memory.
+        """Return sample `position` of the stream; read its window if that is not the one in memory.
 
         Raises:
-            infra.errors.DamagedArtifactError: a part of that window has vanished or was changed; the message names it.
+            infra.errors.DamagedArtifactError: a part of that window is missing or was changed; the message names it.
         """
         epoch, offset = divmod(position, self.rows)
         plan = self._plan(epoch)
@@ -117,7 +119,7 @@ class ExampleStream:
 
 
 def read_examples(part: ExamplePart) -> list[Example]:
-    """All rows of a part as views into its columns (no copy a row)."""
+    """Return all rows of a part as views into its columns (no copy per row)."""
     table = part.read(columns=["input_ids", "word_starts"])
     columns = (_rows_of(table.column(name)) for name in ("input_ids", "word_starts"))
     return [Example(*row) for row in zip(*columns, strict=True)]

@@ -96,5 +96,5 @@ def test_misuse_is_refused() -> None:
     for call in (average.apply, average.update):
         with pytest.raises(RuntimeError, match="applied"):
             call()
-    with pytest.raises(ValueError, match=r"decay must lie in \[0, 1\), got 1\.0"):
+    with pytest.raises(ValueError, match=r"decay must be in \[0, 1\), got 1\.0"):
         ExponentialMovingAverage(nn.Linear(2, 2), decay=1.0)

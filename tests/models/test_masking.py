@@ -141,7 +141,7 @@ def test_the_forced_word_is_uniform() -> None:
         ({"word_starts": [np.array([1, 4])]}, "sequence 0 hold 4"),
         ({"word_starts": [np.array([2, 2])]}, "must increase"),
         ({"vocab_size": 5}, "leaves no token"),
-        ({"probability": 1.5}, r"mask_probability must lie in \[0, 1\], got 1.5"),
+        ({"probability": 1.5}, r"mask_probability must be in \[0, 1\], got 1.5"),
         ({"lengths": [4]}, "do not fit"),
     ],
 )

@@ -63,7 +63,7 @@ class EHealthConfig:
         check_types(self, "model.")
         self._check_generator()
         if not 0.0 < self.mask_probability <= 1.0:
-            raise ValueError(f"mask_probability must lie in (0, 1], got {self.mask_probability!r}")
+            raise ValueError(f"mask_probability must be in (0, 1], got {self.mask_probability!r}")
         for name in ("rtd_weight", "mts_weight", "csp_weight"):
             if not getattr(self, name) >= 0.0:
                 raise ValueError(f"{name} must be 0 (off) or positive, got {getattr(self, name)!r}")
@@ -71,7 +71,7 @@ class EHealthConfig:
             raise ValueError(f"csp_temperature must be positive, got {self.csp_temperature!r}")
         if self.mts_negatives < 1 or self.vocab_size - 1 < self.mts_negatives:
             raise ValueError(
-                f"mts_negatives must lie between 1 and vocab_size - 1, got {self.mts_negatives} "
+                f"mts_negatives must be between 1 and vocab_size - 1, got {self.mts_negatives} "
                 f"with vocab_size={self.vocab_size}"
             )
         if self.vocab_size <= NUM_SPECIAL:

@@ -226,7 +226,7 @@ def test_weights_without_decay_are_biases_and_norms() -> None:
         ({"hidden_size": 0}, "hidden_size must be a positive integer, got 0"),
         ({"num_layers": 1.5}, "num_layers must be a positive integer"),
         ({"embedding_size": -3}, "embedding_size must be a positive integer or None"),
-        ({"hidden_dropout": 1.0}, r"hidden_dropout must lie in \[0, 1\)"),
+        ({"hidden_dropout": 1.0}, r"hidden_dropout must be in \[0, 1\)"),
         ({"checkpoint_activations": 1}, "checkpoint_activations must be true or false, got 1"),
         ({"layer_norm_eps": 0.0}, "layer_norm_eps must be positive"),
     ],

@@ -121,10 +121,10 @@ def test_seed_determines_fresh_weights_and_leaves_the_generator_alone(make_model
         (lambda: heads.build("singel", num_labels=3), "unknown head 'singel'; did you mean single"),
         (lambda: heads.build("single", {"hidden_size": 8, "num_heads": 2}), "needs num_labels.* got None"),
         (lambda: heads.build("tagging", num_labels=1), "at least 2, got 1; a task with one label"),
-        (lambda: heads.build("pair", num_labels=2, crf=True), "knows no 'crf'; its options are num_labels, dropout"),
-        (lambda: heads.build("ranking", num_labels=2), "knows no 'num_labels'"),
+        (lambda: heads.build("pair", num_labels=2, crf=True), "has no option 'crf'; its options are num_labels, dropout"),
+        (lambda: heads.build("ranking", num_labels=2), "has no option 'num_labels'"),
         (lambda: heads.build("two_stream", {"vocab_size": 9}, num_labels=5), "needs two num_labels"),
-        (lambda: heads.build("single", {"vocab_size": 9}, num_labels=2, dropout=1.0), r"dropout must lie in \[0, 1\)"),
+        (lambda: heads.build("single", {"vocab_size": 9}, num_labels=2, dropout=1.0), r"dropout must be in \[0, 1\)"),
     ],
 )
 def test_impossible_heads_are_refused(call: Callable, message: str) -> None:
@@ -164,7 +164,7 @@ def test_bad_targets_are_named(
 def test_tags_out_of_range_are_named(make_model: Callable, make_examples: Callable) -> None:
     examples = make_examples("tagging")
     examples[2].target[3] = 5
-    with pytest.raises(ValueError, match="example 2: tags must lie between 0 and 4 or be -100, got 5"):
+    with pytest.raises(ValueError, match="example 2: tags must be between 0 and 4, or -100, got 5"):
         make_model("tagging").collate(examples)
     streams = make_examples("two_stream")
     streams[0].target[0, 2] = 5  # the first stream knows 5 tags, the second 33
@@ -176,8 +176,8 @@ def test_tags_out_of_range_are_named(make_model: Callable, make_examples: Callab
     ("ids", "types", "message"),
     [
         (np.full(41, 5), np.zeros(41, int), "41 tokens is longer than the encoder's 40 positions; cut it"),
-        (np.array([2, 60, 3]), np.zeros(3, int), "from 2 to 60, the encoder's vocabulary from 0 to 59; use the tok"),
-        (np.array([2, 5, 3]), np.array([0, 0, 2]), "type ids must lie between 0 and 1"),
+        (np.array([2, 60, 3]), np.zeros(3, int), "from 2 to 60, but the encoder's vocabulary from 0 to 59; use the tok"),
+        (np.array([2, 5, 3]), np.array([0, 0, 2]), "type ids must be between 0 and 1"),
         (np.array([2]), np.array([0]), r"at least \[CLS\] and \[SEP\]"),
         (np.array([2, 5, 3]), np.zeros(2, int), "must both be"),
     ],

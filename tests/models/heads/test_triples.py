@@ -70,7 +70,7 @@ def test_fresh_weights_give_every_relation_its_prior(
     scores = model._scores(model.encode(model.collate(examples))).sigmoid()
     assert scores.mean().item() == pytest.approx(prior, rel=0.1)
     for wrong in (0.0, 1.0, -1.0):
-        with pytest.raises(ValueError, match="relation_prior must lie in"):
+        with pytest.raises(ValueError, match="relation_prior must be in"):
             make_model("triples", relation_prior=wrong)
 
 

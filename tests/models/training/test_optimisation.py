@@ -20,7 +20,7 @@ def test_schedules_without_a_part() -> None:
     assert learning_rate_at(0, peak=1.0, warmup_steps=0, total_steps=4) == 1.0
     assert learning_rate_at(3, peak=1.0, warmup_steps=4, total_steps=4) == 1.0
     assert learning_rate_at(9, peak=1.0, warmup_steps=1, total_steps=4) == 0.0
-    with pytest.raises(ValueError, match="warmup_steps=5 must lie between 0 and total_steps=4"):
+    with pytest.raises(ValueError, match="warmup_steps=5 must be between 0 and total_steps=4"):
         learning_rate_at(0, peak=1.0, warmup_steps=5, total_steps=4)
 
 

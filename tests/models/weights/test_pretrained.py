@@ -237,7 +237,7 @@ def without_git_lfs(folder: Path) -> None:
         (with_code_in_a_pickle, r"no readable file of weights: .*which could be code\. Fetch the model again"),
         (lambda folder: (folder / "model.safetensors").write_bytes(b"<html>"), "no readable file of weights"),
         (lambda folder: (folder / "config.json").write_text("[" * 100_000), "is no JSON"),
-        (lambda folder: changed_config(folder, hidden_dropout_prob=None), r"hidden_dropout must lie in \[0, 1\)"),
+        (lambda folder: changed_config(folder, hidden_dropout_prob=None), r"hidden_dropout must be in \[0, 1\)"),
         (lambda folder: changed_config(folder, layer_norm_eps="1e-12"), "layer_norm_eps must be positive"),
         (cut("model.safetensors", -100), r"model\.safetensors is no readable file of weights: .*Fetch the model again"),
         (cut("model.safetensors", 0), r"model\.safetensors is no readable file of weights: .*Fetch the model again"),
