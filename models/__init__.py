@@ -1,3 +1,1 @@
-"""The networks and objectives of Yiwen. Needs torch, numpy and transformers only; knows nothing of Prefect, Ray or
-Parquet.
-"""
+"""Networks and objectives of Yiwen. They need torch, numpy and transformers only: no Prefect, Ray or Parquet."""

@@ -1,4 +1,4 @@
-"""The few collective operations that objectives need; all of them work without a process group, as a world of one.
+"""Collective operations that objectives need; without a process group they work as a world of one.
 
 Losses are means over the *global* batch: each rank returns its own sum / global count * world size, so that DDP's
 averaging over ranks gives the gradient that one process with the joint batch would have.
@@ -14,31 +14,31 @@ from torch import Tensor
 
 
 class World(NamedTuple):
-    """This process's place among its peers."""
+    """Place of this process among its peers."""
 
     rank: int
     size: int
 
 
 def world() -> World:
-    """Rank and number of processes; (0, 1) where torch.distributed is not initialised."""
+    """Return rank and number of processes; (0, 1) if torch.distributed is not initialised."""
     if dist.is_available() and dist.is_initialized():
         return World(dist.get_rank(), dist.get_world_size())
     return World(0, 1)
 
 
 def global_sum(values: Tensor) -> Tensor:
-    """Sum over ranks, without a gradient, on the input's device; the input is left as it is."""
+    """Return the sum over ranks, without a gradient, on the input's device; the input is not changed."""
     total = values.detach().clone()
     if world().size > 1:
-        # NCCL moves nothing but device memory, and callers add up numbers that lie on the CPU too.
+        # NCCL moves only device memory, but callers also add up numbers that are on the CPU.
         total = total.cuda() if dist.get_backend() == "nccl" else total
         dist.all_reduce(total)
     return total.to(values.device)
 
 
 def least_over_ranks(value: float, device: torch.device) -> float:
-    """The smallest of all ranks' values; `device` is where the process group can reduce."""
+    """Return the smallest value of all ranks; `device` is one on which the process group can reduce."""
     least = torch.tensor(value, dtype=torch.float64, device=device)
     if world().size > 1:
         dist.all_reduce(least, op=dist.ReduceOp.MIN)
@@ -46,10 +46,10 @@ def least_over_ranks(value: float, device: torch.device) -> float:
 
 
 def gather_with_gradient(rows_ND: Tensor) -> tuple[Tensor, int]:
-    """All ranks' rows in order of rank, (G, D), and where this rank's begin. Ranks may hold different numbers of
-    rows.
+    """Return all ranks' rows in order of rank, (G, D), and the index of this rank's first row.
 
-    The gradient is exact: each rank receives what all ranks' losses say about its rows.
+    Ranks may hold different numbers of rows. The gradient is exact: each rank receives the gradient of all ranks'
+    losses for its rows.
     """
     rank, size = world()
     if size == 1:
@@ -61,7 +61,7 @@ def gather_with_gradient(rows_ND: Tensor) -> tuple[Tensor, int]:
 
 
 class _Gather(torch.autograd.Function):
-    """All-gather forward; backward all-reduces the gradient of all rows and keeps the own ones."""
+    """All-gather in the forward pass; the backward pass all-reduces the gradient of all rows and keeps its own."""
 
     @staticmethod
     def forward(ctx: Any, rows_ND: Tensor, sizes: list[int], rank: int) -> Tensor:

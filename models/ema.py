@@ -14,8 +14,9 @@ class ExponentialMovingAverage:
     """A shadow of each trainable parameter: shadow <- d * shadow + (1 - d) * parameter after every step.
 
     With `warmup`, the n-th update (from 0) uses d = min(decay, (1 + n) / (10 + n)), so that a run much shorter than
-    1 / (1 - decay) steps is not held back by its start. Without, d = decay throughout, which is the paper's form; the
-    shadow starts as the weights are at construction. One copy of the parameters in memory, one pass over it an update.
+    1 / (1 - decay) steps is not dominated by its initial weights. Without, d = decay throughout, the paper's form. The
+    shadow starts as a copy of the weights at construction. It takes one copy of the parameters in memory and one pass
+    over it per update.
     """
 
     def __init__(self, model: nn.Module, decay: float = 0.9999, warmup: bool = True) -> None:
@@ -31,18 +32,18 @@ class ExponentialMovingAverage:
 
     @property
     def shadow(self) -> dict[str, Tensor]:
-        """The averages, by parameter name."""
+        """Averages by parameter name."""
         return self._shadow
 
     def next_decay(self) -> float:
-        """The decay that the next update uses."""
+        """Return the decay of the next update."""
         return min(self.decay, (1 + self.updates) / (10 + self.updates)) if self.warmup else self.decay
 
     @torch.no_grad()
     def update(self) -> None:
-        """Take the present weights into the average. Call it after each step of the optimiser.
+        """Include the current weights in the average. Call it after each step of the optimiser.
 
-        Raises RuntimeError while the averages stand in for the weights.
+        Raises RuntimeError while the averages replace the weights.
         """
         if self._kept is not None:
             raise RuntimeError("the averages are applied; restore the weights before the next update")
@@ -52,7 +53,7 @@ class ExponentialMovingAverage:
 
     @torch.no_grad()
     def apply(self) -> None:
-        """Put the averages in the model's place of the weights, which are kept for `restore`."""
+        """Replace the model's weights by the averages, and keep the weights for `restore`."""
         if self._kept is not None:
             raise RuntimeError("the averages are applied already")
         self._kept = [parameter.detach().clone() for parameter in self._parameters.values()]
@@ -60,15 +61,15 @@ class ExponentialMovingAverage:
 
     @torch.no_grad()
     def restore(self) -> None:
-        """Put the weights back, bit for bit."""
+        """Restore the weights, bit for bit."""
         if self._kept is None:
-            raise RuntimeError("there is nothing to restore; apply comes first")
+            raise RuntimeError("there is nothing to restore; call apply first")
         torch._foreach_copy_([p.detach() for p in self._parameters.values()], self._kept)
         self._kept = None
 
     @contextlib.contextmanager
     def applied(self) -> Iterator[None]:
-        """The model has the averages within the block, and its own weights again after it."""
+        """Give the model the averages within the block, and its own weights again after it."""
         self.apply()
         try:
             yield
@@ -76,11 +77,11 @@ class ExponentialMovingAverage:
             self.restore()
 
     def state_dict(self) -> dict[str, Any]:
-        """Averages and number of updates."""
+        """Return the averages and the number of updates."""
         return {"shadow": dict(self._shadow), "updates": self.updates}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from what `state_dict` gave. Raises ValueError where the parameters' names differ."""
+        """Continue from a `state_dict`. Raises ValueError if the parameters' names differ."""
         if state["shadow"].keys() != self._shadow.keys():
             different = sorted(state["shadow"].keys() ^ self._shadow.keys())
             raise ValueError(f"the averages are another model's; different parameters: {', '.join(different)}")

@@ -1,4 +1,4 @@
-"""Save a pre-trained encoder as a stock transformers folder."""
+"""Export of a pre-trained encoder as a standard transformers folder."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ def save_pretrained(objective: Objective, directory: str | Path) -> None:
     """Write config.json and model.safetensors, which `AutoModel.from_pretrained(directory)` loads as the model that
     the objective's `encoder_config` names.
 
-    The generator and the heads stay behind; nothing is missing or left over on loading. Tokeniser files and model
-    card are other stages'.
+    Generator and heads are left out, and no weight is missing or unused on loading. Tokeniser files and the model card
+    come from other stages.
     """
     write_folder(objective.encoder_state_dict(), objective.encoder_config(), directory)

@@ -1,9 +1,9 @@
 """Fine-tuning of a task model: the recipe of eHealth's Tables 8 and 9, on one device.
 
-Every random choice is a function of (seed, epoch) or (seed, step): the same model, examples and configuration give
-the same weights, on the CPU bit for bit, whether a run goes through or is killed and resumed at an epoch's end. Batches
-are drawn at random, whatever their examples' lengths; the encoder runs unpadded, so nothing is gained by grouping like
-lengths.
+Every random choice is a function of (seed, epoch) or (seed, step): the same model, examples and configuration give the
+same weights, on the CPU bit for bit, whether a run is uninterrupted or killed and resumed at the end of an epoch.
+Batches are drawn at random, whatever their examples' lengths: the encoder runs unpadded, so grouping similar lengths
+gains nothing.
 """
 
 from __future__ import annotations
@@ -28,12 +28,15 @@ from models.inference import autocast
 from models.training.optimisation import clip_gradients, learning_rate_at
 
 ORDER_STREAM = 1002
-"""The purpose of the draws that order an epoch (see `models.heads.batch.DROPOUT_STREAM`)."""
+"""Purpose of the draws that order an epoch (see `models.heads.batch.DROPOUT_STREAM`)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FinetuneConfig:
-    """eHealth's Table 8; the first three are tuned for each task (Table 9). Raises ValueError naming the field."""
+    """Settings of eHealth's Table 8; the first three are tuned per task (Table 9).
+
+    Raises ValueError naming the field.
+    """
 
     epochs: int
     batch_size: int
@@ -41,7 +44,7 @@ class FinetuneConfig:
     learning_rate: float
     """Peak of the schedule."""
     head_learning_rate: float | None = None
-    """Peak for what is not the encoder; None: the same."""
+    """Peak for everything but the encoder; None: the same."""
     warmup_ratio: float = 0.1
     """Share of all steps in which the rate rises; it then falls linearly to 0."""
     adam_epsilon: float = 1e-8
@@ -49,15 +52,15 @@ class FinetuneConfig:
     adam_beta2: float = 0.999
     weight_decay: float = 0.01
     clip_norm: float = 1.0
-    """Largest norm of the gradient (ELECTRA)."""
+    """Maximum norm of the gradient (ELECTRA)."""
     ema_decay: float | None = 0.9999
-    """Decay of the average of the weights, which are what is evaluated and kept; None: the weights themselves."""
+    """Decay of the averaged weights, which are evaluated and kept; None: use the weights themselves."""
     ema_warmup: bool = True
-    """Whether the decay rises to its value (models/ema.py); False is the paper's plain form."""
+    """Let the decay rise to its value (models/ema.py); False is the paper's plain form."""
     seed: int = 42
     evaluations_per_epoch: int = 1
     patience: int | None = None
-    """Evaluations without a better score after which to stop; None: never."""
+    """Number of evaluations without a better score before training stops; None: never."""
     precision: str = "fp32"
     """`fp32`, or `bf16` for matrix products in bfloat16."""
     log_every: int = 10
@@ -84,43 +87,43 @@ class DevPoint:
     """One evaluation."""
 
     step: int
-    """Steps done."""
+    """Number of steps done."""
     epoch: float
-    """Epochs done."""
+    """Number of epochs done."""
     score: float
     train_loss: float
-    """Mean over the steps since the evaluation before."""
+    """Mean over the steps since the previous evaluation."""
 
 
 @dataclass(frozen=True)
 class FinetuneResult:
-    """How a run went. The model itself has the best weights, or the last where nothing was evaluated."""
+    """Outcome of a run. The model itself has the best weights, or the last ones if nothing was evaluated."""
 
     steps: int
-    """Steps done."""
+    """Number of steps done."""
     stopped: str
-    """`finished`, `patience` (no better score for that long) or `asked` (`should_stop` said so)."""
+    """`finished`, `patience` (no better score for that long) or `asked` (`should_stop` returned True)."""
     seconds: float
-    """Of training alone, evaluations left out."""
+    """Seconds of training alone, without evaluations."""
     sequences_per_second: float
-    """Examples trained on a second."""
+    """Training examples per second."""
     curve: tuple[DevPoint, ...] = ()
     best: DevPoint | None = None
-    """The evaluation with the highest score, the first of equals; None without evaluations."""
+    """Evaluation with the highest score, the first of equals; None without evaluations."""
 
 
 Evaluate = Callable[[TaskModel], float]
-"""Gives the dev score of the model as it is now, the higher the better."""
+"""Function that returns the dev score of the model as it is now; higher is better."""
 Report = Callable[[int, str, Mapping[str, float]], None]
-"""Takes the steps done, the split (`train` or `dev`) and figures by name."""
+"""Callback that takes the number of steps done, the split (`train` or `dev`) and figures by name."""
 State = Mapping[str, Any]
-"""A run at the end of an epoch, in tensors and plain values alone: what `torch.load(..., weights_only=True)` admits.
-The tensors are the run's own, so they are to be written before the next step. Five times the model's size: weights,
-two moments, average, best weights.
+"""State of a run at the end of an epoch: tensors and plain values only, as `torch.load(..., weights_only=True)` allows.
+The tensors are the run's own, so write them before the next step. Size: five times the model, for weights, two moments,
+average and best weights.
 """
 
 STATE_FORMAT = 1
-"""Raised whenever a state means something else than before."""
+"""Version of the format, raised whenever the meaning of a state changes."""
 
 
 def finetune(
@@ -134,25 +137,25 @@ def finetune(
     save: Callable[[State], None] | None = None,
     resume: State | None = None,
 ) -> FinetuneResult:
-    """Train `model` in place, on the device where it lies, and leave it in eval mode with its best weights.
+    """Train `model` in place, on its device, and leave it in eval mode with its best weights.
 
     AdamW without decay on biases and norms, linear warm-up and decay, clipped gradients, averaged weights. With
-    `evaluate`, the dev score is taken `evaluations_per_epoch` times an epoch and at the end, with the averaged
-    weights; the best ones wait in CPU memory. `should_stop` is asked after every step.
+    `evaluate`, the dev score of the averaged weights is computed `evaluations_per_epoch` times per epoch and at the
+    end; the best weights are kept in CPU memory. `should_stop` is called after every step.
 
-    `save` is handed the run's state at the end of every epoch but the last. A run with the same model, examples and
-    configuration that is given such a state as `resume`, whose tensors become its own, goes on from there and ends as
-    if it had never been broken off: all randomness is a function of seed and step, so a state holds no generator.
+    `save` receives the run's state at the end of every epoch but the last. A run with the same model, examples and
+    configuration resumes from such a state, given as `resume`, and ends as if it had never been interrupted. The run
+    takes over the state's tensors. A state holds no generator, as all randomness is a function of seed and step.
 
     Raises:
-        ValueError: no examples, an example without target, or one that does not fit the model, by its number; a state
-            of another model, configuration or number of examples, or of another version of this program.
+        ValueError: there are no examples, an example (named by its number) has no target or does not fit the model, or
+            the state is of another model, configuration, number of examples or version of this program.
         FloatingPointError: the loss is not a finite number; the message names the step.
     """
     model.check(train)
     unlabelled = next((number for number, example in enumerate(train) if example.target is None), None)
     if unlabelled is not None:
-        raise ValueError(f"example {unlabelled} has no target; training needs one for each")
+        raise ValueError(f"example {unlabelled} has no target; training needs one for every example")
     run = _Run(model, len(train), config, evaluate, report)
     if resume is not None:
         run.load_state(resume)
@@ -173,7 +176,7 @@ def finetune(
 
 
 class _Run:
-    """The state of one run: optimiser, averages, curve and clock."""
+    """State of one run: optimiser, averages, curve and clock."""
 
     def __init__(
         self, model: TaskModel, examples: int, config: FinetuneConfig, evaluate: Evaluate | None, report: Report
@@ -201,7 +204,7 @@ class _Run:
         model.train()
 
     def step(self, step: int, examples: Sequence[HeadExample]) -> None:
-        """One step of the optimiser."""
+        """Take one step of the optimiser."""
         began = time.perf_counter()
         rate = self._set_rates(step)
         if self.device.type == "cuda":
@@ -225,7 +228,7 @@ class _Run:
             self.report(self.done, "train", figures | {"sequences_per_second": self._speed()})
 
     def evaluation_due(self, done: int) -> bool:
-        """Whether the dev score is to be taken after `done` steps."""
+        """Return True if the dev score is due after `done` steps."""
         if self.score_of is None:
             return False
         parts = self.config.evaluations_per_epoch
@@ -249,17 +252,17 @@ class _Run:
         self.report(done, "dev", {"score": score, "best_score": self.best.score, "epoch": point.epoch})
 
     def out_of_patience(self) -> bool:
-        """Whether the last evaluations brought nothing better."""
+        """Return True if the last `patience` evaluations brought nothing better."""
         if self.config.patience is None or self.best is None:
             return False
         return len(self.curve) - 1 - self.curve.index(self.best) >= self.config.patience
 
     def between_epochs(self) -> bool:
-        """Whether an epoch has just ended and another follows."""
+        """Return True if an epoch has just ended and another follows."""
         return self.done % self.steps_per_epoch == 0 and self.done < self.total
 
     def state(self) -> State:
-        """All that the steps so far have made."""
+        """Return everything that the steps so far have produced."""
         return {
             "format": STATE_FORMAT,
             "identity": self._identity(),
@@ -277,11 +280,11 @@ class _Run:
         }
 
     def load_state(self, state: State) -> None:
-        """Go on where `state` was taken."""
+        """Resume from `state`."""
         if state.get("format") != STATE_FORMAT or state["identity"] != self._identity():
             raise ValueError(
-                "the state is of a run with another model, configuration or number of examples, or of another version "
-                "of this program; go on with those, or start anew without it"
+                "the state belongs to a run with another model, configuration or number of examples, or to another "
+                "version of this program; resume with those, or start over without it"
             )
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
@@ -297,12 +300,12 @@ class _Run:
         )
 
     def _identity(self) -> dict[str, Any]:
-        """What a state must share with the run that takes it up, beside the examples themselves."""
+        """What a state must share with the run that resumes from it, besides the examples themselves."""
         shapes = {name: tuple(value.shape) for name, value in self.model.state_dict().items()}
         return {"config": asdict(self.config), "examples": self.examples, "shapes": shapes}
 
     def finish(self, stopped: str) -> FinetuneResult:
-        """Give the model its final weights."""
+        """Give the model its final weights and return the outcome."""
         if self.best_weights is not None:
             self.model.load_state_dict(self.best_weights)
         else:
@@ -321,7 +324,7 @@ class _Run:
         if not math.isfinite(figures["loss"]):
             raise FloatingPointError(
                 f"within the steps up to {self.done} the loss became {figures['loss']}; lower learning_rate "
-                f"({self.config.learning_rate}) or take another seed"
+                f"({self.config.learning_rate}) or use another seed"
             )
         return figures
 
@@ -339,7 +342,7 @@ class _Run:
 
 @dataclass
 class _Means:
-    """Running means of tensors by name; the device is asked for them only at `read`."""
+    """Running means of tensors by name; the device is synchronised only at `read`."""
 
     sums: dict[str, Tensor] = field(default_factory=dict)
     count: int = 0
@@ -347,18 +350,19 @@ class _Means:
     def add(self, values: Mapping[str, Tensor]) -> None:
         for name, value in values.items():
             value = value.detach()
+            # clone: `add` must not keep the loss itself, which the caller may still change.
             self.sums[name] = self.sums[name] + value if name in self.sums else value.clone()
         self.count += 1
 
     def read(self) -> dict[str, float]:
-        """The means since the last reading."""
+        """Return the means since the last reading."""
         means = {name: float(value) / self.count for name, value in self.sums.items()}
         self.sums, self.count = {}, 0
         return means
 
 
 def _batches(examples: int, config: FinetuneConfig) -> Iterator[np.ndarray]:
-    """Row numbers of every batch: each epoch is a permutation of its own, cut into batches."""
+    """Yield the row numbers of every batch: each epoch is a permutation of its own, cut into batches."""
     for epoch in range(config.epochs):
         order = np.argsort(uniforms(config.seed, epoch, 0, ORDER_STREAM, np.arange(examples)), kind="stable")
         for first in range(0, examples, config.batch_size):
@@ -366,7 +370,7 @@ def _batches(examples: int, config: FinetuneConfig) -> Iterator[np.ndarray]:
 
 
 def _make_optimizer(model: TaskModel, config: FinetuneConfig) -> torch.optim.AdamW:
-    """AdamW over four groups: encoder or head, with or without decay; each knows its `peak` rate."""
+    """AdamW over four groups: encoder or head, with or without decay; each holds its `peak` rate."""
     spared = parameters_without_decay(model)
     groups: dict[tuple[bool, bool], list[Tensor]] = {}
     for name, parameter in model.named_parameters():

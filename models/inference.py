@@ -1,8 +1,8 @@
 """Predictions for many examples: sorted by length, unpadded, without gradients.
 
-Examples go through in chunks. Within a chunk those of like length share a batch of at most `batch_tokens` tokens,
-since on a CPU attention is one product for each run of equal lengths (models/encoder/layout.py). Memory is bounded by
-the chunk's examples and one batch, whatever the input's length.
+Examples are processed in chunks. Within a chunk, examples of similar length share a batch of at most `batch_tokens`
+tokens, since on a CPU attention is one product per run of equal lengths (models/encoder/layout.py). Memory is bounded
+by the chunk's examples and one batch, whatever the length of the input.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from models.heads.examples import HeadExample
 from models.heads.task_model import TaskModel
 
 CHUNK_EXAMPLES = 4096
-"""Examples that are sorted together."""
+"""Number of examples that are sorted together."""
 BATCH_TOKENS = {"cpu": 4096, "cuda": 65_536}
-"""Tokens in a batch where the caller names no number."""
+"""Tokens in a batch if the caller gives no number."""
 
 Progress = Callable[[int], None]
-"""Takes the number of examples done so far, after every batch."""
+"""Callback that takes the number of examples done so far, after every batch."""
 
 
 def predict(
@@ -33,9 +33,9 @@ def predict(
     precision: str = "fp32",
     progress: Progress | None = None,
 ) -> list[Any]:
-    """One prediction an example, in the examples' order; models/heads/examples.py says what each looks like.
+    """Return one prediction per example, in their order and in the form of models/heads/examples.py.
 
-    Arguments and errors are `predict_stream`'s.
+    Arguments and errors are those of `predict_stream`.
     """
     return list(predict_stream(model, examples, batch_tokens=batch_tokens, precision=precision, progress=progress))
 
@@ -49,20 +49,20 @@ def predict_stream(
     precision: str = "fp32",
     progress: Progress | None = None,
 ) -> Iterator[Any]:
-    """Predictions in the examples' order, a chunk at a time, on the device where the model lies.
+    """Yield predictions in the examples' order, a chunk at a time, on the model's device.
 
     Args:
         model: any of `models.heads`.
-        examples: a sequence or any iterator; targets are not looked at.
-        batch_tokens: tokens in a batch at most, though a batch holds at least one example. None: 4,096 on a CPU,
-            65,536 on a GPU.
-        chunk_examples: examples that are in memory and sorted together.
+        examples: a sequence or any iterator; targets are ignored.
+        batch_tokens: maximum number of tokens in a batch, though a batch holds at least one example. None: 4,096 on a
+            CPU, 65,536 on a GPU.
+        chunk_examples: number of examples in memory, which are sorted together.
         precision: `fp32`, or `bf16` for matrix products in bfloat16 (torch's autocast).
         progress: called after every batch with the number of examples done so far.
 
     Raises:
-        ValueError: an example that the model cannot read, named by its number; an unknown precision; a number
-            under 1.
+        ValueError: the model cannot read an example (named by its number), the precision is unknown, or a number is
+            less than 1.
     """
     device = next(model.parameters()).device
     tokens = BATCH_TOKENS.get(device.type, BATCH_TOKENS["cpu"]) if batch_tokens is None else batch_tokens
@@ -85,8 +85,9 @@ def predict_stream(
 
 
 def batches_by_length(examples: Sequence[HeadExample], batch_tokens: int) -> Iterator[list[int]]:
-    """Numbers of examples, those of like length together, the longest first: what does not fit the memory shows at
-    once.
+    """Yield numbers of examples in batches of similar length, the longest first.
+
+    So a batch that does not fit in memory fails at once, not after hours.
     """
     sizes = [sum(len(sequence.input_ids) for sequence in example.sequences) for example in examples]
     batch: list[int] = []
@@ -102,7 +103,7 @@ def batches_by_length(examples: Sequence[HeadExample], batch_tokens: int) -> Ite
 
 
 def autocast(device: torch.device, precision: str) -> torch.autocast:
-    """torch's autocast of a precision. Raises ValueError for one that is neither `fp32` nor `bf16`."""
+    """Return torch's autocast for a precision. Raises ValueError unless it is `fp32` or `bf16`."""
     if precision not in ("fp32", "bf16"):
         raise ValueError(f"precision must be fp32 or bf16, got {precision!r}")
     return torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bf16")

@@ -1,1 +1,1 @@
-"""Weights in transformers' layout: reading and converting."""
+"""Weights in transformers' layout: reading and conversion."""

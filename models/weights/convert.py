@@ -1,8 +1,8 @@
 """Weight mapping between our encoder and transformers' layouts, both ways.
 
-ELECTRA, BERT and RoFormer name their encoder layers alike; they differ in that ELECTRA and RoFormer may hold
-`embeddings_project`, BERT a pooler, and RoFormer a frozen table of sines in place of learned positions. Ours fuses
-query, key and value into one matrix. Names below carry no model prefix ("electra.", "bert."): they are those of
+ELECTRA, BERT and RoFormer use the same names for encoder layers. They differ in that ELECTRA and RoFormer may have
+`embeddings_project`, BERT a pooler, and RoFormer a frozen table of sines instead of learned positions. Ours fuses
+query, key and value into one matrix. Names below have no model prefix ("electra.", "bert."): they are those of
 `ElectraModel`, `BertModel` and `RoFormerModel` themselves.
 """
 
@@ -33,14 +33,16 @@ _LAYER = {
     "output_norm": "output.LayerNorm",
 }
 SINE_TABLE = "encoder.embed_positions.weight"
-"""RoFormer's table of sines and cosines: a constant, exported so that nothing is missing, and never read."""
+"""RoFormer's table of sines and cosines: a constant, exported so that no weight is missing, and never read."""
 _IGNORED = ("pooler.", "embeddings.position_ids", "embeddings.token_type_ids", SINE_TABLE)
-"""What transformers' checkpoints may hold beside the encoder."""
+"""Prefixes of entries in transformers' checkpoints that are not part of the encoder."""
 
 
 def to_transformers(encoder: Encoder) -> dict[str, Tensor]:
-    """The encoder's weights under the names of `ElectraModel` (and of `BertModel`, where there is no projection), or
-    of `RoFormerModel` where positions are rotary. Detached; the word table cut to the true vocabulary.
+    """Return the encoder's weights under transformers' names, detached, the word table cut to the true vocabulary.
+
+    The names are those of `ElectraModel` (and of `BertModel`, if there is no projection), or of `RoFormerModel` if
+    positions are rotary.
     """
     own = encoder.embeddings.state_dict()
     out = {theirs: own[ours] for ours, theirs in _EMBEDDINGS.items() if ours in own}
@@ -62,10 +64,10 @@ def to_transformers(encoder: Encoder) -> dict[str, Tensor]:
 
 
 def load_from_transformers(encoder: Encoder, state: Mapping[str, Tensor]) -> None:
-    """Copy weights of an `ElectraModel`, `BertModel` or `RoFormerModel` state dict into `encoder`, shared embeddings
-    included.
+    """Copy weights of an `ElectraModel`, `BertModel` or `RoFormerModel` state dict into `encoder`.
 
-    Raises ValueError naming the weights that are missing, left over or of another shape.
+    Shared embeddings are overwritten too. Raises ValueError naming the weights that are missing, unknown or of another
+    shape.
     """
     expected = {name: tensor for name, tensor in to_transformers(encoder).items() if name != SINE_TABLE}
     given = {name: tensor for name, tensor in state.items() if not name.startswith(_IGNORED)}
@@ -95,7 +97,7 @@ def _layer_state(given: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
 
 
 def sine_table(config: EncoderConfig) -> Tensor:
-    """RoFormer's frozen table, float32 (max_positions, C): sines of each place's angles, then their cosines."""
+    """Return RoFormer's frozen table, float32 (max_positions, C): sines of each place's angles, then their cosines."""
     channels = config.hidden_size // config.num_heads
     speeds = BASE ** (-torch.arange(0, channels, 2, dtype=torch.float64) / channels)
     angles = torch.arange(config.max_positions, dtype=torch.float64)[:, None] * speeds
@@ -103,13 +105,13 @@ def sine_table(config: EncoderConfig) -> Tensor:
 
 
 def transformers_config(config: EncoderConfig, model_type: str = "electra") -> PreTrainedConfig:
-    """transformers' configuration of this encoder as a bare model, named in `architectures`.
+    """Return transformers' configuration of this encoder as a bare model, named in `architectures`.
 
     Args:
-        model_type: "electra" or "bert"; where positions are rotary it is "roformer" in either case.
+        model_type: "electra" or "bert"; with rotary positions it is "roformer" in either case.
 
     Raises:
-        ValueError: BERT has no projection, and this encoder has one.
+        ValueError: BERT has no projection, but this encoder does.
     """
     sizes = electra_config(config)
     if config.positions == "rotary":
@@ -127,7 +129,7 @@ def transformers_config(config: EncoderConfig, model_type: str = "electra") -> P
 
 
 def electra_config(config: EncoderConfig) -> dict[str, Any]:
-    """The keyword arguments of transformers' `ElectraConfig` for this encoder."""
+    """Return keyword arguments of transformers' `ElectraConfig` for this encoder."""
     return {
         "vocab_size": config.vocab_size,
         "embedding_size": config.embedding_width,

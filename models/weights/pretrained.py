@@ -1,8 +1,7 @@
-"""Read and write an encoder as a transformers folder: config.json with model.safetensors or pytorch_model.bin.
+"""Reading and writing of an encoder as a transformers folder: config.json with model.safetensors or pytorch_model.bin.
 
-Any BERT-shaped checkpoint will do: BERT, RoBERTa-wwm, MacBERT, MC-BERT, ELECTRA's discriminators, ERNIE,
-RoFormer and ERNIE-health (whether converted to ERNIE's or to ELECTRA's names), and our own exports. Poolers and heads
-are passed over.
+Any BERT-shaped checkpoint will do: BERT, RoBERTa-wwm, MacBERT, MC-BERT, ELECTRA's discriminators, ERNIE, RoFormer and
+ERNIE-health (converted to ERNIE's or to ELECTRA's names), and our own exports. Poolers and heads are ignored.
 """
 
 from __future__ import annotations
@@ -39,10 +38,10 @@ _PREFIXES = (
     "roformer.",
     "",
 )
-"""What may stand before the encoder's own names; the first that occurs with word embeddings is taken."""
+"""Prefixes of the encoder's names; the first one that occurs with word embeddings is used."""
 _TYPE_TABLE = "embeddings.token_type_embeddings.weight"
 _TASK_TABLE = "embeddings.task_type_embeddings.weight"
-"""A row for each pre-training task of ERNIE 2.0 (Sun et al., 2020)."""
+"""Table with a row for each pre-training task of ERNIE 2.0 (Sun et al., 2020)."""
 _GENERATOR = ("generator_predictions.", "generator_lm_head.")
 _LFS_POINTER = b"version https://git-lfs"
 _OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
@@ -50,11 +49,12 @@ _OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNor
 
 
 def load_encoder(folder: str | Path, dropout: float | None = None) -> Encoder:
-    """The encoder of a transformers folder, in float32 on the CPU, with the dropout rates of its config or, for hidden
-    states and attention alike, the one given.
+    """Load the encoder of a transformers folder, in float32 on the CPU.
 
-    Raises UserError naming the folder where config.json or the weights are missing or unreadable, the model is of
-    another architecture, only a generator is there, weights and sizes do not fit each other, or a weight is no number.
+    Its dropout rates are those of the config, or `dropout` for hidden states and attention alike.
+
+    Raises UserError naming the folder if config.json or the weights are missing or unreadable, the model has another
+    architecture, only a generator is there, weights and sizes do not match, or a weight is not a finite number.
     """
     path = Path(folder)
     config = _read_config(path)
@@ -68,33 +68,33 @@ def load_encoder(folder: str | Path, dropout: float | None = None) -> Encoder:
     try:
         load_from_transformers(encoder, _with_task_type(weights, config))
     except ValueError as error:
-        told = textwrap.shorten(str(error), 600, placeholder=" …")
+        problem = textwrap.shorten(str(error), 600, placeholder=" …")
         raise UserError(
-            f"{path}: {told}. {CONFIG_FILE} and weights are of two models; fetch both from one place"
+            f"{path}: {problem}. {CONFIG_FILE} and weights are of two models; fetch both from one source"
         ) from error
     _check_finite(path, weights)
     return encoder
 
 
 def random_encoder(config: EncoderConfig, seed: int) -> Encoder:
-    """An encoder with fresh weights that `seed` determines. torch's default generator stays as it was."""
+    """Return an encoder with fresh weights from `seed`. torch's default generator does not change."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return Encoder(config)
 
 
 def save_encoder(encoder: Encoder, folder: str | Path) -> None:
-    """Write config.json and model.safetensors, which `load_encoder` reads and `AutoModel.from_pretrained` loads as an
-    `ElectraModel`, or a `RoFormerModel` where positions are rotary. Makes the folder; tokeniser files are the caller's.
+    """Write config.json and model.safetensors for `load_encoder` and `AutoModel.from_pretrained`.
+
+    transformers loads them as an `ElectraModel`, or as a `RoFormerModel` if positions are rotary. The folder is
+    created; tokeniser files are the caller's.
     """
     state = {name: tensor.float() for name, tensor in to_transformers(encoder).items()}
     write_folder(state, transformers_config(encoder.config), folder)
 
 
 def write_folder(state: Mapping[str, Tensor], config: PreTrainedConfig, folder: str | Path) -> None:
-    """Write weights under transformers' names, and the config of the model that they are, into a folder, which is
-    made.
-    """
+    """Write weights under transformers' names and the config of their model into a folder, which is created."""
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     config.dtype = next(iter(state.values())).dtype
@@ -107,26 +107,28 @@ def _read_config(folder: Path) -> dict[str, Any]:
     path = folder / CONFIG_FILE
     if not path.is_file():
         raise UserError(
-            f"{folder} is no model folder: it has no {CONFIG_FILE}. Name a folder that transformers can load"
+            f"{folder} is not a model folder: it has no {CONFIG_FILE}. Give a folder that transformers can load"
         )
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{path} is no JSON: {error}. Fetch the model again") from error
+        raise UserError(f"{path} is not JSON: {error}. Download the model again") from error
     if not isinstance(config, dict) or config.get("model_type") not in _MODEL_TYPES:
         kind = config.get("model_type") if isinstance(config, dict) else None
-        raise UserError(f"{path}: model_type is {kind!r}; known are {', '.join(_MODEL_TYPES)}. Take one of these")
+        raise UserError(f"{path}: model_type is {kind!r}; supported are {', '.join(_MODEL_TYPES)}. Use one of these")
     return config
 
 
 def _encoder_config(folder: Path, config: Mapping[str, Any]) -> EncoderConfig:
     if config.get("hidden_act", "gelu") != "gelu":
-        raise UserError(f"{folder}: hidden_act is {config['hidden_act']!r}; only 'gelu' is known. Take another encoder")
+        raise UserError(
+            f"{folder}: hidden_act is {config['hidden_act']!r}; only 'gelu' is supported. Use another encoder"
+        )
     if config.get("position_embedding_type", "absolute") != "absolute":
         kind = config["position_embedding_type"]
-        raise UserError(f"{folder}: position_embedding_type is {kind!r}, not 'absolute'. Take another encoder")
+        raise UserError(f"{folder}: position_embedding_type is {kind!r}, not 'absolute'. Use another encoder")
     if config.get("rotary_value"):
-        raise UserError(f"{folder}: rotary_value is true; only queries and keys are turned here. Take another encoder")
+        raise UserError(f"{folder}: rotary_value is true; only queries and keys are turned here. Use another encoder")
     kind = config["model_type"]
     try:
         return EncoderConfig(
@@ -145,9 +147,9 @@ def _encoder_config(folder: Path, config: Mapping[str, Any]) -> EncoderConfig:
             initializer_range=config.get("initializer_range", 0.02),
         )
     except KeyError as error:
-        raise UserError(f"{folder / CONFIG_FILE} lacks {error}. Fetch the model again") from error
+        raise UserError(f"{folder / CONFIG_FILE} lacks {error}. Download the model again") from error
     except ValueError as error:
-        raise UserError(f"{folder / CONFIG_FILE}: {error}. Fetch the model again") from error
+        raise UserError(f"{folder / CONFIG_FILE}: {error}. Download the model again") from error
 
 
 def _read_weights(folder: Path) -> dict[str, Tensor]:
@@ -158,16 +160,18 @@ def _read_weights(folder: Path) -> dict[str, Tensor]:
                 return {key: value.float() for key, value in read(path).items() if value.is_floating_point()}
             except Exception as error:
                 if _is_lfs_pointer(path):
-                    raise UserError(f"{path} is a pointer of Git LFS. Run `git lfs pull` in {folder}") from error
-                raise UserError(f"{path} is no readable file of weights: {error}. Fetch the model again") from error
+                    raise UserError(f"{path} is a Git LFS pointer. Run `git lfs pull` in {folder}") from error
+                raise UserError(
+                    f"{path} is not a readable file of weights: {error}. Download the model again"
+                ) from error
     raise UserError(f"{folder} has neither {SAFETENSORS_FILE} nor {PICKLE_FILE}; fetch one of them")
 
 
 def _load_pickle(path: Path) -> dict[str, Tensor]:
-    """Tensors alone: `weights_only` refuses any other object. Raises ValueError for one, or without names."""
+    """Tensors of a pickle; `weights_only` refuses any other object. Raises ValueError for one, or without names."""
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as error:  # torch's own words are long, and advise to load it nevertheless
+    except pickle.UnpicklingError as error:  # torch's own message is long, and suggests loading it nevertheless
         raise ValueError("it is damaged, or holds more than tensors, which could be code") from error
     if not isinstance(state, dict):
         raise ValueError(f"it holds a {type(state).__name__}, not weights by their names")
@@ -175,7 +179,7 @@ def _load_pickle(path: Path) -> dict[str, Tensor]:
 
 
 def _is_lfs_pointer(path: Path) -> bool:
-    """Whether a clone without Git LFS left its note in place of the file."""
+    """True if a clone without Git LFS left its note in place of the file."""
     with path.open("rb") as file:
         return file.read(len(_LFS_POINTER)) == _LFS_POINTER
 
@@ -184,8 +188,8 @@ def _check_finite(folder: Path, weights: Mapping[str, Tensor]) -> None:
     for name, tensor in weights.items():
         if not torch.isfinite(tensor).all():
             raise UserError(
-                f"{folder}: {name} holds values that are no finite numbers. Fetch the model again, or take a "
-                "checkpoint from before its training diverged"
+                f"{folder}: {name} contains values that are not finite. Download the model again, or use a checkpoint "
+                "from before its training diverged"
             )
 
 
@@ -194,7 +198,7 @@ def _is_generator(state: Mapping[str, Tensor]) -> bool:
 
 
 def _encoder_weights(folder: Path, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The encoder's part of a state dict, under the names of `ElectraModel`."""
+    """Encoder's part of a state dict, under the names of `ElectraModel`."""
     for prefix in _PREFIXES:
         if prefix + WORD_TABLE in state:
             kept = {_current_name(name.removeprefix(prefix)): t for name, t in state.items() if name.startswith(prefix)}
@@ -203,22 +207,22 @@ def _encoder_weights(folder: Path, state: Mapping[str, Tensor]) -> dict[str, Ten
     if any(name.startswith("generator.") for name in state):
         raise UserError(f"{folder} holds an ELECTRA generator; fine-tuning needs the discriminator's folder")
     raise UserError(
-        f"{folder}: the weights hold no {WORD_TABLE}; is this a BERT, ELECTRA or ERNIE model? Name the folder of one"
+        f"{folder}: the weights have no {WORD_TABLE}; is this a BERT, ELECTRA or ERNIE model? Give the folder of one"
     )
 
 
 def _with_task_type(weights: Mapping[str, Tensor], config: Mapping[str, Any]) -> dict[str, Tensor]:
-    """The weights of ERNIE with the table of tasks, where it is used, gone into that of segment types.
+    """Weights of ERNIE with its table of tasks, if it is used, added to that of segment types.
 
-    Every token is of task 0 unless `ErnieModel` is told otherwise, so its row adds to every type alike.
-    Raises ValueError where the table is missing or does not fit.
+    Every token belongs to task 0 unless `ErnieModel` is told otherwise, so its row adds to every type alike. Raises
+    ValueError if the table is missing or does not fit.
     """
     if config["model_type"] != "ernie":
         return dict(weights)
     kept = {name: tensor for name, tensor in weights.items() if name != _TASK_TABLE}
     if config.get("use_task_id") and _TYPE_TABLE in kept:
         if _TASK_TABLE not in weights:
-            raise ValueError(f"use_task_id is true, and the weights hold no {_TASK_TABLE}")
+            raise ValueError(f"use_task_id is true, but the weights have no {_TASK_TABLE}")
         tasks, types = weights[_TASK_TABLE], kept[_TYPE_TABLE]
         if not len(tasks) or tasks.shape[1:] != types.shape[1:]:
             raise ValueError(f"{_TASK_TABLE} of shape {tuple(tasks.shape)} does not fit types of {tuple(types.shape)}")

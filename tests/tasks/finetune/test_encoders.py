@@ -135,8 +135,8 @@ TOKENS = "\n".join(VOCABULARY)
             cut("tokenizer_config.json", 5),
             r"tokenizer_config\.json cannot be read: .*Restore the original file",
         ),
-        (cut("config.json", 50), r"config\.json is no JSON: .*Fetch the model again"),
-        (cut("model.safetensors", -50), r"model\.safetensors is no readable file of weights: .*Fetch the model again"),
+        (cut("config.json", 50), r"config\.json is not JSON: .*Download the model again"),
+        (cut("model.safetensors", -50), r"model\.safetensors is not a readable file of weights: .*Download the model again"),
     ],
 )
 def test_broken_encoder_is_rejected_before_anything_is_trained(

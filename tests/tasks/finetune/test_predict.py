@@ -211,7 +211,7 @@ def with_more_tokens(folder: Path) -> None:
         (changed("task.json", max_length=0), r"task\.json has max_length 0, the encoder 64 positions"),
         (changed("head.json", head="unheard-of"), r"head\.json or head\.safetensors is damaged: .*Fine-tune again"),
         (cut("head.safetensors"), r"head\.json or head\.safetensors is damaged: .*Fine-tune again"),
-        (cut("model.safetensors"), r"model\.safetensors is no readable file of weights: .*Fetch the model again"),
+        (cut("model.safetensors"), r"model\.safetensors is not a readable file of weights: .*Download the model again"),
         (with_more_tokens, "the tokeniser has 70 tokens, the encoder embeddings for 69. Copy the whole folder"),
     ],
 )
