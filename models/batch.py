@@ -1,8 +1,8 @@
-"""From rows of token ids to a packed, masked batch.
+"""Packed, masked batch of rows of token ids.
 
-Rows are sorted by length, and a row's views stand next to each other, so that equal lengths form long runs
-(models/encoder/layout.py). Rows keep their global numbers, which all randomness is keyed by: the order of rows in a
-batch and their worker change nothing.
+Rows are sorted by length, and a row's views are neighbours, so that equal lengths form long runs
+(models/encoder/layout.py). Rows keep their global numbers, which all randomness is keyed by: neither their order in a
+batch nor their worker changes anything.
 
 Shape legend: B rows, S sequences (B times the number of views), T tokens laid end to end, M selected tokens.
 """
@@ -21,7 +21,7 @@ from models.masking import CLS, SEP, Masked, mask_words
 
 @dataclass(frozen=True)
 class MaskedBatch:
-    """A batch of masked sequences. Tensors are int64; (S,) arrays name the sequences for seeding and stay on the
+    """A batch of masked sequences. Tensors are int64; (S,) arrays identify the sequences for seeding and stay on the
     CPU.
     """
 
@@ -31,9 +31,9 @@ class MaskedBatch:
     selected: Tensor
     """(M,) indices into T of the selected tokens, increasing."""
     original: Tensor
-    """(M,) the ids that stood there."""
+    """(M,) the original ids at these indices."""
     selected_counts: tuple[int, ...]
-    """Selected tokens of each sequence; they add up to M."""
+    """Number of selected tokens in each sequence; their sum is M."""
     rows: np.ndarray
     """int64 (S,) global row number of each sequence."""
     views: np.ndarray
@@ -52,7 +52,7 @@ class MaskedBatch:
         return len(self.rows)
 
     def to(self, device: torch.device | str) -> "MaskedBatch":
-        """The same batch with its tensors on `device`; the copy does not wait where they are pinned."""
+        """Return the same batch with its tensors on `device`; the copy is asynchronous if they are pinned."""
         return replace(
             self,
             layout=self.layout.to(device),
@@ -62,7 +62,7 @@ class MaskedBatch:
         )
 
     def pin_memory(self) -> "MaskedBatch":
-        """The same batch in page-locked memory, from which copies to a GPU run beside its work."""
+        """Return the same batch in page-locked memory, from which copies to a GPU run in parallel to its work."""
         return replace(
             self,
             layout=self.layout.pin_memory(),
@@ -83,16 +83,16 @@ def collate_masked(
     max_positions: int,
     probability: float,
 ) -> MaskedBatch:
-    """Pack and mask `rows`, each `views` times over.
+    """Pack and mask `rows`, each `views` times.
 
     A row is a mapping, or an object, with `input_ids` (integers, [CLS] first and [SEP] last) and `word_starts` (see
-    `mask_words`). `row_indices` are the rows' global numbers, their places in the batch where absent. Raises
-    ValueError naming the row for ids outside the vocabulary, a missing [CLS] or [SEP], or a row too long.
+    `mask_words`). `row_indices` are the rows' global numbers, by default their places in the batch. Raises ValueError
+    naming the row if an id is outside the vocabulary, [CLS] or [SEP] is missing, or the row is too long.
     """
     indices = np.arange(len(rows)) if row_indices is None else np.asarray(row_indices, dtype=np.int64)
     if not rows or len(indices) != len(rows):
         raise ValueError(
-            f"a batch needs rows and one index for each, got {len(rows)} rows and {len(indices)} row_indices"
+            f"a batch needs rows and one index per row, got {len(rows)} rows and {len(indices)} row_indices"
         )
     ids = [np.asarray(_field(row, "input_ids"), dtype=np.int64) for row in rows]
     starts = [np.asarray(_field(row, "word_starts"), dtype=np.int64) for row in rows]
@@ -146,6 +146,6 @@ def _check_row(index: int, ids: np.ndarray, vocab_size: int, max_positions: int)
     outside = ids[(ids < 0) | (ids >= vocab_size)]
     if len(outside):
         raise ValueError(
-            f"row {index} holds id {outside[0]}, but vocab_size is {vocab_size}; "
+            f"row {index} has id {outside[0]}, but vocab_size is {vocab_size}; "
             "encode with the vocabulary that the model was built for"
         )

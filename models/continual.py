@@ -1,10 +1,10 @@
-"""Continual pre-training: start an objective from a BERT or ELECTRA that transformers saved.
+"""Continual pre-training: start an objective from a BERT, ELECTRA or RoFormer that transformers saved.
 
-What is taken: the encoder, as the discriminator's; its embedding tables are the generator's too, for they are tied.
-The generator's layers, and the heads, are taken where the checkpoint holds some of the same shapes, and start afresh
-elsewhere. Rows of the word table go to the token that they stood for: a vocabulary in another order is put in order,
-one with other tokens is refused. Of a longer position table the first rows are taken; of a shorter one all, and the
-positions beyond start afresh.
+The checkpoint's encoder becomes the discriminator's; its embedding tables become the generator's too, as they are tied.
+The generator's layers and the heads are copied if the checkpoint has some of the same shapes, and start fresh
+otherwise. Rows of the word table follow their tokens: a vocabulary in another order is reordered, one with other tokens
+is refused. Of a longer position table the first rows are used; of a shorter one all, and the positions beyond start
+fresh.
 """
 
 import json
@@ -33,9 +33,9 @@ _SIZES = {
     "type_vocab_size": "type_vocab_size",
     "layer_norm_eps": "layer_norm_eps",
 }
-"""Our names and those of config.json."""
+"""Our names of sizes, and those in config.json."""
 _OLD_ENDINGS = {".gamma": ".weight", ".beta": ".bias"}
-"""What checkpoints of 2018 call a LayerNorm's parameters."""
+"""Names of a LayerNorm's parameters in checkpoints of 2018."""
 _LM_HEADS = {
     "bert": ("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.bias"),
     "electra": ("generator_predictions.dense", "generator_predictions.LayerNorm", "generator_lm_head.bias"),
@@ -46,23 +46,24 @@ _RTD_HEAD = ("discriminator_predictions.dense", "discriminator_predictions.dense
 
 @dataclass(frozen=True)
 class Start:
-    """Which parts of an objective hold a checkpoint's weights, and which start from random ones."""
+    """Parts of an objective that hold a checkpoint's weights, and parts that start from random ones."""
 
     taken: tuple[str, ...]
     fresh: tuple[str, ...]
 
 
 def initialise_from(objective: EHealth, folder: str | Path, vocabulary: Sequence[str] | None = None) -> Start:
-    """Copy the weights of a folder of `save_pretrained` into a fresh `objective`, which is left as it was where
-    anything does not fit. Read are config.json, then model.safetensors or pytorch_model.bin or the files that an index
-    of theirs names, and vocab.txt where there is one.
+    """Copy the weights of a folder of `save_pretrained` into a fresh `objective`.
+
+    The objective does not change if anything does not fit. Files read are config.json, then model.safetensors or
+    pytorch_model.bin or the files named by an index of theirs, and vocab.txt if it exists.
 
     `vocabulary`: the tokens that the objective is trained with, by id. Without it, or without vocab.txt, only the
-    number of tokens is compared, and ids are taken to mean the same. Time and memory grow with the checkpoint.
+    number of tokens is compared, and ids are assumed to mean the same. Time and memory grow with the checkpoint.
 
     Raises:
-        UserError: no such checkpoint, a damaged one, another kind of model, other sizes or another vocabulary; the
-            message names what differs, and the remedy.
+        UserError: the checkpoint is missing or damaged, or has another kind of model, other sizes or another
+            vocabulary; the message names what differs, and the remedy.
     """
     place = Path(folder)
     settings = _read_config(place)
@@ -87,12 +88,12 @@ def initialise_from(objective: EHealth, folder: str | Path, vocabulary: Sequence
 
 
 def check_start(folder: str | Path, config: EncoderConfig, vocabulary: Sequence[str] | None = None) -> None:
-    """Tell what `initialise_from` would refuse, as far as it is known without reading weights: a folder without a
-    checkpoint, another kind of model, other sizes than those of the discriminator's `config`, another vocabulary. Takes
-    milliseconds.
+    """Raise what `initialise_from` would, as far as it is known without reading weights; takes milliseconds.
+
+    Checked are the folder, the kind of model, its sizes against the discriminator's `config`, and the vocabulary.
 
     Raises:
-        UserError: as `initialise_from` does.
+        UserError: see `initialise_from`.
     """
     place = Path(folder)
     _check_sizes(place, _read_config(place), config)
@@ -104,19 +105,19 @@ def check_start(folder: str | Path, config: EncoderConfig, vocabulary: Sequence[
 def _read_config(place: Path) -> dict[str, Any]:
     file = place / "config.json"
     if not file.is_file():
-        raise UserError(f"{place} holds no config.json. Give a folder that transformers' save_pretrained wrote.")
+        raise UserError(f"{place} has no config.json. Give a folder that transformers' save_pretrained wrote.")
     try:
         settings: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         kind = settings.get("model_type")
     except (ValueError, AttributeError) as error:
-        raise UserError(f"{file} is no configuration: {error}. Fetch the checkpoint again.") from error
+        raise UserError(f"{file} is not a configuration: {error}. Download the checkpoint again.") from error
     if kind not in _PREFIXES:
         raise UserError(f"{file} describes a {kind!r} model. Pre-training starts from 'bert', 'electra' or 'roformer'.")
     plain = {"hidden_act": "gelu", "position_embedding_type": "absolute"}
     for name, needed in plain.items():
         if settings.get(name, needed) != needed:
             raise UserError(
-                f"{file}: {name} is {settings[name]!r}; the encoder here has {needed!r}. Give another model."
+                f"{file}: {name} is {settings[name]!r}; the encoder here needs {needed!r}. Give another model."
             )
     return settings
 
@@ -137,7 +138,7 @@ def _check_sizes(place: Path, settings: Mapping[str, Any], config: EncoderConfig
 
 
 def _read_weights(place: Path) -> dict[str, Tensor]:
-    """All weights, in float32, under the names of today."""
+    """All weights, in float32, under today's names."""
     weights: dict[str, Tensor] = {}
     for file in _weight_files(place):
         try:
@@ -146,20 +147,20 @@ def _read_weights(place: Path) -> dict[str, Tensor]:
             weights |= {_renamed(name): tensor.float() for name, tensor in state.items()}
         except Exception as error:
             raise UserError(
-                f"{file} is damaged, or holds more than weights: {error}. Fetch the checkpoint again."
+                f"{file} is damaged, or holds more than weights: {error}. Download the checkpoint again."
             ) from error
     return weights
 
 
 def _weight_files(place: Path) -> list[Path]:
-    """The files that hold the weights: one, or those that an index names."""
+    """Files that hold the weights: one, or those that an index names."""
     for name in ("model.safetensors", "pytorch_model.bin"):
         if (place / name).is_file():
             return [place / name]
         index = place / f"{name}.index.json"
         if index.is_file():
             return _files_of_index(index)
-    raise UserError(f"{place} holds neither model.safetensors nor pytorch_model.bin, nor an index of several files.")
+    raise UserError(f"{place} has neither model.safetensors nor pytorch_model.bin, nor an index of several files.")
 
 
 def _files_of_index(index: Path) -> list[Path]:
@@ -169,13 +170,13 @@ def _files_of_index(index: Path) -> list[Path]:
         if not names:
             raise ValueError("it names no files")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"{index} is no index of weights: {error!r}. Fetch the checkpoint again.") from error
+        raise UserError(f"{index} is not an index of weights: {error!r}. Download the checkpoint again.") from error
     if not inside:
-        raise UserError(f"{index} names files outside its folder. Fetch the checkpoint again.")
+        raise UserError(f"{index} names files outside its folder. Download the checkpoint again.")
     missing = [name for name in names if not (index.parent / name).is_file()]
     if missing:
         raise UserError(
-            f"{index} names {len(names):,} files, of which {_some(missing)} are missing. Fetch the checkpoint again."
+            f"{index} names {len(names):,} files, of which {_some(missing)} are missing. Download the checkpoint again."
         )
     return [index.parent / name for name in names]
 
@@ -188,16 +189,16 @@ def _renamed(name: str) -> str:
 
 
 def _encoder_state(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    """The encoder's weights under the names of `ElectraModel` and `BertModel` themselves, heads left out."""
+    """Encoder's weights under the names of `ElectraModel` and `BertModel` themselves, without heads."""
     if any(name.startswith(prefix) for name in state):
         return {name.removeprefix(prefix): tensor for name, tensor in state.items() if name.startswith(prefix)}
     return dict(state)
 
 
 def _token_order(place: Path, state: Mapping[str, Tensor], vocab_size: int, vocabulary: Sequence[str] | None) -> Tensor:
-    """For each of our ids, the row of the checkpoint's table: int64 (V,)."""
+    """Row of the checkpoint's table for each of our ids: int64 (V,)."""
     if WORD_TABLE not in state:
-        raise UserError(f"{place} holds no embedding tables. Give a checkpoint of a whole BERT or ELECTRA.")
+        raise UserError(f"{place} has no embedding tables. Give a checkpoint of a whole BERT or ELECTRA.")
     rows = len(state[WORD_TABLE])
     file = place / "vocab.txt"
     if vocabulary is None or not file.is_file():
@@ -207,28 +208,28 @@ def _token_order(place: Path, state: Mapping[str, Tensor], vocab_size: int, voca
     theirs = _vocabulary_in_common(file, vocabulary)
     if rows < len(theirs):
         raise UserError(
-            f"{file} names {len(theirs):,} tokens, but the weights hold {rows:,}. Fetch the checkpoint again."
+            f"{file} names {len(theirs):,} tokens, but the weights have {rows:,}. Download the checkpoint again."
         )
     places = {token: row for row, token in enumerate(theirs)}
     return torch.tensor([places[token] for token in vocabulary])
 
 
 def _vocabulary_in_common(file: Path, vocabulary: Sequence[str]) -> list[str]:
-    """The tokens of a vocab.txt, which must be those in use, in whatever order."""
+    """Tokens of a vocab.txt, which must be those in use, in any order."""
     theirs = [line.removesuffix("\r") for line in file.read_text(encoding="utf-8").removesuffix("\n").split("\n")]
     ours, known = set(vocabulary), set(theirs)
     unknown = [token for token in vocabulary if token not in known]
     if unknown or len(theirs) != len(vocabulary):
         unused = [token for token in theirs if token not in ours]
         raise UserError(
-            f"{file} is another vocabulary than the one in use: {_some(unknown)} only in use, "
+            f"{file} is not the vocabulary in use: {_some(unknown)} only in use, "
             f"{_some(unused)} only in the checkpoint. {_REMEDY}"
         )
     return theirs
 
 
 def _some(tokens: Sequence[str]) -> str:
-    """How many tokens, and the first of them."""
+    """Number of tokens, and the first of them: `2 ('a', 'b')`."""
     return (
         f"{len(tokens):,} ({', '.join(map(repr, tokens[:3]))}{', …' if len(tokens) > 3 else ''})" if tokens else "none"
     )
@@ -243,7 +244,7 @@ def _fit_positions(table: Tensor, encoder: Encoder) -> Tensor:
 
 
 def _take_generator(objective: EHealth, encoder_state: Mapping[str, Tensor]) -> list[str]:
-    """The encoder's layers for the generator as well, where it is as wide."""
+    """Copy the encoder's layers into the generator as well, if it is as wide."""
     wanted = to_transformers(objective.generator)
     if any(name not in encoder_state or encoder_state[name].shape != wanted[name].shape for name in wanted):
         return []
@@ -254,7 +255,7 @@ def _take_generator(objective: EHealth, encoder_state: Mapping[str, Tensor]) -> 
 def _heads(
     objective: EHealth, kind: str, state: Mapping[str, Tensor], order: Tensor
 ) -> Iterator[tuple[str, nn.Module, dict[str, Tensor]]]:
-    """Our heads, and what the checkpoint has for them under our names."""
+    """Our heads, with the checkpoint's weights for them under our names."""
     transform, norm, bias = _LM_HEADS["bert" if kind in _ROTARY else kind]
     given = _dense(state, transform, "transform") | _dense(state, norm, "norm")
     if bias in state:

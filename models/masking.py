@@ -1,7 +1,7 @@
 """Dynamic whole-word masking of a packed batch, on the CPU, vectorised over its tokens.
 
 Every draw is a function of (seed, step, global row, view, place in the row): see models/encoder/randomness.py. So a row
-is masked alike whatever rows share its batch, its two views are masked independently, and each epoch masks anew.
+gets the same mask whichever rows share its batch, its two views are masked independently, and each epoch masks anew.
 
 Shape legend: S sequences (a row's two views are two sequences), T tokens laid end to end, M selected tokens.
 """
@@ -15,11 +15,11 @@ from models.encoder.randomness import Stream, uniforms
 
 PAD, UNK, CLS, SEP, MASK = range(5)
 NUM_SPECIAL = 5
-"""Ids below this are [PAD] [UNK] [CLS] [SEP] [MASK]: never selected, never drawn as a random replacement."""
+"""Number of special ids, [PAD] [UNK] [CLS] [SEP] [MASK], which are never selected nor drawn as a replacement."""
 
 MASKED_SHARE = 0.8
 RANDOM_SHARE = 0.1
-"""Of the selected tokens, 80 % become [MASK], 10 % a random token, and the rest stay as they are (Devlin et al.,
+"""Shares of selected tokens that become [MASK] (80 %) or a random token (10 %); the rest stay unchanged (Devlin et al.,
 2019, section 3.1).
 """
 
@@ -32,7 +32,7 @@ class Masked(NamedTuple):
     selected: np.ndarray
     """(M,) indices into T of the selected tokens, increasing."""
     original: np.ndarray
-    """(M,) the ids that stood there."""
+    """(M,) the original ids at these indices."""
 
 
 def mask_words(
@@ -54,17 +54,17 @@ def mask_words(
 
     `input_ids` is an integer array (T,) of S sequences laid end to end, `lengths` their S lengths, each with [CLS]
     first and [SEP] last. `word_starts[i]` holds the increasing token indices, within sequence i, at which its words
-    begin ([CLS] is 0); a word reaches to the next start or to the token before [SEP]. `rows` (S,) are global row
-    numbers and `views` (S,) the views, 0 where absent.
+    begin ([CLS] is 0); a word extends to the next start or to the token before [SEP]. `rows` (S,) are global row
+    numbers and `views` (S,) the views, 0 if not given.
 
-    As in the original whole-word masking of BERT, the 80/10/10 choice is made for each token, not for each word. A
-    random replacement is any ordinary token, also the original by chance. Special tokens inside a word stay, and a
-    word of nothing else cannot be selected. A sequence whose draws select nothing gets one of its words, chosen
-    uniformly: without it a short row would give MLM nothing to learn and CSP two equal views. A sequence with no
-    ordinary token in any word stays as it is.
+    As in BERT's original whole-word masking, the 80/10/10 choice is made per token, not per word. A random replacement
+    is any ordinary token, by chance also the original. Special tokens inside a word stay, and a word of nothing else
+    cannot be selected. If the draws select nothing in a sequence, one of its words is chosen uniformly: otherwise a
+    short row would give MLM nothing to learn and CSP two equal views. A sequence without ordinary tokens in words does
+    not change.
 
-    Raises ValueError where `vocab_size` leaves no ordinary token, `probability` is outside [0, 1] or `word_starts`
-    points outside its sequence.
+    Raises ValueError if `vocab_size` leaves no ordinary token, `probability` is outside [0, 1] or `word_starts` points
+    outside its sequence.
     """
     if vocab_size <= num_special:
         raise ValueError(f"vocab_size={vocab_size} leaves no token besides the {num_special} special ones")
@@ -90,20 +90,18 @@ def mask_words(
 
 
 class _Words(NamedTuple):
-    """The words of a packed batch as flat arrays: W words that hold at least one ordinary token, N ordinary tokens
-    in them.
-    """
+    """Words of a packed batch as flat arrays: W words with at least one ordinary token, N ordinary tokens in them."""
 
     offsets: np.ndarray
     """(S+1,) first token of each sequence."""
     sequence: np.ndarray
-    """(W,) the sequence of each word."""
+    """(W,) sequence of each word."""
     start: np.ndarray
-    """(W,) its first token, counted within its sequence: what its draws are keyed by."""
+    """(W,) its first token, counted within its sequence: the key of its draws."""
     token: np.ndarray
     """(N,) indices into T of the ordinary tokens of words, increasing."""
     word_of_token: np.ndarray
-    """(N,) their words, as indices into W."""
+    """(N,) word of each token, as an index into W."""
 
     @classmethod
     def of(cls, ids: np.ndarray, starts: Sequence[np.ndarray], lengths: np.ndarray, num_special: int) -> "_Words":
@@ -134,13 +132,13 @@ def _check_starts(start: np.ndarray, sequence: np.ndarray, lengths: np.ndarray) 
         where = int(np.flatnonzero(bad)[0])
         index = int(sequence[where])
         raise ValueError(
-            f"word_starts of sequence {index} hold {int(start[where])}: starts must increase and lie "
+            f"word_starts of sequence {index} include {int(start[where])}: starts must increase and be "
             f"between [CLS] (0) and [SEP] ({int(lengths[index]) - 1}), both excluded"
         )
 
 
 def _ranges(begin: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """The numbers begin[i] to end[i] - 1 of all i, end to end."""
+    """Return the numbers begin[i] to end[i] - 1 of all i, end to end: begin (2, 7), end (4, 8) give 2, 3, 7."""
     sizes = end - begin
     first = np.cumsum(sizes) - sizes
     return np.arange(sizes.sum()) + np.repeat(begin - first, sizes)
@@ -149,7 +147,7 @@ def _ranges(begin: np.ndarray, end: np.ndarray) -> np.ndarray:
 def _choose_words(
     words: _Words, seed: int, step: int, rows: np.ndarray, views: np.ndarray, probability: float
 ) -> np.ndarray:
-    """bool (W,): drawn with `probability`, or forced because its sequence drew none."""
+    """Return bool (W,): drawn with `probability`, or forced because its sequence drew none."""
     row, view = rows[words.sequence], views[words.sequence]
     chosen = uniforms(seed, step, row, Stream.SELECT_WORD, words.start, view) < probability
     if probability == 0.0:

@@ -1,9 +1,7 @@
-"""The pre-training objectives, by name.
+"""Pre-training objectives, by name.
 
-An objective is an `nn.Module` with `collate(rows, seed=…, step=…, row_indices=…) -> batch`, `forward(batch) ->
-{"loss": …, "<term>": …}`, `metrics(batch) -> sums`, `rates(sums) -> rates`, what micro-batches need (`survey`), what
-the curves and checkpoints need (`step_figures`, `flops`, `identity`), and, for export, `encoder_state_dict()` and
-`encoder_config()`. Adding one is a file here and a line in `_OBJECTIVES` (models/README.md walks through it).
+An objective is an `nn.Module` that trains, reports and costs: `Objective` lists its members. To add one, add a folder
+here and a line to `_OBJECTIVES` (models/README.md walks through it).
 """
 
 import difflib
@@ -19,21 +17,22 @@ from models.objectives.ehealth.objective import EHealth
 
 
 class Objective(Protocol):
-    """What the trainer and the export ask of an objective."""
+    """Members that the trainer and the export need from an objective."""
 
     def collate(self, rows: Any, *, seed: int, step: int, row_indices: Any = None) -> Any:
-        """A batch of these rows, with `.to(device)`, `.pin_memory()`, `.tokens` and `.sequences`."""
+        """Return a batch of these rows, with `.to(device)`, `.pin_memory()`, `.tokens` and `.sequences`."""
 
     def survey(self, batches: Any) -> Sequence[Any]:
-        """Of each of this rank's micro-batches of one global batch, what it must know of the others: `forward` and
-        `metrics` take it as their second argument.
+        """Return, for each of this rank's micro-batches of one global batch, what it must know about the others.
+
+        `forward` and `metrics` take it as their second argument.
         """
 
     def step_figures(self, values: Mapping[str, float]) -> dict[str, float]:
-        """`forward`'s values of the global batch, "loss" among them, as the curves show them."""
+        """Return `forward`'s values of the global batch, "loss" among them, as the curves show them."""
 
     def flops(self, batch: Any) -> float:
-        """Floating-point operations that a training step on this batch needs."""
+        """Return the floating-point operations of a training step on this batch."""
 
     flops_formula: str
     """The same in words, for logs and pages."""
@@ -42,59 +41,60 @@ class Objective(Protocol):
     """Fields of its config that change speed and memory alone."""
 
     def row_bytes(self, precision: str) -> float:
-        """Bytes of a GPU's memory that a training step takes for a row of the longest length
+        """Return the bytes of GPU memory of a training step for a row of the longest length
         (models/training/memory.py).
         """
 
     def workspace_bytes(self) -> float:
-        """Bytes that it takes beside weights, optimiser and rows."""
+        """Return the bytes needed beside weights, optimiser and rows."""
 
     @property
     def longest_row(self) -> int:
         """Tokens of the longest row that the model reads."""
 
     def identity(self) -> dict[str, Any]:
-        """Plain values that decide the weights and losses; a checkpoint goes on only where they are the same."""
+        """Return plain values that decide the weights and losses; a checkpoint resumes only if they are equal."""
 
     def metrics(self, batch: Any, share: Any = None) -> dict[str, Tensor]:
-        """Sums and counts over a held-out batch; they add up over batches."""
+        """Return sums and counts over a held-out batch; they add up over batches."""
 
     def rates(self, added: Mapping[str, float | Tensor]) -> dict[str, float]:
-        """Added sums, as losses, accuracies and the chance levels they are to be compared with."""
+        """Return losses, accuracies and chance levels from added sums."""
 
     @property
     def held_out_figures(self) -> tuple[str, ...]:
-        """Names of what `rates` gives."""
+        """Names of the figures in `rates`."""
 
     def encoder_state_dict(self) -> dict[str, Tensor]:
-        """The encoder's weights under transformers' names."""
+        """Return the encoder's weights under transformers' names."""
 
     def encoder_config(self) -> PreTrainedConfig:
-        """The encoder's transformers config."""
+        """Return the encoder's transformers config."""
 
 
 _OBJECTIVES: dict[str, tuple[type[Any], type]] = {"ehealth": (EHealth, EHealthConfig)}
 
 
 def flops_formula(name: str) -> str:
-    """How the objective `name` counts the floating-point operations of a training step."""
+    """Return how the objective `name` counts the floating-point operations of a training step, in words."""
     objective: Any = _OBJECTIVES[name][0]
     return str(objective.flops_formula)
 
 
 def speed_only(name: str) -> frozenset[str]:
-    """Settings of the objective `name` that change speed and memory alone: a run may go on with others. None of an
-    unknown one.
+    """Return the settings of objective `name` that change speed and memory alone; none if it is unknown.
+
+    A run may resume with other values of these.
     """
     return _OBJECTIVES[name][0].speed_only if name in _OBJECTIVES else frozenset()
 
 
 def build(name: str, config: Mapping[str, Any]) -> Any:
-    """The objective `name` with fresh weights: an `nn.Module` that is an `Objective`.
+    """Return the objective `name` with fresh weights: an `nn.Module` that is an `Objective`.
 
-    `config` maps field names of the objective's config class to values; what it leaves out is base size, as the
-    paper has it. `vocab_size` has no default. Raises ValueError for an unknown objective, an unknown or missing key
-    (naming near ones) and impossible sizes.
+    `config` maps field names of the objective's config class to values; the defaults are the paper's base size.
+    `vocab_size` has no default. Raises ValueError for an unknown objective, an unknown or missing key (the message
+    suggests similar ones) and impossible sizes.
     """
     check_keys(name, config)
     module, config_class = _OBJECTIVES[name]
@@ -105,7 +105,7 @@ def build(name: str, config: Mapping[str, Any]) -> Any:
 
 
 def check_keys(name: str, config: Iterable[str]) -> None:
-    """Raise ValueError for an unknown objective, or for a key that its config does not have (naming near ones)."""
+    """Raise ValueError for an unknown objective or a key that its config lacks; the message suggests similar ones."""
     if name not in _OBJECTIVES:
         raise ValueError(f"unknown objective {name!r}; known: {', '.join(sorted(_OBJECTIVES))}")
     known = [field.name for field in fields(_OBJECTIVES[name][1])]

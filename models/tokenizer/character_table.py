@@ -1,11 +1,11 @@
-"""What becomes of each character, learnt from the tokeniser itself one code point at a time.
+"""Table of what each character becomes, learnt from the tokeniser itself, one code point at a time.
 
-A character's normalised form and whether it stands alone are asked of the normaliser and the pre-tokeniser of
-`tokenizer.json` when the character is first seen, so that the table cannot differ from them. That holds for
-characters that are normalised alike beside any others; the rest (combining marks, Hangul vowels and finals) are
-marked, and texts that hold one are left to the tokeniser.
+When a character is first seen, the normaliser and the pre-tokeniser of `tokenizer.json` are asked for its normalised
+form and whether it is a token by itself, so the table cannot differ from them. That is valid for characters whose
+normalised form does not depend on their neighbours. The others (combining marks, Hangul vowels and finals) are marked,
+and texts that contain one are left to the tokeniser.
 
-Learning takes about 20 µs a distinct character, a look-up a few ns; 9 MB of memory.
+Learning takes about 20 µs per distinct character, a look-up a few ns; the table takes 9 MB of memory.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ import numpy as np
 from tokenizers import Tokenizer, normalizers
 
 BLANK, LETTER = -1, -2
-"""In place of an id: what belongs to no token, and what belongs to a run of letters."""
+"""Marks in place of an id: a character that belongs to no token, and one that belongs to a run of letters."""
 
 LAST = 0x10FFFF
-"""The highest code point; what is above in the column `form` is one of the marks below."""
+"""Highest code point; higher values in the column `form` are the marks below."""
 
 SEVERAL, DEPENDS, UNSEEN = LAST + 1, LAST + 2, LAST + 3
-"""Becomes several characters or none (in `several`); is normalised by its neighbours; is not learnt yet."""
+"""Becomes several characters or none (see `several`); is normalised with its neighbours; is not learnt yet."""
 
 REPLACEMENT = "\ufffd"
-"""How a lone surrogate is read; UTF-8, and so the tokeniser, has none."""
+"""Replacement of a lone surrogate, which UTF-8, and so the tokeniser, cannot represent."""
 
 
 class CharacterTable:
-    """The columns of the table, filled by `learn`.
+    """Columns of the table, filled by `learn`.
 
     Args:
         tokenizer: the tokeniser of `tokenizer.json`.
 
     Attributes:
-        form: uint32 (0x110000,) the one character that a code point becomes, or a mark above `LAST`.
-        token: int32 (0x110000,) of a normalised character: its id, `BLANK` or `LETTER`.
-        several: the forms of code points marked `SEVERAL`, uint32 (any length).
+        form: uint32 (0x110000,): the one character that a code point becomes, or a mark above `LAST`.
+        token: int32 (0x110000,): of a normalised character, its id, `BLANK` or `LETTER`.
+        several: forms of the code points marked `SEVERAL`, uint32 (any length).
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -50,7 +50,7 @@ class CharacterTable:
         self.several: dict[int, np.ndarray] = {}
 
     def learn(self, codes: np.ndarray) -> None:
-        """Fill the rows of some code points (integers, any shape)."""
+        """Fill the rows of the given code points (integers, any shape)."""
         for code in np.unique(codes).tolist():
             character = REPLACEMENT if 0xD800 <= code < 0xE000 else chr(code)
             if not is_settled(character):
@@ -61,9 +61,11 @@ class CharacterTable:
                 self.token[ord(each)] = self._token(each)
             if len(form) != 1:
                 self.several[code] = np.array([ord(each) for each in form], dtype=np.uint32)
-            self.form[code] = ord(form) if len(form) == 1 else SEVERAL  # last: it says that the rest is there
+            # Last, as it marks the row as complete for the next look-up.
+            self.form[code] = ord(form) if len(form) == 1 else SEVERAL
 
     def _token(self, character: str) -> int:
+        # "xyx" stays one piece, "x x" splits into two, "x医x" into three.
         pieces = len(self._pre_tokenizer.pre_tokenize_str(f"x{character}x"))
         if pieces == 1:
             return LETTER
@@ -75,17 +77,17 @@ _fully_decomposed = normalizers.NFKD().normalize_str
 
 
 def is_settled(character: str) -> bool:
-    """Whether a character is normalised alike behind any other: it neither melts into it nor changes places with it."""
+    """True if a character's normalised form does not depend on the one before: they neither merge nor swap places."""
     first = _fully_decomposed(character)[:1]
     if first in _melting():
         return False
-    # Marks are sorted by their class: any class but 1 comes behind U+0334, any but 230 before U+0301.
+    # Marks are sorted by class: any class but 1 comes after U+0334, any but 230 before U+0301.
     return all(_decomposed(frame) == frame for frame in (f"x{first}\u0334", f"x\u0301{first}"))
 
 
 @functools.cache
 def _melting() -> frozenset[str]:
-    """Characters that stand behind another in the canonical decomposition of any."""
+    """Characters that follow another one in some canonical decomposition, such as the accent of é."""
     found: set[str] = set()
     for begin in range(0, LAST + 1, 256):
         if 0xD800 <= begin < 0xE000:

@@ -1,8 +1,8 @@
-"""The tokeniser as stages use it on a corpus: ids and places of `tokenizer.json`, many times faster.
+"""The tokeniser as stages use it on a corpus: ids and offsets of `tokenizer.json`, many times faster.
 
 Texts are laid end to end as code points and looked up in a table: a Chinese character, a digit or a mark is one token
-after one look-up. Runs of letters are cut by WordPiece, each distinct run once while it is remembered. A text with a
-character that is normalised by its neighbours (a combining mark) is left to the Hugging Face tokeniser.
+after one look-up. Runs of letters are cut by WordPiece, each distinct run once while it is cached. A text with a
+character that is normalised with its neighbours (a combining mark) is left to the Hugging Face tokeniser.
 
 Time and memory grow with the characters of a batch: about 90 bytes each.
 """
@@ -23,34 +23,35 @@ from models.tokenizer.character_table import DEPENDS, LAST, LETTER, REPLACEMENT,
 from models.tokenizer.wordpiece import MAX_WORD, SPECIAL_TOKENS, build_tokenizer
 
 REMEMBERED_RUNS = 1 << 16
-"""Runs of letters whose pieces are kept, the last used ones."""
+"""Number of runs of letters whose pieces are cached, the most recently used ones."""
 
 _SURROGATE = regex.compile(r"\p{Cs}")
+"""Pattern of a lone surrogate: matches "\\ud83c", which json.loads makes of a cut emoji, and not "肺"."""
 
 
 class EncodedTexts(NamedTuple):
-    """The tokens of texts, laid end to end."""
+    """Tokens of texts, laid end to end."""
 
     ids: np.ndarray
     """uint8, uint16 or uint32 (T,), as small as the vocabulary allows."""
     starts: np.ndarray
-    """int64 (T,): place in its text, as given, of the first character that a token stands for."""
+    """int64 (T,): place in its original text of the first character that a token covers."""
     ends: np.ndarray
-    """int64 (T,): the place behind the last one."""
+    """int64 (T,): the place after the last one."""
     borders: np.ndarray
-    """int64 (N + 1,): the first token of each text, and T."""
+    """int64 (N + 1,): first token of each text, and T."""
 
 
 class CorpusTokenizer:
-    """A tokeniser that adds no special tokens; a text that says [MASK] is only text.
+    """A tokeniser that adds no special tokens; [MASK] in a text is ordinary text.
 
     A lone surrogate is read as U+FFFD.
 
     Args:
-        tokenizer_json: the content of a `tokenizer.json` that `save_tokenizer` wrote.
+        tokenizer_json: content of a `tokenizer.json` that `save_tokenizer` wrote.
 
     Raises:
-        ValueError: it cuts words in another way than `models.tokenizer.wordpiece` does.
+        ValueError: it cuts words differently from `models.tokenizer.wordpiece`.
     """
 
     def __init__(self, tokenizer_json: str) -> None:
@@ -67,13 +68,13 @@ class CorpusTokenizer:
         self._pieces = functools.lru_cache(REMEMBERED_RUNS)(self._cut)
 
     def encode(self, texts: Sequence[str]) -> EncodedTexts:
-        """The tokens of every text, in order."""
+        """Return the tokens of every text, in order."""
         firsts = np.cumsum([0, *(len(text) + 1 for text in texts)])
         points = np.frombuffer("\n".join([*texts, ""]).encode("utf-32-le", "surrogatepass"), dtype="<u4")
         forms, sources, left_out = self._normalised(points, firsts)
         tokens = self._table.token[forms]
         self._cut_runs(forms, tokens)
-        borders = np.flatnonzero(tokens != LETTER)  # where a token or a blank begins; a blank is last
+        borders = np.flatnonzero(tokens != LETTER)  # where a token or a blank begins; the last one is a blank
         of_tokens = np.flatnonzero(tokens[borders] >= 0)
         places, lasts = borders[of_tokens], borders[of_tokens + 1] - 1
         starts, ends = (places, lasts) if sources is None else (sources[places], sources[lasts])
@@ -84,8 +85,10 @@ class CorpusTokenizer:
         return self._with_left_out(encoded, texts, left_out) if len(left_out) else encoded
 
     def _normalised(self, points: np.ndarray, firsts: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-        """Normalised characters (uint32), the place each comes from (None: its own), and the texts that cannot be
-        normalised this way (their characters are blanks)."""
+        """Normalised characters (uint32), the place each comes from (None: its own), and the texts left out.
+
+        Those cannot be normalised this way; their characters become blanks.
+        """
         forms = self._table.form[points]
         left_out = np.empty(0, dtype=np.int64)
         strange = np.flatnonzero(forms > LAST)
@@ -104,7 +107,7 @@ class CorpusTokenizer:
         return *self._expanded(points, forms, strange), left_out
 
     def _expanded(self, points: np.ndarray, forms: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Put in the characters that some places become, none or several."""
+        """Insert the characters that some places become: none or several."""
         codes, which = np.unique(points[places], return_inverse=True)
         several = [self._table.several[code] for code in codes.tolist()]
         lengths = np.array([len(form) for form in several])[which]
@@ -125,7 +128,7 @@ class CorpusTokenizer:
         numbers: dict[str, int] = {}
         runs = (text[start:end] for start, end in pairwise([*begins.tolist(), len(text)]))
         which = np.fromiter((numbers.setdefault(run, len(numbers)) for run in runs), np.int64, len(begins))
-        # Of a longer run it only matters that it is longer, and it need not be remembered whole.
+        # A run of 101 letters is [UNK] as a longer one is, so it need not be cached whole.
         ids, offsets = zip(*(self._pieces(run[: MAX_WORD + 1]) for run in numbers), strict=True)
         lengths = np.fromiter(map(len, ids), np.int64, len(ids))[which]
         at = np.repeat(letters[begins], lengths) + _gathered(offsets, which, lengths)
@@ -149,7 +152,7 @@ class CorpusTokenizer:
         return (tuple(ids), tuple(begins)) if ids else ((self._unknown,), (0,))
 
     def _with_left_out(self, encoded: EncodedTexts, texts: Sequence[str], left_out: np.ndarray) -> EncodedTexts:
-        """Put in the tokens of some texts, which have none yet, as the Hugging Face tokeniser gives them."""
+        """Insert the tokens of the texts left out, as the Hugging Face tokeniser cuts them."""
         batch = [_SURROGATE.sub(REPLACEMENT, texts[number]) for number in left_out]
         found = self._tokenizer.encode_batch(batch, add_special_tokens=False)
         lengths = np.array([len(encoding) for encoding in found])
@@ -168,7 +171,7 @@ class CorpusTokenizer:
 
 @functools.lru_cache(maxsize=2)
 def corpus_tokenizer(tokenizer_json: str) -> CorpusTokenizer:
-    """The tokeniser of a `tokenizer.json`, with what it learnt from the parts before."""
+    """Return the tokeniser of a `tokenizer.json`, with what it learnt from earlier parts."""
     return CorpusTokenizer(tokenizer_json)
 
 

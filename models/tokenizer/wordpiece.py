@@ -1,10 +1,10 @@
 """The tokeniser: one normalisation and one way to cut words, for building the vocabulary and for every model.
 
-Normalisation (eHealth, section 4.1; what the paper leaves open is settled in the project's design): Roman
-numerals and circled numbers become digits, full-width, enclosed and squared forms their plain ones (NFKC), all
-lower case; invisible characters go. Words are runs of Latin, Greek or Cyrillic letters; everything else (a
-Chinese character, a digit, a punctuation mark, a symbol, an emoji) stands alone. All of it is inside
-`tokenizer.json`, so whoever loads the exported folder gets what training saw.
+Normalisation (eHealth, section 4.1; the project's design settles what the paper leaves open): Roman numerals and
+circled numbers become digits, full-width, enclosed and squared forms their plain ones (NFKC), all in lower case;
+invisible characters are removed. Words are runs of Latin, Greek or Cyrillic letters; everything else (a Chinese
+character, a digit, a punctuation mark, a symbol, an emoji) is a token by itself. All of it is inside `tokenizer.json`,
+so whoever loads the exported folder gets what training saw.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from pathlib import Path
 import regex
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
-# Parts are what runs in parallel; threads inside a part would fight with its neighbours for the same cores.
+# Parts already run in parallel; threads inside a part would compete with its neighbours for the same cores.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 """Ids 0 to 4, in BERT's order."""
 
 MAX_WORD = 100
-"""Letters after which WordPiece gives a run up and calls it [UNK]."""
+"""Number of letters above which WordPiece gives up on a run and returns [UNK]."""
 
 WORD = r"[\p{Latin}\p{Greek}\p{Cyrillic}]+|\S"
-"""A run of letters, or any other single character that is not white space."""
+"""A run of letters, or any other single character that is not white space: "mg" or "高", not "高血" nor " "."""
 
 INVISIBLE = r"[\p{Cc}\p{Cf}\p{Co}\x{FE00}-\x{FE0F}\x{E0100}-\x{E01EF}&&[^\t\n\x{0B}\x{0C}\r\x{85}]]"
-"""Control, format and private-use characters and variation selectors, but not line ends and tabs."""
+"""Control, format and private-use characters and variation selectors, but not line ends: U+200B, not U+0009."""
 
 NUMERALS = {
     **{chr(first + i): str(i + 1) for first in (0x2160, 0x2170) for i in range(12)},  # Ⅰ … Ⅻ, ⅰ … ⅻ
@@ -44,7 +44,7 @@ NUMERALS = {
 
 
 def _numeral_steps() -> list[normalizers.Normalizer]:
-    """One replacement a value: each is a pass over the text."""
+    """One replacement per value: each is a pass over the text."""
     spellings: dict[str, str] = defaultdict(str)
     for numeral, value in NUMERALS.items():
         spellings[value] += numeral
@@ -53,7 +53,8 @@ def _numeral_steps() -> list[normalizers.Normalizer]:
 
 _PLAIN = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()])
 _FULL = normalizers.Sequence([*_numeral_steps(), normalizers.Replace(Regex(INVISIBLE), ""), _PLAIN])
-# Few texts hold what the other steps look for; for the rest two steps do the same in a fifth of the time.
+# Few texts contain what the other steps look for; for the rest, two steps do the same in a fifth of the time. The
+# pattern matches "Ⅳ期" and U+200B, and not "IV 期".
 _NEEDS_ALL_STEPS = regex.compile(
     r"[\p{Cc}\p{Cf}\p{Co}\uFE00-\uFE0F\U000E0100-\U000E01EF" + "".join(NUMERALS) + r"--[\t\n\r]]", regex.VERSION1
 )
@@ -61,28 +62,28 @@ _WORD = regex.compile(WORD)
 
 
 def normalise(text: str) -> str:
-    """What `tokenizer.json` does to a text before it cuts words, done by the same code."""
+    """Normalise a text as `tokenizer.json` does before it cuts words, by the same code."""
     steps = _FULL if _NEEDS_ALL_STEPS.search(text) else _PLAIN
     return steps.normalize_str(text)
 
 
 def split_words(text: str) -> list[str]:
-    """The words of a text after normalisation."""
+    """Return the words of a text after normalisation."""
     return _WORD.findall(normalise(text))
 
 
 def build_tokenizer(vocabulary: Sequence[str]) -> Tokenizer:
-    """The tokeniser of a vocabulary, id = place in the list.
+    """Return the tokeniser of a vocabulary; a token's id is its place in the list.
 
     Raises:
-        ValueError: the special tokens do not come first, or a token occurs twice.
+        ValueError: the special tokens are not first, or a token occurs twice.
     """
     if tuple(vocabulary[: len(SPECIAL_TOKENS)]) != SPECIAL_TOKENS:
-        raise ValueError(f"a vocabulary begins with {' '.join(SPECIAL_TOKENS)}, not {list(vocabulary[:5])}")
+        raise ValueError(f"a vocabulary must begin with {' '.join(SPECIAL_TOKENS)}, got {list(vocabulary[:5])}")
     ids = {token: number for number, token in enumerate(vocabulary)}
     if len(ids) != len(vocabulary):
         twice = next(token for number, token in enumerate(vocabulary) if ids[token] != number)
-        raise ValueError(f"the vocabulary holds {twice!r} twice")
+        raise ValueError(f"the vocabulary contains {twice!r} twice")
     tokenizer = Tokenizer(models.WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=MAX_WORD))
     tokenizer.normalizer = _FULL
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(WORD), "removed", invert=True)
@@ -99,8 +100,7 @@ def build_tokenizer(vocabulary: Sequence[str]) -> Tokenizer:
 def save_tokenizer(vocabulary: Sequence[str], folder: Path, max_length: int) -> None:
     """Write `vocab.txt`, `tokenizer.json` and `tokenizer_config.json`, which `AutoTokenizer` loads.
 
-    The class named is the one that takes `tokenizer.json` as it is; BERT's own would put its normalisation in
-    the place of ours.
+    The class named in them is the one that uses `tokenizer.json` unchanged; BERT's own would replace our normalisation.
     """
     (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in vocabulary), encoding="utf-8")
     build_tokenizer(vocabulary).save(str(folder / "tokenizer.json"))

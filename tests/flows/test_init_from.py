@@ -95,7 +95,7 @@ def test_a_checkpoint_with_the_vocabulary_of_a_bert_is_exported(corpus: str, ber
 def test_a_folder_without_a_model_or_its_vocabulary_is_told_before_any_work(corpus: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"There is no folder .*--param init_from=FOLDER"):
         pretrain.fn("ehealth-tiny", corpus, init_from=str(tmp_path / "absent"), overrides=OVERRIDES)
-    with pytest.raises(UserError, match=r"holds no config\.json"):
+    with pytest.raises(UserError, match=r"has no config\.json"):
         pretrain.fn("ehealth-tiny", corpus, init_from=str(tmp_path), overrides=OVERRIDES)
     (tmp_path / "config.json").write_text('{"model_type": "bert"}', encoding="utf-8")
     missing = rf"init_from: {re.escape(str(tmp_path))} holds no vocab\.txt.*--param vocabulary_file=FILE"
@@ -111,9 +111,9 @@ def test_weights_that_do_not_fit_are_told_before_any_work(corpus: str, bert: Pat
         pretrain.fn("ehealth-tiny", corpus, init_from=str(bert), overrides=wider)
     other = tmp_path / "vocab.txt"
     other.write_text((bert / "vocab.txt").read_text(encoding="utf-8") + "肺炎\n", encoding="utf-8")
-    with pytest.raises(UserError, match=r"another vocabulary than the one in use: 1 \('肺炎'\) only in use"):
+    with pytest.raises(UserError, match=r"not the vocabulary in use: 1 \('肺炎'\) only in use"):
         pretrain.fn("ehealth-tiny", corpus, init_from=str(bert), vocabulary_file=str(other), overrides=OVERRIDES)
     (bert / "model.safetensors").unlink()
-    with pytest.raises(UserError, match=r"holds neither model\.safetensors nor pytorch_model\.bin"):
+    with pytest.raises(UserError, match=r"has neither model\.safetensors nor pytorch_model\.bin"):
         pretrain.fn("ehealth-tiny", corpus, init_from=str(bert), overrides=OVERRIDES)
     assert not (tmp_path / "home").exists()

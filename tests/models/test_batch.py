@@ -52,8 +52,8 @@ def test_rows_may_be_objects(make_rows: Callable[..., list[Any]]) -> None:
 @pytest.mark.parametrize(
     ("ids", "message"),
     [
-        ([2, 300, 3], "row 7 holds id 300, but vocab_size is 300; encode with"),
-        ([2, -1, 3], "row 7 holds id -1"),
+        ([2, 300, 3], "row 7 has id 300, but vocab_size is 300; encode with"),
+        ([2, -1, 3], "row 7 has id -1"),
         ([5, 6, 3], r"row 7: input_ids must begin with \[CLS\]"),
         ([2, 6, 6], r"end with \[SEP\]"),
         ([2, *[9] * 63, 3], "row 7 has 65 tokens, max_positions is 64; split it"),

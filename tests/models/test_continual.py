@@ -183,7 +183,7 @@ def test_an_index_that_is_none_is_told(text: str, tiny: dict[str, Any], tmp_path
     saved(BertModel, tiny, tmp_path)
     (tmp_path / "model.safetensors").rename(tmp_path.parent / "elsewhere.safetensors")
     (tmp_path / "model.safetensors.index.json").write_text(text)
-    with pytest.raises(UserError, match=r"index\.json .*Fetch the checkpoint again"):
+    with pytest.raises(UserError, match=r"index\.json .*Download the checkpoint again"):
         check_start(tmp_path, build("ehealth", tiny).config.discriminator)
 
 
@@ -199,7 +199,7 @@ def rewrite(folder: Path, **changes: Any) -> None:
             {"model_type": "roberta"},
             r"describes a 'roberta' model\. Pre-training starts from 'bert', 'electra' or 'roformer'",
         ),
-        ({"hidden_act": "relu"}, "hidden_act is 'relu'; the encoder here has 'gelu'"),
+        ({"hidden_act": "relu"}, "hidden_act is 'relu'; the encoder here needs 'gelu'"),
         ({"hidden_size": 48, "num_hidden_layers": 4}, r"Set model\.hidden_size = 48, model\.num_layers = 4 in the"),
         ({"layer_norm_eps": 1e-5}, r"Set model\.layer_norm_eps = 1e-05"),
         ({"embedding_size": 12}, r"Set model\.embedding_size = 12"),
@@ -235,20 +235,20 @@ def test_another_number_of_tokens_is_told(tiny: dict[str, Any], tmp_path: Path) 
 
 def test_missing_and_damaged_files_are_told(tiny: dict[str, Any], tmp_path: Path) -> None:
     objective = build("ehealth", tiny)
-    with pytest.raises(UserError, match=r"holds no config\.json"):
+    with pytest.raises(UserError, match=r"has no config\.json"):
         initialise_from(objective, tmp_path)
     saved(ElectraModel, tiny, tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"\x10" * 200)
     with pytest.raises(UserError, match=r"model\.safetensors is damaged"):
         initialise_from(objective, tmp_path)
     (tmp_path / "model.safetensors").unlink()
-    with pytest.raises(UserError, match=r"holds neither model\.safetensors nor pytorch_model\.bin"):
+    with pytest.raises(UserError, match=r"has neither model\.safetensors nor pytorch_model\.bin"):
         initialise_from(objective, tmp_path)
     torch.save({"embeddings": os.system}, tmp_path / "pytorch_model.bin")  # code, which is not run
     with pytest.raises(UserError, match="holds more than weights"):
         initialise_from(objective, tmp_path)
     (tmp_path / "config.json").write_text("[1]")
-    with pytest.raises(UserError, match="is no configuration"):
+    with pytest.raises(UserError, match="is not a configuration"):
         initialise_from(objective, tmp_path)
 
 

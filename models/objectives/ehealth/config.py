@@ -9,7 +9,7 @@ from models.training.field_types import check_types
 
 @dataclass(frozen=True, kw_only=True)
 class EHealthConfig:
-    """Sizes and weights; the defaults are the paper's Table 7. Raises ValueError naming field and remedy."""
+    """Sizes and weights; the defaults are those of the paper's Table 7. Raises ValueError naming field and remedy."""
 
     vocab_size: int
     hidden_size: int = 768
@@ -24,39 +24,39 @@ class EHealthConfig:
     layer_norm_eps: float = 1e-12
     initializer_range: float = 0.02
     generator_divisor: int = 3
-    """The generator's hidden size, FFN size and heads are the discriminator's divided by this; it must divide all
+    """Divisor of the generator's hidden size, FFN size and heads relative to the discriminator's; it must divide all
     three.
     """
     mask_probability: float = 0.15
-    """Probability of each word to be selected."""
+    """Probability that a word is selected."""
     rtd_weight: float = 50.0
-    """Weight of RTD in the loss; 0: not computed. So too for the next two; with all three 0 the discriminator is
-    idle, which DistributedDataParallel refuses.
+    """Weight of RTD in the loss; with 0 it is not computed, and likewise the next two. With all three 0 the
+    discriminator is idle, which DistributedDataParallel refuses.
     """
     mts_weight: float = 20.0
     csp_weight: float = 1.0
     mts_negatives: int = 5
-    """k of Eq. 5."""
+    """Number of negatives, k of Eq. 5."""
     mts_projection: bool | None = None
-    """A dense layer from hidden to embedding size before Eq. 5's product. None: only where the two sizes differ,
-    which Eq. 5 leaves open.
+    """Apply a dense layer from hidden to embedding size before Eq. 5's product. None: only if the two sizes differ, a
+    case that Eq. 5 leaves open.
     """
     csp_temperature: float = 0.07
     csp_projection: bool = False
-    """A dense layer on [CLS] before Eq. 7."""
+    """Apply a dense layer to [CLS] before Eq. 7."""
     vocab_multiple: int = 1
-    """Fill the word table up to a multiple of this inside; 64 suits matrix units. See `EncoderConfig`."""
+    """Divisor of the word table's rows, filled up with zeros; 64 suits matrix units. See `EncoderConfig`."""
     positions: str = "absolute"
-    """How a token's place enters both networks: "absolute", as the paper has it, or "rotary". See `EncoderConfig`."""
+    """Encoding of a token's place in both networks: "absolute", as in the paper, or "rotary". See `EncoderConfig`."""
     checkpoint_activations: bool = False
-    """Compute activations again in the backward pass in place of keeping them. See `EncoderConfig`."""
+    """Recompute activations in the backward pass instead of keeping them. See `EncoderConfig`."""
     compile_layers: bool = False
     """Let torch.compile fuse parts of the layers. See `EncoderConfig`."""
     csp_across_micro_batches: bool = True
-    """Whether Eq. 7 compares the views of the whole global batch, over all workers and micro-batches, as the paper does
-    (a batch cut into micro-batches then costs a second forward pass: gradient caching). False: a view is compared with
-    those of its own micro-batch on its own worker only: cheaper, another loss than the paper's, with fewer candidates,
-    and one that depends on the number of workers and on training.micro_batch_size.
+    """Compare the views of the whole global batch in Eq. 7, over all workers and micro-batches, as the paper does. A
+    batch cut into micro-batches then costs a second forward pass (gradient caching). False: compare a view only with
+    those of its own micro-batch on its own worker. That is cheaper, but it is another loss than the paper's, with fewer
+    candidates, and it depends on the number of workers and on training.micro_batch_size.
     """
 
     def __post_init__(self) -> None:
@@ -81,7 +81,7 @@ class EHealthConfig:
 
     def _check_generator(self) -> None:
         sizes = {name: getattr(self, name) for name in ("hidden_size", "intermediate_size", "num_heads")}
-        _ = self.discriminator  # its own checks speak first
+        _ = self.discriminator  # its own checks come first: num_heads may not divide hidden_size at all
         bad = [
             f"{name}={size}"
             for name, size in sizes.items()
@@ -95,17 +95,17 @@ class EHealthConfig:
 
     @property
     def discriminator(self) -> EncoderConfig:
-        """The discriminator's sizes."""
+        """Sizes of the discriminator."""
         return self._encoder(1)
 
     @property
     def generator(self) -> EncoderConfig:
-        """The generator's sizes: narrower, equally deep, on the same embeddings."""
+        """Sizes of the generator: narrower, equally deep, on the same embeddings."""
         return self._encoder(self.generator_divisor)
 
     @property
     def projects_mts(self) -> bool:
-        """Whether MTS has its dense layer."""
+        """True if MTS has its dense layer."""
         different = self.discriminator.embedding_width != self.hidden_size
         return different if self.mts_projection is None else self.mts_projection
 

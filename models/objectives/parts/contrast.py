@@ -1,13 +1,13 @@
 """Contrast of views: each finds its partner among all views of the global batch (eHealth, Wang et al., 2021, Eq. 7).
 
-`compare_views` is for a batch that is computed at once. `compare_views_of` is for a batch cut into micro-batches, by
+`compare_views` serves a batch that is computed at once. `compare_views_of` serves a batch cut into micro-batches, by
 gradient caching (Gao et al., "Scaling deep contrastive learning batch size under memory limited setup", RepL4NLP 2021,
-section 3.2): the views' vectors, computed without a graph, are compared all at once; the gradient that their loss has
-for each vector is kept; and each micro-batch, computed again with a graph, is sent its own part of it. Exact, and the
-cost does not grow with the number of micro-batches: one more forward pass.
+section 3.2). The views' vectors, computed without a graph, are compared all at once, and the gradient of their loss for
+each vector is kept. Each micro-batch, recomputed with a graph, then receives its own share of it. The result is exact,
+and the cost does not grow with the number of micro-batches: it is one more forward pass.
 
-Shape legend: S views here, G views on all ranks, D width. A row's views stand next to each other, and every batch holds
-whole rows: the partner of view i is i ^ 1.
+Shape legend: S views here, G views on all ranks, D width. A row's views are neighbours, and every batch holds whole
+rows: the partner of view i is i ^ 1.
 """
 
 from collections.abc import Sequence
@@ -22,23 +22,24 @@ from models.distributed import gather_with_gradient
 
 @dataclass(frozen=True)
 class Contrast:
-    """What the comparison says about S views."""
+    """Outcome of the comparison for S views."""
 
     losses_S: Tensor
-    """float32: -log of the share of the partner among the candidates."""
+    """float32: -log of the partner's share among the candidates."""
     correct_S: Tensor
-    """bool: the partner is the closest."""
+    """bool: the partner is the most similar candidate."""
     candidates: int
-    """How many views each was compared with."""
+    """Number of views that each was compared with."""
     loss_sum: Tensor
-    """(): the sum of `losses_S`."""
+    """(): sum of `losses_S`."""
     gradient_SD: Tensor | None = None
     """Gradient of the loss summed over all views of all ranks, with respect to these views' vectors; None: not kept.
     """
 
     def attached_to(self, unit_SD: Tensor) -> "Contrast":
-        """The same figures, whose `loss_sum` now sends the cached gradient back into `unit_SD`: the vectors of the same
-        views, computed with a graph.
+        """Return the same figures, with a `loss_sum` that sends the cached gradient back into `unit_SD`.
+
+        `unit_SD` are the vectors of the same views, computed with a graph.
         """
         if self.gradient_SD is None:
             return self
@@ -47,11 +48,11 @@ class Contrast:
 
 
 def compare_views(unit_SD: Tensor, temperature: float, *, across_ranks: bool = True) -> Contrast:
-    """Compare the views with each other, `across_ranks` with those of all ranks too (then every rank must call it).
+    """Compare the views with each other, and with those of all ranks if `across_ranks` (then every rank must call it).
 
     `unit_SD` is float32 and of length 1. Memory grows with S x G.
     """
-    with torch.autocast(unit_SD.device.type, enabled=False):  # cosines and losses are float32's
+    with torch.autocast(unit_SD.device.type, enabled=False):  # cosines and losses stay float32 under bf16
         unit_GD, start = gather_with_gradient(unit_SD) if across_ranks else (unit_SD, 0)
         own_S = start + torch.arange(len(unit_SD), device=unit_SD.device)
         logits_SG = (unit_SD @ unit_GD.t()) / temperature
@@ -62,8 +63,9 @@ def compare_views(unit_SD: Tensor, temperature: float, *, across_ranks: bool = T
 
 
 def compare_views_of(units: Sequence[Tensor], temperature: float, *, gradient: bool) -> list[Contrast]:
-    """Compare the views of all micro-batches of all ranks; one `Contrast` a micro-batch, with its part of the
-    `gradient` where asked for. Every rank must call it.
+    """Compare the views of all micro-batches of all ranks and return one `Contrast` per micro-batch.
+
+    Each has its share of the gradient if `gradient` is set. Every rank must call it.
     """
     sizes = [len(unit_SD) for unit_SD in units]
     joint_SD = torch.cat(list(units)).detach().requires_grad_(gradient)

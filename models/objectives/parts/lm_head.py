@@ -1,15 +1,15 @@
-"""The generator's output layer: loss and samples from one pass over the vocabulary's logits, which are never all in
+"""Output layer of the generator: loss and samples in one pass over the vocabulary's logits, which are never all in
 memory.
 
-The positions go through in chunks. A chunk's logits become softmax weights in place, give the loss, the samples
-and, being at hand, the gradient, and are gone: memory is (chunk, V) where autograd would keep (M, V) twice. The
-backward pass only scales what the forward pass found (the idea of Liger's and Apple's fused cross entropies: Hsu et
+Positions are processed in chunks. A chunk's logits become softmax weights in place, give the loss, the samples and at
+once the gradient, and are then discarded. Memory is (chunk, V), where autograd would keep (M, V) twice. The backward
+pass only scales the gradient found in the forward pass (the idea of Liger's and Apple's fused cross entropies: Hsu et
 al., 2024; Wijmans et al., 2024).
 
-Precision: logits, softmax, loss and samples are float32. The products with the table are float32's too, except on
-CUDA under autocast: there the factors are rounded to its dtype, and the matrix units add up and give float32.
+Precision: logits, softmax, loss and samples are float32. So are the products with the table, except on CUDA under
+autocast: there the factors are rounded to its dtype, while the matrix units add up in float32 and return it.
 
-The table and the bias may have rows beyond the vocabulary (`EncoderConfig.vocab_multiple`); the products run over them,
+The table and the bias may have rows beyond the vocabulary (`EncoderConfig.vocab_multiple`). The products run over them,
 the softmax does not.
 
 Shape legend: M selected positions, D generator width, E embedding width, V vocabulary, P its rows with filling, K
@@ -29,25 +29,25 @@ from models.encoder.network import EncoderConfig, fill_rows, initialise, load_fi
 from models.objectives.parts.sampling import block_sums, sample, sample_without_replacement, softmax_weights_
 
 _CHUNK_ELEMENTS = {"cpu": 1 << 22, "cuda": 1 << 29}
-"""Logits in a chunk: 16 MB on a CPU, 2 GB on a GPU, whose products want more rows."""
+"""Number of logits in a chunk: 16 MB on a CPU, 2 GB on a GPU, whose products need more rows."""
 
 
 class HeadOutput(NamedTuple):
-    """What the generator's head says about M positions."""
+    """Outputs of the generator's head for M positions."""
 
     loss_sum: Tensor
     """float32 (): sum of -log p(original), Eq. 2 of eHealth; the only output with a gradient."""
     sample: Tensor
-    """int64 (M,): a token drawn from p."""
+    """int64 (M,): one token drawn from p."""
     negatives: Tensor
     """int64 (M, K): distinct tokens drawn from p with the original excluded, independent of `sample`."""
     correct: Tensor
-    """int64 (): positions where the original is the most probable token; 0 unless asked for."""
+    """int64 (): positions where the original is the most probable token; 0 unless requested."""
 
 
 class LanguageModelHead(nn.Module):
-    """Dense, GELU, LayerNorm from generator to embedding width, then the tied table and a bias (ELECTRA's generator
-    head).
+    """Dense, GELU, LayerNorm from generator to embedding width, then the tied table and a bias, as in ELECTRA's
+    generator.
     """
 
     def __init__(self, config: EncoderConfig) -> None:
@@ -70,9 +70,9 @@ class LanguageModelHead(nn.Module):
         x_ME = self.norm(F.gelu(self.transform(hidden_MD)).float())
         product = product_for(x_ME.device.type)
         bias_P: Tensor = self.bias
-        if not torch.is_grad_enabled():  # the function below sees only that weights are trainable, not this
+        if not torch.is_grad_enabled():  # the function below sees only that weights are trainable, not this mode
             table_PE, bias_P = table_PE.detach(), bias_P.detach()
-        with torch.autocast(x_ME.device.type, enabled=False):  # softmax, loss and samples are float32's
+        with torch.autocast(x_ME.device.type, enabled=False):  # softmax, loss and samples stay float32
             settings = (product, self.vocabulary, count_correct)
             out = _LossAndSamples.apply(x_ME, table_PE, bias_P, original_M, uniforms_MJ2, *settings)
         return HeadOutput(*out)
@@ -83,18 +83,18 @@ class LanguageModelHead(nn.Module):
 
 
 Product = Callable[[Tensor, Tensor], Tensor]
-"""A B^T in float32 of float32 factors (N, I) and (O, I)."""
+"""Function that returns A B^T in float32 of float32 factors (N, I) and (O, I)."""
 
 
 def product_for(device_type: str) -> Product:
-    """How the products with the table are made in the present autocast state."""
+    """Return the product with the table for the current autocast state."""
     if device_type == "cuda" and torch.is_autocast_enabled("cuda"):
         return functools.partial(rounded_product, dtype=torch.get_autocast_dtype("cuda"))
     return matmul_transposed
 
 
 def rounded_product(a_NI: Tensor, b_OI: Tensor, dtype: torch.dtype) -> Tensor:
-    """A B^T in float32 of factors rounded to `dtype`; torch has it for CUDA alone."""
+    """Return A B^T in float32 of factors rounded to `dtype`; torch supports it on CUDA only."""
     return torch.mm(a_NI.to(dtype), b_OI.to(dtype).t(), out_dtype=torch.float32)
 
 
@@ -123,7 +123,7 @@ class _LossAndSamples(torch.autograd.Function):
             chunk = slice(start, start + rows)
             x, target, u = x_ME[chunk], original_M[chunk], uniforms_MJ2[chunk]
             filled = product(x, table_PE).add_(bias_P)
-            logits = filled[:, :vocabulary]  # a view: what fills the table up stays out of all that follows
+            logits = filled[:, :vocabulary]  # a view: the added rows stay out of all that follows
             if count_correct:
                 correct += (logits.argmax(1) == target).sum()
             target_logit = logits.gather(1, target[:, None])[:, 0] - logits.amax(1)
@@ -156,8 +156,9 @@ def _add_gradients(
     table: Tensor,
     product: Product,
 ) -> None:
-    """The chunk's part of the gradient of the summed loss: softmax minus one-hot, times the other factor.
-    Overwrites `weights`.
+    """Add the chunk's share of the gradient of the summed loss: softmax minus one-hot, times the other factor.
+
+    `weights` is overwritten.
     """
     grad_x, grad_table, grad_bias = grads
     grad_logits = weights.mul_((1.0 / total).to(weights.dtype)[:, None])

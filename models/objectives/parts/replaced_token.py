@@ -1,4 +1,4 @@
-"""Replaced token detection: the head that asks of every token whether it was replaced (ELECTRA)."""
+"""Replaced token detection: a head that decides for every token whether it was replaced (ELECTRA)."""
 
 import torch.nn.functional as F
 from torch import Tensor, nn

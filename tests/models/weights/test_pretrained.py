@@ -239,9 +239,9 @@ def without_git_lfs(folder: Path) -> None:
         (lambda folder: (folder / "config.json").write_text("[" * 100_000), "is not JSON"),
         (lambda folder: changed_config(folder, hidden_dropout_prob=None), r"hidden_dropout must be in \[0, 1\)"),
         (lambda folder: changed_config(folder, layer_norm_eps="1e-12"), "layer_norm_eps must be positive"),
-        (cut("model.safetensors", -100), r"model\.safetensors is not a readable file of weights: .*Download the model again"),
-        (cut("model.safetensors", 0), r"model\.safetensors is not a readable file of weights: .*Download the model again"),
-        (cut("pytorch_model.bin", -100), r"pytorch_model\.bin is not a readable file of weights: .*Download the model again"),
+        (cut("model.safetensors", -100), r"model\.safetensors is not a readable file of weights: .*Download the model"),
+        (cut("model.safetensors", 0), r"model\.safetensors is not a readable file of weights: .*Download the model"),
+        (cut("pytorch_model.bin", -100), r"pytorch_model\.bin is not a readable file of weights: .*Download the model"),
         (without_git_lfs, r"model\.safetensors is a Git LFS pointer. Run `git lfs pull`"),
         (as_pickle(lambda state: list(state.values())), "it holds a list, not weights by their names"),
         (
