@@ -136,7 +136,10 @@ TOKENS = "\n".join(VOCABULARY)
             r"tokenizer_config\.json cannot be read: .*Restore the original file",
         ),
         (cut("config.json", 50), r"config\.json is not JSON: .*Download the model again"),
-        (cut("model.safetensors", -50), r"model\.safetensors is not a readable file of weights: .*Download the model again"),
+        (
+            cut("model.safetensors", -50),
+            r"model\.safetensors is not a readable file of weights: .*Download the model again",
+        ),
     ],
 )
 def test_broken_encoder_is_rejected_before_anything_is_trained(
