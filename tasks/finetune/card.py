@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from tasks.downstream.evaluation import score_text
 from tasks.downstream.scoring import Scored
 from tasks.downstream.spec import TaskSpec
-from tasks.finetune.trial import TrialResult
+from tasks.finetune.result import TrialResult
 
 
 def write_finetune_card(spec: TaskSpec, best: TrialResult, scores: Mapping[str, Scored], encoder: str) -> str:

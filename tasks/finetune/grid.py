@@ -28,7 +28,9 @@ from infra.settings import Settings, available_cores
 from models.training.allocator import keep_freed_memory, return_freed_memory
 from tasks.downstream.spec import Grid
 from tasks.finetune.placement import Resources, TrialPlacement, placement_for
-from tasks.finetune.trial import DIVERGED, Trial, TrialResult, drop_model, read_result, run_trial
+from tasks.finetune.result import DIVERGED, TrialResult, drop_model, read_result
+from tasks.finetune.run import run_trial
+from tasks.finetune.trial import Trial
 
 logger = logging.getLogger(__name__)
 

@@ -36,10 +36,10 @@ from tasks.finetune.grid import best_run, run_trials
 from tasks.finetune.inputs import ModelFolder, TaskFiles
 from tasks.finetune.params import TuningParams
 from tasks.finetune.prediction_rows import answer_to_json
+from tasks.finetune.result import MODEL, fetch_model
 from tasks.finetune.saved_model import SavedModel, load_task_model
 from tasks.finetune.scores import TRIALS, count_trials, score_row, trial_rows, trials_json
 from tasks.finetune.task_trial import TaskTrial, check_trials
-from tasks.finetune.trial import MODEL, fetch_model
 
 
 class FinetuneParams(TuningParams):

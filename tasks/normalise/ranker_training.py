@@ -10,7 +10,7 @@ from tasks.downstream.records import Record
 from tasks.downstream.task_data import TaskData
 from tasks.finetune.grid import Progress, run_trials
 from tasks.finetune.inputs import ModelFolder
-from tasks.finetune.trial import TrialResult
+from tasks.finetune.result import TrialResult
 from tasks.normalise.normaliser import Retrieval
 from tasks.normalise.pairs import Diagnosis, Pair, training_pairs
 from tasks.normalise.params import TASK, NormaliserParams

@@ -16,7 +16,8 @@ from models.heads.examples import HeadExample
 from tasks.downstream.catalogue import task
 from tasks.downstream.features.alignment import TOKENIZER_FILES
 from tasks.finetune.model import build_model, load_start, warn_without_dropout
-from tasks.finetune.trial import Figures, Trial, TrialResult, Work, check_seen
+from tasks.finetune.result import TrialResult
+from tasks.finetune.trial import Figures, Trial, Work, check_seen
 from tasks.normalise.decision import TermDecision, tune_decision
 from tasks.normalise.ranker import PairEncoder, TermRanker
 from tasks.normalise.ranker_data import RankerData, load_ranker_data

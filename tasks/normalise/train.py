@@ -33,8 +33,8 @@ from tasks.downstream.records import Record
 from tasks.downstream.submission import write_submission
 from tasks.downstream.task_data import TaskData, load_task_data
 from tasks.finetune.grid import best_run
+from tasks.finetune.result import fetch_model
 from tasks.finetune.scores import TRIALS, count_trials, trial_rows, trials_json
-from tasks.finetune.trial import fetch_model
 from tasks.normalise.decision import TermDecision
 from tasks.normalise.index import open_index
 from tasks.normalise.normaliser import INDEX, MODEL, Retrieval, load_ranker, write_decision

@@ -18,7 +18,8 @@ from models.training.allocator import keep_freed_memory
 from models.training.loop import Report, TrainingConfig, Worker, train
 from models.training.memory import choose_micro_batch, usable_memory
 from models.training.reader import ExampleStream
-from tasks.training.checkpoints import BackgroundWriter, Checkpoints
+from tasks.training.background import BackgroundWriter
+from tasks.training.checkpoints import Checkpoints
 from tasks.training.metrics_log import MetricsLog, TensorBoardLog
 from tasks.training.notes import opening_notes, out_of_memory
 from tasks.training.run_spec import RunResult, RunSpec

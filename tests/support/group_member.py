@@ -19,7 +19,7 @@ from tasks.training.run_spec import RunSpec
 
 
 class LeavingSaver(Saver):
-    """A saver whose process is gone, or sees to it that the checkpoint is whole, after a step."""
+    """A saver that completes the checkpoint of a step; the last process of the group is then killed."""
 
     leaves: int
     is_last: bool
@@ -33,7 +33,7 @@ class LeavingSaver(Saver):
 
 
 def main(rank: int, size: int, rendezvous: str, run: str, leaves: int) -> int:
-    """Do this process's share; returns the exit status."""
+    """Do this process's share, and return the exit status."""
     LeavingSaver.leaves, LeavingSaver.is_last = leaves, rank == size - 1
     training_process.Saver = LeavingSaver
     if size > 1:
@@ -47,7 +47,7 @@ def main(rank: int, size: int, rendezvous: str, run: str, leaves: int) -> int:
 
 
 def agree(number: int) -> int:
-    """Everyone gets the number of the first."""
+    """Return the first process's number on all."""
     given = [number]
     dist.broadcast_object_list(given)
     return given[0]

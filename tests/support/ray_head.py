@@ -22,7 +22,7 @@ TOKEN = "a-token-of-this-test-of-32-letters"
 
 
 class RayHead:
-    """The cluster, and the environment of who submits to it."""
+    """The cluster, and the environment of processes that submit to it."""
 
     def __init__(self) -> None:
         # Not pytest's folder: the path of a Unix socket below it has to stay short.
@@ -82,7 +82,7 @@ class RayHead:
         )
 
     def stop(self) -> None:
-        """End this cluster: its head and what descends from it. (`ray stop` would end every Ray of the machine.)"""
+        """End this cluster: its head and all descendants. (`ray stop` would end every Ray on the machine.)"""
         processes = [psutil.Process(self._process.pid), *psutil.Process(self._process.pid).children(recursive=True)]
         for process in processes:
             with contextlib.suppress(psutil.NoSuchProcess):

@@ -16,9 +16,9 @@ from tasks.downstream.catalogue import task
 from tasks.downstream.task_data import load_task_data
 from tasks.finetune.card import write_finetune_card
 from tasks.finetune.inputs import ModelFolder, TaskFiles
+from tasks.finetune.run import run_trial
 from tasks.finetune.stage import FinetuneParams, finetune, make_trials
 from tasks.finetune.task_trial import TaskTrial, check_trials
-from tasks.finetune.trial import run_trial
 from tests.support import toy_task as toy
 
 torch.set_num_threads(1)
@@ -30,7 +30,7 @@ class World:
     folder: Path
 
     def encoder(self, hidden: float, attention: float) -> Path:
-        """The toy encoder with these rates in its config.json."""
+        """Return the toy encoder with these rates in its config.json."""
         folder = toy.save_toy_encoder(self.folder / f"encoder-{hidden}-{attention}")
         config = json.loads((folder / "config.json").read_text())
         rates = {"hidden_dropout_prob": hidden, "attention_probs_dropout_prob": attention}
@@ -57,7 +57,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 def trained(trial: TaskTrial) -> tuple[tuple[float, float, float], bytes]:
-    """The rates that the model was trained with (hidden, attention, head), and its weights."""
+    """Return the rates of the trained model (hidden, attention, head), and its weights."""
     result = run_trial(trial)
     assert result.stopped == "finished"
     folder = Path(trial.folder) / "model"

@@ -54,7 +54,7 @@ def save_pickle(model: PreTrainedModel, folder: Path) -> None:
 
 
 def save_old_pickle(model: PreTrainedModel, folder: Path) -> None:
-    """As torch wrote until 1.6, when RoBERTa-wwm, MacBERT and MC-BERT came out."""
+    """Save weights as torch did up to 1.6, when RoBERTa-wwm, MacBERT and MC-BERT were published."""
     model.config.save_pretrained(folder)
     torch.save(model.state_dict(), folder / "pytorch_model.bin", _use_new_zipfile_serialization=False)
 

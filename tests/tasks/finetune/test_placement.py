@@ -17,8 +17,9 @@ from tasks.finetune import grid as finetune_grid
 from tasks.finetune import placement as finetune_placement
 from tasks.finetune.grid import run_trials
 from tasks.finetune.placement import Resources, TrialPlacement, place_trials, placement_for
+from tasks.finetune.result import TrialResult
 from tasks.finetune.task_trial import TaskTrial
-from tasks.finetune.trial import Trial, TrialResult
+from tasks.finetune.trial import Trial
 
 HEAD = {"CPU": 4.0, "node:__internal_head__": 1.0}
 GPU_NODE = {"CPU": 32.0, "GPU": 4.0}
@@ -56,7 +57,7 @@ def test_trials_share_the_cores_of_a_machine(trials: int, cores: int, wanted: in
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
-    """A cluster of a head without GPU and a node with four; returns the addresses that were connected to."""
+    """A cluster of a head without GPU and a node with four; the addresses that were connected to."""
     asked: list[str | None] = []
     monkeypatch.setattr(finetune_placement, "start_ray", lambda cores, address: asked.append(address))
     monkeypatch.setattr(finetune_placement, "nodes", lambda: [HEAD, GPU_NODE])
@@ -70,7 +71,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
 def test_gpus_are_counted_where_the_trials_will_run(cluster: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     here, there = TrialPlacement(2, False, 2, False), TrialPlacement(4, True, 8, True)
     assert placement_for(81, Resources()) == here
-    monkeypatch.setenv("RAY_ADDRESS", "http://head:8265")  # takes whole jobs; trials are none
+    monkeypatch.setenv("RAY_ADDRESS", "http://head:8265")  # takes whole jobs, not trials
     assert placement_for(81, Resources()) == here and cluster == []
     monkeypatch.setenv("RAY_ADDRESS", "head:6379")
     assert placement_for(81, Resources()) == there and cluster == ["head:6379"]

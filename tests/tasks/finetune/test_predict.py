@@ -164,8 +164,8 @@ def test_user_errors_are_one_line(
         "absent": tmp_path / "absent.txt",
     }
     assert main(["predict", *(argument.format(**places) for argument in arguments)]) == 2
-    told = capsys.readouterr().err
-    assert told.startswith("error: ") and message.format(**places) in told
+    shown = capsys.readouterr().err
+    assert shown.startswith("error: ") and message.format(**places) in shown
 
 
 def test_wrong_number_of_texts_error_names_the_record(matcher: Path) -> None:

@@ -38,9 +38,11 @@ from tasks.finetune.model import load_start
 from tasks.finetune.placement import Resources
 from tasks.finetune.predict import Predictor
 from tasks.finetune.prediction_rows import answer_from_json
+from tasks.finetune.result import RESULT, TrialResult, read_result
+from tasks.finetune.run import Listener, run_trial
 from tasks.finetune.stage import FinetuneParams, finetune, make_trials
 from tasks.finetune.task_trial import TaskTrial
-from tasks.finetune.trial import RESULT, Listener, Trial, TrialResult, read_result, run_trial
+from tasks.finetune.trial import Trial
 from tasks.reports.finetune import ReportFinetuneParams, report_finetune
 from tasks.reports.suite import ReportSuiteParams, report_suite
 from tests.support import toy_task as toy
@@ -214,17 +216,17 @@ def test_missing_folder_error_names_the_remedy(folder: str, world: World, tmp_pa
 
 
 def kill_after(trial: Trial, epochs: int) -> list[float]:
-    """Run the trial until the epoch after so many is scored; returns the epochs that were told."""
-    told: list[float] = []
+    """Kill the trial after a number of epochs, once the next one is scored; return the reported epochs."""
+    reported: list[float] = []
 
     def listen(epoch: float, best: float) -> None:
-        told.append(epoch)
+        reported.append(epoch)
         if epoch > epochs:
             raise Killed
 
     with pytest.raises(Killed):
         run_trial(trial, listen)
-    return told
+    return reported
 
 
 def outcome(result: TrialResult) -> dict[str, Any]:
@@ -236,9 +238,9 @@ def test_killed_trial_resumes_after_its_last_whole_epoch(world: World, tmp_path:
     expected = run_trial(whole)
     kill_after(killed, 2)
     assert [path.name for path in Path(killed.folder).iterdir()] == [CHECKPOINT]
-    told: list[float] = []
-    found = run_trial(killed, lambda epoch, best: told.append(epoch))
-    assert told == [3.0, 4.0] and outcome(found) == outcome(expected)
+    reported: list[float] = []
+    found = run_trial(killed, lambda epoch, best: reported.append(epoch))
+    assert reported == [3.0, 4.0] and outcome(found) == outcome(expected)
     for name in ("model.safetensors", "head.safetensors"):
         assert (Path(killed.folder) / "model" / name).read_bytes() == (Path(whole.folder) / "model" / name).read_bytes()
     assert {path.name for path in Path(killed.folder).iterdir()} == {"model", "result.json"}
@@ -259,9 +261,9 @@ def test_unusable_checkpoint_is_logged_and_ignored(
         Path(other.folder).mkdir()
         file.rename(Path(other.folder) / CHECKPOINT)
         trial = other
-    told: list[float] = []
-    run_trial(trial, lambda epoch, best: told.append(epoch))
-    assert told == [1.0, 2.0, 3.0, 4.0] and "starts over" in caplog.text
+    reported: list[float] = []
+    run_trial(trial, lambda epoch, best: reported.append(epoch))
+    assert reported == [1.0, 2.0, 3.0, 4.0] and "starts over" in caplog.text
 
 
 SEVERAL: dict[str, Any] = {"seeds": (1, 2), "epochs": (1, 4), "resources": Resources(trials_at_once=2)}
@@ -278,16 +280,16 @@ def test_trials_of_ray_tune_give_the_same_results_though_their_processes_are_kil
         before = len(list(log.glob(f"{trial.name}.*")))
 
         def listen_and_die(epoch: float, best: float) -> None:
-            with (log / f"{trial.name}.{before}").open("a") as told:
-                told.write(f"{epoch:.0f}")
+            with (log / f"{trial.name}.{before}").open("a") as reported:
+                reported.write(f"{epoch:.0f}")
             listen(epoch, best)
-            # Epoch n is told before it is stored: who dies in it leaves n - 1 behind.
+            # Epoch n is reported before it is stored, so a process that dies in it leaves n - 1.
             if before < len(deaths.get(trial.name, [])) and epoch > deaths[trial.name][before]:
                 os.kill(os.getpid(), signal.SIGKILL)
 
         return run_trial(trial, listen_and_die)
 
-    # A worker gets it by value, and imports a module of its own.
+    # A worker gets this function by value, and imports the module itself.
     def mortal(kind: type[Trial], config: dict[str, Any]) -> None:
         from tasks.finetune import grid as finetune_grid
 
@@ -309,11 +311,11 @@ def test_trials_of_ray_tune_give_the_same_results_though_their_processes_are_kil
         "b8-lr0.005-e4-s2.0": "12",
         "b8-lr0.005-e4-s2.1": "234",
     }
-    told: list[tuple[str, float]] = []
+    reported: list[tuple[str, float]] = []
 
     def here(trial: Trial, listen: Listener) -> TrialResult:
         def both(epoch: float, best: float) -> None:
-            told.append((trial.name, epoch))
+            reported.append((trial.name, epoch))
             listen(epoch, best)
 
         return run_trial(trial, both)
@@ -321,7 +323,7 @@ def test_trials_of_ray_tune_give_the_same_results_though_their_processes_are_kil
     monkeypatch.setattr(finetune_grid, "run_trial", here)
     artifact = again.run("cmedqq", **SEVERAL)
     assert artifact.fingerprint == pairs.fingerprint
-    assert told == [("b8-lr0.005-e4-s2", 4.0)]
+    assert reported == [("b8-lr0.005-e4-s2", 4.0)]
     for table in ("scores", "predictions"):
         assert artifact.to_table(table).equals(pairs.to_table(table))
     weights = ("model/model.safetensors", "model/head.safetensors")
@@ -329,13 +331,13 @@ def test_trials_of_ray_tune_give_the_same_results_though_their_processes_are_kil
 
 
 def test_page_shows_scores_curves_and_mistakes(world: World, tagging: Artifact, pairs: Artifact) -> None:
-    for artifact, told in (
+    for artifact, reported in (
         (tagging, ("CMeEE", "Longest misses", "sym", "dis")),
         (pairs, ("cMedQQ", "Surest mistakes")),
     ):
         report = run(report_finetune, world.store, ReportFinetuneParams(), {"run": artifact}).artifact
         page = report.read_file("report.html").decode()
-        assert all(words in page for words in told)
+        assert all(words in page for words in reported)
         table = json.loads(report.read_file("table.json"))
         assert table[0]["score"] == f"{100 * main_score(artifact):.2f}"
 
@@ -345,8 +347,8 @@ def test_a_suite_is_one_table_beside_the_published_rows(world: World, tagging: A
     params = ReportSuiteParams(title="cblue", model="toy", tasks=names)
     artifact = run(report_suite, world.store, params, {"cmeee": tagging}).artifact
     table = json.loads(artifact.read_file("table.json"))
-    told = {(row["model"], row["from"]): list(row.values())[2:] for row in table}
-    assert told["eHealth-base", "published: eHealth, Table 4"] == [
+    reported = {(row["model"], row["from"]): list(row.values())[2:] for row in table}
+    assert reported["eHealth-base", "published: eHealth, Table 4"] == [
         "67.0",
         "61.6",
         "71.2",

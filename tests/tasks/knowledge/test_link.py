@@ -39,7 +39,7 @@ ENTITIES = [
 
 
 def expected(texts: list[str]) -> tuple[Counter[str], Counter[str]]:
-    """Mentions and documents of each entity, one text after the other."""
+    """Return the mentions and documents of each entity, found one text after the other."""
     names = {name: row["entity_id"] for row in ENTITIES for name in (row["name"], *row.get("aliases", ()))}
     linker = EntityLinker({**names, "贫血": "disease:贫血"})
     counts: Counter[str] = Counter()

@@ -16,8 +16,10 @@ from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
 from tasks.finetune import grid as finetune_grid
 from tasks.finetune.compare import compare_runs, open_run
+from tasks.finetune.result import RESULT, TrialResult, read_result
+from tasks.finetune.run import Listener, run_trial
 from tasks.finetune.scores import TRIALS
-from tasks.finetune.trial import RESULT, Listener, Trial, TrialResult, read_result, run_trial
+from tasks.finetune.trial import Trial
 from tasks.normalise.file import ADDED, normalise_file, open_normaliser
 from tasks.normalise.normaliser import DECISION, Normaliser
 from tasks.normalise.pairs import Pair

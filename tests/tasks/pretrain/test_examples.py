@@ -145,7 +145,7 @@ def test_words_begin_at_their_first_token(words: list[tuple[int, bool]], drawn: 
 
 
 class NoParams(StageParams):
-    """None."""
+    """No parameters."""
 
 
 @stage(name="segments", version=1, params=NoParams, tables=("segments",))

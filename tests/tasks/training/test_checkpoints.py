@@ -17,7 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infra.errors import StorageFullError, UserError
-from tasks.training.checkpoints import BackgroundWriter, Checkpoints, score_of
+from tasks.training.background import BackgroundWriter
+from tasks.training.checkpoints import Checkpoints, score_of
 
 
 def state(step: int, size: int = 8) -> dict[str, Any]:
@@ -184,4 +185,4 @@ def test_writer_runs_one_call_at_a_time_and_raises_failures_later() -> None:
     writer.start(int, "no number")
     with pytest.raises(ValueError, match="no number"):
         writer.wait()
-    writer.wait()  # told once
+    writer.wait()  # raised only once

@@ -54,9 +54,9 @@ def test_room_is_what_packing_worker_by_worker_finds(nodes: list[dict[str, float
 
 def test_too_many_workers_error_names_what_there_is() -> None:
     wanted = Cluster(workers=[3, 8], cpus_per_worker=2, gpu=True, memory_per_worker=1.5)
-    with pytest.raises(UserError) as told:
+    with pytest.raises(UserError) as caught:
         wait_for_room(wanted, lambda: [{"CPU": 4.0, "memory": 8e9}], seconds=0)
-    assert str(told.value).startswith(
+    assert str(caught.value).startswith(
         "No room for 3 workers of 2 CPU, 1 GPU, 1.5 GB each: the nodes have 4 CPU, 0 GPU, 8.0 GB, room for 0. "
         "Reduce cluster.workers"
     )

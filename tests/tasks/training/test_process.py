@@ -78,15 +78,15 @@ def test_the_micro_batch_follows_from_the_smallest_gpu(monkeypatch: pytest.Monke
 
 def test_cpu_keeps_the_batch_whole_and_logs_it(spec: RunSpec, capsys: pytest.CaptureFixture[str]) -> None:
     train_process(spec, Worker())
-    told = capsys.readouterr().out.splitlines()
-    assert told[0] == "training on 1 x cpu in fp32, each worker's share of the batch at once"
-    assert "(MFU) = model FLOPs of a step / (seconds a step x workers x peak FLOP/s); not recorded" in told[1]
-    assert told[2].startswith("model FLOPs of a step = 6 x ")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "training on 1 x cpu in fp32, each worker's share of the batch at once"
+    assert "(MFU) = model FLOPs of a step / (seconds a step x workers x peak FLOP/s); not recorded" in lines[1]
+    assert lines[2].startswith("model FLOPs of a step = 6 x ")
     assert spec.result() == RunResult(workers=1, cpus_per_worker=1, gpu=False)
 
 
 def test_without_ray_the_first_gpu_trains(spec: RunSpec, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`torch.cuda.set_device`, which the loop's background calls, takes no device without a number."""
+    """`torch.cuda.set_device`, which the loop's background thread calls, needs a device with a number."""
     seen: list[Worker] = []
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(training_process, "train_process", lambda given, worker: seen.append(worker))
@@ -103,8 +103,8 @@ def _with_result(spec: RunSpec) -> str:
 def test_log_and_record_name_micro_batch_and_peak(spec: RunSpec, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("models.training.meter.torch.cuda.get_device_name", lambda device: "NVIDIA H200")
     config = TrainingConfig(**training(precision="bf16", micro_batch_size=48))
-    told = opening_notes("ehealth", config, CUDA)
-    assert "micro-batches of at most 48 rows" in told[0] and "peak 9.89e+14 FLOP/s" in told[1]
+    lines = opening_notes("ehealth", config, CUDA)
+    assert "micro-batches of at most 48 rows" in lines[0] and "peak 9.89e+14 FLOP/s" in lines[1]
     ran = RunResult(workers=2, cpus_per_worker=1, gpu=True, micro_batch_size=48).applied_to(spec)
     assert ran.config.micro_batch_size == 48 and ran.workers == 2 and ran.gpu
     assert ran.config.steps == spec.config.steps

@@ -41,8 +41,8 @@ def test_no_metrics_file_is_no_progress(spec: RunSpec) -> None:
 
 
 def test_each_new_step_is_reported_once_and_a_resume_is_followed(spec: RunSpec) -> None:
-    told: list[tuple[str, int, int, str]] = []
-    follower = RunFollower(spec, lambda name, done, total, note="": told.append((name, done, total, note)))
+    reported: list[tuple[str, int, int, str]] = []
+    follower = RunFollower(spec, lambda name, done, total, note="": reported.append((name, done, total, note)))
     log = MetricsLog(spec.metrics_path, 0)
     for step in (1, 2):
         log(step, "train", figures(step))
@@ -50,23 +50,23 @@ def test_each_new_step_is_reported_once_and_a_resume_is_followed(spec: RunSpec) 
     follower.look()
     log(3, "train", figures(3))
     follower.look()
-    assert [done for _, done, _, _ in told] == [2, 3]
-    assert told[0] == ("train", 2, 12, "1,234 tokens/s, loss 78, mlm 5")
+    assert [done for _, done, _, _ in reported] == [2, 3]
+    assert reported[0] == ("train", 2, 12, "1,234 tokens/s, loss 78, mlm 5")
     MetricsLog(spec.metrics_path, 1)(2, "train", figures(20))
     follower.look()
-    assert told[-1][1] == 2
+    assert reported[-1][1] == 2
 
 
 def test_run_continues_while_it_cannot_be_watched(
     spec: RunSpec, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """For a while the disk or store does not answer, or the listener fails."""
-    told: list[int] = []
+    reported: list[int] = []
 
     def listen(name: str, done: int, total: int, note: str = "") -> None:
         if done == 3:
             raise RuntimeError("the server restarts")
-        told.append(done)
+        reported.append(done)
 
     follower, log = RunFollower(spec, listen), MetricsLog(spec.metrics_path, 0)
     with monkeypatch.context() as broken:
@@ -74,11 +74,11 @@ def test_run_continues_while_it_cannot_be_watched(
         log(1, "train", figures(1))
         for _ in range(3):
             follower.look()
-    assert told == [] and [record.levelname for record in caplog.records] == ["WARNING"]
+    assert reported == [] and [record.levelname for record in caplog.records] == ["WARNING"]
     for step in (2, 3, 4):
         log(step, "train", figures(step))
         follower.look()
-    assert told == [2, 4] and len(caplog.records) == 2
+    assert reported == [2, 4] and len(caplog.records) == 2
     with monkeypatch.context() as cancelled, pytest.raises(KeyboardInterrupt):
         cancelled.setattr(follower, "_on_progress", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
         log(5, "train", figures(5))
@@ -86,8 +86,8 @@ def test_run_continues_while_it_cannot_be_watched(
 
 
 def test_time_left_follows_from_the_steps_since_the_first_look(spec: RunSpec, monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[str] = []
-    follower = RunFollower(spec, lambda name, done, total, note="": told.append(note))
+    reported: list[str] = []
+    follower = RunFollower(spec, lambda name, done, total, note="": reported.append(note))
     log, clock = MetricsLog(spec.metrics_path, 0), iter([100.0, 220.0, 230.0, 240.0])
     monkeypatch.setattr("tasks.training.launch.follow.time.monotonic", lambda: next(clock))
     for look, step in enumerate((2, 4, 3, 3)):  # the last two see a run that went back, one of them to the same step
@@ -95,8 +95,8 @@ def test_time_left_follows_from_the_steps_since_the_first_look(spec: RunSpec, mo
             MetricsLog(spec.metrics_path, 0)
         log(step, "train", figures(look))
         follower.look()
-    assert [note.split(" left")[0] for note in told[1:2]] == ["8 min"]
-    assert all("left" not in told[number] for number in (0, 2, 3))
+    assert [note.split(" left")[0] for note in reported[1:2]] == ["8 min"]
+    assert all("left" not in reported[number] for number in (0, 2, 3))
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(1, 4)), min_size=1, max_size=6))
@@ -106,8 +106,8 @@ def test_nothing_is_missed_however_the_run_goes_back_and_on(moves: list[tuple[in
         name="run", store="", examples="", storage=storage, objective="ehealth", model={}, training=training(),
         workers=1, cpus_per_worker=1, gpu=False,
     )  # fmt: skip
-    told: list[tuple[int, str]] = []
-    follower = RunFollower(spec, lambda name, done, total, note="": told.append((done, note)))
+    reported: list[tuple[int, str]] = []
+    follower = RunFollower(spec, lambda name, done, total, note="": reported.append((done, note)))
     step, lives = 0, 0
     for back, forward in moves:  # the worker starts again at a checkpoint, and takes steps before the next look
         lives, step = lives + 1, max(0, step - back)
@@ -116,10 +116,10 @@ def test_nothing_is_missed_however_the_run_goes_back_and_on(moves: list[tuple[in
             step += 1
             log(step, "train", {"loss": 1 / (lives + step), "tokens_per_second": 10.0**lives})
         follower.look()
-        assert told[-1][0] == step and f"{10**lives:,} tokens/s, loss {1 / (lives + step):.3g}" in told[-1][1]
-    assert len(told) == len(moves)
+        assert reported[-1][0] == step and f"{10**lives:,} tokens/s, loss {1 / (lives + step):.3g}" in reported[-1][1]
+    assert len(reported) == len(moves)
     follower.look()
-    assert len(told) == len(moves)
+    assert len(reported) == len(moves)
 
 
 @pytest.mark.parametrize(

@@ -165,9 +165,9 @@ def attempt(number, code, done=False):
     log.close()
     return [job.id, info.status, info.driver_exit_code, log.last_lines()[-1]]
 code = "import sys; print('血糖', sys.argv[1:], end=''); sys.exit(3)"
-told = [attempt(1, code), attempt(2, "print('done')")]
-told += [attempt(3, "print(1 / 0)", done=True), attempt(4, "print('more')")]
-print(json.dumps({"told": told, "looks": sorted(set(looks))}))
+found = [attempt(1, code), attempt(2, "print('done')")]
+found += [attempt(3, "print(1 / 0)", done=True), attempt(4, "print('more')")]
+print(json.dumps({"found": found, "looks": sorted(set(looks))}))
 """
 
 
@@ -176,7 +176,7 @@ def test_attempts_are_counted_and_logs_are_copied(head: RayHead, tmp_path: Path)
     output, _ = process.communicate(timeout=300)
     assert process.returncode == 0, output
     found = json.loads(output.splitlines()[-1])
-    assert found["told"] == [
+    assert found["found"] == [
         ["work-1", "FAILED", 3, "血糖 ['two words']"],
         ["work-2", "SUCCEEDED", 0, "done"],
         ["work-2", "SUCCEEDED", 0, "done"],  # its result is still there
