@@ -93,6 +93,7 @@ def still_wanted(trials: Sequence[Trial], results: Sequence[TrialResult]) -> set
     These are the best run of all finished settings, and the best seed so far of each unfinished one.
     """
     known = {result.trial.name for result in results}
+    # A setting's mean is not known before its last seed, so its best seed must be kept until then.
     open_ = {trial.setting for trial in trials if trial.name not in known}
     done = [result for result in results if result.trial.setting not in open_]
     rest = [[result for result in results if result.trial.setting == setting] for setting in open_]
@@ -198,7 +199,7 @@ def _tune(trials: Sequence[Trial], placement: TrialPlacement, watch: _Watch) -> 
         )
         errors = [getattr(error, "cause", error) for error in tuner.fit().errors]
     finally:
-        if settings.ray_address is None:
+        if settings.ray_address is None:  # a cluster's connection serves later stages too
             stop_ray()
     mistakes = [error for error in errors if isinstance(error, UserError)]
     if mistakes:

@@ -106,6 +106,7 @@ def _texts(predictor: Predictor, spec: TaskSpec | None, row: dict[str, Any]) -> 
     if "texts" in row:
         return row["texts"]
     number = predictor.texts_of_a_record
+    # The task's own names come first: {"query1": …, "query2": …}, or plainly {"text1": …, "text2": …}.
     plain = {1: ("text",), 2: ("text1", "text2"), None: ("evidence", "question", "options")}[number]
     for names in (spec.fields.texts if spec is not None else plain, plain):
         if all(name in row for name in names):

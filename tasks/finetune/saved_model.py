@@ -60,6 +60,7 @@ def load_task_model(folder: str | Path) -> SavedModel:
     saved = SavedModel(heads.load(path), shape, TextTokenizer.from_folder(path))
     if fault := _fault(saved):
         raise UserError(f"{path}: {fault}. Copy the whole folder again from the run that made it.")
+    # BERT marks the second text of a pair by type 1; encoders with a single type have no such embedding.
     saved.tokenizer.types = saved.model.encoder.config.type_vocab_size
     return saved
 

@@ -125,6 +125,7 @@ def _predict(
     answers = final_predictions(spec, records, found)
     scored = scored_answers(spec, saved.shape.labels, found)
     part.write("predictions", list(_prediction_rows(spec, split, records, answers, scored)))
+    # A submission of limited records would be rejected by the benchmark.
     if split == "test" and spec.submission is not None and params.limit is None:
         write_submission(spec, records, [one.answer for one in answers], folder)
     if any(record.answer is None for record in records):

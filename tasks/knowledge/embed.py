@@ -36,6 +36,7 @@ from tasks.training.launch import followed, job_endpoint, launch
 from tasks.training.metrics_log import read_metrics
 
 ROWS_AT_ONCE = 16_384
+"""Vectors that are converted to rows at a time."""
 
 
 class EmbedParams(StageParams):
@@ -117,6 +118,7 @@ def _resolve(params: EmbedParams, out: Output) -> EmbeddingRun:
 def _keep_result(run: EmbeddingRun, graph: NumberedGraph, steps_per_epoch: int, out: Output) -> None:
     state = load_state(run.path(TRANSR))
     assert state is not None, "the last epoch is always saved"
+    # Without held-out triples no weights are best, and the last ones count.
     weights = state["progress"]["best_weights"] or state["model"]
     with out.part() as part:
         for start in range(0, len(graph.entity_ids), ROWS_AT_ONCE):

@@ -75,7 +75,7 @@ def train_graph(run: EmbeddingRun, workers: Workers) -> None:
             save=save(TRANSE),
         )
         model = TransR.from_transe(first, run.relation_dim)
-    else:
+    else:  # without TransE, or resuming TransR, whose state replaces these weights
         model = TransR(*sizes, run.relation_dim, seed=transr.seed)
     train_embedding(
         model,

@@ -134,6 +134,7 @@ class _Counts:
 
     def add(self, texts: np.ndarray, entities: np.ndarray) -> None:
         self.counts += np.bincount(entities, minlength=len(self._ids))
+        # One number per pair of document and entity, so that distinct pairs are distinct numbers.
         self._pairs.append(self._documents[texts] * len(self._ids) + entities)
 
     def table(self) -> pa.Table:
@@ -153,6 +154,7 @@ def _parts(inputs: Mapping[str, Artifact]) -> list[Part]:
 
 def _rows(texts: Part) -> pa.Table:
     """Return the columns segment_id, doc_id and text; a document is its own segment."""
+    # A column cannot be read twice, but it can be selected twice.
     names = ["segment_id", "doc_id", "text"] if texts.table == "segments" else ["doc_id", "doc_id", "text"]
     return texts.read(columns=sorted(set(names))).select(names).rename_columns(["segment_id", "doc_id", "text"])
 
@@ -216,6 +218,7 @@ def _linker(addresses: tuple[tuple[str, str, str], ...], type_priors: tuple[tupl
         entity = row["entity_id"]
         types[entity] = row["type"]
         frequencies[entity] += row.get("frequency", 0)
+        # The table entities has a row per surface, kg_entities a row per entity with all its names.
         for name in (row["surface"] if "surface" in row else row["name"], *row.get("aliases", ())):
             names[name].add(entity)
     for counted in filter(None, others):

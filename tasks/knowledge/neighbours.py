@@ -82,6 +82,7 @@ def rank_range(writer: PartWriter, first: int, scratch: str, k: int) -> None:
     """Write the best neighbours of each entity of a range, whose file has all of their neighbours with scores."""
     with fsspec.open(_range_file(scratch, first), "rb") as file:
         frame = pl.read_parquet(file)
+    # An entity's rows follow each other: runs of equal ids are the entities.
     sizes = frame["entity_id"].rle().struct.field("len").to_numpy()
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     places, ranks, scores = top(offsets, frame["score"].to_numpy(), k)
@@ -98,6 +99,7 @@ def _ranges(graph: KnowledgeGraph, found: Candidates) -> Iterator[tuple[int, pl.
     owners = found.owners
     first = 0
     while first < len(owners):
+        # End at the last border between entities within the limit, or after one entity that exceeds it alone.
         full = int(np.searchsorted(found.offsets, first + CANDIDATES_A_UNIT, side="right")) - 1
         last = int(found.offsets[max(full, owners[first] + 1)])
         yield (

@@ -102,7 +102,7 @@ def tabulate(
     averaged = [AVERAGE] if len(tasks) > 1 else []
     rows = []
     for setting in SETTINGS:
-        if setting.name in figures:
+        if setting.name in figures:  # in the order of the paper, not of the inputs
             row = {"Model": setting.title}
             row |= _task_cells(scores.get(setting.name, {}), tasks)
             row |= {HELD_OUT[name]: _cell(figures[setting.name].get(name), 4) for name in shown}

@@ -132,7 +132,7 @@ def _examples(
     row_of = np.repeat(np.arange(len(texts)), lengths)
     place = np.arange(len(row_of)) - encoded.borders[row_of]
     begins = word_begins(encoded.starts + _text_starts(rows)[row_of], _words(rows).to_numpy())
-    room = params.max_length - 2
+    room = params.max_length - 2  # beside [CLS] and [SEP]
     kept = np.flatnonzero(place < room)
     firsts = np.flatnonzero(begins & (place < room))
     long = lengths > room
@@ -140,6 +140,7 @@ def _examples(
         part.count("truncated_segments", int(long.sum()))
         part.count("truncated_tokens", len(place) - len(kept))
     borders = np.concatenate([[0], np.cumsum(np.minimum(lengths, room) + 2)])
+    # [CLS] 糖 尿 病 [SEP] [CLS] 发 热 [SEP]: all rows end to end, each between its borders
     ids = np.empty(borders[-1], dtype=np.uint32)
     ids[borders[:-1]], ids[borders[1:] - 1] = CLS, SEP
     ids[borders[row_of[kept]] + 1 + place[kept]] = encoded.ids[kept]

@@ -200,6 +200,7 @@ def _keep_result(spec: RunSpec, out: Output) -> None:
     with out.part() as part:
         part.write("metrics", [row for one in entries for row in _rows(one["step"], one["split"], one["figures"])])
         steps = read_steps(spec.metrics_path)
+        # A long run has millions of single steps: their rows are never in memory together.
         while some := list(islice(steps, STEPS_AT_ONCE)):
             part.write("metrics", [row for step, figures in some for row in _rows(step, STEP, figures)])
     checkpoints = Checkpoints(spec.storage, spec.name)

@@ -141,6 +141,7 @@ class Checkpoints:
     def prune(self, newest: int, best: int, by: str | None) -> None:
         """Delete all checkpoints but the newest and the best."""
         records = self.records()
+        # A checkpoint may be both: keep_checkpoints=2 and keep_best=1 keep two or three.
         kept = {record.step for record in records[-newest:]} | {record.step for record in self.best(best, by)}
         for record in records:
             if record.step not in kept:

@@ -155,7 +155,7 @@ def panel(title: str, series: Mapping[str, Series], chance: Series | None = None
     """Return a panel of series of (step, value) on common axes. Values that are not finite are left out."""
     finite = {name: [(x, y) for x, y in points if math.isfinite(y)] for name, points in series.items()}
     dashed = {"chance": chance} if chance else {}
-    drawn = {name: points for name, points in {**finite, **dashed}.items() if points}
+    drawn = {name: points for name, points in {**finite, **dashed}.items() if points}  # a loss may be NaN throughout
     xs = [x for points in drawn.values() for x, _ in points] or [0]
     ys = [y for points in drawn.values() for _, y in points] or [0.0]
     y_labels = ticks(min(ys), max(ys))
@@ -171,6 +171,7 @@ def panel(title: str, series: Mapping[str, Series], chance: Series | None = None
         )
         for (name, points), colour in zip(drawn.items(), COLOURS, strict=False)
     ]
+    # Ticks of y reach beyond the values; those of x would leave room beside the curve, and steps are whole numbers.
     x_labels = [x for x in ticks(left, right) if left <= x <= right]
     return Panel(
         title,

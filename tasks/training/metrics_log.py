@@ -49,6 +49,7 @@ class MetricsLog:
     def __init__(self, path: str, resumed_step: int) -> None:
         self._text = MetricsText(path)
         self._steps: list[tuple[int, dict[str, float]]] = []
+        # Steps ascend in the file, so what is kept is its beginning, and cutting loses nothing at a kill.
         earlier = itertools.takewhile(lambda line: _step(line) <= resumed_step, _whole_lines(self._text.read()))
         self._text.cut(sum(len(line) + 1 for line in earlier))
 
@@ -98,6 +99,7 @@ def read_steps(path: str) -> Iterator[tuple[int, dict[str, float]]]:
     for line in _whole_lines(MetricsText(path).read()):
         columns = json.loads(line).get("steps")
         if columns is not None:
+            # {"step": [21, 22], "loss": [63.1, 62.8]}: a list per figure, as long as the list of steps
             numbers = columns.pop("step")
             for place, step in enumerate(numbers):
                 yield step, {name: values[place] for name, values in columns.items()}

@@ -60,6 +60,7 @@ def place(cluster: Cluster, nodes: Sequence[Node]) -> Placement:
         shares = [int(node.get("CPU", 0) // node["GPU"]) for node in nodes if node.get("GPU")]
         return with_cpus(max(1, min(shares, default=1)))
     largest = int(max((node.get("CPU", 1.0) for node in nodes), default=1.0))
+    # Three workers on two nodes of 8 cores get 4 each: with 5, the third would find no room.
     fitting = (with_cpus(cpus) for cpus in range(largest, 0, -1))
     return next((one for one in fitting if one.room(nodes) >= cluster.most_workers), with_cpus(1))
 

@@ -41,7 +41,7 @@ def train_process(spec: RunSpec, worker: Worker, agree: Agree = lambda number: n
         raise UserError(f"{spec.store} has no encoded examples {spec.examples}. Is it shared with this node?")
     objective = objectives.build(spec.objective, spec.model)
     step, state = _last_state(spec, worker, agree)
-    if spec.init_from is not None and state is None:
+    if spec.init_from is not None and state is None:  # a resumed run has weights of its own
         initialise_from(objective, spec.init_from, _vocabulary(spec, artifact))
     config = resolve_micro_batch(objective, spec.config, worker)
     saver = Saver(spec, worker, config.micro_batch_size)
@@ -89,7 +89,7 @@ class Saver:
         """Start writing a snapshot, None on other workers; `figures` are the newest on held-out text."""
         if state is not None:
             self._writer.start(self._write, step, state, figures)
-            if step == self._spec.config.steps:
+            if step == self._spec.config.steps:  # the process ends soon, and must not lose the last state
                 self._writer.wait()
 
     def finish(self) -> None:
