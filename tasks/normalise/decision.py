@@ -1,4 +1,4 @@
-"""Decision which candidates are the standard terms of a diagnosis: the last step of normalisation.
+"""Decision on which candidates are the standard terms of a diagnosis: the last step of normalisation.
 
 The score of a candidate combines the probability that the ranker gives it with its likeness, i.e. its retrieval score:
 

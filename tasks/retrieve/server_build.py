@@ -127,7 +127,7 @@ class IndexBuilder:
                 f"{name} contains {held} documents instead of {len(documents.names)}: something else writes to it. "
                 "Delete it and build again."
             )
-        # Read the description anew: if the index was removed meanwhile, a write recreated it without ours.
+        # Read the description again: if the index was removed meanwhile, a write has recreated it without ours.
         description = {**described(self._server, name), "finished": True}
         self._server.ask(lambda client: client.indices.put_mapping(index=name, meta=description))
 
