@@ -1,5 +1,5 @@
-"""Stages `clean`, `line_counts` and `repeated_lines`: text without markup, boilerplate and broken lines."""
+"""Text without markup, boilerplate and broken lines."""
 
-from tasks.clean.stage import CleanParams, clean, clean_text
+from tasks.clean.rules import clean_text
 
-__all__ = ["CleanParams", "clean", "clean_text"]
+__all__ = ["clean_text"]

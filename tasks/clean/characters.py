@@ -1,7 +1,7 @@
-"""What kind of character each one is: two tables over all of Unicode, looked up for a whole text at once.
+"""Properties of characters: two tables over all of Unicode, looked up for a whole text at once.
 
-`needs_of` says which repairs a text needs, so that those it does not need cost nothing; `counts_of` counts its
-characters by kind. Both are linear, and hold 4 bytes a character.
+`needs_of` returns the repairs that a text needs, so that the others cost nothing; `counts_of` counts its characters by
+kind. Both take linear time and 4 bytes per character.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from infra.arrays.code_points import code_points, points_of
 from infra.arrays.compiled import compiled
 
 BLOCK = 2**16
-"""Characters that are looked up at once: so many stay in the cache of a core."""
+"""Characters that are looked up at once; they fit in the cache of a core."""
 
 END = 0x34000
-"""From here on there is nothing but private use, tags, variation selectors and unassigned codes."""
+"""First code of a range with nothing but private use, tags, variation selectors and unassigned codes."""
 
 LINE_END = "\r\x0b\x0c\x85\u2028\u2029"
+"""Line ends other than \\n."""
 BLANK = "\t\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
 """Blanks other than U+0020, as a character class."""
 
@@ -31,11 +32,15 @@ _INVISIBLE = (
     r"\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Cs}"
     r"\u034f\u115f\u1160\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U00034000-\U0010ffff"
 )
+# matches: "\u200b", "\ufeff", "\x00", "\ud800"
+# not: "\n", "\u3000", "病"
 INVISIBLE = regex.compile(rf"[{_INVISIBLE}--[\n{LINE_END}{BLANK}]]", regex.VERSION1)
 """Control, format (zero-width), private-use and unassigned codes, half surrogates, fillers, variation selectors."""
 
+# matches: "☆", "😀", "a^b"
+# not: "10^9", "5℃", "血压120/80，正常", "㎎"
 NO_TEXT = regex.compile(r"[^\p{L}\p{M}\p{N}\p{P}\p{Sm}\p{Zs}\n°℃℉Ωµ%‰\u3380-\u33df^]|(?<!\d)\^|\^(?![+\-−]?\d)")
-"""What is no letter, digit, punctuation mark, sign of a measurement, unit in one character (㎎) or ^ of a power."""
+"""Everything but letters, digits, punctuation, signs of a measurement, units in one character (㎎) and ^ of a power."""
 
 SIMPLIFIED = (
     "个们来时国会对发说学医药疗诊脏肿疡疯疮疱经动见现问应进这为体点过还没从样开关无间东车门长马鸟鱼龙"
@@ -55,14 +60,14 @@ TRADITIONAL = (
     "較輔輸辯達遷運遠違連遲適選遞遺鄧鄰釋針鈣鐘鈉鋼鉀鐵鉛銀鋅鏡閉聞陽陰陣階際陸陳險難靜韌頁頂項順須顧預領頻題顏額顆"
     "飯飲飽飼餓館驅驗"
 )
-"""Characters that only one of the two scripts uses, from those that are frequent."""
+"""Frequent characters that only one of the two scripts uses."""
 
 CANTONESE = "嘅咗喺嚟哋冇啲嗰佢咁噉嘢攞瞓搵諗谂嘥嗌嘞喎啱"
-"""Characters that hardly anything but written Cantonese uses."""
+"""Characters that are rare except in written Cantonese."""
 
 
 class Need:
-    """What a text needs because it holds a character of that sort: bits of one number (enums are ten times slower)."""
+    """Repairs that a text needs because of a character it holds, as bits of a number (enums are ten times slower)."""
 
     LINE_ENDS = 1
     BLANKS = 2
@@ -71,15 +76,15 @@ class Need:
     RADICALS = 16
     NO_TEXT = 32
     SPACING = 64  # two blanks or line ends in a row, or one at the edge
-    MARKUP = 128  # what may be some
-    ADDRESSES = 256  # what an address holds
-    LINES = 512  # more than one line
+    MARKUP = 128  # it may hold markup
+    ADDRESSES = 256  # it may hold an address of the net
+    LINES = 512  # it has more than one line
 
     CHARACTERS = LINE_ENDS | BLANKS | INVISIBLE | COMPOSITION | RADICALS | NO_TEXT | SPACING
 
 
 class Kind:
-    """What a character counts as: places in the list of counts."""
+    """Kinds of characters: places in the list of counts."""
 
     BLANK = 0
     SYMBOL = 1
@@ -94,16 +99,21 @@ class Kind:
 
 
 KINDS = 10
-_SPACING = Need.SPACING
+_SPACING = Need.SPACING  # compiled code reads no attributes of classes
+
+# matches: "\u0301", "\u1160"
+# not: "病"
+_MARK = regex.compile(r"[\p{M}\u1160-\u11ff]")
+"""Marks, and vowels of jamo, which may combine with the character before them."""
 
 
 def needs_of(text: str) -> int:
-    """The repairs that a text needs, as bits of `Need`."""
+    """Return the repairs that a text needs, as bits of `Need`."""
     return all_needs([text])[0]
 
 
 def all_needs(texts: Sequence[str]) -> list[int]:
-    """The repairs that each text needs, as bits of `Need`."""
+    """Return the repairs that each text needs, as bits of `Need`."""
     points, ends = code_points(texts)
     needs = np.zeros(len(texts), dtype=np.uint16)
     _gather_needs(points, ends, _need_table(), needs)
@@ -115,7 +125,7 @@ def all_needs(texts: Sequence[str]) -> list[int]:
 def _gather_needs(points: np.ndarray, ends: np.ndarray, table: np.ndarray, needs: np.ndarray) -> None:
     spacing = np.uint16(_SPACING)
     for text in range(len(needs)):
-        gathered, is_space = np.uint16(0), True  # at the edge a blank is a need
+        gathered, is_space = np.uint16(0), True  # one blank at the edge is as bad as two within
         for place in range(ends[text], ends[text + 1]):
             need = table[points[place]]
             was_space, is_space = is_space, (need & spacing) != 0
@@ -126,13 +136,13 @@ def _gather_needs(points: np.ndarray, ends: np.ndarray, table: np.ndarray, needs
 
 
 def counts_of(text: str) -> list[int]:
-    """How many characters of each `Kind` a text has. Han characters are counted under one of four kinds."""
+    """Return the number of characters of each `Kind` in a text. Han characters are counted under one of four kinds."""
     counts: list[int] = all_counts([text])[0].tolist()
     return counts
 
 
 def all_counts(texts: Sequence[str]) -> npt.NDArray[np.int64]:
-    """`counts_of` each text: int64 (T, KINDS)."""
+    """Return `counts_of` each text: int64 (T, KINDS)."""
     points, ends = code_points(texts)
     counts = np.zeros((len(texts), KINDS), dtype=np.int64)
     _count_kinds(points, ends, _kind_table(), counts)
@@ -147,12 +157,12 @@ def _count_kinds(points: np.ndarray, ends: np.ndarray, table: np.ndarray, counts
 
 
 def han_of(counts: Sequence[int]) -> int:
-    """The Chinese characters among those counted."""
+    """Return the number of Chinese characters among those counted."""
     return sum(counts[Kind.HAN : Kind.CANTONESE + 1])
 
 
 def codes_of(text: str, overlap: int = 0) -> Iterator[npt.NDArray[np.uint32]]:
-    """The codes of a text in blocks, each with the first `overlap` characters of the one after it."""
+    """Yield the codes of a text in blocks, each with the first `overlap` characters of the next block."""
     for start in range(0, len(text), BLOCK):
         piece = text if len(text) <= BLOCK else text[start : start + BLOCK + overlap]
         yield points_of(piece)
@@ -160,9 +170,9 @@ def codes_of(text: str, overlap: int = 0) -> Iterator[npt.NDArray[np.uint32]]:
 
 @functools.cache
 def radicals() -> dict[int, str]:
-    """Radicals that fonts of PDF files put in the place of whole characters, to those characters."""
+    """Return a map from the radicals that fonts of PDF files show for whole characters to these characters."""
     kangxi = {code: unicodedata.normalize("NFKC", chr(code)) for code in range(0x2F00, 0x2FD6)}
-    # Unicode's EquivalentUnifiedIdeograph, for those of the supplement that stand for a character of today.
+    # Unicode's EquivalentUnifiedIdeograph, for those of the supplement that stand for a modern character.
     supplement = zip(
         "⺟⺠⻁⻄⻅⻆⻉⻋⻑⻓⻔⻗⻘⻙⻚⻛⻜⻝⻢⻣⻤⻥⻦⻧⻨⻩⻬⻮⻰⻳",
         "母民虎西见角贝车長长门雨青韦页风飞食马骨鬼鱼鸟卤麦黄齐齿龙龟",
@@ -179,8 +189,7 @@ def _need_table() -> npt.NDArray[np.uint16]:
     _mark(table, NO_TEXT, Need.NO_TEXT)
     _mark(table, regex.compile(f"[{LINE_END}]"), Need.LINE_ENDS)
     _mark(table, regex.compile(f"[{BLANK}]"), Need.BLANKS)
-    # Marks and vowels of jamo may combine with what stands before them.
-    _mark(table, regex.compile(r"[\p{M}\u1160-\u11ff]"), Need.COMPOSITION)
+    _mark(table, _MARK, Need.COMPOSITION)
     changed = [code for code in range(END) if not unicodedata.is_normalized("NFC", chr(code))]
     table[changed] |= np.uint16(Need.COMPOSITION)
     table[list(radicals())] |= np.uint16(Need.RADICALS)
@@ -193,7 +202,8 @@ def _need_table() -> npt.NDArray[np.uint16]:
 def _kind_table() -> npt.NDArray[np.uint8]:
     table = np.full(0x110000, Kind.SYMBOL, dtype=np.uint8)
     for pattern, kind in (
-        (r"[\s\u2500-\u257f]", Kind.BLANK),  # the rules of a table are as good as blanks
+        # In this order: what is a Han character and traditional ends as traditional.
+        (r"[\s\u2500-\u257f]", Kind.BLANK),  # the rules of a table count as blanks: ─│┼
         (r"\p{N}", Kind.DIGIT),
         (r"[\p{L}\p{M}]", Kind.LETTER),
         (r"\p{Han}", Kind.HAN),

@@ -1,4 +1,4 @@
-"""Which documents are dropped, and why: every rule has its bound in the profile."""
+"""Filters that drop documents: empty, garbled, foreign, symbol-heavy or repetitive ones. The profile has the bounds."""
 
 from __future__ import annotations
 
@@ -11,40 +11,43 @@ import numpy.typing as npt
 from infra.arrays.code_points import code_points
 from infra.arrays.compiled import compiled
 from tasks.clean.characters import Kind, all_counts, codes_of, han_of
-from tasks.clean.language import is_kept, tell_language
+from tasks.clean.language import is_kept, language_of
 from tasks.clean.profile import CleanProfile
 
 PHRASE = 10
-"""Characters of the phrases whose repetition is measured."""
+"""Characters per phrase whose repetition is measured."""
 
 MIN_FOR_REPETITION = 200
-"""Characters; in shorter documents any repetition makes a large share."""
+"""Characters of the shortest document whose repetition is measured; in a shorter one any repeat is a large share."""
 
 LONG_FOR_A_GLANCE = 4_096
-"""Characters."""
+"""Characters of the longest text that is checked for repetition at a glance."""
 
 MIN_LINE = 6
-"""Characters of the lines whose repetition is measured: turns such as 好的 and 谢谢 may come as often as they like."""
+"""Characters of the shortest line whose repetition is measured: turns such as 好的 and 谢谢 may repeat freely."""
 
+# matches: "──────", "……第1页 ......."
+# not: "...", "aaaaaa"
 _RULED = re.compile(r"([^\w\s])\1{4,}")
+"""A rule of a table, or a line of dots to a page number."""
 
 Problem = tuple[str, str]
-"""Reason and detail."""
+"""Reason and detail of a rejected document."""
 
 
 def problems_of(texts: Sequence[str], raws: Sequence[str], rules: Sequence[CleanProfile]) -> list[Problem | None]:
-    """Why each cleaned document is dropped, or None.
+    """Return the problem for which each cleaned document is dropped, or None.
 
     Args:
-        texts: what cleaning left.
-        raws: what it was before, where characters lost in decoding can still be counted.
-        rules: the profile of each.
+        texts: the cleaned texts.
+        raws: the texts before cleaning, in which characters that were lost in decoding can still be counted.
+        rules: the profile of each text.
     """
     counts = all_counts(texts)
     lengths = np.array([len(text) for text in texts], dtype=np.int64)
     plain = _are_plainly_chinese(counts, lengths, rules)
     varied, unrepeated = _are_varied(texts, lengths, np.array([rule.max_repeated_phrase for rule in rules]))
-    long_enough = lengths >= np.array([rule.min_characters for rule in rules])  # of which at least 1 is asked
+    long_enough = lengths >= np.array([rule.min_characters for rule in rules])  # at least 1: no empty text passes
     decoded = np.array(["\ufffd" not in raw for raw in raws], dtype=bool)
     fine = long_enough & decoded & plain & ((lengths < MIN_FOR_REPETITION) | (varied & unrepeated))
     return [
@@ -63,17 +66,17 @@ def _problem_of_size(text: str, raw: str, rules: CleanProfile) -> Problem | None
     if not text:
         return "empty", "nothing is left after cleaning"
     if len(text) < rules.min_characters:
-        return "too_short", f"{len(text)} characters, at least {rules.min_characters} are asked for"
+        return "too_short", f"{len(text)} characters; the minimum is {rules.min_characters}"
     replaced = raw.count("\ufffd") / len(raw)
     if replaced > rules.max_replaced:
-        return "garbled", f"{replaced:.1%} replacement characters, at most {rules.max_replaced:.1%} are allowed"
+        return "garbled", f"{replaced:.1%} replacement characters; the maximum is {rules.max_replaced:.1%}"
     return None
 
 
 def _are_plainly_chinese(
     counts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], rules: Sequence[CleanProfile]
 ) -> npt.NDArray[np.bool_]:
-    """Texts in which `_problem_of_characters` would find nothing, at a glance."""
+    """Return the texts in which `_problem_of_characters` would find nothing, at a glance: bool (T,)."""
     wanted = np.array([not {"zh", "zh-Hans"}.isdisjoint(rule.languages) for rule in rules], dtype=bool)
     other = counts[:, [Kind.KANA, Kind.HANGUL, Kind.CANTONESE]].any(axis=1)
     simplified = counts[:, Kind.SIMPLIFIED] >= counts[:, Kind.TRADITIONAL]
@@ -89,16 +92,17 @@ def _are_plainly_chinese(
 _BUCKETS = 256
 _SCATTER = np.uint64(0x9E3779B97F4A7C15)
 _TO_BUCKET = np.uint64(64 - 8)
+"""Shift that leaves the 8 bits of a bucket."""
 _LINE_END = ord("\n")
 
 
 def _are_varied(
     texts: Sequence[str], lengths: npt.NDArray[np.int64], bounds: npt.NDArray[np.float64]
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Texts in which no phrase makes up more than the bound, at a glance: no bucket of phrases is full enough; and
-    texts in which no line is there twice.
+    """Return the texts in which, at a glance, no phrase exceeds its bound, and those in which no line repeats.
 
-    Long texts, with many phrases to a bucket, are left to `repeated_phrase` and `repeated_lines`.
+    A phrase within its bound is certain where no bucket of phrases is full enough. Long texts, with many phrases per
+    bucket, are left to `repeated_phrase` and `repeated_lines`.
     """
     looked_at = np.flatnonzero((lengths >= MIN_FOR_REPETITION) & (lengths <= LONG_FOR_A_GLANCE))
     points, ends = code_points([texts[number] for number in looked_at.tolist()])
@@ -113,7 +117,7 @@ def _are_varied(
 
 @compiled
 def _fullest_buckets(points: np.ndarray, ends: np.ndarray, fullest: np.ndarray) -> None:
-    """For each text how many of its phrases fall into the bucket that most fall into."""
+    """Fill in for each text the number of phrases in its fullest bucket."""
     buckets = np.zeros(_BUCKETS, dtype=np.int64)
     for text in range(len(fullest)):
         buckets[:] = 0
@@ -126,12 +130,12 @@ def _fullest_buckets(points: np.ndarray, ends: np.ndarray, fullest: np.ndarray) 
 
 
 _LINES = 1 << 11
-"""Places for the lines of one text: more than twice what a text short enough for a glance has."""
+"""Places for the lines of one text; a text that is short enough for a glance has fewer than half as many."""
 
 
 @compiled
 def _find_repeats(points: np.ndarray, ends: np.ndarray, repeats: np.ndarray) -> None:
-    """Note the texts that hold a line twice, or two lines with one hash."""
+    """Mark the texts that hold a line twice, or two lines with one hash."""
     seen, owner = np.zeros(_LINES, dtype=np.uint64), np.full(_LINES, -1, dtype=np.int64)
     for text in range(len(repeats)):
         value, length = np.uint64(0), 0
@@ -143,6 +147,7 @@ def _find_repeats(points: np.ndarray, ends: np.ndarray, repeats: np.ndarray) -> 
                 continue
             if length >= MIN_LINE:
                 slot = value & np.uint64(_LINES - 1)
+                # A place that another text used counts as free, so the table is never cleared.
                 while owner[slot] == text and seen[slot] != value:
                     slot = (slot + np.uint64(1)) & np.uint64(_LINES - 1)
                 repeats[text] |= owner[slot] == text
@@ -151,7 +156,7 @@ def _find_repeats(points: np.ndarray, ends: np.ndarray, repeats: np.ndarray) -> 
 
 
 def repeated_lines(text: str) -> float:
-    """Share of the characters that stand in lines which stood there before."""
+    """Return the share of a text's characters that are in lines which occurred before."""
     lines = [line for line in text.split("\n") if len(line) >= MIN_LINE]
     different = set(lines)
     if len(different) == len(lines):
@@ -160,10 +165,10 @@ def repeated_lines(text: str) -> float:
 
 
 def repeated_phrase(text: str, bound: float = 0.0) -> tuple[float, str]:
-    """The most frequent phrase of `PHRASE` characters: the share of the text that it makes up, and itself.
+    """Return the most frequent phrase of `PHRASE` characters, after the share of the text that it makes up.
 
-    Phrases are counted by a hash in buckets, in linear time. Only where the fullest one is beyond the bound it is
-    looked into; otherwise the answer is 0.
+    Phrases are counted by a hash in buckets, in linear time. Only if the fullest bucket exceeds the bound are its
+    phrases counted; otherwise the share is 0.
     """
     bits = min(16, max(12, len(text).bit_length()))
     counts = np.zeros(2**bits, dtype=np.int64)
@@ -179,16 +184,16 @@ def repeated_phrase(text: str, bound: float = 0.0) -> tuple[float, str]:
 
 
 def _problem_of_characters(text: str, rules: CleanProfile, counts: Sequence[int]) -> Problem | None:
-    language = tell_language(counts)
+    language = language_of(counts)
     if not is_kept(language, rules.languages):
-        return "language", f"the script is that of {language}, {', '.join(rules.languages)} are asked for"
+        return "language", f"the script is that of {language}; the profile keeps {', '.join(rules.languages)}"
     visible = max(1, len(text) - counts[Kind.BLANK])
     han = han_of(counts) / visible
     if han < rules.min_han_share:
-        return "little_chinese", f"{han:.0%} Chinese characters, at least {rules.min_han_share:.0%} are asked for"
+        return "little_chinese", f"{han:.0%} Chinese characters; the minimum is {rules.min_han_share:.0%}"
     symbols = (counts[Kind.SYMBOL] + counts[Kind.DIGIT]) / visible
     if symbols > rules.max_symbol_share:
-        return "symbols", f"{symbols:.0%} digits and symbols, at most {rules.max_symbol_share:.0%} are allowed"
+        return "symbols", f"{symbols:.0%} digits and symbols; the maximum is {rules.max_symbol_share:.0%}"
     return None
 
 
@@ -200,23 +205,24 @@ def _problem_of_repetition(text: str, rules: CleanProfile, is_varied: bool, is_u
         and not is_unrepeated
         and (share := repeated_lines(text)) > rules.max_repeated_lines
     ):
-        return "repeated_lines", f"{share:.0%} stood there before, at most {rules.max_repeated_lines:.0%} are allowed"
+        return "repeated_lines", f"{share:.0%} is in repeated lines; the maximum is {rules.max_repeated_lines:.0%}"
     if rules.max_repeated_phrase < 1 and not is_varied:
         share, phrase = repeated_phrase(text, rules.max_repeated_phrase)
-        if len(set(phrase)) == 1 and _RULED.search(phrase):  # a table with its rules, a line of dots to a page number
+        if len(set(phrase)) == 1 and _RULED.search(phrase):  # the rules of a table are not a repeated phrase
             share, phrase = repeated_phrase(_RULED.sub("", text), rules.max_repeated_phrase)
         if share > rules.max_repeated_phrase:
-            return "repeated_phrase", f"{phrase!r} makes {share:.0%}, {rules.max_repeated_phrase:.0%} are allowed"
+            return "repeated_phrase", f"{phrase!r} is {share:.0%}; the maximum is {rules.max_repeated_phrase:.0%}"
     return None
 
 
 def _phrase_hashes(text: str) -> Iterator[npt.NDArray[np.uint32]]:
-    """A hash of the phrase at each place, block by block: characters joined to twos, fours, eights and tens."""
+    """Yield hashes of the phrase at each place, block by block."""
     for codes in codes_of(text, overlap=PHRASE - 1):
         yield _hashes(codes)
 
 
 def _hashes(codes: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+    # Characters are joined to twos, fours, eights and tens: four passes instead of ten.
     two = codes[:-1] * np.uint32(0x9E3779B1) + codes[1:]
     four = two[:-2] * np.uint32(0x85EBCA6B) + two[2:]
     eight = four[:-4] * np.uint32(0xC2B2AE35) + four[4:]

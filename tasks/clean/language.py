@@ -1,4 +1,4 @@
-"""Which of the languages that are written with Chinese characters a text is in, told by its characters alone."""
+"""Language of a text among those written with Chinese characters, recognised by its characters alone."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from tasks.clean.characters import Kind, han_of
 from tasks.clean.profile import Language
 
 MIN_MARKS = 5
-"""So many characters of a script must be there before they count: の on a label makes no Japanese."""
+"""Least number of characters of a script for it to count: の on a label does not make a text Japanese."""
 
 MIN_KANA, MIN_HANGUL, MIN_CANTONESE = 0.2, 0.3, 0.03
-"""Their least share of all East Asian characters. Japanese has about half, written Cantonese every tenth."""
+"""Least share of all East Asian characters. Kana are about half of Japanese, CANTONESE a tenth of written Cantonese."""
 
 
-def tell_language(counts: Sequence[int]) -> Language | None:
-    """The language of a text with these characters (`counts_of`), or None where it has no East Asian ones."""
+def language_of(counts: Sequence[int]) -> Language | None:
+    """Return the language of a text by its counts (`counts_of`), or None where it has no East Asian characters."""
     kana, hangul, cantonese = counts[Kind.KANA], counts[Kind.HANGUL], counts[Kind.CANTONESE]
     marks = han_of(counts) + kana + hangul
     if not marks:
@@ -30,7 +30,7 @@ def tell_language(counts: Sequence[int]) -> Language | None:
 
 
 def is_kept(language: Language | None, languages: Collection[Language]) -> bool:
-    """Whether a language is among those asked for; "zh" stands for both of its scripts. None is not ours to judge."""
+    """Return True if a language is among those to keep. "zh" stands for both of its scripts; None is always kept."""
     if language is None or language in languages:
         return True
     return language in ("zh-Hans", "zh-Hant") and "zh" in languages

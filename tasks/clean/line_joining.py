@@ -1,8 +1,8 @@
-"""Joins lines that were broken at the width of a page, as scanned books have them.
+"""Joining of lines that were broken at the width of a page, as in scanned books.
 
-A text has such lines when many of its widest ones end about the same width and without a mark. There the break after
-such a line goes if the sentence plainly runs on: the line ends no sentence, the next begins no heading, list or
-label. What would not be told apart from verse, tables and lists stays as it is.
+A text has such lines if many of its widest lines have about the same width and end without a mark. The break after
+such a line is removed if the sentence plainly continues: the line does not end a sentence, and the next does not begin
+a heading, a list or a label. Lines that could be verse, tables or lists stay as they are.
 """
 
 from __future__ import annotations
@@ -12,18 +12,28 @@ import unicodedata
 import regex
 
 MIN_WIDTH, MAX_WIDTH = 28, 240
-"""Widths of a page in halves of a Chinese character: the narrow columns of a textbook have 14 characters."""
+"""Bounds of the width of a page, in halves of a Chinese character; narrow columns of a textbook have 14 characters."""
 
 WIDER = 50
-"""One line in so many may be wider than the page."""
+"""One line in this many may be wider than the page."""
 
 _ENDS_SENTENCE = "。！？!?；;…：:∶.．"
 _CLOSERS = "”’」』）)]】》〉\"'"
+# matches: "头痛，发热"
+# not: "床前明月光"
 _PAUSE = regex.compile(r"[，。、；：！？∶,;:!?…（）《》“”]")
+# matches: "血糖 5.6"
+# not: "血糖， 5.6"
 _BLANK_BETWEEN_CELLS = regex.compile(r"(?<=[^\s\p{P}]) (?=\S)")
+# matches: "lung cancer", "tumor (T1)"
+# not: "血糖 5.6"
 _BLANK_BETWEEN_WORDS = regex.compile(r"(?<=[\p{Latin}\p{Greek}]) (?=[\p{Latin}\p{Greek}(])")
+# matches: "|", "┼"
+# not: "-"
 _RULE = regex.compile(r"[|│┃\u2500-\u257f]")
 _COUNT = "[一二三四五六七八九十百千零〇]"
+# matches: "第三章", "（一）", "二、", "3、", "1.2 ", "①", "A.", "Ⅱ.", "病因：", "●"
+# not: "患者头痛", "1.5mg", "二尖瓣"
 _BEGINS_ANEW = regex.compile(
     rf"[\p{{M}}\\★☆●○■◆◇▲△▪※•·*\-—–~#<>|│┃\u2500-\u257f【〔〖\[]"
     rf"|第(?:{_COUNT}|\d){{1,6}}[章节篇条卷回部课讲]"
@@ -32,20 +42,27 @@ _BEGINS_ANEW = regex.compile(
     r"|[\u2460-\u24ff\u2776-\u2793\u3220-\u3229\u3280-\u3289]|[A-Za-z][.、)）]|[\u2160-\u217f][.、 ]"
     r"|\p{Han}{1,6}[：:∶]"
 )
+"""Beginning of a heading, a list item or a label."""
+# matches: "interleukin-6", "β2"
+# not: "头痛"
 _LATIN_WORD = regex.compile(r"[\p{Latin}\p{Greek}\d\-]{1,20}")
+# matches: "inter-"
+# not: "IL-", "a-"
 _BROKEN_WORD = regex.compile(r"\p{Ll}{2}-\Z")
+# matches: "about 20", "CD4", "IL-6", "3.5±0.2", "18~65"
+# not: "血糖20"
 _WHOLE_NUMBER = regex.compile(
     r"\p{Latin} [\d.,]{1,20}\Z"  # English breaks its lines at blanks
     r"|[\p{Latin}\p{Greek}][\-\u2010-\u2013]?\d{1,20}\Z"  # the end of a name: B1, CD4, IL-6
     r"|\d ?[±~～∼\-\u2010-\u2014\u2212:：∶/／] ?[\d.,]{1,20}\Z"  # of a range, a deviation or a ratio
 )
-"""What a number at the end of a line looks like where digits that follow are another number."""
+"""A number at the end of a line that is whole: digits on the next line are another number."""
 
 _NO_BLANK_AFTER, _NO_BLANK_BEFORE = "([{<-/", ")]}>.,;:!?%-/"
 
 
 def join_lines(text: str) -> str:
-    """The text with the lines of its sentences joined; all its characters but white space and hyphens stay."""
+    """Return the text with the lines of its sentences joined. Only white space and hyphens of broken words change."""
     lines = text.split("\n")
     if len(lines) < 3:
         return text
@@ -65,20 +82,20 @@ def join_lines(text: str) -> str:
 
 
 def _full_lines(lines: list[str]) -> list[bool]:
-    """Which lines were broken at the width of the page; none where no such width can be seen."""
+    """Return for each line whether it was broken at the width of the page; [] where no such width can be seen."""
     widths = [_width(line) for line in lines]
     page = sorted(widths, reverse=True)[len(lines) // WIDER]
     slack = max(4, page // 10)
     if not MIN_WIDTH <= page <= MAX_WIDTH:
         return []
     is_full = [abs(width - page) <= slack for width in widths]
-    for place in range(len(lines) - 1):  # a Latin word that does not fit goes to the next line whole
+    for place in range(len(lines) - 1):  # a Latin word that does not fit is moved to the next line whole
         word = None if is_full[place] else _LATIN_WORD.match(lines[place + 1])
         if word and widths[place] < page <= widths[place] + word.end() + slack:
             is_full[place] = True
     running = [line for line, full in zip(lines, is_full, strict=True) if full and not _ends_sentence(line)]
     count = sum(is_full)
-    # Verse and items end in a mark, line by line; a page breaks its lines wherever they are full.
+    # Verse and list items end in a mark on every line; a page breaks its lines wherever they are full.
     unmarked = sum(unicodedata.category(line[-1])[0] != "P" for line in running)
     is_broken = count >= max(2, len(lines) // 5) and len(running) * 3 >= count and unmarked * 2 >= len(running)
     return is_full if is_broken else []
@@ -98,12 +115,12 @@ def _ends_sentence(line: str) -> bool:
 
 
 def _is_prose(last: str, line: str) -> bool:
-    """Whether one of them holds a pause, as verse without marks does not, or they run on in small letters."""
+    """Return True if a line holds a pause, unlike verse without marks, or a sentence continues in small letters."""
     return bool(_PAUSE.search(last) or _PAUSE.search(line)) or (last[-1].isalpha() and line[0].islower())
 
 
 def _is_row(line: str) -> bool:
-    """Whether a line looks like a row of a table: cells with blanks between them, or rules."""
+    """Return True for a line that looks like a row of a table: cells with blanks between them, or rules."""
     if _RULE.search(line):
         return True
     if line.count(" ") < 2:
@@ -112,13 +129,14 @@ def _is_row(line: str) -> bool:
 
 
 def _width(line: str) -> int:
+    """Return the width of a line in halves of a Chinese character."""
     return 2 * len(line) - len(line.encode("ascii", "ignore"))
 
 
 def _between(before: str, after: str) -> str:
-    """What takes the place of a line break: a blank between words, nothing beside Chinese or within a number."""
+    """Return the replacement of a line break: a blank between words, nothing beside Chinese or within a number."""
     last, first = before[-1], after[0]
-    if last.isdecimal() and first.isdecimal():
+    if last.isdecimal() and first.isdecimal():  # 血糖12 + 3 is 血糖123, but CD4 + 20 are two numbers
         return " " if _WHOLE_NUMBER.search(before) else ""
     if last in _NO_BLANK_AFTER or first in _NO_BLANK_BEFORE:
         return ""

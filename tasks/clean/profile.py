@@ -1,4 +1,4 @@
-"""Profiles of the stage `clean`: the rules for one kind of source, and those of the papers as presets."""
+"""Profiles of the stage `clean`: rules for one kind of source, with the rules of the papers as presets."""
 
 from __future__ import annotations
 
@@ -20,33 +20,42 @@ from pydantic import (
 Language = Literal["zh", "zh-Hans", "zh-Hant", "yue", "ja", "ko"]
 
 OPENCC_REMEDY = "simplify needs the package OpenCC: install it (make setup does), or set simplify = false"
+"""Remedy where the optional package is missing."""
 
 
 class CleanProfile(BaseModel):
-    """Rules of one kind of source. A share is a bound on part of the characters that are no blanks.
+    """Rules for one kind of source. Shares are of the characters other than blanks, unless a description differs.
 
-    Which of them were given matters: the others may be adapted to the source. So only those given are written down.
+    Rules that were not given may be adapted to the source. So only the given ones are serialised.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    strip_markup: bool = Field(default=True, description="HTML tags, comments, scripts and entities")
-    strip_addresses: bool = Field(default=False, description="URLs and e-mail addresses")
-    only_text: bool = Field(default=False, description="keep letters, digits, punctuation and signs only")
-    simplify: bool = Field(default=False, description="Traditional characters to Simplified ones, by phrases (OpenCC)")
-    join_lines: bool = Field(default=False, description="join lines that were broken at the width of a page")
-    collapse_repeats: bool = Field(default=False, description="of equal lines in a row keep the first")
-    drop_boilerplate: bool = Field(default=True, description="short lines that are a portal's phrases go")
-    boilerplate: tuple[str, ...] = Field(default=(), description="more phrases that make a short line boilerplate")
-    min_characters: int = Field(default=1, ge=1, description="shorter documents are dropped")
-    min_han_share: float = Field(default=0.1, ge=0, le=1, description="least share of Chinese characters")
+    strip_markup: bool = Field(default=True, description="Remove HTML tags, comments and scripts; resolve entities.")
+    strip_addresses: bool = Field(default=False, description="Remove URLs and e-mail addresses.")
+    only_text: bool = Field(default=False, description="Keep only letters, digits, punctuation and signs.")
+    simplify: bool = Field(default=False, description="Convert Traditional Chinese to Simplified, by phrases (OpenCC).")
+    join_lines: bool = Field(default=False, description="Join lines that were broken at the width of a page.")
+    collapse_repeats: bool = Field(default=False, description="Keep only the first of equal lines in a row.")
+    drop_boilerplate: bool = Field(default=True, description="Drop short lines that hold phrases of a portal.")
+    boilerplate: tuple[str, ...] = Field(default=(), description="More phrases that make a short line boilerplate.")
+    min_characters: int = Field(default=1, ge=1, description="Least number of characters of a document.")
+    min_han_share: float = Field(default=0.1, ge=0, le=1, description="Least share of Chinese characters.")
     languages: tuple[Language, ...] = Field(
-        default=("zh",), min_length=1, description="those kept of the languages that East Asian scripts tell apart"
+        default=("zh",), min_length=1, description="Languages to keep, of those written with East Asian scripts."
     )
-    max_symbol_share: float = Field(default=0.7, ge=0, le=1, description="share of digits, punctuation and symbols")
-    max_repeated_lines: float = Field(default=0.5, ge=0, le=1, description="share of lines that stood there before")
-    max_repeated_phrase: float = Field(default=0.4, ge=0, le=1, description="share of the most frequent 10 characters")
-    max_replaced: float = Field(default=0.01, ge=0, le=1, description="share of U+FFFD, where decoding failed")
+    max_symbol_share: float = Field(
+        default=0.7, ge=0, le=1, description="Largest share of digits, punctuation and symbols."
+    )
+    max_repeated_lines: float = Field(
+        default=0.5, ge=0, le=1, description="Largest share of all characters in lines that occurred before."
+    )
+    max_repeated_phrase: float = Field(
+        default=0.4, ge=0, le=1, description="Largest share of all characters in the most frequent 10-character phrase."
+    )
+    max_replaced: float = Field(
+        default=0.01, ge=0, le=1, description="Largest share of U+FFFD, left where decoding failed, before cleaning."
+    )
 
     @model_serializer(mode="wrap")
     def _as_given(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -57,7 +66,7 @@ class CleanProfile(BaseModel):
     def _phrases(cls, phrases: tuple[str, ...]) -> tuple[str, ...]:
         for phrase in phrases:
             if len(phrase.strip()) < 2 or "\n" in phrase:
-                raise ValueError(f"{phrase!r} is no phrase: give two characters at least, on one line")
+                raise ValueError(f"{phrase!r} is not a phrase: give at least two characters, on one line")
         return phrases
 
     @field_validator("simplify")
@@ -73,15 +82,17 @@ PROFILES: Mapping[str, CleanProfile] = {
     "smedbert": CleanProfile(strip_addresses=True, only_text=True, min_characters=256),
     "embert": CleanProfile(),
 }
-"""eHealth, section 4.1: "minimum pre-processing of deduplication and denoising". SMedBERT, appendix A.1.1: URLs, HTML
-tags, e-mail addresses and all tokens except characters, digits and punctuation go, and so do documents shorter than
-256. EMBERT, section 4.1: "similar to that of BERT", so the same minimum as eHealth's.
+"""Rules of the papers, by name.
+
+eHealth, section 4.1: "minimum pre-processing of deduplication and denoising". SMedBERT, appendix A.1.1: URLs, HTML
+tags, e-mail addresses and all tokens except characters, digits and punctuation are removed, and documents shorter
+than 256 are dropped. EMBERT, section 4.1: "similar to that of BERT", so the same minimum as eHealth's.
 """
 
 SOURCES: Mapping[str, Mapping[str, Any]] = {
     "textbook": {"join_lines": True},
     "dialogue": {"max_symbol_share": 0.9, "max_repeated_lines": 0.7, "max_repeated_phrase": 0.6},
-    # A record is what a hospital wrote: tables of digits and the same sentence every day belong to it.
+    # Records hold tables of digits, and the same sentence every day.
     "emr": {
         "drop_boilerplate": False,
         "min_han_share": 0.0,
@@ -90,30 +101,30 @@ SOURCES: Mapping[str, Mapping[str, Any]] = {
         "max_repeated_phrase": 0.8,
     },
 }
-"""What a source changes in a profile, but for rules that were given."""
+"""Rules that a source changes in a profile, unless they were given."""
 
 
 def adapted(profile: str | CleanProfile, source: str) -> CleanProfile:
-    """The rules for a source: those of a name, or some that were given; the others are as the source needs them."""
+    """Return the rules for a source: a named profile or given rules, and the others as the source needs them."""
     rules = PROFILES[profile] if isinstance(profile, str) else profile
     needed = SOURCES.get(source, {})
     return rules.model_copy(update={name: needed[name] for name in needed.keys() - rules.model_fields_set})
 
 
 def laid_over(rules: CleanProfile, given: CleanProfile) -> CleanProfile:
-    """Rules in which those that were given stand in the place of their own."""
+    """Return rules in which given ones replace their own."""
     return rules.model_copy(update={name: getattr(given, name) for name in given.model_fields_set})
 
 
 def read_profile(given: Any) -> Any:
-    """A profile from a preset: a known name, or rules whose keys are known.
+    """Read a profile from a preset: a known name, or rules whose keys are known.
 
     Raises:
-        ValueError: it is neither; the message names the nearest name or key.
+        ValueError: the name or a key is unknown; the message lists the names, or suggests a key.
     """
     if isinstance(given, str):
         if given not in PROFILES:
-            raise ValueError(f"there is no profile {given!r}; there are {', '.join(PROFILES)}")
+            raise ValueError(f"unknown profile {given!r}; known profiles: {', '.join(PROFILES)}")
         return given
     if not isinstance(given, Mapping):
         return given

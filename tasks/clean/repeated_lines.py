@@ -1,13 +1,13 @@
-"""Stages `line_counts` and `repeated_lines`: lines that many documents hold go (templates of records, portals).
+"""Stages `line_counts` and `repeated_lines`: removal of lines that many documents hold (templates of records, portals).
 
-Lines are the same that agree in their comparable form (`tasks/text/comparable.py`), digits and signs included: a line
-with a result goes only where the whole line repeats, result and all.
+Lines are equal if their comparable forms are (`tasks/text/comparable.py`), digits and signs included. So a line with a
+result is removed only where the whole line repeats with the same result.
 
-The lines of each part are counted by themselves; the counts are then added up in buckets of their hash. Nothing
-depends on the order of the documents or on how they are cut into parts.
+The lines of each part are counted by themselves; the counts are then added up in buckets of their hash. The order of
+the documents and their division into parts do not matter.
 
-Time grows with the text, and the counts are read once a bucket. Memory: one part of documents, or one bucket of counts
-(about 60 bytes a line and part).
+Time grows with the text, and the counts are read once per bucket. Memory: one part of documents, or one bucket of
+counts (about 60 bytes per line and part).
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from tasks.text.comparable import key_of
 from tasks.text.comparable_batch import comparables
 
 LINES_PER_BUCKET = 4_000_000
-"""Rows of counts that are added up at once, about."""
+"""Approximate number of rows of counts that are added up at once."""
 
 
 class LineCountsParams(StageParams):
-    """Which lines count."""
+    """Rules of which lines are counted."""
 
     min_characters: int = Field(
-        default=10, ge=1, description="Shorter lines are left alone; white space does not count."
+        default=10, ge=1, description="Least number of characters, without white space, of a line that may be removed."
     )
 
 
 class RepeatedLinesParams(LineCountsParams):
-    """Which lines go."""
+    """Rules of which lines are removed."""
 
-    min_documents: int = Field(default=10, ge=2, description="Documents that hold a line before it counts as repeated.")
+    min_documents: int = Field(default=10, ge=2, description="Least number of documents that hold a repeated line.")
     keep: Literal["none", "first"] = Field(
-        default="first", description="Where a repeated line stays: nowhere, or in the document with the smallest id."
+        default="first", description="Place where a repeated line stays: none, or the document with the smallest id."
     )
 
 
@@ -74,7 +74,7 @@ def count_part(part: PartWriter, documents: Part, params: LineCountsParams) -> N
 
 @stage(name="repeated_lines", version=1, params=RepeatedLinesParams, tables=("documents", "rejects"))
 def repeated_lines(inputs: Mapping[str, Artifact], params: RepeatedLinesParams, out: Output) -> None:
-    """Take the repeated lines out of `inputs["documents"]`; a document of which nothing is left is rejected."""
+    """Remove the repeated lines from `inputs["documents"]`; a document of which nothing is left is rejected."""
     documents = inputs["documents"]
     counted = out.run(line_counts, LineCountsParams(min_characters=params.min_characters), {"documents": documents})
     parts = counted.parts("line_counts")
@@ -90,7 +90,7 @@ def repeated_lines(inputs: Mapping[str, Artifact], params: RepeatedLinesParams, 
 
 
 def remove_part(part: PartWriter, documents: Part, lists: Sequence[str], params: RepeatedLinesParams) -> None:
-    """Take the lines out of one part that stand in `lists` by their key."""
+    """Remove the lines of one part whose keys are in the files `lists`."""
     table = documents.read()
     keys = list(keys_of_lines(table["text"].to_pylist(), params.min_characters))
     first_ids = _first_ids(lists, {key for each in keys for key in each if key is not None})
@@ -110,7 +110,7 @@ def remove_part(part: PartWriter, documents: Part, lists: Sequence[str], params:
                 doc_id=row["doc_id"],
                 source=row["source"],
                 reason="repeated_lines",
-                detail=f"all of its {sum(goes)} lines stand in {params.min_documents} documents or more",
+                detail=f"each of its {sum(goes)} lines is in {params.min_documents} documents or more",
                 text=row["text"],
             )
             continue
@@ -122,7 +122,7 @@ def remove_part(part: PartWriter, documents: Part, lists: Sequence[str], params:
 
 
 def keys_of_lines(texts: Sequence[str], min_characters: int) -> Iterator[list[int | None]]:
-    """For each text a 64-bit key of every line; None for those with fewer than `min_characters` but for white space."""
+    """Yield for each text a 64-bit key of every line; None for lines with fewer than `min_characters` but blanks."""
     for batch in batches_of(texts):
         lines = [text.split("\n") for text in batch]
         forms = iter(comparables(list(itertools.chain.from_iterable(lines))))
@@ -134,9 +134,11 @@ def keys_of_lines(texts: Sequence[str], min_characters: int) -> Iterator[list[in
 
 
 _COUNTED = {"key": pl.UInt64, "documents": pl.Int64, "first_id": pl.String}
+"""Columns of the counts: a line, its documents, and the smallest of their ids."""
 
 
 def _bucket_of(parts: Sequence[Part], bucket: int, buckets: int) -> pl.DataFrame:
+    """Return the counts of all parts whose keys are in one bucket."""
     frames = [pl.DataFrame(schema=_COUNTED)]
     for part in parts:
         frame = pl.DataFrame(part.read())
@@ -145,13 +147,13 @@ def _bucket_of(parts: Sequence[Part], bucket: int, buckets: int) -> pl.DataFrame
 
 
 def _repeated(counts: pl.DataFrame, min_documents: int) -> pl.DataFrame:
-    """Columns key and first_id of the lines that stand in enough documents."""
+    """Return the columns key and first_id of the lines that enough documents hold."""
     added = counts.group_by("key").agg(pl.col("documents").sum(), pl.col("first_id").min())
     return added.filter(pl.col("documents") >= min_documents).select("key", "first_id").sort("key")
 
 
 def _first_ids(lists: Sequence[str], keys: set[int]) -> dict[int, str]:
-    """Of these keys the repeated ones, with the smallest id among the holders of each."""
+    """Return the repeated ones among some keys, each with the smallest id of the documents that hold it."""
     wanted = pl.DataFrame({"key": sorted(keys)}, schema={"key": pl.UInt64})
     found: dict[int, str] = {}
     for path in lists:

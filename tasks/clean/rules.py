@@ -1,7 +1,7 @@
-"""The rules that take something out of a text, one after the other, until nothing is left to take.
+"""Rules that clean a text, one after the other, until none of them finds anything.
 
-A rule runs only where the text holds what it looks for, and a text that no rule changed is read once. Every pattern
-is linear in the text: it stops at what may begin another match, or at a bound.
+A rule runs only if the text holds what it looks for, and a text that no rule changes is read once. Every pattern is
+linear in the text: it stops at what may begin another match, or at a bound.
 """
 
 from __future__ import annotations
@@ -21,22 +21,30 @@ from tasks.clean.simplify import simplify
 from tasks.text.raised_digits import with_raised_digits
 
 MAX_PASSES = 8
-"""After so many uncovered layers a text is no document but an attack: its markup characters all go.
+"""Passes after which a text that still uncovers markup counts as an attack, and loses all its markup characters.
 
-What does not settle after as many more is given up: nothing is left of it, and the document is dropped as empty.
+A text that changes for as many passes more is given up: nothing is left of it, and the document is dropped as empty.
 """
 
 MAX_JOINS = 4
-"""Joins, each after what the one before brought together; a text that asks for more is no prose with broken lines."""
+"""Passes of joining lines, each on the outcome of the one before; prose with broken lines does not need more."""
 
-# Tags are known by their names and attributes: "收缩压<a 且 b>c" is none.
+# matches: ">", " class=\"a\">", " />"
+# not: " 且 b"
 _ATTRIBUTES = r"(?:\s[^<>\n=]{0,100}=[^<>\n]{0,500})?\s*/?>"
+"""The rest of a tag behind its name. Tags need a known name and attributes: 收缩压<a 且 b>c holds none."""
+# matches: "<p>", "</div>", "<h2 id=\"a\">", "<br/>"
+# not: "<b>", "<目录>", "P<p 且 x>1"
 _BLOCK = re.compile(
     r"</?(?:p|br|div|li|ul|ol|tr|table|h[1-6]|hr|section|article|blockquote|pre|dd|dt|dl|title)" + _ATTRIBUTES,
     re.IGNORECASE,
 )
+# matches: "<td>", "</th>", "<TD colspan=2>"
+# not: "<tr>", "<the>"
 _CELL = re.compile(r"</?t[dh]" + _ATTRIBUTES, re.IGNORECASE)
-"""Without a blank two cells with numbers would be one number."""
+"""Cells become a blank: 12</td><td>5 must not become 125."""
+# matches: "<b>", "</span>", "<img src=\"a.png\">", "<!-- a -->", "<?xml version=\"1.0\"?>", "<o:p>"
+# not: "<目录>", "a<5", "收缩压<a 且 b>c"
 _TAG = re.compile(
     r"</?(?:a|b|i|u|s|em|strong|span|font|img|sup|sub|small|big|tbody|thead|html|head|body|meta|link|script|style|"
     r"input|form|label|center|code|iframe|video|audio|source|button|option|select|textarea|del|ins|mark|nav|header|"
@@ -44,29 +52,49 @@ _TAG = re.compile(
     r"|<\?xml[^<>]{0,300}>|<!\[(?:if[^<>\[\]]{0,200}|endif)\]>",
     re.IGNORECASE,
 )
+# matches: "<!--[if gte mso 9]><xml>1</xml><![endif]-->"
+# not: "<!--[if gte mso 9]><xml>1</xml>", "<!-- a -->"
 _CONDITIONAL = re.compile(
     r"<!--\[if[^<>\[\]]{0,200}\]>(?:(?!<!--\[if|<!\[endif)[^\0]){0,20000}+<!\[endif\]-->", re.IGNORECASE
 )
 """A comment that Word writes and no browser reads; it holds tags of its own."""
+# matches: "<p", "</", "<!--", "<?xml"
+# not: "<目录>", "a<5"
 _TAG_BEGINS = re.compile("<[/!?a-z]", re.IGNORECASE)
-"""What each tag begins with: books write <目录>, and formulas a<5."""
+"""Beginning of a tag; books write <目录>, and formulas a<5."""
+# matches: "<script>", "</STYLE>", "<script type=\"a\">"
+# not: "<scripture>"
 _SCRIPT_BORDER = re.compile(r"<(/?)(script|style)" + _ATTRIBUTES, re.IGNORECASE)
+# matches: "&amp;", "&amp;amp;", "&#38;#38;"
+# not: "&lt;", "&"
 _AMPERSANDS = re.compile(r"&(?:(?:amp|#38|#x26);)+", re.IGNORECASE)
-# Without a semicolon only what pages leave unfinished often: "a=1&para=2" is no paragraph sign.
+# Of entities without a semicolon only those that pages often leave so: "a=1&para=2" holds no paragraph sign.
+# matches: "&lt;", "&#8451;", "&#x2103;", "&nbsp", "&alpha;"
+# not: "a=1&para=2", "A&E", "&ltd"
 _ENTITY = re.compile(
     r"&(?:#\d{1,7};|#[xX][0-9a-fA-F]{1,6};|[A-Za-z]\w{1,31};|(?:nbsp|lt|gt|quot)(?![A-Za-z=;]))", re.ASCII
 )
+# matches: "https://a.cn/x?y=1", "www.a.cn", "a.b@mail.cn"
+# not: "120@", "http:"
 _ADDRESS = re.compile(
     r"(?:https?://|www\.)[\w\-./?%&=#:~+,;@!]+|(?<![\w.+\-])[\w.+\-]{1,64}@[\w\-]{1,64}(?:\.[\w\-]{1,64})+",
     re.ASCII | re.IGNORECASE,
 )
+# matches: "\r\n", "\r", "\u2028"
+# not: "\n"
 _LINE_END = re.compile(f"\r\n|[{LINE_END}]")
+# matches: "\t", "\u3000", "\u00a0"
+# not: " ", "\n"
 _BLANK = re.compile(f"[{BLANK}]")
 _NO_MARKUP = str.maketrans("", "", "<>&@")
 
 
 def clean_text(text: str, profile: str | CleanProfile = "ehealth") -> str:
-    """The text after the rules of a profile; cleaning it again changes nothing.
+    """Return the text cleaned by the rules of a profile; cleaning it again changes nothing.
+
+    Args:
+        text: any text.
+        profile: name of a profile (ehealth, smedbert, embert), or rules.
 
     Raises:
         KeyError: there is no profile of that name.
@@ -75,10 +103,14 @@ def clean_text(text: str, profile: str | CleanProfile = "ehealth") -> str:
 
 
 def clean_all(texts: Sequence[str], rules: Sequence[CleanProfile]) -> list[tuple[str, Counter[str]]]:
-    """Each text after the rules of its profile, and what they took away; a text without needs is not looked into."""
+    """Return each text cleaned by the rules of its profile, and counts of what they removed.
+
+    A text without needs, by a glance at all of them, is not searched.
+    """
     cleaned: list[tuple[str, Counter[str]]] = []
     nothing: Counter[str] = Counter()
     hinted = hints.may_hold(texts).tolist()
+    # By identity, as few different profiles serve many texts and hashing one takes long.
     minded = {number: _minded(own) for number, own in {id(own): own for own in rules}.items()}
     for text, own, needs, has_hint in zip(texts, rules, all_needs(texts), hinted, strict=True):
         has_phrase = own.drop_boilerplate and (has_hint or own.boilerplate)
@@ -91,20 +123,20 @@ def clean_all(texts: Sequence[str], rules: Sequence[CleanProfile]) -> list[tuple
 
 
 _JOINING = Need.INVISIBLE | Need.COMPOSITION | Need.RADICALS | Need.NO_TEXT
-"""Repairs after which characters stand side by side, or are there, that did not before."""
+"""Repairs that may bring a phrase about: characters move together, or others replace them."""
 
 
 class Glance(NamedTuple):
-    """What is known of a text before any rule has changed it."""
+    """Facts about a text before any rule has changed it."""
 
     needs: int
     """Bits of `Need`."""
     has_hint: bool
-    """It may hold a phrase of a portal."""
+    """True if it may hold a phrase of a portal."""
 
 
 def _minded(rules: CleanProfile) -> int:
-    """The needs of a text that a profile minds."""
+    """Return the needs of a text that the rules of a profile serve."""
     minded = Need.CHARACTERS if rules.only_text else Need.CHARACTERS & ~Need.NO_TEXT
     minded |= Need.MARKUP if rules.strip_markup else 0
     minded |= Need.ADDRESSES if rules.strip_addresses else 0
@@ -112,12 +144,18 @@ def _minded(rules: CleanProfile) -> int:
 
 
 def clean_counted(text: str, rules: CleanProfile, removed: Counter[str], known: Glance | None = None) -> str:
-    """`clean_text`, which adds to `removed` what each rule took away; `known` is what a glance told of the text.
+    """Clean a text like `clean_text`, and add to `removed` what each rule removes.
 
-    Taking something away may uncover more ("&amp;lt;b>", "<<b>b>"): the rules run until none finds anything.
+    Removing something may uncover more ("&amp;lt;b>", "<<b>b>"), so the rules run until none finds anything.
+
+    Args:
+        text: any text.
+        rules: rules of its profile.
+        removed: counts of characters and lines by rule, which grow.
+        known: facts about the text from a glance at it, if there was one.
     """
-    tidy = None  # the text after the rules for lines, which have nothing more to do in it
-    searched = None  # the text of which a glance told that it holds no phrase of a portal
+    tidy = None  # the text after the rules for lines, which find nothing more in it
+    searched = None  # the text without a phrase of a portal, as a glance has shown
     for _ in range(2):
         for _ in range(MAX_PASSES):
             text = _tidy_characters(text, rules, removed, needs_of(text) if known is None else known.needs)
@@ -139,7 +177,7 @@ def clean_counted(text: str, rules: CleanProfile, removed: Counter[str], known: 
 
 
 def _tidy_characters(text: str, rules: CleanProfile, removed: Counter[str], needs: int) -> str:
-    """Characters that are text, composed, with one blank or line end between them. Doing it again changes nothing."""
+    """Return only characters of text, composed, with single blanks and line ends. Doing it again changes nothing."""
     if not needs & Need.CHARACTERS:
         return text
     if needs & Need.LINE_ENDS:
@@ -148,7 +186,7 @@ def _tidy_characters(text: str, rules: CleanProfile, removed: Counter[str], need
         text = text.translate(radicals())
     if needs & Need.INVISIBLE:
         text = _counted("invisible", text, INVISIBLE.sub("", text), removed)
-    if rules.only_text and needs & Need.NO_TEXT:
+    if rules.only_text and needs & Need.NO_TEXT:  # before NFC, which joins what stood around a removed sign
         text = _counted("symbols", text, NO_TEXT.sub("", text), removed)
     if needs & Need.COMPOSITION:
         text = unicodedata.normalize("NFC", text)
@@ -177,7 +215,7 @@ def _strip(text: str, rules: CleanProfile, removed: Counter[str]) -> str:
 
 
 def _without_scripts(text: str) -> str:
-    """The text without what stands between <script> and </script>, or between <style> and </style>."""
+    """Return the text without anything between <script> and </script>, or between <style> and </style>."""
     kept, start, opened = [], 0, None
     for border in _SCRIPT_BORDER.finditer(text):
         name = border[2].lower()

@@ -1,4 +1,4 @@
-"""Traditional characters to Simplified ones, by OpenCC's phrases (乾坤 stays, 乾燥 becomes 干燥)."""
+"""Conversion of Traditional characters to Simplified ones by OpenCC's phrases (乾坤 stays, 乾燥 becomes 干燥)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tasks.clean.characters import codes_of
 from tasks.clean.profile import OPENCC_REMEDY
 
 MAX_PASSES = 4
-"""One is enough but where a conversion makes a phrase of its own."""
+"""Conversions in a row; a second is needed only where the first makes a new phrase."""
 
 
 def simplify(text: str) -> str:
-    """The text in Simplified characters; doing it again changes nothing.
+    """Return the text in Simplified characters; doing it again changes nothing.
 
     Raises:
         UserError: the package is not installed.
@@ -35,9 +35,9 @@ def simplify(text: str) -> str:
 
 @functools.cache
 def _converter() -> tuple[Callable[[str], str], npt.NDArray[np.bool_]]:
-    """The conversion, and a table of the characters without which it changes nothing."""
+    """Return the conversion, and a table that marks the characters without which it changes nothing."""
     try:
-        import opencc  # only here: most corpora are Simplified, and need no dictionary in memory
+        import opencc  # only here: most corpora are Simplified, and do not need the dictionary in memory
     except ImportError as error:
         raise UserError(f"Traditional text cannot be converted: {OPENCC_REMEDY}.") from error
     convert = opencc.OpenCC("t2s").convert

@@ -1,8 +1,8 @@
-"""Stage `clean`: what is no text goes, documents that are none are dropped with their reason.
+"""Stage `clean`: removes everything that is not text, and drops unusable documents with a reason.
 
-A profile is a set of rules (`tasks/clean/profile.py`); those of the papers are presets, and a source may have one of
-its own. Case, full-width forms and numerals stay as they are: the tokeniser normalises them. Time grows with the
-characters, memory with one part.
+A profile is a set of rules (`tasks/clean/profile.py`). The rules of the papers are presets, and a source may have a
+profile of its own. Case, full-width forms and numerals stay as they are: the tokeniser normalises them. Time grows
+with the characters, memory with one part.
 """
 
 from __future__ import annotations
@@ -25,16 +25,20 @@ from tasks.documents import document_id, source_called, warn_of_absent_sources
 __all__ = ["PROFILES", "SOURCES", "CleanParams", "CleanProfile", "clean", "clean_part", "clean_text"]
 
 ROWS_AT_ONCE = 1_000
-"""Documents that are held as Python objects at once."""
+"""Documents held as Python objects at once."""
 
 
 class CleanParams(StageParams):
-    """The profile by name, or its rules; and those of single sources."""
+    """Profile of all documents, and of single sources."""
 
     profile: str | CleanProfile = "ehealth"
+    """Name of a profile, or rules."""
     profiles: dict[str, str | CleanProfile] = Field(
         default_factory=dict,
-        description="by source (dialogue, article, emr, textbook …): a name in the place of `profile`, rules over it",
+        description=(
+            "Profiles by source (dialogue, article, emr, textbook …): a name replaces `profile`, rules override those "
+            "of `profile`."
+        ),
     )
 
     @field_validator("profile", mode="before")
@@ -50,7 +54,7 @@ class CleanParams(StageParams):
         return {source_called(source): _read_for(source, profile) for source, profile in profiles.items()}
 
     def rules(self, source: str) -> CleanProfile:
-        """The rules for documents of a source: what was said for it, over the profile as the source needs it."""
+        """Return the rules for documents of a source: its own, over the profile as the source needs it."""
         own = self.profiles.get(source, self.profile)
         return laid_over(adapted(self.profile, source), own) if isinstance(own, CleanProfile) else adapted(own, source)
 
@@ -74,7 +78,7 @@ def clean_part(part: PartWriter, documents: Part, params: CleanParams) -> None:
 
 
 def _clean_batch(part: PartWriter, columns: dict[str, list[str]], rules: Sequence[CleanProfile]) -> pa.Table:
-    """The documents that stay, cleaned."""
+    """Return the documents that stay, cleaned; the others are written to the rejects."""
     raws = columns["text"]
     cleaned = clean_all(raws, rules)
     texts = [text for text, _ in cleaned]
@@ -106,7 +110,7 @@ def _clean_batch(part: PartWriter, columns: dict[str, list[str]], rules: Sequenc
 
 
 def _clean_title(title: str, rules: CleanProfile) -> str:
-    """A title is one line, whatever its phrases: the rules for lines do not ask for it."""
+    """Clean a title. It is one line, to which the rules for lines do not apply."""
     if not title:
         return ""
     of_titles = rules.model_copy(update={"drop_boilerplate": False, "join_lines": False, "collapse_repeats": False})

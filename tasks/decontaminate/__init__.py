@@ -1,1 +1,1 @@
-"""Stage `decontaminate`: overlaps with test sets are cut out of the corpus."""
+"""Overlaps of the corpus with test sets, which are cut out."""

@@ -1,11 +1,11 @@
-"""The texts of downstream sets: every string of a row that is long enough, in the form overlaps are looked for in.
+"""Texts of downstream sets: every string of a row that is long enough, in the form in which overlaps are searched.
 
-Ids and labels are short and drop out by themselves. A text that stands in many rows (a question beside each of its
-candidate answers) counts once and is named by the first of them. A line of a .txt is a row. Sets may be written in
-ways that no corpus is: a character and its tag a line, lists of characters, tables without a header, quotes that mean
-nothing. Their texts count too.
+Ids and labels are too short to count. A text that occurs in many rows (a question beside each of its candidate
+answers) counts once and is named by the first of them. A line of a .txt file is a row. Sets may have forms that no
+corpus has: one character and its tag per line, lists of characters, tables without a header, stray quotes. Their texts
+count too.
 
-Time grows with the bytes; memory with the distinct texts (4 bytes a letter or digit) and one batch.
+Time grows with the bytes; memory with the distinct texts (4 bytes per letter or digit) and one batch.
 """
 
 from __future__ import annotations
@@ -30,37 +30,38 @@ from tasks.ingest.plan import whole_files
 
 logger = logging.getLogger(__name__)
 
-
+# matches: "患\tB-PER", "者 O", "头痛 1 2 B_SYM ", "病", " O"
+# not: "患者头痛", "患\t主诉"
 _WORD = re.compile(
     r"(\S{1,20}|)[\t ]+(?:\S+[\t ]+){0,3}[BIMEOS](?:[-_]\S+)?\s*"
     r"|\s*([^\sA-Za-z0-9]|[A-Za-z0-9.]{1,20})\s*"
 )
-"""A line that is a character or word with its tag, or without one as in test files; a blank is a character too."""
+"""A line with a character or word and its tag, or without a tag as in test files. A blank is a character too."""
 
 LEAST_CHARACTERS = 13
-"""Of so many strings, of which half are one character, a list holds a text: others are options or mentions."""
+"""Least number of strings, half of them one character, in a list that is a text; others hold options or mentions."""
 
 
 class BenchmarkTexts(NamedTuple):
-    """Forms that lie end to end, with their places in the files."""
+    """Forms of texts, end to end, with their places in the files."""
 
     points: np.ndarray
     """uint32: their letters and digits."""
     starts: np.ndarray
-    """int64: where each begins, and where the last ends."""
+    """int64: start of each text, and the end of the last."""
     benchmarks: list[str]
-    """The file of each."""
+    """File of each text."""
     rows: list[int]
-    """The row of each in its file, from 1."""
+    """Row of each text in its file, from 1."""
 
 
 def read_benchmarks(given: RawInput, min_characters: int) -> tuple[BenchmarkTexts, Counter[str]]:
-    """The distinct texts of at least `min_characters` letters and digits, and counters of what was read.
+    """Read the distinct texts of at least `min_characters` letters and digits, and count files and rows.
 
-    Files of other kinds and rows that cannot be read are counted and logged.
+    Files of unknown kinds and rows that cannot be read are counted and logged.
 
     Raises:
-        UserError: there is nothing to read, no such text, or a file is not in the encoding it begins with.
+        UserError: there is no file or no such text, or a file changes its encoding.
     """
     counters: Counter[str] = Counter()
     seen: set[bytes] = set()
@@ -83,8 +84,8 @@ def read_benchmarks(given: RawInput, min_characters: int) -> tuple[BenchmarkText
     if not points:
         raise UserError(
             f"No text in the benchmarks of {given.path} has {min_characters} letters and digits or more "
-            f"({counters['benchmark_rows']:,} rows were read, {counters['benchmark_rows_unreadable']:,} could not be, "
-            f"{counters['benchmark_files_not_read']:,} files are none of {', '.join(KINDS)}). "
+            f"({counters['benchmark_rows']:,} rows were read, {counters['benchmark_rows_unreadable']:,} are damaged, "
+            f"{counters['benchmark_files_not_read']:,} files were skipped as they are not {', '.join(KINDS)}). "
             "Give the files of the sets, or a smaller decontaminate.overlap."
         )
     counters["benchmark_texts"] = len(points)
@@ -93,7 +94,7 @@ def read_benchmarks(given: RawInput, min_characters: int) -> tuple[BenchmarkText
 
 
 def _all_strings(given: RawInput, counters: Counter[str]) -> Iterator[tuple[str, int, str]]:
-    """File, row and text of every string."""
+    """Yield file, row and text of every string."""
     for file in itertools.chain.from_iterable(whole_files(file, "lines") for file in given.files):
         for number, text in _strings_of_file(file, counters):
             yield file.name.encode("utf-8", "replace").decode(), number, text
@@ -101,8 +102,8 @@ def _all_strings(given: RawInput, counters: Counter[str]) -> Iterator[tuple[str,
 
 def _strings_of_file(file: Slice, counters: Counter[str]) -> Iterator[tuple[int, str]]:
     if not file.kind:
-        # A README beside the sets is no mistake; a set in another format is one, and would go unnoticed.
-        logger.warning("decontaminate: %s is none of %s and is not read", file.name, ", ".join(KINDS))
+        # A README beside the sets does no harm; a set in an unknown format does, and must not go unnoticed.
+        logger.warning("Decontamination skips %s, which is not one of %s", file.name, ", ".join(KINDS))
         counters["benchmark_files_not_read"] += 1
         return
     unreadable = 0
@@ -111,13 +112,13 @@ def _strings_of_file(file: Slice, counters: Counter[str]) -> Iterator[tuple[int,
     try:
         for number, row in read_rows(file):
             if isinstance(row, Problem):
-                if row.reason == "wrong_encoding":  # a set that is not read would not be cut out
+                if row.reason == "wrong_encoding":  # texts that are not read would stay in the corpus
                     raise UserError(row.detail)
                 unreadable += 1
-                yield number, row.text  # the text is in there somewhere: quotes may mean nothing to a set
+                yield number, row.text  # the text is in it somewhere: a stray quote may have damaged the row
                 continue
             counters["benchmark_rows"] += 1
-            if has_header:  # or none: then it is a row like the others
+            if has_header:  # what is taken for the header may be the first row of a table without one
                 yield from ((1, name) for name in row)
                 has_header = False
             if file.kind in ("csv", "tsv", "txt"):
@@ -129,20 +130,20 @@ def _strings_of_file(file: Slice, counters: Counter[str]) -> Iterator[tuple[int,
         raise UserError(str(error).replace(file.name, f"{file.name} in the benchmarks", 1)) from error
     if unreadable:
         logger.warning(
-            "decontaminate: %d rows of %s cannot be read and are looked for as they stand", unreadable, file.name
+            "Decontamination cannot read %d rows of %s and searches for them as they are", unreadable, file.name
         )
         counters["benchmark_rows_unreadable"] += unreadable
 
 
 class _Words:
-    """Joins lines that follow each other and hold a character or word each."""
+    """Joins consecutive lines that hold one character or word each."""
 
     def __init__(self) -> None:
         self._words: list[str] = []
         self._first = self._next = 0
 
     def take(self, number: int, line: str) -> Iterator[tuple[int, str]]:
-        """Take a line; gives the text, with the number of its first line, that ends before it."""
+        """Take a line, and yield the text that ends before it with the number of its first line."""
         word = _WORD.fullmatch(line)
         if word is None or number != self._next:
             yield from self.end()
@@ -152,14 +153,14 @@ class _Words:
             self._next = number + 1
 
     def end(self) -> Iterator[tuple[int, str]]:
-        """The text that is not ended yet."""
+        """Yield the text that has not ended yet."""
         if self._words:
             yield self._first, "".join(self._words)
         self._words.clear()
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """All strings in a row, those in lists and mappings too."""
+    """Yield all strings in a row, including those in lists and mappings."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -173,6 +174,7 @@ def _strings(value: Any) -> Iterator[str]:
 
 
 def _is_text(strings: Sequence[Any]) -> bool:
+    """Return True for a list of characters or tokens that are one text: ["头", "痛", …]."""
     if len(strings) < LEAST_CHARACTERS or not all(isinstance(each, str) for each in strings):
         return False
     return 2 * sum(len(each) == 1 for each in strings) >= len(strings)

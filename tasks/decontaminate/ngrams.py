@@ -1,11 +1,11 @@
-"""The n-grams of many texts, and which of them other texts hold.
+"""Index of the n-grams of many texts, in which the n-grams of other texts are looked up.
 
-An n-gram is known by a 64-bit hash and compared by its characters before it counts. Two n-grams of the texts with
-one hash (one pair in 10^19) would count as one. A bit table over the first bits of the hashes keeps nearly all
-n-grams that are none of ours from being looked up.
+An n-gram is found by a 64-bit hash, and its characters are compared before it counts. Two n-grams of the texts with
+one hash (one pair in 10^19) would count as one. A bit table over the first bits of the hashes saves the look-up of
+nearly all n-grams that are not in the index.
 
-Memory: 8 bytes of hash, 8 of place, 4 of text and 2 to 4 of the bit table an n-gram; about 60 while it is built.
-Workers on one machine share it: it is mapped from a file where that is local.
+Memory per n-gram: 8 bytes of hash, 8 of place, 4 of text and 2 to 4 of the bit table; about 60 while it is built.
+Workers on one machine share the index: it is mapped from a file if that is local.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ _COMPARED_AT_ONCE = 1 << 16
 
 
 class Matches(NamedTuple):
-    """N-grams that were found, one row for each text of the index that holds it."""
+    """N-grams that were found, one row for each text of the index that holds them."""
 
     places: np.ndarray
-    """int64: where in the forms that were looked through the n-gram begins; ascending."""
+    """int64: start of the n-gram in the forms that were searched; ascending."""
     texts: np.ndarray
-    """int64: the text of the index, by its number."""
+    """int64: number of the text in the index."""
 
 
 class NgramIndex(NamedTuple):
     """The n-grams of some texts."""
 
     size: np.ndarray
-    """int64, one value: characters of an n-gram."""
+    """int64, one value: characters per n-gram."""
     hashes: np.ndarray
     """uint64, ascending: one for each n-gram and text that holds it."""
     places: np.ndarray
-    """int64: where in `points` it stands."""
+    """int64: place of the n-gram in `points`."""
     points: np.ndarray
-    """uint32: the forms of the texts, end to end."""
+    """uint32: forms of the texts, end to end."""
     starts: np.ndarray
-    """int64: where each text begins, and where the last ends."""
+    """int64: start of each text, and the end of the last."""
     bits: np.ndarray
     """uint8: the bit table, a power of two in size."""
 
     @classmethod
     def build(cls, points: np.ndarray, starts: np.ndarray, size: int, max_texts: int) -> NgramIndex:
-        """Index forms that lie end to end, each at least `size` long.
+        """Index forms that are stored end to end, each at least `size` long.
 
         An n-gram that more than `max_texts` of them hold is left out. Time grows as n log n.
         """
@@ -58,7 +58,7 @@ class NgramIndex(NamedTuple):
         places = ngram_places(starts, size)
         order = places[np.argsort(hashes[places], kind="stable")]
         hashes, texts = hashes[order], np.searchsorted(starts, order, side="right") - 1
-        # Of an n-gram that a text holds several times the first stays: the order is that of the places.
+        # Of an n-gram that a text holds several times only the first is kept, as the sort is stable.
         is_new = np.ones(len(order), dtype=bool)
         is_new[1:] = (hashes[1:] != hashes[:-1]) | (texts[1:] != texts[:-1])
         hashes, order = hashes[is_new], order[is_new]
@@ -69,7 +69,7 @@ class NgramIndex(NamedTuple):
         return cls(np.array([size]), hashes, order, points, starts, _bit_table(hashes))
 
     def find(self, points: np.ndarray, starts: np.ndarray) -> Matches:
-        """Where forms that lie end to end hold n-grams of the index; none reaches from one form into the next."""
+        """Find n-grams of the index in forms that are stored end to end; none reaches from one form into the next."""
         size = int(self.size[0])
         if len(points) < size or not len(self.hashes):
             return Matches(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
@@ -95,7 +95,7 @@ class NgramIndex(NamedTuple):
         return Matches(np.repeat(places, counts), texts)
 
     def texts_held(self) -> int:
-        """How many of the texts have an n-gram in the index: templates through and through have none."""
+        """Return the number of texts with an n-gram in the index; a text that is all template has none."""
         return len(np.unique(np.searchsorted(self.starts, self.places, side="right")))
 
     def save(self, prefix: str) -> None:
@@ -111,7 +111,10 @@ class NgramIndex(NamedTuple):
 
 
 def hash_ngrams(points: np.ndarray, size: int) -> np.ndarray:
-    """uint64 hashes of all runs of `size` characters: a polynomial, put together from its halves, then mixed."""
+    """Return hashes of all runs of `size` characters: uint64 (N - size + 1,).
+
+    The hash is a polynomial that is joined from runs of 1, 2, 4, … characters, then mixed.
+    """
     count = len(points) - size + 1
     if count <= 0:
         return np.zeros(0, dtype=np.uint64)
@@ -121,7 +124,7 @@ def hash_ngrams(points: np.ndarray, size: int) -> np.ndarray:
         if left & 1:
             if total is None:
                 total, covered = power.copy(), length
-            else:  # the shorter run stands behind
+            else:  # the shorter run comes last
                 joined = power[: len(power) - covered] * np.uint64(pow(_BASE, covered, 1 << 64))
                 joined += total[length : length + len(joined)]
                 total, covered = joined, covered + length
@@ -141,7 +144,7 @@ def hash_ngrams(points: np.ndarray, size: int) -> np.ndarray:
 
 
 def ngram_places(starts: np.ndarray, size: int) -> np.ndarray:
-    """int64: where n-grams begin in forms that lie end to end, without those that reach into the next form."""
+    """Return the starts of n-grams in forms that are stored end to end, without those that cross into the next form."""
     counts = np.maximum(np.diff(starts) - size + 1, 0)
     return np.repeat(starts[:-1] - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
 
@@ -161,6 +164,6 @@ def _array(path: str) -> np.ndarray:
     filesystem, local = fsspec.core.url_to_fs(path)
     if isinstance(filesystem, LocalFileSystem):
         mapped: np.ndarray = np.load(local, mmap_mode="r")
-        return mapped.view(np.ndarray)  # the class of mapped arrays makes every look-up slower
+        return mapped.view(np.ndarray)  # numpy's class of mapped arrays makes every look-up slower
     with filesystem.open(local, "rb") as file:
         return np.load(file)

@@ -1,7 +1,7 @@
-"""What documents share with benchmark texts, and a document without the passages that are shared.
+"""Overlaps of documents with benchmark texts, and documents without the passages that overlap.
 
-Time grows with the characters, memory with those of the documents looked at together (about 100 bytes each, and
-more only where most of them overlaps).
+Time grows with the characters, memory with the characters of the documents searched together (about 100 bytes each,
+and more only where most of them overlap).
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ from tasks.decontaminate.ngrams import Matches, NgramIndex
 from tasks.decontaminate.plain_form import PlainForms, plain_forms
 
 FIRST_IDEOGRAPH = 0x2E80
-"""From here on a character stands for more than a letter: Chinese characters, kana, Hangul."""
+"""First code point of scripts whose characters are more than letters: Chinese characters, kana, Hangul."""
 
 
 class Shared(NamedTuple):
-    """What a document shares with one benchmark text."""
+    """Overlap of a document with one benchmark text."""
 
     text: int
-    """The text, by its number in the index."""
+    """Number of the text in the index."""
     characters: int
-    """Letters and digits of the document that stand in n-grams of that text."""
+    """Letters and digits of the document that are in n-grams of that text."""
     start: int
     end: int
-    """The longest stretch of them in the document: the first of the longest."""
+    """Characters of the document from `start` to `end` are the longest such stretch, the first if there are several."""
 
 
 class Overlap(NamedTuple):
-    """All that a document shares."""
+    """All overlaps of a document."""
 
     spans: list[tuple[int, int]]
-    """Stretches of the document, from the first to the last character."""
+    """Stretches of the document that overlap with any text: first character, and the one behind the last."""
     shared: list[Shared]
-    """One for each benchmark text, in its order."""
+    """Overlap with each benchmark text, in the order of the texts."""
 
 
 def find_overlaps(texts: Sequence[str], index: NgramIndex, overlap_without_han: int) -> dict[int, Overlap]:
-    """The overlaps of documents, by their number in `texts`; those without any are left out.
+    """Return the overlaps of documents by their number in `texts`; documents without any are left out.
 
-    A stretch with no Chinese character counts only if it has `overlap_without_han` letters and digits.
+    A stretch without a Chinese character counts only if it has `overlap_without_han` letters and digits.
     """
     size = int(index.size[0])
     forms = plain_forms(texts)
@@ -69,7 +69,7 @@ def find_overlaps(texts: Sequence[str], index: NgramIndex, overlap_without_han: 
 
 
 def without_passages(text: str, spans: Iterable[tuple[int, int]]) -> str:
-    """The text without every sentence (or line) that a span touches; a line end that goes leaves a line end."""
+    """Return the text without the sentences and lines that a span touches; lines that were apart are not joined."""
     ends = [match.end() for match in _SENTENCE_END.finditer(text)]
     if not ends or ends[-1] < len(text):
         ends.append(len(text))
@@ -87,11 +87,17 @@ def without_passages(text: str, spans: Iterable[tuple[int, int]]) -> str:
     return "".join(kept).strip()
 
 
+# matches: "。", "！”", "……\n", "\n"
+# not: "，", ".", "”"
 _SENTENCE_END = regex.compile(r"[。！？；!?;…\n]++[”’」』）)】\]》〉\"']*+\s*+")
 
 
 def _stretches(places: np.ndarray, starts: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """N-grams that overlap or adjoin, drawn together: where each stretch begins and ends, and that of each place."""
+    """Join n-grams that overlap or adjoin to stretches.
+
+    Returns:
+        The start and end of each stretch, and the number of the stretch of each place.
+    """
     owners = np.searchsorted(starts, places, side="right")
     is_first = np.concatenate([[True], (np.diff(places) > size) | (np.diff(owners) > 0)])
     firsts = np.flatnonzero(is_first)
@@ -100,14 +106,14 @@ def _stretches(places: np.ndarray, starts: np.ndarray, size: int) -> tuple[np.nd
 
 
 def _in_text(begin: int, end: int, forms: PlainForms, offsets: np.ndarray) -> tuple[int, int, int]:
-    """The number of the text that holds a stretch of the forms, and where in it the stretch stands."""
+    """Return the number of the text that holds a stretch of the forms, and the start and end of the stretch in it."""
     number = int(np.searchsorted(forms.starts, begin, side="right")) - 1
     offset = int(offsets[number])
     return number, int(forms.origins[begin]) - offset, int(forms.origins[end - 1]) + 1 - offset
 
 
 def _by_text(found: Matches, forms: PlainForms, offsets: np.ndarray, size: int) -> Iterable[tuple[int, Shared]]:
-    """What each document shares with each benchmark text, ordered by both."""
+    """Yield the overlap of each document with each benchmark text, ordered by both."""
     owners = np.searchsorted(forms.starts, found.places, side="right")
     order = np.lexsort((found.places, found.texts, owners))
     owners, texts, places = owners[order], found.texts[order], found.places[order]

@@ -1,8 +1,9 @@
-"""The form in which overlaps are looked for: letters and digits only, where width, case and accents do not matter.
+"""Plain form of a text, in which overlaps are searched: letters and digits only, without width, case and accents.
 
-Every character has a form of its own, whatever stands beside it: it is decomposed (NFKD), folded in case, and of
-the outcome letters and digits stay. Texts that NFKC makes equal are equal here, and each character of a form
-knows which character of the text it comes from. A few characters become several (Ⅲ: iii, ½: 12), most become one.
+Every character has a form of its own, whatever its neighbours: it is decomposed (NFKD), folded in case, and of the
+result only letters and digits stay. Texts that NFKC makes equal have equal forms, and each character of a form is
+traced to the character of the text that it comes from. A few characters become several (Ⅲ: iii, ½: 12), most become
+one.
 
 Time and memory grow with the characters of a batch: about 40 bytes each.
 """
@@ -19,36 +20,36 @@ import numpy as np
 from infra.arrays.code_points import code_points
 
 _LAST_LETTER = 0x323B0
-"""No letter lies beyond; the rest of the code points has no form."""
+"""End of the code points that may be letters; those beyond have no form."""
 
 _LONG = 1 << 31
-"""Marks an entry that is the place of a longer form."""
+"""Bit of an entry that is the number of a longer form."""
 
 
 class PlainForms(NamedTuple):
-    """The forms of some texts, end to end."""
+    """Forms of texts, end to end."""
 
     points: np.ndarray
-    """uint32: their characters."""
+    """uint32: characters of the forms."""
     origins: np.ndarray
-    """int64: the character, counted over all texts end to end, that each comes from."""
+    """int64: place, in all texts end to end, of the character that each comes from."""
     starts: np.ndarray
-    """int64: where in `points` each text begins, and where the last ends."""
+    """int64: start of each text in `points`, and the end of the last."""
 
 
 class _Table(NamedTuple):
     form: np.ndarray
     """uint32 by code point: its form; 0 for none; `_LONG` and a number for a longer one."""
     first: np.ndarray
-    """int64: where a longer form begins in `long`."""
+    """int64: start of a longer form in `long`."""
     length: np.ndarray
-    """int64: its characters."""
+    """int64: characters of a longer form."""
     long: np.ndarray
-    """uint32: the longer forms, end to end."""
+    """uint32: longer forms, end to end."""
 
 
 def plain_forms(texts: Sequence[str]) -> PlainForms:
-    """The forms of texts."""
+    """Return the plain forms of texts."""
     table = _table()
     codes, borders = code_points(texts)
     mapped = table.form[codes]
@@ -60,12 +61,12 @@ def plain_forms(texts: Sequence[str]) -> PlainForms:
 
 
 def _spelled_out(points: np.ndarray, origins: np.ndarray, table: _Table) -> tuple[np.ndarray, np.ndarray]:
-    """Replace the longer forms by their characters."""
+    """Replace the numbers of longer forms by their characters."""
     places = np.flatnonzero(points & _LONG)
     numbers = points[places] - _LONG
     counts = np.ones(len(points), dtype=np.int64)
     counts[places] = lengths = table.length[numbers]
-    firsts = (np.cumsum(counts) - counts)[places]  # where each longer form begins in the outcome
+    firsts = (np.cumsum(counts) - counts)[places]  # start of each longer form in the result
     spelled, spelled_origins = np.repeat(points, counts), np.repeat(origins, counts)
     within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     spelled[np.repeat(firsts, lengths) + within] = table.long[np.repeat(table.first[numbers], lengths) + within]
@@ -91,9 +92,9 @@ def _table() -> _Table:
 
 
 def _plain(character: str) -> str:
-    """The form of one character."""
+    """Return the form of one character."""
     if unicodedata.category(character) == "Lo" and not unicodedata.decomposition(character):
-        # Hangul decomposes by rule: a syllable stays one character.
+        # NFKD would split a Hangul syllable into its letters; it stays one character.
         return character
     folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", character).casefold())
     return "".join(each for each in folded if unicodedata.category(each)[0] in "LN")

@@ -1,14 +1,14 @@
-"""Stage `decontaminate`: what the corpus shares with the dev and test sets of downstream tasks goes.
+"""Stage `decontaminate`: removal of text that the corpus shares with dev and test sets of downstream tasks.
 
 A document overlaps with a set if both hold the same run of `overlap` letters and digits; width, case, accents,
 white space and punctuation do not matter (`tasks/decontaminate/plain_form.py`). Either the sentences and lines that
-overlap are cut out, or the whole document goes. What the stage keeps overlaps nowhere. Titles are left as they are: no
-model is trained on them.
+overlap are cut out, or the whole document is dropped. The text that the stage keeps has no overlaps. Titles stay as
+they are: no model is trained on them.
 
-What is no contamination: a run that more than `max_benchmark_rows` distinct texts of the sets hold (an instruction
-template, a greeting), and a stretch without a Chinese character below `overlap_without_han` (the word
-dexamethasone has 13 letters). How often a run occurs in the corpus does not matter: a set whose texts were copied a
-hundred times is the worst case, not a harmless one, and a common phrase costs its sentence only.
+Two kinds of overlap are ignored: a run that more than `max_benchmark_rows` distinct texts of the sets hold (an
+instruction template, a greeting), and a stretch without a Chinese character that has fewer than `overlap_without_han`
+letters and digits (the word dexamethasone has 13). How often a run occurs in the corpus does not matter: a set whose
+texts were copied a hundred times is the worst case, not a harmless one, and a common phrase only costs its sentence.
 
 Time grows with the text. Memory: the n-grams of the sets (about 24 bytes each, shared by the workers of one machine;
 about 60 while the index is built) and one part of documents.
@@ -40,39 +40,41 @@ from tasks.decontaminate.overlaps import Overlap, find_overlaps, without_passage
 from tasks.documents import document_id
 
 CHARACTERS_AT_ONCE = 1 << 17
-"""Characters of documents that are looked through together."""
+"""Characters of documents that are searched together."""
 
 MAX_EXCERPT = 100
-"""Characters of a stretch that are kept for a person to see."""
+"""Characters of a stretch that are written down as an excerpt."""
 
 
 class DecontaminateParams(StageParams):
-    """What counts as an overlap, and what becomes of it."""
+    """Rules of what an overlap is, and what is removed."""
 
-    overlap: int = Field(default=13, ge=2, description="Letters and digits in a row that make an overlap.")
+    overlap: int = Field(default=13, ge=2, description="Number of letters and digits in a row that are an overlap.")
     action: Literal["passage", "document"] = Field(
-        default="passage", description="What goes: the sentences and lines that overlap, or the whole document."
+        default="passage", description="Text to remove: the sentences and lines that overlap, or the whole document."
     )
     min_share: float = Field(
-        default=0.5, ge=0, le=1, description="A document goes where a smaller share of its characters would be left."
+        default=0.5, ge=0, le=1, description="Least share of its characters that a document keeps; others are dropped."
     )
     max_benchmark_rows: int = Field(
-        default=20, ge=1, description="A run that more distinct benchmark texts hold is a template and is ignored."
+        default=20,
+        ge=1,
+        description="Largest number of distinct benchmark texts that a run may be in; else a template.",
     )
     overlap_without_han: int = Field(
-        default=50, ge=1, description="Letters and digits that a stretch without Chinese characters needs to count."
+        default=50, ge=1, description="Least number of letters and digits in an overlap without Chinese characters."
     )
 
 
 class _Benchmarks(NamedTuple):
     ngrams: NgramIndex
     texts: pl.DataFrame
-    """Columns benchmark and row, by the number of the text."""
+    """Columns benchmark and row, in the order of the texts' numbers."""
 
 
 @stage(name="decontaminate", version=4, params=DecontaminateParams, tables=("documents", "rejects", "contamination"))
 def decontaminate(inputs: Mapping[str, Any], params: DecontaminateParams, out: Output) -> None:
-    """Take out of `inputs["documents"]` (an artifact) what overlaps with `inputs["benchmarks"]` (a `RawInput`).
+    """Remove from `inputs["documents"]` (an artifact) the overlaps with `inputs["benchmarks"]` (a `RawInput`).
 
     Raises:
         UserError: the benchmarks hold no text of `overlap` letters and digits, or cannot be decoded.
@@ -83,7 +85,7 @@ def decontaminate(inputs: Mapping[str, Any], params: DecontaminateParams, out: O
     counters["benchmark_texts_ignored"] = len(given.rows) - ngrams.texts_held()
     for name, amount in counters.items():
         out.count(name, amount)
-    # A name of its own: a worker that outlived a killed run may still look at that run's files.
+    # A unique name: a worker that outlived a killed run may still read the files of that run.
     prefix = posixpath.join(out.scratch, uuid.uuid4().hex)
     with explained(prefix):
         ngrams.save(prefix)
@@ -96,14 +98,14 @@ def decontaminate(inputs: Mapping[str, Any], params: DecontaminateParams, out: O
 
 @dataclass(frozen=True)
 class BenchmarkFiles:
-    """What is known of the benchmarks: where it lies for this run, and what it was made from."""
+    """Files of the index and the texts of the benchmarks in this run, and the input they were made from."""
 
-    prefix: str = field(compare=False)
+    prefix: str = field(compare=False)  # not part of the content: units are recognised by the fingerprint
     fingerprint: str
 
 
 def decontaminate_part(part: PartWriter, documents: Part, files: BenchmarkFiles, params: DecontaminateParams) -> None:
-    """Take the overlaps out of one part."""
+    """Remove the overlaps of one part."""
     benchmarks = _load(files.prefix)
     table = documents.read()
     part.count("documents_in", table.num_rows)
@@ -139,7 +141,7 @@ def decontaminate_part(part: PartWriter, documents: Part, files: BenchmarkFiles,
 
 
 def _overlaps(texts: Sequence[str], index: NgramIndex, params: DecontaminateParams) -> dict[int, Overlap]:
-    """The overlaps of documents, by their number."""
+    """Return the overlaps of documents by their number."""
     found: dict[int, Overlap] = {}
     first = 0
     for batch in batches_of(texts, CHARACTERS_AT_ONCE):
@@ -150,7 +152,7 @@ def _overlaps(texts: Sequence[str], index: NgramIndex, params: DecontaminatePara
 
 
 def _without_overlaps(text: str, overlap: Overlap, index: NgramIndex, params: DecontaminateParams) -> str:
-    """What is left of a document; sentences that come together may overlap anew."""
+    """Return the rest of a document. Sentences that were apart may form a new overlap, so the search is repeated."""
     if params.action == "document":
         return ""
     while True:
@@ -162,22 +164,22 @@ def _without_overlaps(text: str, overlap: Overlap, index: NgramIndex, params: De
 
 
 def _problem(text: str, left: str, overlap: Overlap, texts: pl.DataFrame, params: DecontaminateParams) -> str:
-    """Why a document goes, or nothing where it stays."""
+    """Return the reason why a document is dropped; an empty string where it stays."""
     share = len(left) / len(text)
     if left and share >= params.min_share:
         return ""
     most = max(overlap.shared, key=lambda shared: shared.characters)
     benchmark, row = texts.row(most.text)
-    told = f"{most.characters} characters of {benchmark} row {row}"
+    detail = f"{most.characters} characters of {benchmark} row {row}"
     if len(overlap.shared) > 1:
-        told += f" and some of {len(overlap.shared) - 1} other texts"
+        detail += f" and some of {len(overlap.shared) - 1} other texts"
     if params.action == "passage":
-        told += f"; {share:.0%} would be left, at least {params.min_share:.0%} is asked for"
-    return told
+        detail += f"; {share:.0%} would be left, and the minimum is {params.min_share:.0%}"
+    return detail
 
 
 def _report(part: PartWriter, row: Mapping[str, str], overlap: Overlap, texts: pl.DataFrame) -> list[dict[str, Any]]:
-    """The rows of `contamination` for one document, counted by benchmark."""
+    """Return the rows of `contamination` for one document, and count them by benchmark."""
     found = []
     for shared in overlap.shared:
         benchmark, number = texts.row(shared.text)
@@ -199,7 +201,7 @@ def _report(part: PartWriter, row: Mapping[str, str], overlap: Overlap, texts: p
 
 @functools.lru_cache(maxsize=1)
 def _load(prefix: str) -> _Benchmarks:
-    """Opened once a process."""
+    """Open the index, once per process."""
     with fsspec.open(f"{prefix}-texts.parquet", "rb") as file:
         texts = pl.read_parquet(file)
     return _Benchmarks(NgramIndex.load(prefix), texts)

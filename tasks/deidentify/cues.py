@@ -21,10 +21,8 @@ from tasks.deidentify.names import (
 )
 from tasks.deidentify.numbers import is_date
 
-# matches: "号码：", " (号) 是：", "为"
-# not: "\n号"
 SEPARATOR = r"[\s(（]{0,12}+(?:号码|号|码|同号)?+\s{0,4}+[：:]?+\s{0,12}+(?:是|为|加)?+[：:]?+\s?+"
-"""What may be written between a cue and its value."""
+"""What may be written between a cue and its value: "号码：", " （号 是：", "为", or nothing."""
 
 # matches: "年", "/ml", " mg", "%"
 # not: "，"

@@ -1,6 +1,6 @@
-"""Persons whom a document names outside its sentences: under a key of `meta`, in the path of its file, as a speaker.
+"""Persons named outside the sentences of a document: under a key of `meta`, in the path of its file, as a speaker.
 
-Time grows with the characters; paths, of which many documents share one, are looked into once.
+Time grows with the characters. Many documents share a path, so the identifiers of a path are cached.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tasks.deidentify.identifier import Identifier
 from tasks.deidentify.names import MAX_NAME, is_name
 
 OF_ANYTHING = "签名："
-"""What a key is read as that may name anything: only a person's name is taken, and in its place alone."""
+"""Cue for keys that may name anything. Only a person's name is replaced, and only in this value."""
 
 _CUES: Mapping[str, str] = {
     **dict.fromkeys(("patientname", "realname", "fullname"), "姓名："),
@@ -31,37 +31,45 @@ _CUES: Mapping[str, str] = {
         "住院号：",
     ),
 }  # fmt: skip
-"""What an English key of `meta` is read as."""
+"""Cue by English key of `meta`, in lower case and without separators."""
 
+# matches: "\"patient_name\": ", "\"admissionno\": "
+# not: "\"weight\": "
 _KEY = re.compile(rf'"(?:{"|".join("[_ -]?".join(key) for key in _CUES)})": ')
 _PATH_KEYS = frozenset({"file", "path", "filename"})
+# matches: "\"file\": \"emr/1.txt\"", "\"path\": \"a\\\\b\""
+# not: "\"profile\": \"a\""
 _PATH = re.compile(r'"(?:file|path|filename)": "([^"\\]*(?:\\.[^"\\]*)*)"')
+# matches: "王小明"
+# not: "/", "_."
 _PATH_PIECE = re.compile(r"[^/\\_.\s]+")
 _DOSE = r"\s*(?:[\d一两半每]|口服|外用|吸入|静滴|肌注)"
-"""What follows the name of a drug: no line of a dialogue begins so."""
+"""Pattern of what follows the name of a drug, not of a speaker: 万托林：每次2喷."""
+# matches: "\n王伟：我头痛", "\n阿依古丽·买买提: 好"
+# not: "\n患者：三天", "\n万托林：每次2喷", "王伟我头痛："
 _SPEAKER = re.compile(rf"\n(?!患者|医生)([\u4e00-\u9fff·*]{{2,{MAX_NAME}}})[：:](?!{_DOSE})")
 
 
 @functools.lru_cache(maxsize=4096)
 def cue_of(key: str) -> str:
-    """What a key of `meta` says before its value; a Chinese key is a cue itself."""
+    """Return the cue that a key of `meta` stands for; a Chinese key is a cue itself."""
     return _CUES.get(re.sub("[_ -]", "", key).lower(), f"{key}：")
 
 
 def is_path(key: str) -> bool:
-    """Whether a key of `meta` holds the path of a file."""
+    """Return True for keys of `meta` that hold the path of a file."""
     return key in _PATH_KEYS
 
 
 def meta_may_name(meta: str) -> bool:
-    """Whether `meta`, as JSON, has a key that is a cue or the path of a file that holds an identifier."""
+    """Return True if `meta`, as JSON, has a key that is a cue, or the path of a file that holds an identifier."""
     path = _PATH.search(meta)
     return bool((path and in_path(path[1])) or _KEY.search(meta.lower()))
 
 
 @functools.lru_cache(maxsize=4096)
 def in_path(path: str) -> tuple[Identifier, ...]:
-    """The identifiers in a path: in each piece between its marks, the names and numbers."""
+    """Return the identifiers in a path: names and numbers in each piece between its marks (/ \\ _ . and blanks)."""
     found = []
     for piece in _PATH_PIECE.finditer(path):
         if is_name(piece[0]):
@@ -76,6 +84,6 @@ _is_name = functools.lru_cache(maxsize=4096)(is_name)
 
 
 def speakers(text: str) -> list[Identifier]:
-    """The names that stand as speakers at the beginnings of a dialogue's lines."""
+    """Return the names of speakers at the beginnings of a dialogue's lines."""
     lines = _SPEAKER.finditer(f"\n{text}")
     return [Identifier(line.start(1) - 1, line.end(1) - 1, "name") for line in lines if _is_name(line[1])]

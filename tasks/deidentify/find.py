@@ -60,8 +60,8 @@ def _alternatives(patterns: Iterable[str]) -> str:
     return "|".join(f"{first}(?:{'|'.join(rest)})" for first, rest in groups.items())
 
 
-# matches: "住院号", "住 院 号", "患者", "麻醉师："
-# not: "头痛", "师"
+# matches: "住院号", "住 院 号", "患者", "师：", "路28号"
+# not: "头痛", "师", "路"
 _CUE = re.compile(_alternatives(cues.pattern_of(spelling) for _, cues in _CUES for spelling in cues.spellings()))
 _cue_glance = PhraseGlance(
     spelling + following

@@ -1,8 +1,9 @@
-"""Forms as a line of headers with their values in the lines below: 姓名 性别 年龄 住院号, then 王芳 女 46岁 00458213.
+"""Forms with a line of headers and their values in the lines below: 姓名 性别 年龄 住院号, then 王芳 女 46岁 00458213.
 
-A line is one of headers only where every cell of it is known as one; a line below holds their values where it has as
-many cells, and what stands under 性别, 年龄 and numbers is what these can be. Between blanks one value may be missing.
-Few other lines are passed over, none where commas part the cells, as in prose; more, or other headers, end the rows.
+A line is a line of headers only if every cell of it is a known header. A line below holds their values if it has as
+many cells, and if the values of 性别, 年龄 and numbers are what these can be; where blanks separate the cells, one
+value may be missing. A few other lines may stand between the rows, but none where commas separate the cells, as in
+prose. More of them, or other headers, end the rows.
 """
 
 from __future__ import annotations
@@ -14,16 +15,16 @@ from typing import NamedTuple
 from tasks.deidentify.names import is_name
 
 MAX_HEADER = 200
-"""Characters of the longest line that is taken for headers."""
+"""Characters of the longest line that may be headers."""
 
 MAX_CELL = 60
-"""Characters of the longest cell below one."""
+"""Characters of the longest cell below a header."""
 
 MAX_OTHER_LINES = 3
-"""Of lines between the rows: remarks, and rows that hold too little to be known."""
+"""Lines between two rows that may be something else: remarks, and rows with too little to be recognised."""
 
 DELIMITERS = "\t|,，"
-"""What cells stand between, the first of these that the line of headers holds; else blanks."""
+"""Signs that separate cells: the first of these that the line of headers holds, otherwise blanks."""
 
 _OTHERS = (
     "性别 年龄 民族 职业 婚姻 婚否 婚姻状况 血型 身高 体重 文化程度 国籍 费别 序号 编号 科室 科别 病区 病室 病房 "
@@ -35,14 +36,23 @@ _OTHERS = (
     "手术医师"
 )
 OTHER_HEADERS = frozenset(_OTHERS.split())
-"""Headers that tell no person, and those in which a cue is only a part."""
+"""Headers that are not about a person, and those that hold a cue as one of several words (主管医生)."""
 
 _SEXES = frozenset(("男", "女", "男性", "女性", "不详", "未知", "M", "F"))
+# matches: "46岁", "3.5岁", "3月", "46", "不详"
+# not: "46mg", "女"
 _AGE = re.compile(r"\d{1,3}(?:\.\d)?\s?(?:[岁月天周时YMDy].{0,6})?|不详|未知|成人")
+# matches: "00458213", "ZY0045", "〔编号〕"
+# not: "高血压", "好。3"
 _NUMBER = re.compile(r"[^。；！？]*[0-9〓〔*].*")
+"""A cell that may hold a number; it may be replaced already."""
 _NOTHING = frozenset(("", "-", "—", "--", "——", "/", "无", "空", "不详", "未知"))
+"""Cells without a value."""
 _RULE = frozenset(" \t\r|:-")
-"""What the line consists of the headers and the rows of a table in Markdown."""
+"""Characters of the line between the headers and the rows of a table in Markdown."""
+# matches: "王芳", "46岁"
+# not: " "
+_WORD = re.compile(r"\S+")
 
 
 class Below(NamedTuple):
@@ -54,15 +64,15 @@ class Below(NamedTuple):
 
 
 def line_around(text: str, place: int) -> tuple[int, int]:
-    """Where the line that holds a place begins and ends."""
+    """Return the start and end of the line that holds a place."""
     end = text.find("\n", place)
     return text.rfind("\n", 0, place) + 1, len(text) if end < 0 else end
 
 
 def headers_of(text: str, start: int, end: int, kind_of: Callable[[str], str | None]) -> list[str] | None:
-    """The headers that a line from `start` to `end` holds; None where it holds anything else.
+    """Return the headers in a line from `start` to `end`; None where it holds anything else.
 
-    `kind_of` tells of what persons are known by which kind it is: "name", "number" or another; None for none of these.
+    `kind_of` returns the kind of a header that is about a person ("name", "number", "place"), None for other words.
     """
     if end - start > MAX_HEADER:
         return None
@@ -78,7 +88,7 @@ def headers_of(text: str, start: int, end: int, kind_of: Callable[[str], str | N
 def rows_below(
     text: str, start: int, end: int, headers: list[str], kind_of: Callable[[str], str | None]
 ) -> Iterator[list[Below]]:
-    """The cells of the lines below one of headers, line by line, that hold what the headers say."""
+    """Yield the cells of the rows below a line of headers, row by row."""
     delimiter = _delimiter(text[start:end])
     others, most_others = 0, 0 if delimiter in (",", "，") else MAX_OTHER_LINES
     while end < len(text) and others <= most_others:
@@ -97,7 +107,7 @@ def rows_below(
 
 
 def _ways(headers: list[str], cells: list[tuple[int, int]], may_miss: bool) -> Iterator[list[Below]]:
-    """The headers with their cells; where a value is missing and may be, with each header left out in turn."""
+    """Yield the headers with their cells; where one value is missing and may be, with each header left out in turn."""
     if len(cells) == len(headers):
         yield [Below(header, *cell) for header, cell in zip(headers, cells, strict=True)]
     elif may_miss and len(cells) == len(headers) - 1 > 1:
@@ -107,7 +117,7 @@ def _ways(headers: list[str], cells: list[tuple[int, int]], may_miss: bool) -> I
 
 
 def _is_row(text: str, row: list[Below], kind_of: Callable[[str], str | None]) -> bool:
-    """Whether all that can be checked is what its header says; where nothing can, whether a name is surely one."""
+    """Return True if every value that can be checked fits its header; if none can be, if one is surely a name."""
     is_checked = False
     for header, start, end in row:
         value = text[start:end]
@@ -130,16 +140,16 @@ def _delimiter(line: str) -> str:
 
 
 def _cells(text: str, start: int, end: int, delimiter: str) -> list[tuple[int, int]]:
-    """Where the cells of a line begin and end, without the blanks around them."""
+    """Return the start and end of each cell of a line, without the blanks around it."""
     if not delimiter:
-        return [match.span() for match in re.compile(r"\S+").finditer(text, start, end)]
+        return [match.span() for match in _WORD.finditer(text, start, end)]
     spans = []
     for piece in text[start:end].split(delimiter):
         held = piece.strip()
         first = start + piece.find(held)
         spans.append((first, first + len(held)))
         start += len(piece) + 1
-    if delimiter == "|":  # the signs at both ends of a line of Markdown have no cell outside
+    if delimiter == "|":  # | 王芳 | 女 |: outside of the first and last sign there is no cell
         spans = spans[spans[0][0] == spans[0][1] :]
         spans = spans[: len(spans) - (bool(spans) and spans[-1][0] == spans[-1][1])]
     return spans

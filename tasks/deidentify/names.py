@@ -1,8 +1,8 @@
-"""Names of persons in Chinese clinical text: where one ends behind a cue, where one begins before a title.
+"""Names of persons in Chinese clinical text: the end of one behind a cue, the start of one before a title.
 
-A name is a surname with one or two characters behind it. Half of the surnames are words too (高 high, 于 at, 何
-how), so a name is believed only where a cue stands beside it, its characters are used in names, and the words that
-jieba's dictionary sees there do not say otherwise. Each question looks at some twenty characters at most.
+A name is a surname followed by one or two characters. Half of the surnames are words too (高 high, 于 at, 何 how).
+So a name counts only beside a cue, if its characters are used in names, and if jieba's dictionary does not see other
+words there. Each function looks at some twenty characters at most.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SURNAMES = frozenset(
     "敬扈晁芮普阙浦戈伏鹿薄邸雍辜羊阿乌母裘亓修邰赫杭况那宿鲜印逯隆茹诺战慕危玉银亢嵇公哈湛宾戎勾茅利於呼"
     "居揭干尉冶斯元束檀衣信展阴昝智幸奉植衡富尧闭"
 )
-"""Surnames of one character, the frequent ones first."""
+"""Surnames of one character, frequent ones first."""
 
 _COMPOUND_SURNAMES = (
     "欧阳 上官 司马 诸葛 皇甫 尉迟 司徒 令狐 慕容 端木 公孙 东方 夏侯 司空 长孙 宇文 轩辕 闻人 澹台 公冶 太史 申屠 "
@@ -33,10 +33,10 @@ _WORDLIKE = frozenset(
     "于何高向时应任方全常曾安平白黄金水石康严温单包连关路余明成万左项施容易解查管华文江强相从可位原计初"
     "公干门云利信那南母师元支官司农车商边皮海花满盖强班闭印展幸况宿房马毛牛羊区费党权智富"
 )
-"""Surnames that are so often words that a single one is believed only with more around it."""
+"""Surnames that are so often words that one alone, or masked, counts only in a clear context."""
 
 _NEVER_ALONE = frozenset("向应时全连位那从相南母师单查经可公区初原农满盖皮强印班官祝")
-"""Surnames before a title that are nearly always the word: 向医生咨询, 原主任, 母女士."""
+"""Surnames that before a title are nearly always a word: 向医生咨询, 原主任, 母女士."""
 
 _GIVEN = frozenset(
     "伟芳娜秀英敏静丽强磊军洋勇艳杰娟涛明超兰霞平刚桂建国华文玉志红云林海波峰宁辉龙飞鹏宇浩然子轩梓涵欣怡佳琪雨晨思"
@@ -58,7 +58,7 @@ _GIVEN = frozenset(
     "弦弥彧悠惜戈晚朔杭枫柯栎梵榆樊殿汶沂沅泠涓渺溶滟勒桢梨棠槿芹荏莘菏葳苇苹萃蕙蕴薏藜虞蝶裴谷豆贡赛骐鲍炫垒垚墨壹"
     "夷妃妲姬姮璞瑭祈穗箫纬绪绣缇罡翁三四五六七八九"
 )
-"""Characters that names are made of behind the surname, but for those that mostly go on with a sentence."""
+"""Characters of given names, without those that mostly continue a sentence."""
 
 _STOP = (
     "高一 高二 高三 "
@@ -87,7 +87,7 @@ _STOP = (
 _STOPS_BY_SURNAME = {
     char: tuple(word for word in _STOP.split() if word[0] == char) for char in sorted(set(_STOP) - {" "})
 }
-"""What begins like a name behind 患者 and the like, and is none."""
+"""Words by their first character that begin like a name behind 患者 and other cues, and are not names."""
 
 _NOBODY = (
     "不详 为空 主任 住址 住院号 你好 保密 出生 医师 医生 匿名 单位 同上 同前 地址 夫妻 女性 如下 姓名 婚姻 家属 "
@@ -96,61 +96,83 @@ _NOBODY = (
     "联系人 联系电话 自动 见病历 见附页 身份证 配偶 门诊号 首字母"
 )
 _NO_NAMES = frozenset(_NOBODY.split())
-"""What stands in fields of names and is none."""
+"""Words in fields of names that are not names."""
 
 _SINGLE = "".join(sorted(SURNAMES))
 _COMPOUND = "|".join(sorted(COMPOUND_SURNAMES))
 _NO_PERSON = "医院|院|地|天|日|年|月|种|些|个|人|项|一|次|处|省|市|县|单|大学|公司|时|例|期|病|药|厂|村|镇|乡|科|校"
+# matches: "王某", "李某某", "王**", "欧阳××"
+# not: "于某医院", "崔x线"
 _MASKED = re.compile(
     rf"(?:{_COMPOUND}|[{_SINGLE}])(?:某[某甲乙丙]?(?!{_NO_PERSON})|[*＊○×]{{1,3}}|[xXＸ]{{1,2}}(?![A-Za-z0-9\-线光片]))"
 )
+# matches: "先生", "医师"
+# not: "头痛"
 _TITLE = re.compile("先生|女士|小姐|阿姨|大爷|大妈|奶奶|医[生师]|主任|大夫|教授|护士|院长|博士|老师")
+# matches: "某医院", "某某公司", "某日"
+# not: "某因头痛"
 _SOME_THING = re.compile(rf"某[某甲乙丙]?(?:{_NO_PERSON})")
+# matches: "王小明 ", "古丽娜尔·买买提", "王小明男", "李强："
+# not: "王", "Wang"
 _FIELD = re.compile(
     r"[\u4e00-\u9fff]{2,4}+(?:[·•・．][\u4e00-\u9fff]{1,8}+)*+(?=$|[\s，,。；;、（()）/／：:0-9]|〔)"
     r"|[\u4e00-\u9fff]{1,8}+(?:[·•・．][\u4e00-\u9fff]{1,8}+)++"
     r"|[\u4e00-\u9fff]{2,4}?(?=性别|年龄|男|女|民族|职业|出生|身份|住址|电话|住院|科别|科室|床号|先生|女士)"
 )
+# matches: "王 芳 ", "欧阳 锋，"
+# not: "王芳", "王 性别："
 _PADDED = re.compile(
     rf"(?:{_COMPOUND}|[{_SINGLE}])[^\S\n]{{1,4}}(?P<given>[\u4e00-\u9fff]{{1,2}})(?=$|[\s，,。；;、（()）/／0-9]|〔)"
 )
-"""A short name as forms write it, as wide as one of three characters: 王 芳."""
+"""A short name that a form pads to the width of three characters."""
+# matches: "，男", " 58岁", "（"
+# not: "因"
 _PERSON_DATA = re.compile(r"[，,、\s（(]{0,3}(?:男|女|\d{1,3}岁|[性孕])|[（(]")
+# matches: "阿依古丽，女，", "买买提·吐尔逊，男"
+# not: "男，58岁", "王囧女性"
 _BEFORE_SEX = re.compile(
     r"[\u4e00-\u9fff]{2,8}(?:·[\u4e00-\u9fff]{1,8}){0,3}(?=[，,、\s（(]{1,3}[男女](?:[，,。；;、\s）)性\d]|$))"
 )
 _NO_PART_OF_NAMES = frozenset("因为于在的了是有无不又曾现系男女岁者年月日天次某与和及一两个")
+"""Characters that no name holds, however rare its characters are."""
 _ENDS = frozenset(
     "之，,。；;、：:（）() \n\t\u3000！!？?“”\"'/〔·-"
     "因于在诉男女入今自系现为曾的已到来说打拒行就经由患既突无未神有要给向与和及代查主术后晨昨血体意住接同签陪你您"
     "先"
 )
+"""Characters that may follow a name: marks, and first characters of what a person does (诉, 入院, 因)."""
 MAX_NAME = 12
-"""Characters of the longest name that is believed without a cue beside it."""
+"""Characters of the longest name that counts without a cue beside it."""
 
-_ITEM_ENDS = re.compile(r"[，,、；;。/／\s]|$")
+# matches: "，", " ", ""
+# not: "族"
+_ITEM_END = re.compile(r"[，,、；;。/／\s]|$")
+# matches: "病"
+# not: "，"
 _HAN = re.compile(r"[\u4e00-\u9fff]")
-_WORD_GOES_ON = re.compile(r"[\u4e00-\u9fff*]")
+# matches: "医", "*"
+# not: "，"
+_WORD_CONTINUES = re.compile(r"[\u4e00-\u9fff*]")
 
 
 def surname_length(text: str, at: int) -> int:
-    """Characters of the surname that begins at a position: 2, 1, or 0 where there is none."""
+    """Return the number of characters of the surname that begins at a position: 2, 1, or 0 where there is none."""
     if text[at : at + 2] in COMPOUND_SURNAMES:
         return 2
     return 1 if text[at : at + 1] in SURNAMES else 0
 
 
 def name_end(text: str, start: int) -> int | None:
-    """Where the name ends that begins at `start` behind a cue such as 患者; None where there is no name."""
+    """Return the end of the name that begins at `start` behind a cue such as 患者; None where there is no name."""
     surname = surname_length(text, start)
     certain = _end_before_sex(text, start, surname)
     if certain is not None or not surname:
         return certain
     masked = _MASKED.match(text, start)
     if masked:
-        certain = text[start] not in _WORDLIKE or not _WORD_GOES_ON.match(text, masked.end())
+        certain = text[start] not in _WORDLIKE or not _WORD_CONTINUES.match(text, masked.end())
         return masked.end() if certain else None  # 患者于***医院
-    if _TITLE.match(text, start + surname):
+    if _TITLE.match(text, start + surname):  # 患者赵先生
         return start + surname
     if text.startswith(_STOPS_BY_SURNAME.get(text[start], ()), start):
         return None
@@ -162,8 +184,10 @@ def name_end(text: str, start: int) -> int | None:
 
 
 def _end_before_sex(text: str, start: int, surname: int) -> int | None:
-    """The end of a name of rare characters or without a Chinese surname, which is believed where 男 or 女 follows
-    (患者阿依古丽，女): a surname and one or two characters more, or a run that is no chain of words."""
+    """Return the end of a name before 男 or 女, which may have rare characters or no Chinese surname: 阿依古丽，女.
+
+    It is a surname with one or two characters, or a run of characters that is not a chain of words.
+    """
     found = _BEFORE_SEX.match(text, start)
     if found is None or not _NO_PART_OF_NAMES.isdisjoint(found[0]):
         return None
@@ -172,23 +196,25 @@ def _end_before_sex(text: str, start: int, surname: int) -> int | None:
     words: list[str] = rjieba.cut(found[0], False)
     if len(words) == 1:
         return found.end() if _is_person(words[0]) or not rjieba.has_word(words[0]) else None
+    # Words of one character are what jieba leaves of a name that it does not know: 古/丽/娜/尔
     alone = sum(len(word) == 1 for word in words)
     return found.end() if alone >= 2 or (surname and len(found[0]) - surname <= 2 and alone) else None
 
 
 def _believed(text: str, start: int, surname: int, end: int) -> bool:
-    """Whether the text from `start` to `end` is more likely a name than words of the sentence."""
+    """Return True if the text from `start` to `end` is more likely a name than words of the sentence."""
     if _PERSON_DATA.match(text, end):
         return True
     words: list[str] = rjieba.cut(text[start : start + surname + 6], False)
     name = text[start:end]
-    if surname == 1 and len(words[0]) > 1:
+    if surname == 1 and len(words[0]) > 1:  # the dictionary holds a word that begins here: 高明, 于是
         return (words[0] == name and _is_person(name)) or (
             len(words[0]) < len(name) and text[end : end + 1] in _ENDS and words[1] == name[len(words[0]) :]
         )
     ends = {0}
     for word in words:
         ends.add(max(ends) + len(word))
+    # The name must end where a word ends; with a surname that is also a word, a mark or verb must follow too.
     followed = end == len(text) or text[end] in _ENDS
     if len(name) - surname == 2 and text[start] not in _WORDLIKE:
         return followed or len(name) in ends
@@ -196,13 +222,15 @@ def _believed(text: str, start: int, surname: int, end: int) -> bool:
 
 
 def _is_person(word: str) -> bool:
-    """Whether jieba's dictionary holds the word as a name of a person: `nr`, or `nrfg` for those of note, 李强 among
-    them. 张家 is there too, which is a family."""
+    """Return True for a word that jieba's dictionary holds as the name of a person.
+
+    Its tag is `nr`, or `nrfg` for well-known persons (李强). 张家 has it too, but is a family.
+    """
     return rjieba.tag(word, False)[0][1] in ("nr", "nrfg") and not word.endswith("家")
 
 
 def field_name_end(text: str, start: int, anybody: bool) -> int | None:
-    """Where the name ends that fills a field (签名：…); `anybody` takes names without a Chinese surname too."""
+    """Return the end of the name that fills a field (签名：…), or None; `anybody` takes names without a surname too."""
     masked = _MASKED.match(text, start)
     if masked:
         return masked.end()
@@ -224,15 +252,15 @@ def field_name_end(text: str, start: int, anybody: bool) -> int | None:
 
 
 def listed_name_end(text: str, start: int) -> int | None:
-    """Where the name ends that stands behind another and a comma: one that begins like no word (not 汉族, 安徽人)."""
+    """Return the end of a name behind another and a comma, or None. It must not begin like a word (汉族, 安徽人)."""
     end = name_end(text, start) if surname_length(text, start) else None
-    if end is None or not _ITEM_ENDS.match(text, end):
+    if end is None or not _ITEM_END.match(text, end):
         return None
     return None if _begins_as_word(text[start:end]) else end
 
 
 def is_name(text: str) -> bool:
-    """Whether a text that stands alone is a person's name: one that begins like no word (not 高血压, 危害一)."""
+    """Return True for a text that is by itself a person's name. It must not begin like a word (高血压, 危害一)."""
     return len(text) <= MAX_NAME and field_name_end(text, 0, anybody=False) == len(text) and not _begins_as_word(text)
 
 
@@ -241,14 +269,14 @@ def _begins_as_word(name: str) -> bool:
 
 
 def name_start(text: str, end: int) -> int | None:
-    """Where the name begins that ends at `end`, before a title such as 医生; None where there is none."""
+    """Return the start of the name that ends at `end`, before a title such as 医生; None where there is none."""
     for length in (4, 3, 2):
         start = end - length
         surname = surname_length(text, start) if start >= 0 else 0
         if (
             not surname
             or not 1 <= length - surname <= 2
-            or text[end - 1] == "向"
+            or text[end - 1] == "向"  # 张明向医生咨询
             or not _GIVEN.issuperset(text[start + surname : end])
         ):
             continue
@@ -261,7 +289,7 @@ def name_start(text: str, end: int) -> int | None:
 
 
 def _surname_start(text: str, end: int) -> int | None:
-    """The surname alone before a title: 张医生."""
+    """Return the start of a surname alone before a title (张医生), or None."""
     if text[max(0, end - 2) : end] in COMPOUND_SURNAMES:
         return end - 2
     start = end - 1
@@ -269,7 +297,7 @@ def _surname_start(text: str, end: int) -> int | None:
         return None
     before = text[start - 1] if start else "。"
     if text[start] == "周" and (before.isdigit() or before in "几数两每一二三四五六"):
-        return None
+        return None  # 两周医生
     if not _HAN.match(before):
         return start
     if text[start] in _WORDLIKE and before not in "科院室请谢找的是和与让给":
@@ -278,7 +306,7 @@ def _surname_start(text: str, end: int) -> int | None:
 
 
 def _cut_at(text: str, start: int, end: int) -> bool:
-    """Whether the words before `end` are cut at `start`: 骨科/张 is, 责任 is not."""
+    """Return True if jieba cuts the words before `end` at `start`: in 骨科/张, not in 责任."""
     window = text[max(0, start - 5) : end]
     position = len(window) - (end - start)
     for word in rjieba.cut(window, False):
@@ -289,9 +317,9 @@ def _cut_at(text: str, start: int, end: int) -> bool:
 
 
 def anonymous_start(text: str, end: int) -> int | None:
-    """Where the surname begins before a 某 that begins at `end`: 王某."""
+    """Return the start of the surname before a 某 that begins at `end` (王某), or None."""
     if _SOME_THING.match(text, end):
         return None
     if end and text[end - 1] in "于何任时应从相" and text[end : end + 2] != "某某":
-        return None
+        return None  # 于某处, but 于某某
     return _surname_start(text, end)

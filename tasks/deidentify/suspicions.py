@@ -1,6 +1,6 @@
-"""What of a text is worth a look for identifiers, told in one pass: most texts hold nothing that a pattern could match.
+"""A first glance at a text, in one pass: which searches for identifiers are worth their time.
 
-Time grows with the characters.
+Most texts hold nothing that a pattern could match. Time grows with the characters.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from infra.arrays.code_points import code_points, points_of
 from infra.arrays.compiled import compiled
 
 NET = 1
-"""An @, a :// or a www may be there."""
+"""The text may hold an @, a :// or a www."""
 NUMBERS = 2
-"""A run of digits, or of digits and stars, long enough for a number of a person."""
+"""The text holds a run of digits, or of digits and stars, long enough for a number of a person."""
 ODD_FORMS = 4
-"""Full-width letters or digits, or half of a surrogate pair."""
+"""The text holds full-width letters or digits, or half of a surrogate pair."""
 
 LEAST_RUN, LEAST_DIGITS = 6, 4
-"""Characters of such a run, and digits and stars among them."""
+"""Least number of characters in such a run, and of digits and stars among them."""
 
 _AT, _COLON, _SLASH, _W, _DIGIT, _IN_RUN, _ODD = 1, 2, 4, 8, 16, 32, 64
 
 
 def suspicions_of(text: str) -> int:
-    """The bits `NET`, `NUMBERS` and `ODD_FORMS` of a text."""
+    """Return the bits `NET`, `NUMBERS` and `ODD_FORMS` of a text."""
     return int(_suspicions(points_of(text), _classes()))
 
 
 def all_suspicions(texts: Sequence[str]) -> np.ndarray:
-    """`suspicions_of` each text: uint8 (T,)."""
+    """Return `suspicions_of` each text: uint8 (T,)."""
     points, ends = code_points(texts)
     found = np.zeros(len(texts), dtype=np.uint8)
     _gather(points, ends, _classes(), found)
@@ -50,6 +50,7 @@ def _suspicions(points: np.ndarray, classes: np.ndarray) -> int:
     found, run, digits, before = 0, 0, 0, 0
     for point in points:
         kind = classes[point]
+        # ":/" and "ww" are enough: the glance may be wrong, but only by looking too often
         if kind & _AT or (kind & _SLASH and before & _COLON) or (kind & _W and before & _W):
             found |= NET
         if kind & _ODD:
@@ -67,7 +68,7 @@ def _suspicions(points: np.ndarray, classes: np.ndarray) -> int:
 
 @functools.cache
 def _classes() -> np.ndarray:
-    """uint8 (0x110000,) by code point."""
+    """Return the classes of each code point as bits: uint8 (0x110000,)."""
     classes = np.zeros(0x110000, dtype=np.uint8)
     wide = [chr(code) for first, last in ("０９", "ＡＺ", "ａｚ") for code in range(ord(first), ord(last) + 1)]
     for characters, kind in (

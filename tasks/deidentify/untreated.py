@@ -1,7 +1,7 @@
-"""Whether documents that are not de-identified look as if they should be: a sample of each part is looked at.
+"""Sampling check for identifiers in sources that are not de-identified.
 
-Records under a name that nobody knows (notes, ward3) would pass in clear without a word. What is found is counted by
-source, never written down.
+Records under a source name that is not configured (notes, ward3) would otherwise pass in clear without a warning.
+Findings are counted by source and never written down.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from tasks.deidentify.find import find_identifiers
 from tasks.documents import SUB_DOMAINS
 
 SAMPLE = 32
-"""Documents of a source that are looked at in a part, evenly over it: few records among many articles are seen too."""
+"""Documents per source and part that are checked, spread evenly, so that few records among many articles are seen."""
 
 BEGINNING = 2_000
-"""Characters of each that are looked at: records begin with who it is."""
+"""Characters of each document that are checked: records begin with the person's data."""
 
 OF_PATIENTS = frozenset({"identity", "record"})
-"""What published text does not hold: it does hold telephone numbers of hospitals and names of authors."""
+"""Types that published text does not hold; it does hold telephone numbers of hospitals and names of authors."""
 
 _COUNTER = "untreated_with_identifiers_"
 
 
 def count_untreated(sources: Sequence[str], texts: Sequence[str], treated: Collection[str]) -> Counter[str]:
-    """Counters of the sampled documents whose source is not treated and which hold an identifier, by source.
+    """Count the sampled documents with an identifier, by source, among sources that are not treated.
 
-    Of the sources of `SUB_DOMAINS` only identifiers of patients count, of any other source all.
+    In the sources of `SUB_DOMAINS` only identifiers of patients count, in any other source all of them.
     """
     of_source: dict[str, list[int]] = defaultdict(list)
     for place, source in enumerate(sources):
@@ -43,13 +43,14 @@ def count_untreated(sources: Sequence[str], texts: Sequence[str], treated: Colle
 
 
 def untreated_warning(counters: Mapping[str, int], treated: Sequence[str]) -> str | None:
-    """What to tell the user of the counters of `count_untreated`; None where there are none."""
+    """Return a warning about the counters of `count_untreated`; None where there are none."""
     found = {name.removeprefix(_COUNTER): count for name, count in counters.items() if name.startswith(_COUNTER)}
     if not found:
         return None
     named = ", ".join(f"{source} ({count:,})" for source, count in sorted(found.items()))
     remedy = ",".join(f'"{source}"' for source in [*treated, *sorted(found)])
     return (
-        f"Not de-identified, although a sample of their documents holds identifiers of persons: {named}. To treat them "
-        f"too, give --param 'deidentify.sources=[{remedy}]', or say that they are records with ingest.source_of."
+        f"Sources that are not de-identified hold identifiers of persons in a sample of their documents: {named}. To "
+        f"de-identify them too, use --param 'deidentify.sources=[{remedy}]', or declare them as records with "
+        "ingest.source_of."
     )

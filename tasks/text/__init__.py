@@ -1,1 +1,1 @@
-"""Forms of a text that several rooms compare by."""
+"""Forms and first looks of a text that several rooms share; `forms.md` compares the forms."""

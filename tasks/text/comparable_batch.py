@@ -1,8 +1,7 @@
-"""The comparable forms of many texts at once: what `tasks.text.comparable.comparable` gives for each, several times
-faster.
+"""Comparable forms of many texts at once, equal to `tasks.text.comparable.comparable` and several times faster.
 
-Characters go through one table; most become one, some (… ℃ ①) a few. A text with a character whose form depends on its
-neighbours (a combining mark, a Greek sigma) is left to `comparable`.
+Characters are looked up in one table; most become one character, some (… ℃ ①) a few. A text with a character whose
+form depends on its neighbours (a combining mark, a Greek sigma) is left to `comparable`.
 
 Time and memory grow with the characters of the batch: about 30 bytes each.
 """
@@ -22,7 +21,7 @@ from infra.arrays.compiled import compiled
 from tasks.text.comparable import DIGIT, LETTER, comparable, guarded
 
 _END = 0x20000
-"""The table's end; what lies beyond (rare Chinese characters, some of them compatibility forms) shares one row."""
+"""End of the table; codes beyond it (rare Chinese characters, some of them compatibility forms) share one row."""
 
 _PLAIN, _BLANK, _EXPANDED, _HARD = range(4)
 _NEITHER, _IS_DIGIT, _IS_LETTER = range(3)
@@ -33,11 +32,11 @@ class _Table(NamedTuple):
     kind: np.ndarray
     """uint8: _PLAIN, _BLANK, _EXPANDED or _HARD."""
     form: np.ndarray
-    """uint32: what a plain character becomes."""
+    """uint32: form of a plain character."""
     script: np.ndarray
-    """uint8: whether a blank beside it matters."""
+    """uint8: _NEITHER, _IS_DIGIT or _IS_LETTER, between two of which a blank matters."""
     first: np.ndarray
-    """int64: where the form of an expanded character begins in `long`."""
+    """int64: place in `long` where the form of an expanded character begins."""
     length: np.ndarray
     """int64: characters of its form."""
     long: np.ndarray
@@ -45,7 +44,7 @@ class _Table(NamedTuple):
 
 
 def comparables(texts: Sequence[str]) -> list[str]:
-    """`comparable` of every text."""
+    """Return the `comparable` form of every text."""
     table = _table()
     points, ends = code_points(texts)
     room = int(table.length[np.minimum(points, _END)].sum())
@@ -89,7 +88,7 @@ def _write_forms(
                 after_blank = size > start
                 continue
             begins = form[code] if kind[code] == _PLAIN else long[first[code]]
-            # A blank stays where it alone parts two numbers or two words.
+            # A blank stays where nothing else separates two numbers or two words: 120 80, lung cancer
             if after_blank and script[begins] != _NEITHER and script[begins] == script[forms[size - 1]]:
                 forms[size] = _SPACE
                 size += 1
@@ -120,7 +119,7 @@ def _table() -> _Table:
             continue
         is_simple = not unicodedata.decomposition(character)
         plain = (character if is_simple else unicodedata.normalize("NFKC", guarded(character))).lower()
-        if max(map(ord, plain), default=0) >= _END:  # some compatibility forms: the table tells nothing of the result
+        if max(map(ord, plain), default=0) >= _END:  # some compatibility forms: the table ends before the result
             continue
         if character.isspace() or plain.isspace():
             kind[code] = _BLANK
@@ -130,7 +129,7 @@ def _table() -> _Table:
             kind[code], first[code], length[code] = _EXPANDED, len(long), len(plain)
             long += map(ord, plain)
     for code in set(long):
-        if kind[code] != _PLAIN or form[code] != code:  # would be changed again, or not at all
+        if kind[code] != _PLAIN or form[code] != code:  # the form of the form would differ from it
             kind[kind == _EXPANDED] = _mark_hard(kind, first, length, long, code)
     return _Table(kind, form, script, first, length, np.array(long, dtype=np.uint32))
 
@@ -142,7 +141,7 @@ def _mark_hard(kind: np.ndarray, first: np.ndarray, length: np.ndarray, long: Se
 
 
 def _is_settled(character: str) -> bool:
-    """Whether the form of a character is the same beside any other."""
+    """Return True if the form of a character is the same beside any other."""
     if character in "Σσς" or _composes(character):
         return False
     if not unicodedata.decomposition(character):
@@ -151,6 +150,6 @@ def _is_settled(character: str) -> bool:
 
 
 def _composes(character: str) -> bool:
-    """Whether a character may melt into the one before it or change places with it: marks, Hangul vowels, finals."""
+    """Return True if a character may combine or change places with the one before: marks, Hangul vowels and finals."""
     is_mark = unicodedata.combining(character) or unicodedata.category(character) in ("Mc", "Mn")
     return bool(is_mark) or "\u1161" <= character <= "\u11ff"

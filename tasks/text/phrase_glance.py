@@ -1,7 +1,7 @@
-"""A first glance for many phrases: which texts, and which places in a text, may hold one of them.
+"""A first glance for many phrases: the texts, and the places in a text, that may hold one of them.
 
-Only the first two characters of a phrase are looked for, as a pair, by its hash. What the glance passes over holds no
-phrase; what it stops at is for a pattern to look into. It costs a tenth of a search for the phrases.
+Only the first two characters of a phrase are looked for, as a pair, by its hash. A text or place that the glance skips
+holds no phrase; at the others a pattern must decide. The glance costs a tenth of a search for the phrases.
 
 Time grows with the characters.
 """
@@ -22,14 +22,14 @@ _NONE, _ALONE, _WITH_NEXT = range(3)
 
 
 class PhraseGlance:
-    """Looks for the beginnings of some phrases, none of them empty."""
+    """Search for the beginnings of some phrases, none of them empty."""
 
     def __init__(self, phrases: Iterable[str]) -> None:
         self._phrases = tuple(phrases)
 
     @functools.cached_property
     def _tables(self) -> tuple[np.ndarray, np.ndarray]:
-        """By code point what it may begin, and by hash the pairs; made when they are first needed, not on import."""
+        """The kind of each code point as a beginning, and the pairs by hash; built on first use, not on import."""
         begins, pairs = np.full(_CODES, _NONE, dtype=np.uint8), np.zeros(_PAIRS, dtype=np.bool_)
         for phrase in self._phrases:
             first, following = ord(phrase[0]), phrase[1:2]
@@ -41,14 +41,14 @@ class PhraseGlance:
         return begins, pairs
 
     def may_hold(self, texts: Sequence[str]) -> np.ndarray:
-        """bool (T,): False where a text holds none of the phrases."""
+        """Return False for texts that hold none of the phrases: bool (T,)."""
         points, ends = code_points(texts)
         found = np.zeros(len(texts), dtype=np.bool_)
         _glance(points, ends, *self._tables, found)
         return found
 
     def places(self, text: str) -> list[int]:
-        """Where in a text a phrase may begin; nowhere else does one."""
+        """Return the places in a text where a phrase may begin, in order; none begins elsewhere."""
         points = points_of(text)
         places = np.empty(len(points), dtype=np.int64)
         found: list[int] = places[: _find(points, *self._tables, places)].tolist()

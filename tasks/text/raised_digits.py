@@ -1,6 +1,6 @@
 """Raised and lowered digits of HTML as characters: without its tags, 10<sup>9</sup> would read 109.
 
-Linear in the text: what stands between the tags has a bound.
+Time is linear in the text, as the length between two tags is bounded.
 """
 
 from __future__ import annotations
@@ -13,19 +13,27 @@ _LOWERED = str.maketrans("0123456789+-=()", "₀₁₂₃₄₅₆₇₈₉₊�
 _PLAIN = str.maketrans("０１２３４５６７８９＋－−–‒‐‑﹣﹢（）", "0123456789+-------+()")
 """Full-width digits, and the many signs that pages write for a minus."""
 
+# matches: "<sup>9</sup>", "<SUB><i>2</i></SUB>", "<sup class=\"a\">-3</sup>"
+# not: "<sup>9</sub>", "<super>9</super>"
 _ELEMENT = re.compile(
     r"<(su[pb])(?:\s[^<>]{0,200})?>((?:[^<>]|</?(?:span|font|i|b|em|strong|small)(?:\s[^<>]{0,200})?>){1,60}?)</\1\s*>",
     re.IGNORECASE,
 )
+# matches: "<i>"
+# not: "9"
 _TAG = re.compile(r"<[^<>]*>")
+# matches: "9", "-3", "2+", "n-1"
+# not: "n", "1.5", "a"
 _SIGNED = re.compile(r"[0-9+\-=()n]*[0-9+\-][0-9+\-=()n]*", re.ASCII)
+# matches: "1.5", "-1/2"
+# not: "9", "1."
 _OTHER_NUMBER = re.compile(r"[+-]?[0-9]+(?:[./][0-9]+)+", re.ASCII)
 
 
 def with_raised_digits(markup: str) -> str:
-    """Markup in which <sup> and <sub> that hold nothing but digits and signs are characters: 10⁻³, Ca²⁺, CO₂.
+    """Replace <sup> and <sub> that hold nothing but digits and signs by characters: 10⁻³, Ca²⁺, CO₂.
 
-    A raised number that has no such characters stands behind a ^: 10^1.5. Other elements stay as they are.
+    A raised number without such characters is written behind a ^: 10^1.5. Other elements stay as they are.
     """
     if not any(begin in markup for begin in ("<su", "<SU", "<Su")):  # ten times faster than the search
         return markup

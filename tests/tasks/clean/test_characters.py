@@ -1,4 +1,4 @@
-"""The tables of characters: the kinds they tell apart, in texts longer than one block too."""
+"""Tables of characters: needs and kinds, also in texts longer than one block."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tasks.clean.characters import (
     radicals,
 )
 from tasks.clean.filters import PHRASE, problems_of, repeated_lines, repeated_phrase
-from tasks.clean.language import tell_language
+from tasks.clean.language import language_of
 from tasks.clean.profile import PROFILES
 
 
@@ -47,7 +47,7 @@ from tasks.clean.profile import PROFILES
         ("℃°Ωµ%‰≥±", Need.COMPOSITION if "Ω" == "\u2126" else 0),
     ],
 )
-def test_a_text_needs_what_its_characters_need(text: str, need: int) -> None:
+def test_needs_of_a_text_are_those_of_its_characters(text: str, need: int) -> None:
     assert needs_of(text) == need
     assert needs_of("文" * BLOCK + text) == need
 
@@ -61,19 +61,19 @@ def test_kinds_are_counted_over_all_blocks() -> None:
     assert han_of(counts) == 4 * BLOCK
 
 
-def test_no_character_stands_in_two_tables() -> None:
+def test_tables_of_characters_are_disjoint() -> None:
     tables = [*SIMPLIFIED, *TRADITIONAL, *CANTONESE]
     assert len(set(tables)) == len(tables)
 
 
-def test_the_tables_of_both_scripts_agree_with_opencc() -> None:
+def test_tables_of_both_scripts_agree_with_opencc() -> None:
     opencc = pytest.importorskip("opencc")
     for config, table in (("t2s", TRADITIONAL), ("s2t", SIMPLIFIED)):
         converted = opencc.OpenCC(config).convert("\n".join(table)).split("\n")
         assert all(old != new for old, new in zip(table, converted, strict=True))
 
 
-def test_radicals_become_what_their_names_say() -> None:
+def test_radicals_become_the_characters_in_their_names() -> None:
     assert len(radicals()) > 214 and not set(map(ord, radicals().values())) & radicals().keys()
     for code in range(0x2F00, 0x2FD6):
         assert unicodedata.name(radicals()[code]).startswith("CJK UNIFIED IDEOGRAPH")
@@ -93,8 +93,8 @@ def test_radicals_become_what_their_names_say() -> None:
         ("고혈압은 무서운 병이다", "ko"),
     ],
 )
-def test_languages_are_told_by_their_characters(text: str, language: str | None) -> None:
-    assert tell_language(counts_of(text)) == language
+def test_languages_are_recognised_by_their_characters(text: str, language: str | None) -> None:
+    assert language_of(counts_of(text)) == language
 
 
 @given(st.text("甲乙ab", min_size=PHRASE, max_size=80))
@@ -116,7 +116,7 @@ def test_phrases_are_counted_over_all_blocks() -> None:
     assert repeated_phrase(text, 0.9) == (0.0, "")
 
 
-def test_lines_that_stood_there_before_are_weighed_by_their_characters() -> None:
+def test_repeated_lines_are_weighed_by_their_characters() -> None:
     line = "血压稳定，继续用药"
     assert repeated_lines(f"{line}\n好的\n好的\n{line}") == pytest.approx(len(line) / (2 * len(line) + 7))
     assert repeated_lines("好的\n" * 50) == 0
@@ -124,7 +124,7 @@ def test_lines_that_stood_there_before_are_weighed_by_their_characters() -> None
 
 @settings(max_examples=100, deadline=None)
 @given(texts=st.lists(st.lists(st.integers(0, 60), min_size=20, max_size=60), max_size=4), bound=st.floats(0, 0.9))
-def test_documents_with_repeated_lines_are_dropped_as_their_share_says(texts: list[list[int]], bound: float) -> None:
+def test_documents_are_dropped_by_their_share_of_repeated_lines(texts: list[list[int]], bound: float) -> None:
     # No two lines share a phrase, so that only whole lines are repeated.
     lines = ["".join(chr(0x4E00 + 20 * line + place) for place in range(12)) for line in range(61)]
     documents = ["\n".join(lines[line] for line in text) for text in texts]
@@ -140,7 +140,7 @@ def test_documents_with_repeated_lines_are_dropped_as_their_share_says(texts: li
     ),
     at=st.integers(0, 9),
 )
-def test_many_texts_at_once_are_judged_like_each(texts: list[str], at: int) -> None:
+def test_batch_of_texts_is_judged_like_each_alone(texts: list[str], at: int) -> None:
     texts.insert(at, "")
     assert all_needs(texts) == [needs_of(text) for text in texts]
     assert all_counts(texts).tolist() == [counts_of(text) for text in texts]

@@ -1,4 +1,4 @@
-"""The stage `clean`: which documents are dropped and why, what a source changes, and what is counted."""
+"""The stage `clean`: dropped documents and their reasons, profiles of sources, and counters."""
 
 from __future__ import annotations
 
@@ -82,24 +82,24 @@ def test_dropped_documents_keep_their_reason(store: ArtifactStore) -> None:
 @pytest.mark.parametrize(
     ("text", "reason", "detail"),
     [
-        (ARTICLE[:20] + "\ufffd\ufffd" + ARTICLE[20:], "garbled", "5.9% replacement characters, at most 1.0%"),
-        (ENGLISH, "little_chinese", "at least 10%"),
-        (JAPANESE, "language", "the script is that of ja, zh are asked for"),
+        (ARTICLE[:20] + "\ufffd\ufffd" + ARTICLE[20:], "garbled", "5.9% replacement characters; the maximum is 1.0%"),
+        (ENGLISH, "little_chinese", "the minimum is 10%"),
+        (JAPANESE, "language", "the script is that of ja; the profile keeps zh"),
         (KOREAN, "language", "ko"),
         (CANTONESE, "language", "yue"),
-        ("电话 010-12345678 转分机 8001，8002，8003，8004", "symbols", "digits and symbols, at most 70%"),
-        ((ARTICLE + "\n") * 10, "repeated_lines", "88% stood there before, at most 50%"),
+        ("电话 010-12345678 转分机 8001，8002，8003，8004", "symbols", "digits and symbols; the maximum is 70%"),
+        ((ARTICLE + "\n") * 10, "repeated_lines", "88% is in repeated lines; the maximum is 50%"),
         (
             "治疗白癜风请到本院就诊，" * 5 + ARTICLE + "治疗白癜风请到本院就诊，" * 20,
             "repeated_phrase",
-            "'疗白癜风请到本院就诊' makes 75%",
+            "'疗白癜风请到本院就诊' is 75%",
         ),
         ("─" * 30, "little_chinese", "0% Chinese characters"),
-        ("哈" * 300, "repeated_phrase", "'哈哈哈哈哈哈哈哈哈哈' makes 100%"),
+        ("哈" * 300, "repeated_phrase", "'哈哈哈哈哈哈哈哈哈哈' is 100%"),
     ],
     ids=lambda value: str(value)[:12],
 )
-def test_every_filter_says_what_it_saw(store: ArtifactStore, text: str, reason: str, detail: str) -> None:
+def test_every_filter_reports_its_finding(store: ArtifactStore, text: str, reason: str, detail: str) -> None:
     artifact = cleaned(store, CleanParams(), ("article", text), ("article", ARTICLE))
     assert artifact.rows() == 1
     (row,) = artifact.to_table("rejects").to_pylist()
@@ -126,7 +126,7 @@ def test_every_filter_says_what_it_saw(store: ArtifactStore, text: str, reason: 
     ],
     ids=lambda value: value[:12],
 )
-def test_medicine_is_kept_as_it_is(store: ArtifactStore, source: str, text: str) -> None:
+def test_medical_text_is_kept_unchanged(store: ArtifactStore, source: str, text: str) -> None:
     artifact = cleaned(store, CleanParams(), (source, text))
     assert reasons(artifact) == []
     assert artifact.scan().collect()["text"].to_list() == [text.strip()]
@@ -142,22 +142,22 @@ def test_medicine_is_kept_as_it_is(store: ArtifactStore, source: str, text: str)
     ],
 )
 def test_languages_are_kept_by_name(store: ArtifactStore, languages: tuple[str, ...], kept: list[str]) -> None:
-    """English is for the share of Chinese to judge, never for the language."""
+    """English is dropped by the share of Chinese, never by its language."""
     params = CleanParams(profile={"languages": languages, "min_han_share": 0})
     rows = [("article", text) for text in (ARTICLE, TRADITIONAL, CANTONESE, JAPANESE, KOREAN, ENGLISH)]
     texts = cleaned(store, params, *rows).scan().collect()["text"].to_list()
     assert texts == [*kept, ENGLISH] or set(texts) - {ENGLISH} == set(kept)
 
 
-def test_a_source_may_have_a_profile_of_its_own(store: ArtifactStore) -> None:
+def test_source_may_have_a_profile_of_its_own(store: ArtifactStore) -> None:
     params = CleanParams(profile="smedbert", profiles={"dialogue": "ehealth", "emr": {"min_characters": 3}})
     artifact = cleaned(store, params, ("article", ARTICLE), ("dialogue", "好★"), ("emr", "发热头痛★"), ("emr", "热"))
     assert artifact.scan().collect()["text"].to_list() == ["好★", "发热头痛"]  # smedbert's other rules hold for records
     assert reasons(artifact) == ["too_short", "too_short"]
 
 
-def test_rules_that_are_not_given_are_those_that_the_source_needs() -> None:
-    """Setting one rule of a source must not take the others away, which README's own example did."""
+def test_rules_that_are_not_given_are_adapted_to_the_source() -> None:
+    """Setting one rule of a source must not reset the others, as it once did in README's example."""
     preset = load_preset("ehealth-tiny", {"clean.profiles.textbook.min_characters": 9})
     assert preset.clean.rules("textbook") == adapted("ehealth", "textbook").model_copy(update={"min_characters": 9})
     records = CleanParams(profiles={"emr": {"simplify": True}}).rules("emr")
@@ -168,8 +168,8 @@ def test_rules_that_are_not_given_are_those_that_the_source_needs() -> None:
     assert given.rules("emr").drop_boilerplate and not given.rules("textbook").join_lines
 
 
-def test_what_was_given_makes_the_fingerprint_and_comes_back() -> None:
-    """Of equal values some may be given: 0.1 for records is not what records have by default."""
+def test_given_rules_alone_make_the_fingerprint_and_survive_a_round_trip() -> None:
+    """A given value counts even if it equals the class's default: 0.1 is not the default for records."""
     few = CleanParams(profiles={"emr": {"simplify": True}})
     more = CleanParams(profiles={"emr": {"simplify": True, "min_han_share": 0.1}})
     assert clean.fingerprint(few, {}) != clean.fingerprint(more, {})
@@ -180,18 +180,18 @@ def test_what_was_given_makes_the_fingerprint_and_comes_back() -> None:
         )
 
 
-def test_a_name_is_adapted_to_the_source() -> None:
+def test_named_profile_is_adapted_to_the_source() -> None:
     assert CleanParams().rules("textbook").join_lines
     assert not CleanParams().rules("article").join_lines
     assert CleanParams(profile="smedbert").rules("textbook").min_characters == 256
     assert CleanParams(profile=PROFILES["ehealth"]).rules("textbook").join_lines
 
 
-def test_smedberts_256_characters_are_the_least() -> None:
+def test_smedbert_keeps_documents_from_256_characters_on() -> None:
     assert PROFILES["smedbert"].min_characters == 256
 
 
-def test_what_the_rules_took_away_is_counted(store: ArtifactStore) -> None:
+def test_removed_text_is_counted_by_rule(store: ArtifactStore) -> None:
     text = f"<b>{ARTICLE}</b>\u200b\n上一篇：没有了\n版权所有\n见 http://a.b/c ★。\n{ARTICLE}"
     artifact = cleaned(store, CleanParams(profiles={"article": {"strip_addresses": True}}),
                        ("article", text))  # fmt: skip
@@ -203,7 +203,7 @@ def test_what_the_rules_took_away_is_counted(store: ArtifactStore) -> None:
     assert title == "上一篇： 标题"
 
 
-def test_many_rows_come_through_in_order(store: ArtifactStore) -> None:
+def test_many_rows_stay_in_order(store: ArtifactStore) -> None:
     texts = [f"第{number}份病历，患者诉头痛。" for number in range(2_500)]
     artifact = run(clean, store, CleanParams(), {"documents": documents_artifact(store, texts)}).artifact
     assert artifact.scan().collect()["text"].to_list() == texts
@@ -212,27 +212,27 @@ def test_many_rows_come_through_in_order(store: ArtifactStore) -> None:
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"profile": "ehelth"}, r"no profile 'ehelth'; there are ehealth, smedbert, embert"),
+        ({"profile": "ehelth"}, r"unknown profile 'ehelth'; known profiles: ehealth, smedbert, embert"),
         ({"profile": {"join_line": True}}, r"unknown key 'join_line'; did you mean 'join_lines'"),
-        ({"profiles": {"emr": "none"}}, r"source 'emr': there is no profile 'none'"),
+        ({"profiles": {"emr": "none"}}, r"source 'emr': unknown profile 'none'"),
         ({"profiles": {"emr": {"min_characters": 0}}}, r"source 'emr': min_characters: .*greater than or equal to 1"),
-        ({"profile": {"boilerplate": ["a"]}}, r"boilerplate: .*'a' is no phrase"),
+        ({"profile": {"boilerplate": ["a"]}}, r"boilerplate: .*'a' is not a phrase"),
         ({"profile": {"languages": ["de"]}}, r"languages\.0"),
     ],
 )
-def test_mistakes_in_a_profile_are_told(params: dict[str, Any], message: str) -> None:
+def test_mistakes_in_a_profile_are_named(params: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         CleanParams(**params)
 
 
-def test_a_preset_takes_profiles_and_names_wrong_keys() -> None:
+def test_preset_takes_profiles_and_names_wrong_keys() -> None:
     preset = load_preset("ehealth-tiny", {"clean.profiles.emr.min_characters": 9})
     assert preset.clean.rules("emr").min_characters == 9
     with pytest.raises(UserError, match=r"clean\.profiles.*unknown key 'join_line'; did you mean 'join_lines'"):
         load_preset("ehealth-tiny", {"clean.profiles.emr.join_line": True})
 
 
-def test_without_the_converter_simplify_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_simplify_is_refused_without_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ValidationError, match="install it"):
         CleanParams(profile={"simplify": True})
@@ -248,7 +248,7 @@ def test_without_the_converter_simplify_is_refused(monkeypatch: pytest.MonkeyPat
         ("huatuo_llama/llama_data.parquet", "output", "article", 0.002),
     ],
 )
-def test_hardly_any_real_document_is_dropped(
+def test_few_real_documents_are_dropped(
     store: ArtifactStore, shared_data: object, file: str, column: str, source: str, share: float
 ) -> None:
     texts = pl.read_parquet(f"{shared_data}/{file}", n_rows=2_000)[column].to_list()

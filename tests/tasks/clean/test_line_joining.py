@@ -1,4 +1,4 @@
-"""Joining the lines of scanned books: prose is joined, whatever is no prose stays as it is."""
+"""Joining of lines in scanned books: prose is joined, everything else stays as it is."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_words_get_their_blank_and_lose_their_hyphen() -> None:
     assert join_lines(mixed) == mixed.replace("HBV\nDNA", "HBV DNA").replace("\n", "")
 
 
-def test_a_number_that_a_line_broke_stays_one() -> None:
+def test_number_that_a_line_end_broke_is_joined() -> None:
     text = (
         "患者既往体健，因发热咳嗽收入院，每日静脉滴注剂量为100毫克，"
         "连用三天以后体温正常，咳嗽减轻，未诉不适，予以出院，门诊随访。"
@@ -78,7 +78,7 @@ def test_a_number_that_a_line_broke_stays_one() -> None:
         ("共1,2", "00例", ""),
     ],
 )
-def test_two_numbers_at_a_line_break_stay_two(before: str, after: str, between: str) -> None:
+def test_two_numbers_at_a_line_break_stay_apart(before: str, after: str, between: str) -> None:
     filler = "患者因咳嗽、发热入院后予以抗感染治疗，" * 3
     first = next(
         filler[cut:] + before for cut in range(99) if len((filler[cut:] + before).encode("gbk", "replace")) <= 60
@@ -111,7 +111,7 @@ def test_two_numbers_at_a_line_break_stay_two(before: str, after: str, between: 
     ],
     ids=lambda text: text[:6],
 )
-def test_what_is_no_broken_prose_stays(text: str) -> None:
+def test_text_other_than_broken_prose_stays(text: str) -> None:
     assert join_lines(text) == text
 
 
@@ -131,7 +131,7 @@ def test_all_visible_characters_stay_in_order(lines: list[str]) -> None:
 
 
 def test_scanned_books_are_joined(shared_data: object) -> None:
-    """Of the lines of real books at least a fifth runs on; nothing but white space goes, and headings stay lines."""
+    """At least a fifth of the lines of real books is joined; only white space changes, and headings stay lines."""
     books = pl.read_parquet(f"{shared_data}/tcm_ancient_books/sections.parquet", n_rows=3000)
     before = after = 0
     for section, text in books.select("section", "text").iter_rows():

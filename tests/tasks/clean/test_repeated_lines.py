@@ -1,4 +1,4 @@
-"""Repeated lines: templates go, what carries a figure of its own stays, however the corpus is cut."""
+"""Repeated lines: templates are removed, lines with a figure of their own stay, however the corpus is divided."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def without(store: ArtifactStore, *parts: list[str], **params: Any) -> Artifact:
     return do(store, repeated_lines, RepeatedLinesParams(**params), documents=documents)
 
 
-def test_a_footer_stays_in_one_document_only(store: ArtifactStore) -> None:
+def test_footer_stays_in_one_document_only(store: ArtifactStore) -> None:
     texts = [f"第{number}篇文章的正文。\n{FOOTER}" for number in range(12)]
     documents = documents_artifact(store, texts[:5], texts[5:])
     artifact = do(store, repeated_lines, RepeatedLinesParams(), documents=documents)
@@ -45,7 +45,7 @@ def test_a_footer_stays_in_one_document_only(store: ArtifactStore) -> None:
     assert counters["repeated_lines"] == 1
 
 
-def test_it_can_go_everywhere(store: ArtifactStore) -> None:
+def test_footer_can_be_removed_everywhere(store: ArtifactStore) -> None:
     texts = [f"{FOOTER}\n第{number}篇文章的正文。" for number in range(12)]
     assert not any(FOOTER in text for text in texts_of(without(store, texts, keep="none")))
 
@@ -57,13 +57,13 @@ def test_too_few_documents_or_characters_change_nothing(store: ArtifactStore) ->
     assert not any(FOOTER in text for text in texts_of(without(store, texts, min_documents=9, keep="none")))
 
 
-def test_a_document_of_templates_alone_is_rejected(store: ArtifactStore) -> None:
+def test_document_of_templates_alone_is_rejected(store: ArtifactStore) -> None:
     texts = [FOOTER + "\n" * (1 + number) + "版权所有，转载请注明出处。" for number in range(10)]
     artifact = without(store, texts)
     assert artifact.rows() == 1
     rejects = artifact.to_table("rejects").to_pylist()
     assert {row["reason"] for row in rejects} == {"repeated_lines"}
-    assert rejects[0]["detail"] == "all of its 2 lines stand in 10 documents or more"
+    assert rejects[0]["detail"] == "each of its 2 lines is in 10 documents or more"
     assert artifact.manifest.counters["rejected_repeated_lines"] == 9
 
 
@@ -79,7 +79,7 @@ def test_results_stay_unless_the_whole_line_repeats(store: ArtifactStore) -> Non
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.text(st.characters(codec="utf-8") | st.sampled_from(" \n\r\x85²Σ"), max_size=20), max_size=4))
-def test_every_line_has_the_key_of_its_form(texts: list[str]) -> None:
+def test_key_of_a_line_is_that_of_its_form(texts: list[str]) -> None:
     found = list(keys_of_lines(texts, 2))
     for text, keys in zip(texts, found, strict=True):
         forms = [comparable(line) for line in text.split("\n")]
@@ -95,7 +95,7 @@ corpora = st.lists(st.lists(lines, min_size=1, max_size=5).map("\n".join).filter
 
 @settings(max_examples=60, deadline=None)
 @given(corpora, st.integers(2, 4), st.sampled_from(["none", "first"]), st.integers(1, 8), st.integers(1, 50))
-def test_it_does_what_plain_python_does(
+def test_result_equals_that_of_plain_python(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str], least: int, keep: str, size: int, bucket: int
 ) -> None:
     store = ArtifactStore(tmp_path_factory.mktemp("store"))
@@ -122,7 +122,7 @@ def test_it_does_what_plain_python_does(
 
 
 @pytest.mark.parametrize(("size", "bucket"), [(1, 10**6), (7, 13), (60, 1)])
-def test_parts_order_and_buckets_change_nothing(
+def test_parts_order_and_buckets_do_not_matter(
     store: ArtifactStore, monkeypatch: pytest.MonkeyPatch, size: int, bucket: int
 ) -> None:
     drawn = random.Random(size)
@@ -141,7 +141,7 @@ def test_parts_order_and_buckets_change_nothing(
     assert outcome(*[shuffled[first : first + size] for first in range(0, len(texts), size)]) == whole
 
 
-def test_lines_are_counted_once_a_document(store: ArtifactStore) -> None:
+def test_lines_are_counted_once_per_document(store: ArtifactStore) -> None:
     texts = [f"{FOOTER}\n{FOOTER}\n一二三", f"{FOOTER}"]
     documents = documents_artifact(store, texts)
     counts = do(store, line_counts, LineCountsParams(), documents=documents).to_table().to_pylist()
@@ -149,12 +149,12 @@ def test_lines_are_counted_once_a_document(store: ArtifactStore) -> None:
     assert [(row["documents"], row["first_id"]) for row in counts] == [(2, min(ids))]
 
 
-def test_a_corpus_without_documents_or_lines_passes(store: ArtifactStore) -> None:
+def test_corpus_without_documents_or_lines_passes(store: ArtifactStore) -> None:
     assert texts_of(without(store, [])) == []
     assert texts_of(without(store, ["短", "短"], min_documents=2)) == ["短", "短"]
 
 
-def test_real_dialogues_keep_what_is_theirs(store: ArtifactStore, shared_data: Path) -> None:
+def test_real_dialogues_keep_their_own_lines(store: ArtifactStore, shared_data: Path) -> None:
     answers = pl.read_parquet(shared_data / "toyhom_dialogue" / "im_sample.parquet")["answer"].to_list()
     texts = [
         "\n".join(part.strip() for part in text.split("。")) for text in dict.fromkeys(answers[:3000]) if text.strip()

@@ -1,7 +1,8 @@
-"""Cleaning: what goes, what stays, and that no text can make it slow or unstable."""
+"""Cleaning: what is removed, what stays, and that no text makes it slow or unstable."""
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 import unicodedata
@@ -12,6 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from infra.errors import UserError
+from tasks.clean.boilerplate import ANYWHERE, AT_THE_BEGINNING
 from tasks.clean.profile import adapted
 from tasks.clean.stage import PROFILES, CleanProfile, clean_text
 
@@ -81,11 +83,11 @@ def test_cleaning_again_changes_nothing(text: str, rules: CleanProfile) -> None:
         ("年龄18~65岁，血小板≥75×10⁹/L，Ⅱ期", "年龄18~65岁，血小板≥75×10⁹/L，Ⅱ期"),
     ],
 )
-def test_noise_goes_and_medicine_stays(raw: str, cleaned: str) -> None:
+def test_noise_is_removed_and_medicine_stays(raw: str, cleaned: str) -> None:
     assert clean_text(raw) == cleaned
 
 
-def test_smedbert_profile_takes_addresses_and_symbols_away() -> None:
+def test_smedbert_profile_removes_addresses_and_symbols() -> None:
     assert clean_text("见http://a.b/c?d=1，邮箱x.y@z.com★，体温38.5℃", "smedbert") == "见，邮箱，体温38.5℃"
     assert clean_text("见WWW.a.b/c或HTTPS://x.y。", "smedbert") == "见或。"
 
@@ -98,7 +100,7 @@ def test_smedbert_profile_keeps_powers_and_units_in_one_character() -> None:
 
 
 @pytest.mark.parametrize("name", ["ehealth", "smedbert", "embert"])
-def test_every_paper_has_its_preset(name: str) -> None:
+def test_every_paper_has_a_preset(name: str) -> None:
     assert clean_text("<b>糖尿病</b>", name) == "糖尿病"
 
 
@@ -129,10 +131,21 @@ def test_every_paper_has_its_preset(name: str) -> None:
         "分享到：http://a.b/?u=http%3A%2F%2F%E4%BA 微信 微博",
     ],
 )
-def test_lines_of_a_portal_go(line: str) -> None:
+def test_lines_of_a_portal_are_removed(line: str) -> None:
     article = "糖尿病是一种代谢病。\n应控制血糖。"
     assert clean_text(f"{line}\n{article}\n{line}") == article
     assert clean_text(line, adapted("ehealth", "emr")) == line
+
+
+@pytest.mark.parametrize(("pattern", "line"), [*ANYWHERE.items(), *AT_THE_BEGINNING.items()])
+def test_boilerplate_pattern_matches_its_example(pattern: str, line: str) -> None:
+    assert re.search(pattern, line)
+    assert clean_text(f"血糖偏高。\n{line}") == "血糖偏高。"
+
+
+@pytest.mark.parametrize("example", AT_THE_BEGINNING.values())
+def test_boilerplate_pattern_for_beginnings_does_not_match_within_a_line(example: str) -> None:
+    assert clean_text(f"患者诉{example}") == f"患者诉{example}"
 
 
 @pytest.mark.parametrize(
@@ -159,16 +172,16 @@ def test_lines_of_a_portal_go(line: str) -> None:
         "本文介绍糖尿病。" * 12 + "版权所有。",
     ],
 )
-def test_lines_of_medicine_and_talk_stay(line: str) -> None:
+def test_lines_of_medicine_and_dialogue_stay(line: str) -> None:
     assert clean_text(f"血糖偏高。\n{line}\n{line}") == f"血糖偏高。\n{line}\n{line}"
 
 
-def test_more_phrases_are_taken_as_they_stand() -> None:
+def test_given_phrases_are_not_patterns() -> None:
     rules = CleanProfile(boilerplate=("某某健康网[首页]",))
     assert clean_text("某某健康网[首页] > 内科\n血糖偏高。\n某某健康网首", rules) == "血糖偏高。\n某某健康网首"
 
 
-def test_repeats_in_a_row_are_collapsed_where_asked_for() -> None:
+def test_repeats_in_a_row_are_collapsed_on_request() -> None:
     text = "体温36.5℃\n体温36.5℃\n血压正常\n体温36.5℃"
     assert clean_text(text) == text
     assert clean_text(text, CleanProfile(collapse_repeats=True)) == "体温36.5℃\n血压正常\n体温36.5℃"
@@ -194,11 +207,11 @@ def test_traditional_becomes_simplified_by_phrases() -> None:
         ("收缩压<!--[if 未闭合]>120", "收缩压<!--[if 未闭合]>120"),
     ],
 )
-def test_tables_and_what_word_leaves_in_pages(markup: str, text: str) -> None:
+def test_markup_of_tables_and_of_word_is_removed(markup: str, text: str) -> None:
     assert clean_text(markup) == text
 
 
-def test_a_missing_converter_is_told_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_converter_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     from tasks.clean import simplify
 
     monkeypatch.setitem(sys.modules, "opencc", None)

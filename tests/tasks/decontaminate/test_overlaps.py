@@ -1,4 +1,4 @@
-"""N-grams and overlaps: exactly those that plain Python finds, and cuts that leave none."""
+"""N-grams and overlaps: exactly those that plain Python finds, and cuts that leave none behind."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ texts_drawn = st.lists(st.text(alphabet, max_size=30), min_size=1, max_size=6)
 
 @settings(max_examples=300, deadline=None)
 @given(texts_drawn, texts_drawn, st.integers(2, 6), st.integers(1, 3))
-def test_exactly_the_shared_runs_are_found(sets: list[str], corpus: list[str], size: int, max_texts: int) -> None:
+def test_shared_runs_are_found_and_no_others(sets: list[str], corpus: list[str], size: int, max_texts: int) -> None:
     held = [form for form in dict.fromkeys(map(plain, sets)) if len(form) >= size]
     forms = plain_forms(held)
     index = NgramIndex.build(forms.points, forms.starts, size, max_texts)
@@ -39,7 +39,7 @@ def test_exactly_the_shared_runs_are_found(sets: list[str], corpus: list[str], s
 
 @settings(max_examples=200, deadline=None)
 @given(texts_drawn)
-def test_forms_are_those_of_plain_python_and_of_nfkc(texts: list[str]) -> None:
+def test_forms_equal_those_of_plain_python_and_nfkc(texts: list[str]) -> None:
     forms = plain_forms(texts)
     borders = forms.starts.tolist()
     whole = "".join(texts)
@@ -59,7 +59,7 @@ def test_every_character_has_the_form_of_plain_python() -> None:
         assert told == "".join(map(plain, characters))
 
 
-def test_runs_of_one_hash_are_told_apart_by_their_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_with_one_hash_are_distinguished_by_their_characters(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ngrams, "hash_ngrams", lambda points, size: np.zeros(max(0, len(points) - size + 1), np.uint64))
     forms = plain_forms(["甲乙"])
     index = NgramIndex.build(forms.points, forms.starts, 2, 20)
@@ -69,7 +69,7 @@ def test_runs_of_one_hash_are_told_apart_by_their_characters(monkeypatch: pytest
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.text(st.sampled_from("甲乙丙。\n？，"), max_size=40), min_size=1, max_size=5), st.data())
-def test_a_cut_leaves_whole_sentences_that_share_nothing(corpus: list[str], data: st.DataObject) -> None:
+def test_cut_leaves_whole_sentences_without_overlaps(corpus: list[str], data: st.DataObject) -> None:
     held = data.draw(st.lists(st.text(st.sampled_from("甲乙丙"), min_size=3, max_size=8), min_size=1, max_size=3))
     forms = plain_forms(held)
     index = NgramIndex.build(forms.points, forms.starts, 3, 20)

@@ -1,4 +1,4 @@
-"""Decontamination: every overlap with a benchmark goes, nothing else does, however the corpus is cut."""
+"""Decontamination: overlaps with a benchmark are removed and nothing else, however the corpus is divided."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def cleaned(store: ArtifactStore, sets: RawInput, *parts: list[str], **params: A
     return do(store, decontaminate, DecontaminateParams(**params), documents=documents, benchmarks=sets)
 
 
-def test_the_sentence_that_overlaps_goes_and_the_others_stay(store: ArtifactStore, tmp_path: Path) -> None:
+def test_overlapping_sentence_is_removed_and_the_others_stay(store: ArtifactStore, tmp_path: Path) -> None:
     sets = benchmark(tmp_path / "sets", {"id": "1", "label": "x"}, {"qa": [{"question": QUESTION}, ANSWER]})
     before = "甲状腺结节多数是良性的，定期复查超声就可以了。"
     text = f"{before}有人问：{QUESTION[:16]}？我们科室今天值班的医生会尽快回复大家提出的各种问题。"
@@ -70,7 +70,7 @@ def test_spelling_and_punctuation_do_not_hide_a_copy(store: ArtifactStore, tmp_p
     assert reasons_of(artifact) == ["contaminated"]
 
 
-def test_one_character_less_than_the_overlap_is_none(store: ArtifactStore, tmp_path: Path) -> None:
+def test_run_one_character_shorter_is_not_an_overlap(store: ArtifactStore, tmp_path: Path) -> None:
     sets = benchmark(tmp_path / "sets", {"text": QUESTION})
     texts = [f"甲{QUESTION[4:16]}乙", f"甲{QUESTION[4:17]}乙"]
     artifact = cleaned(store, sets, texts, action="document")
@@ -79,20 +79,20 @@ def test_one_character_less_than_the_overlap_is_none(store: ArtifactStore, tmp_p
     assert (reject["reason"], reject["detail"]) == ("contaminated", "13 characters of test.jsonl row 1")
 
 
-def test_a_document_goes_where_too_little_would_be_left(store: ArtifactStore, tmp_path: Path) -> None:
+def test_document_is_dropped_where_too_little_would_be_left(store: ArtifactStore, tmp_path: Path) -> None:
     sets = benchmark(tmp_path / "sets", {"question": QUESTION, "answer": ANSWER})
     text = f"{QUESTION}？{ANSWER}。祝您早日康复。"
     gone = cleaned(store, sets, [text])
     (reject,) = gone.to_table("rejects").to_pylist()
     assert reject["detail"] == (
-        "27 characters of test.jsonl row 1 and some of 1 other texts; 11% would be left, at least 50% is asked for"
+        "27 characters of test.jsonl row 1 and some of 1 other texts; 11% would be left, and the minimum is 50%"
     )
     assert gone.rows("contamination") == 2
     assert texts_of(cleaned(store, sets, [text], min_share=0.1)) == ["祝您早日康复。"]
     assert reasons_of(cleaned(store, sets, [QUESTION], min_share=0.0)) == ["contaminated"]
 
 
-def test_sentences_that_come_together_overlap_nowhere(store: ArtifactStore, tmp_path: Path) -> None:
+def test_sentences_that_are_joined_do_not_overlap(store: ArtifactStore, tmp_path: Path) -> None:
     sets = benchmark(tmp_path / "sets", {"text": QUESTION}, {"text": ANSWER})
     tail = "其余各项检查结果都在正常范围之内，不需要特别处理。" * 3
     text = f"{QUESTION[:8]}。{ANSWER}。{QUESTION[8:20]}。{tail}"
@@ -100,16 +100,14 @@ def test_sentences_that_come_together_overlap_nowhere(store: ArtifactStore, tmp_
 
 
 @pytest.mark.parametrize(("rows", "left"), [(20, 0), (21, 1)])
-def test_what_many_benchmark_texts_hold_is_a_template(
-    store: ArtifactStore, tmp_path: Path, rows: int, left: int
-) -> None:
+def test_run_in_many_benchmark_texts_is_a_template(store: ArtifactStore, tmp_path: Path, rows: int, left: int) -> None:
     template = "请根据下面的病历摘要选出最可能的诊断："
     sets = benchmark(tmp_path / "sets", *[{"text": f"{template}病例{number}号"} for number in range(rows)])
     artifact = cleaned(store, sets, [f"{template}他咳嗽"], action="document")
     assert artifact.rows() == left
 
 
-def test_a_question_beside_many_answers_is_no_template(store: ArtifactStore, tmp_path: Path) -> None:
+def test_question_beside_many_answers_is_not_a_template(store: ArtifactStore, tmp_path: Path) -> None:
     sets = benchmark(tmp_path / "sets", *[{"q": QUESTION, "a": f"候选答案{number}"} for number in range(100)])
     artifact = cleaned(store, sets, [QUESTION])
     assert artifact.rows() == 0
@@ -136,7 +134,7 @@ def test_an_index_without_any_run_finds_nothing(store: ArtifactStore, tmp_path: 
     assert texts_of(artifact) == [QUESTION]
 
 
-def test_a_long_word_is_no_copy_and_a_sentence_of_letters_is(store: ArtifactStore, tmp_path: Path) -> None:
+def test_long_word_is_not_an_overlap_but_an_english_sentence_is(store: ArtifactStore, tmp_path: Path) -> None:
     sentence = "dexamethasone reduces mortality in hospitalised patients with severe pneumonia"
     sets = benchmark(tmp_path / "sets", {"text": sentence})
     texts = ["口服dexamethasone治疗", f"文献：{sentence}"]
@@ -171,7 +169,7 @@ TAGGED = [f"{character}\t{'B-药物' if place == 11 else 'O'}" for place, charac
         ("surplus.csv", ["label,text", f"1,{QUESTION[:20]},{QUESTION[20:]}"], 2),
     ],
 )
-def test_sets_are_found_however_they_are_written(
+def test_sets_are_found_in_every_form(
     store: ArtifactStore, tmp_path: Path, name: str, rows: list[Any], row: int
 ) -> None:
     sets = benchmark(tmp_path / "sets", {"text": ANSWER})
@@ -182,13 +180,13 @@ def test_sets_are_found_however_they_are_written(
     assert (found["benchmark"], found["row"]) == (name, row)
 
 
-def test_a_list_of_mentions_is_no_text(store: ArtifactStore, tmp_path: Path) -> None:
+def test_list_of_mentions_is_not_a_text(store: ArtifactStore, tmp_path: Path) -> None:
     mentions = ["发热", "咳嗽", "咳痰", "胸痛", "气促", "头痛", "乏力"] * 2
     sets = benchmark(tmp_path / "sets", {"text": ANSWER, "mentions": mentions})
     assert texts_of(cleaned(store, sets, ["".join(mentions)])) == ["".join(mentions)]
 
 
-def test_what_cannot_be_read_is_counted_and_skipped(
+def test_unreadable_files_and_rows_are_counted_and_skipped(
     store: ArtifactStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     odd = '{"n": 5, "t": null, "s": "\\ud800"}'
@@ -206,7 +204,7 @@ def test_what_cannot_be_read_is_counted_and_skipped(
 
 def test_benchmarks_without_a_text_are_an_error(store: ArtifactStore, tmp_path: Path) -> None:
     sets = benchmark(tmp_path / "sets", {"text": "十二个字的文本不够长呀，。！"}, "{broken")
-    with pytest.raises(UserError, match=r"No text .* has 13 letters and digits or more \(1 rows .*1 could not"):
+    with pytest.raises(UserError, match=r"No text .* has 13 letters and digits or more \(1 rows .*1 are damaged"):
         cleaned(store, sets, ["甲"])
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match="contains no files"):
@@ -218,7 +216,7 @@ def test_benchmarks_without_a_text_are_an_error(store: ArtifactStore, tmp_path: 
 
 
 @pytest.mark.parametrize("size", [1, 7, 40])
-def test_parts_and_order_change_nothing(store: ArtifactStore, tmp_path: Path, size: int) -> None:
+def test_parts_and_order_do_not_matter(store: ArtifactStore, tmp_path: Path, size: int) -> None:
     drawn = random.Random(size)
     held = ["".join(drawn.choices("甲乙丙丁戊己庚辛", k=30)) for _ in range(20)]
     sets = benchmark(tmp_path / "sets", *[{"text": text} for text in held])

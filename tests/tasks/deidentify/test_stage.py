@@ -1,4 +1,4 @@
-"""De-identification: each type is found, medicine stays, doing it again changes nothing, no text makes it slow."""
+"""De-identification: every type is found, medicine stays, a second pass changes nothing, no text makes it slow."""
 
 from __future__ import annotations
 
@@ -287,7 +287,7 @@ LISTS_THAT_END = [
 
 
 @pytest.mark.parametrize(("text", "treated"), LISTS_THAT_END)
-def test_what_stands_behind_a_list_stays(text: str, treated: str) -> None:
+def test_text_behind_a_list_stays(text: str, treated: str) -> None:
     assert deidentify(text)[0] == treated
 
 
@@ -329,7 +329,7 @@ def test_values_below_a_line_of_headers_are_found(marked: str, number: int) -> N
         "姓名 性别 年龄\n王浆 白芍\n患者 高热",
     ],
 )
-def test_other_lines_below_such_words_stay(text: str) -> None:
+def test_other_lines_below_headers_stay(text: str) -> None:
     assert deidentify(text) == (text, {})
 
 
@@ -360,7 +360,7 @@ def check_digit(body: str) -> str:
 
 @settings(deadline=None)
 @given(province=st.sampled_from(["11", "31", "42", "51", "65"]), born=dates, rest=st.integers(0, 9_999_999))
-def test_a_valid_identity_number_is_always_replaced_and_a_wrong_one_needs_a_cue(
+def test_valid_identity_number_is_replaced_and_a_wrong_one_needs_a_cue(
     province: str, born: datetime.date, rest: int
 ) -> None:
     body = f"{province}{rest // 1000:04d}{born:%Y%m%d}{rest % 1000:03d}"
@@ -371,7 +371,7 @@ def test_a_valid_identity_number_is_always_replaced_and_a_wrong_one_needs_a_cue(
     assert deidentify(f"身份证号：{body}{wrong}，")[1] == {"identity": 1}
 
 
-def test_a_bank_card_without_its_check_digit_needs_a_cue() -> None:
+def test_bank_card_with_a_wrong_check_digit_needs_a_cue() -> None:
     assert deidentify("为6228480122334455667，")[1] == {}
     assert deidentify("银行卡号：6228480122334455667，")[1] == {"bank_card": 1}
 
@@ -391,14 +391,14 @@ texts = st.lists(pieces | st.characters(), max_size=25).map("".join)
 @example(text="患者王伟13812345678家属李强主任")
 @example(text="138123456781381234567813812345678")
 @example(text="患者张伟\ud800，")
-def test_doing_it_again_changes_nothing(text: str) -> None:
+def test_second_pass_changes_nothing(text: str) -> None:
     once, _ = deidentify(text)
     assert deidentify(once) == (once, {})
 
 
 @settings(max_examples=200, deadline=None)
 @given(text=texts)
-def test_counts_are_placeholders_and_spans_lie_in_order(text: str) -> None:
+def test_counts_equal_placeholders_and_spans_are_in_order(text: str) -> None:
     once, counts = deidentify(text)
     placed = {kind: once.count(mark) - text.count(mark) for kind, mark in PLACEHOLDERS.items()}
     assert counts == {kind: number for kind, number in placed.items() if number}
@@ -551,21 +551,21 @@ MARKED = (
     ("emr", "", "一切良好。", '{"name": "高血压", "file": "内科/高血压_2019.txt"}', None),
     ("emr", "", "一切良好。", '{"name": "阿莫西林", "value": 0.5, "big": 1e300}', None),
 )
-"""Source, title, text and `meta`, and what `meta` becomes; None where nothing changes."""
+"""Source, title, text, `meta`, and the treated `meta` (None where nothing changes)."""
 
 
-def test_keys_and_paths_tell_what_values_are(store: ArtifactStore) -> None:
+def test_values_of_meta_are_read_by_their_keys_and_paths(store: ArtifactStore) -> None:
     documents = run(given_rows, store, GivenParams(rows=tuple(row[:4] for row in MARKED)), {}).artifact
     rows = (
         run(deidentify_documents, store, DeidentifyParams(), {"documents": documents}).artifact.to_table().to_pylist()
     )
     assert [json.loads(row["meta"]) for row in rows] == [row[4] or json.loads(row[3]) for row in MARKED]
     assert rows[1]["text"] == "〔姓名〕诉头痛。"
-    # What a folder or a mere name is called may be a word of the text: 平片, 黄柏.
+    # The name of a folder or a drug may be a word of the text too: 平片, 黄柏.
     assert [rows[place]["text"] for place in (4, 5)] == [MARKED[place][2] for place in (4, 5)]
 
 
-def test_speakers_of_a_dialogue_give_way(store: ArtifactStore) -> None:
+def test_speakers_of_a_dialogue_are_replaced(store: ArtifactStore) -> None:
     words = "\n高血压：病名。\n危害一：肝。\n患者：三天。\n护士：好。\n万托林：每次2喷。\n用了万托林。"
     said = f"王伟：我头痛。\n王小明：多久了？王小明听着。{words}"
     given = tuple((source, "", said, "{}") for source in ("dialogue", "emr"))
@@ -577,11 +577,11 @@ def test_speakers_of_a_dialogue_give_way(store: ArtifactStore) -> None:
     assert [row["text"] for row in rows] == [treated, said]
 
 
-def test_names_of_the_text_go_from_the_title_too(store: ArtifactStore) -> None:
+def test_names_found_in_the_text_are_replaced_in_the_title(store: ArtifactStore) -> None:
     assert "王伟明" not in treated(store).to_table("documents").to_pylist()[0]["title"]
 
 
-def test_stage_takes_other_sources_and_does_the_same_again(store: ArtifactStore, tmp_path: Any) -> None:
+def test_stage_treats_other_sources_reproducibly(store: ArtifactStore, tmp_path: Any) -> None:
     artifact = treated(store, sources=("article",))
     rows = artifact.to_table("documents").to_pylist()
     assert rows[0]["text"] == ROWS[0][2]

@@ -1,4 +1,4 @@
-"""Equal texts are found whatever their spelling, and texts that differ in a number are kept apart."""
+"""Equal texts are found whatever their spelling; texts that differ in a number are kept apart."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.support.tables import documents_artifact
         ("ﾀﾞ", "ダ"),
     ],
 )
-def test_spellings_of_one_text(one: str, other: str) -> None:
+def test_spellings_of_one_text_have_one_form(one: str, other: str) -> None:
     assert text_key(one) == text_key(other)
 
 
@@ -48,13 +48,13 @@ def test_spellings_of_one_text(one: str, other: str) -> None:
         ("in vivo", "invivo"),
     ],
 )
-def test_what_carries_meaning_is_never_erased(one: str, other: str) -> None:
+def test_texts_with_different_meanings_have_different_forms(one: str, other: str) -> None:
     assert text_key(one) != text_key(other)
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.text(st.characters(codec="utf-8") | st.sampled_from("0159①²½⒈ \n,.－~")))
-def test_the_comparable_form_keeps_every_digit_in_its_place(text: str) -> None:
+def test_comparable_form_keeps_every_digit_in_its_place(text: str) -> None:
     plain = unicodedata.normalize("NFKC", text)
     assert [c for c in comparable(text) if c.isdecimal()] == [c for c in plain if c.isdecimal()]
 
@@ -76,7 +76,7 @@ def kept_ids(artifact: Artifact) -> list[str]:
     return sorted(artifact.to_table("documents")["doc_id"].to_pylist())
 
 
-def test_one_of_equal_documents_stays_and_the_others_are_told(store: ArtifactStore) -> None:
+def test_one_of_equal_documents_stays_and_the_others_are_listed(store: ArtifactStore) -> None:
     texts = planted(1)
     documents = documents_artifact(store, *cut_into(texts, 40))
     artifact = do(store, deduplicate, DeduplicateParams(), documents=documents)
@@ -96,7 +96,7 @@ def test_one_of_equal_documents_stays_and_the_others_are_told(store: ArtifactSto
 
 
 @pytest.mark.parametrize(("size", "bucket"), [(300, 10_000), (7, 10_000), (40, 13), (300, 1)])
-def test_parts_order_and_buckets_change_nothing(store: ArtifactStore, size: int, bucket: int) -> None:
+def test_parts_order_and_buckets_do_not_matter(store: ArtifactStore, size: int, bucket: int) -> None:
     texts = planted(2)
     first = do(store, deduplicate, DeduplicateParams(), documents=documents_artifact(store, texts))
     shuffled = random.Random(size).sample(texts, len(texts))
@@ -110,7 +110,7 @@ def test_parts_order_and_buckets_change_nothing(store: ArtifactStore, size: int,
     assert pairs(first) == pairs(other)
 
 
-def test_the_order_of_what_is_kept_is_that_of_the_documents(store: ArtifactStore) -> None:
+def test_kept_documents_stay_in_order(store: ArtifactStore) -> None:
     documents = documents_artifact(store, ["甲", "乙"], ["乙", "丙", "甲"], ["丁"])
     artifact = do(store, deduplicate, DeduplicateParams(), documents=documents)
     assert texts_of(artifact) == ["甲", "乙", "丙", "丁"]

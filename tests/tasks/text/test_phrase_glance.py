@@ -1,4 +1,4 @@
-"""A glance passes over nothing that holds a phrase, or a number or an address of a person."""
+"""A glance never skips a text that holds a phrase, or a number or an address of a person."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TEXTS = st.lists(st.text("版权病人ab\n", max_size=12), max_size=6)
 @settings(max_examples=300, deadline=None)
 @given(phrases=PHRASES, texts=TEXTS)
 @example(["病"], ["", "\ud800病", "人"])
-def test_no_phrase_is_passed_over(phrases: list[str], texts: list[str]) -> None:
+def test_no_phrase_is_skipped(phrases: list[str], texts: list[str]) -> None:
     glance = PhraseGlance(phrases)
     found = glance.may_hold(texts).tolist()
     for text, may_hold in zip(texts, found, strict=True):
@@ -30,7 +30,7 @@ def test_no_phrase_is_passed_over(phrases: list[str], texts: list[str]) -> None:
         assert may_hold == bool(places)
 
 
-def test_most_texts_are_passed_over() -> None:
+def test_most_texts_are_skipped() -> None:
     glance = PhraseGlance(["版权所有", "转载"])
     assert glance.may_hold(["患者版图", "权所有", "转", "载", ""]).tolist() == [False] * 5
 
@@ -43,7 +43,7 @@ NETS = re.compile(r"@[A-Za-z0-9]|https?://|[wW][wW][wW]\.")
 @given(st.lists(st.sampled_from([*"0123456789*-) @:/wW.病７", "138", "://", "www.", "****"]), max_size=16).map("".join))
 @example("体温36.5，血压120/80")
 @example("\ud800")
-def test_what_a_pattern_could_match_is_suspected(text: str) -> None:
+def test_text_that_a_pattern_could_match_is_suspected(text: str) -> None:
     suspicions = suspicions_of(text)
     if NUMBERS_OF_PERSONS.search(text):
         assert suspicions & NUMBERS
@@ -78,7 +78,7 @@ DOCUMENTS = st.lists(st.lists(st.sampled_from(BITS), max_size=8).map("".join), m
 
 @settings(max_examples=200, deadline=None)
 @given(texts=DOCUMENTS, profile=st.sampled_from(["ehealth", "smedbert"]), updates=st.booleans())
-def test_texts_are_cleaned_together_as_each_alone(texts: list[str], profile: str, updates: bool) -> None:
+def test_batch_is_cleaned_like_each_text_alone(texts: list[str], profile: str, updates: bool) -> None:
     rules = PROFILES[profile].model_copy(
         update={"collapse_repeats": updates, "join_lines": updates, "boilerplate": ("病人",) if updates else ()}
     )
