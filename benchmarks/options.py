@@ -22,7 +22,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.pages import cpu_name, publish, table
-from flows.preset import load_preset
+from flows.recipes.pretraining import load_preset
 from infra.artifacts import Artifact, ArtifactStore
 from infra.settings import Settings
 from models import objectives

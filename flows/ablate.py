@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from flows.corpus import check_inputs, check_vocabularies
-from flows.finetune import chosen_tasks, task_files, task_params
-from flows.preset import load_preset
-from flows.pretrain import TrainedModel, prepare, train_model
+from flows.recipes.finetuning import load_finetuning
+from flows.recipes.pretraining import load_preset
+from flows.shared.documents import text_inputs
+from flows.shared.downstream import chosen_tasks, task_files
+from flows.shared.pretraining import TrainedModel, prepare, train_model
+from flows.shared.vocabularies import vocabulary_input
 from infra.artifacts import Artifact
 from infra.errors import UserError
 from tasks.downstream.spec import TaskSpec
@@ -20,6 +22,9 @@ from tasks.runner import StageRunner, flow, stage_runner
 
 Scores = dict[str, dict[str, float]]
 """Scores by setting (full, without_csp, without_mts, without_csp_mts) and task, in percent."""
+
+Downstream = list[tuple[TaskSpec, FinetuneParams, TaskFiles]]
+"""Tasks that models are scored by."""
 
 
 @flow(name="ablate")
@@ -35,35 +40,31 @@ def ablate(
     scores: Scores | None = None,
     overrides: dict[str, Any] | None = None,
 ) -> str:
-    """One preset in the paper's four settings (full, w/o CSP, w/o MTS, w/o both), all else shared; prints the table.
+    """Train one preset in the paper's four settings (full, w/o CSP, w/o MTS, w/o both), and print the table.
 
     Args:
         preset: name of a shipped preset, or a path to a TOML file.
         corpus, benchmarks, dictionary, vocabulary_file: as in pretrain/ehealth.
         tasks, data, quick: every model is fine-tuned on these tasks, as in finetune/<task>, and scored on dev.
-        scores: what fine-tuning elsewhere found, by setting and task, to stand in the table too.
-        overrides: dotted preset keys to values; they hold for all four.
+        scores: further scores for the table, from fine-tuning elsewhere, by setting and task.
+        overrides: dotted preset keys to values; they hold for all four settings.
 
     Returns:
         The folder of the table.
     """
     recipe = load_preset(preset, overrides)
     recipes = {one.name: load_preset(preset, {**(overrides or {}), **one.overrides}) for one in SETTINGS}
-    check_inputs(corpus, benchmarks, dictionary=dictionary)
-    check_vocabularies(vocabulary_file)
+    text = text_inputs(corpus, benchmarks, dictionary)
+    vocabulary = vocabulary_input(vocabulary_file)
     check_scores(scores or {})
     downstream = _downstream(tasks, data, quick)
     with stage_runner() as run:
-        examples = prepare(run, recipe, corpus, benchmarks, dictionary, vocabulary_file)
+        examples = prepare(run, recipe, text, vocabulary)
         models = {name: train_model(run, one, examples) for name, one in recipes.items()}
         found = {name: score(run, one, downstream) | (scores or {}).get(name, {}) for name, one in models.items()}
         table = compare(run, models, {name: own for name, own in found.items() if own})
     print(table.read_file("table.md").decode())
     return str(table.path)
-
-
-Downstream = list[tuple[TaskSpec, FinetuneParams, TaskFiles]]
-"""The tasks that models are scored by."""
 
 
 def _downstream(tasks: str | list[str] | None, data: str | None, quick: bool) -> Downstream:
@@ -73,11 +74,11 @@ def _downstream(tasks: str | list[str] | None, data: str | None, quick: bool) ->
         raise UserError("No data was given for the tasks. Give the folder with the official files as data.")
     specs = chosen_tasks(tasks)
     files = task_files(specs, data)
-    return [(spec, task_params(spec, quick, None, None), files[spec.name]) for spec in specs if spec.name in files]
+    return [(spec, load_finetuning(spec.name, quick), files[spec.name]) for spec in specs if spec.name in files]
 
 
 def score(run: StageRunner, trained: TrainedModel, downstream: Downstream) -> dict[str, float]:
-    """Dev scores of the best runs by task, in percent."""
+    """Fine-tune a model on each task; return the dev scores of the best runs by task, in percent."""
     found = {}
     for spec, params, files in downstream:
         tuned = run(finetune_stage, params, model=ModelFolder(str(trained.model.path)), data=files)
@@ -87,6 +88,6 @@ def score(run: StageRunner, trained: TrainedModel, downstream: Downstream) -> di
 
 
 def compare(run: StageRunner, models: dict[str, TrainedModel], scores: Scores) -> Artifact:
-    """The table of models by setting; `scores[setting][task]` are those of fine-tuning `models[setting].model`."""
+    """Make the table of models by setting; `scores[setting][task]` are those of fine-tuning `models[setting].model`."""
     checkpoints = {name: one.checkpoint for name, one in models.items()}
     return run(ablation, AblationParams(scores=scores), **checkpoints)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from flows.corpus import check_inputs, collect_documents, cut_segments, last, warn_of_unused
-from flows.graphs import Graphs, fused, read_request
-from flows.recipe import load_recipe
+from flows.recipes.partial import load_recipe
+from flows.shared.documents import collect_documents, cut_segments, found, last, text_inputs
+from flows.shared.graphs import Graphs, fused, requested_graphs
 from tasks.entities.stage import entities as entities_stage
-from tasks.files.raw_input import RawInput
 from tasks.knowledge.thesaurus import thesaurus
 from tasks.phrases.autophrase import wiki_lists
 from tasks.phrases.segments import phrase_segments
@@ -21,7 +20,7 @@ from tasks.runner import flow, stage_runner
 def entities(
     corpus: str | list[str] | None = None,
     graphs: Graphs | None = None,
-    preset: str = "ehealth",
+    preset: str = "default",
     labels: str | list[str] | None = None,
     cut_points: str | None = None,
     held_out: str | None = None,
@@ -32,34 +31,35 @@ def entities(
     """Mine phrases, join them with the names of the graph, and cut long entities into their parts.
 
     Args:
-        corpus: files or folders of text; where there is none, as in corpus/refresh.
-        graphs: as in knowledge/fuse; `{}` for none: then names from Wikipedia alone tell what a phrase is.
+        corpus: files or folders of text; the default is that of corpus/refresh.
+        graphs: as in knowledge/fuse; `{}` for none: then names from Wikipedia alone decide what a phrase is.
         preset: name of a shipped preset, or a path to a TOML file.
-        labels: files with a name a line, which are good phrases too.
+        labels: files with one name per line, which are good phrases too.
         cut_points: the review file `cut_points.csv` of an earlier run, with your answers.
-        held_out: UTF-8 file with names that are in none of the graphs; the page tells how many were found.
-        benchmarks: dev and test sets of downstream tasks; what overlaps with them is cut out of the corpus.
-        dictionary: UTF-8 file with a term a line, or in the form of jieba; its terms are words.
-        overrides: dotted preset keys to values.
+        held_out: UTF-8 file with names that are in none of the graphs; the page shows how many were found.
+        benchmarks: dev and test sets of downstream tasks; text that overlaps with them is cut out of the corpus.
+        dictionary: UTF-8 file with one term per line, or in jieba's format; its terms are words.
+        overrides: dotted preset keys to values, such as `{"phrases.min_support": 10}`.
 
     Returns:
         The folder of the vocabulary, with `dictionary.txt` and `cut_points.csv` beside the table.
     """
     recipe = load_recipe(preset, overrides)
-    warn_of_unused(overrides)
-    check_inputs(corpus, labels, cut_points, held_out, benchmarks, dictionary=dictionary)
-    requested = read_request(graphs)
+    text = text_inputs(corpus, benchmarks, dictionary)
+    lists = _given(labels=found(labels), wiki=wiki_lists())
+    answers, held = _given(cut_points=found(cut_points)), _given(held_out=found(held_out))
+    requested = requested_graphs(graphs)
     with stage_runner() as run:
-        documents = last(collect_documents(run, recipe, corpus, benchmarks))
-        segments = cut_segments(run, recipe, documents, dictionary)
+        segments = cut_segments(run, recipe, last(collect_documents(run, recipe, text)), text)
         known = {"kg_entities": fused(run, recipe, requested)} if requested else {}
-        given = {"labels": labels, "wiki": wiki_lists()}
-        lists = {name: RawInput(each) if isinstance(each, str | list) else each for name, each in given.items() if each}
         mined = run(phrases, recipe.phrases, segments=segments, **known, **lists)
         run(phrase_segments, recipe.phrase_segments, segments=segments, phrases=mined)
-        answers = {} if cut_points is None else {"cut_points": RawInput(cut_points)}
-        found = run(entities_stage, recipe.entities, phrases=mined, segments=segments, **known, **answers)
+        made = run(entities_stage, recipe.entities, phrases=mined, segments=segments, **known, **answers)
         synonyms = {"synonyms": run(thesaurus, recipe.thesaurus, **known)} if known else {}
-        held = {} if held_out is None else {"held_out": RawInput(held_out)}
-        run(report_entities, recipe.report_entities, entities=found, phrases=mined, **synonyms, **held)
-    return str(found.path)
+        run(report_entities, recipe.report_entities, entities=made, phrases=mined, **synonyms, **held)
+    return str(made.path)
+
+
+def _given(**inputs: Any) -> dict[str, Any]:
+    """Return the inputs that are there."""
+    return {name: one for name, one in inputs.items() if one}

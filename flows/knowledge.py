@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from flows.corpus import check_inputs, collect_documents, cut_segments, last
-from flows.graphs import Graphs, check_tables, deciding_frequencies, fused, read_request
-from flows.preset import load_preset
+from flows.recipes.knowledge import KnowledgeRecipe
+from flows.recipes.partial import load_sections
+from flows.shared.documents import collect_documents, cut_segments, last, text_inputs
+from flows.shared.graphs import Graphs, deciding_frequencies, fused, fusion_tables, requested_graphs
 from tasks.knowledge.embed import embed_graph
 from tasks.knowledge.link import EntityFrequenciesParams, entity_frequencies, link
 from tasks.knowledge.neighbours import neighbours
@@ -18,7 +19,7 @@ from tasks.runner import flow, stage_runner
 def knowledge(
     graphs: Graphs | None = None,
     corpus: str | list[str] | None = None,
-    preset: str = "ehealth",
+    preset: str = "default",
     types: str | None = None,
     relations: str | None = None,
     benchmarks: str | None = None,
@@ -30,32 +31,30 @@ def knowledge(
 
     Args:
         graphs: by the name of the source, `path` and how it is read, such as
-            `{"dxy": {"path": "dxy.tsv", "format": "triples"}}`; without, CMeKG and, where installed, ICD-10.
-        corpus: files or folders of text; where there is none, as in corpus/refresh.
+            `{"dxy": {"path": "dxy.tsv", "format": "triples"}}`; by default CMeKG and, if installed, ICD-10.
+        corpus: files or folders of text; the default is that of corpus/refresh.
         preset: name of a shipped preset, or a path to a TOML file.
-        types: CSV that maps the sources' types to those of the fused graph; kg/types.csv by default.
-        relations: the same for relations; kg/relations.csv by default.
-        benchmarks: dev and test sets of downstream tasks; what overlaps with them is cut out of the corpus.
-        dictionary: UTF-8 file with a term a line, or in the form of jieba; its terms are words.
+        types: CSV that maps the sources' types to those of the fused graph; kg/fusion/types.csv by default.
+        relations: the same for relations; kg/fusion/relations.csv by default.
+        benchmarks: dev and test sets of downstream tasks; text that overlaps with them is cut out of the corpus.
+        dictionary: UTF-8 file with one term per line, or in jieba's format; its terms are words.
         vectors: train TransR, which takes longest.
-        overrides: dotted preset keys to values.
+        overrides: dotted preset keys to values, such as `{"embed.epochs": 100}`.
 
     Returns:
         The folder of the fused graph.
     """
-    recipe = load_preset(preset, overrides)
-    check_inputs(corpus, benchmarks, types, relations, dictionary=dictionary)
-    requested = read_request(graphs)
-    check_tables(types, relations)
+    recipe = load_sections(KnowledgeRecipe, preset, overrides)
+    text = text_inputs(corpus, benchmarks, dictionary)
+    requested, tables = requested_graphs(graphs), fusion_tables(types, relations)
     with stage_runner() as run:
-        graph = fused(run, recipe, requested, types, relations)
+        graph = fused(run, recipe, requested, tables)
         found = {"graph": graph, "neighbours": run(neighbours, recipe.neighbours, graph=graph)}
-        documents = last(collect_documents(run, recipe, corpus, benchmarks))
-        found["segments"] = cut_segments(run, recipe, documents, dictionary)
-        deciding = deciding_frequencies(run, found["segments"], graph)
-        found["mentions"] = run(link, recipe.link, segments=found["segments"], entities=graph, **deciding)
-        frequencies = EntityFrequenciesParams()
-        found["entity_frequencies"] = run(entity_frequencies, frequencies, links=found["mentions"])
+        documents = last(collect_documents(run, recipe, text))
+        segments = found["segments"] = cut_segments(run, recipe, documents, text)
+        deciding = deciding_frequencies(run, segments, graph)
+        mentions = found["mentions"] = run(link, recipe.link, segments=segments, entities=graph, **deciding)
+        found["entity_frequencies"] = run(entity_frequencies, EntityFrequenciesParams(), links=mentions)
         if vectors:
             found["embeddings"] = run(embed_graph, recipe.embed, graph=graph)
         run(report_graph, recipe.report_graph, **found)

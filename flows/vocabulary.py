@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from flows.corpus import adopt_vocabulary, check_inputs, check_vocabularies, collect_documents, last, warn_of_unused
-from flows.graphs import Graphs, fused, read_request
-from flows.recipe import Recipe, load_recipe
-from infra.artifacts import Artifact
-from tasks.files.raw_input import RawInput
+from flows.recipes.partial import load_recipe
+from flows.shared.documents import collect_documents, last, text_inputs
+from flows.shared.graphs import Graphs, fused, requested_graphs
+from flows.shared.vocabularies import build_vocabulary, vocabulary_input
 from tasks.reports.vocabulary import report_vocabulary
-from tasks.runner import StageRunner, flow, stage_runner
-from tasks.vocabulary.stages import count_words
-from tasks.vocabulary.stages import vocabulary as vocabulary_stage
+from tasks.runner import flow, stage_runner
 
 
 @flow(name="vocabulary")
 def vocabulary(
     corpus: str | list[str] | None = None,
-    preset: str = "ehealth",
+    preset: str = "default",
     benchmarks: str | None = None,
     compare: str | list[str] | None = None,
     dictionary: str | None = None,
@@ -26,37 +23,29 @@ def vocabulary(
     entities: bool = False,
     overrides: dict[str, Any] | None = None,
 ) -> str:
-    """Raw text to `vocab.txt` and `tokenizer.json`, and a page about how they cut the text.
+    """Turn raw text into `vocab.txt` and `tokenizer.json`, with a page about how they cut the text.
 
     Args:
-        corpus: files or folders of text; where there is none, as in corpus/refresh.
+        corpus: files or folders of text; the default is that of corpus/refresh.
         preset: name of a shipped preset, or a path to a TOML file.
-        benchmarks: dev and test sets of downstream tasks; what overlaps with them is cut out of the corpus.
-        compare: `vocab.txt` files of other BERTs, or folders with such, to be shown beside the new one.
-        dictionary: UTF-8 file with a term a line; the page tells how well the vocabulary covers its terms.
+        benchmarks: dev and test sets of downstream tasks; text that overlaps with them is cut out of the corpus.
+        compare: `vocab.txt` files of other BERTs, or folders of them, to compare with on the page.
+        dictionary: UTF-8 file with one term per line; the page shows how well the vocabulary covers its terms.
         graphs: knowledge graphs, as in knowledge/fuse.
-        entities: the page tells how well the vocabulary covers the names of the fused graph.
-        overrides: dotted preset keys to values.
+        entities: show on the page how well the vocabulary covers the names of the fused graph.
+        overrides: dotted preset keys to values, such as `{"vocabulary.size": 30000}`.
+
+    Returns:
+        The folder of the vocabulary.
     """
     recipe = load_recipe(preset, overrides)
-    warn_of_unused(overrides)
-    check_inputs(corpus, benchmarks, dictionary=dictionary)
-    check_vocabularies(compare)
-    requested = read_request(graphs) if entities else {}
+    text = text_inputs(corpus, benchmarks, dictionary)
+    shown = {"others": vocabulary_input(compare), "terms": text.dictionary}
+    requested = requested_graphs(graphs) if entities else {}
     with stage_runner() as run:
-        documents = last(collect_documents(run, recipe, corpus, benchmarks))
-        built = build(run, recipe, documents)
-        others = {} if compare is None else {"others": RawInput(compare)}
-        terms = {} if dictionary is None else {"terms": RawInput(dictionary)}
+        documents = last(collect_documents(run, recipe, text))
+        built = build_vocabulary(run, recipe, documents)
+        given = {name: each for name, each in shown.items() if each is not None}
         names = {"entities": fused(run, recipe, requested)} if requested else {}
-        given = {"vocabulary": built, "documents": documents}
-        run(report_vocabulary, recipe.report_vocabulary, **given, **others, **terms, **names)
+        run(report_vocabulary, recipe.report_vocabulary, vocabulary=built, documents=documents, **given, **names)
     return str(built.path)
-
-
-def build(run: StageRunner, recipe: Recipe, documents: Artifact, vocabulary_file: str | None = None) -> Artifact:
-    """Count the words of a sample of documents and build the vocabulary from the counts, or take one that is there."""
-    if vocabulary_file is not None:
-        return adopt_vocabulary(run, recipe, vocabulary_file)
-    words = run(count_words, recipe.count_words, documents=documents)
-    return run(vocabulary_stage, recipe.vocabulary, words=words)

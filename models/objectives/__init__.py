@@ -104,11 +104,16 @@ def build(name: str, config: Mapping[str, Any]) -> Any:
     return module(config_class(**config))
 
 
-def check_keys(name: str, config: Iterable[str]) -> None:
-    """Raise ValueError for an unknown objective or a key that its config lacks; the message suggests similar ones."""
+def config_keys(name: str) -> list[str]:
+    """Return the keys of the config of the objective `name`. Raises ValueError for an unknown objective."""
     if name not in _OBJECTIVES:
         raise ValueError(f"unknown objective {name!r}; known: {', '.join(sorted(_OBJECTIVES))}")
-    known = [field.name for field in fields(_OBJECTIVES[name][1])]
+    return [field.name for field in fields(_OBJECTIVES[name][1])]
+
+
+def check_keys(name: str, config: Iterable[str]) -> None:
+    """Raise ValueError for an unknown objective or a key that its config lacks; the message suggests similar ones."""
+    known = config_keys(name)
     for key in config:
         if key not in known:
             near = difflib.get_close_matches(str(key), known) or sorted(known)

@@ -26,7 +26,7 @@ from infra.errors import UserError
 from infra.stage import Output, StageParams, stage
 from models import objectives
 from models.continual import check_start
-from models.training.config import SPEED_ONLY, check_training_keys
+from models.training.config import SPEED_ONLY
 from models.training.field_types import with_integers
 from models.training.loop import TrainingConfig, training_config
 from tasks.training.checkpoints import FOLDER, Checkpoints, score_of
@@ -121,15 +121,6 @@ def check_training(
     score_of(dict.fromkeys(objective.held_out_figures, 0.0), params.cluster.best_by)
     if init_from is not None:
         check_start(init_from, objective.config.discriminator, vocabulary)
-
-
-def check_training_names(params: TrainParams) -> None:
-    """Raise `UserError` for an unknown key of training or model, whatever the values."""
-    try:
-        check_training_keys(params.training)
-        objectives.check_keys(params.objective, params.model)
-    except ValueError as error:
-        raise UserError(f"This model cannot be trained: {error}") from error
 
 
 def _check_cuts(params: TrainParams) -> None:

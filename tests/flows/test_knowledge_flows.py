@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-import flows.graphs
+import flows.shared.graphs
 from flows.entities import entities
-from flows.graphs import read_request
 from flows.knowledge import knowledge
-from flows.preset import load_preset
-from flows.pretrain import prepare
+from flows.recipes.pretraining import load_preset
+from flows.shared.documents import text_inputs
+from flows.shared.graphs import requested_graphs
+from flows.shared.pretraining import prepare
 from flows.vocabulary import vocabulary
 from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
@@ -129,7 +130,7 @@ def test_mentions_of_examples_go_to_the_frequent_entity(
 ) -> None:
     recipe = load_preset("ehealth-tiny", SMALL)
     with stage_runner() as run:
-        examples = prepare(run, recipe, text, requested=read_request(graphs)).examples
+        examples = prepare(run, recipe, text_inputs(text), graphs=requested_graphs(graphs)).examples
     mentioned = {mention["entity_id"] for row in examples.to_table().to_pylist() for mention in row["mentions"]}
     assert shared_name["frequent"] in mentioned and shared_name["rare"] not in mentioned
 
@@ -164,9 +165,15 @@ def test_the_vocabulary_is_held_against_the_names_of_the_graph(
 @pytest.mark.parametrize(
     ("graphs", "said"),
     [
-        ({"a": {}}, r"graphs\.a names no path"),
-        ({"a": {"path": "x.tsv", "colums": ["1", "2", "3"]}}, r"graphs\.a\.colums: .*Known keys: path, types, "),
-        ({"a": {"path": "x.tsv", "format": "xml"}}, r"graphs\.a\.format: "),
+        ({"a": {}}, r"graphs\.a has no path"),
+        (
+            {"a": {"path": "x.tsv", "colums": ["1", "2", "3"]}},
+            r"^unknown key 'graphs\.a\.colums' .* 'graphs\.a\.columns'",
+        ),
+        (
+            {"a": {"path": "x.tsv", "format": "xml"}},
+            r"graphs\.a\.format is 'xml' \(from the parameter graphs\): ",
+        ),
         ({"a": {"path": "nowhere.tsv"}}, "nowhere.tsv does not exist"),
     ],
 )
@@ -189,20 +196,20 @@ def test_a_faulty_table_is_told_before_the_work(graphs: dict[str, dict[str, Any]
 def test_without_a_request_the_installed_graphs_are_read() -> None:
     if importlib.util.find_spec(cmekg.PACKAGE) is None:
         pytest.skip("PyCMeKG is not installed")
-    requested = read_request(None)
+    requested = requested_graphs(None)
     params, inputs = requested["cmekg"]
     assert (params.format, sorted(inputs)) == ("cmekg", ["graph", "types"])
-    assert read_request({}) == {}
+    assert requested_graphs({}) == {}
 
 
 def test_an_edited_table_of_icd10_makes_another_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "zh_CN.po").write_text("", encoding="utf-8")
     chapters = tmp_path / "chapters.csv"
-    monkeypatch.setitem(flows.graphs._TYPES, "icd10", chapters)
+    monkeypatch.setitem(flows.shared.graphs._TYPES, "icd10", chapters)
 
     def fingerprint(table: str) -> str:
         chapters.write_text(table, encoding="utf-8")
-        params, inputs = read_request({"icd": {"format": "icd10", "path": str(tmp_path / "zh_CN.po")}})["icd"]
+        params, inputs = requested_graphs({"icd": {"format": "icd10", "path": str(tmp_path / "zh_CN.po")}})["icd"]
         return read_graph.fingerprint(params, inputs)
 
     first, other, again = (fingerprint(f"letter,type\nD,{kind}\n") for kind in ("Disease", "Blood", "Disease"))

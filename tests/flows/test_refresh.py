@@ -214,8 +214,11 @@ def test_the_demo_in_place_of_a_corpus_is_warned_of(
 @pytest.mark.parametrize(
     ("key", "message"),
     [
-        ("training.stps", "unknown key 'stps' in training; did you mean steps"),
-        ("trainig.steps", "unknown key 'trainig'; did you mean"),
+        (
+            "training.stps",
+            r"unknown key 'training\.stps' .*; did you mean 'training\.steps'",
+        ),
+        ("trainig.steps", r"unknown key 'trainig\.steps' .*; did you mean 'training\.steps'"),
         ("neighbours.depht", "unknown key 'neighbours.depht'"),
         ("link.minimum", "unknown key 'link.minimum'"),
     ],
@@ -237,7 +240,7 @@ def test_settings_of_other_flows_are_warned_of_in_one_line(
         corpus_flow.fn(str(tmp_path / "nowhere"), overrides=overrides)
     (record,) = [record for record in caplog.records if record.name == "flows"]
     assert record.levelname == "WARNING"
-    assert "makes nothing of neighbours.k, training.steps, vocabulary.size:" in record.message
+    assert "This flow ignores neighbours.k, training.steps, vocabulary.size:" in record.message
 
 
 def test_tokens_are_counted_with_a_vocabulary_that_is_given(

@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 
-from flows.preset import load_preset
 from flows.pretrain import pretrain
-from flows.vocabulary import build, vocabulary
+from flows.recipes.pretraining import load_preset
+from flows.shared.vocabularies import adopt_vocabulary, build_vocabulary
+from flows.vocabulary import vocabulary
 from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
 from infra.stage import Stage, StageParams, run
 from models.tokenizer.wordpiece import SPECIAL_TOKENS
+from tasks.files.raw_input import RawInput
 from tests.support.tables import documents_artifact
 
 
@@ -25,9 +27,9 @@ def test_a_vocabulary_is_built_from_the_text_or_brought_along(store: ArtifactSto
     file.write_text("\n".join(["甲", *SPECIAL_TOKENS]), encoding="utf-8")
     recipe = load_preset("ehealth-tiny", {"vocabulary.unused": 2})
     documents = documents_artifact(store, ["患者CT"] * 5)
-    own = build(runner, recipe, documents)
+    own = build_vocabulary(runner, recipe, documents)
     assert own.to_table()["token"].to_pylist()[5:] == ["[unused1]", "[unused2]", "##t", "c", "患", "者", "ct"]
-    brought = build(runner, recipe, documents, str(file))
+    brought = adopt_vocabulary(runner, recipe, RawInput(file))
     assert brought.to_table()["token"].to_pylist() == [*SPECIAL_TOKENS, "甲"]
     assert b'"model_max_length": 128' in brought.read_file("tokenizer_config.json")
 

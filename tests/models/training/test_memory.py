@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flows.preset import load_preset
+from flows.recipes.pretraining import load_preset
 from models import objectives
 from models.training.config import TrainingConfig, training_config
 from models.training.memory import choose_micro_batch, rows_that_fit, state_bytes, usable_memory

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from pydantic import ValidationError
 
-from flows.preset import load_preset
+from flows.recipes.pretraining import load_preset
 from infra.artifacts import Artifact, ArtifactStore
 from infra.builds import PartWriter
 from infra.errors import UserError

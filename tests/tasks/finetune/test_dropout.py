@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from flows.finetune import task_params
+from flows.recipes.finetuning import load_finetuning
 from infra.errors import UserError
 from tasks.downstream.catalogue import task
 from tasks.downstream.task_data import load_task_data
@@ -107,5 +107,5 @@ def test_card_names_a_given_rate(world: World) -> None:
 
 @pytest.mark.parametrize("rate", [-0.1, 1.0, "much"])
 def test_impossible_rates_are_rejected(rate: Any) -> None:
-    with pytest.raises(UserError, match=r"dropout: Input should be"):
-        task_params(SPEC, True, None, {"finetune.dropout": rate})
+    with pytest.raises(UserError, match=r"finetune\.dropout is .*: Input should be"):
+        load_finetuning(SPEC.name, quick=True, overrides={"finetune.dropout": rate})

@@ -9,7 +9,7 @@ import pytest
 import torch
 from transformers import AutoModel
 
-from flows.preset import load_preset, preset_names
+from flows.recipes.pretraining import load_preset, model_presets
 from models import objectives
 from models.encoder.network import count_parameters
 from models.training.loop import train, training_config
@@ -55,7 +55,7 @@ def test_the_formula_gives_the_published_base() -> None:
     assert trained_parameters(12, 768, 3072, 768, 3, 512) == 112_162_441
 
 
-@pytest.mark.parametrize("name", preset_names())
+@pytest.mark.parametrize("name", model_presets())
 def test_every_preset_has_the_parameters_of_its_sizes(name: str) -> None:
     model = load_preset(name).model
     sizes = [model[key] for key in ("num_layers", "hidden_size", "intermediate_size", "embedding_size")]
@@ -65,7 +65,7 @@ def test_every_preset_has_the_parameters_of_its_sizes(name: str) -> None:
     assert count_parameters(build_on_meta(name)) == expected + filling * (model["embedding_size"] + 1)
 
 
-@pytest.mark.parametrize("name", preset_names())
+@pytest.mark.parametrize("name", model_presets())
 def test_what_is_exported_is_transformers_electra_of_that_size(name: str) -> None:
     objective = build_on_meta(name)
     with torch.device("meta"):

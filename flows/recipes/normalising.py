@@ -1,0 +1,45 @@
+"""Settings of the flow `normalise`: sections for the term list, its index, and the normaliser."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from flows.recipes.loading import checked, overlaid
+from tasks.normalise.index import CandidateIndexParams
+from tasks.normalise.params import NormaliserParams
+from tasks.normalise.terminology import TerminologyParams
+
+
+class NormaliseRecipe(BaseModel):
+    """Parameters of every stage of the flow; `overrides` are its dotted keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    terminology: TerminologyParams = Field(default_factory=TerminologyParams)
+    index: CandidateIndexParams = Field(default_factory=CandidateIndexParams)
+    normaliser: NormaliserParams = Field(default_factory=NormaliserParams)
+
+    def ranking(self, alias: str) -> NormaliserParams:
+        """Return the normaliser's parameters, with the server's alias only if it is searched there.
+
+        An alias that changes nothing must not make the training another one.
+        """
+        own = self.normaliser
+        return own.model_copy(update={"alias": alias}) if own.engine == "elasticsearch" else own
+
+
+def load_normalising(overrides: Mapping[str, Any] | None = None, *, own_list: bool = False) -> NormaliseRecipe:
+    """Return the settings with overrides applied.
+
+    Args:
+        overrides: dotted keys to values, such as `{"normaliser.epochs": 8}`.
+        own_list: the terms are the user's table of codes and names, not ICD-10 as its package brings it.
+
+    Raises:
+        UserError: unknown keys or unusable values.
+    """
+    given = {"terminology": {"format": "list"}} if own_list else {}
+    return checked(NormaliseRecipe, overlaid(given, "the flow's parameters", overrides))

@@ -1,0 +1,84 @@
+"""Presets of models: one TOML file per recipe from raw text to an exported model."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+from pydantic import Field
+
+from flows.recipes.knowledge import KnowledgeRecipe
+from flows.recipes.loading import PRESETS, Values, checked, preset_names, read_preset
+from infra.errors import UserError
+from models import objectives
+from models.training.config import TrainingConfig
+from tasks.pretrain.export import ExportParams
+from tasks.pretrain.train import TrainParams, check_training
+from tasks.training.run_spec import Cluster
+
+
+class Preset(KnowledgeRecipe):
+    """Parameters of every stage from raw text to an exported model."""
+
+    objective: str
+    model: dict[str, Any] = Field(default_factory=dict)
+    training: dict[str, Any]
+    cluster: Cluster = Field(default_factory=Cluster)
+    export: ExportParams = Field(default_factory=ExportParams)
+
+    @property
+    def train(self) -> TrainParams:
+        """Parameters of the training stage."""
+        return TrainParams(objective=self.objective, model=self.model, training=self.training, cluster=self.cluster)
+
+
+def load_preset(name: str, overrides: Mapping[str, Any] | None = None) -> Preset:
+    """Read a preset, apply overrides and check everything, down to a model that can be built.
+
+    Args:
+        name: name of a shipped preset, or a path that ends in .toml.
+        overrides: dotted keys to values, such as `{"training.steps": 100}`.
+
+    Raises:
+        UserError: there is no such preset, it describes no model, or it or the overrides have unknown keys or unusable
+            values; the message names them.
+    """
+    values = read_preset(name, overrides)
+    if "objective" not in values.nested:
+        check_keys(values)  # `objectve` is a typing error, not a preset without a model
+        raise UserError(
+            f"{values.origin} describes no model: it has no objective. Presets with one: {', '.join(model_presets())}."
+        )
+    preset = checked(Preset, values, free=_free_keys(values))
+    check_training(preset.train, preset.vocabulary.size)
+    return preset
+
+
+def model_presets() -> list[str]:
+    """Return the names of the shipped presets that describe a model, sorted."""
+    files = {name: PRESETS / f"{name}.toml" for name in preset_names()}
+    return [name for name, path in files.items() if "objective" in tomllib.loads(path.read_text(encoding="utf-8"))]
+
+
+def check_keys(values: Values) -> None:
+    """Check a preset for a flow that trains no model: its steps and sizes need not go with each other.
+
+    Raises:
+        UserError: unknown keys, or values of the wrong type.
+    """
+    filled = replace(values, nested={"objective": "", "training": {}, **values.nested})
+    checked(Preset, filled, free=_free_keys(values))
+
+
+def _free_keys(values: Values) -> dict[str, list[str]]:
+    """Return the keys of the sections that are plain dictionaries; those of `model` depend on the objective."""
+    known = {"training": [field.name for field in fields(TrainingConfig)]}
+    objective = values.nested.get("objective")
+    if isinstance(objective, str):
+        try:
+            known["model"] = objectives.config_keys(objective)
+        except ValueError as error:
+            raise UserError(f"objective (from {values.origin_of('objective')}): {error}") from error
+    return known

@@ -1,0 +1,1 @@
+"""Steps that several flows share, and checks of what users give them. Flows import no other flow."""

@@ -1,0 +1,164 @@
+"""Shipped presets: the paper's values, what each flow reads of them, and mistakes in a user's own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows.recipes.data import MODEL_SECTIONS, Recipe
+from flows.recipes.knowledge import KnowledgeRecipe
+from flows.recipes.loading import preset_names
+from flows.recipes.partial import load_recipe, load_sections
+from flows.recipes.pretraining import Preset, load_preset, model_presets
+from infra.errors import UserError
+from infra.settings import REPOSITORY
+from models import objectives
+
+TABLE_7: dict[str, Any] = {
+    "model.num_layers": 12,
+    "model.hidden_size": 768,
+    "model.intermediate_size": 3072,
+    "model.num_heads": 12,
+    "model.embedding_size": 768,
+    "model.generator_divisor": 3,
+    "model.mask_probability": 0.15,
+    "training.warmup_steps": 10_000,
+    "training.learning_rate": 2e-4,
+    "training.adam_epsilon": 1e-6,
+    "training.adam_beta1": 0.9,
+    "training.adam_beta2": 0.999,
+    "model.attention_dropout": 0.1,
+    "model.hidden_dropout": 0.1,
+    "training.weight_decay": 0.01,
+    "training.batch_size": 256,
+    "training.steps": 1_000_000,
+    "model.rtd_weight": 50,
+    "model.mts_weight": 20,
+    "model.csp_weight": 1,
+    "model.mts_negatives": 5,
+    "model.csp_temperature": 0.07,
+}
+
+
+def test_ehealth_holds_table_7() -> None:
+    preset = load_preset("ehealth")
+    for key, value in TABLE_7.items():
+        section, name = key.split(".")
+        assert getattr(preset, section)[name] == value, key
+    assert preset.model["hidden_size"] // preset.model["num_heads"] == 64
+    assert (preset.segment.min_tokens, preset.segment.max_tokens, preset.encode.max_length) == (32, 510, 512)
+    assert preset.vocabulary.min_frequency == 5
+
+
+@pytest.mark.parametrize("name", model_presets())
+def test_every_model_preset_loads_and_its_lengths_fit(name: str) -> None:
+    preset = load_preset(name)
+    assert preset.segment.max_tokens + 2 <= preset.encode.max_length <= preset.model["max_positions"]
+    assert preset.description
+
+
+def test_tiny_has_the_same_objective_and_is_small() -> None:
+    tiny, full = load_preset("ehealth-tiny"), load_preset("ehealth")
+    assert tiny.objective == full.objective
+    for key in ("rtd_weight", "mts_weight", "csp_weight", "mts_negatives", "csp_temperature", "mask_probability"):
+        assert tiny.model[key] == full.model[key]
+    model = objectives.build(tiny.objective, {**tiny.model, "vocab_size": tiny.vocabulary.size})
+    assert sum(parameter.numel() for parameter in model.parameters()) < 10_000_000
+
+
+@pytest.mark.parametrize("name", sorted(set(KnowledgeRecipe.model_fields) - {"description"}))
+def test_default_preset_gives_stages_the_parameters_of_ehealth(name: str) -> None:
+    """Artifacts that flows made with the preset ehealth, before there was a neutral one, are still reused."""
+    default, ehealth = (load_sections(KnowledgeRecipe, preset) for preset in ("default", "ehealth"))
+    assert getattr(default, name) == getattr(ehealth, name)
+
+
+def test_overrides_reach_every_section() -> None:
+    preset = load_preset("ehealth-tiny", {"training.steps": 60, "segment.min_tokens": 8, "cluster.workers": 2})
+    assert preset.train.training["steps"] == 60
+    assert preset.segment.min_tokens == 8
+    assert preset.cluster.workers == 2
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"segment.max_token": 5}, r"unknown key 'segment\.max_token' \(from --param or overrides\)"),
+        ({"repeated_lines.min_document": 5}, r"'repeated_lines\.min_document' .*'repeated_lines\.min_documents'\?"),
+        ({"model.hiden_size": 5}, r"unknown key 'model\.hiden_size' .*; did you mean 'model\.hidden_size'"),
+        ({"training.step": 5}, r"unknown key 'training\.step' .*; did you mean 'training\.steps'"),
+        ({"segment.max_tokens": 8}, r"max_tokens.*min_tokens"),
+        ({"model.num_heads": 5}, "num_heads"),
+        ({"training.steps": "1_000"}, r"training\.steps is '1_000'; it must be an integer"),
+        ({"model.mask_probability": "x"}, r"model\.mask_probability is 'x'; it must be a finite number"),
+        ({"model.vocab_size": 5}, r"model\.vocab_size follows from the vocabulary\. Set vocabulary\.size"),
+        ({"cluster.best_by": "nonsense"}, r"best_by='nonsense'.*mts_accuracy"),
+        ({"objective": "bert"}, r"objective \(from --param or overrides\): unknown objective 'bert'; known: ehealth"),
+        ({"description.x": 1}, r"'description\.x' \(from --param or overrides\): 'description' is a value"),
+    ],
+)
+def test_wrong_overrides_name_the_key(overrides: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        load_preset("ehealth-tiny", overrides)
+
+
+def test_unknown_and_broken_presets_are_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"no preset 'ehealt'.*ehealth-tiny"):
+        load_preset("ehealt")
+    broken = tmp_path / "mine.toml"
+    broken.write_text("steps = = 3")
+    with pytest.raises(UserError, match=r"mine\.toml is not valid TOML"):
+        load_preset(str(broken))
+
+
+def test_a_preset_without_a_model_cannot_be_trained(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"default\.toml describes no model.* ehealth-tiny"):
+        load_preset("default")
+    mine = tmp_path / "mine.toml"
+    mine.write_text('description = "mine"\nobjectve = "ehealth"\n', encoding="utf-8")
+    with pytest.raises(UserError, match=r"unknown key 'objectve' \(from .*mine\.toml\); did you mean 'objective'"):
+        load_preset(str(mine))
+
+
+def test_the_names_of_model_sections_are_those_of_the_preset() -> None:
+    assert set(Preset.model_fields) == set(Recipe.model_fields) | MODEL_SECTIONS
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_a_recipe_is_the_part_of_a_preset_about_data(name: str) -> None:
+    recipe = load_recipe(name, {"segment.min_tokens": 8})
+    assert recipe.segment.min_tokens == 8
+    if name in model_presets():
+        preset = load_preset(name, {"segment.min_tokens": 8})
+        assert recipe.model_dump() == {key: preset.model_dump()[key] for key in Recipe.model_fields}
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("training.stps", r"unknown key 'training\.stps' .*; did you mean 'training\.steps'"),
+        ("embed.epoch", r"unknown key 'embed\.epoch' .*; did you mean 'embed\.epochs'"),
+        ("trainin.steps", r"unknown key 'trainin\.steps' .*; did you mean 'training\.steps'"),
+    ],
+)
+@pytest.mark.parametrize("name", ["default", "ehealth-tiny"])
+def test_a_recipe_checks_keys_of_sections_that_it_lacks(name: str, key: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        load_recipe(name, {key: 5})
+
+
+def test_keys_of_a_model_are_checked_where_the_preset_has_one() -> None:
+    assert load_recipe("default", {"model.hiden_size": 5}) == load_recipe("default")  # of which model?
+    with pytest.raises(UserError, match=r"unknown key 'model\.hiden_size'"):
+        load_recipe("ehealth-tiny", {"model.hiden_size": 5})
+
+
+def test_flows_over_text_do_not_import_torch() -> None:
+    code = "import sys, flows.corpus, flows.vocabulary, flows.entities; sys.exit('torch' in sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, env=environment, check=True, timeout=300)
