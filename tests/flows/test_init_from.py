@@ -98,7 +98,7 @@ def test_a_folder_without_a_model_or_its_vocabulary_is_told_before_any_work(corp
     with pytest.raises(UserError, match=r"has no config\.json"):
         pretrain.fn("ehealth-tiny", corpus, init_from=str(tmp_path), overrides=OVERRIDES)
     (tmp_path / "config.json").write_text('{"model_type": "bert"}', encoding="utf-8")
-    missing = rf"init_from: {re.escape(str(tmp_path))} holds no vocab\.txt.*--param vocabulary_file=FILE"
+    missing = rf"init_from: {re.escape(str(tmp_path))} has no vocab\.txt.*--param vocabulary_file=FILE"
     with pytest.raises(UserError, match=missing):
         pretrain.fn("ehealth-tiny", corpus, init_from=str(tmp_path), overrides=OVERRIDES)
     assert not (tmp_path / "home").exists()
