@@ -16,7 +16,7 @@ from models import objectives
 from models.training.config import TrainingConfig
 from tasks.pretrain.export import ExportParams
 from tasks.pretrain.train import TrainParams, check_training
-from tasks.training.run_spec import Cluster
+from tasks.training.cluster import Cluster
 
 
 class Preset(KnowledgeRecipe):
