@@ -62,6 +62,6 @@ def test_tasks_without_their_files_are_told_before_any_work(tmp_path: Path) -> N
 
 def test_scores_of_an_unknown_setting_are_told_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("YIWEN_HOME", str(tmp_path / "home"))
-    with pytest.raises(UserError, match="no setting 'base'"):
+    with pytest.raises(UserError, match="unknown setting 'base'"):
         ablate.fn("ehealth-tiny", str(write_corpus(tmp_path / "corpus")), scores={"base": {"cMedQQ": 1.0}})
     assert not (tmp_path / "home").exists()
