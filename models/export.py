@@ -6,11 +6,16 @@ from models.objectives import Objective
 from models.weights.pretrained import write_folder
 
 
-def save_pretrained(objective: Objective, directory: str | Path) -> None:
-    """Write config.json and model.safetensors, which `AutoModel.from_pretrained(directory)` loads as the model that
-    the objective's `encoder_config` names.
+def save_pretrained(objective: Objective, directory: str | Path, name: str | None = None) -> None:
+    """Write config.json and model.safetensors, which transformers loads as the class that `architectures` names.
 
-    Generator and heads are left out, and no weight is missing or unused on loading. Tokeniser files and the model card
-    come from other stages.
+    Nothing is missing or left over on loading. Tokeniser files and model card are other stages'.
+
+    Args:
+        name: one of the objective's `exports`; by default the first, the bare encoder without generator and heads.
+
+    Raises:
+        ValueError: the objective has no export of that name.
     """
-    write_folder(objective.encoder_state_dict(), objective.encoder_config(), directory)
+    exported = objective.exported(name)
+    write_folder(exported.state, exported.config, directory)

@@ -38,6 +38,8 @@ class Stream(IntEnum):
     DISCRIMINATOR_DROPOUT = 6
     SAMPLING = 7
     DEVICE = 8
+    PAIR_ORDER = 9
+    ENCODER_DROPOUT = 10
 
 
 def _splitmix64(state: np.ndarray) -> np.ndarray:

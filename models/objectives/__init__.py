@@ -1,78 +1,28 @@
-"""Pre-training objectives, by name.
+"""The pre-training objectives, by name; `models.objectives.base` says what one is.
 
-An objective is an `nn.Module` that trains, reports and costs: `Objective` lists its members. To add one, add a folder
-here and a line to `_OBJECTIVES` (models/README.md walks through it).
+Adding one is a folder here and a line in `_OBJECTIVES` (models/README.md walks through it).
 """
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields
-from typing import Any, Protocol
+from typing import Any
 
-from torch import Tensor
-from transformers import PreTrainedConfig
-
+from models.objectives.base import Objective
+from models.objectives.bert.config import BertObjectiveConfig
+from models.objectives.bert.objective import Bert
 from models.objectives.ehealth.config import EHealthConfig
 from models.objectives.ehealth.objective import EHealth
+from models.objectives.electra.config import ElectraObjectiveConfig
+from models.objectives.electra.objective import Electra
 
+__all__ = ["Objective", "build", "check_keys", "flops_formula", "speed_only"]
 
-class Objective(Protocol):
-    """Members that the trainer and the export need from an objective."""
-
-    def collate(self, rows: Any, *, seed: int, step: int, row_indices: Any = None) -> Any:
-        """Return a batch of these rows, with `.to(device)`, `.pin_memory()`, `.tokens` and `.sequences`."""
-
-    def survey(self, batches: Any) -> Sequence[Any]:
-        """Return, for each of this rank's micro-batches of one global batch, what it must know about the others.
-
-        `forward` and `metrics` take it as their second argument.
-        """
-
-    def step_figures(self, values: Mapping[str, float]) -> dict[str, float]:
-        """Return `forward`'s values of the global batch, "loss" among them, as the curves show them."""
-
-    def flops(self, batch: Any) -> float:
-        """Return the floating-point operations of a training step on this batch."""
-
-    flops_formula: str
-    """The same in words, for logs and pages."""
-
-    speed_only: frozenset[str]
-    """Fields of its config that change speed and memory alone."""
-
-    def row_bytes(self, precision: str) -> float:
-        """Return the bytes of GPU memory of a training step for a row of the longest length
-        (models/training/memory.py).
-        """
-
-    def workspace_bytes(self) -> float:
-        """Return the bytes needed beside weights, optimiser and rows."""
-
-    @property
-    def longest_row(self) -> int:
-        """Tokens of the longest row that the model reads."""
-
-    def identity(self) -> dict[str, Any]:
-        """Return plain values that decide the weights and losses; a checkpoint resumes only if they are equal."""
-
-    def metrics(self, batch: Any, share: Any = None) -> dict[str, Tensor]:
-        """Return sums and counts over a held-out batch; they add up over batches."""
-
-    def rates(self, added: Mapping[str, float | Tensor]) -> dict[str, float]:
-        """Return losses, accuracies and chance levels from added sums."""
-
-    @property
-    def held_out_figures(self) -> tuple[str, ...]:
-        """Names of the figures in `rates`."""
-
-    def encoder_state_dict(self) -> dict[str, Tensor]:
-        """Return the encoder's weights under transformers' names."""
-
-    def encoder_config(self) -> PreTrainedConfig:
-        """Return the encoder's transformers config."""
-
-
-_OBJECTIVES: dict[str, tuple[type[Any], type]] = {"ehealth": (EHealth, EHealthConfig)}
+_OBJECTIVES: dict[str, tuple[type[Any], type]] = {
+    "bert": (Bert, BertObjectiveConfig),
+    "ehealth": (EHealth, EHealthConfig),
+    "electra": (Electra, ElectraObjectiveConfig),
+}
 
 
 def flops_formula(name: str) -> str:

@@ -14,16 +14,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.training.reader import Example, ExampleStream
+from models.training.columns import Row, shorten
+from models.training.reader import ExampleStream
 
 
 @dataclass(frozen=True)
 class GlobalBatch:
     """Rows of one step, over all workers, in the order of the stream."""
 
-    rows: list[Example]
+    rows: list[Row]
     next_position: int
     """Sample of the stream at which the next batch begins."""
+    dropped_spans: int = 0
+    """Mentions that were dropped because their rows were cut."""
 
     @property
     def lengths(self) -> list[int]:
@@ -51,24 +54,25 @@ def read_global_batch(
             the setting.
     """
     if size is not None:
-        rows = stream.take(position, min(size, stream.rows) if whole_stream else size)
-        rows = [shorten(row, longest) for row in rows]
+        taken = stream.take(position, min(size, stream.rows) if whole_stream else size)
+        cut = [shorten(row, stream.columns, longest) for row in taken]
     else:
-        rows = _take_tokens(stream, position, tokens or 0, longest, whole_stream)
-    return GlobalBatch(rows, position + len(rows))
+        cut = _take_tokens(stream, position, tokens or 0, longest, whole_stream)
+    return GlobalBatch([row for row, _ in cut], position + len(cut), sum(dropped for _, dropped in cut))
 
 
 def _take_tokens(
     stream: ExampleStream, position: int, budget: int, longest: int | None, whole_stream: bool
-) -> list[Example]:
-    rows: list[Example] = []
+) -> list[tuple[Row, int]]:
+    """Rows, each with the number of spans that were dropped from it."""
+    rows: list[tuple[Row, int]] = []
     left = budget
     while len(rows) < stream.rows:
-        row = shorten(stream.example(position + len(rows)), longest)
+        row, dropped = shorten(stream.example(position + len(rows)), stream.columns, longest)
         left -= len(row.input_ids)
         if left < 0:
             break
-        rows.append(row)
+        rows.append((row, dropped))
     if left < 0 and not rows:
         raise ValueError(
             f"training.batch_tokens is {budget}, but row {position} of the stream alone has {budget - left} tokens; "
@@ -80,21 +84,6 @@ def _take_tokens(
             "batch must not hold an example twice. Give more text or reduce training.batch_tokens."
         )
     return rows
-
-
-def shorten(row: Example, longest: int | None) -> Example:
-    """Cut a row to at most `longest` tokens, [CLS] and [SEP] included; None leaves it as it is.
-
-    The cut is after the last word that fits whole, or inside the first word if that alone is too long.
-    """
-    ids, starts = row
-    if longest is None or len(ids) <= longest:
-        return row
-    last = longest - 1  # the place of [SEP]
-    ends = starts[1:]  # a word ends where the next begins
-    fitting = ends[ends <= last]
-    cut = int(fitting[-1]) if len(fitting) else last
-    return Example(np.append(ids[:cut], ids[-1]), starts[starts < cut])
 
 
 def share_out(

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 if TYPE_CHECKING:  # the loop itself runs without Arrow, on any parts that have `rows` and `read`
     import pyarrow as pa
+
+from models.training.columns import WORDS, Column, Row, read_rows
 
 WINDOW = 8
 """Number of parts in memory at once."""
@@ -32,18 +33,11 @@ class ExamplePart(Protocol):
     def read(self, columns: list[str] | None = None) -> pa.Table: ...
 
 
-class Example(NamedTuple):
-    """One packed row: token ids with [CLS] first and [SEP] last, and where its maskable words begin."""
-
-    input_ids: np.ndarray
-    word_starts: np.ndarray
-
-
 @dataclass(frozen=True)
 class _Window:
     """Rows of one window in the order they were read, and their shuffled order."""
 
-    examples: list[Example]
+    examples: list[Row]
     order: np.ndarray
 
 
@@ -59,23 +53,25 @@ class ExampleStream:
     """Endless, shuffled, addressable stream of examples.
 
     Args:
-        parts: the parts of an `examples` table, in their stored order.
+        parts: the parts of an examples table, in their stored order.
         seed: seed of the order.
+        columns: the columns that are read, `input_ids` among them; no others are.
 
     Raises:
         ValueError: the parts have no rows.
     """
 
-    def __init__(self, parts: Sequence[ExamplePart], seed: int) -> None:
+    def __init__(self, parts: Sequence[ExamplePart], seed: int, columns: Sequence[Column] = WORDS) -> None:
         self._parts = [part for part in parts if part.rows > 0]
         self._seed = seed
+        self.columns = tuple(columns)
         self._cached: tuple[tuple[int, int], _Window] | None = None
         self._planned: tuple[int, _Plan] | None = None
         self.rows = sum(part.rows for part in self._parts)
         if self.rows == 0:
             raise ValueError("there are no examples to read: the examples table is empty")
 
-    def take(self, position: int, count: int) -> list[Example]:
+    def take(self, position: int, count: int) -> list[Row]:
         """Return `count` examples from sample `position` of the stream (counted from 0).
 
         Raises:
@@ -88,7 +84,7 @@ class ExampleStream:
             )
         return [self.example(position + index) for index in range(count)]
 
-    def example(self, position: int) -> Example:
+    def example(self, position: int) -> Row:
         """Return sample `position` of the stream; read its window if that is not the one in memory.
 
         Raises:
@@ -112,24 +108,13 @@ class ExampleStream:
         if self._cached is None or self._cached[0] != (epoch, number):
             self._cached = None  # frees the old window before the new one is read
             chosen = plan.order[number * WINDOW : (number + 1) * WINDOW]
-            examples = [example for part in chosen for example in read_examples(self._parts[part])]
+            examples = [example for part in chosen for example in self._read(self._parts[part])]
             order = _generator(self._seed, epoch, number + 1).permutation(len(examples))
             self._cached = ((epoch, number), _Window(examples, order))
         return self._cached[1]
 
-
-def read_examples(part: ExamplePart) -> list[Example]:
-    """Return all rows of a part as views into its columns (no copy per row)."""
-    table = part.read(columns=["input_ids", "word_starts"])
-    columns = (_rows_of(table.column(name)) for name in ("input_ids", "word_starts"))
-    return [Example(*row) for row in zip(*columns, strict=True)]
-
-
-def _rows_of(column: pa.ChunkedArray) -> list[np.ndarray]:
-    array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-    offsets = array.offsets.to_numpy()
-    values = array.values.to_numpy()
-    return [values[start:end] for start, end in pairwise(offsets)]
+    def _read(self, part: ExamplePart) -> list[Row]:
+        return read_rows(part.read(columns=[column.name for column in self.columns]), self.columns)
 
 
 def _generator(seed: int, epoch: int, purpose: int) -> np.random.Generator:

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.batch import MaskedBatch, collate_masked
+from models.batch import MaskedBatch, Masking, collate_masked
 
 
 def collate(rows: list[Any], **options: Any) -> MaskedBatch:
     given: dict[str, Any] = {"seed": 1, "step": 2, "row_indices": None, "views": 2, "vocab_size": 300}
-    return collate_masked(rows, **given | {"max_positions": 64, "probability": 0.15} | options)
+    return collate_masked(rows, **given | {"max_positions": 64, "masking": Masking(probability=0.15)} | options)
 
 
 def test_rows_are_sorted_by_length_with_their_views_together(make_rows: Callable[..., list[Any]]) -> None:

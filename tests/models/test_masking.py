@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.masking import MASK, NUM_SPECIAL, mask_words
+from models.encoder.randomness import Stream, uniforms
+from models.masking import MASK, NUM_SPECIAL, Replacement, join_spans, mask_words
 
 VOCAB = 1000
 
@@ -137,8 +138,8 @@ def test_the_forced_word_is_uniform() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"word_starts": [np.array([0, 2])]}, r"sequence 0 hold 0: .*\[CLS\]"),
-        ({"word_starts": [np.array([1, 4])]}, "sequence 0 hold 4"),
+        ({"word_starts": [np.array([0, 2])]}, r"sequence 0 include 0: .*\[CLS\]"),
+        ({"word_starts": [np.array([1, 4])]}, "sequence 0 include 4"),
         ({"word_starts": [np.array([2, 2])]}, "must increase"),
         ({"vocab_size": 5}, "leaves no token"),
         ({"probability": 1.5}, r"mask_probability must be in \[0, 1\], got 1.5"),
@@ -149,3 +150,66 @@ def test_bad_input_is_named(change: dict[str, Any], message: str) -> None:
     good: dict[str, Any] = {"word_starts": [np.array([1, 2])], "lengths": [5], "vocab_size": 31, "probability": 0.15}
     with pytest.raises(ValueError, match=message):
         mask_words(np.array([2, 7, 8, 9, 3]), **good | change, seed=0, step=0, rows=np.array([0]))
+
+
+@settings(max_examples=150, deadline=None)
+@given(batch=packed(), probability=st.floats(0.01, 1.0), most=st.integers(1, 20), seed=st.integers(0, 99))
+def test_exact_numbers_are_those_of_a_plain_loop(
+    batch: dict[str, Any], probability: float, most: int, seed: int
+) -> None:
+    """BERT's data preparation, word by word: in random order, each taken where it still fits."""
+    rows = np.arange(len(batch["lengths"]))
+    masked = mask_words(**batch, vocab_size=VOCAB, seed=seed, step=0, rows=rows, probability=probability, most=most)
+    expected: list[int] = []
+    begin = 0
+    for row, (length, starts) in enumerate(zip(batch["lengths"], batch["word_starts"], strict=True)):
+        ids = batch["input_ids"][begin : begin + length]
+        ends = [*starts[1:], length - 1]
+        words = [
+            (float(uniforms(seed, 0, [row], Stream.SELECT_WORD, int(start), 0)[0]), tokens)
+            for start, end in zip(starts, ends, strict=False)
+            if (tokens := [int(place) for place in range(start, end) if ids[place] >= NUM_SPECIAL])
+        ]
+        wanted, chosen = min(most, max(1, round(probability * length))), []
+        for _, tokens in sorted(words):
+            if len(chosen) + len(tokens) <= wanted:
+                chosen += tokens
+        expected += sorted(begin + place for place in chosen)
+        begin += length
+    assert masked.selected.tolist() == expected
+
+
+def test_blocked_words_are_never_selected() -> None:
+    ids, starts = np.array([2, *[7] * 40, 3]), [np.arange(1, 41, 2)]
+    blocked = np.zeros(42, dtype=bool)
+    blocked[[5, 12]] = True  # in the words 5-6 and 11-12
+    given = {"lengths": [42], "vocab_size": VOCAB, "seed": 0, "rows": np.array([0]), "blocked": blocked}
+    seen: set[int] = set()
+    for step in range(60):
+        for most in (None, 30):
+            seen |= set(mask_words(ids, starts, step=step, probability=0.9, most=most, **given).selected.tolist())
+    assert seen == set(range(1, 41)) - {5, 6, 11, 12}
+
+
+def test_replacement_shares_are_the_given_ones() -> None:
+    ids, starts = np.array([2, *[7] * 4000, 3]), [np.arange(1, 4001)]
+    given = {"lengths": [4002], "vocab_size": VOCAB, "seed": 0, "step": 0, "rows": np.array([0]), "probability": 1.0}
+    masked = mask_words(ids, starts, replacement=Replacement(0.3, 0.5), **given)
+    after = masked.input_ids[masked.selected]
+    assert (after == MASK).mean() == pytest.approx(0.3, abs=0.03)
+    assert (after == 7).mean() == pytest.approx(0.2, abs=0.03)
+    with pytest.raises(ValueError, match="must add up to at most 1"):
+        Replacement(0.9, 0.2)
+
+
+@given(st.data())
+def test_joined_spans_are_words_of_their_own(data: st.DataObject) -> None:
+    length = data.draw(st.integers(3, 40))
+    starts = sorted(data.draw(st.sets(st.integers(1, length - 2), min_size=1)))
+    places = sorted(data.draw(st.sets(st.integers(1, length - 1), max_size=8)))
+    spans = np.array(list(zip(places[::2], places[1::2], strict=False)), dtype=np.int64).reshape(-1, 2)
+    joined = join_spans(np.array(starts), spans, length).tolist()
+    assert joined == sorted(set(joined))
+    inside = {place for first, behind in spans.tolist() for place in range(first + 1, behind)}
+    borders = {place for span in spans.tolist() for place in span if place < length - 1}
+    assert set(joined) == (set(starts) - inside) | borders

@@ -21,26 +21,26 @@ hidden size, E embedding size, K = 1 + k candidates.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
-from transformers import PreTrainedConfig
+from torch import Tensor
 
-from models.batch import MaskedBatch, collate_masked
+from models.batch import MaskedBatch, Masking, collate_masked
 from models.distributed import global_sum, world
 from models.encoder.linear import Linear
 from models.encoder.network import Encoder, initialise
 from models.encoder.randomness import Stream
+from models.objectives.base import EncoderObjective, Exported, Term
 from models.objectives.ehealth import cost, figures
 from models.objectives.ehealth.config import EHealthConfig
-from models.objectives.ehealth.noise import StepNoise
 from models.objectives.ehealth.terms import Pass, loss_sums
 from models.objectives.parts.contrast import Contrast, compare_views, compare_views_of
 from models.objectives.parts.lm_head import HeadOutput, LanguageModelHead
+from models.objectives.parts.noise import StepNoise
 from models.objectives.parts.replaced_token import ReplacedTokenHead
 from models.weights.convert import to_transformers, transformers_config
 
@@ -55,12 +55,12 @@ class Share:
     """CSP of this micro-batch's views among all views; None where CSP is off or compares within the micro-batch."""
 
 
-class EHealth(nn.Module):
+class EHealth(EncoderObjective):
     """Generator and discriminator on one embedding block, and the four losses."""
 
+    name = "ehealth"
+
     flops_formula = cost.FLOPS_FORMULA
-    speed_only = frozenset({"checkpoint_activations", "compile_layers"})
-    """Settings that change speed and memory alone: a run may resume with other values."""
 
     def __init__(self, config: EHealthConfig) -> None:
         super().__init__()
@@ -79,6 +79,18 @@ class EHealth(nn.Module):
         for head in (self.rtd_head, self.mts_dense, self.csp_dense):
             if head is not None:
                 head.apply(lambda module: initialise(module, std))
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """Terms of the loss that are on (Eq. 8)."""
+        config = self.config
+        terms = (
+            Term("mlm", "masked language modelling (generator)"),
+            Term("rtd", "replaced token detection", config.rtd_weight),
+            Term("mts", "multi-token selection", config.mts_weight),
+            Term("csp", "contrastive sequence prediction", config.csp_weight),
+        )
+        return tuple(term for term in terms if term.weight)
 
     def collate(
         self,
@@ -101,7 +113,7 @@ class EHealth(nn.Module):
             views=cost.VIEWS,
             vocab_size=self.config.vocab_size,
             max_positions=self.config.max_positions,
-            probability=self.config.mask_probability,
+            masking=Masking(probability=self.config.mask_probability),
         )
 
     def forward(self, batch: MaskedBatch, share: Share | None = None) -> dict[str, Tensor]:
@@ -118,13 +130,7 @@ class EHealth(nn.Module):
         totals = share.totals if share else self._totals([batch], [result.replaced_M])
         # DDP averages gradients over ranks: times the number of ranks, divided by the global count, is the global mean.
         means = {name: value * (world().size / totals[name]) for name, value in sums.items()}
-        weights = {
-            "mlm": 1.0,
-            "rtd": self.config.rtd_weight,
-            "mts": self.config.mts_weight,
-            "csp": self.config.csp_weight,
-        }
-        loss = torch.stack([means[name] * weights[name] for name in means]).sum()
+        loss = torch.stack([means[term.name] * term.weight for term in self.terms]).sum()
         counts = {name: value * world().size for name, value in figures.step_counts(batch, result).items()}
         return {"loss": loss} | {name: value.detach() for name, value in means.items()} | counts
 
@@ -173,16 +179,6 @@ class EHealth(nn.Module):
         """Names of the figures in `rates`."""
         return figures.held_out_figures(self.config)
 
-    @property
-    def longest_row(self) -> int:
-        """Tokens of the longest row that the model reads."""
-        return self.config.max_positions
-
-    def identity(self) -> dict[str, Any]:
-        """Return what decides this objective's weights and losses, as plain values for a checkpoint."""
-        settings = {name: value for name, value in asdict(self.config).items() if name not in self.speed_only}
-        return {"objective": "ehealth"} | settings
-
     @torch.no_grad()
     def metrics(self, batch: MaskedBatch, share: Share | None = None) -> dict[str, Tensor]:
         """Return sums and counts (float64 scalars) over this rank's rows of a held-out batch.
@@ -202,13 +198,18 @@ class EHealth(nn.Module):
         """
         return figures.rates(self.config, added)
 
-    def encoder_state_dict(self) -> dict[str, Tensor]:
-        """Return the discriminator's encoder, the product of pre-training, under the names of `ElectraModel`."""
-        return to_transformers(self.discriminator)
+    @property
+    def exports(self) -> tuple[str, ...]:
+        """The discriminator's encoder, which is what pre-training is for (section 3.3)."""
+        return ("encoder",)
 
-    def encoder_config(self) -> PreTrainedConfig:
-        """Return transformers' configuration for `encoder_state_dict`."""
-        return transformers_config(self.config.discriminator)
+    def exported(self, name: str | None = None) -> Exported:
+        """Return the discriminator's encoder as transformers' `ElectraModel`, or `RoFormerModel` with rotary positions.
+
+        Raises ValueError for a name that is not in `exports`.
+        """
+        self.check_export(name)
+        return Exported(transformers_config(self.config.discriminator), to_transformers(self.discriminator))
 
     @property
     def _compares_all_views(self) -> bool:

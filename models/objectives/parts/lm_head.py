@@ -63,10 +63,15 @@ class LanguageModelHead(nn.Module):
         hidden_MD: Tensor,
         table_PE: Tensor,
         original_M: Tensor,
-        uniforms_MJ2: Tensor,
+        uniforms_MJ2: Tensor | None = None,
         count_correct: bool = False,
     ) -> HeadOutput:
-        """`uniforms_MJ2`: float64 (M, 1 + K, 2); column 0 draws the sample, the others the K negatives."""
+        """`uniforms_MJ2`: float64 (M, 1 + K, 2); column 0 draws the sample, the others the K negatives.
+
+        None: nothing is drawn, and `sample` and `negatives` are empty.
+        """
+        if uniforms_MJ2 is None:
+            uniforms_MJ2 = hidden_MD.new_empty(len(hidden_MD), 0, 2, dtype=torch.float64)
         x_ME = self.norm(F.gelu(self.transform(hidden_MD)).float())
         product = product_for(x_ME.device.type)
         bias_P: Tensor = self.bias
@@ -116,7 +121,8 @@ class _LossAndSamples(torch.autograd.Function):
         wanted = any(ctx.needs_input_grad[:3])
         grads = tuple(torch.zeros_like(t) for t in (x_ME, table_PE, bias_P)) if wanted else ()
         loss, correct = x_ME.new_zeros(()), original_M.new_zeros(())
-        samples, negatives = original_M.new_empty(0), original_M.new_empty(0, uniforms_MJ2.shape[1] - 1)
+        draws = uniforms_MJ2.shape[1]
+        samples, negatives = original_M.new_empty(0), original_M.new_empty(0, max(0, draws - 1))
         parts = [(samples, negatives)]
         rows = max(1, _CHUNK_ELEMENTS.get(x_ME.device.type, 1 << 22) // len(table_PE))
         for start in range(0, len(x_ME), rows):
@@ -131,7 +137,9 @@ class _LossAndSamples(torch.autograd.Function):
             sums = block_sums(weights)
             total = sums.sum(1)
             loss += (total.log() - target_logit).sum()
-            parts.append((sample(weights, sums, u[:, 0]), sample_without_replacement(weights, sums, target, u[:, 1:])))
+            if draws:
+                drawn = sample_without_replacement(weights, sums, target, u[:, 1:])
+                parts.append((sample(weights, sums, u[:, 0]), drawn))
             if wanted:
                 filled[:, vocabulary:] = 0.0
                 _add_gradients(grads, chunk, filled, total, target, x, table_PE, product)

@@ -69,8 +69,8 @@ def test_every_preset_has_the_parameters_of_its_sizes(name: str) -> None:
 def test_what_is_exported_is_transformers_electra_of_that_size(name: str) -> None:
     objective = build_on_meta(name)
     with torch.device("meta"):
-        electra = AutoModel.from_config(objective.encoder_config())
-    exported = objective.encoder_state_dict()
+        electra = AutoModel.from_config(objective.exported().config)
+    exported = objective.exported().state
     assert {key: tensor.shape for key, tensor in exported.items()} == {
         key: tensor.shape for key, tensor in electra.state_dict().items()
     }

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.training.global_batch import read_global_batch, share_out, shorten
-from models.training.reader import Example, ExampleStream
+from models.training.columns import WORDS, row_type, shorten
+from models.training.global_batch import read_global_batch, share_out
+from models.training.reader import ExampleStream
 
 
 class RowsPart:
@@ -91,8 +92,10 @@ def test_token_budgets_that_cannot_be_met_are_told() -> None:
 def test_a_shortened_row_ends_after_a_whole_word(words: list[int], longest: int) -> None:
     ends = 1 + np.cumsum(words)
     starts = ends - np.array(words)
-    row = Example(np.array([2, *range(5, 5 + sum(words)), 3]), starts)
-    ids, kept = shorten(row, longest)
+    row = row_type(("input_ids", "word_starts"))(
+        input_ids=np.array([2, *range(5, 5 + sum(words)), 3]), word_starts=starts
+    )
+    (ids, kept), _ = shorten(row, WORDS, longest)
     assert ids[0] == 2 and ids[-1] == 3 and 3 <= len(ids) <= max(longest, 3)
     assert ids[:-1].tolist() == row.input_ids[: len(ids) - 1].tolist()
     assert kept.tolist() == [start for start in starts if start < len(ids) - 1]
@@ -101,7 +104,7 @@ def test_a_shortened_row_ends_after_a_whole_word(words: list[int], longest: int)
     elif words[0] <= longest - 2:
         assert len(ids) - 1 in ends  # and no further word would fit
         assert not any(len(ids) - 1 < end <= longest - 1 for end in ends)
-    assert shorten(row, None) is row
+    assert shorten(row, WORDS, None) == (row, 0)
 
 
 def test_rows_are_shortened_before_tokens_are_counted() -> None:

@@ -287,7 +287,7 @@ def test_impossible_configs_are_named(change: dict[str, Any], message: str, tiny
 
 
 def test_registry_errors() -> None:
-    with pytest.raises(ValueError, match="unknown objective 'electra'; known: ehealth"):
-        build("electra", {})
+    with pytest.raises(ValueError, match="unknown objective 'elektra'; known: bert, ehealth, electra"):
+        build("elektra", {})
     with pytest.raises(ValueError, match="needs vocab_size"):
         build("ehealth", {"hidden_size": 768})

@@ -1,4 +1,4 @@
-"""Random numbers of one pass through eHealth's networks.
+"""Random numbers of one pass through the networks of an objective.
 
 Shape legend: M selected tokens.
 """
@@ -13,7 +13,7 @@ from models.encoder.randomness import SequenceNoise, Stream, seed_device
 class StepNoise:
     """Randomness of one pass: one stream per sequence on the CPU, one generator per batch on an accelerator.
 
-    A second pass over the same batch draws the same numbers, which is what `EHealth.survey` relies on.
+    A second pass over the same batch draws the same numbers, which is what a survey before the pass relies on.
     """
 
     def __init__(self, batch: MaskedBatch, training: bool) -> None:

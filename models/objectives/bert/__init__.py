@@ -1,0 +1,1 @@
+"""BERT: masked language modelling, with sentence pairs or without."""

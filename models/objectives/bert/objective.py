@@ -1,0 +1,207 @@
+"""BERT: one encoder restores masked tokens and, if asked, judges pairs of sentences (Devlin et al., 2019, sec. 3.1).
+
+    loss = MLM + pair_weight x (NSP or SOP)
+
+- MLM: the selected tokens are restored from the last hidden states, through a dense layer and the tied word table.
+- NSP: the pooled [CLS] decides whether the second sentence follows the first in the text (label 0) or comes from
+  another document (label 1). The examples say which.
+- SOP: it decides whether both sentences are in the order of the text (label 0) or exchanged (label 1; Lan et al.,
+  2020, "ALBERT", section 3.1). Half of the pairs are exchanged, by a draw for each row and step.
+
+CMed-BERT is this objective with NSP, rows of 384 tokens and at most 77 predictions (CMedLMs, Table 3).
+
+Shape legend: S sequences, T tokens laid end to end, M selected tokens, D hidden size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from models.batch import MaskedBatch, Masking, collate_masked, field_of
+from models.encoder.linear import Linear
+from models.encoder.network import Encoder, initialise
+from models.encoder.randomness import Stream, uniforms
+from models.objectives.base import Exported, Outcome, Term, TermwiseObjective, ratio
+from models.objectives.bert.config import BertObjectiveConfig
+from models.objectives.parts.cost import encoder_flops, head_bytes, head_flops, table_bytes
+from models.objectives.parts.lm_head import LanguageModelHead
+from models.objectives.parts.noise import StepNoise
+from models.training.columns import SECOND, WORDS, Column, Value
+from models.training.memory import encoder_bytes, number_bytes
+from models.weights.convert import to_transformers, transformers_config
+from models.weights.heads import lm_head_state, renamed
+
+IS_RANDOM = Value("is_random")
+"""Whether the second sentence of a pair comes from another document."""
+PAIRS = {
+    "nsp": Term("nsp", "next sentence prediction"),
+    "sop": Term("sop", "sentence order prediction"),
+}
+
+
+class Bert(TermwiseObjective):
+    """An encoder with the vocabulary head and, for pairs, BERT's pooler and a classifier of two classes."""
+
+    name = "bert"
+    flops_formula = (
+        "6 x (weights of the dense layers) x tokens + 12 x layers x width x sum of length^2 + 6 x (table + head's "
+        "dense layer) x selected tokens"
+    )
+
+    def __init__(self, config: BertObjectiveConfig) -> None:
+        super().__init__()
+        self.config = config
+        sizes = config.encoder
+        self.encoder = Encoder(sizes)
+        self.head = LanguageModelHead(sizes)
+        paired = config.pair_task != "none"
+        self.pooler = Linear(sizes.hidden_size, sizes.hidden_size) if paired else None
+        self.pair_output = Linear(sizes.hidden_size, 2) if paired else None
+        for part in (self.pooler, self.pair_output):
+            if part is not None:
+                initialise(part, config.initializer_range)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Words; of pairs also where the second sentence begins, and for NSP whether it is a random one."""
+        return {"none": WORDS, "sop": (*WORDS, SECOND), "nsp": (*WORDS, SECOND, IS_RANDOM)}[self.config.pair_task]
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """MLM, and the pair task where there is one."""
+        mlm = Term("mlm", "masked language modelling")
+        if self.config.pair_task == "none":
+            return (mlm,)
+        pair = PAIRS[self.config.pair_task]
+        return (mlm, Term(pair.name, pair.title, self.config.pair_weight))
+
+    def collate(
+        self,
+        rows: Sequence[Mapping[str, Any] | Any],
+        *,
+        seed: int,
+        step: int,
+        row_indices: Sequence[int] | np.ndarray | None = None,
+    ) -> MaskedBatch:
+        """Return the rows masked and packed, one sequence each; of pairs with the labels in `extras["pair_labels"]`.
+
+        Raises ValueError for a row that is no pair where pairs are asked for.
+        """
+        config = self.config
+        indices = np.arange(len(rows)) if row_indices is None else np.asarray(row_indices, dtype=np.int64)
+        labels = np.empty(0, dtype=np.int64)
+        if config.pair_task == "sop":
+            labels = (uniforms(seed, step, indices, Stream.PAIR_ORDER, 0) < 0.5).astype(np.int64)
+            rows = [exchanged(row) if label else row for row, label in zip(rows, labels, strict=True)]
+        elif config.pair_task == "nsp":
+            labels = np.array([int(field_of(row, "is_random")) for row in rows], dtype=np.int64)
+        batch = collate_masked(
+            rows,
+            seed=seed,
+            step=step,
+            row_indices=indices,
+            views=1,
+            vocab_size=config.vocab_size,
+            max_positions=config.max_positions,
+            masking=Masking(probability=config.mask_probability, most=config.max_predictions),
+        )
+        if config.pair_task == "none":
+            return batch
+        place = {int(index): number for number, index in enumerate(indices)}
+        ordered = labels[[place[int(row)] for row in batch.rows]]
+        return batch.with_extras(pair_labels=torch.from_numpy(ordered))
+
+    def divisors(self, batch: MaskedBatch) -> dict[str, int]:
+        """Selected tokens for MLM, sequences for the pair task."""
+        return {"mlm": len(batch.original), self.config.pair_task: batch.sequences}
+
+    def outcome(self, batch: MaskedBatch, *, measure: bool) -> Outcome:
+        """Compute both terms on a batch."""
+        noise = StepNoise(batch, self.training).dropout(Stream.ENCODER_DROPOUT)
+        hidden_TD = self.encoder(batch.input_ids, batch.layout, batch.type_ids, noise)
+        # Only selected positions meet the vocabulary: 15 % of the logits that all positions would take.
+        hidden_MD = hidden_TD.index_select(0, batch.selected)
+        restored = self.head(hidden_MD, self.encoder.embeddings.word.weight, batch.original, count_correct=measure)
+        sums, counts = {"mlm": restored.loss_sum}, {"mlm_correct": restored.correct}
+        if self.pooler is not None and self.pair_output is not None:
+            pooled_SD = torch.tanh(self.pooler(hidden_TD.index_select(0, batch.layout.firsts)))
+            logits_S2, labels_S = self.pair_output(pooled_SD).float(), batch.extras["pair_labels"]
+            name = self.config.pair_task
+            sums[name] = F.cross_entropy(logits_S2, labels_S, reduction="sum")
+            counts[f"{name}_correct"] = (logits_S2.argmax(1) == labels_S).sum()
+        return Outcome(sums, counts)
+
+    @property
+    def rate_names(self) -> tuple[str, ...]:
+        """Names of the figures in `held_out_rates`."""
+        pair = self.config.pair_task
+        return ("mlm_accuracy", "selected_rate", *(() if pair == "none" else (f"{pair}_accuracy", f"{pair}_chance")))
+
+    def held_out_rates(self, sums: Mapping[str, float]) -> dict[str, float]:
+        """Return accuracies: of MLM over selected tokens, of the pair task over pairs (chance 0.5)."""
+        found = {
+            "mlm_accuracy": ratio(sums["mlm_correct"], sums["mlm_total"]),
+            "selected_rate": ratio(sums["mlm_total"], sums["tokens"]),
+        }
+        pair = self.config.pair_task
+        if pair != "none":
+            found |= {f"{pair}_accuracy": ratio(sums[f"{pair}_correct"], sums[f"{pair}_total"]), f"{pair}_chance": 0.5}
+        return found
+
+    def flops(self, batch: MaskedBatch) -> float:
+        """Return the floating-point operations of a training step on this batch."""
+        sizes = self.config.encoder
+        return encoder_flops(sizes, batch.layout.lengths) + head_flops(sizes, len(batch.original))
+
+    def row_bytes(self, precision: str) -> float:
+        """Return the bytes of GPU memory that a row of the longest length takes in a training step."""
+        sizes, share = self.config.encoder, self.config.mask_probability
+        kept = encoder_bytes(sizes, precision)
+        return self.longest_row * (kept + share * head_bytes(sizes, number_bytes(precision)))
+
+    def workspace_bytes(self) -> float:
+        """Return the bytes of GPU memory needed beside weights and rows."""
+        return table_bytes(self.config.encoder)
+
+    @property
+    def exports(self) -> tuple[str, ...]:
+        """The bare encoder, and the same with its heads."""
+        return ("encoder", "pre_training")
+
+    def exported(self, name: str | None = None) -> Exported:
+        """Return the encoder (with its pooler where it has one), or as "pre_training" with all heads.
+
+        The classes are transformers' `BertModel` and `BertForPreTraining` (`BertForMaskedLM` without a pair task), or
+        RoFormer's, which have no pooler, where positions are rotary.
+        """
+        config = transformers_config(self.config.encoder, "bert")
+        rotary = self.config.positions == "rotary"
+        state = to_transformers(self.encoder)
+        if self.pooler is not None and not rotary:
+            state |= renamed(self.pooler, "pooler.dense")
+        if self.check_export(name) == "encoder":
+            return Exported(config, state)
+        kind = config.model_type
+        state = {f"{kind}.{key}": value for key, value in state.items()} | lm_head_state(self.head, "bert")
+        if rotary or self.pair_output is None:
+            config.architectures = ["RoFormerForMaskedLM" if rotary else "BertForMaskedLM"]
+        else:
+            config.architectures = ["BertForPreTraining"]
+            state |= renamed(self.pair_output, "cls.seq_relationship")
+        return Exported(config, state)
+
+
+def exchanged(row: Mapping[str, Any] | Any) -> dict[str, Any]:
+    """Return a pair with its sentences in the other order: [CLS] B [SEP] A [SEP]."""
+    ids, starts = np.asarray(field_of(row, "input_ids")), np.asarray(field_of(row, "word_starts"))
+    second = int(field_of(row, "second"))
+    first_size, second_size = second - 1, len(ids) - second  # each with its [SEP]
+    moved = np.concatenate([ids[:1], ids[second:], ids[1:second]])
+    behind = starts[starts >= second] - first_size
+    before = starts[starts < second] + second_size
+    return {"input_ids": moved, "word_starts": np.concatenate([behind, before]), "second": 1 + second_size}

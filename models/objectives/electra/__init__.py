@@ -1,0 +1,1 @@
+"""ELECTRA: masked language modelling by a generator, replaced token detection by a discriminator."""
