@@ -42,10 +42,10 @@ _WIDER = {"utf-8-sig": "utf-8", "gb2312": "gb18030", "gbk": "gb18030"}
 """Encodings by their subsets: a file that claims to be GB2312 is often GB18030, which contains it."""
 
 _USUAL = re.compile("[\t\n\r -~\u00a0-\u04ff\u2000-\u27ff\u3000-\u9fff\uff00-\uffef]")
-"""A character of common scripts: `痛`, `a` or `℃`, but not the `\ue000` of the private use area."""
+"""A character of common scripts: `痛`, `a` or `℃`, but not the `\\ue000` of the private use area."""
 
 _UTF_8_HAN = re.compile(rb"[\xe0-\xf4][\x80-\xbf]{2}")
-"""The first three bytes of a long UTF-8 character: `\xe7\x97\x9b`, 痛."""
+"""The first three bytes of a long UTF-8 character: `\\xe7\\x97\\x9b`, 痛."""
 
 _FOREIGN = re.compile(r"[^\0-\x7f]")
 """A character outside ASCII: `痛`."""

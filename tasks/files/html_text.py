@@ -23,11 +23,11 @@ _SPACES = re.compile(r"[^\S\u3000]+")
 _WIDE = r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]"
 """A Chinese character or a full-width sign: `痛` or `，`."""
 _WRAPPED = re.compile(rf"(?<={_WIDE})[ \t]*+[\r\n][ \t\r\n]*+(?={_WIDE})")
-"""A line end between two Chinese characters, which is not a blank of the text: that of `头\n  痛`."""
+"""A line end between two Chinese characters, which is not a blank of the text: that of `头\\n  痛`."""
 _BLANKS = re.compile(r" {2,}")
 """Two blanks or more: those of `头痛  三天`."""
 _TABS = re.compile(r" ?\t[ \t]*")
-"""The tab between two cells of a table, with blanks around it: ` \t `."""
+"""The tab between two cells of a table, with blanks around it: ` \\t `."""
 
 FAILURES = 20
 """Tags with unclosed quotes after which quotes are ignored: each of them costs a search through the whole rest."""

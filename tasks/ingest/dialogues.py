@@ -33,7 +33,7 @@ ROLES: Mapping[str, str] = {
 """Names in the text for common speakers and for columns of questions and answers; other speakers keep their names."""
 
 _LINE_BREAKS = re.compile("[\r\n\v\f\x85\u2028\u2029]+")
-"""Line breaks inside a turn: the `\r\n` of `头痛\r\n三天`."""
+"""Line breaks inside a turn: the `\\r\\n` of `头痛\\r\\n三天`."""
 
 
 def turns_field(row: Mapping[str, Any], wanted: str | None) -> str | None:

@@ -203,9 +203,9 @@ def _ranges(whole: Slice, file: WatchedFile, cut: re.Pattern[bytes], wanted: int
 
 
 _LINE_END = re.compile(rb"\n")
-"""The line end of `头痛\n`."""
+"""The line end of `头痛\\n`."""
 _BLANK_LINE = re.compile(rb"\n[ \t\r]*\n")
-"""The end of a line and the blank line after it: `\n \r\n`."""
+"""The end of a line and the blank line after it: `\\n \\r\\n`."""
 
 
 def _next_cut(file: BinaryIO | ReturnsAsLineFeeds, cut: re.Pattern[bytes], wanted: int) -> tuple[int, int]:

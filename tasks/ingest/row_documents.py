@@ -44,7 +44,7 @@ _OF_OBJECTS = ("jsonl", "json")
 """Kinds in which each row names its own fields."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-"""Half of a surrogate pair: `\ud83d`, which a row of JSON may write as an escape."""
+"""Half of a surrogate pair: `\\ud83d`, which a row of JSON may write as an escape."""
 
 
 class Fields(Protocol):

@@ -1,4 +1,4 @@
-"""Stage `segment`: documents to segments of whole sentences, with their words."""
+"""Stage `segment`: documents cut into segments of whole sentences, with their words."""
 
 from tasks.segment.stage import SegmentParams, segment, split_document
 from tasks.segment.words import segment_words

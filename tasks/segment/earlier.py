@@ -1,8 +1,8 @@
-"""Segments that an earlier artifact holds of documents which come again.
+"""Reuse of an earlier artifact's segments for documents that occur again.
 
-After new text has come in, a part of documents is often an earlier one but for a few that went as duplicates. What its
-other documents were cut into is taken from the earlier artifact, whose rows depend on nothing but the document, the
-parameters and the vocabulary. Time grows with the rows of one unit, memory too.
+After new text has arrived, a part of documents often equals an earlier one except for a few dropped duplicates. The
+segments of its other documents are reused from the earlier artifact: they depend only on the document, the parameters
+and the vocabulary. Time and memory grow with the rows of one unit.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class Work:
 
     documents: Part
     earlier: EarlierUnit | None = field(default=None, compare=False)
-    """A unit of much the same documents. It changes no result, so the work is not known by it."""
+    """Unit of nearly the same documents. It changes no result, and is not part of the work's identity."""
 
 
 def work_on(documents: Sequence[Part], earlier: Artifact | None) -> list[Work]:
-    """Each part with the unit of an earlier artifact that was made of nearly the same documents, where there is one.
+    """Return each part with the unit of an earlier artifact made from nearly the same documents, if there is one.
 
-    Known by the least or greatest id in one of its row groups: a part that loses a few documents mostly keeps those.
+    The unit is found by the least or greatest id in a row group, which a part that loses a few documents mostly keeps.
     """
     if earlier is None:
         return [Work(part) for part in documents]
@@ -56,7 +56,7 @@ def work_on(documents: Sequence[Part], earlier: Artifact | None) -> list[Work]:
                 by_id |= dict.fromkeys(part.extremes("doc_id"), part.unit)
         found = [[by_id[one] for one in sorted(part.extremes("doc_id")) if one in by_id] for part in documents]
     except DamagedArtifactError as error:
-        logger.warning("all is segmented anew: %s", error)
+        logger.warning("All documents are segmented anew: %s", error)
         return [Work(part) for part in documents]
     return [Work(part, units[of[0]] if of else None) for part, of in zip(documents, found, strict=True)]
 
@@ -64,7 +64,7 @@ def work_on(documents: Sequence[Part], earlier: Artifact | None) -> list[Work]:
 class EarlierSegments:
     """The segments of an earlier unit, by document.
 
-    A document of which a piece was rejected counts as unknown: it is cut again.
+    A document with a rejected piece counts as unknown and is cut again.
     """
 
     def __init__(self, unit: EarlierUnit | None) -> None:
@@ -73,20 +73,22 @@ class EarlierSegments:
             if unit is not None:
                 self._rows = _without_rejected(unit)
         except DamagedArtifactError as error:
-            logger.warning("segmented anew: %s", error)
+            logger.warning("Some documents are segmented anew: %s", error)
+        # The segments of a document are consecutive rows; the first one has position 0.
         self._starts = np.flatnonzero(self._rows["position"].to_numpy() == 0)
         self._counts = np.diff(self._starts, append=self._rows.num_rows)
         self._doc_ids = self._rows["doc_id"].take(pa.array(self._starts))
 
     def find(self, doc_ids: pa.ChunkedArray) -> np.ndarray:
-        """Where each document is here, for `of`; -1 where it is unknown: int64 (D,)."""
+        """Return each document's index for `of`, or -1 if it is unknown: int64 (D,)."""
         places = pc.index_in(doc_ids, value_set=self._doc_ids).fill_null(-1)
         return places.to_numpy().astype(np.int64)
 
     def of(self, places: np.ndarray) -> tuple[pa.Table, np.ndarray]:
-        """The rows of documents, one's after the other's, and how many each has: int64 (D,)."""
+        """Return the consecutive rows of documents, and the number of rows of each: int64 (D,)."""
         counts = self._counts[places]
         before = np.cumsum(counts) - counts
+        # Starts 5 and 9 with counts 2 and 3 are the rows 5, 6, 9, 10, 11: [5, 5, 9 - 2, 9 - 2, 9 - 2] + [0, …, 4].
         rows = np.repeat(self._starts[places] - before, counts) + np.arange(counts.sum())
         return self._rows.take(pa.array(rows)), counts
 

@@ -1,11 +1,11 @@
-"""Jieba's cuts in machine code: the words of many texts at once, those of jieba without its hidden Markov model.
+"""Jieba's words in machine code, for many texts at once: those of jieba without its hidden Markov model.
 
-Jieba finds all dictionary words in a run of Chinese characters, letters and digits and takes the likeliest path
-through them, from the run's end to its beginning; of equally likely words the longest. The same sums are made here in
-the same order, so that rounding decides alike, over a trie of the dictionary in one hash table.
+Jieba finds all dictionary words in a run of Chinese characters, letters and digits, and takes the likeliest path
+through them, from the run's end to its beginning. Of equally likely words it takes the longest. This module adds the
+same numbers in the same order, so that rounding has the same effect. The dictionary is a trie in one hash table.
 
-Time grows with the characters times the words that begin with each. Memory: 24 bytes a character of the batch, and 20
-MB for the dictionary.
+Time grows with the characters times the words that begin with each. Memory: 24 bytes per character of the batch, and
+20 MB for the dictionary.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from infra.arrays.code_points import code_points, points_of
 from infra.arrays.compiled import compiled
 
 _CODES = 0x10000
-"""Code points with a class and a number of their own; those beyond are in no run."""
+"""Number of code points with a class and a number of their own; the others are not part of any run."""
 
 _OUTSIDE, _LETTER, _OTHER = range(3)
 _NODE_BITS = np.uint64(24)
@@ -37,34 +37,35 @@ _CR, _LF = ord("\r"), ord("\n")
 
 
 class Trie(NamedTuple):
-    """A dictionary: its beginnings of words are nodes, numbered from 1."""
+    """A dictionary: the beginnings of its words are nodes, numbered from 1."""
 
     number: np.ndarray
-    """uint64 (_CODES + 1,) by code point: the character's own number; 0 where no word holds it."""
+    """uint64 (_CODES + 1,) by code point: number of the character; 0 if no word contains it."""
     first: np.ndarray
-    """uint64 (_CODES + 1,) by code point: the node of the character alone; 0 where no word begins with it."""
+    """uint64 (_CODES + 1,) by code point: node of the character alone; 0 if no word begins with it."""
     alone: np.ndarray
-    """float64 (_CODES + 1,) by code point: the log probability of the character as a word; -inf where it is none."""
+    """float64 (_CODES + 1,) by code point: log probability of the character as a word; -inf if it is not a word."""
     table: np.ndarray
-    """uint64 (2 · slots,): a hash table of the further nodes. The even places hold the node with its parent and the
-    number of its character, 0 where a slot is empty; the odd ones the log probability of its word as a float64, -inf
-    where it is only the beginning of one. Side by side, they come in one access to memory."""
+    """uint64 (2 · slots,): a hash table of the other nodes. Even places contain the node with its parent and the number
+    of its character, or 0 in an empty slot. Odd places contain the log probability of its word as a float64, or -inf if
+    it is only the beginning of one. The two are adjacent, so that one memory access reads both."""
     sieve: np.ndarray
-    """uint64 (_SIEVE_BITS / 64,): a bit for each hashed key that is in the table. Small enough for the processor's
-    own memory, it answers for most keys that are not."""
+    """uint64 (_SIEVE_BITS / 64,): a bit for each hashed key in the table. It fits into the processor's cache and rules
+    out most keys that are not in the table."""
     rare: float
-    """Log probability of a character that is no word."""
+    """Log probability of a character that is not a word."""
 
 
 def cut_batch(texts: Sequence[str], trie: Trie) -> tuple[np.ndarray, np.ndarray]:
-    """Lengths of the words of all texts, end to end, and where each text's words begin (and the last's end).
+    """Return the lengths of all texts' words in a row, and the borders between the texts.
 
     Args:
-        texts: without bounds.
-        trie: see `trie_of`.
+        texts: texts of any length.
+        trie: the dictionary; see `trie_of`.
 
     Returns:
-        int64 lengths in characters, and int64 (T + 1,) borders.
+        Lengths in characters, int64 (W,), and borders, int64 (T + 1,): the first word of each text, and the number
+        of all words.
     """
     points, ends = code_points(texts)
     lengths, borders = np.empty(len(points), dtype=np.int64), np.zeros(len(ends), dtype=np.int64)
@@ -100,7 +101,7 @@ def _cut(
     lengths: np.ndarray,
     borders: np.ndarray,
 ) -> int:
-    """Fill in `lengths` and `borders`; returns the number of words."""
+    """Fill in `lengths` and `borders`, and return the number of words."""
     best, taken = np.empty(len(points) + 1, dtype=np.float64), np.empty(len(points), dtype=np.int32)
     words = 0
     for text in range(len(ends) - 1):
@@ -113,7 +114,7 @@ def _cut(
                 _find_path(points, start, place, number, first, alone, table, weights, sieve, rare, best, taken)
                 words = _take_path(points, start, place, classes, taken, lengths, words)
             elif points[place] == _CR and place + 1 < end and points[place + 1] == _LF:
-                lengths[words] = 2
+                lengths[words] = 2  # jieba keeps \r\n together
                 words, place = words + 1, place + 2
             else:
                 lengths[words] = 1
@@ -137,14 +138,15 @@ def _find_path(
     best: np.ndarray,
     taken: np.ndarray,
 ) -> None:
-    """Note in `taken` the length of the word that the likeliest path from each character of a run begins with."""
+    """Write to `taken` the length of the first word on the likeliest path from each character of a run."""
     slots = np.uint64(len(table) // 2 - 1)
     best[end] = 0.0
     for place in range(end - 1, start - 1, -1):
         top, length = -np.inf, 0
+        # Follow the trie: each node is the beginning of a word, from `place` up to `here`.
         node, weight, here = first[points[place]], alone[points[place]], place + 1
         while node:
-            if weight > -np.inf and weight + best[here] >= top:
+            if weight > -np.inf and weight + best[here] >= top:  # >= prefers the longer of equally likely words
                 top, length = weight + best[here], here - place
             if here == end:
                 break
@@ -153,7 +155,7 @@ def _find_path(
             if not _passes(sieve, scattered):
                 break
             slot = _slot(scattered, slots)
-            while table[2 * slot] and table[2 * slot] >> _NODE_BITS != key:
+            while table[2 * slot] and table[2 * slot] >> _NODE_BITS != key:  # taken by another key: try the next slot
                 slot = (slot + np.uint64(1)) & slots
             node, weight = table[2 * slot] & _NODE_MASK, weights[2 * slot + 1]
             here += 1
@@ -171,7 +173,7 @@ def _take_path(
     lengths: np.ndarray,
     words: int,
 ) -> int:
-    """Write the words of a run; letters and digits that are words of their own become one where they are neighbours."""
+    """Write the words of a run; adjacent letters and digits that are words of their own become one word."""
     follows_letter = False
     place = start
     while place < end:
@@ -188,22 +190,22 @@ def _take_path(
 
 @compiled
 def _passes(sieve: np.ndarray, scattered: Any) -> Any:
-    """Whether a hashed key may be in the table."""
+    """Return 1 if a hashed key may be in the table, else 0."""
     bit = scattered >> _SIEVE_SHIFT
     return (sieve[bit >> _WORD_BITS] >> (bit & _WORD_MASK)) & np.uint64(1)
 
 
 @compiled
 def _slot(scattered: Any, slots: np.uint64) -> Any:
-    """Where the search for a hashed key begins in a table of `slots` + 1, a power of two."""
+    """Return the first slot of a hashed key in a table of `slots` + 1 slots, a power of two."""
     return (scattered ^ (scattered >> np.uint64(32))) & slots
 
 
 @functools.cache
 def _classes() -> np.ndarray:
-    """uint8 (_CODES + 1,) by code point: outside of runs, a letter or digit, another character of runs."""
+    """Return the class of each code point: outside of runs, letter or digit, other in runs: uint8 (_CODES + 1,)."""
     classes = np.full(_CODES + 1, _OUTSIDE, dtype=np.uint8)
-    classes[0x4E00:0x9FD6] = _OTHER
+    classes[0x4E00:0x9FD6] = _OTHER  # the Chinese characters that jieba knows
     classes[list(map(ord, "+#&._%-"))] = _OTHER
     for first, last in ("az", "AZ", "09"):
         classes[ord(first) : ord(last) + 1] = _LETTER
@@ -212,7 +214,7 @@ def _classes() -> np.ndarray:
 
 @functools.lru_cache(maxsize=2)
 def jieba_trie(terms: tuple[str, ...] = ()) -> Trie:
-    """The dictionary that ships with jieba, and terms added to it one after the other as `jieba.add_word` does."""
+    """Return jieba's own dictionary, with terms added one after the other as by `jieba.add_word`."""
     import jieba
 
     with jieba.get_module_res("dict.txt") as file:
@@ -224,56 +226,77 @@ def jieba_trie(terms: tuple[str, ...] = ()) -> Trie:
             return trie_of(entries["word"].to_list(), entries["count"].to_numpy(), total)
         tokenizer = jieba.Tokenizer()
         tokenizer.FREQ, tokenizer.total = tokenizer.gen_pfdict(file)
-    tokenizer.initialized = True
+    tokenizer.initialized = True  # otherwise the first call would load the dictionary again
     for term in terms:
         tokenizer.add_word(term)
     return trie_of(list(tokenizer.FREQ), np.array(list(tokenizer.FREQ.values())), tokenizer.total)
 
 
 def trie_of(words: Sequence[str], counts: np.ndarray, total: int) -> Trie:
-    """Lay out a dictionary.
+    """Return the trie of a dictionary.
 
-    Words with a character that stands in no run are left out: jieba never finds them.
+    Words with a character outside of runs are left out, because jieba never finds them.
 
     Args:
-        words: each once, none empty.
-        counts: (words,) how often each occurs; one of 0 is no word.
-        total: what probabilities are a share of.
+        words: distinct words, none of them empty.
+        counts: number of occurrences of each word, (W,); a word with 0 is left out.
+        total: number of occurrences of all words, by which counts are divided.
     """
     lengths, points = _lengths_and_points(words)
     in_runs = np.minimum.reduceat(_classes()[np.minimum(points, _CODES)], np.cumsum(lengths) - lengths) != _OUTSIDE
     kept = np.flatnonzero(in_runs & (counts > 0))
-    words, counts = [words[place] for place in kept.tolist()], counts[kept]
-    lengths, points = _lengths_and_points(words)
-    begins, longest = np.cumsum(lengths) - lengths, int(lengths.max(initial=1))
+    lengths, points = _lengths_and_points([words[place] for place in kept.tolist()])
     known = np.unique(points)
     number = np.zeros(_CODES + 1, dtype=np.uint64)
     number[known] = np.arange(1, len(known) + 1)
-    parent = np.zeros(len(words), dtype=np.uint64)
-    keys, of_words, nodes = [], [], 1
-    weights = _log_probabilities(counts, total)
-    for depth in range(longest):
-        alive = np.flatnonzero(lengths > depth)
-        own = number[points[begins[alive] + depth]]
-        found, place = np.unique((parent[alive] << _NUMBER_BITS) | own, return_inverse=True)
-        parent[alive] = place + nodes
-        ending = np.flatnonzero(lengths[alive] == depth + 1)
-        here = np.full(len(found), -np.inf)
-        here[place[ending]] = weights[alive[ending]]
-        keys.append(found)
-        of_words.append(here)
-        nodes += len(found)
+    # Nodes of one character are looked up by code point, all others in the hash table.
+    top, *deeper = _levels(lengths, number[points], _log_probabilities(counts[kept], total))
     first, alone = np.zeros(_CODES + 1, dtype=np.uint64), np.full(_CODES + 1, -np.inf)
-    beginning = known[keys[0].astype(np.int64) - 1]
+    beginning = known[top.keys.astype(np.int64) - 1]
     first[beginning] = np.arange(1, len(beginning) + 1)
-    alone[beginning] = of_words[0]
-    further = np.concatenate([np.zeros(0, dtype=np.uint64), *keys[1:]])
-    table, sieve = _hash_table(further, np.concatenate([np.zeros(0), *of_words[1:]]), 1 + len(beginning))
+    alone[beginning] = top.weights
+    keys = np.concatenate([np.zeros(0, dtype=np.uint64), *(level.keys for level in deeper)])
+    weights = np.concatenate([np.zeros(0), *(level.weights for level in deeper)])
+    table, sieve = _hash_table(keys, weights, 1 + len(beginning))
     return Trie(number, first, alone, table, sieve, -math.log(total))
 
 
+class _Level(NamedTuple):
+    """The nodes of a trie at one depth, numbered after those of the levels above."""
+
+    keys: np.ndarray
+    """Parent node and number of the last character, packed into one number: uint64 (N,), ascending."""
+    weights: np.ndarray
+    """Log probability of the word that ends at the node, or -inf: float64 (N,)."""
+
+
+def _levels(lengths: np.ndarray, numbers: np.ndarray, weights: np.ndarray) -> list[_Level]:
+    """Return the nodes of a dictionary, level by level.
+
+    Args:
+        lengths: characters of each word, int64 (W,).
+        numbers: numbers of all words' characters in a row, uint64 (C,).
+        weights: log probability of each word, float64 (W,).
+    """
+    begins = np.cumsum(lengths) - lengths
+    parent = np.zeros(len(lengths), dtype=np.uint64)  # of each word, the node of its first `depth` characters
+    levels: list[_Level] = []
+    nodes = 1
+    for depth in range(int(lengths.max(initial=1))):
+        alive = np.flatnonzero(lengths > depth)
+        own = numbers[begins[alive] + depth]
+        keys, place = np.unique((parent[alive] << _NUMBER_BITS) | own, return_inverse=True)
+        parent[alive] = place + nodes
+        ending = np.flatnonzero(lengths[alive] == depth + 1)
+        of_words = np.full(len(keys), -np.inf)
+        of_words[place[ending]] = weights[alive[ending]]
+        levels.append(_Level(keys, of_words))
+        nodes += len(keys)
+    return levels
+
+
 def _log_probabilities(counts: np.ndarray, total: int) -> np.ndarray:
-    """As jieba rounds them: numpy's logarithm may differ in the last bit."""
+    """Return log probabilities rounded as by jieba: numpy's logarithm may differ in the last bit."""
     different, place = np.unique(counts, return_inverse=True)
     log_total = math.log(total)
     return np.array([math.log(count) - log_total for count in different.tolist()])[place]
@@ -285,7 +308,10 @@ def _lengths_and_points(words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _hash_table(keys: np.ndarray, weights: np.ndarray, first_node: int) -> tuple[np.ndarray, np.ndarray]:
-    """An open-addressed table, at most half full, of keys whose nodes are numbered from `first_node`, and its sieve."""
+    """Return an open-addressed table of keys, at most half full, and its sieve.
+
+    The nodes of the keys are numbered from `first_node`.
+    """
     slots = 1 << max(4, int(2 * len(keys)).bit_length())
     table, sieve = np.zeros(2 * slots, dtype=np.uint64), np.zeros(_SIEVE_BITS // 64, dtype=np.uint64)
     _fill(table, table.view(np.float64), sieve, keys, weights, first_node)

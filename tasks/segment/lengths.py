@@ -1,4 +1,4 @@
-"""How many texts of each sub-domain are how long: counted where the texts are at hand, added up for the page."""
+"""Histograms of text lengths by sub-domain, counted part by part and added up for the page about the corpus."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 LENGTH_BINS = [0, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384]
-"""Lower borders of the lengths that are counted together; the last has no upper one."""
+"""Lower borders of the bins; the last bin has no upper border."""
 
 _MEASURED = pa.schema([("source", pa.string()), ("length", pa.int64()), ("bytes", pa.int64())])
 
 
 def measured(texts: pa.Table, length: str | None = None) -> pa.Table:
-    """Sub-domain, length and bytes of texts: what `length_counts` counts.
+    """Return sub-domain, length and bytes of texts, for `length_counts`.
 
     Args:
-        texts: columns source and text.
-        length: the column that holds the lengths; without one they are characters.
+        texts: table with the columns source and text.
+        length: column with the lengths; without it they are counted in characters.
     """
     text = texts["text"]
     lengths = texts[length] if length else pc.utf8_length(text)
@@ -28,7 +28,12 @@ def measured(texts: pa.Table, length: str | None = None) -> pa.Table:
 
 
 def length_counts(counted: str, texts: Sequence[pa.Table]) -> pa.Table:
-    """Rows of the table `lengths`, by source and bin, for what `measured` gave; `counted` names the texts."""
+    """Return rows of the table `lengths` by source and bin.
+
+    Args:
+        counted: name of the texts: documents or segments.
+        texts: tables of `measured`.
+    """
     found = pl.DataFrame(pa.concat_tables([_MEASURED.empty_table(), *texts]))
     bins = np.searchsorted(LENGTH_BINS, found["length"].to_numpy(), side="right") - 1
     return (

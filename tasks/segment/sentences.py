@@ -1,7 +1,7 @@
-"""Cutting a document at its seams: sentence ends, then commas, then between words and numbers.
+"""Cuts of a document: at sentence ends, then at commas, then between words and numbers.
 
-All cuts are places in one text, so that the pieces always join to it, and lengths in tokens come from one
-object: exact where a tokeniser has gone over the whole text, estimated where there is none.
+All cuts are positions in one text, so that the pieces always join to it. Lengths in tokens come from one object: they
+are exact if a tokeniser has encoded the whole text, and estimated otherwise.
 
 Time and memory grow with the characters.
 """
@@ -25,14 +25,14 @@ class Cost(Protocol):
     """Lengths in tokens of the pieces of one text."""
 
     def __call__(self, start: int, end: int) -> int:
-        """Length of text[start:end]."""
+        """Return the length of text[start:end]."""
 
     def up_to(self, places: np.ndarray) -> list[int]:
-        """Length of the text up to each of some ascending places that lie in no word."""
+        """Return the length of the text up to each of some ascending positions, none of them inside a word."""
 
 
 class CountedCost:
-    """Lengths as a function counts them in a piece for itself."""
+    """Lengths that a function counts in each piece."""
 
     def __init__(self, text: str, count: Callable[[str], int]) -> None:
         self._text, self._count = text, count
@@ -46,7 +46,7 @@ class CountedCost:
 
 
 MAX_BRACKET = 200
-"""Characters between two brackets above which they no longer hold together what is inside."""
+"""Most characters between two brackets that are kept together."""
 
 
 class Span(NamedTuple):
@@ -60,17 +60,19 @@ class Span(NamedTuple):
 _ENDS = "。！？；!?;…"
 _CLOSING_MARKS = r"""”’」』）)】\]》〉}"'"""
 SENTENCE = regex.compile(rf"(?:[{_ENDS}]++|(?<=\p{{Ll}}{{2}})\.(?=\s))[{_CLOSING_MARKS}]*+\s*+|\n\s*+", regex.VERSION1)
-"""The end of a sentence, with the quotes and brackets that close behind it."""
+"""The end of a sentence with the quotes and brackets that close after it: `！”` of `好！”他说`, but no point of 3.5."""
 
 LINE = regex.compile(r"\n\s*+")
+"""The end of a line, with the blanks that begin the next: `\\n  `."""
 
 _NUMERAL = "[〇零一二两三四五六七八九十百千万亿半廿卅]"
 _CLAUSE = regex.compile(
     rf"(?:(?<!\d)[，：∶,:]|[，：∶,:](?!\d)|(?<!\d|{_NUMERAL})、|、(?!\d|{_NUMERAL}))[”’」』）)】\]》〉]*+\s*+"
 )
-"""A comma or a colon, but none inside 1,000 or 1：100 or 3、4 or 三、四."""
+"""A comma or a colon: that of `头痛，`, but none inside `1,000`, `1：100`, `3、4` or `三、四`."""
 
 _LETTER = r"[\p{L}\p{N}\p{M}⁺⁻₊₋--\p{Han}]"
+"""A letter or a digit that is not a Chinese character: `a`, `5` or `⁹`."""
 _UNIT = (
     "(?:毫米汞柱|厘米水柱|[毫微纳]?摩尔|毫当量|国际单位|单位|[毫微纳千]?克|公斤|斤|[毫微分]?升|"
     "(?:平方|立方)?[毫厘分微纳千]?米|个?半?小时|分钟|刻钟|点钟?|时|分|秒|天|日|个?(?:星期|礼拜)|周|个?半?月|年|岁|"
@@ -78,9 +80,12 @@ _UNIT = (
     "次|片|粒|丸|支|袋|瓶|滴|例|倍|度|个|枚|剂|付|帖|贴|针|颗|张|级|期|型|摄氏度|元|转(?=[/／])|"
     "钱匕?|铢|斗|升|盏|碗|杯|匙|勺|撮|茎|块|寸(?![口关])|尺(?!脉)|丈(?!夫)|条(?!件)|只(?![要有能是可])|根(?![据本治]))"
 )
-"""Those of prescriptions in old books among them; some are the beginnings of words too."""
+"""A unit in Chinese, such as `毫克`, or one from prescriptions in old books. Some units are also the beginnings of
+words: 寸 is one of `三寸`, but not of `寸口`."""
 _UNIT_SIGN = r"[%％‰℃℉°\u3380-\u33DF]"
+"""A sign for a unit: `℃` or `㎎`."""
 _PER = rf"(?:[/／](?:{_UNIT}|[a-zA-Zμµ]{{1,5}}+|[\u3380-\u33DF]|[(（][^()（）\n]{{1,16}}[)）]))*+"
+"""What a quantity is divided by: `/L`, `/分` or `/（kg·d）`."""
 _QUANTITY = (
     rf"{_LETTER}++"
     rf"(?:[.,:/+\-‐–—~～±×·^'’_%％‰．，：∶／－＋*]++{_LETTER}++"
@@ -93,28 +98,38 @@ _QUANTITY = (
     rf"(?:(?<=[\d十百千万亿½¼¾⅓⅔IVXⅠ-ⅻ⁰¹²³⁴-⁹]) ?(?:{_UNIT_SIGN}C?|[余多几]?{_UNIT})"
     rf"(?:\d[\d.]*+{_UNIT}|(?<=[度米点])\d++(?=[\p{{Han}}，。；、！？）)]|$))*+)?+{_PER}"
 )
+"""A word of letters, or a number with all that belongs to it: `HbA1c`, `3.5mg/kg`, `120/80 mmHg`, `5 000`, `3/4`,
+`P<0.05`, `10万`, `18岁`."""
 _IN_NUMERALS = (
     rf"{_NUMERAL}++(?:(?:分之|点)(?:{_NUMERAL}++|\d[\d.]*+))*+(?:[余多几]?{_UNIT}(?:半(?![夏边枝身]))?+{_PER})?+"
 )
+"""A quantity in Chinese numerals: `三十二岁`, `百分之五`, `二两半`."""
 _ATOM = regex.compile(
     rf"(?:(?:[<>＜＞≤≥≦≧=≈±] ?|[+\-−–~～])(?=\d))?+{_QUANTITY}(?: ?[~～±×—–\-−至到] ?(?=\d){_QUANTITY})*+\s*+"
     rf"|{_IN_NUMERALS}(?:[~～—–\-−至到、]?+(?!半[夏边枝身]){_IN_NUMERALS})*+\s*+|.\s*+",
     regex.VERSION1 | regex.DOTALL,
 )
-"""What is cut only where nothing else helps: a number or a range with its sign and unit, a word, a single character."""
+"""A unit that is cut only as a last resort: a number or a range with its sign and unit, a word, or a single character:
+`±3.5`, `18~65岁`, `三至五天`, `痛`."""
 
 _ANY_COMMA = regex.compile(r"[，、：∶,:\s]\s*+")
-"""Where a list of numbers is cut that is too long: not inside one of them."""
+"""The separator at which a long list of numbers is cut: `、` of `3、4、5`."""
 
 _OPENING, _CLOSING = "（(【[「『《“〈{", "）)】]」』》”〉}"
 
 
 def cut(text: str, cost: Cost, max_tokens: int, min_tokens: int, keep_lines: bool = False) -> list[Span]:
-    """Pieces of at most `max_tokens` that join to the text, in whole sentences where those fit.
+    """Return pieces of at most `max_tokens` that join to the text, in whole sentences where these fit.
 
-    With `keep_lines` in whole lines where those fit, such as the turns of a dialogue. A sentence that is too long is
-    cut at commas, then between words, numbers and brackets, then anywhere. A piece under `min_tokens` takes from a
-    neighbour what it lacks if both can be long enough; the others stay short.
+    A sentence that is too long is cut at commas, then between words, numbers and brackets, then anywhere. A piece
+    shorter than `min_tokens` takes text from a neighbour if both can be long enough; otherwise it remains short.
+
+    Args:
+        text: the text.
+        cost: lengths of its pieces.
+        max_tokens: most tokens of a piece.
+        min_tokens: fewest tokens of a piece, where possible.
+        keep_lines: keep whole lines together where these fit, such as the turns of a dialogue.
     """
     tokens = cost(0, len(text))
     if tokens <= max_tokens:
@@ -122,7 +137,7 @@ def cut(text: str, cost: Cost, max_tokens: int, min_tokens: int, keep_lines: boo
     seams = _Seams(text)
     best = _LINES if keep_lines else _SENTENCES
     borders = _packed(seams, cost, max_tokens, best)
-    # Units are not always as long together as each for itself: a run of letters cut in two has more tokens.
+    # The length of a piece is not always the sum of its units': a run of letters cut in two has more tokens.
     pieces = [Span(start, end, cost(start, end)) for start, end in itertools.pairwise(borders)]
     for index in range(len(pieces)):
         if pieces[index].tokens < min_tokens:
@@ -131,13 +146,14 @@ def cut(text: str, cost: Cost, max_tokens: int, min_tokens: int, keep_lines: boo
 
 
 def _packed(seams: _Seams, cost: Cost, max_tokens: int, best: int) -> list[int]:
-    """Where pieces begin, and the last ends: whole units of the best level, as many as fit into each piece."""
+    """Return the borders of pieces of whole units, lines or sentences, as many as fit into each piece."""
     found = seams.all(best)
     sums, places = cost.up_to(found), found.tolist()
     borders = [0]
-    done, spent = 0, 0  # the text up to here is in pieces, the last one still open: so many tokens are before it
-    index = 0  # the first place after `done`
+    done, spent = 0, 0  # the text before `done` is in pieces, and the tokens before the last, open one are `spent`
+    index = 0  # the first of `places` after `done`
     while index < len(places):
+        # Put all units into the open piece that fit and do not end inside brackets.
         fitting = seams.last_outside_brackets(places, index, bisect_right(sums, spent + max_tokens, lo=index) - 1)
         if fitting >= index:
             done, index = places[fitting], fitting + 1
@@ -145,16 +161,17 @@ def _packed(seams: _Seams, cost: Cost, max_tokens: int, best: int) -> list[int]:
                 break
         following = seams.first_outside_brackets(places, index)
         before = sums[index - 1] if index else 0
-        if sums[following] - before <= max_tokens:
+        if sums[following] - before <= max_tokens:  # the next unit fits into a new piece
             borders.append(done)
             spent = before
             continue
+        # The next unit is too long for any piece: cut it at the seams of the next levels.
         for unit in _units(seams, cost, done, places[following], max_tokens, best + 1):
             if before + unit.tokens - spent > max_tokens and unit.start > borders[-1]:
                 borders.append(unit.start)
                 spent = before
             before += unit.tokens
-        spent += sums[following] - before  # what the units count more or less than the whole
+        spent += sums[following] - before  # the difference between the sum of the units and the whole
         done, index = places[following], following + 1
     return [*borders, done]
 
@@ -164,7 +181,7 @@ _PATTERNS = (LINE, SENTENCE, _CLAUSE, _ATOM, _ATOM, _ANY_COMMA)
 
 
 def ends_in(text: str, only_lines: bool = False) -> list[int]:
-    """The places where the matches of `SENTENCE`, or of `LINE`, end in a text: a quarter of the time."""
+    """Return the positions where matches of `SENTENCE`, or of `LINE`, end in a text, in a quarter of their time."""
     found: list[int] = _ends(points_of(text), only_lines).tolist()
     return found
 
@@ -179,7 +196,7 @@ _END, _CLOSES, _BLANK, _POINT, _LOWER, _LINE_END = 1, 2, 4, 8, 16, 32
 
 @compiled
 def _find_ends(points: np.ndarray, marks: np.ndarray, only_lines: bool, places: np.ndarray) -> int:
-    """Fill in the places that `SENTENCE` (or `LINE`) finds in a whole text; returns how many."""
+    """Fill in the ends that `SENTENCE` (or `LINE`) finds in a whole text, and return their number."""
     found, place, size = 0, 0, len(points)
     while place < size:
         mark = marks[points[place]]
@@ -191,7 +208,7 @@ def _find_ends(points: np.ndarray, marks: np.ndarray, only_lines: bool, places: 
         elif mark & _END:
             while place < size and marks[points[place]] & _END:
                 place += 1
-        elif (
+        elif (  # the point after two small letters and before a blank, as in "in vitro. Then"
             mark & _POINT
             and 2 <= place < size - 1
             and marks[points[place + 1]] & _BLANK
@@ -213,7 +230,7 @@ def _find_ends(points: np.ndarray, marks: np.ndarray, only_lines: bool, places: 
 
 @functools.cache
 def _marks() -> np.ndarray:
-    """uint8 (0x110000,): what each code point is at the end of a sentence, in bits."""
+    """Return the role of each code point at the end of a sentence, in bits: uint8 (0x110000,)."""
     everything = "".join(map(chr, range(0x110000)))
     marks = np.zeros(len(everything), dtype=np.uint8)
     for pattern, mark in (
@@ -230,24 +247,26 @@ def _marks() -> np.ndarray:
 
 
 class _Seams:
-    """Where a text may be cut, from the best places to the worst."""
+    """Positions at which a text may be cut, from the best to the worst."""
 
     def __init__(self, text: str) -> None:
         self._text, self._points = text, points_of(text)
         enclosed = np.zeros(len(text) + 1, dtype=np.bool_)
         _find_enclosed(self._points, _brackets(), enclosed)
-        self._enclosed = enclosed.tobytes()  # of which single places are read faster
+        self._enclosed = enclosed.tobytes()  # faster than an array when read one by one
 
     def all(self, level: int) -> np.ndarray:
-        """int64: the places of a level, that of lines or of sentences, in order, those in brackets included, and the
-        end of the text."""
+        """Return the positions of lines or sentences in order, also in brackets, and the end of the text: int64."""
         found = _ends(self._points, only_lines=level == _LINES)
         size = len(self._points)
         return found if len(found) and found[-1] == size else np.append(found, size)
 
     def between(self, start: int, end: int, level: int) -> Iterator[int]:
-        """Places of a level in (start, end), in order: line ends, sentence ends, clause ends, ends of words and
-        numbers (all outside brackets), the same inside them, commas in lists of numbers, every character."""
+        """Yield the positions of a level in (start, end), in order.
+
+        The levels are line ends, sentence ends, clause ends, ends of words and numbers (all outside brackets), the
+        latter inside brackets, commas in lists of numbers, and every character.
+        """
         if level == _ANYWHERE:
             yield from range(start + 1, end)
             return
@@ -257,18 +276,20 @@ class _Seams:
                 yield place
 
     def last_outside_brackets(self, places: Sequence[int], first: int, last: int) -> int:
-        """Index of the last of `places[first : last + 1]` that no brackets enclose; first - 1 if there is none."""
+        """Return the index of the last of `places[first : last + 1]` outside brackets, or first - 1 without any."""
         return next((index for index in range(last, first - 1, -1) if not self._enclosed[places[index]]), first - 1)
 
     def first_outside_brackets(self, places: Sequence[int], first: int) -> int:
-        """Index of the first place from `first` on that no brackets enclose; the end of the text is one."""
+        """Return the index of the first position outside brackets from `first` on; the end of the text is outside."""
         return next(index for index in range(first, len(places)) if not self._enclosed[places[index]])
 
 
 @compiled
 def _find_enclosed(points: np.ndarray, brackets: np.ndarray, enclosed: np.ndarray) -> None:
-    """Note the places behind the characters, from an opening bracket on, that a pair of brackets in one line encloses,
-    if it closes within `MAX_BRACKET` characters."""
+    """Mark the positions inside pairs of brackets, which are in one line and at most `MAX_BRACKET` characters apart.
+
+    In 甲（乙）, the positions before and after 乙 are inside: a cut there would part the brackets.
+    """
     waiting, depth = np.empty(len(points), dtype=np.int64), 0
     for place in range(len(points)):
         bracket = brackets[min(points[place], _BRACKETS_END)]
@@ -290,7 +311,7 @@ _BRACKETS_END = 0xFFFF
 
 @functools.cache
 def _brackets() -> np.ndarray:
-    """int8 (_BRACKETS_END + 1,) by code point: the kind of an opening bracket, minus that of a closing one, or 0."""
+    """Return by code point the kind of an opening bracket, minus that of a closing one, or 0: int8."""
     brackets = np.zeros(_BRACKETS_END + 1, dtype=np.int8)
     for kind, (opening, closing) in enumerate(zip(_OPENING, _CLOSING, strict=True), 1):
         brackets[ord(opening)], brackets[ord(closing)] = kind, -kind
@@ -298,7 +319,7 @@ def _brackets() -> np.ndarray:
 
 
 def _units(seams: _Seams, cost: Cost, start: int, end: int, max_tokens: int, level: int) -> Iterator[Span]:
-    """Pieces that need no further cut, as large as the seams of the best level leave them."""
+    """Yield pieces that need no further cut, each between the best seams that make it fit."""
     for place in (*seams.between(start, end, level), end):
         tokens = cost(start, place)
         if tokens <= max_tokens or level == _ANYWHERE:
@@ -311,7 +332,7 @@ def _units(seams: _Seams, cost: Cost, start: int, end: int, max_tokens: int, lev
 def _lengthen(
     pieces: list[Span], index: int, seams: _Seams, cost: Cost, max_tokens: int, min_tokens: int, best: int
 ) -> None:
-    """Move the border to a neighbour, the one before first, as little as makes both long enough."""
+    """Move the border to a neighbour, first to the one before, as little as is needed to make both long enough."""
     for left in (index - 1, index):
         if left < 0 or left + 1 >= len(pieces):
             continue

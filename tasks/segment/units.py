@@ -1,7 +1,7 @@
-"""Length in tokens where there is no vocabulary yet: a run of letters is a token every 4 letters, any other character
-but white space is one.
+"""Estimated length in tokens, without a vocabulary.
 
-Time and memory grow with the characters, about 14 bytes for each of a batch.
+A run of letters has one token for every 4 letters, and any other character except white space is one token. Time and
+memory grow with the characters, about 14 bytes for each in a batch.
 """
 
 from __future__ import annotations
@@ -18,21 +18,25 @@ from infra.arrays.compiled import compiled
 LETTERS_A_TOKEN = 4
 
 _LETTER = r"[\p{Latin}\p{Greek}\p{Cyrillic}]"
+"""A letter of an alphabet: `a`, `β` or `Ж`, but not `痛`."""
 _BLANK = r"[\s\x1c-\x1f]"
+"""White space, including the separators U+001C to U+001F, which count as such in `str.isspace`."""
 _UNITS = regex.compile(rf"({_LETTER}++)|[^\s\x1c-\x1f]")
+"""A run of letters, as its group, or another character: `TSHR`, or `痛`."""
 _OTHER, _IS_LETTER, _IS_BLANK = range(3)
 
 
 def count_units(text: str) -> int:
-    """Tokens of one text, estimated."""
+    """Return the estimated number of tokens of one text."""
+    # Rounded up: 5 letters are 2 tokens.
     return sum(-(-len(run) // LETTERS_A_TOKEN) if run else 1 for run in _UNITS.findall(text))
 
 
 class UnitCosts:
-    """`count_units` of many texts, and of their pieces without counting anew.
+    """`count_units` of many texts, and of their pieces without counting again.
 
     Attributes:
-        totals: int64 (T,), of each text.
+        totals: number of tokens of each text: int64 (T,).
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
@@ -44,14 +48,14 @@ class UnitCosts:
         self.totals: np.ndarray = np.diff(self._before[self._ends])
 
     def of(self, number: int) -> UnitCost:
-        """The lengths of pieces of one text."""
+        """Return the lengths of the pieces of one text."""
         start, end = self._ends[number], self._ends[number + 1]
         return UnitCost(self._texts[number], self._before[start : end + 1], self._inside[start:end])
 
 
 @compiled
 def _count(points: np.ndarray, ends: np.ndarray, kinds: np.ndarray, before: np.ndarray, inside: np.ndarray) -> None:
-    """Fill in the units that begin before each character, and whether it goes on with one."""
+    """Fill in the number of tokens that begin before each character, and whether it continues a token."""
     for text in range(len(ends) - 1):
         letters = 0
         for place in range(ends[text], ends[text + 1]):
@@ -68,7 +72,7 @@ class UnitCost:
         self._text, self._before, self._inside = text, before, inside
 
     def __call__(self, start: int, end: int) -> int:
-        if start < end and self._inside[start]:  # cut within a word, whose letters then count from here
+        if start < end and self._inside[start]:  # the piece begins inside a token: groups of 4 letters begin here
             return count_units(self._text[start:end])
         return int(self._before[end] - self._before[start])
 
@@ -79,7 +83,7 @@ class UnitCost:
 
 @functools.cache
 def _kinds() -> np.ndarray:
-    """Kind of every code point."""
+    """Return the kind of every code point."""
     everything = "".join(map(chr, range(0x110000)))
     kinds = np.full(len(everything), _OTHER, dtype=np.uint8)
     for pattern, kind in ((_LETTER, _IS_LETTER), (_BLANK, _IS_BLANK)):

@@ -1,9 +1,9 @@
-"""Words: who cuts text into them, and with which dictionary.
+"""Words of a text: three engines, and user dictionaries.
 
-Three engines cut exactly alike: jieba without its hidden Markov model, rjieba, which is 18 times faster, and
+The engines find the same words: jieba without its hidden Markov model, rjieba, which is 18 times faster, and
 tasks/segment/lattice.py (the default), which takes a fifth of rjieba's time. With the model, which the first two have,
-unknown words are guessed: runs of single characters become words (一钱, 细末, 炼蜜; names), and numbers like 3.5 stay
-whole. Of the words of real modern text 6 to 7 % were others with the model, of classical text 45 %
+unknown words are guessed: runs of single characters become words (一钱, 细末, 炼蜜; names), and numbers such as 3.5 are
+kept whole. The model changed 6 to 7 % of the words of real modern text, and 45 % of those of classical text
 (benchmarks/results/words_2026-11-22.md).
 """
 
@@ -27,17 +27,17 @@ Engine = Literal["lattice", "rjieba", "jieba"]
 def word_lengths(
     texts: Sequence[str], engine: Engine = "lattice", hmm: bool = False, terms: str = ""
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The lengths of all texts' words, end to end, and where those of each text begin (and the last end).
+    """Return the lengths of all texts' words in a row, and the borders between the texts.
 
     Args:
-        texts: a batch; its words are held at once.
-        engine: without `hmm` all cut alike; with it rjieba does what `lattice` cannot.
-        hmm: guess unknown words by the hidden Markov model.
-        terms: words of a user dictionary, one a line; each as likely as it takes to be kept whole. Terms with
-            characters that jieba never joins (a blank, most punctuation marks) are cut all the same.
+        texts: a batch, all of whose words are in memory.
+        engine: engine to use. Without `hmm` all find the same words; with it, rjieba takes the place of `lattice`.
+        hmm: guess unknown words with the hidden Markov model.
+        terms: words of a user dictionary, one per line, each made likely enough to be kept whole. Terms with
+            characters that jieba never joins (a blank, most punctuation marks) are cut nevertheless.
 
     Returns:
-        int64 (words,) and int64 (T + 1,).
+        Lengths in characters, int64 (W,), and borders, int64 (T + 1,).
     """
     if engine == "lattice" and not hmm:
         return cut_batch(texts, jieba_trie(_lines(terms)))
@@ -50,7 +50,7 @@ def word_lengths(
 def words_of(
     texts: Sequence[str], engine: Engine = "lattice", hmm: bool = False, terms: str = ""
 ) -> Iterator[list[str]]:
-    """The words of each text, which join to exactly the text; see `word_lengths`."""
+    """Yield the words of each text, which join to exactly the text; see `word_lengths`."""
     lengths, borders = word_lengths(texts, engine, hmm, terms)
     for text, (first, last) in zip(texts, itertools.pairwise(borders.tolist()), strict=True):
         ends = np.cumsum(lengths[first:last]).tolist()
@@ -58,13 +58,13 @@ def words_of(
 
 
 def segment_words(text: str, engine: Engine = "lattice", hmm: bool = False, terms: str = "") -> list[str]:
-    """The words of one text."""
+    """Return the words of one text."""
     return next(words_of([text], engine, hmm, terms))
 
 
 @functools.lru_cache(maxsize=4)
 def _cutter(engine: Literal["rjieba", "jieba"], hmm: bool, terms: str) -> Callable[[str], list[str]]:
-    """A function from a text to its words; its dictionary is read when it is first called."""
+    """Return a function from a text to its words, which reads its dictionary when first called."""
     return _rjieba_cutter(hmm, terms) if engine == "rjieba" else _jieba_cutter(hmm, terms)
 
 
@@ -97,13 +97,14 @@ def _lines(terms: str) -> tuple[str, ...]:
 
 
 _COUNTED = re.compile(r"(\S+)\s+\d+(?:\s+[A-Za-z]+)?")
-"""A line of jieba's dictionaries: a word, how often it occurs and, perhaps, its part of speech."""
+"""A line of jieba's dictionaries: a word, its count and perhaps its part of speech: `直肠癌根治术 100 n`, but not
+`糖类抗原`."""
 
 
 def read_terms(dictionary: RawInput) -> list[str]:
-    """The terms of all files of a user dictionary, a line each, sorted and once.
+    """Return the distinct terms of a user dictionary's files, which have one term per line, in sorted order.
 
-    Of a list in jieba's form (`直肠癌根治术 100 n`) the words are the terms, and of one with counts alone.
+    From a file in jieba's form (`直肠癌根治术 100 n`), or with counts only, the words are taken.
 
     Raises:
         UserError: a file is not UTF-8.
@@ -113,13 +114,16 @@ def read_terms(dictionary: RawInput) -> list[str]:
         try:
             lines = file.read().decode("utf-8-sig").splitlines()
         except UnicodeDecodeError as error:
-            raise UserError(f"{file.name} is not UTF-8 (byte {error.start:,}): convert the dictionary.") from error
+            raise UserError(f"{file.name} is not UTF-8 at byte {error.start:,}. Save the file as UTF-8.") from error
         terms.update(_terms_of([line.strip() for line in lines if line.strip()]))
     return sorted(terms)
 
 
 def _terms_of(lines: list[str]) -> list[str]:
-    """The terms of one file. Only all lines together tell a count from the number in a name (CA 125)."""
+    """Return the terms of one file.
+
+    A number after a word is a count only if every line has one: it may belong to a name such as CA 125.
+    """
     counted = [_COUNTED.fullmatch(line) for line in lines]
     if any("\u4e00" <= line[0] <= "\u9fff" for line in lines) and None not in counted:
         return [found[1] for found in counted if found]

@@ -1,10 +1,10 @@
-"""Counting words: what `models.tokenizer.wordpiece.split_words` gives for every text, some twenty times faster.
+"""Word counts, equal to those of `models.tokenizer.wordpiece.split_words` but some twenty times faster.
 
-Most of a Chinese text stands alone, character by character, so that a histogram of its code points is nearly all there
-is to count; only each distinct run of letters and each distinct character is normalised, once. A text with a character
-whose form depends on its neighbours (a combining mark) is left to `split_words`.
+Most characters of a Chinese text are words of their own, so that a histogram of code points gives most counts. Only
+each distinct run of letters and each distinct character is normalised, once. A text that contains a character whose
+form depends on its neighbours (a combining mark) is left to `split_words`.
 
-Time grows with the characters; memory with the distinct words and with one batch, about 25 bytes a character.
+Time grows with the characters, memory with the distinct words and with one batch, about 25 bytes per character.
 """
 
 from __future__ import annotations
@@ -22,20 +22,21 @@ from infra.arrays.batching import batches_of
 from models.tokenizer.wordpiece import WORD, normalise, split_words
 
 CHARACTERS_AT_ONCE = 1 << 20
-"""Characters of a batch; a longer text is a batch of its own."""
+"""Most characters of a batch; a longer text is a batch of its own."""
 
 _ALONE, _BLANK, _RUN, _HARD = range(4)
-"""Kinds of code points: counted by themselves, between words, part of a run, form depends on the neighbours."""
+"""Kinds of code points: a word of its own, between words, part of a run, form depends on the neighbours."""
 
 _END = 0x40000
 """Code points from here on are left to `split_words`."""
 
 _WORD = regex.compile(WORD)
 _SURROGATE = re.compile("[\ud800-\udfff]")
+"""Half of a surrogate pair: U+D83D."""
 
 
 def count_words_of(texts: Iterable[str]) -> Counter[str]:
-    """How often each word occurs in some texts. A lone surrogate is no character: it counts as a blank."""
+    """Return the number of occurrences of each word in some texts; a lone surrogate counts as a blank."""
     alone = np.zeros(0x110000, dtype=np.int64)
     runs: Counter[str] = Counter()
     words: Counter[str] = Counter()
@@ -55,7 +56,7 @@ def _add(words: Counter[str], piece: str, count: int) -> None:
 
 
 def _count_batch(texts: Sequence[str], alone: np.ndarray, runs: Counter[str]) -> list[str]:
-    """Add the characters and the runs, not normalised, of all texts but the hard ones; returns these."""
+    """Add the characters and the runs, not normalised, of all texts but the hard ones, and return these."""
     points, kinds = _laid_out(texts)
     hard: list[str] = []
     if (kinds == _HARD).any():
@@ -67,24 +68,24 @@ def _count_batch(texts: Sequence[str], alone: np.ndarray, runs: Counter[str]) ->
     alone[: len(histogram)] += histogram
     in_run = kinds == _RUN
     kept = in_run.copy()
-    kept[1:] |= in_run[:-1]  # what follows a run becomes the blank between two
+    kept[1:] |= in_run[:-1]  # the character after a run becomes the blank that separates it from the next
     solid = np.where(in_run[kept], points[kept], ord(" ")).astype("<u4")
     runs.update(solid.tobytes().decode("utf-32-le").split(" "))
     return hard
 
 
 def _laid_out(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Code points of all texts, a line end after each, and their kinds."""
+    """Return the code points of all texts, each followed by a line end, and their kinds."""
     points = np.frombuffer("\n".join([*texts, ""]).encode("utf-32-le", "surrogatepass"), dtype="<u4")
     return points, _kinds()[points]
 
 
 @functools.cache
 def _kinds() -> np.ndarray:
-    """Kind of every code point, by what the tokeniser's own normalisation makes of it between two letters."""
+    """Return the kind of every code point, found by normalising it between two letters with the tokeniser's rules."""
     kinds = np.full(0x110000, _HARD, dtype=np.uint8)
     kinds[0xD800:0xE000] = kinds[ord("\n")] = _BLANK
-    # What is beyond is private or not assigned; of what was assigned lately (Cn here) others may know more.
+    # Code points beyond are private or unassigned. Those that this Python does not know (Cn) may be known to others.
     codes = map(chr, range(_END))
     known = [c for c in codes if unicodedata.category(c) not in ("Cn", "Cs") and c != "\n"]
     easy = [character for character in known if not _joins_before(unicodedata.normalize("NFKD", character)[0])]
@@ -96,9 +97,10 @@ def _kinds() -> np.ndarray:
 def _kind(words: Sequence[str]) -> int:
     if words == ["a", "a"]:
         return _BLANK
-    return _ALONE if words[0] == words[-1] == "a" and len(words) > 2 else _RUN  # what goes joins what it parts
+    # A character that normalisation removes joins its neighbours, so it is part of their run.
+    return _ALONE if words[0] == words[-1] == "a" and len(words) > 2 else _RUN
 
 
 def _joins_before(character: str) -> bool:
-    """Whether a character may merge with the one before it: marks, Hangul vowels and finals."""
+    """Return True if a character may merge with the one before it: marks, Hangul vowels and finals."""
     return unicodedata.category(character).startswith("M") or "\u1160" <= character <= "\u11ff"

@@ -1,7 +1,7 @@
-"""Bringing a vocabulary to its size: tokens go, the least used first, until exactly as many as wanted are left.
+"""Pruning of a vocabulary: the least used tokens are removed until exactly as many as wanted are left.
 
-Only the words that a token cuts are cut anew when it goes, so the work grows with the distinct runs of letters and
-with the tokens that go, not with their product; memory with the distinct runs.
+When a token is removed, only the words that contain it are cut again. Time therefore grows with the distinct runs of
+letters plus the removed tokens, not with their product. Memory grows with the distinct runs.
 """
 
 from __future__ import annotations
@@ -13,22 +13,29 @@ from collections.abc import Iterable, Mapping
 from tasks.vocabulary.wordpiece import longest_match
 
 Change = tuple[str, list[tuple[int, list[str]]]]
-"""A token that went, and the words that it was in with their pieces before."""
+"""A removed token, and the words that contained it, by number, with their previous pieces."""
 
 
 def fitted(counts: Mapping[str, int], letters: set[str], merges: Iterable[str], least: int, room: int) -> list[str]:
-    """At most `room` of the merged tokens, in their order, each used `least` times when the words are cut with them.
+    """Return at most `room` of the merged tokens, in their order, each used `least` times when words are cut with them.
 
-    There are fewer than `room` only where the text does not hold so many.
+    Fewer than `room` are returned only if the text does not contain as many.
+
+    Args:
+        counts: number of occurrences of each run of letters.
+        letters: single letters, which are never removed.
+        merges: the merged tokens, in the order of the vocabulary.
+        least: fewest uses of a token.
+        room: most tokens to keep.
     """
     cut = _Cut(counts, letters, merges)
     queue = [(cut.used[token], token) for token in cut.merged]
     heapq.heapify(queue)
-    held: list[str] = []  # their going would take others along, and leave room
+    held: list[str] = []  # tokens whose removal would remove others too, and leave fewer than `room`
     while queue:
         used, token = heapq.heappop(queue)
         if token not in cut.merged or used != cut.used[token]:
-            continue
+            continue  # an old entry: the token was removed, or its use has changed since
         if used >= least and len(cut.merged) <= room:
             break
         changes = cut.drop(token, least)
@@ -45,13 +52,13 @@ def fitted(counts: Mapping[str, int], letters: set[str], merges: Iterable[str], 
 
 
 def _touched(changes: Iterable[Change], cut: _Cut) -> set[str]:
-    """Tokens that are still there and whose frequency may be another now."""
+    """Return the remaining tokens whose frequency may have changed."""
     pieces = {piece for _, words in changes for number, before in words for piece in (*before, *cut.pieces[number])}
     return pieces & cut.merged.keys()
 
 
 class _Cut:
-    """Words as the tokens cut them, kept up to date while tokens go."""
+    """Words cut into tokens, kept up to date while tokens are removed."""
 
     def __init__(self, counts: Mapping[str, int], letters: set[str], merges: Iterable[str]) -> None:
         self.merged: dict[str, None] = dict.fromkeys(merges)
@@ -65,7 +72,7 @@ class _Cut:
             self._enter(number, self.pieces[number])
 
     def drop(self, token: str, least: int) -> list[Change]:
-        """Take a token away, and with it those that are then used less than `least` times."""
+        """Remove a token, and with it those that are then used less than `least` times."""
         changes = []
         waiting = [(0, token)]
         while waiting:

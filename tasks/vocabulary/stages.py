@@ -1,10 +1,9 @@
-"""Stages `count_words` and `vocabulary`: an in-domain WordPiece vocabulary (eHealth, section 4.1).
+"""Stages `count_words`, `vocabulary` and `adopt_vocabulary`: an in-domain WordPiece vocabulary (eHealth, section 4.1).
 
-A seeded sample of documents is normalised and cut into words, part by part; the counts are then merged and
-the vocabulary is built from them alone, so memory grows with the distinct words, not with the text, and the
-result is the same for any number of workers. Single characters need the minimum frequency like everything else;
-`##` forms exist for letters only. Where the text holds more tokens than there is room for, the vocabulary has
-exactly the size asked for.
+A seeded sample of documents is normalised and cut into words, part by part. The vocabulary is built from the merged
+counts alone, so memory grows with the distinct words, not with the text, and the result is the same for any number of
+workers. Single characters need the minimum frequency like all other tokens, and `##` forms exist for letters only. If
+the text contains enough tokens, the vocabulary has exactly the requested size.
 """
 
 from __future__ import annotations
@@ -31,25 +30,29 @@ from tasks.vocabulary.wordpiece import learn_merges, letter_pieces, piece_freque
 
 
 class CountWordsParams(StageParams):
-    """The sample that the vocabulary is built from."""
+    """Sample from which the vocabulary is built."""
 
-    sample_documents: int = Field(default=1_000_000, ge=1, description="Documents in the sample, about.")
+    sample_documents: int = Field(default=1_000_000, ge=1, description="Approximate number of documents in the sample.")
     seed: int = 42
 
 
 class VocabularyParams(StageParams):
-    """The size of the vocabulary and what it takes to be in it."""
+    """Size of the vocabulary, and conditions for its tokens."""
 
-    size: int = Field(default=20_000, ge=len(SPECIAL_TOKENS) + 1, description="Tokens, special and unused included.")
-    min_frequency: int = Field(default=5, ge=1, description="Rarer tokens are dropped, single characters too.")
-    unused: int = Field(default=0, ge=0, description="Free places [unused1], … after the special tokens, as BERT has.")
-    max_length: int = Field(default=512, ge=2, description="Longest input of the tokeniser, as it is written down.")
+    size: int = Field(
+        default=20_000, ge=len(SPECIAL_TOKENS) + 1, description="Number of tokens, including special and unused ones."
+    )
+    min_frequency: int = Field(default=5, ge=1, description="Frequency below which tokens and characters are dropped.")
+    unused: int = Field(
+        default=0, ge=0, description="Number of placeholders [unused1], … after the special tokens, as in BERT."
+    )
+    max_length: int = Field(default=512, ge=2, description="Longest input stated in the tokeniser's files, in tokens.")
 
 
 class AdoptParams(StageParams):
-    """How a vocabulary that is brought along is written down."""
+    """Files of an adopted vocabulary."""
 
-    max_length: int = Field(default=512, ge=2, description="Longest input of the tokeniser, as it is written down.")
+    max_length: int = Field(default=512, ge=2, description="Longest input stated in the tokeniser's files, in tokens.")
 
 
 @stage(name="count_words", version=3, params=CountWordsParams, tables=("word_counts",))
@@ -57,21 +60,24 @@ def count_words(inputs: Mapping[str, Artifact], params: CountWordsParams, out: O
     """Count the words of a random sample of `inputs["documents"]`, part by part.
 
     Raises:
-        UserError: no document came into the sample.
+        UserError: the sample is empty.
     """
     documents = inputs["documents"]
     share = min(1.0, params.sample_documents / max(1, documents.rows("documents")))
     out.map(count_part, documents.parts("documents"), share, params.seed)
     if not out.counters()["documents"]:
         raise UserError(
-            f"The sample for the vocabulary is empty: {documents.rows('documents'):,} documents are left of the corpus "
-            f"and {params.sample_documents:,} were to be drawn. See in the report of the corpus what was dropped, or "
-            "raise count_words.sample_documents."
+            f"The sample for the vocabulary is empty: {params.sample_documents:,} documents were to be drawn, and "
+            f"{documents.rows('documents'):,} documents remain of the corpus. Raise count_words.sample_documents, or "
+            "see in the report about the corpus which documents were dropped."
         )
 
 
 def count_part(part: PartWriter, documents: Part, share: float, seed: int) -> None:
-    """Count the words of one part's share of the sample; those that no tokeniser looks at are only counted."""
+    """Count the words of one part's share of the sample.
+
+    Words longer than `MAX_WORD` are [UNK] to every tokeniser: only their number is kept.
+    """
     table = documents.read(columns=["doc_id", "text"])
     drawn = [share_of(doc_id, "vocabulary", seed) < share for doc_id in table["doc_id"].to_pylist()]
     counts = count_words_of(table["text"].filter(pa.array(drawn, pa.bool_())).to_pylist())
@@ -96,12 +102,12 @@ def vocabulary(inputs: Mapping[str, Artifact], params: VocabularyParams, out: Ou
 
 @stage(name="adopt_vocabulary", version=1, params=AdoptParams, tables=("vocabulary",))
 def adopt(inputs: Mapping[str, RawInput], params: AdoptParams, out: Output) -> None:
-    """Take the vocabulary of `inputs["file"]`, one `vocab.txt`, in the place of a new one.
+    """Adopt the vocabulary of `inputs["file"]`, one `vocab.txt`, in place of a new one.
 
-    The special tokens move to the front, where every model here looks for them; the others keep their order.
+    The special tokens move to the front, where every model of this project expects them. The others keep their order.
 
     Raises:
-        UserError: there are several files, or the file is no vocabulary.
+        UserError: there are several files, or the file is not a vocabulary.
     """
     found = read_vocabularies(inputs["file"])
     if len(found) > 1:
@@ -112,7 +118,7 @@ def adopt(inputs: Mapping[str, RawInput], params: AdoptParams, out: Output) -> N
 
 
 def _write(frequencies: Mapping[str, int], max_length: int, out: Output) -> None:
-    """The table and the files of a vocabulary; its tokens stand in the order of their ids."""
+    """Write the table and the files of a vocabulary, whose tokens are in the order of their ids."""
     with out.part() as writer:
         writer.write(
             "vocabulary",
@@ -127,18 +133,20 @@ def _write(frequencies: Mapping[str, int], max_length: int, out: Output) -> None
 
 
 def build_vocabulary(texts: Iterable[str], size: int, min_frequency: int) -> list[str]:
-    """The vocabulary of some texts: special tokens, single characters, then merged tokens.
+    """Return the vocabulary of some texts: special tokens, single characters, then merged tokens.
 
     Raises:
-        UserError: the texts hold no word that is frequent enough, or `size` has no room for the characters.
+        UserError: no character is frequent enough, or the characters alone exceed `size`.
     """
     return list(vocabulary_from_counts(count_words_of(texts), size, min_frequency))
 
 
 def vocabulary_from_counts(counts: Mapping[str, int], size: int, min_frequency: int, unused: int = 0) -> dict[str, int]:
-    """Token to frequency, in the order of the ids: special tokens, unused ones, characters, then words and pieces,
-    the frequent before the rare. A character's frequency is how often it occurs (as a word's first letter or inside
-    one, for letters), a longer token's how often it is used when the sample is cut.
+    """Return the frequencies of tokens in the order of their ids.
+
+    Special tokens come first, then unused ones, characters, and words and pieces, each group by descending frequency.
+    The frequency of a character is its number of occurrences, counted separately for letters that begin a word and
+    letters inside one. That of a longer token is its number of uses when the sample is cut.
 
     Raises:
         UserError: see `build_vocabulary`.
@@ -147,16 +155,16 @@ def vocabulary_from_counts(counts: Mapping[str, int], size: int, min_frequency: 
     characters = _frequent_characters(words, min_frequency)
     if not characters:
         raise UserError(
-            f"No character occurs {min_frequency} times in the sample of {sum(counts.values()):,} words; there is "
-            "too little text for a vocabulary. Give more text or lower vocabulary.min_frequency."
+            f"No character occurs {min_frequency} times in the sample of {sum(counts.values()):,} words, which is too "
+            "little text for a vocabulary. Give more text or lower vocabulary.min_frequency."
         )
     reserved = [*SPECIAL_TOKENS, *(f"[unused{number}]" for number in range(1, unused + 1))]
     room = size - len(reserved) - len(characters)
     if room < 0:
         raise UserError(
-            f"vocabulary.size is {size:,}, but the {len(characters):,} characters seen {min_frequency} times and "
-            f"more and {len(reserved)} special and unused tokens need {size - room:,}. Raise vocabulary.size or "
-            "vocabulary.min_frequency."
+            f"vocabulary.size={size:,} is too small: the {len(characters):,} characters that occur at least "
+            f"{min_frequency} times and {len(reserved)} special and unused tokens need {size - room:,}. Raise "
+            "vocabulary.size or vocabulary.min_frequency."
         )
     runs = {word: count for word, count in words.items() if len(word) > 1}
     letters = set(characters)
@@ -166,13 +174,13 @@ def vocabulary_from_counts(counts: Mapping[str, int], size: int, min_frequency: 
 
 
 def _ordered(tokens: Iterable[str], frequencies: Mapping[str, int]) -> dict[str, int]:
-    """Tokens with their frequencies, the frequent first, ties by spelling."""
+    """Return tokens with their frequencies, the most frequent first, ties by spelling."""
     order = sorted(tokens, key=lambda token: (-frequencies[token], token))
     return {token: frequencies[token] for token in order}
 
 
 def _frequent_characters(words: Mapping[str, int], min_frequency: int) -> dict[str, int]:
-    """Single characters, and letters inside words, that occur often enough."""
+    """Return the frequencies of characters and of letters inside words that occur often enough."""
     counts: Counter[str] = Counter()
     for word, count in words.items():
         for piece in letter_pieces(word):

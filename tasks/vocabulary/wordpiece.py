@@ -1,7 +1,7 @@
-"""Training WordPiece on word counts: pairs of pieces are merged, the most frequent first, ties by spelling.
+"""Training of WordPiece on word counts: pairs of pieces are merged, the most frequent first, ties by spelling.
 
-Only runs of letters have pieces (everything else stands alone), so the work grows with the distinct runs of
-letters, not with the text, and the same counts give the same vocabulary.
+Only runs of letters have pieces, and any other character is a word of its own. Time therefore grows with the distinct
+runs of letters, not with the text. Equal counts give equal vocabularies.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ Pair = tuple[str, str]
 
 
 def letter_pieces(word: str) -> list[str]:
-    """A word as its letters; all but the first are marked as lying inside a word."""
+    """Return the letters of a word, all but the first marked as inside a word: `CT` is `C`, `##T`."""
     return [word[0], *(f"##{letter}" for letter in word[1:])]
 
 
 def learn_merges(counts: Mapping[str, int], min_frequency: int) -> list[str]:
-    """Tokens in the order in which merging makes them, down to pairs seen `min_frequency` times."""
+    """Return tokens in the order in which merging makes them, down to pairs that occur `min_frequency` times."""
     words = [(letter_pieces(word), count) for word, count in sorted(counts.items()) if len(word) > 1]
     pairs: Counter[Pair] = Counter()
     places: dict[Pair, set[int]] = defaultdict(set)
@@ -33,7 +33,7 @@ def learn_merges(counts: Mapping[str, int], min_frequency: int) -> list[str]:
     tokens: dict[str, None] = {}
     while heap:
         count, pair = heapq.heappop(heap)
-        if -count != pairs[pair]:  # an old entry: the pair was counted again since
+        if -count != pairs[pair]:  # an old entry: other merges have changed the pair's count since
             if pairs[pair] > 0:
                 heapq.heappush(heap, (-pairs[pair], pair))
             continue
@@ -56,7 +56,7 @@ def _merge(
     pairs: Counter[Pair],
     places: dict[Pair, set[int]],
 ) -> set[Pair]:
-    """Merge a pair in the words that hold it; returns the pairs that became more frequent."""
+    """Merge a pair in the words that contain it, and return the pairs that became more frequent."""
     grown = set()
     for number in numbers:
         pieces, count = words[number]
@@ -72,13 +72,13 @@ def _merge(
         for new in pairwise(pieces):
             pairs[new] += count
             places[new].add(number)
-            if merged in new:  # the others are no more frequent than before
+            if merged in new:  # no other pair has become more frequent
                 grown.add(new)
     return grown
 
 
 def longest_match(word: str, tokens: Mapping[str, object] | set[str]) -> list[str]:
-    """The pieces WordPiece cuts a word into, longest first; empty where some letter is unknown."""
+    """Return the pieces that WordPiece cuts a word into, longest match first, or none if a letter is unknown."""
     pieces: list[str] = []
     start = 0
     while start < len(word):
@@ -94,7 +94,7 @@ def longest_match(word: str, tokens: Mapping[str, object] | set[str]) -> list[st
 
 
 def piece_frequencies(counts: Mapping[str, int], tokens: set[str]) -> Counter[str]:
-    """How often each token is used when the words are cut with them."""
+    """Return the number of uses of each token when the words are cut with them."""
     frequencies: Counter[str] = Counter()
     for word, count in counts.items():
         for piece in longest_match(word, tokens):

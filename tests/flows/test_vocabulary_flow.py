@@ -38,5 +38,5 @@ def test_a_faulty_vocabulary_is_told_before_the_work(tmp_path: Path) -> None:
     file = tmp_path / "vocab.txt"
     file.write_text("\n".join([*SPECIAL_TOKENS, "甲", "甲"]), encoding="utf-8")
     for flow, name in ((vocabulary, "compare"), (pretrain, "vocabulary_file")):
-        with pytest.raises(UserError, match=r"vocab\.txt, line 7: '甲' stands on line 6 already"):
+        with pytest.raises(UserError, match=r"vocab\.txt, line 7: '甲' is already on line 6"):
             flow.fn(**{name: str(file)})

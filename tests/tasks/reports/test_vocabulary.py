@@ -161,7 +161,7 @@ def test_the_coverage_of_a_dictionary(store: ArtifactStore, bert: Path, tmp_path
 def test_a_file_that_is_no_vocabulary_is_told(store: ArtifactStore, tmp_path: Path) -> None:
     file = tmp_path / "vocab.txt"
     file.write_text("\n".join([*BERT, "ct"]), encoding="utf-8")
-    with pytest.raises(UserError, match=r"vocab\.txt, line \d+: 'ct' stands on line \d+ already"):
+    with pytest.raises(UserError, match=r"vocab\.txt, line \d+: 'ct' is already on line \d+"):
         report(store, list(TABLE_2) * 20, file)
 
 

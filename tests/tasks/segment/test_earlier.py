@@ -1,4 +1,4 @@
-"""Segments of documents that come again are taken from an earlier artifact, and are those of a rebuild."""
+"""Segments of documents that occur again are reused from an earlier artifact, and equal those of a rebuild."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def segmented(store: ArtifactStore, parts: Sequence[Sequence[str]], params: Segm
 
 
 def parts_of(artifact: Artifact) -> dict[str, list[str]]:
-    """The hashes of all parts."""
+    """Return the hashes of all parts."""
     return {name: [part.sha256 for part in table.parts] for name, table in artifact.manifest.tables.items()}
 
 
 def texts(count: int, seed: int) -> list[str]:
-    """Synthetic texts of one to some twenty sentences; every fifth is too short to be kept."""
+    """Return synthetic texts of one to some twenty sentences; every fifth is too short to be kept."""
     drawn = random.Random(seed)
     words = ["患者", "糖尿病", "空腹血糖7.8mmol/L", "复查", "头痛三天", "咳嗽", "无发热"]
     sentences = [0 if number % 5 == 4 else drawn.randrange(2, 20) for number in range(count)]
@@ -46,7 +46,7 @@ def texts(count: int, seed: int) -> list[str]:
 
 @pytest.fixture
 def cut(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The texts that were cut."""
+    """List of the texts that were cut."""
     found: list[str] = []
 
     def spied(given: Sequence[str]) -> UnitCosts:
@@ -57,14 +57,14 @@ def cut(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-def test_only_what_is_new_is_cut(store: ArtifactStore, tmp_path: Path, cut: list[str]) -> None:
+def test_only_new_documents_are_cut(store: ArtifactStore, tmp_path: Path, cut: list[str]) -> None:
     given, new = texts(60, seed=1), "新来的患者头痛三天，咳嗽，无发热。"
     first = segmented(store, [given[:20], given[20:]])
     assert first.manifest.counters["rejected_short_segment"] == first.rows("rejects") == 12
     cut.clear()
     changed = [[*given[:7], *given[8:20]], [*given[20:25], new, *given[25:]]]
     refreshed = segmented(store, changed)
-    assert sorted(cut) == sorted([new, *given[4::5]])  # of what was rejected nothing is known
+    assert sorted(cut) == sorted([new, *given[4::5]])  # rejected documents count as unknown
     rebuilt = segmented(ArtifactStore(tmp_path / "rebuilt"), changed)
     assert parts_of(refreshed) == parts_of(rebuilt)
     assert refreshed.manifest.counters == rebuilt.manifest.counters
@@ -72,7 +72,7 @@ def test_only_what_is_new_is_cut(store: ArtifactStore, tmp_path: Path, cut: list
 
 @settings(max_examples=12, deadline=None)
 @given(data=st.data())
-def test_the_result_is_that_of_a_rebuild(data: st.DataObject) -> None:
+def test_the_result_equals_a_rebuild(data: st.DataObject) -> None:
     pool = texts(30, seed=data.draw(st.integers(0, 3)))
     parts = st.lists(st.lists(st.sampled_from(pool), min_size=1, max_size=12), min_size=1, max_size=3)
     with tempfile.TemporaryDirectory() as folder:
@@ -97,7 +97,7 @@ def test_parts_end_where_those_of_a_rebuild_end(
     assert parts_of(refreshed) == parts_of(segmented(ArtifactStore(tmp_path / "rebuilt"), [given[1:]]))
 
 
-def test_of_a_part_that_was_all_rejected_nothing_is_taken(store: ArtifactStore, tmp_path: Path) -> None:
+def test_nothing_is_reused_of_a_part_that_was_completely_rejected(store: ArtifactStore, tmp_path: Path) -> None:
     given = [text for text in texts(60, seed=4) if len(text) < 5]
     segmented(store, [given, texts(3, seed=5)])
     refreshed = segmented(store, [given[1:], texts(3, seed=5)])
@@ -107,7 +107,7 @@ def test_of_a_part_that_was_all_rejected_nothing_is_taken(store: ArtifactStore, 
     )
 
 
-def test_other_parameters_are_cut_anew(store: ArtifactStore, tmp_path: Path, cut: list[str]) -> None:
+def test_nothing_is_reused_with_other_parameters(store: ArtifactStore, tmp_path: Path, cut: list[str]) -> None:
     given = texts(30, seed=2)
     segmented(store, [given])
     cut.clear()

@@ -1,4 +1,4 @@
-"""The lattice cuts every text exactly as jieba does without its hidden Markov model."""
+"""The lattice finds the same words as jieba without its hidden Markov model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tasks.segment.words import word_lengths, words_of
 
 jieba.setLogLevel("WARNING")
 
-# Words within words, words that cross, equally likely ways (人人人), what jieba joins and what it never does.
+# Words inside words, overlapping words, equally likely paths (人人人), characters that jieba joins and never joins.
 BITS = [
     *(
         "再生障碍性贫血",
@@ -74,7 +74,7 @@ def test_words_are_jiebas(texts: list[str]) -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(TEXT, TEXT)
-def test_lone_surrogates_are_characters_as_any_other_outside_words(before: str, after: str) -> None:
+def test_lone_surrogates_are_treated_like_any_character_outside_words(before: str, after: str) -> None:
     words = next(words_of([before + "\ud800" + after]))
     assert "".join(words) == before + "\ud800" + after
     assert "\ud800" in words
@@ -94,7 +94,7 @@ def test_all_engines_know_the_terms_of_a_dictionary(terms: list[str], texts: lis
     counts=st.dictionaries(st.text("abc中国人", min_size=1, max_size=4), st.integers(0, 3), min_size=1),
     texts=st.lists(st.text("abc中国人，", max_size=30), max_size=4),
 )
-def test_equally_likely_ways_are_told_apart_as_jieba_does(counts: dict[str, int], texts: list[str]) -> None:
+def test_equally_likely_paths_are_resolved_as_by_jieba(counts: dict[str, int], texts: list[str]) -> None:
     tokenizer = jieba.Tokenizer()
     tokenizer.FREQ, tokenizer.total, tokenizer.initialized = {}, 0, True
     for word, count in counts.items():
@@ -107,7 +107,7 @@ def test_equally_likely_ways_are_told_apart_as_jieba_does(counts: dict[str, int]
     assert [lengths[first:last].tolist() for first, last in pairwise(borders)] == expected
 
 
-def test_a_run_of_any_length_is_cut_as_jieba_does() -> None:
+def test_a_run_of_any_length_is_cut_as_by_jieba() -> None:
     run = "研究生命起源中国人民a1" * 3_000
     assert cut_batch([run], jieba_trie())[0].tolist() == list(map(len, jieba.cut(run, HMM=False)))
 

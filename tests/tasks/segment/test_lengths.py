@@ -1,4 +1,4 @@
-"""Counts of lengths: equal to counting one by one, for any texts, and in sums that do not wrap around."""
+"""Length counts equal those of counting text by text, and their sums do not overflow."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TEXTS = st.lists(
 
 
 @given(TEXTS, st.integers(1, 7))
-def test_counts_are_those_of_counting_one_by_one(texts: list[tuple[str, str]], size: int) -> None:
+def test_counts_equal_counting_text_by_text(texts: list[tuple[str, str]], size: int) -> None:
     batches = [texts[first : first + size] for first in range(0, len(texts), size)]
     tables = [
         pa.table({"source": [source for source, _ in batch], "text": [text for _, text in batch]}) for batch in batches
@@ -34,7 +34,7 @@ def test_counts_are_those_of_counting_one_by_one(texts: list[tuple[str, str]], s
     ]
 
 
-def test_lengths_of_32_bits_do_not_wrap() -> None:
+def test_sums_of_32_bit_lengths_do_not_overflow() -> None:
     longest = 2**31 - 1
     table = pa.table({"source": ["emr"] * 3, "text": ["文"] * 3, "tokens": pa.array([longest] * 3, pa.int32())})
     (row,) = length_counts("segments", [measured(table, "tokens")]).to_pylist()

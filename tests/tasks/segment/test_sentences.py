@@ -1,4 +1,4 @@
-"""Segments are whole sentences of the right length, join to the text, and never cut a number or a word."""
+"""Segments are whole sentences of the right length that join to the text and never cut a number or a word."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ TEXTS = st.lists(st.sampled_from(BITS) | st.text(max_size=4), max_size=60).map("
 
 @settings(max_examples=300, deadline=None)
 @given(TEXTS | st.text(st.sampled_from("病a bé.。！…;”）'\n\x1c\u2028 　"), max_size=40))
-def test_ends_are_found_as_their_patterns_say(text: str) -> None:
+def test_ends_equal_the_matches_of_their_patterns(text: str) -> None:
     assert ends_in(text) == [match.end() for match in SENTENCE.finditer(text)]
     assert ends_in(text, only_lines=True) == [match.end() for match in LINE.finditer(text)]
 
@@ -111,7 +111,7 @@ def squeezed(text: str) -> str:
 @given(TEXTS, st.integers(1, 40), st.integers(0, 20))
 @example("a" * 500, 3, 1)
 @example("（" + "甲" * 90 + "）", 10, 2)
-def test_segments_have_their_length_and_join_to_the_text(text: str, longest: int, shortest: int) -> None:
+def test_segments_have_the_right_length_and_join_to_the_text(text: str, longest: int, shortest: int) -> None:
     shortest = min(shortest, longest)
     spans = cut(text, CountedCost(text, count_units), longest, shortest)
     assert "".join(text[span.start : span.end] for span in spans) == text
@@ -130,21 +130,21 @@ def test_sentences_keep_their_ends() -> None:
     assert split_document(text, 8, 1) == ["“头痛3天。”", "他说！真的？", "是……\n好；行。）", "然后（见图1。）", "继续"]
 
 
-def test_a_short_tail_takes_from_the_piece_before() -> None:
+def test_a_short_tail_takes_text_from_the_previous_piece() -> None:
     pieces = split_document("甲乙丙丁戊己庚辛壬。" * 7 + "完。", 30, 15)
     assert [count_units(piece) for piece in pieces] == [30, 20, 22]
     one_sentence = split_document("甲乙丙丁戊，" * 10 + "完。", 50, 20)
     assert sum(map(count_units, one_sentence)) == 62 and min(map(count_units, one_sentence)) >= 20
 
 
-def test_what_stays_too_short_is_left_out() -> None:
+def test_pieces_that_remain_too_short_are_left_out() -> None:
     assert split_document("太短。", 50, 10) == []
     assert split_document("", 50, 10) == split_document(" \n ", 50, 0) == []
 
 
 @pytest.mark.parametrize("number", [*QUANTITIES, "IL-2", "hypertension"])
 @pytest.mark.parametrize("longest", [10, 13, 20])
-def test_numbers_units_and_words_stay_whole(number: str, longest: int) -> None:
+def test_numbers_units_and_words_are_kept_whole(number: str, longest: int) -> None:
     text = "患者服用药物治疗疾病" + "".join(f"{number}，共{number}后" for _ in range(12))
     pieces = split_document(text, longest, 1)
     assert len(pieces) > 4
@@ -159,12 +159,12 @@ def test_a_long_list_of_numbers_is_cut_between_them(comma: str) -> None:
     assert regex.findall(r"\d+", " ".join(pieces)) == numbers
 
 
-def test_commas_beside_one_digit_are_seams() -> None:
+def test_text_can_be_cut_at_commas_next_to_one_digit() -> None:
     text = "体温38，脉搏80次，共3、后4，"
     assert split_document(text * 2, 8, 1) == ["体温38，", "脉搏80次，", "共3、后4，"] * 2
 
 
-def test_brackets_stay_whole_where_they_fit() -> None:
+def test_brackets_are_kept_whole_where_they_fit() -> None:
     text = "治疗方案如下，" + "甲乙丙丁（一，二。三；四，五）戊己庚，" * 20
     for longest in (20, 25, 40):
         for piece in split_document(text, longest, 1):
@@ -194,7 +194,7 @@ def enclosed_places(text: str) -> set[int]:
 )
 @example("乙。（" + "甲" * 197 + "。甲）甲。")
 @example("乙。（" + "甲" * 198 + "。甲）甲。")
-def test_no_cut_falls_into_brackets_where_whole_sentences_fit(text: str) -> None:
+def test_no_cut_is_inside_brackets_if_whole_sentences_fit(text: str) -> None:
     inside = enclosed_places(text)
     ends = [place for place in ends_in(text) if place not in inside]
     longest = max(np.diff([0, *ends, len(text)]).tolist()) if text else 1
@@ -205,7 +205,7 @@ def test_no_cut_falls_into_brackets_where_whole_sentences_fit(text: str) -> None
 def test_impossible_lengths_are_refused() -> None:
     with pytest.raises(ValueError, match="max_tokens=5 must be"):
         split_document("甲", 5, 6)
-    with pytest.raises(ValidationError, match="is under min_tokens"):
+    with pytest.raises(ValidationError, match="is less than min_tokens"):
         SegmentParams(max_tokens=5, min_tokens=6)
 
 
@@ -216,14 +216,14 @@ def test_units_are_characters_and_runs_of_letters() -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(TEXTS)
-def test_words_join_to_the_text_and_both_engines_cut_alike(text: str) -> None:
+def test_words_join_to_the_text_and_are_the_same_for_both_engines(text: str) -> None:
     words = segment_words(text)
     assert "".join(words) == text
     assert words == segment_words(text, "jieba")
     assert "".join(segment_words(text, "jieba", hmm=True)) == text
 
 
-def test_both_engines_cut_real_text_alike(shared_data: Path) -> None:
+def test_both_engines_find_the_same_words_of_real_text(shared_data: Path) -> None:
     texts = pl.read_parquet(shared_data / "zhongjing_eval" / "huatuo26m_qa6000.parquet")["answer"].to_list()
     texts += pl.read_parquet(shared_data / "tcm_ancient_books" / "sections.parquet", n_rows=200)["text"].to_list()
     for text in random.Random(0).sample(texts, 400):
@@ -241,7 +241,7 @@ ARTICLES = [f"第{n}例患者，男，{n}岁。" + COURSE * (n % 9) for n in ran
 
 
 @pytest.mark.parametrize("with_vocabulary", [False, True])
-def test_the_stage_counts_what_it_says_and_rejects_the_rest(store: ArtifactStore, with_vocabulary: bool) -> None:
+def test_the_stage_counts_segments_and_rejects_short_ones(store: ArtifactStore, with_vocabulary: bool) -> None:
     documents = documents_artifact(store, ARTICLES)
     inputs = {"documents": documents}
     if with_vocabulary:
@@ -270,7 +270,7 @@ def test_the_stage_counts_what_it_says_and_rejects_the_rest(store: ArtifactStore
             assert squeezed("".join(by_document[document["doc_id"]])) == squeezed(document["text"])
 
 
-def test_parts_change_nothing(store: ArtifactStore) -> None:
+def test_segments_do_not_depend_on_the_parts(store: ArtifactStore) -> None:
     whole = do(store, segment, SegmentParams(max_tokens=60), documents=documents_artifact(store, ARTICLES))
     cut_up = documents_artifact(store, ARTICLES[:3], ARTICLES[3:30], ARTICLES[30:])
     parts = do(store, segment, SegmentParams(max_tokens=60), documents=cut_up)

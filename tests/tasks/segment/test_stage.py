@@ -1,4 +1,4 @@
-"""Segmentation: cuts at sentence ends, never inside a number or a word, and nothing lost on the way."""
+"""Segmentation cuts at sentence ends, never inside a number or a word, and loses no text."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def test_segments_join_to_the_text_and_fit(text: str, most: int) -> None:
     cut = cut_document(text, most, count_units)
     assert plain("".join(piece for piece, _ in cut)) == plain(text)
     assert all(0 < tokens <= most for _, tokens in cut)
-    # A run of letters that had to be cut is counted in its halves, which may take a token more.
+    # A run of letters that had to be cut may have one token more than when it is whole.
     assert all(count_units(piece) <= tokens for piece, tokens in cut)
 
 
 @settings(max_examples=200, deadline=None)
 @given(text=documents, least=st.integers(1, 20))
-def test_only_long_enough_segments_are_given(text: str, least: int) -> None:
+def test_only_segments_that_are_long_enough_are_returned(text: str, least: int) -> None:
     kept = split_document(text, 40, least)
     assert all(least <= count_units(piece) <= 40 for piece in kept)
 
@@ -61,29 +61,29 @@ def test_only_long_enough_segments_are_given(text: str, least: int) -> None:
     )
 )
 def test_no_number_unit_or_word_is_cut(words: list[str]) -> None:
-    text = "的".join(words)  # apart from each other: side by side they are one run, which may have to be cut
+    text = "的".join(words)  # separated: adjacent ones would be one run, which may have to be cut
     segments = [piece for piece, _ in cut_document(text, 12, count_units)]
     for whole in ("3.5mg", "18-75", "TSHR"):
         assert sum(piece.count(whole) for piece in segments) == text.count(whole)
 
 
-def test_sentences_stay_whole_where_they_fit() -> None:
+def test_sentences_are_kept_whole_where_they_fit() -> None:
     text = "甲型流感起病急（潜伏期1～3天。多为2天）。“高热可达39.5℃！”患者说。" * 3
     for piece in split_document(text, 60, 1):
         assert piece.endswith(("。", "！”"))
         assert piece.count("（") == piece.count("）")
 
 
-def test_short_tail_takes_from_the_one_before() -> None:
+def test_a_short_tail_takes_text_from_the_previous_segment() -> None:
     text = "一二三四五六七八九。" * 4 + "尾。"
     lengths = [tokens for _, tokens in cut_document(text, 40, count_units, min_tokens=10)]
     assert lengths == [30, 12]
 
 
-def test_impossible_lengths_are_told() -> None:
+def test_impossible_lengths_are_errors() -> None:
     with pytest.raises(ValueError, match=r"max_tokens=3.*min_tokens=5"):
         split_document("甲", 3, 5)
-    with pytest.raises(ValueError, match=r"max_tokens \(3\) is under min_tokens \(5\)"):
+    with pytest.raises(ValueError, match=r"max_tokens \(3\) is less than min_tokens \(5\)"):
         SegmentParams(max_tokens=3, min_tokens=5)
 
 
@@ -102,7 +102,7 @@ def test_words_of_real_text_are_jiebas(shared_data: Path) -> None:
         assert segment_words(text) == list(jieba.cut(text, HMM=False))
 
 
-def test_stage_keeps_what_is_too_short_in_rejects(store: ArtifactStore) -> None:
+def test_segments_that_are_too_short_are_rejected(store: ArtifactStore) -> None:
     artifact = run(
         segment,
         store,
@@ -122,7 +122,7 @@ TURNS = "\n".join(
 
 
 def test_a_book_in_one_document_is_cut_in_memory_of_its_own_size(store: ArtifactStore) -> None:
-    # With a copy of the text beside each of its segments it would take 13 GB.
+    # A copy of the text with each of its segments would take 13 GB.
     book = "".join(f"第{number}例患者反复头痛伴恶心呕吐，行头颅磁共振检查未见异常。" for number in range(12_000))
     found = run(
         segment, store, SegmentParams(max_tokens=32, min_tokens=1), {"documents": documents_artifact(store, [book])}
@@ -132,7 +132,7 @@ def test_a_book_in_one_document_is_cut_in_memory_of_its_own_size(store: Artifact
     assert found.manifest.peak_memory_bytes < 4 << 30
 
 
-def test_turns_of_a_dialogue_stay_whole_where_they_fit(store: ArtifactStore) -> None:
+def test_turns_of_a_dialogue_are_kept_whole_where_they_fit(store: ArtifactStore) -> None:
     documents = run(given_rows, store, RowsParams(rows=(("dialogue", TURNS), ("article", TURNS))), {}).artifact
     artifact = run(segment, store, SegmentParams(max_tokens=24, min_tokens=5), {"documents": documents}).artifact
     rows = artifact.to_table().to_pylist()
@@ -160,7 +160,7 @@ def given_rows(inputs: Mapping[str, Any], params: RowsParams, out: Output) -> No
 
 
 @pytest.mark.parametrize("engine", ["rjieba", "jieba"])
-def test_terms_of_a_dictionary_stay_whole(store: ArtifactStore, tmp_path: Path, engine: Engine) -> None:
+def test_terms_of_a_dictionary_are_kept_whole(store: ArtifactStore, tmp_path: Path, engine: Engine) -> None:
     text = "患者干燥综合征合并张力性气胸，需要长期随访和规范的药物治疗，定期复查胸部影像。"
     assert "张力性气胸" not in segment_words(text, engine)
     (tmp_path / "terms.txt").write_text("张力性气胸\n\n干燥综合征\n张力性气胸\n", encoding="utf-8")
@@ -172,19 +172,19 @@ def test_terms_of_a_dictionary_stay_whole(store: ArtifactStore, tmp_path: Path, 
 
 
 @pytest.mark.parametrize("line", ["{} 100 n", "{}\t606946", "{} 3"])
-def test_of_a_dictionary_in_the_form_of_jieba_the_words_are_terms(tmp_path: Path, line: str) -> None:
+def test_the_words_of_a_dictionary_in_jiebas_form_are_terms(tmp_path: Path, line: str) -> None:
     terms = ["干燥综合征", "张力性气胸"]
     (tmp_path / "terms.txt").write_text("\n".join(map(line.format, terms)) + "\n\n", encoding="utf-8")
     assert read_terms(RawInput(tmp_path / "terms.txt")) == sorted(terms)
 
 
 @pytest.mark.parametrize("terms", [["CA 125", "CA 199"], ["糖类抗原 125", "张力性气胸"]])
-def test_a_number_in_the_name_of_a_term_stays(tmp_path: Path, terms: list[str]) -> None:
+def test_a_number_in_the_name_of_a_term_is_kept(tmp_path: Path, terms: list[str]) -> None:
     (tmp_path / "terms.txt").write_text("\n".join(terms), encoding="utf-8")
     assert read_terms(RawInput(tmp_path / "terms.txt")) == sorted(terms)
 
 
-def test_a_dictionary_in_another_encoding_is_refused(store: ArtifactStore, tmp_path: Path) -> None:
+def test_a_dictionary_in_another_encoding_is_an_error(store: ArtifactStore, tmp_path: Path) -> None:
     (tmp_path / "terms.txt").write_bytes("张力性气胸".encode("gb18030"))
     given = {"documents": documents_artifact(store, ["病" * 40]), "dictionary": RawInput(tmp_path / "terms.txt")}
     with pytest.raises(UserError, match=r"terms\.txt is not UTF-8"):
@@ -196,7 +196,7 @@ TERMS = st.lists(st.text(st.sampled_from("心肌梗死糖尿病性视网膜变a1
 
 @settings(max_examples=40, deadline=None)
 @given(terms=TERMS, text=st.text(st.sampled_from("心肌梗死糖尿病性视网膜变a1，"), max_size=30))
-def test_both_engines_cut_alike_with_a_dictionary_too(terms: list[str], text: str) -> None:
+def test_both_engines_find_the_same_words_with_a_dictionary(terms: list[str], text: str) -> None:
     jieba.initialize()
     own, jiebas = rjieba.Jieba(), jieba.Tokenizer()
     jiebas.FREQ, jiebas.total, jiebas.initialized = dict(jieba.dt.FREQ), jieba.dt.total, True
@@ -208,7 +208,7 @@ def test_both_engines_cut_alike_with_a_dictionary_too(terms: list[str], text: st
 
 @settings(max_examples=300, deadline=None)
 @given(texts=st.lists(st.text(st.sampled_from("病aβЖ1，\n 　\x1c𠮷é"), max_size=14), max_size=4), data=st.data())
-def test_estimated_lengths_of_pieces_are_those_of_their_text(texts: list[str], data: st.DataObject) -> None:
+def test_estimated_lengths_of_pieces_equal_those_of_their_text(texts: list[str], data: st.DataObject) -> None:
     costs = UnitCosts(texts)
     assert costs.totals.tolist() == list(map(count_units, texts))
     for number, text in enumerate(texts):

@@ -1,4 +1,4 @@
-"""Counting at once gives what cutting every text gives."""
+"""Batch counts equal the counts of cutting every text into words."""
 
 from __future__ import annotations
 

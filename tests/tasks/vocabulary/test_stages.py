@@ -97,7 +97,7 @@ def test_every_token_is_used_often_enough_and_order_does_not_matter(
             assert used[token] >= least, token
 
 
-def test_frequent_words_are_whole_when_there_is_room() -> None:
+def test_frequent_words_are_whole_if_there_is_room() -> None:
     counts = {"tshr": 9, "tsh": 7, "ecog": 5, "mri": 30, "rare": 2}
     found = vocabulary_from_counts(counts, 200, 5)
     assert {"tshr", "tsh", "ecog", "mri"} <= found.keys()
@@ -114,7 +114,7 @@ def test_our_words_are_the_tokenisers_words(text: str) -> None:
 
 
 @pytest.mark.parametrize("size", range(60, 160, 7))
-def test_the_size_is_met_exactly_where_the_text_holds_enough(size: int) -> None:
+def test_the_vocabulary_has_exactly_its_size_if_the_text_has_enough_tokens(size: int) -> None:
     drawn = random.Random(3)
     roots = ["".join(drawn.choices("abcdefghij", k=drawn.randint(2, 4))) for _ in range(40)]
     counts = Counter("".join(drawn.choices(roots, k=drawn.randint(1, 2))) for _ in range(3_000))
@@ -130,7 +130,7 @@ def test_the_size_is_met_exactly_where_the_text_holds_enough(size: int) -> None:
     assert merged and all(used[token] == found[token] >= 3 for token in merged)
 
 
-def test_unused_places_stand_after_the_special_tokens() -> None:
+def test_unused_tokens_follow_the_special_tokens() -> None:
     counts = {"tshr": 9, "mri": 30, "患": 7}
     found = list(vocabulary_from_counts(counts, 200, 5, unused=3))
     assert found[:8] == [*SPECIAL_TOKENS, "[unused1]", "[unused2]", "[unused3]"]
@@ -160,10 +160,10 @@ def test_exported_tokeniser_is_the_one_of_training(tmp_path: Path) -> None:
     assert offsets[1:-1] == [(0, 1), (1, 2), (2, 5)]
 
 
-def test_vocabularies_that_cannot_be_are_told() -> None:
+def test_impossible_vocabularies_are_errors() -> None:
     with pytest.raises(UserError, match=r"too little text.*min_frequency"):
         build_vocabulary(["甲乙丙"], 100, 5)
-    with pytest.raises(UserError, match=r"vocabulary\.size is 10.*need \d+"):
+    with pytest.raises(UserError, match=r"vocabulary\.size=10 is too small.*need \d+"):
         build_vocabulary(TEXTS, 10, 5)
     with pytest.raises(ValueError, match="begins with"):
         build_tokenizer(["a", "b"])
@@ -198,15 +198,15 @@ def test_sample_is_drawn_by_document_and_repeatable(tmp_path: Path) -> None:
     assert 400 < first < 600
 
 
-def test_an_empty_sample_is_told(store: ArtifactStore) -> None:
+def test_an_empty_sample_is_an_error(store: ArtifactStore) -> None:
     documents = documents_artifact(store, ["患者"] * 3)
-    with pytest.raises(UserError, match=r"sample.*is empty: 3 documents.*count_words\.sample_documents"):
+    with pytest.raises(UserError, match=r"sample.*is empty: .* 3 documents remain.*count_words\.sample_documents"):
         run(count_words, store, CountWordsParams(sample_documents=1, seed=1), {"documents": documents})
-    with pytest.raises(UserError, match="0 documents are left"):
+    with pytest.raises(UserError, match="0 documents remain"):
         run(count_words, store, CountWordsParams(), {"documents": documents_artifact(store, [])})
 
 
-def test_text_of_rare_characters_only_makes_no_vocabulary(store: ArtifactStore) -> None:
+def test_text_of_rare_characters_is_too_little_for_a_vocabulary(store: ArtifactStore) -> None:
     documents = documents_artifact(store, ["甲乙丙丁", "\U0002a700\u0378"])
     words = run(count_words, store, CountWordsParams(), {"documents": documents}).artifact
     with pytest.raises(UserError, match="too little text"):
@@ -220,12 +220,12 @@ def test_endless_words_are_left_out_and_counted(store: ArtifactStore) -> None:
     assert words.to_table()["word"].to_pylist() == ["gene"]
 
 
-# ---- a vocabulary that is brought along
+# ---- a vocabulary that is adopted
 
 BERT = ["[PAD]", "[unused1]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "患", "者", "ct", "##s", "\u2028"]
 
 
-def test_a_vocabulary_can_be_brought_along(store: ArtifactStore, tmp_path: Path) -> None:
+def test_a_vocabulary_can_be_adopted(store: ArtifactStore, tmp_path: Path) -> None:
     file = tmp_path / "vocab.txt"
     file.write_text("".join(f"{token}\n" for token in BERT), encoding="utf-8")
     artifact = run(adopt, store, AdoptParams(max_length=64), {"file": RawInput(file)}).artifact
@@ -238,15 +238,15 @@ def test_a_vocabulary_can_be_brought_along(store: ArtifactStore, tmp_path: Path)
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("\n".join([*BERT, "患"]).encode(), r"vocab\.txt, line 12: '患' stands on line 7 already"),
-        ("\n".join(BERT[2:]).encode(), r"no \[PAD\]: it is no vocabulary"),
-        (b"{}", r"1 lines, but no \[PAD\], \[UNK\], \[CLS\], \[SEP\], \[MASK\]"),
+        ("\n".join([*BERT, "患"]).encode(), r"vocab\.txt, line 12: '患' is already on line 7"),
+        ("\n".join(BERT[2:]).encode(), r"no \[PAD\], so it is not the vocabulary of a BERT"),
+        (b"{}", r"1 lines but no \[PAD\], \[UNK\], \[CLS\], \[SEP\], \[MASK\]"),
         ("\n".join([*BERT, "", "中"]).encode(), "line 12 is empty"),
         ("\n".join([*BERT, "中"]).encode("gb18030"), "line 7.*is not UTF-8"),
         (b"", "line 1 is empty"),
     ],
 )
-def test_files_that_are_no_vocabulary_are_told(
+def test_invalid_vocabulary_errors_name_the_line(
     store: ArtifactStore, tmp_path: Path, content: bytes, message: str
 ) -> None:
     file = tmp_path / "vocab.txt"
@@ -255,7 +255,7 @@ def test_files_that_are_no_vocabulary_are_told(
         run(adopt, store, AdoptParams(), {"file": RawInput(file)})
 
 
-def test_line_ends_and_a_byte_order_mark_are_no_part_of_tokens(tmp_path: Path) -> None:
+def test_line_ends_and_a_byte_order_mark_are_not_part_of_tokens(tmp_path: Path) -> None:
     assert parse_vocabulary(b"\xef\xbb\xbf" + "\r\n".join(BERT).encode() + b"\r\n", "vocab.txt") == BERT
 
 

@@ -153,7 +153,7 @@ def test_impossible_vocabularies_say_what_they_need(store: ArtifactStore) -> Non
         build_vocabulary([], 100, 5)
     with pytest.raises(UserError, match="too little text"):
         build_vocabulary(["甲乙丙"], 100, 5)
-    with pytest.raises(UserError, match=r"vocabulary\.size is 20, but .* need (\d+)") as caught:
+    with pytest.raises(UserError, match=r"vocabulary\.size=20 is too small: .* need (\d+)") as caught:
         build_vocabulary(small_corpus(), 20, 5)
     needed = int(str(caught.value).split(" need ")[1].split(".")[0])
     assert len(build_vocabulary(small_corpus(), needed, 5)) == needed
