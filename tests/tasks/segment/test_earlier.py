@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tasks.segment.stage as under_test
-from infra import builds
 from infra.arrays.batching import batches_of
 from infra.artifacts import Artifact, ArtifactStore
+from infra.builds import parts as parts_of_builds
 from infra.stage import run
 from tasks.segment.stage import SegmentParams, segment
 from tasks.segment.units import UnitCosts
@@ -89,7 +89,7 @@ def test_parts_end_where_those_of_a_rebuild_end(
     store: ArtifactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(under_test, "batches_of", partial(batches_of, characters=40))
-    monkeypatch.setattr(builds, "PART_BYTES", 3_000)
+    monkeypatch.setattr(parts_of_builds, "PART_BYTES", 3_000)
     given = texts(300, seed=6)
     segmented(store, [given])
     refreshed = segmented(store, [given[1:]])

@@ -165,7 +165,7 @@ def test_impossible_vocabularies_are_errors() -> None:
         build_vocabulary(["甲乙丙"], 100, 5)
     with pytest.raises(UserError, match=r"vocabulary\.size=10 is too small.*need \d+"):
         build_vocabulary(TEXTS, 10, 5)
-    with pytest.raises(ValueError, match="begins with"):
+    with pytest.raises(ValueError, match="must begin with"):
         build_tokenizer(["a", "b"])
     with pytest.raises(ValueError, match="'a' twice"):
         build_tokenizer([*SPECIAL_TOKENS, "a", "a"])

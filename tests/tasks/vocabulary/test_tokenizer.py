@@ -1,4 +1,4 @@
-"""The vocabulary holds what is frequent, whole; the tokeniser does to text what counting did."""
+"""The vocabulary contains frequent words whole, and the tokeniser treats text as counting did."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TABLE_2 = [
     "但不包括HIV/AIDS",
     "胸部增强CT及头颅MRI",
 ]
-"""The sentences of eHealth's Table 2."""
+"""Sentences of eHealth's Table 2."""
 
 NOISE = ["ibuprofen", "aspirin", "amoxicillin", "tablet", "capsule", "injection", "chloride", "sodium"]
 
@@ -63,7 +63,7 @@ CHARACTERS = st.characters(exclude_categories=["Cs"]) | st.sampled_from(TRICKY)
 
 @settings(max_examples=300, deadline=None)
 @given(st.text(CHARACTERS, max_size=30))
-def test_counting_and_tokenising_cut_alike(text: str) -> None:
+def test_counting_and_tokenising_find_the_same_words(text: str) -> None:
     words = split_words(text)
     tokens = [*SPECIAL_TOKENS, *dict.fromkeys(word for word in words if len(word) <= 100)]
     tokenizer = CorpusTokenizer(build_tokenizer(tokens).to_str())
@@ -75,7 +75,7 @@ def test_counting_and_tokenising_cut_alike(text: str) -> None:
             assert word in text[start:end]
 
 
-def test_a_text_that_names_a_special_token_holds_none() -> None:
+def test_the_name_of_a_special_token_in_a_text_is_not_one() -> None:
     tokenizer = CorpusTokenizer(build_tokenizer([*SPECIAL_TOKENS, "[", "]", "mask"]).to_str())
     assert tokenizer.encode(["[MASK]"]).ids.tolist() == [5, 7, 6]
 
@@ -115,7 +115,7 @@ def test_order_alphabet_and_frequencies(store: ArtifactStore) -> None:
             assert row["frequency"] == occurrences[row["token"]]
 
 
-def test_order_of_texts_and_parts_change_nothing(store: ArtifactStore) -> None:
+def test_the_vocabulary_does_not_depend_on_order_and_parts(store: ArtifactStore) -> None:
     texts = small_corpus(200)
     shuffled = random.Random(1).sample(texts, len(texts))
     assert build_vocabulary(texts, 150, 2) == build_vocabulary(shuffled, 150, 2)
@@ -128,14 +128,14 @@ def test_order_of_texts_and_parts_change_nothing(store: ArtifactStore) -> None:
 
 
 @pytest.mark.parametrize("size", [90, 100, 120, 150])
-def test_the_size_is_kept_and_the_frequent_stay(size: int) -> None:
+def test_the_size_is_met_and_frequent_tokens_are_kept(size: int) -> None:
     tokens = build_vocabulary(small_corpus(300), size, 2)
     assert len(tokens) <= size
     larger = build_vocabulary(small_corpus(300), size + 40, 2)
     assert sum(len(token) > 2 for token in larger) >= sum(len(token) > 2 for token in tokens)
 
 
-def test_the_sample_is_seeded_and_about_as_large_as_asked(store: ArtifactStore) -> None:
+def test_the_sample_is_seeded_and_has_about_the_requested_size(store: ArtifactStore) -> None:
     documents = documents_artifact(store, [f"第{n}篇" for n in range(1000)], [f"又{n}篇" for n in range(1000)])
 
     def sampled(**params: Any) -> tuple[int, list[Any]]:
@@ -148,7 +148,7 @@ def test_the_sample_is_seeded_and_about_as_large_as_asked(store: ArtifactStore) 
     assert sampled(sample_documents=10_000)[0] == 2000
 
 
-def test_impossible_vocabularies_say_what_they_need(store: ArtifactStore) -> None:
+def test_impossible_vocabulary_errors_name_the_needed_size(store: ArtifactStore) -> None:
     with pytest.raises(UserError, match="too little text"):
         build_vocabulary([], 100, 5)
     with pytest.raises(UserError, match="too little text"):
@@ -160,9 +160,10 @@ def test_impossible_vocabularies_say_what_they_need(store: ArtifactStore) -> Non
 
 
 @pytest.mark.parametrize(
-    ("tokens", "problem"), [(["[UNK]", "甲"], "begins with"), ([*SPECIAL_TOKENS, "甲", "甲"], "holds '甲' twice")]
+    ("tokens", "problem"),
+    [(["[UNK]", "甲"], "must begin with"), ([*SPECIAL_TOKENS, "甲", "甲"], "contains '甲' twice")],
 )
-def test_lists_that_are_no_vocabulary_are_refused(tokens: list[str], problem: str) -> None:
+def test_lists_that_are_not_a_vocabulary_are_errors(tokens: list[str], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         build_tokenizer(tokens)
 
@@ -178,7 +179,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("with_model", [False, True])
-def test_auto_tokenizer_gives_what_training_saw(exported: Path, tmp_path: Path, with_model: bool) -> None:
+def test_auto_tokenizer_returns_the_tokens_of_training(exported: Path, tmp_path: Path, with_model: bool) -> None:
     from transformers import AutoTokenizer
 
     folder = tmp_path / "model"
@@ -203,7 +204,7 @@ def test_auto_tokenizer_gives_what_training_saw(exported: Path, tmp_path: Path, 
     assert auto.decode(auto("aspirin 100mg")["input_ids"], skip_special_tokens=True).replace(" ", "") == "aspirin100mg"
 
 
-def test_the_artifact_holds_the_files(store: ArtifactStore) -> None:
+def test_the_artifact_contains_the_files(store: ArtifactStore) -> None:
     counts = do(store, count_words, CountWordsParams(), documents=documents_artifact(store, small_corpus()))
     artifact: Artifact = do(store, vocabulary, VocabularyParams(size=200, max_length=64), words=counts)
     tokens = artifact.read_file("vocab.txt").decode().splitlines()
