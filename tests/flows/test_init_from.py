@@ -77,7 +77,7 @@ def test_a_checkpoint_with_the_vocabulary_of_a_bert_is_exported(corpus: str, ber
     for name in ("model.safetensors", "config.json", "vocab.txt", "tokenizer.json", "tokenizer_config.json"):
         assert (folder / name).read_bytes() == (whole / name).read_bytes(), name
     card = (folder / "README.md").read_text(encoding="utf-8")
-    assert "from the weights of `chinese-bert` on" in card and str(tmp_path) not in card
+    assert "from the weights of `chinese-bert`" in card and str(tmp_path) not in card
     # Nearly untrained, it still is that BERT, whatever numbers its tokens have now.
     ours, theirs = AutoTokenizer.from_pretrained(folder), BertTokenizer.from_pretrained(bert)
     sentence = "糖尿病患者常出现乏力 HIV阴性"
