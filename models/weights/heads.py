@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from torch import Tensor, nn
-
-if TYPE_CHECKING:
-    from models.objectives.parts.lm_head import LanguageModelHead
 
 _LM_HEADS = {
     "bert": ("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.bias"),
@@ -21,14 +16,13 @@ def lm_head_names(model_type: str) -> tuple[str, str, str]:
     return _LM_HEADS["electra" if model_type == "electra" else "bert"]
 
 
-def lm_head_state(head: LanguageModelHead, model_type: str) -> dict[str, Tensor]:
-    """Return the vocabulary head's weights; its table is the encoder's, to which transformers ties it."""
-    dense, norm, bias = lm_head_names(model_type)
-    return (
-        renamed(head.transform, dense)
-        | renamed(head.norm, norm)
-        | {bias: head.bias.detach()[: head.vocabulary].clone()}
-    )
+def lm_head_state(dense: nn.Module, norm: nn.Module, bias_V: Tensor, model_type: str) -> dict[str, Tensor]:
+    """Return the vocabulary head's weights; its table is the encoder's, to which transformers ties it.
+
+    `bias_V` has the entries of the vocabulary alone.
+    """
+    dense_name, norm_name, bias_name = lm_head_names(model_type)
+    return renamed(dense, dense_name) | renamed(norm, norm_name) | {bias_name: bias_V.detach().clone()}
 
 
 def renamed(layer: nn.Module, name: str) -> dict[str, Tensor]:

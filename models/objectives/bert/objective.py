@@ -34,7 +34,7 @@ from models.objectives.parts.noise import StepNoise
 from models.training.columns import SECOND, WORDS, Column, Value
 from models.training.memory import encoder_bytes, number_bytes
 from models.weights.convert import to_transformers, transformers_config
-from models.weights.heads import lm_head_state, renamed
+from models.weights.heads import renamed
 
 IS_RANDOM = Value("is_random")
 """Whether the second sentence of a pair comes from another document."""
@@ -187,7 +187,7 @@ class Bert(TermwiseObjective):
         if self.check_export(name) == "encoder":
             return Exported(config, state)
         kind = config.model_type
-        state = {f"{kind}.{key}": value for key, value in state.items()} | lm_head_state(self.head, "bert")
+        state = {f"{kind}.{key}": value for key, value in state.items()} | self.head.exported("bert")
         if rotary or self.pair_output is None:
             config.architectures = ["RoFormerForMaskedLM" if rotary else "BertForMaskedLM"]
         else:

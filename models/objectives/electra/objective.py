@@ -35,7 +35,7 @@ from models.objectives.parts.noise import StepNoise
 from models.objectives.parts.replaced_token import ReplacedTokenHead
 from models.training.memory import encoder_bytes, number_bytes
 from models.weights.convert import to_transformers, transformers_config
-from models.weights.heads import lm_head_state, renamed
+from models.weights.heads import renamed
 
 
 class Electra(TermwiseObjective):
@@ -170,7 +170,7 @@ class Electra(TermwiseObjective):
             return Exported(transformers_config(self.config.discriminator), to_transformers(self.discriminator))
         if name == "generator":
             config, state = transformers_config(self.config.generator), to_transformers(self.generator)
-            heads, kind = lm_head_state(self.generator_head, config.model_type), "ForMaskedLM"
+            heads, kind = self.generator_head.exported(config.model_type), "ForMaskedLM"
         else:
             config, state = transformers_config(self.config.discriminator), to_transformers(self.discriminator)
             heads, kind = renamed(self.rtd_head.dense, "discriminator_predictions.dense"), "ForPreTraining"

@@ -27,6 +27,7 @@ from torch import Tensor, nn
 from models.encoder.linear import Linear, matmul_transposed, weight_gradient
 from models.encoder.network import EncoderConfig, fill_rows, initialise, load_filled
 from models.objectives.parts.sampling import block_sums, sample, sample_without_replacement, softmax_weights_
+from models.weights.heads import lm_head_state
 
 _CHUNK_ELEMENTS = {"cpu": 1 << 22, "cuda": 1 << 29}
 """Number of logits in a chunk: 16 MB on a CPU, 2 GB on a GPU, whose products need more rows."""
@@ -81,6 +82,10 @@ class LanguageModelHead(nn.Module):
             settings = (product, self.vocabulary, count_correct)
             out = _LossAndSamples.apply(x_ME, table_PE, bias_P, original_M, uniforms_MJ2, *settings)
         return HeadOutput(*out)
+
+    def exported(self, model_type: str) -> dict[str, Tensor]:
+        """Return the head's weights under the names of transformers' `model_type`."""
+        return lm_head_state(self.transform, self.norm, self.bias[: self.vocabulary], model_type)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         load_filled(state_dict, f"{prefix}bias", self.vocabulary, len(self.bias))
