@@ -33,7 +33,7 @@ from tasks.downstream.features.alignment import TOKENIZER_FILES
 from tasks.downstream.records import Record
 from tasks.downstream.task_data import TaskData
 from tasks.finetune.inputs import ModelFolder
-from tasks.finetune.placement import Resources
+from tasks.finetune.params import Resources
 from tasks.metrics.scores import normalisation_f1, recall_at_k
 from tasks.normalise.decision import TermDecision, tune_decision
 from tasks.normalise.normaliser import INDEX, MODEL, Normaliser, Retrieval, load_ranker, write_decision

@@ -14,7 +14,7 @@ from infra.artifacts import Artifact
 from infra.errors import UserError
 from tasks.downstream.spec import TaskSpec
 from tasks.finetune.inputs import ModelFolder, TaskFiles
-from tasks.finetune.stage import FinetuneParams
+from tasks.finetune.params import FinetuneParams
 from tasks.finetune.stage import finetune as finetune_stage
 from tasks.pretrain.ablation import SETTINGS, AblationParams, ablation, check_scores
 from tasks.reports.finetune import best_scores

@@ -12,11 +12,8 @@ from infra.errors import UserError
 from tasks.downstream.catalogue import task
 from tasks.finetune.compare import open_run
 from tasks.finetune.inputs import ModelFolder
-from tasks.finetune.stage import FinetuneParams
-from tasks.finetune.stage import finetune as finetune_stage
+from tasks.finetune.params import FinetuneParams
 from tasks.normalise.params import TASK as NORMALISED
-from tasks.reports.finetune import ReportFinetuneParams, report_finetune
-from tasks.reports.suite import ReportSuiteParams, report_suite
 from tasks.runner import flow, stage_runner
 
 
@@ -55,6 +52,11 @@ def finetune(
     encoder = ModelFolder(model)
     runs = {} if normaliser is None else _normaliser_run(normaliser, encoder, params)
     files = task_files([spec for spec in specs if spec.name not in runs], data)
+    # Torch is imported here, so that mistakes are explained without it.
+    from tasks.finetune.stage import finetune as finetune_stage
+    from tasks.reports.finetune import ReportFinetuneParams, report_finetune
+    from tasks.reports.suite import ReportSuiteParams, report_suite
+
     with stage_runner() as run:
         for name, own in files.items():
             runs[name] = run(finetune_stage, params[name], model=encoder, data=own)

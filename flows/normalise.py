@@ -18,8 +18,6 @@ from tasks.normalise.params import TASK
 from tasks.normalise.publish import ALIAS, publish_terms
 from tasks.normalise.query_settings import query_tables, read_rules
 from tasks.normalise.terminology import terminology
-from tasks.normalise.train import normaliser
-from tasks.reports.normaliser import ReportNormaliserParams, report_normaliser
 from tasks.retrieve.server_index import check_name
 from tasks.runner import flow, stage_runner
 
@@ -76,6 +74,9 @@ def normalise(
         publish_terms(listed, index, alias)
         if not rank:
             return str(index.path)
+        from tasks.normalise.train import normaliser  # an index alone needs no torch
+        from tasks.reports.normaliser import ReportNormaliserParams, report_normaliser
+
         trained = run(normaliser, recipe.ranking(alias), terminology=listed, index=index, **training)
         run(report_normaliser, ReportNormaliserParams(), run=trained)
     return str(trained.path)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from flows.recipes.loading import OVERRIDES, checked, overlaid
 from infra.errors import UserError
-from tasks.finetune.stage import FinetuneParams
+from tasks.finetune.params import FinetuneParams
 
 
 class FinetuneRecipe(BaseModel):

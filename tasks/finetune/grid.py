@@ -13,7 +13,6 @@ run resumes the rest.
 from __future__ import annotations
 
 import functools
-import itertools
 import logging
 import uuid
 from collections.abc import Callable, Iterable, Sequence
@@ -26,8 +25,8 @@ from infra.cluster.session import start_ray, stop_ray
 from infra.errors import UserError
 from infra.settings import Settings, available_cores
 from models.training.allocator import keep_freed_memory, return_freed_memory
-from tasks.downstream.spec import Grid
-from tasks.finetune.placement import Resources, TrialPlacement, placement_for
+from tasks.finetune.params import Resources
+from tasks.finetune.placement import TrialPlacement, placement_for
 from tasks.finetune.result import DIVERGED, TrialResult, drop_model, read_result
 from tasks.finetune.run import run_trial
 from tasks.finetune.trial import Trial
@@ -36,17 +35,6 @@ logger = logging.getLogger(__name__)
 
 Progress = Callable[[float, str], None]
 """Receives the epochs done over all trials, and a note."""
-
-
-def settings_of(grid: Grid, quick: bool = False) -> list[tuple[int, float, int]]:
-    """Return every batch size, learning rate and number of epochs of a grid.
-
-    If `quick`, it is one setting: the largest batch, the middle rate and the fewest epochs.
-    """
-    if quick:
-        rates = sorted(grid.learning_rates)
-        return [(max(grid.batch_sizes), rates[len(rates) // 2], min(grid.epochs))]
-    return list(itertools.product(grid.batch_sizes, grid.learning_rates, grid.epochs))
 
 
 def run_trials(trials: Sequence[Trial], resources: Resources, progress: Progress) -> list[TrialResult]:

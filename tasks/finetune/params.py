@@ -1,16 +1,18 @@
-"""Parameters of fine-tuning on any task. The defaults are eHealth's Tables 8 and 9."""
+"""Parameters of fine-tuning on any task. The defaults are eHealth's Tables 8 and 9.
+
+Nothing here imports torch: a mistyped key is explained before that.
+"""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from infra.stage import StageParams
 from tasks.downstream.spec import Grid, TaskSpec
-from tasks.finetune.grid import settings_of
-from tasks.finetune.placement import Resources
 
 
 def _listed(value: Any) -> Any:
@@ -20,6 +22,17 @@ def _listed(value: Any) -> Any:
 
 Integers = Annotated[tuple[int, ...], BeforeValidator(_listed)]
 Floats = Annotated[tuple[float, ...], BeforeValidator(_listed)]
+
+
+class Resources(BaseModel):
+    """Resources of the trials. They change speed, never which trials there are."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    trials_at_once: int | None = Field(default=None, ge=1)
+    """None: one per GPU or, without GPUs, one per two cores of a node."""
+    gpu: bool | None = None
+    """None: if there is one."""
 
 
 class TuningParams(StageParams):
@@ -87,3 +100,22 @@ class TuningParams(StageParams):
             for batch_size, rate, epochs in settings_of(self.grid(spec), self.quick)
             for seed in seeds
         ]
+
+
+class FinetuneParams(TuningParams):
+    """A task, and the parameters of its fine-tuning."""
+
+    task: str
+    crf: bool = False
+    """Put a conditional random field over the tags; for tasks of kind tagging."""
+
+
+def settings_of(grid: Grid, quick: bool = False) -> list[tuple[int, float, int]]:
+    """Return every batch size, learning rate and number of epochs of a grid.
+
+    If `quick`, it is one setting: the largest batch, the middle rate and the fewest epochs.
+    """
+    if quick:
+        rates = sorted(grid.learning_rates)
+        return [(max(grid.batch_sizes), rates[len(rates) // 2], min(grid.epochs))]
+    return list(itertools.product(grid.batch_sizes, grid.learning_rates, grid.epochs))

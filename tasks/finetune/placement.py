@@ -8,25 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
 
 from infra.cluster.session import nodes, start_ray
 from infra.errors import UserError
 from infra.settings import JOB_VARIABLE, Settings, available_cores, is_job_endpoint
+from tasks.finetune.params import Resources
 from tasks.training.placement import Node
 
 logger = logging.getLogger(__name__)
-
-
-class Resources(BaseModel):
-    """Resources of the trials. They change speed, never which trials there are."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    trials_at_once: int | None = Field(default=None, ge=1)
-    """None: one per GPU or, without GPUs, one per two cores of a node."""
-    gpu: bool | None = None
-    """None: if there is one."""
 
 
 @dataclass(frozen=True)

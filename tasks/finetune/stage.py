@@ -34,20 +34,12 @@ from tasks.downstream.task_data import load_task_data
 from tasks.finetune.card import write_finetune_card
 from tasks.finetune.grid import best_run, run_trials
 from tasks.finetune.inputs import ModelFolder, TaskFiles
-from tasks.finetune.params import TuningParams
+from tasks.finetune.params import FinetuneParams
 from tasks.finetune.prediction_rows import answer_to_json
 from tasks.finetune.result import MODEL, fetch_model
 from tasks.finetune.saved_model import SavedModel, load_task_model
 from tasks.finetune.scores import TRIALS, count_trials, score_row, trial_rows, trials_json
 from tasks.finetune.task_trial import TaskTrial, check_trials
-
-
-class FinetuneParams(TuningParams):
-    """A task, and the parameters of its fine-tuning."""
-
-    task: str
-    crf: bool = False
-    """Put a conditional random field over the tags; for tasks of kind tagging."""
 
 
 @stage(name="finetune", version=1, params=FinetuneParams, tables=("scores", "predictions"), unit="epoch")

@@ -16,8 +16,9 @@ from tasks.downstream.catalogue import task
 from tasks.downstream.task_data import load_task_data
 from tasks.finetune.card import write_finetune_card
 from tasks.finetune.inputs import ModelFolder, TaskFiles
+from tasks.finetune.params import FinetuneParams
 from tasks.finetune.run import run_trial
-from tasks.finetune.stage import FinetuneParams, finetune, make_trials
+from tasks.finetune.stage import finetune, make_trials
 from tasks.finetune.task_trial import TaskTrial, check_trials
 from tests.support import toy_task as toy
 

@@ -17,9 +17,9 @@ from infra.errors import UserError
 from infra.stage import run
 from tasks.downstream.catalogue import task
 from tasks.finetune.inputs import ModelFolder, TaskFiles
-from tasks.finetune.placement import Resources
+from tasks.finetune.params import FinetuneParams, Resources
 from tasks.finetune.predict import Predictor
-from tasks.finetune.stage import FinetuneParams, finetune
+from tasks.finetune.stage import finetune
 from tests.support import toy_task as toy
 from tests.support.tokenizers import VOCABULARY, save_ours, save_vocab_txt
 

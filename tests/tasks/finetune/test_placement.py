@@ -16,7 +16,8 @@ from infra.settings import JOB_VARIABLE
 from tasks.finetune import grid as finetune_grid
 from tasks.finetune import placement as finetune_placement
 from tasks.finetune.grid import run_trials
-from tasks.finetune.placement import Resources, TrialPlacement, place_trials, placement_for
+from tasks.finetune.params import Resources
+from tasks.finetune.placement import TrialPlacement, place_trials, placement_for
 from tasks.finetune.result import TrialResult
 from tasks.finetune.task_trial import TaskTrial
 from tasks.finetune.trial import Trial

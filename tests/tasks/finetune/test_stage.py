@@ -32,15 +32,15 @@ from tasks.downstream.spec import Grid
 from tasks.finetune import grid as finetune_grid
 from tasks.finetune.checkpoint import CHECKPOINT
 from tasks.finetune.compare import compare_runs, open_run
-from tasks.finetune.grid import best_run, settings_of, still_wanted
+from tasks.finetune.grid import best_run, still_wanted
 from tasks.finetune.inputs import ModelFolder, TaskFiles
 from tasks.finetune.model import load_start
-from tasks.finetune.placement import Resources
+from tasks.finetune.params import FinetuneParams, Resources, settings_of
 from tasks.finetune.predict import Predictor
 from tasks.finetune.prediction_rows import answer_from_json
 from tasks.finetune.result import RESULT, TrialResult, read_result
 from tasks.finetune.run import Listener, run_trial
-from tasks.finetune.stage import FinetuneParams, finetune, make_trials
+from tasks.finetune.stage import finetune, make_trials
 from tasks.finetune.task_trial import TaskTrial
 from tasks.finetune.trial import Trial
 from tasks.reports.finetune import ReportFinetuneParams, report_finetune
