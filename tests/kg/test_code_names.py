@@ -1,4 +1,4 @@
-"""Names that a graph gives codes: whose they are, which say nothing, and how codes of lists are met."""
+"""Names of codes from a graph: whose they are, which are too unspecific, and how codes match those of a list."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TERMS = {
 
 
 def named(*rows: tuple[str, Sequence[str], Sequence[str]], max_codes: int = 3) -> tuple[dict[str, list[str]], Counter]:
-    """What a graph of entities (name, aliases, cells with codes) gives the codes of TERMS."""
+    """Return the names for the codes of TERMS from a graph of entities (name, aliases, cells with codes)."""
     cells = sorted({cell for _, _, own in rows for cell in own})
     entities = pl.DataFrame(
         [{"entity_id": f"n{i}", "name": name, "aliases": list(aliases)} for i, (name, aliases, _) in enumerate(rows)]
@@ -43,13 +43,13 @@ def test_names_and_aliases_of_an_entity_are_names_of_its_code() -> None:
     assert counts["names_already_terms"] == 1
 
 
-def test_a_term_of_another_code_belongs_to_that_one() -> None:
+def test_term_of_another_code_belongs_only_to_that_code() -> None:
     found, counts = named(("心衰", ["充血性 心力衰竭", "２型糖尿病"], ["I50.9"]))
     assert found == {"I50.9": ["心衰"]}
     assert counts["names_of_other_terms"] == 2
 
 
-def test_a_name_of_many_codes_says_nothing_and_one_of_few_goes_to_each() -> None:
+def test_name_of_many_codes_is_dropped_and_one_of_few_goes_to_each() -> None:
     rows = [("水肿", [], ["I50.9", "I50.0", "J18"]), ("心衰", [], ["I50.9", "I50.0"])]
     assert named(*rows, max_codes=2) == (
         {"I50.0": ["心衰"], "I50.9": ["心衰"]},
@@ -64,8 +64,8 @@ def test_a_name_of_many_codes_says_nothing_and_one_of_few_goes_to_each() -> None
         ("I50.9", ["I50.9"]),
         ("i50.9 †", ["I50.9"]),
         ("I50.0,J18", ["I50.0", "J18"]),
-        ("K25.9", ["K25.900"]),  # the list writes zeros behind
-        ("E11.901", ["E11"]),  # the list lacks the finer one
+        ("K25.9", ["K25.900"]),  # the list appends zeros
+        ("E11.901", ["E11"]),  # the list lacks the finer code
         ("I50.903", ["I50.9"]),
         ("Z99.9", []),
         ("M95600/0", []),  # ICD-O, not M95.6
@@ -75,9 +75,9 @@ def test_a_name_of_many_codes_says_nothing_and_one_of_few_goes_to_each() -> None
         ("", []),
     ],
 )
-def test_codes_of_cells(cell: str, codes: list[str]) -> None:
+def test_listed_codes_of_cells(cell: str, codes: list[str]) -> None:
     assert listed_codes([cell], {*TERMS, "M95"}) == [codes]
 
 
-def test_a_graph_without_codes_gives_nothing() -> None:
+def test_graph_without_codes_gives_no_names() -> None:
     assert named(("心衰", [], []))[0] == {}

@@ -1,4 +1,4 @@
-"""Codes are read as what they are: ICD-10, ICD-O, those of other systems, and none where no single one is meant."""
+"""Codes in cells: ICD-10, ICD-O, other systems, and none where no single code is meant."""
 
 from __future__ import annotations
 
@@ -43,24 +43,24 @@ morphologies = st.from_regex(r"M[0-9]{4,5}/[0-9]", fullmatch=True)
 @given(
     st.lists(st.lists(codes | morphologies, min_size=1, max_size=4), max_size=5), st.sampled_from([",", " ", "，", "+"])
 )
-def test_codes_of_many_cells_are_what_was_put_in(cells: list[list[str]], comma: str) -> None:
+def test_codes_of_many_cells_are_all_found(cells: list[list[str]], comma: str) -> None:
     assert codes_in(pl.Series([comma.join(own) for own in cells], dtype=pl.String)).to_list() == [
         [code for code in own] for own in cells
     ]
 
 
 def names_by_entity(*triples: tuple[str, str, str]) -> list[set[str]]:
-    """What fusion with a list of codes makes one."""
+    """Return the entities that fusion with a list of codes merges."""
     coded = KnowledgeGraph.from_triples(triples, source="graph")
     listed = [("骨骼变形", "ICD10", "M95"), ("舌恶性肿瘤", "ICD10", "C01")]
     fused = fuse([coded, KnowledgeGraph.from_triples(listed, source="list")])
     return [{name, *others} for name, others in zip(fused.names, fused.aliases, strict=True)]
 
 
-def test_a_tumour_is_no_deformity_of_bones() -> None:
+def test_tumour_is_not_read_as_a_deformity_of_bones() -> None:
     assert {"骨骼变形"} in names_by_entity(("神经鞘瘤", "ICD10", "M95600/0"))
     assert {"骨骼变形", "骨变形"} in names_by_entity(("骨变形", "ICD10", "M95"))
 
 
-def test_a_range_is_none_of_its_ends() -> None:
+def test_range_gives_no_codes() -> None:
     assert {"舌恶性肿瘤"} in names_by_entity(("口腔恶性肿瘤", "ICD10", "C01—C02"))

@@ -1,4 +1,4 @@
-"""The graph's arrays say what its triples say, walk both ways, and come back from disk."""
+"""The graph's arrays equal its triples, are traversable both ways, and survive saving and loading."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DIABETES: list[Triple] = [
 
 @settings(max_examples=150, deadline=None)
 @given(triples)
-def test_arrays_hold_every_triple_once_in_order(given_triples: list[Triple]) -> None:
+def test_arrays_have_every_triple_once_in_order(given_triples: list[Triple]) -> None:
     graph = KnowledgeGraph.from_triples(given_triples)
     ends = {end for head, _, tail in given_triples for end in (head, tail)}
     assert list(graph.entity_ids) == graph.names == sorted(ends)
@@ -47,7 +47,7 @@ def test_arrays_hold_every_triple_once_in_order(given_triples: list[Triple]) -> 
 
 @settings(max_examples=150, deadline=None)
 @given(triples)
-def test_neighbours_are_those_of_networkx(given_triples: list[Triple]) -> None:
+def test_neighbours_equal_those_of_networkx(given_triples: list[Triple]) -> None:
     graph = KnowledgeGraph.from_triples(given_triples)
     peer = nx.MultiDiGraph()
     for head, relation, tail in given_triples:
@@ -73,7 +73,9 @@ def test_neighbours_are_views_and_not_copies() -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(triples)
-def test_a_graph_comes_back_from_disk(tmp_path_factory: pytest.TempPathFactory, given_triples: list[Triple]) -> None:
+def test_graph_survives_saving_and_loading(
+    tmp_path_factory: pytest.TempPathFactory, given_triples: list[Triple]
+) -> None:
     folder = tmp_path_factory.mktemp("graph")
     types = {name: "T" for triple in given_triples for name in triple[:1]}
     aliases = {name: [name + "症", name + "病"] for name in types}
@@ -85,7 +87,7 @@ def test_a_graph_comes_back_from_disk(tmp_path_factory: pytest.TempPathFactory, 
     assert again.triples().equals(graph.triples())
 
 
-def test_rows_in_any_order_make_the_same_graph() -> None:
+def test_rows_in_any_order_give_the_same_graph() -> None:
     graph = KnowledgeGraph.from_triples(DIABETES, source="one")
     assert graph.num_triples == 3
     shuffled = KnowledgeGraph.from_tables(
@@ -96,7 +98,7 @@ def test_rows_in_any_order_make_the_same_graph() -> None:
     assert shuffled != KnowledgeGraph.from_triples(DIABETES, source="two")
 
 
-def test_types_are_the_most_frequent_of_the_columns_unless_given() -> None:
+def test_types_are_the_most_frequent_in_the_columns_unless_given() -> None:
     frame = pl.DataFrame(
         {
             "head": ["发热", "发热", "流感"],
@@ -110,7 +112,7 @@ def test_types_are_the_most_frequent_of_the_columns_unless_given() -> None:
     assert dict(zip(graph.names, graph.types, strict=True)) == {"发热": "Symptom", "流感": "Disease", "肺炎": "Lung"}
 
 
-def test_no_triples_make_an_empty_graph(tmp_path: Path) -> None:
+def test_no_triples_give_an_empty_graph(tmp_path: Path) -> None:
     graph = KnowledgeGraph.from_triples([])
     assert (graph.num_entities, graph.num_relations, graph.num_triples) == (0, 0, 0)
     assert graph.triples().num_rows == 0 and len(graph.adjacency.neighbours) == 0
@@ -118,12 +120,12 @@ def test_no_triples_make_an_empty_graph(tmp_path: Path) -> None:
     assert KnowledgeGraph.load(tmp_path) == graph
 
 
-def test_a_missing_end_is_the_empty_name() -> None:
+def test_missing_end_becomes_the_empty_name() -> None:
     graph = KnowledgeGraph.from_triples([("a", "r", None), ("", "r", "a")])  # type: ignore[list-item]
     assert graph.names == ["", "a"] and graph.num_triples == 2
 
 
-def test_tables_that_disagree_are_told() -> None:
+def test_inconsistent_tables_are_rejected() -> None:
     graph = KnowledgeGraph.from_triples(DIABETES)
     with pytest.raises(UserError, match="is not in kg_entities"):
         KnowledgeGraph.from_tables(graph.entities.slice(1), graph.id_triples())
@@ -133,7 +135,7 @@ def test_tables_that_disagree_are_told() -> None:
         KnowledgeGraph.from_tables(graph.entities, pa.concat_tables([graph.id_triples()] * 2))
 
 
-def test_indices_out_of_range_are_told(tmp_path: Path) -> None:
+def test_indices_out_of_range_are_rejected(tmp_path: Path) -> None:
     graph = KnowledgeGraph.from_triples(DIABETES)
     with pytest.raises(IndexError):
         graph.neighbours(graph.num_entities)

@@ -1,4 +1,4 @@
-"""Names that mean the same compare equal; what tells entities apart stays."""
+"""Names with the same meaning compare equal; what distinguishes entities is kept."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from kg.names import normalise_name, normalise_names
         ("II—型", "2-型"),
     ],
 )
-def test_one_form_for_all_spellings(name: str, form: str) -> None:
+def test_spellings_of_one_name_have_one_form(name: str, form: str) -> None:
     assert normalise_name(name) == form
 
 
@@ -57,7 +57,7 @@ def test_names_without_letters(name: str, form: str) -> None:
     assert normalise_name(name) == form
 
 
-def test_a_missing_name_is_empty() -> None:
+def test_missing_name_becomes_empty() -> None:
     assert normalise_names(pl.Series("x", ["甲", None])).to_list() == ["甲", ""]
 
 
@@ -67,7 +67,7 @@ names = st.text(max_size=12) | st.text("IiVvXxⅡⅣaAbC型期 　-—（）()[]
 @settings(max_examples=300, deadline=None)
 @example(["İ", "ǅ i I型", "K¸"])
 @given(st.lists(names, min_size=1, max_size=8))
-def test_the_form_of_a_form_is_itself(given_names: list[str]) -> None:
+def test_form_is_idempotent(given_names: list[str]) -> None:
     forms = normalise_names(pl.Series(given_names))
     assert normalise_names(forms).to_list() == forms.to_list()
     wide = [unicodedata.normalize("NFKC", form) for form in forms]

@@ -1,4 +1,4 @@
-"""TransE: its formula, its first weights, its limits."""
+"""TransE: its formula, initial weights and limits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kg.transe import TransE
 from tests.support.embedding_graphs import plain_distance, randomised
 
 
-def test_score_is_the_formula() -> None:
+def test_score_equals_the_formula() -> None:
     model = randomised(TransE(6, 3, 5), 2)
     h, r, t = (torch.tensor(column) for column in ([0, 5, 2], [2, 0, 2], [4, 5, 1]))
     expected = [-plain_distance(model, *ends).item() for ends in zip(h, r, t, strict=True)]
@@ -19,7 +19,7 @@ def test_score_is_the_formula() -> None:
     assert by_points.item() == pytest.approx(-expected[0])
 
 
-def test_first_weights_have_their_lengths_and_are_a_function_of_the_seed() -> None:
+def test_initial_weights_have_their_lengths_and_depend_only_on_the_seed() -> None:
     one, same, other = TransE(6, 3, 5, seed=1), TransE(6, 3, 5, seed=1), TransE(6, 3, 5, seed=2)
     lengths = {"entities": ENTITY_LENGTH, "relations": 1.0}
     for name, table in one.named_parameters():
@@ -29,6 +29,6 @@ def test_first_weights_have_their_lengths_and_are_a_function_of_the_seed() -> No
 
 
 @pytest.mark.parametrize("table", ["entities", "relations"])
-def test_limits_shorten_what_is_longer_than_one(table: str) -> None:
+def test_limits_shorten_rows_longer_than_one(table: str) -> None:
     limited = TransE.limits[table](torch.tensor([[3.0, 0, 4], [0, 0, 0.5], [0, 0, 0]]))
     assert limited.tolist() == [pytest.approx([0.6, 0, 0.8]), [0, 0, 0.5], [0, 0, 0]]

@@ -1,4 +1,4 @@
-"""TransR: the score by the formula, the gradient by autograd, and a step that is the same however it is shared."""
+"""TransR: the score by the formula, the gradient by autograd, and a step that does not depend on how it is shared."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ sizes = st.integers(1, 6)
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 99), sizes, sizes, sizes, sizes, st.integers(0, 8))
-def test_score_is_the_formula(
+def test_score_equals_the_formula(
     seed: int, entities: int, relations: int, dim: int, relation_dim: int, triples: int
 ) -> None:
     model = randomised(TransR(entities, relations, dim, relation_dim), seed, length=0.6)
@@ -29,7 +29,7 @@ def test_score_is_the_formula(
     assert model.score(h, r, t).tolist() == pytest.approx(expected, abs=1e-12)
 
 
-def test_score_is_that_of_pykeen() -> None:
+def test_score_equals_pykeens() -> None:
     """PyKEEN 1.11.1 with torch 2.11.0: `TransR(embedding_dim=6, relation_dim=4, scoring_fct_norm=2, power_norm=True)`
     with these weights in float64 gave these scores, −distance², by `score_hrt`. Some of the projected ends are longer
     than 1 and shortened, both ends of (2, 1, 2) and of (1, 1, 2) are not.
@@ -53,7 +53,7 @@ def test_score_is_that_of_pykeen() -> None:
     assert (-(model.distance(h, r, t) ** 2)).tolist() == pytest.approx([*scores_of_pykeen.values()], rel=1e-12)
 
 
-def test_score_broadcasts_and_takes_numbers_and_arrays() -> None:
+def test_score_broadcasts_and_accepts_numbers_and_arrays() -> None:
     model = randomised(TransR(5, 3, 4, 2), 1)
     grid = model.score(np.arange(5)[:, None], 2, torch.arange(5))
     assert grid.shape == (5, 5)
@@ -61,7 +61,7 @@ def test_score_broadcasts_and_takes_numbers_and_arrays() -> None:
     assert model.score(3, 2, 1).shape == ()
 
 
-def test_at_first_the_distance_is_that_of_the_entities() -> None:
+def test_initial_distance_is_that_of_the_entities() -> None:
     """M = I, r = 0: ‖h − t‖."""
     model = TransR(6, 2, 8, 8, seed=3)
     assert torch.equal(model.projections[1], torch.eye(8))
@@ -72,7 +72,7 @@ def test_at_first_the_distance_is_that_of_the_entities() -> None:
     torch.testing.assert_close(model.score(h, torch.tensor(1), t), -between)
 
 
-def test_projected_entities_are_no_longer_than_one() -> None:
+def test_projected_entities_have_length_at_most_one() -> None:
     model = randomised(TransR(20, 2, 6, 5), 2, length=3.0)
     lengths = model.points(1).norm(dim=1)
     assert lengths.max() == pytest.approx(1)
@@ -83,7 +83,7 @@ def test_projected_entities_are_no_longer_than_one() -> None:
 
 
 @pytest.mark.parametrize("dims", [(6, 6), (6, 3), (3, 6)])
-def test_from_transe_it_is_that_transe(dims: tuple[int, int]) -> None:
+def test_transr_from_transe_equals_that_transe(dims: tuple[int, int]) -> None:
     transe = TransE(9, 2, dims[0], seed=5)
     model = TransR.from_transe(transe, dims[1])
     kept = min(dims)
@@ -95,7 +95,7 @@ def test_from_transe_it_is_that_transe(dims: tuple[int, int]) -> None:
 @pytest.mark.parametrize("kind", ["TransR", "TransE"])
 @pytest.mark.parametrize("squared", [True, False])
 @pytest.mark.parametrize(("negatives", "margin"), [(1, 1.0), (3, 0.2), (2, 0.01)])
-def test_loss_and_gradient_are_those_of_autograd(kind: str, squared: bool, negatives: int, margin: float) -> None:
+def test_loss_and_gradient_equal_autograds(kind: str, squared: bool, negatives: int, margin: float) -> None:
     empty = TransR(7, 4, 5, 3) if kind == "TransR" else TransE(7, 4, 5)
     model = randomised(empty, 11, length=0.5)
     batch = random_batch(3, 12, 7, 4, negatives)
@@ -114,7 +114,7 @@ def test_loss_and_gradient_are_those_of_autograd(kind: str, squared: bool, negat
         torch.testing.assert_close(dense, table.grad, rtol=1e-10, atol=1e-12)
 
 
-def test_no_violated_margin_no_gradient() -> None:
+def test_gradient_is_empty_without_a_violated_margin() -> None:
     model = randomised(TransR(7, 4, 5, 3), 11)
     batch = random_batch(3, 12, 7, 4, 2)
     never = MarginLoss(margin=-1e9)
@@ -125,7 +125,7 @@ def test_no_violated_margin_no_gradient() -> None:
 
 @pytest.mark.parametrize("kind", ["TransR", "TransE"])
 @pytest.mark.parametrize("size", [2, 3, 5])
-def test_shares_add_up_to_the_whole(kind: str, size: int) -> None:
+def test_gradients_of_shares_add_up_to_the_whole(kind: str, size: int) -> None:
     empty = TransR(7, 4, 5, 3) if kind == "TransR" else TransE(7, 4, 5)
     model = randomised(empty, 4, length=0.5)
     batch = random_batch(8, 13, 7, 4, 2)
@@ -140,13 +140,13 @@ def test_shares_add_up_to_the_whole(kind: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["num_entities", "num_relations", "entity_dim", "relation_dim"])
-def test_impossible_sizes_are_told(name: str) -> None:
+def test_impossible_sizes_are_rejected(name: str) -> None:
     given_sizes = {"num_entities": 2, "num_relations": 2, "entity_dim": 2, "relation_dim": 2, name: 0}
     with pytest.raises(ValueError, match=f"{name} is 0"):
         TransR(**given_sizes)
 
 
 @pytest.mark.parametrize("triple", [(3, 0, 0), (0, 2, 0), (0, 0, 3), (-1, 0, 0), (0, -1, 0)])
-def test_unknown_numbers_are_told(triple: tuple[int, int, int]) -> None:
+def test_unknown_numbers_are_rejected(triple: tuple[int, int, int]) -> None:
     with pytest.raises(IndexError):
         TransR(3, 2, 4, 4).score(*triple)

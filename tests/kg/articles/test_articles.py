@@ -1,4 +1,4 @@
-"""Articles hold every fact, read as Chinese sentences and depend on nothing but the subject's facts."""
+"""Articles have every fact, are Chinese sentences, and depend only on the subject's facts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RELATIONS = st.sampled_from([*article_phrases.PHRASES, *article_phrases.TAXONOMY
 
 @settings(max_examples=100, deadline=None)
 @given(st.dictionaries(RELATIONS, VALUES, min_size=1, max_size=8))
-def test_every_value_is_there_and_every_paragraph_is_sentences(attributes: dict[str, list[str]]) -> None:
+def test_article_has_every_value_and_paragraphs_are_sentences(attributes: dict[str, list[str]]) -> None:
     title, text = render_article("某物", attributes)
     assert title == "某物"
     assert all(paragraph.endswith("。") for paragraph in text.split("\n"))
@@ -30,17 +30,17 @@ def test_every_value_is_there_and_every_paragraph_is_sentences(attributes: dict[
             assert all(value in text for value in values)
 
 
-def test_equal_facts_give_equal_text_whatever_their_order() -> None:
+def test_text_does_not_depend_on_the_order_of_facts() -> None:
     facts = {"不良反应": ["恶心", "呕吐"], "成份": ["水杨酸"], "贮藏": ["密封"], "规格": ["0.1g"]}
     assert render_article("甲药", facts) == render_article("甲药", dict(reversed(facts.items())))
 
 
-def test_subjects_are_told_in_different_words() -> None:
+def test_different_subjects_get_different_wording() -> None:
     texts = {render_article(f"药{n}", {"成份": ["水"]})[1].replace(f"药{n}", "X") for n in range(40)}
     assert len(texts) == len(article_phrases.PHRASES["成份"].sentences)
 
 
-def test_a_long_list_is_told_in_short_sentences() -> None:
+def test_long_list_becomes_short_sentences() -> None:
     values = [f"反应{n}" for n in range(200)]
     _, text = render_article("某药", {"成份": ["水"], "不良反应": values})
     sentences = text.split("。")
@@ -49,7 +49,7 @@ def test_a_long_list_is_told_in_short_sentences() -> None:
     assert all(value in text for value in values)
 
 
-def test_parts_of_a_heading_and_taxonomy_and_whole_answers_are_said_as_such() -> None:
+def test_headings_taxonomy_and_yes_no_answers_have_their_own_wording() -> None:
     _, text = render_article("某病", {"手术_麻醉方式": ["全身麻醉"], "传染性": ["无"], "ICD10": ["A01"]})
     assert "手术" in text and "麻醉方式" in text and "_" not in text
     assert "没有传染性" in text or "不具有传染性" in text
@@ -57,7 +57,7 @@ def test_parts_of_a_heading_and_taxonomy_and_whole_answers_are_said_as_such() ->
     assert "植物界、豆科、甘草属或黄芪属" in text
 
 
-def test_kinds_are_told_by_relations() -> None:
+def test_kind_of_a_subject_follows_from_its_relations() -> None:
     assert kind_of({"成份": []}) == "drug"
     assert kind_of({"性味": [], "成份": []}) == "herb"
     assert kind_of({"所属分类": []}) == "examination"
@@ -65,11 +65,11 @@ def test_kinds_are_told_by_relations() -> None:
     assert kind_of({}) == "disease"
 
 
-def test_blank_values_make_no_sentence() -> None:
+def test_blank_values_give_no_sentence() -> None:
     assert render_article("某物", {"成份": ["", " ，"]}) == ("某物", "")
 
 
-def test_every_template_says_its_values_once_and_ends_a_sentence() -> None:
+def test_every_template_has_its_values_once_and_ends_a_sentence() -> None:
     templates = [
         *article_phrases.GENERIC,
         *article_phrases.GENERIC_UNDER,
@@ -82,7 +82,7 @@ def test_every_template_says_its_values_once_and_ends_a_sentence() -> None:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("pyCMeKG") is None, reason="PyCMeKG is not installed")
-def test_the_real_graph_renders_whole() -> None:
+def test_real_graph_renders_completely() -> None:
     graph = cmekg.load()
     for subject in sorted(graph)[::500]:
         title, text = render_article(subject, graph[subject])

@@ -1,4 +1,4 @@
-"""Batches and the held-out split: functions of the seed, each triple once an epoch, nothing unlearnable held out."""
+"""Batches and the held-out split: they depend only on the seed; nothing unlearnable is held out."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def same(one: TrainingBatch, other: TrainingBatch) -> bool:
     )
 
 
-def test_an_epoch_is_every_triple_once() -> None:
+def test_epoch_has_every_triple_once() -> None:
     run = batches()
     assert run.steps_per_epoch == 3
     for epoch in range(3):
@@ -46,7 +46,7 @@ def test_an_epoch_is_every_triple_once() -> None:
     assert not same(run.at(0), run.at(3))
 
 
-def test_a_batch_is_a_function_of_seed_and_step() -> None:
+def test_batch_depends_only_on_seed_and_step() -> None:
     one, other = batches(), batches()
     for step in (5, 0, 4, 0):  # in any order
         assert same(one.at(step), other.at(step))
@@ -55,7 +55,7 @@ def test_a_batch_is_a_function_of_seed_and_step() -> None:
     assert not same(batches(seed=2).at(0), one.at(0))
 
 
-def test_negatives_of_a_positive_lie_together() -> None:
+def test_negatives_of_a_positive_are_adjacent() -> None:
     batch = batches().at(0)
     assert (np.diff(batch.positives.relations) >= 0).all()
     for place, negative in enumerate(rows(batch.negatives())):
@@ -66,7 +66,7 @@ def test_negatives_of_a_positive_lie_together() -> None:
 
 
 @given(st.integers(1, 12))
-def test_shares_are_the_batch(size: int) -> None:
+def test_shares_together_are_the_batch(size: int) -> None:
     batch = batches().at(1)
     shares = [batch.shard(rank, size) for rank in range(size)]
     assert [row for share in shares for row in rows(share.positives)] == rows(batch.positives)
@@ -79,7 +79,9 @@ def test_shares_are_the_batch(size: int) -> None:
     st.integers(0, 20),
     st.integers(0, 5),
 )
-def test_what_is_held_out_can_be_learned(triples: list[tuple[int, int, int]], count: int, seed: int) -> None:
+def test_held_out_triples_can_be_learned_from_the_rest(
+    triples: list[tuple[int, int, int]], count: int, seed: int
+) -> None:
     given_triples = Triples.of(*np.array(triples).T)
     held = hold_out(given_triples, count, seed)
     assert held.sum() <= count
@@ -89,7 +91,7 @@ def test_what_is_held_out_can_be_learned(triples: list[tuple[int, int, int]], co
     assert set(judged.relations) <= set(left.relations)
 
 
-def test_as_many_are_held_out_as_asked() -> None:
+def test_requested_number_of_triples_is_held_out() -> None:
     dense = np.indices((9, 2, 9)).reshape(3, -1)
     held = hold_out(Triples.of(*dense), 40, seed=0)
     assert held.sum() == 40
@@ -97,11 +99,11 @@ def test_as_many_are_held_out_as_asked() -> None:
 
 
 @pytest.mark.parametrize("count", [0, -3])
-def test_nothing_is_held_out_where_nothing_is_asked(count: int) -> None:
+def test_nothing_is_held_out_for_a_count_of_zero(count: int) -> None:
     assert not hold_out(graph(), count, seed=0).any()
 
 
-def test_a_split_graph_comes_back(tmp_path: Path) -> None:
+def test_split_graph_survives_saving_and_loading(tmp_path: Path) -> None:
     given_graph = SplitGraph(graph(), graph(4), 11, 3)
     path = str(tmp_path / "split.npz")
     save_split(given_graph, path)

@@ -1,4 +1,4 @@
-"""The whole training away from the CPU: every tensor is made, or brought, where the model lies."""
+"""Training away from the CPU: every tensor is on the device of the model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kg.transr import TransR
 from tests.support.embedding_graphs import grouped_graph
 from tests.support.other_device import DEVICE, ElsewhereTensor, OtherDevice
 
-# torch takes the stand-in's name for that of a device without numbers.
+# torch knows the stand-in's name as that of a device without numbers.
 pytestmark = pytest.mark.filterwarnings("ignore:.*copying from a non-meta parameter:UserWarning")
 
 GRAPH = grouped_graph()
@@ -43,7 +43,7 @@ def equal(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> bool:
     return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
-def test_the_stand_in_refuses_what_a_gpu_refuses() -> None:
+def test_stand_in_device_rejects_what_a_gpu_rejects() -> None:
     with OtherDevice():
         there = torch.ones(3, device=DEVICE)
         with pytest.raises(RuntimeError, match="two devices"):
@@ -56,7 +56,7 @@ def test_the_stand_in_refuses_what_a_gpu_refuses() -> None:
 
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("squared", [True, False])
-def test_training_elsewhere_is_training_here(kind: str, squared: bool) -> None:
+def test_training_on_another_device_equals_training_on_the_cpu(kind: str, squared: bool) -> None:
     here, there = MODELS[kind](), MODELS[kind]()
     wanted = train_embedding(here, GRAPH, config(squared=squared))
     with OtherDevice() as device:
@@ -67,7 +67,7 @@ def test_training_elsewhere_is_training_here(kind: str, squared: bool) -> None:
         assert equal(weights(there), weights(here))
 
 
-def test_a_transr_begins_where_its_transe_lies() -> None:
+def test_transr_starts_on_the_device_of_its_transe() -> None:
     with OtherDevice():
         transe = TransE(40, 3, 8).to(DEVICE)
         model = TransR.from_transe(transe, 8)
@@ -78,7 +78,7 @@ def test_a_transr_begins_where_its_transe_lies() -> None:
         )
 
 
-def test_a_checkpoint_of_one_device_goes_on_on_another(tmp_path: Path) -> None:
+def test_checkpoint_resumes_on_another_device(tmp_path: Path) -> None:
     """Written on the CPU, as `load_state` gives it; the optimiser's squares and the best weights follow the model."""
     path = str(tmp_path / "state.pt")
     whole, first, rest = (MODELS["TransR"]() for _ in range(3))
@@ -89,7 +89,7 @@ def test_a_checkpoint_of_one_device_goes_on_on_another(tmp_path: Path) -> None:
         assert equal(weights(rest), weights(whole))
 
 
-def test_workers_add_up_where_their_tensors_lie() -> None:
+def test_workers_add_up_on_the_device_of_their_tensors() -> None:
     with OtherDevice():
         workers = Workers(size=2, add=lambda values: values.mul_(2), device=DEVICE)
         rows, values = torch.tensor([1, 4]).to(DEVICE), torch.ones(2, 3, device=DEVICE)

@@ -16,7 +16,7 @@ triple_sets = st.sets(
 
 
 @given(triple_sets)
-def test_a_set_of_triples(triples: set[tuple[int, int, int]]) -> None:
+def test_known_triples_equal_a_set(triples: set[tuple[int, int, int]]) -> None:
     given_twice = np.array([*triples, *triples], dtype=np.int32).reshape(-1, 3)
     known = KnownTriples(*given_twice.T, ENTITIES, RELATIONS)
     assert len(known) == len(triples)
@@ -43,7 +43,7 @@ def test_a_set_of_triples(triples: set[tuple[int, int, int]]) -> None:
         (([0], [0], [1]), (2**31, 4), "64-bit keys"),
     ],
 )
-def test_bad_input_is_told(
+def test_bad_input_is_rejected(
     triple: tuple[list[int], list[int], list[int]], sizes: tuple[int, int], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):

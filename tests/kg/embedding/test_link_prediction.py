@@ -42,12 +42,12 @@ def brute_force(model: torch.nn.Module, triple: tuple[int, int, int], known: set
 
 @settings(max_examples=30, deadline=None)
 @given(triple_lists, triple_lists, st.integers(0, 99), st.booleans())
-def test_ranks_are_those_of_brute_force(
+def test_ranks_equal_brute_force(
     judged: list[tuple[int, int, int]], others: list[tuple[int, int, int]], seed: int, project: bool
 ) -> None:
     empty = TransR(ENTITIES, RELATIONS, 4, 3) if project else TransE(ENTITIES, RELATIONS, 4)
     model = randomised(empty, seed, length=0.6)
-    known = set(others)  # judged triples may be known or not
+    known = set(others)  # evaluated triples may be known or not
     ranks = filtered_ranks(model, triples_of(judged), known_of(others))
     assert ranks.tolist() == [brute_force(model, triple, known) for triple in judged]
 
@@ -69,7 +69,7 @@ def test_equal_scores_share_the_middle_rank(judged: list[tuple[int, int, int]]) 
     ]
 
 
-def test_many_queries_are_ranked_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_queries_are_ranked_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     model = randomised(TransR(ENTITIES, RELATIONS, 4, 3), 1)
     grid = np.indices((ENTITIES, RELATIONS, ENTITIES)).reshape(3, -1)
     known = KnownTriples(*grid[:, ::3], ENTITIES, RELATIONS)

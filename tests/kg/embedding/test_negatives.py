@@ -1,4 +1,4 @@
-"""Negatives: probabilities against counts, uniform draws, none of them true where that is asked."""
+"""Negatives: probabilities against counts, uniform draws, and no true ones if filtered."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def columns(triples: object) -> np.ndarray:
 
 
 @given(triple_sets)
-def test_head_probabilities_are_those_of_the_counts(triples: set[tuple[int, int, int]]) -> None:
+def test_head_probabilities_equal_those_from_counts(triples: set[tuple[int, int, int]]) -> None:
     found = head_probabilities(*columns(triples), RELATIONS + 1)
     for relation in range(RELATIONS + 1):
         tails_of, heads_of = defaultdict(set), defaultdict(set)
@@ -40,8 +40,8 @@ def test_head_probabilities_are_those_of_the_counts(triples: set[tuple[int, int,
         assert found[relation] == pytest.approx(tph / (tph + hpt))
 
 
-def test_one_to_many_replaces_the_one() -> None:
-    """One head with 9 tails: 9 tails a head, 1 head a tail."""
+def test_one_to_many_relation_replaces_mostly_the_one() -> None:
+    """One head with 9 tails: 9 tails per head, 1 head per tail."""
     triples = columns({(0, 0, tail) for tail in range(1, 10)})
     assert head_probabilities(*triples, 1).tolist() == [0.9]
 
@@ -68,7 +68,7 @@ def test_negatives_replace_one_end(triples: set[tuple[int, int, int]], seed: int
         assert not negatives & triples
 
 
-def test_draws_are_uniform_and_sides_as_probable_as_said() -> None:
+def test_draws_are_uniform_and_sides_have_the_given_probability() -> None:
     heads, relations, tails = columns({(0, 0, tail) for tail in (1, 2, 3)})  # probability 3 / 4
     sampler = BernoulliNegatives(heads, relations, tails, 5, 1)
     drawn = sampler.sample(heads[:1], relations[:1], tails[:1], 40_000, np.random.default_rng(0))
@@ -77,8 +77,8 @@ def test_draws_are_uniform_and_sides_as_probable_as_said() -> None:
     assert shares == pytest.approx([0, 0.25, 0.25, 0.25, 0.25], abs=0.015)
 
 
-def test_where_almost_all_is_true_the_rest_is_found() -> None:
-    """Head 0 has every tail but 299: draws miss it, the list does not."""
+def test_rare_false_replacement_is_found() -> None:
+    """Head 0 has every tail except 299: draws miss it, the list does not."""
     size = 300
     heads, relations, tails = columns({(0, 0, tail) for tail in range(size - 1)} | {(h, 0, 5) for h in range(size)})
     sampler = BernoulliNegatives(heads, relations, tails, size, 1, filtered=True)
@@ -89,14 +89,14 @@ def test_where_almost_all_is_true_the_rest_is_found() -> None:
     assert not drawn.of_head.any()
 
 
-def test_where_all_is_true_it_is_told() -> None:
+def test_error_when_every_replacement_is_true_names_the_triple() -> None:
     heads, relations, tails = columns({(h, 0, t) for h in range(3) for t in range(3)})
     sampler = BernoulliNegatives(heads, relations, tails, 3, 1, filtered=True)
     with pytest.raises(UserError, match=r"triple \(0, 0, 0\).*has no filtered negatives.*filtered_negatives = false"):
         sampler.sample(heads, relations, tails, 1, np.random.default_rng(0))
 
 
-def test_a_single_entity_has_no_negatives() -> None:
+def test_single_entity_has_no_negatives() -> None:
     one = np.zeros(1, np.int64)
     with pytest.raises(ValueError, match="1 entities"):
         BernoulliNegatives(one, one, one, 1, 1)

@@ -10,7 +10,7 @@ from kg.embedding.optimiser import RowAdagrad
 from kg.transr import TransR
 
 
-def test_adagrad_is_torchs() -> None:
+def test_adagrad_equals_torchs() -> None:
     model, reference = TransR(9, 4, 5, 3, seed=1), TransR(9, 4, 5, 3, seed=1)
     ours = RowAdagrad(model, {}, learning_rate=0.1, shares={"projections": 0.5})
     dense = torch.optim.Adagrad(
@@ -41,7 +41,7 @@ def test_limits_hold_after_a_step() -> None:
     torch.testing.assert_close(model.entities[touched], short_rows(before[touched] - 5.0))
 
 
-def test_state_carries_over() -> None:
+def test_state_survives_saving_and_loading() -> None:
     model = TransR(9, 4, 5, 3)
     first, second = (RowAdagrad(model, {}, learning_rate=0.1) for _ in range(2))
     first.step({"relations": RowGradient(torch.tensor([1]), torch.full((1, 3), 2.0))})

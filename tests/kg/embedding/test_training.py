@@ -1,4 +1,4 @@
-"""Training: it learns, it stops, a resumed run and a shared one are the same run."""
+"""Training: it learns, it stops, and resumed or shared runs equal an uninterrupted one."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def equal(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> bool:
     return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
-def test_a_rule_is_learned() -> None:
-    """Facts that were held out follow from the others, and stand far above chance (an MRR of 0.1 over 40 entities)."""
+def test_rule_is_learned() -> None:
+    """Held-out facts follow from the others and rank far above chance (an MRR of 0.1 over 40 entities)."""
     losses: list[float] = []
     transe = TransE(40, 3, 16)
     settings = config(epochs=40, negatives=4, filtered_negatives=True, patience=0, evaluate_every=20)
@@ -64,8 +64,8 @@ def test_a_rule_is_learned() -> None:
     assert model.relations.norm(dim=1).max() <= 1 + 1e-6
 
 
-def test_transr_begins_with_all_that_transe_has_learned() -> None:
-    """At a rate that would make relations longer than 1, were they free."""
+def test_transr_starts_with_everything_transe_has_learned() -> None:
+    """At a learning rate at which unconstrained relations would become longer than 1."""
     transe = TransE(40, 3, 16)
     train_embedding(transe, GRAPH, config(epochs=40, learning_rate=0.3, patience=0))
     assert transe.relations.norm(dim=1).max().item() == pytest.approx(1)
@@ -75,7 +75,7 @@ def test_transr_begins_with_all_that_transe_has_learned() -> None:
 
 
 def test_real_triples_are_learned(shared_data: Path) -> None:
-    """CMeKG among its 300 most named entities: held-out facts come far nearer to the top than with random vectors."""
+    """CMeKG among its 300 most frequent entities: held-out facts rank far higher than with random vectors."""
     table = pyarrow.parquet.read_table(shared_data / "kg_cmekg" / "triples.parquet")
     ends = pa.chunked_array([*table["head"].chunks, *table["tail"].chunks]).combine_chunks().dictionary_encode().indices
     relations = table["relation"].combine_chunks().dictionary_encode().indices.to_numpy()
@@ -94,7 +94,7 @@ def test_real_triples_are_learned(shared_data: Path) -> None:
     assert after > 4 * before
 
 
-def test_the_same_seed_is_the_same_run_on_any_number_of_threads() -> None:
+def test_same_seed_gives_the_same_run_on_any_number_of_threads() -> None:
     runs = []
     for threads in (1, 2):
         before = torch.get_num_threads()
@@ -113,12 +113,12 @@ def test_the_same_seed_is_the_same_run_on_any_number_of_threads() -> None:
 
 
 @pytest.mark.parametrize("kept", [0, 1])
-def test_a_resumed_run_is_the_uninterrupted_one(kept: int, tmp_path: Path) -> None:
+def test_resumed_run_equals_the_uninterrupted_one(kept: int, tmp_path: Path) -> None:
     states: list[dict[str, Any]] = []
-    told: list[tuple[int, str, float]] = []
+    reported: list[tuple[int, str, float]] = []
 
     def report(epoch: int, split: str, figures: Mapping[str, float]) -> None:
-        told.append((epoch, split, figures["loss" if split == "train" else "mrr"]))
+        reported.append((epoch, split, figures["loss" if split == "train" else "mrr"]))
 
     whole = TransR(40, 3, 8, 6)
     best = train_embedding(
@@ -126,16 +126,16 @@ def test_a_resumed_run_is_the_uninterrupted_one(kept: int, tmp_path: Path) -> No
     )
     assert [state["progress"]["epoch"] for state in states] == [2, 4, 6]
     save_state(states[kept], str(tmp_path / "state.pt"))
-    first = told.copy()
-    told.clear()
+    first = reported.copy()
+    reported.clear()
     resumed = TransR(40, 3, 8, 6, seed=99)
     found = train_embedding(resumed, GRAPH, config(), state=load_state(str(tmp_path / "state.pt")), report=report)
     assert found == best
     assert equal(weights(resumed), weights(whole))
-    assert told == [entry for entry in first if entry[0] > states[kept]["progress"]["epoch"]]
+    assert reported == [entry for entry in first if entry[0] > states[kept]["progress"]["epoch"]]
 
 
-def test_a_finished_run_is_not_trained_again() -> None:
+def test_finished_run_is_not_trained_again() -> None:
     states: list[Mapping[str, Any]] = []
     model = TransR(40, 3, 8, 6)
     best = train_embedding(model, GRAPH, config(), save=lambda state: states.append(copy.deepcopy(dict(state))))
@@ -148,30 +148,30 @@ def test_a_finished_run_is_not_trained_again() -> None:
     assert equal(weights(again), weights(model))
 
 
-def test_it_stops_when_nothing_gets_better_and_keeps_the_best() -> None:
-    """A huge rate ruins the embedding after the first look."""
-    told: list[tuple[int, float]] = []
+def test_training_stops_without_improvement_and_keeps_the_best() -> None:
+    """A huge learning rate ruins the embedding after the first evaluation."""
+    reported: list[tuple[int, float]] = []
     looks: list[dict[str, Tensor]] = []
     states: list[Mapping[str, Any]] = []
     model = TransE(40, 3, 8)
 
     def report(epoch: int, split: str, figures: Mapping[str, float]) -> None:
         if split == "held_out":
-            told.append((epoch, figures["mrr"]))
+            reported.append((epoch, figures["mrr"]))
             looks.append(weights(model))
 
     settings = config(epochs=400, evaluate_every=1, patience=2, checkpoint_every=1000)
     best = train_embedding(model, GRAPH, settings, report=report, save=states.append)
-    figures = [mrr for _, mrr in told]
+    figures = [mrr for _, mrr in reported]
     place = int(np.argmax(figures))
-    assert len(told) < 400
-    assert place == len(told) - 3
-    assert (best["epoch"], best["mrr"]) == told[place]
+    assert len(reported) < 400
+    assert place == len(reported) - 3
+    assert (best["epoch"], best["mrr"]) == reported[place]
     assert equal(weights(model), looks[place])
-    assert len(states) == 1  # where it stops, it saves
+    assert len(states) == 1  # a run that stops saves its state
 
 
-def test_without_held_out_triples_it_trains_to_the_end() -> None:
+def test_training_without_held_out_triples_runs_to_the_end() -> None:
     empty = GRAPH.held_out.take(slice(0, 0))
     model, last = TransE(40, 3, 8), []
     best = train_embedding(
@@ -204,14 +204,14 @@ class Together:
 
 
 @pytest.mark.parametrize("kind", ["TransE", "TransR"])
-def test_workers_together_are_one(kind: str) -> None:
+def test_several_workers_equal_one(kind: str) -> None:
     def fresh() -> Any:
         return TransE(40, 3, 8) if kind == "TransE" else TransR(40, 3, 8, 6)
 
     alone = fresh()
     best = train_embedding(alone, GRAPH, config(epochs=2))
     together, models = Together(3), [fresh() for _ in range(3)]
-    told: list[list[dict[str, float]]] = [[], [], []]
+    reported: list[list[dict[str, float]]] = [[], [], []]
     found: list[dict[str, float]] = [{}, {}, {}]
 
     def work(rank: int) -> None:
@@ -220,7 +220,7 @@ def test_workers_together_are_one(kind: str) -> None:
             GRAPH,
             config(epochs=2),
             workers=Workers(rank, 3, lambda values: together.add(rank, values)),
-            report=lambda epoch, split, figures: told[rank].append(dict(figures)),
+            report=lambda epoch, split, figures: reported[rank].append(dict(figures)),
         )
 
     threads = [threading.Thread(target=work, args=(rank,)) for rank in range(3)]
@@ -229,7 +229,7 @@ def test_workers_together_are_one(kind: str) -> None:
     for thread in threads:
         thread.join()
     assert found[0] == found[1] == found[2] == pytest.approx(best)
-    assert [len(figures) for figures in told] == [3, 0, 0]
+    assert [len(figures) for figures in reported] == [3, 0, 0]
     for name, table in weights(alone).items():
         torch.testing.assert_close(weights(models[0])[name], table, rtol=1e-4, atol=1e-5)
         assert torch.equal(models[0].get_parameter(name), models[2].get_parameter(name))
@@ -245,12 +245,12 @@ def test_workers_together_are_one(kind: str) -> None:
         ({"learning_rate": float("nan")}, "learning_rate is nan"),
     ],
 )
-def test_impossible_settings_are_told(changes: dict[str, Any], message: str) -> None:
+def test_impossible_settings_are_rejected(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         config(**changes)
 
 
-def test_no_triples_and_no_finite_loss_are_told() -> None:
+def test_missing_triples_and_infinite_loss_are_reported() -> None:
     none = Triples.of(*np.empty((3, 0)))
     with pytest.raises(ValueError, match="no triples"):
         train_embedding(TransE(4, 1, 3), SplitGraph(none, none, 4, 1), config())
@@ -261,7 +261,7 @@ def test_no_triples_and_no_finite_loss_are_told() -> None:
         train_embedding(model, GRAPH, config())
 
 
-def test_checkpoints_are_whole_or_not_there(tmp_path: Path) -> None:
+def test_checkpoints_are_written_atomically(tmp_path: Path) -> None:
     path = str(tmp_path / "deep" / "state.pt")
     assert load_state(path) is None
     save_state({"a": torch.ones(2)}, path)

@@ -1,4 +1,4 @@
-"""Cut points: where they cut, how they are counted, and a review file that survives a person's hands."""
+"""Cut points: cutting, counting, and a review file that people edit."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ SEGMENTATIONS = [
         ("", []),
     ],
 )
-def test_medicine_is_cut_behind_suffixes_and_before_heads(surface: str, parts: list[str]) -> None:
+def test_medical_names_are_cut_after_suffixes_and_before_heads(surface: str, parts: list[str]) -> None:
     assert CutPoints.of(medicine_cut_points()).split(surface) == parts
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.text("性型炎综甲", max_size=12), st.sets(st.sampled_from("性型综")), st.sets(st.sampled_from("综甲性")))
-def test_parts_join_and_every_border_has_its_reason(surface: str, after: set[str], before: set[str]) -> None:
+def test_parts_join_and_every_border_is_at_a_cut_point(surface: str, after: set[str], before: set[str]) -> None:
     cut_points = CutPoints(before, after)
     parts = cut_points.split(surface)
     assert "".join(parts) == surface and "" not in parts
@@ -58,7 +58,7 @@ def test_parts_join_and_every_border_has_its_reason(surface: str, after: set[str
         assert cut_points.split(part) == [part]
 
 
-def test_counts_can_be_made_by_hand() -> None:
+def test_counts_equal_those_by_hand() -> None:
     rows = {(row.character, row.side): row for row in count_cut_points(SEGMENTATIONS, top=100)}
     assert (rows["性", "end"].count, rows["性", "end"].occurrences) == (4, 4)
     assert rows["性", "end"].examples == ("急性|胰腺炎", "性|病|（|淋病|）", "慢性|阻塞性|肺病")
@@ -68,7 +68,7 @@ def test_counts_can_be_made_by_hand() -> None:
     assert not {"（", "）", "%", "0"} & {character for character, _ in rows}
 
 
-def test_the_most_frequent_come_first_with_the_answers_given_before() -> None:
+def test_most_frequent_come_first_with_earlier_answers() -> None:
     decided = [CutPoint("性", "end", 0, 0, (), True), CutPoint("亚", "start", 0, 0, (), True)]
     rows = count_cut_points(SEGMENTATIONS, [*decided, CutPoint("甲", "end", 0, 0, (), False)], top=2)
     assert [(row.character, row.side, row.keep) for row in rows] == [
@@ -79,7 +79,7 @@ def test_the_most_frequent_come_first_with_the_answers_given_before() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_order_changes_nothing(seed: int) -> None:
+def test_order_does_not_matter(seed: int) -> None:
     drawn = random.Random(seed)
     segmentations = [
         tuple("".join(drawn.choices("性型炎", k=drawn.randint(1, 3))) for _ in range(drawn.randint(1, 4)))
@@ -89,7 +89,7 @@ def test_the_order_changes_nothing(seed: int) -> None:
     assert count_cut_points(segmentations, top=4) == count_cut_points(shuffled, top=4)
 
 
-def test_a_review_file_can_be_edited_and_read_again() -> None:
+def test_review_file_can_be_edited_and_read_again() -> None:
     rows = count_cut_points(SEGMENTATIONS)
     data = write_cut_points(rows)
     assert data.startswith("\ufeffcharacter,side,count,occurrences,examples,keep\n性,end,4,4,".encode())
@@ -100,7 +100,7 @@ def test_a_review_file_can_be_edited_and_read_again() -> None:
     assert changed and all(row in read for row in changed)
 
 
-def test_rows_by_hand_need_three_columns_only() -> None:
+def test_handwritten_rows_need_only_three_columns() -> None:
     data = "keep,character,side\nyes,性,end\n\nno,亚, START \n".encode()
     assert read_cut_points(data, "mine.csv") == [
         CutPoint("性", "end", 0, 0, (), True),
@@ -123,17 +123,17 @@ def test_rows_by_hand_need_three_columns_only() -> None:
         ("character,side,keep\n性,end,yes\n性,end,no\n", "line 3: '性' at the end occurs twice"),
     ],
 )
-def test_mistakes_are_named_with_their_line(text: str, problem: str) -> None:
+def test_errors_in_a_review_file_name_the_line(text: str, problem: str) -> None:
     with pytest.raises(UserError, match=f"^review.csv, {problem}"):
         read_cut_points(text.encode(), "review.csv")
 
 
-def test_a_spreadsheet_in_another_encoding_is_refused() -> None:
+def test_review_file_in_another_encoding_is_rejected() -> None:
     with pytest.raises(UserError, match=r"review.csv is not UTF-8 .* save it as CSV UTF-8"):
         read_cut_points("character,side,keep\n性,end,yes\n".encode("gb18030"), "review.csv")
 
 
-def test_the_table_for_medicine_is_a_review_of_a_hundred() -> None:
+def test_table_for_medicine_is_a_review_of_a_hundred() -> None:
     rows = medicine_cut_points()
     assert len(rows) == 100
     assert [row.count for row in rows] == sorted((row.count for row in rows), reverse=True)

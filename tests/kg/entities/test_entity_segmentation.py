@@ -1,4 +1,4 @@
-"""Long entities in their parts: the paper's cases, the rules one by one, and the labelled names."""
+"""Segmentation of long entities: the paper's cases, each rule, and the labelled names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MEDICINE = CutPoints.of(medicine_cut_points())
 
 
 def cut(surface: str, *others: str, phrases: Mapping[str, float] | None = None, share: float = 0.3) -> str:
-    """The pieces of a surface in the company of other names."""
+    """Return the pieces of a surface that is segmented together with other names."""
     return "|".join(segment_entities([surface, *others], MEDICINE, phrases, share)[surface].pieces)
 
 
@@ -32,20 +32,20 @@ def cut(surface: str, *others: str, phrases: Mapping[str, float] | None = None, 
         ("糖尿病酮酸中毒", None, "酸中毒"),
     ],
 )
-def test_the_cases_of_the_paper(surface: str, adjective: str | None, atomic: str) -> None:
+def test_cases_of_the_paper(surface: str, adjective: str | None, atomic: str) -> None:
     found = segment_entities([surface, "贫血", "肺炎", "糖尿病", "酸中毒"], MEDICINE)[surface]
     assert found.is_long
     assert found.atomic == atomic
     assert found.adjective == (adjective or surface.removesuffix(atomic))
 
 
-def test_sub_entities_of_the_paper_are_borders() -> None:
+def test_sub_entities_of_the_paper_end_at_borders() -> None:
     assert "冠状病毒" in cut("新型冠状病毒肺炎").split("|")
     assert cut("糖尿病酮酸中毒").startswith("糖尿病|")
     assert cut("再生障碍性贫血").endswith("性|贫血")
 
 
-def test_short_entities_are_not_cut_and_make_the_dictionary() -> None:
+def test_short_entities_stay_whole_and_form_the_dictionary() -> None:
     found = segment_entities(["格列酮", "格列酮片剂", "艾附暖"], MEDICINE)
     assert found["格列酮"] == Segmentation(("格列酮",))
     assert not found["艾附暖"].is_long
@@ -66,7 +66,7 @@ def test_too_many_single_characters_are_corrected_by_phrases() -> None:
     assert cut(surface, phrases={"吡氯铵": 0.9}, share=4 / 6) == uncorrected
 
 
-def test_given_segments_take_the_place_of_too_many_single_characters_alone() -> None:
+def test_given_segments_replace_only_cuts_with_too_many_single_characters() -> None:
     corrections = {"铌钽铼铱": ("铌", "钽铼铱"), "慢性胰腺炎": ("慢", "性", "胰腺", "炎")}
     found = segment_entities(corrections, CutPoints(), {"铌钽铼": 0.9}, 0.3, corrections)
     assert found["铌钽铼铱"].pieces == ("铌", "钽铼铱")
@@ -74,19 +74,19 @@ def test_given_segments_take_the_place_of_too_many_single_characters_alone() -> 
     assert segment_entities(corrections, CutPoints(), {"铌钽铼": 0.9}, 0.3)["铌钽铼铱"].pieces == ("铌钽铼", "铱")
 
 
-def test_what_no_phrase_explains_is_one_unknown_word() -> None:
+def test_characters_without_a_phrase_become_one_unknown_word() -> None:
     assert cut("枸橼酸西吡氯铵胶囊") == "枸橼酸|西吡氯铵|胶囊"
     assert cut("苯噻啶与西吡氯铵") == "苯噻啶|与|西吡氯铵"
 
 
-def test_what_is_not_cut_is_short_and_stays_whole_in_longer_ones() -> None:
+def test_uncut_candidate_is_short_and_stays_whole_in_longer_ones() -> None:
     found = segment_entities(["依维莫司", "依维莫司口服片"], MEDICINE)
     assert not found["依维莫司"].is_long
     assert (found["依维莫司"].atomic, found["依维莫司"].adjective) == ("依维莫司", "")
     assert found["依维莫司口服片"].pieces[0] == "依维莫司"
 
 
-def test_marks_at_the_end_go_with_the_atomic_term() -> None:
+def test_punctuation_at_the_end_belongs_to_the_atomic_term() -> None:
     found = segment_entities(["甲硝唑（灭滴灵）", "甲硝唑", "灭滴灵"], MEDICINE)["甲硝唑（灭滴灵）"]
     assert found.pieces == ("甲硝唑", "（", "灭滴灵", "）")
     assert (found.adjective, found.atomic) == ("甲硝唑（", "灭滴灵）")
@@ -109,12 +109,12 @@ def test_marks_at_the_end_go_with_the_atomic_term() -> None:
         ([], []),
     ],
 )
-def test_what_cannot_stand_alone_is_joined(pieces: list[str], joined: list[str]) -> None:
+def test_suffixes_and_parts_of_numbers_are_joined(pieces: list[str], joined: list[str]) -> None:
     assert join_bound(pieces) == joined
 
 
 def all_ways(pieces: list[str], phrases: Mapping[str, float]) -> Iterable[list[str]]:
-    """Every way to merge neighbours into phrases, by brute force."""
+    """Return every way to merge neighbours into phrases, by brute force."""
     for count in range(len(pieces)):
         for chosen in combinations(range(1, len(pieces)), count):
             places = [0, *chosen, len(pieces)]
@@ -128,7 +128,7 @@ def all_ways(pieces: list[str], phrases: Mapping[str, float]) -> Iterable[list[s
     st.lists(st.sampled_from(["甲", "乙", "丙丁", "（"]), min_size=1, max_size=7),
     st.dictionaries(st.text("甲乙丙丁（", min_size=2, max_size=5), st.sampled_from([0.5, 0.75, 1.0]), max_size=12),
 )
-def test_phrases_leave_the_fewest_single_characters(pieces: list[str], phrases: dict[str, float]) -> None:
+def test_merging_leaves_the_fewest_single_characters(pieces: list[str], phrases: dict[str, float]) -> None:
     merged = merge_phrases(pieces, phrases)
     ways = list(all_ways(pieces, phrases))
     known = set(map(tuple, ways))
@@ -140,13 +140,13 @@ def test_phrases_leave_the_fewest_single_characters(pieces: list[str], phrases: 
     assert cost(merged) == min(map(cost, ways))
 
 
-characters = st.characters(exclude_categories=["Cs"])  # a lone surrogate cannot stand in Parquet, where names come from
+characters = st.characters(exclude_categories=["Cs"])  # names come from Parquet, which cannot store a lone surrogate
 surfaces = st.text(characters | st.sampled_from("急性坏死型肝炎症或等的片Aa1.%（）  "), min_size=1, max_size=12)
 
 
 @settings(max_examples=20, deadline=None)  # jieba's dictionary is read for each
 @given(st.lists(surfaces, max_size=12), st.randoms(use_true_random=False), st.sampled_from([0.0, 0.3, 1.0]))
-def test_pieces_join_and_order_and_repeats_change_nothing(names: list[str], drawn: random.Random, share: float) -> None:
+def test_pieces_join_and_order_and_repeats_do_not_matter(names: list[str], drawn: random.Random, share: float) -> None:
     phrases = {name[:4]: 0.9 for name in names}
     found = segment_entities(names, MEDICINE, phrases, share)
     assert found.keys() == set(names)
@@ -160,18 +160,18 @@ def test_pieces_join_and_order_and_repeats_change_nothing(names: list[str], draw
     assert list(found) == sorted(found)
 
 
-def test_no_names_no_segmentations() -> None:
+def test_no_names_give_no_segmentations() -> None:
     assert segment_entities([], MEDICINE) == {}
 
 
-def test_the_labelled_names_are_as_they_say() -> None:
+def test_labelled_names_are_consistent() -> None:
     names = read_names()
     assert len(names) == len({name.surface for name in names}) == 200
     assert len(read_names("tuning")) == len(read_names("held_out")) == 100
     assert all(len(name.surface) > 3 and all(name.pieces) for name in names)
 
 
-def test_accuracy_can_be_counted_by_hand() -> None:
+def test_accuracy_equals_that_by_hand() -> None:
     names = read_names()[:2]
     assert [borders(name.pieces) for name in names] == [{2}, {4}]
     found = {names[0].surface: names[0].pieces, names[1].surface: tuple(names[1].surface)}

@@ -1,4 +1,4 @@
-"""The entity vocabulary: what is in it, what is dropped and why, whatever the order; occurrences against str.find."""
+"""The entity vocabulary: entities, drops with reasons, any order; occurrences against str.find."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ NAMES = [
 ]
 
 
-def test_phrases_and_names_are_put_together() -> None:
+def test_phrases_and_names_are_combined() -> None:
     entities, drops = build_vocabulary(PHRASES, NAMES)
     assert entities == [
         Entity("咳嗽", "phrase:咳嗽", "", "phrase", 0.85),
@@ -70,13 +70,13 @@ def test_phrases_and_names_are_put_together() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_order_changes_nothing(seed: int) -> None:
+def test_order_does_not_matter(seed: int) -> None:
     drawn = random.Random(seed)
     phrases, names = drawn.sample(PHRASES, len(PHRASES)), drawn.sample(NAMES, len(NAMES))
     assert build_vocabulary(phrases, names) == build_vocabulary(PHRASES, NAMES)
 
 
-def test_the_rules_can_be_changed() -> None:
+def test_rules_can_be_changed() -> None:
     entities, drops = build_vocabulary(
         PHRASES, [Name("高血压病", "D2", "disease")], min_quality=0.65, min_quality_word=0.0, max_length=3,
         stop_words=frozenset({"咳嗽"}),
@@ -85,7 +85,7 @@ def test_the_rules_can_be_changed() -> None:
     assert {drop.reason for drop in drops} == {"stop_word", "too_long", "low_quality"}
 
 
-def test_nothing_makes_an_empty_vocabulary() -> None:
+def test_no_input_gives_an_empty_vocabulary() -> None:
     assert build_vocabulary([], []) == ([], [])
 
 
@@ -99,7 +99,7 @@ def test_every_surface_is_kept_or_dropped_once(surfaces: list[str]) -> None:
     assert all(isinstance(drop, Drop) and drop.reason for drop in drops)
 
 
-def test_stop_words_are_words_and_no_medical_terms() -> None:
+def test_stop_words_are_words_and_not_medical_terms() -> None:
     assert {"的", "我们", "谢谢", "以及"} <= read_stop_words()
     assert not {"痰", "血", "头", "发热", "糖尿病", "药", "炎"} & read_stop_words()
 
@@ -119,7 +119,7 @@ def occurrences(text: str, surface: str) -> int:
     st.lists(st.text("病糖a尿", max_size=3), max_size=6),
     st.sampled_from([1, 5, 1 << 20]),
 )
-def test_occurrences_are_all_found(texts: list[str], surfaces: list[str], at_once: int) -> None:
+def test_all_occurrences_are_found(texts: list[str], surfaces: list[str], at_once: int) -> None:
     before = entity_vocabulary.CHARACTERS_AT_ONCE
     entity_vocabulary.CHARACTERS_AT_ONCE = at_once
     try:

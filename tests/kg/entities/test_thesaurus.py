@@ -1,4 +1,4 @@
-"""The thesaurus: connected components where they are small enough, types apart, ambiguity marked, any order."""
+"""The thesaurus: small connected components, separate types, ambiguity, any order."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ CATARACT = Named("D1", "白内障", ["晶状体混浊"], "disease")
 
 
 def groups_of(rows: list[Synonym]) -> dict[str, dict[str, bool]]:
-    """Surfaces of each group and whether they are ambiguous."""
+    """Return the surfaces of each group and whether they are ambiguous."""
     found: dict[str, dict[str, bool]] = defaultdict(dict)
     for row in rows:
         found[row.group_id][row.surface] = row.ambiguous
     return dict(found)
 
 
-def test_the_case_of_the_paper() -> None:
+def test_case_of_the_paper() -> None:
     assert build_thesaurus([CATARACT]) == [
         Synonym("D1", "D1", "晶状体混浊", "disease", False),
         Synonym("D1", "D1", "白内障", "disease", False),
     ]
 
 
-def test_aliases_of_aliases_come_together() -> None:
+def test_aliases_of_aliases_are_in_one_group() -> None:
     rows = build_thesaurus(
         [
             Named("D3", "消渴", [], "disease"),
@@ -46,23 +46,23 @@ def test_aliases_of_aliases_come_together() -> None:
     }
 
 
-def test_an_alias_of_several_that_nobody_is_called_by_is_ambiguous() -> None:
+def test_alias_of_several_entities_that_is_nobodys_name_is_ambiguous() -> None:
     rows = build_thesaurus([Named("D1", "肺结核", ["痨病"]), Named("D2", "骨结核", ["痨病"])])
     assert groups_of(rows) == {"D1": {"痨病": True, "肺结核": False, "骨结核": False}}
 
 
-def test_types_stay_apart_and_what_they_share_is_ambiguous() -> None:
+def test_types_stay_apart_and_shared_surfaces_are_ambiguous() -> None:
     rows = build_thesaurus([Named("D1", "黄疸", ["目黄"], "disease"), Named("S1", "黄疸", ["身黄"], "symptom")])
     assert groups_of(rows) == {"D1": {"目黄": False, "黄疸": True}, "S1": {"身黄": False, "黄疸": True}}
     assert {(row.group_id, row.type) for row in rows} == {("D1", "disease"), ("S1", "symptom")}
 
 
-def test_an_entity_of_another_type_makes_a_surface_ambiguous_even_alone() -> None:
+def test_single_entity_of_another_type_makes_a_surface_ambiguous() -> None:
     rows = build_thesaurus([CATARACT, Named("S1", "白内障", [], "symptom")])
     assert groups_of(rows) == {"D1": {"晶状体混浊": False, "白内障": True}}
 
 
-def test_a_group_that_would_be_too_large_is_not_made() -> None:
+def test_too_large_a_group_is_split() -> None:
     chain = [Named(f"E{number}", f"名{number}", [f"名{number + 1}"]) for number in range(1, 5)]
     assert list(groups_of(build_thesaurus(chain, max_size=5))) == ["E1"]
     assert groups_of(build_thesaurus(chain, max_size=4)) == {
@@ -73,22 +73,22 @@ def test_a_group_that_would_be_too_large_is_not_made() -> None:
     }
 
 
-def test_an_entity_keeps_all_its_own_names() -> None:
+def test_entity_keeps_all_its_names() -> None:
     rows = build_thesaurus([Named("E1", "海金沙草", [f"别名{number}" for number in range(9)])], max_size=3)
     assert len(rows) == 10
 
 
-def test_circles_repeats_and_own_names_do_no_harm() -> None:
+def test_circular_repeated_and_own_aliases_do_no_harm() -> None:
     circle = [Named("A", "甲", ["乙", "甲", ""]), Named("B", "乙", ["丙"]), Named("C", "丙", ["甲", "甲"])]
     assert groups_of(build_thesaurus([*circle, *circle])) == {"A": {"甲": False, "乙": False, "丙": False}}
 
 
-def test_who_has_no_synonym_is_not_in_it() -> None:
+def test_entity_without_synonyms_is_left_out() -> None:
     assert build_thesaurus([Named("D1", "头痛", []), Named("D2", "", ["咳嗽"]), Named("D3", "发热", ["发热"])]) == []
     assert build_thesaurus([]) == []
 
 
-def test_mistakes_are_refused() -> None:
+def test_invalid_input_is_rejected() -> None:
     with pytest.raises(ValueError, match="max_size=1"):
         build_thesaurus([CATARACT], max_size=1)
     with pytest.raises(ValueError, match="D1 has the types"):

@@ -20,6 +20,6 @@ def test_labels_are_the_smallest_members_of_networkx_components(drawn: tuple[int
     assert labels.tolist() == [expected[node] for node in range(count)]
 
 
-def test_a_long_chain_is_one() -> None:
+def test_long_chain_is_one_component() -> None:
     count = 20_000
     assert set(connected_components(count, range(count - 1), range(1, count))) == {0}

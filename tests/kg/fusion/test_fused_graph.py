@@ -1,4 +1,4 @@
-"""Fusion joins what is one, keeps what is not, tells why, and does not care about the order of anything."""
+"""Fusion joins equal entities, keeps others apart, gives the evidence, and does not depend on any order."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ options = st.builds(
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(graphs(), max_size=4), options, st.randoms())
-def test_neither_order_nor_repetition_changes_anything(
+def test_order_and_repetition_do_not_matter(
     given_graphs: list[KnowledgeGraph], how: AlignmentOptions, drawn: random.Random
 ) -> None:
     fused = fuse(given_graphs, how)
@@ -56,7 +56,7 @@ def test_neither_order_nor_repetition_changes_anything(
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(graphs(), max_size=3))
-def test_nothing_said_is_lost_and_nothing_is_made_up(given_graphs: list[KnowledgeGraph]) -> None:
+def test_no_statement_is_lost_or_invented(given_graphs: list[KnowledgeGraph]) -> None:
     fused = fuse_with_evidence(given_graphs)
     graph = fused.graph
     assert graph.entity_ids == sorted(entity_ids([normalise_name(name) for name in graph.names]))
@@ -88,7 +88,7 @@ def test_nothing_said_is_lost_and_nothing_is_made_up(given_graphs: list[Knowledg
     assert stated <= explained
 
 
-def test_what_is_known_of_one_entity_comes_together_with_its_sources() -> None:
+def test_statements_about_one_entity_are_merged_with_their_sources() -> None:
     one = KnowledgeGraph.from_triples(
         [("糖尿病", "别称", "消渴症"), ("糖尿病", "症状", "多饮"), ("Ⅱ型糖尿病", "is_a", "糖尿病")],
         source="one",
@@ -116,7 +116,7 @@ def test_what_is_known_of_one_entity_comes_together_with_its_sources() -> None:
     }
 
 
-def test_every_cycle_and_chain_of_same_as_is_one_entity() -> None:
+def test_cycles_and_chains_of_same_as_are_one_entity() -> None:
     ring = [f"病{number:03}" for number in range(400)]
     cycle = [(name, "SameAs", ring[(place + 1) % len(ring)]) for place, name in enumerate(ring)]
     graph = fuse([KnowledgeGraph.from_triples([*cycle, ("病007", "症状", "咳嗽"), ("病007", "SameAs", "病007")])])
@@ -124,14 +124,14 @@ def test_every_cycle_and_chain_of_same_as_is_one_entity() -> None:
     assert graph.aliases[graph.names.index("病007")] == [name for name in ring if name != "病007"]
 
 
-def test_an_alias_of_hundreds_joins_nobody() -> None:
+def test_alias_of_hundreds_of_entities_joins_none() -> None:
     drugs = [(f"药{number}", "别称", "止痛药") for number in range(300)]
     graph = fuse([KnowledgeGraph.from_triples([*drugs, ("止痛药", "治疗", "头痛")])])
     assert graph.num_entities == 302
     assert sum(aliases == ["止痛药"] for aliases in graph.aliases) == 300
 
 
-def test_an_alias_in_common_joins_graphs_but_not_what_one_graph_keeps_apart() -> None:
+def test_common_alias_joins_graphs_but_not_entities_of_one_graph() -> None:
     one = KnowledgeGraph.from_triples([("甲", "英文名", "Alpha"), ("甲", "症状", "热")])
     other = KnowledgeGraph.from_triples([("甲症", "SameAs_en", "alpha"), ("甲症", "症状", "咳")])
     assert fuse([one, other]).num_entities == 3
@@ -139,7 +139,7 @@ def test_an_alias_in_common_joins_graphs_but_not_what_one_graph_keeps_apart() ->
     assert fuse([both]).num_entities == fuse([both, one]).num_entities - 1 == 2
 
 
-def test_a_code_in_common_joins_only_where_it_stands_for_one_entity() -> None:
+def test_common_code_joins_only_if_it_belongs_to_one_entity() -> None:
     one = KnowledgeGraph.from_triples([("消渴", "ICD10", "e14.9"), ("乳腺癌", "ICD10", "C50,C50.9")])
     other = KnowledgeGraph.from_triples([("糖尿病", "has_code", "E14.9†"), ("乳房恶性肿瘤", "has_code", "C50")])
     alignments = fuse_with_evidence([one, other]).alignments.to_pylist()
@@ -150,7 +150,7 @@ def test_a_code_in_common_joins_only_where_it_stands_for_one_entity() -> None:
     assert fuse_with_evidence([one, other], AlignmentOptions(codes=False)).alignments["evidence"].to_pylist() == []
 
 
-def test_types_that_differ_keep_aliases_apart_and_equal_names_tell_of_it() -> None:
+def test_different_types_separate_aliases_and_are_a_conflict_of_equal_names() -> None:
     one, two, three = (
         KnowledgeGraph.from_triples([("发热", "别称", "烧"), ("烧", "治疗", "水")], source=source, types=types)
         for source, types in (
@@ -165,7 +165,7 @@ def test_types_that_differ_keep_aliases_apart_and_equal_names_tell_of_it() -> No
     assert conflicts == [("type", "Disease", ["two"]), ("type", "Symptom", ["one", "three"])]
 
 
-def test_contradicting_values_stay_and_are_listed_with_their_sources() -> None:
+def test_contradicting_values_are_kept_and_listed_with_their_sources() -> None:
     yes = KnowledgeGraph.from_triples([("流感", "传染性", "有"), ("流感", "症状", "热")], source="yes")
     no = KnowledgeGraph.from_triples([("流感", "传染性", "无"), ("流感", "症状", "咳")], source="no")
     fused = fuse_with_evidence([yes, no])
@@ -174,7 +174,7 @@ def test_contradicting_values_stay_and_are_listed_with_their_sources() -> None:
     assert rows == [("传染性", "无", ["no"]), ("传染性", "有", ["yes"])]
 
 
-def test_similar_names_join_where_asked_and_neighbours_help() -> None:
+def test_similar_names_join_if_enabled_and_neighbours_help() -> None:
     one = KnowledgeGraph.from_triples([("急性支气管炎症", "症状", "咳嗽"), ("胃溃疡", "症状", "腹痛")])
     other = KnowledgeGraph.from_triples([("急性支气管炎", "症状", "咳嗽"), ("口腔溃疡", "症状", "口痛")])
     assert fuse([one, other]).num_entities == 7
@@ -186,12 +186,12 @@ def test_similar_names_join_where_asked_and_neighbours_help() -> None:
     rows = [row for row in found.to_pylist() if row["evidence"] == "similarity"]
     assert [(row["name"], row["other_name"]) for row in rows] == [("急性支气管炎", "急性支气管炎症")]
     assert rows[0]["score"] == pytest.approx(10 / 11 + 0.5 / 11)
-    # Within one graph names are different on purpose.
+    # Within one graph, different names are deliberate.
     whole = KnowledgeGraph.from_triples([("急性支气管炎症", "症状", "咳嗽"), ("急性支气管炎", "症状", "咳嗽")])
     assert fuse([whole], AlignmentOptions(similarity=0.5)).num_entities == 3
 
 
-def test_what_cannot_be_kept_is_rejected_with_the_reason() -> None:
+def test_invalid_triples_are_rejected_with_the_reason() -> None:
     frame = pl.DataFrame(
         {"head": ["甲", " ", "乙", "丙", "丁"], "relation": ["r", "r", "长" * 201, "长" * 200, ""], "tail": ["乙"] * 5}
     )
@@ -204,13 +204,13 @@ def test_what_cannot_be_kept_is_rejected_with_the_reason() -> None:
     ]
 
 
-def test_triples_between_names_that_became_one_are_counted_and_true_loops_stay() -> None:
+def test_collapsed_triples_are_counted_and_true_loops_kept() -> None:
     graph = KnowledgeGraph.from_triples([("甲", "别称", "乙"), ("乙", "并发症", "甲"), ("丙", "并发症", "丙")])
     fused = fuse_with_evidence([graph])
     assert fused.collapsed == 1 and fused.graph.num_triples == 1
 
 
-def test_tables_of_a_user_decide_on_types_and_relations() -> None:
+def test_user_tables_map_types_and_relations() -> None:
     vocabulary = Vocabulary(
         types={("", "X"): "Y", ("two", "X"): "Z"},
         relations={("", "故"): Relation("病因"), ("", "弃"): Relation("弃", Role.IGNORE)},
@@ -222,11 +222,11 @@ def test_tables_of_a_user_decide_on_types_and_relations() -> None:
     assert dict(zip(graph.names, graph.types, strict=True)) == {"甲": "", "乙": "", "one": "Y", "two": "Z"}
 
 
-def test_ids_are_those_of_the_name_alone() -> None:
+def test_ids_depend_only_on_the_name() -> None:
     graph = fuse([KnowledgeGraph.from_triples([("Ⅱ型糖尿病", "r", "甲")])])
     assert set(graph.entity_ids) == set(entity_ids(["2型糖尿病", "甲"]))
     assert entity_ids(["2型糖尿病"]) == ["ed8edf53b070bed4"]
 
 
-def test_nothing_fuses_to_nothing() -> None:
+def test_no_graphs_fuse_to_an_empty_graph() -> None:
     assert fuse([]).num_entities == fuse([KnowledgeGraph.from_triples([])]).num_entities == 0

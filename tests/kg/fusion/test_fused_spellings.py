@@ -1,4 +1,4 @@
-"""What fusion says is one name, linking finds as any source spells it."""
+"""Linking finds every fused name in the spelling of any source."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def linker_of(graph: KnowledgeGraph) -> EntityLinker:
         ("唐氏综合征。", "唐氏综合征"),
     ],
 )
-def test_every_spelling_of_every_source_is_found_whole(spellings: tuple[str, ...]) -> None:
+def test_linking_finds_every_spelling_of_every_source(spellings: tuple[str, ...]) -> None:
     for order in itertools.permutations(spellings):
         graphs = [
             KnowledgeGraph.from_triples([(name, "症状", "乏力感")], source=f"source{place}")
@@ -54,7 +54,7 @@ spelled = st.text("Ⅱ2IiiVv型期 B【()】（—-·・“。、,αé❶", min_
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.lists(st.tuples(spelled, spelled), min_size=1, max_size=4), min_size=1, max_size=3))
-def test_no_surface_form_is_lost_and_none_is_kept_twice(said: list[list[tuple[str, str]]]) -> None:
+def test_every_surface_form_is_kept_exactly_once(said: list[list[tuple[str, str]]]) -> None:
     sources = [
         KnowledgeGraph.from_triples([(head, "症状", tail) for head, tail in pairs if head.strip() and tail.strip()])
         for pairs in said

@@ -1,4 +1,4 @@
-"""Fusion of two real graphs finds what their codes say is one, without looking at the codes of one of them."""
+"""Fusion of two real graphs finds the entities with equal codes without using the codes of one of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kg.fusion.fused_graph import fuse
 from kg.graph import KnowledgeGraph
 
 
-def test_equal_names_of_cmekg_and_icd10_meet_at_the_same_category(shared_data: Path) -> None:
+def test_equal_names_of_cmekg_and_icd10_have_the_same_category(shared_data: Path) -> None:
     pairs = pl.read_parquet(shared_data / "icd10_zh" / "cmekg_icd_alignment.parquet").filter("exact_name")
     codes = pl.read_parquet(shared_data / "icd10_zh" / "kg_icd_triples.parquet")
     triples = pl.scan_parquet(shared_data / "kg_cmekg" / "triples.parquet")

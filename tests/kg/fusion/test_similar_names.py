@@ -58,7 +58,7 @@ def expected(given_graphs: list[Facts]) -> dict[frozenset[str], float]:
 
 @settings(max_examples=40, deadline=None)
 @given(graphs)
-def test_links_are_those_of_all_pairs(given_graphs: list[Facts]) -> None:
+def test_links_equal_a_comparison_of_all_pairs(given_graphs: list[Facts]) -> None:
     built = [
         KnowledgeGraph.from_triples([(name, "症状", other) for name, others in facts.items() for other in others])
         for facts in given_graphs

@@ -1,4 +1,4 @@
-"""The tables of types and relations: what they map, and what is wrong with a table."""
+"""The tables of types and relations: their mapping, and errors in a table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kg.fusion.vocabularies import Relation, Role, Vocabulary
 HEAD = "source,relation,name,role,functional,inverse\n"
 
 
-def test_the_default_tables_map_once_and_for_all() -> None:
+def test_default_tables_are_idempotent() -> None:
     vocabulary = Vocabulary.read()
     assert vocabulary.relation_of("any", "别称") == Relation("SameAs", Role.ALIAS)
     assert vocabulary.relation_of("", "下位关系") == Relation("上位关系", inverse=True)
@@ -26,7 +26,7 @@ def test_the_default_tables_map_once_and_for_all() -> None:
         assert vocabulary.relation_of("", relation.name) == relation._replace(inverse=False)
 
 
-def test_rows_of_a_source_go_before_those_for_all(tmp_path: Path) -> None:
+def test_rows_of_a_source_take_precedence(tmp_path: Path) -> None:
     path = tmp_path / "relations.csv"
     path.write_text(HEAD + ",a,b,,,\none,a,c,code,yes,\n", encoding="utf-8")
     vocabulary = Vocabulary.read(relations=path)
@@ -46,7 +46,7 @@ def test_rows_of_a_source_go_before_those_for_all(tmp_path: Path) -> None:
         (",,b,,,\n", "row 2: the name in the source is empty"),
     ],
 )
-def test_a_table_with_a_fault_is_told_with_its_row(tmp_path: Path, rows: str, said: str) -> None:
+def test_error_in_a_table_names_the_row(tmp_path: Path, rows: str, said: str) -> None:
     path = tmp_path / "relations.csv"
     path.write_text(HEAD + rows, encoding="utf-8")
     with pytest.raises(UserError, match=said) as caught:
@@ -54,7 +54,7 @@ def test_a_table_with_a_fault_is_told_with_its_row(tmp_path: Path, rows: str, sa
     assert str(path) in str(caught.value)
 
 
-def test_types_that_go_on_to_another_type_are_told(tmp_path: Path) -> None:
+def test_chained_types_are_rejected(tmp_path: Path) -> None:
     path = tmp_path / "types.csv"
     path.write_text("source,type,name\n,a,b\n,b,c\n", encoding="utf-8")
     with pytest.raises(UserError, match="a is mapped to b, which is mapped to another"):

@@ -1,4 +1,4 @@
-"""Linking finds what a plain trie finds, at the right place of the text as it is."""
+"""Linking finds what a plain trie finds, at the right place of the original text."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ tricky_texts = st.text(TRICKY, max_size=30)
 
 
 class PlainTrie:
-    """The definition, one character after the other, over forms that Python's own functions make."""
+    """The definition, character by character, over forms made by Python's own functions."""
 
     def __init__(self, names: dict[str, str]) -> None:
         self.root: dict[str, dict] = {}  # type: ignore[type-arg]
@@ -88,7 +88,7 @@ class PlainTrie:
     names=st.lists(plain_texts.filter(lambda name: len(name) < 6) | st.text(TRICKY, max_size=5), max_size=30),
     texts=st.lists(plain_texts | tricky_texts, max_size=5),
 )
-def test_links_are_those_of_a_plain_trie(names: list[str], texts: list[str]) -> None:
+def test_links_equal_those_of_a_plain_trie(names: list[str], texts: list[str]) -> None:
     ids = {name: f"E{number:02d}" for number, name in enumerate(names)}
     linker, plain = EntityLinker(ids), PlainTrie(ids)
     expected = [plain.link(text) for text in texts]
@@ -103,7 +103,7 @@ def test_links_are_those_of_a_plain_trie(names: list[str], texts: list[str]) -> 
     names=st.sets(st.text("小剂量糖尿病症", min_size=2, max_size=6), min_size=1, max_size=30),
     text=st.text("小剂量糖尿病症。", max_size=60),
 )
-def test_where_no_letters_are_links_are_those_of_an_automaton(names: set[str], text: str) -> None:
+def test_links_without_letters_equal_those_of_an_automaton(names: set[str], text: str) -> None:
     order = sorted(names)
     automaton = ahocorasick_rs.AhoCorasick(order, matchkind=ahocorasick_rs.MatchKind.LeftmostLongest)
     expected = [(start, end, order[name]) for name, start, end in automaton.find_matches_as_indexes(text)]
@@ -141,7 +141,7 @@ def test_what_is_linked(names: list[str], text: str, mentions: list[str]) -> Non
     assert [text[start:end] for start, end, _ in linker.link(text)] == mentions
 
 
-def test_a_shared_name_goes_to_the_likeliest_entity() -> None:
+def test_shared_name_links_to_the_most_likely_entity() -> None:
     names = {"发热": ["S2", "D1", "S1"], "低热": "S1"}
     types = {"D1": "disease", "S1": "symptom", "S2": "symptom"}
 
@@ -155,18 +155,18 @@ def test_a_shared_name_goes_to_the_likeliest_entity() -> None:
     assert chosen(type_priors={"symptom": 0.0}, frequencies={"S2": 300}) == "D1"
 
 
-def test_names_that_are_compared_alike_share_an_entity() -> None:
+def test_names_with_the_same_form_share_an_entity() -> None:
     linker = EntityLinker({"ＭＲI": "b", "mri": "a", "Ⅱ型": "c", "2型": "c"})
     assert linker.link("mrI") == [(0, 3, "a")]
     assert (linker.num_surfaces, linker.num_ambiguous, linker.num_left_out) == (2, 1, 0)
 
 
-def test_a_mention_tells_whether_its_name_is_shared() -> None:
+def test_mention_shows_whether_its_name_is_shared() -> None:
     found = EntityLinker({"发热": ["S1", "D1"], "低热": "S1"}).link_many(["低热，发热", "发热"])
     assert found.shared.tolist() == [False, True, True]
 
 
-def test_an_alias_of_hundreds_is_one_surface() -> None:
+def test_alias_of_hundreds_is_one_surface() -> None:
     linker = EntityLinker({"综合征": [f"E{number:03d}" for number in range(500)], "症": "X", "": "Y"})
     assert linker.link("综合征") == [(0, 3, "E000")]
     assert (linker.num_surfaces, linker.num_ambiguous, linker.num_left_out) == (1, 1, 2)
@@ -179,8 +179,8 @@ def test_no_names_link_nothing() -> None:
     assert [len(array) for array in linker.link_many([])] == [0, 0, 0, 0, 0]
 
 
-def test_forms_are_those_of_the_tokeniser() -> None:
-    """But for marks, which are apart here, white space, of which there are two kinds, and brackets, dashes and dots."""
+def test_forms_equal_those_of_the_tokeniser() -> None:
+    """Except for marks, which are decomposed here, two kinds of white space, and brackets, dashes and dots."""
     assigned = [
         chr(code) for code in range(0x110000) if unicodedata.category(chr(code)) not in ("Cn", "Cs") and code < 0xF0010
     ]
@@ -194,7 +194,7 @@ def test_forms_are_those_of_the_tokeniser() -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(texts=st.lists(tricky_texts, max_size=4))
-def test_every_character_of_a_form_knows_where_it_is_from(texts: list[str]) -> None:
+def test_every_character_of_a_form_has_its_place_in_the_text(texts: list[str]) -> None:
     forms = surface_forms(texts)
     laid_out = "\n".join([*texts, ""])
     sources = np.arange(len(laid_out)) if forms.sources is None else forms.sources
@@ -204,7 +204,7 @@ def test_every_character_of_a_form_knows_where_it_is_from(texts: list[str]) -> N
 
 
 @pytest.mark.parametrize("names", [["热"], ["", "发热"], ["发热", "发热"]])
-def test_a_trie_refuses_names_it_cannot_tell_apart(names: list[str]) -> None:
+def test_trie_rejects_repeated_and_short_names(names: list[str]) -> None:
     with pytest.raises(ValueError, match="distinct"):
         SurfaceTrie(names)
 

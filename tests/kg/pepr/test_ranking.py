@@ -1,4 +1,4 @@
-"""PEPR: the converged scores of Eq. 1 and nothing else, whatever the graph, the core and the blocks."""
+"""PEPR: exactly the converged scores of Eq. 1, for any graph, core and blocks."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ MIXED: list[Triple] = [
     ("肺炎", "症状", "咳嗽"),
     ("肺炎", "相关", "肺炎"),  # a self loop
     ("肺炎", "药物", "青霉素"),
-    ("青霉素", "不良反应", "皮疹"),  # left by no triple of its own
+    ("青霉素", "不良反应", "皮疹"),  # the head of no triple
     ("骨折", "检查", "X线"),  # a component of its own
-    ("自身", "相关", "自身"),  # nothing but a self loop
+    ("自身", "相关", "自身"),  # only a self loop
 ]
 ALONE = ["孤立", "孤立二"]
 
@@ -66,7 +66,7 @@ def iterated(graph: KnowledgeGraph, mention: int, alpha: float, start: np.ndarra
 
 
 def expected(graph: KnowledgeGraph, k: int, alpha: float) -> list[dict[str, Any]]:
-    """Rows of the table, entity by entity."""
+    """Return the rows of the table, entity by entity."""
     rows = []
     triples = list(zip(graph.heads, graph.relations, graph.tails, strict=True))
     for entity in range(graph.num_entities):
@@ -103,8 +103,8 @@ graphs = st.builds(
 @example(graph_of(MIXED, ALONE), 10, 0.15, 256)
 @example(graph_of(MIXED, ALONE), 10, 0.15, 0)
 @given(graphs, st.integers(1, 5), st.sampled_from([0.05, 0.15, 0.5, 1.0]), st.sampled_from([0, 1, 3, 256]))
-def test_the_table_is_that_of_the_iteration(graph: KnowledgeGraph, k: int, alpha: float, clique: int) -> None:
-    """Small graphs are eliminated to nothing; smaller cliques leave a core."""
+def test_table_equals_the_iteration(graph: KnowledgeGraph, k: int, alpha: float, clique: int) -> None:
+    """Small graphs are eliminated completely; a lower limit on cliques leaves a core."""
     with mock.patch.object(elimination, "MAX_CLIQUE", clique):
         assert rank_neighbours(graph, None, k, alpha).to_pylist() == expected(graph, k, alpha)
 
@@ -116,7 +116,7 @@ def scored(graph: KnowledgeGraph, alpha: float, max_dense: int = 20_000) -> Cand
 
 
 def hubs(seed: int, entities: int = 150, triples: int = 900) -> KnowledgeGraph:
-    """A random graph with a few entities that many others are joined to, and some leaves."""
+    """A random graph with a few hubs and some leaves."""
     drawn = np.random.default_rng(seed)
     ends = (entities * drawn.random((triples, 2)) ** 2).astype(int)
     relations = drawn.integers(3, size=triples)
@@ -127,7 +127,7 @@ def hubs(seed: int, entities: int = 150, triples: int = 900) -> KnowledgeGraph:
 
 
 @pytest.mark.parametrize("alpha", [0.01, 0.15])
-def test_scores_are_those_of_networkx(alpha: float) -> None:
+def test_scores_equal_those_of_networkx(alpha: float) -> None:
     graph = hubs(1)
     walk = networkx.MultiGraph()
     walk.add_nodes_from(range(graph.num_entities))
@@ -144,7 +144,7 @@ def test_scores_are_those_of_networkx(alpha: float) -> None:
 
 
 @pytest.mark.parametrize(("clique", "max_dense", "rows"), [(10, 0, 1024), (3, 0, 7), (0, 0, 64), (5, 20_000, 1)])
-def test_core_and_blocks_change_nothing(
+def test_core_and_blocks_do_not_change_the_result(
     monkeypatch: pytest.MonkeyPatch, clique: int, max_dense: int, rows: int
 ) -> None:
     graph = hubs(2)
@@ -161,7 +161,7 @@ def test_core_and_blocks_change_nothing(
         assert np.array_equal(mine, theirs)
 
 
-def test_elimination_ends_when_the_cliques_grow(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_elimination_stops_when_the_cliques_grow(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = hubs(4)
     usual = scored(graph, 0.15)
     assert prepare(graph, 0.15).core.shape[0] == 0
@@ -174,7 +174,7 @@ def test_elimination_ends_when_the_cliques_grow(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("block", [range(2), range(1)])
-def test_a_system_that_is_not_positive_definite_is_told(block: range) -> None:
+def test_indefinite_system_is_rejected(block: range) -> None:
     matrix = sparse.csr_array(np.array([[1.0, -2.0], [-2.0, 1.0]]))
     with pytest.raises(ArithmeticError, match="positive definite"):
         inverse_entries(matrix, block)
@@ -191,7 +191,7 @@ def test_blocks_may_come_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(np.array_equal(late[block], entries) for block, entries in zip(system.blocks, early, strict=True))
 
 
-def test_frequencies_decide_where_the_iteration_starts_and_not_where_it_ends() -> None:
+def test_frequencies_do_not_change_the_converged_scores() -> None:
     graph = graph_of(MIXED, ALONE)
     start = np.arange(graph.num_entities) / 10
     assert iterated(graph, 2, 0.15, start) == pytest.approx(iterated(graph, 2, 0.15), abs=1e-12)
@@ -199,7 +199,7 @@ def test_frequencies_decide_where_the_iteration_starts_and_not_where_it_ends() -
     assert counted.equals(rank_neighbours(graph, None, 10, 0.15))
 
 
-def test_equal_neighbours_stand_in_the_order_of_their_ids() -> None:
+def test_equal_neighbours_are_in_the_order_of_their_ids() -> None:
     leaves = [f"叶{number:02d}" for number in range(30)]
     triples = [("病", "症状", leaf) for leaf in reversed(leaves)] + [("病", "检查", "叶17")]
     table = rank_neighbours(graph_of(triples), None, 10, 0.15).to_pylist()
@@ -208,8 +208,8 @@ def test_equal_neighbours_stand_in_the_order_of_their_ids() -> None:
     assert len({row["score"] for row in table if row["entity"] == "病"}) == 2
 
 
-def test_a_long_chain_is_no_harder_than_its_ends() -> None:
-    """Eliminated in halves, its ends are soon joined by weights that no double holds."""
+def test_long_chain_is_computed_exactly() -> None:
+    """Elimination by halves soon joins its ends with weights too small for a double."""
     graph = graph_of([(f"{number:05d}", "r", f"{number + 1:05d}") for number in range(4000)])
     found = scored(graph, 0.15)
     weights = adjacency(graph.heads, graph.tails, graph.num_entities)
@@ -221,7 +221,7 @@ def test_a_long_chain_is_no_harder_than_its_ends() -> None:
         assert found.scores[place] == pytest.approx(scores, rel=1e-12)
 
 
-def test_of_several_triples_an_outgoing_one_is_named_and_the_first() -> None:
+def test_relation_is_of_the_first_outgoing_triple() -> None:
     table = rank_neighbours(graph_of([("甲", "乙类", "子"), ("子", "丙类", "甲"), ("甲", "丁类", "子")]), None, 1, 0.15)
     rows = {row["entity"]: (row["relation"], row["direction"]) for row in table.to_pylist()}
     assert rows == {"甲": (min("乙类", "丁类"), 1), "子": ("丙类", 1)}
@@ -229,7 +229,7 @@ def test_of_several_triples_an_outgoing_one_is_named_and_the_first() -> None:
     assert table.filter(table["entity"].to_numpy() == "子")["direction"].to_pylist() == [-1]
 
 
-def test_without_triples_nobody_has_neighbours() -> None:
+def test_graph_without_triples_has_no_neighbours() -> None:
     for graph in (graph_of([]), graph_of([], ALONE), graph_of([("自身", "相关", "自身")])):
         assert rank_neighbours(graph, None, 10, 0.15).num_rows == 0
 
@@ -237,7 +237,7 @@ def test_without_triples_nobody_has_neighbours() -> None:
 @given(
     st.lists(st.lists(st.sampled_from([0.1, 0.2, 0.2 + 1e-13, 0.3, 0.7]), max_size=8), max_size=6), st.integers(1, 9)
 )
-def test_the_best_of_each_group(groups: list[list[float]], k: int) -> None:
+def test_top_returns_the_best_of_each_group(groups: list[list[float]], k: int) -> None:
     offsets = np.concatenate([[0], np.cumsum([len(group) for group in groups])]).astype(int)
     places, ranks, scores = top(offsets, np.array([score for group in groups for score in group]), k)
     wanted = []
@@ -249,11 +249,11 @@ def test_the_best_of_each_group(groups: list[list[float]], k: int) -> None:
 
 
 @pytest.mark.parametrize(("k", "alpha"), [(0, 0.15), (10, 0.0), (10, 1.5), (10, float("nan"))])
-def test_impossible_numbers_are_refused(k: int, alpha: float) -> None:
+def test_impossible_parameters_are_rejected(k: int, alpha: float) -> None:
     with pytest.raises(ValueError, match=r"k=|alpha="):
         rank_neighbours(graph_of(MIXED), None, k, alpha)
 
 
-def test_a_triple_outside_the_graph_is_refused() -> None:
+def test_triple_outside_the_graph_is_rejected() -> None:
     with pytest.raises(ValueError, match="0 … 4"):
         adjacency(np.array([0]), np.array([5]), 5)

@@ -1,4 +1,4 @@
-"""The inverse in tiles: that of numpy, whatever the tiles, and the same bits whatever the threads."""
+"""The inverse in tiles: equal to numpy's for any tiles, with the same bits for any number of threads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kg.pepr.tiles import inverse_on_pattern
 
 
 def system(size: int, seed: int) -> sparse.csr_array:
-    """I − 0.85 N of a random graph, in which some entities are alone."""
+    """I − 0.85 N of a random graph with some isolated entities."""
     drawn = np.random.default_rng(seed)
     links = np.triu(drawn.integers(0, 4, (size, size)) * (drawn.random((size, size)) < 0.2), 1)
     weights = (links + links.T).astype(float)
@@ -23,14 +23,14 @@ def system(size: int, seed: int) -> sparse.csr_array:
 
 @settings(max_examples=40)
 @given(st.integers(0, 40), st.integers(0, 99), st.integers(5, 50))
-def test_the_inverse_is_that_of_numpy(size: int, seed: int, side: int) -> None:
+def test_inverse_equals_numpys(size: int, seed: int, side: int) -> None:
     matrix = system(size, seed)
     rows = np.repeat(np.arange(size), np.diff(matrix.indptr))
     wanted = np.linalg.inv(matrix.toarray())[rows, matrix.indices]
     assert inverse_on_pattern(matrix, side) == pytest.approx(wanted, rel=1e-12, abs=1e-15)
 
 
-def test_threads_change_no_bit_and_are_left_as_they_were() -> None:
+def test_threads_do_not_change_any_bit_and_their_number_is_restored() -> None:
     matrix, before = system(300, 1), torch.get_num_threads()
     try:
         found = []
@@ -44,7 +44,7 @@ def test_threads_change_no_bit_and_are_left_as_they_were() -> None:
 
 
 @pytest.mark.parametrize("bad", [0, 5, 9])
-def test_a_matrix_that_is_not_positive_definite_is_told(bad: int) -> None:
+def test_indefinite_matrix_is_rejected(bad: int) -> None:
     """In the first tile, in the middle, in the last."""
     matrix = system(10, 2).toarray()
     matrix[bad, bad] = -1

@@ -30,13 +30,13 @@ class Attack:
         return os.system, (f"touch {self.marker}",)
 
 
-def test_a_plain_graph_is_read(tmp_path: Path) -> None:
+def test_plain_graph_is_read(tmp_path: Path) -> None:
     path = written(tmp_path, GRAPH)
     assert cmekg.load(path) == GRAPH
     assert len(list(cmekg.triples(cmekg.load(path)))) == sum(len(v) for a in GRAPH.values() for v in a.values())
 
 
-def test_code_in_a_pickle_is_refused_and_not_run(tmp_path: Path) -> None:
+def test_code_in_a_pickle_is_rejected_and_not_run(tmp_path: Path) -> None:
     marker = tmp_path / "ran"
     with pytest.raises(UserError, match=r"graph\.pkl.*system"):
         cmekg.load(written(tmp_path, {"糖尿病": Attack(marker)}))
@@ -44,19 +44,19 @@ def test_code_in_a_pickle_is_refused_and_not_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [[], {"a": []}, {"a": {"b": "text"}}, {"a": {"b": [1]}}, {1: {"b": ["c"]}}])
-def test_another_shape_is_told(tmp_path: Path, content: Any) -> None:
+def test_wrong_structure_error_names_the_place(tmp_path: Path, content: Any) -> None:
     with pytest.raises(UserError, match=r"graph\.pkl"):
         cmekg.load(written(tmp_path, content))
 
 
 @pytest.mark.parametrize("damage", [b"", b"\x80", b"hello", pickle.dumps(GRAPH)[:-20]])
-def test_a_damaged_file_is_told(tmp_path: Path, damage: bytes) -> None:
+def test_damaged_file_is_reported(tmp_path: Path, damage: bytes) -> None:
     (tmp_path / "graph.pkl").write_bytes(damage)
     with pytest.raises(UserError, match=r"graph\.pkl is not a readable pickle"):
         cmekg.load(tmp_path / "graph.pkl")
 
 
-def test_the_real_graph_has_its_known_size() -> None:
+def test_real_graph_has_its_known_size() -> None:
     if importlib.util.find_spec(cmekg.PACKAGE) is None:
         pytest.skip("the package PyCMeKG (extra `demo`) is not installed")
     graph = cmekg.load()
@@ -76,7 +76,7 @@ names = st.text(st.characters(categories=["Lo", "Nd"]), min_size=1, max_size=6)
         max_size=6,
     ),
 )
-def test_every_fact_is_told_and_every_sentence_ends(subject: str, attributes: dict[str, list[str]]) -> None:
+def test_articles_have_every_fact_and_complete_sentences(subject: str, attributes: dict[str, list[str]]) -> None:
     title, text = render_article(subject, attributes)
     assert title == subject
     assert all(value in text for values in attributes.values() for value in values)
@@ -84,7 +84,7 @@ def test_every_fact_is_told_and_every_sentence_ends(subject: str, attributes: di
     assert "{" not in text and render_article(subject, attributes) == (title, text)
 
 
-def test_stage_writes_one_article_a_subject_whatever_the_parts(store: ArtifactStore, tmp_path: Path) -> None:
+def test_stage_writes_one_article_per_subject_for_any_parts(store: ArtifactStore, tmp_path: Path) -> None:
     kg = RawInput(written(tmp_path, GRAPH))
     artifacts = [
         run(render_articles, store, RenderParams(documents_per_part=size), {"kg": kg}).artifact for size in (1, 10)

@@ -1,4 +1,4 @@
-"""Every source gives the same triples for the same facts, and says which rows it could not use."""
+"""Every source gives the same triples for the same facts, and reports the rows it could not use."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_incomplete_rows_are_rejected_with_place_and_reason(tmp_path: Path) -> N
     ]
 
 
-def test_lines_of_jsonl_that_are_no_objects_are_rejected(tmp_path: Path) -> None:
+def test_jsonl_lines_that_are_not_objects_are_rejected(tmp_path: Path) -> None:
     lines = [
         '{"head": "甲", "relation": "r", "tail": 5}',
         "{",
@@ -79,8 +79,8 @@ def test_lines_of_jsonl_that_are_no_objects_are_rejected(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("name", "comma"), [("kg.csv", ","), ("kg.tsv", "\t")])
-def test_rows_with_a_field_too_many_are_not_cut(tmp_path: Path, name: str, comma: str) -> None:
-    """A comma that nobody quoted would else make another tail."""
+def test_rows_with_too_many_fields_are_rejected(tmp_path: Path, name: str, comma: str) -> None:
+    """Otherwise an unquoted comma would give another tail."""
     rows = [["head", "relation", "tail"], ["感冒", "症状", "发热", "咳嗽"], ["感冒", "症状"], ["感冒", "症状", "发热"]]
     found = read(put(tmp_path / name, "\ufeff\n" + "\r\n".join(map(comma.join, rows))))
     assert named(found) == [("感冒", "症状", "发热")]
@@ -99,7 +99,7 @@ def test_rows_with_a_field_too_many_are_not_cut(tmp_path: Path, name: str, comma
         ("none.tsv", None, "cannot be read as tsv"),
     ],
 )
-def test_files_that_are_something_else_are_named(tmp_path: Path, name: str, text: str | None, said: str) -> None:
+def test_error_for_an_unreadable_file_names_it(tmp_path: Path, name: str, text: str | None, said: str) -> None:
     if text is not None:
         put(tmp_path / name, text)
     with pytest.raises(UserError, match=said) as caught:
@@ -158,7 +158,7 @@ def test_neo4j_dumps_of_both_kinds_are_read(tmp_path: Path) -> None:
         read_neo4j(files, name="title")
 
 
-def test_products_give_a_triple_a_value(tmp_path: Path) -> None:
+def test_products_give_one_triple_per_value(tmp_path: Path) -> None:
     path = put(tmp_path / "p.csv", "title,attribute,value\n阿司匹林片,适应症,头痛；发热\n阿司匹林片,规格,\n")
     assert named(read_products(path)) == [("阿司匹林片", "适应症", "头痛；发热")]
     found = read_products(path, separators="；、", title_type="Drug")
@@ -166,7 +166,7 @@ def test_products_give_a_triple_a_value(tmp_path: Path) -> None:
     assert set(found.triples["head_type"]) == {"Drug"} and found.rejects.height == 1
 
 
-def test_a_table_types_titles_before_the_title_type(tmp_path: Path) -> None:
+def test_table_takes_precedence_over_the_title_type(tmp_path: Path) -> None:
     path = put(
         tmp_path / "p.csv", "title,attribute,value\n血压计,测量,血压\n血压计,颜色,白\n血压计,重量,1kg\n滴眼液,颜色,白\n"
     )
@@ -177,7 +177,7 @@ def test_a_table_types_titles_before_the_title_type(tmp_path: Path) -> None:
     assert set(read_products(path, title_type="Goods").triples["head_type"]) == {"Goods"}
 
 
-def test_a_table_goes_before_the_types_that_names_bring(tmp_path: Path) -> None:
+def test_table_takes_precedence_over_the_types_of_names(tmp_path: Path) -> None:
     triples = pl.DataFrame(
         [
             ("甲", "r", "乙", "A", "B"),
@@ -194,7 +194,7 @@ def test_a_table_goes_before_the_types_that_names_bring(tmp_path: Path) -> None:
     assert dict(zip(graph.names, graph.types, strict=True)) == {"甲": "X", "乙": "B", "丙": "C", "丁": "D"}
 
 
-def test_cmekg_has_types_by_its_table(tmp_path: Path) -> None:
+def test_cmekg_gets_types_from_its_table(tmp_path: Path) -> None:
     graph = cmekg.read_cmekg(written(tmp_path, GRAPH)).graph("cmekg")
     types = dict(zip(graph.names, graph.types, strict=True))
     assert (types["糖尿病"], types["多饮"], types["E14.9"]) == ("Disease", "Symptom", "ICDCode")
@@ -258,7 +258,7 @@ def test_icd10_is_read_from_the_files_of_its_package(tmp_path: Path) -> None:
     assert found.types["D64.9"] == "ICDCode" and found.types["(D60-D64) 贫血类"] == "Block"
 
 
-def test_icd10_has_types_by_its_table(tmp_path: Path) -> None:
+def test_icd10_gets_types_from_its_table(tmp_path: Path) -> None:
     table = put(tmp_path / "chapters.csv", "letter,type\nD,Blood\n")
     found = icd10.read_icd10(put(tmp_path / "zh_CN.po", CATALOGUE), chapters=table)
     assert (found.types["未特指的贫血"], found.types["家"], found.types["D64"]) == ("Blood", "", "ICDCode")
@@ -267,7 +267,7 @@ def test_icd10_has_types_by_its_table(tmp_path: Path) -> None:
         icd10.read_icd10(tmp_path / "zh_CN.po", chapters=wrong)
 
 
-def test_icd10_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_icd10_errors_name_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UserError, match=r"zh_CN\.po contains no codes"):
         icd10.read_icd10(put(tmp_path / "zh_CN.po", "hello"))
     with pytest.raises(UserError, match=r"bad\.xml cannot be read as XML"):

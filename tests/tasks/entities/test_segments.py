@@ -1,4 +1,4 @@
-"""Entities as the segmentation model of the phrases cuts them: whole phrases, and words between them."""
+"""Segmentation of entities by the model of the phrases: whole phrases, and words between them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def cut(surfaces: list[str], folder: Path, model: Any = MODEL) -> dict[str, tupl
     return primitive_segments(surfaces, name_cutter(None, "words"), model, PhraseSegmentsParams(), str(folder))
 
 
-def test_phrases_are_whole_and_all_else_is_words(tmp_path: Path) -> None:
+def test_phrases_stay_whole_and_the_rest_is_cut_into_words(tmp_path: Path) -> None:
     assert cut(["急性糖尿病肾病患者", "肾病患者（糖尿病）", "CT 3.5%", "病"], tmp_path) == {
         "急性糖尿病肾病患者": ("急性", "糖尿病肾病", "患者"),
         "肾病患者（糖尿病）": ("肾病", "患者", "（", "糖尿病", "）"),
@@ -60,7 +60,7 @@ def test_segments_join_to_the_surface(tmp_path_factory: pytest.TempPathFactory, 
 
 
 @pytest.mark.parametrize("unit", ["words", "characters"])
-def test_the_program_cuts_them_too(store: ArtifactStore, tmp_path: Path, unit: Any) -> None:
+def test_entities_are_cut_by_the_program_too(store: ArtifactStore, tmp_path: Path, unit: Any) -> None:
     need_program()
     inputs = {"segments": segments_of(store, texts(1, 500)), "labels": list_of(tmp_path, NAMES[::2])}
     model = run(phrases, store, PhrasesParams(unit=unit), inputs).artifact
@@ -71,7 +71,7 @@ def test_the_program_cuts_them_too(store: ArtifactStore, tmp_path: Path, unit: A
     assert not list((tmp_path / "scratch").rglob("run-*"))
 
 
-def test_a_program_that_fails_is_told(store: ArtifactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_program_is_reported(store: ArtifactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     need_program()
     inputs = {"segments": segments_of(store, texts(1, 300)), "labels": list_of(tmp_path, NAMES[::2])}
     model = run(phrases, store, PhrasesParams(), inputs).artifact

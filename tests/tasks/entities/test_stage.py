@@ -46,7 +46,7 @@ def whole(store: ArtifactStore) -> Artifact:
     )
 
 
-def test_the_table_holds_names_and_phrases_with_their_structure(whole: Artifact) -> None:
+def test_table_has_names_and_phrases_with_their_structure(whole: Artifact) -> None:
     rows = {row["surface"]: row for row in rows_of(whole)}
     told = ("entity_id", "type", "origin", "quality")
     assert {surface: tuple(row[column] for column in told) for surface, row in rows.items()} == {
@@ -75,7 +75,7 @@ def test_the_table_holds_names_and_phrases_with_their_structure(whole: Artifact)
     assert rows["糖尿病"]["frequency"] > 0
 
 
-def test_what_is_dropped_is_told_and_counted(whole: Artifact) -> None:
+def test_drops_are_recorded_and_counted(whole: Artifact) -> None:
     rejects = whole.to_table("rejects").to_pylist()
     assert {(row["excerpt"], row["source"], row["reason"]) for row in rejects} == {
         ("120/80", "phrase", "digits"),
@@ -89,13 +89,13 @@ def test_what_is_dropped_is_told_and_counted(whole: Artifact) -> None:
     assert counters["long"] == sum(row["is_long"] for row in rows_of(whole))
 
 
-def test_the_dictionary_holds_the_short_entities(whole: Artifact) -> None:
+def test_dictionary_has_the_short_entities(whole: Artifact) -> None:
     lines = whole.read_file(DICTIONARY).decode().splitlines()
     assert lines == sorted(row["surface"] for row in rows_of(whole) if not row["is_long"])
     assert {"糖尿病", "发热", "奥美拉唑"} <= set(lines)
 
 
-def test_the_review_file_begins_with_the_answers_used_and_is_read_again(
+def test_review_file_has_the_answers_used_and_can_be_passed_back(
     whole: Artifact, store: ArtifactStore, tmp_path: Path
 ) -> None:
     data = whole.read_file(REVIEW)
@@ -127,7 +127,7 @@ def test_cut_points_are_counted_in_the_segments_of_the_phrases_or_in_words(store
     assert words == {("病", "end"): (3, examples), ("肾", "start"): (2, examples), ("综", "start"): (1, examples[1:])}
 
 
-def test_segments_of_the_phrases_may_take_the_place_of_a_wrong_cut(store: ArtifactStore) -> None:
+def test_segments_of_the_phrases_may_replace_a_wrong_cut(store: ArtifactStore) -> None:
     long, later = ("铌", "钽", "慢性", "胰腺炎"), ("胰腺炎", "锇", "铱")
     given = {
         "phrases": given_phrases((long, 0.9, "kg"), (later, 0.9, "none")),
@@ -143,7 +143,7 @@ def test_segments_of_the_phrases_may_take_the_place_of_a_wrong_cut(store: Artifa
     assert by_phrases["急性胰腺炎"] == by_segments["急性胰腺炎"] == ["急性", "胰腺炎"]
 
 
-def test_parts_and_order_change_nothing(whole: Artifact, tmp_path: Path) -> None:
+def test_parts_and_order_do_not_matter(whole: Artifact, tmp_path: Path) -> None:
     store = ArtifactStore(tmp_path / "another")
     drawn = random.Random(7)
     texts = drawn.sample(TEXTS, len(TEXTS))
@@ -159,7 +159,7 @@ def test_parts_and_order_change_nothing(whole: Artifact, tmp_path: Path) -> None
     assert other.to_table("rejects") == whole.to_table("rejects")
 
 
-def test_new_parts_are_counted_and_old_ones_taken_over(store: ArtifactStore) -> None:
+def test_new_parts_are_counted_and_old_ones_reused(store: ArtifactStore) -> None:
     graph = given_graph(*GRAPH_ROWS)
     made(store, kg_entities=graph, segments=segments_of(store, TEXTS[:50]))
     made(store, kg_entities=graph, segments=segments_of(store, TEXTS[:50], TEXTS[50:]))
@@ -169,7 +169,7 @@ def test_new_parts_are_counted_and_old_ones_taken_over(store: ArtifactStore) -> 
     assert len(counted.parts("entity_counts")) == 2
 
 
-def test_a_graph_alone_and_phrases_alone_are_enough(store: ArtifactStore) -> None:
+def test_graph_alone_or_phrases_alone_suffice(store: ArtifactStore) -> None:
     alone = rows_of(made(store, kg_entities=given_graph(*GRAPH_ROWS)))
     assert len(alone) == 8 and {row["frequency"] for row in alone} == {0} and {row["origin"] for row in alone} == {"kg"}
     alone = rows_of(made(store, phrases=given_phrases(*PHRASE_ROWS)))
@@ -183,14 +183,14 @@ def test_thresholds_are_those_of_the_parameters(store: ArtifactStore) -> None:
     assert found.manifest.counters["rejected_too_long"] == 2
 
 
-def test_an_empty_vocabulary_is_explained(store: ArtifactStore) -> None:
+def test_empty_vocabulary_error_names_the_remedy(store: ArtifactStore) -> None:
     with pytest.raises(UserError, match="vocabulary is empty: all 2 phrases and names were dropped"):
         made(store, phrases=given_phrases((("患者", "常"), 0.2, "none")), kg_entities=given_graph(("1", "A", (), "")))
     with pytest.raises(UserError, match="vocabulary is empty"):
         made(store)
 
 
-def test_bad_review_files_are_refused_by_name(store: ArtifactStore, tmp_path: Path) -> None:
+def test_error_for_a_bad_review_file_names_it(store: ArtifactStore, tmp_path: Path) -> None:
     graph = given_graph(*GRAPH_ROWS)
     folder = tmp_path / "reviews"
     folder.mkdir()
@@ -202,7 +202,7 @@ def test_bad_review_files_are_refused_by_name(store: ArtifactStore, tmp_path: Pa
         made(store, kg_entities=graph, cut_points=RawInput(folder))
 
 
-def test_a_vocabulary_that_is_there_is_not_made_again(store: ArtifactStore) -> None:
+def test_existing_vocabulary_is_reused(store: ArtifactStore) -> None:
     inputs = {"kg_entities": given_graph(*GRAPH_ROWS)}
     assert not run(entities, store, EntitiesParams(), inputs).reused
     assert run(entities, store, EntitiesParams(), inputs).reused

@@ -1,4 +1,4 @@
-"""Alignment: the program's output comes back to the very characters, and other output is told."""
+"""Alignment: the program's output is matched to the exact characters; other output is reported."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tasks.phrases.words import Vocabulary
 
 @settings(max_examples=200, deadline=None)
 @given(seed=st.integers(0, 10**6))
-def test_marks_come_back_to_their_characters(seed: int) -> None:
+def test_marked_phrases_are_aligned_with_their_characters(seed: int) -> None:
     drawn = random.Random(seed)
     texts, wanted, words, lines = [], [], [], []
     starts, ends, borders = [], [], [0]
@@ -35,7 +35,7 @@ def test_marks_come_back_to_their_characters(seed: int) -> None:
                 written = ["<phrase>", *written, "</phrase>"]
             line += written
             words += codes
-            if drawn.random() < 0.5:  # a mark: the program begins another line
+            if drawn.random() < 0.5:  # a mark: the program starts a new line
                 text += "，"
                 lines.append(" ".join(line))
                 line = []
@@ -62,12 +62,12 @@ def test_marks_come_back_to_their_characters(seed: int) -> None:
         ("1 2 x3", "something other than words"),
     ],
 )
-def test_other_output_is_told(output: str, problem: str) -> None:
+def test_output_that_does_not_match_is_reported(output: str, problem: str) -> None:
     with pytest.raises(AlignmentError, match=problem):
         marked_words(output.encode(), np.array([1, 2, 3]))
 
 
-def test_nothing_comes_of_nothing() -> None:
+def test_empty_output_gives_no_phrases() -> None:
     nothing = np.zeros(0, dtype=np.int64)
     spans = marked_words(b"", nothing)
     assert to_characters(spans, nothing, nothing, np.array([0, 0, 0])).by_text() == [[], []]

@@ -1,4 +1,4 @@
-"""Arrays that workers share: read as they were written, from a folder and from a URI, named by their content alone."""
+"""Arrays shared by workers: read as written, from a folder and from a URI, identified only by their content."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ARRAYS = [
 
 @pytest.mark.parametrize("array", ARRAYS)
 @pytest.mark.parametrize("root", ["folder", "memory://"])
-def test_what_was_written_is_read(tmp_path: Path, root: str, array: np.ndarray) -> None:
+def test_array_is_read_as_written(tmp_path: Path, root: str, array: np.ndarray) -> None:
     folder = str(tmp_path) if root == "folder" else f"{root}{uuid.uuid4().hex}"
     shared = SharedArray.save(array, folder)
     read = shared.load()
@@ -28,7 +28,7 @@ def test_what_was_written_is_read(tmp_path: Path, root: str, array: np.ndarray) 
         read[0] = 1
 
 
-def test_equal_arrays_are_equal_inputs_wherever_they_lie(tmp_path: Path) -> None:
+def test_equal_arrays_are_equal_inputs_in_any_folder(tmp_path: Path) -> None:
     one, same = (SharedArray.save(np.arange(6, dtype=np.int32)[::step], str(tmp_path)) for step in (2, 2))
     assert one == same and one.path != same.path and one.load().tolist() == [0, 2, 4]
     others = [np.array([0, 2, 5], np.int32), np.array([0, 2, 4], np.int64), np.array([[0, 2, 4]], np.int32)]

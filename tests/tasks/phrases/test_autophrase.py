@@ -1,4 +1,4 @@
-"""Running the program: its lines are heard, every way to fail is told, and it never outlives us."""
+"""Running the program: its lines are passed on, every failure is reported, and it never outlives us."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tasks.phrases.autophrase import (
 from tests.support.fake_program import fake
 
 
-def test_lines_are_logged_heard_and_arguments_arrive(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_lines_are_logged_and_passed_on_and_arguments_arrive(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     code = "print(sys.argv[1:], file=sys.stderr)\nprint('Done.')\nopen('out file', 'w').close()"
     heard: list[str] = []
     with caplog.at_level(logging.INFO):
@@ -58,7 +58,7 @@ def test_lines_are_logged_heard_and_arguments_arrive(tmp_path: Path, caplog: pyt
         ("print('Done.')", r"ended without writing out\.txt.*Done\."),
     ],
 )
-def test_failures_are_told_with_the_last_lines(tmp_path: Path, code: str, problem: str) -> None:
+def test_failures_are_reported_with_the_last_lines(tmp_path: Path, code: str, problem: str) -> None:
     with pytest.raises(UserError, match=f"(?s){problem}"):
         run_program(fake(tmp_path, code), [], tmp_path, outputs=["out.txt"])
 
@@ -70,7 +70,7 @@ def test_only_the_last_lines_are_shown(tmp_path: Path) -> None:
     assert shown == [f"line {n}" for n in range(99 - LAST_LINES, 99)]
 
 
-def test_a_timeout_stops_it(tmp_path: Path) -> None:
+def test_timeout_stops_the_program(tmp_path: Path) -> None:
     program = fake(tmp_path, "print(os.getpid(), flush=True)\ntime.sleep(60)")
     heard: list[str] = []
     with pytest.raises(UserError, match=r"ran longer than 0\.5 s and was stopped\. Raise the timeout"):
@@ -78,7 +78,7 @@ def test_a_timeout_stops_it(tmp_path: Path) -> None:
     assert not heard or not psutil.pid_exists(int(heard[0]))
 
 
-def test_a_listener_that_raises_stops_it(tmp_path: Path) -> None:
+def test_listener_that_raises_stops_the_program(tmp_path: Path) -> None:
     pids: list[int] = []
 
     def refuse(line: str) -> None:
@@ -90,16 +90,16 @@ def test_a_listener_that_raises_stops_it(tmp_path: Path) -> None:
     assert not psutil.pid_exists(pids[0])
 
 
-def test_a_program_for_another_processor_is_told(tmp_path: Path) -> None:
+def test_program_for_another_processor_is_reported(tmp_path: Path) -> None:
     program = tmp_path / TRAIN
-    # The head of a 64-bit ELF executable for a machine that nobody has (EM_VAX).
+    # Header of a 64-bit ELF executable for a machine that nobody has (EM_VAX).
     program.write_bytes(b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x02\x00\x4b\x00\x01\x00\x00\x00" + bytes(40))
     program.chmod(0o755)
     with pytest.raises(UserError, match="was built for another system or processor"):
         run_program(program, [], tmp_path, outputs=[])
 
 
-def test_a_missing_interpreter_is_told(tmp_path: Path) -> None:
+def test_missing_interpreter_is_reported(tmp_path: Path) -> None:
     program = tmp_path / TRAIN
     program.write_text("#!/nowhere/at/all\n")
     program.chmod(0o755)
@@ -107,7 +107,7 @@ def test_a_missing_interpreter_is_told(tmp_path: Path) -> None:
         run_program(program, [], tmp_path, outputs=[])
 
 
-def test_the_setting_names_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_setting_names_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = fake(tmp_path / "build", "")
     monkeypatch.setenv(SETTING, str(tmp_path / "build"))
     assert locate(TRAIN) == program
@@ -120,7 +120,7 @@ def test_the_setting_names_the_folder(tmp_path: Path, monkeypatch: pytest.Monkey
         locate(TRAIN)
 
 
-def test_working_folders_are_private_and_go(tmp_path: Path) -> None:
+def test_working_folders_are_private_and_deleted(tmp_path: Path) -> None:
     with working_folder(str(tmp_path)) as one, working_folder(str(tmp_path)) as other:
         assert one != other and tmp_path in one.parents
         (one / "text.txt").write_text("private")
@@ -155,7 +155,7 @@ def parent_of(program: Path, folder: Path) -> Iterator[tuple[subprocess.Popen[st
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a child with its parent")
-def test_the_program_ends_with_a_killed_parent(tmp_path: Path) -> None:
+def test_program_ends_with_a_killed_parent(tmp_path: Path) -> None:
     program = fake(tmp_path, "print(os.getpid())\ntime.sleep(100)")
     with parent_of(program, tmp_path) as (parent, child):
         assert psutil.pid_exists(child)

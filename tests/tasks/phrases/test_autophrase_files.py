@@ -23,18 +23,18 @@ def written(vocabulary: Vocabulary, *segments: list[str]) -> tuple[list[str], li
     return text.getvalue().decode().splitlines(), case.getvalue().decode().splitlines()
 
 
-def test_text_and_case() -> None:
+def test_text_and_case_files() -> None:
     text, case = written(Vocabulary(), ["糖尿病", " ", "HIV", "，", "Vitamin", "（", "18", "）"], ["HIV", "。"])
     assert text == ["0 1 , 2 ( 3 )", "1 ."]
     assert case == ["0301040", "30"]
 
 
-def test_segments_without_words_are_left_out() -> None:
+def test_segments_without_words_are_omitted() -> None:
     text, case = written(Vocabulary(), ["。", "，"], [], ["患者"])
     assert (text, case) == (["0"], ["0"])
 
 
-def test_unknown_words_keep_their_place() -> None:
+def test_unknown_words_keep_their_position() -> None:
     text, _ = written(Vocabulary(["患者"], closed=True), ["患者", "糖尿病", "。"], ["糖尿病"])
     assert text == ["0 -1 .", "-1"]
 

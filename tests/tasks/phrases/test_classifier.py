@@ -1,4 +1,4 @@
-"""Bagging of trees from positive and unlabelled examples: finds what is like the positives, whatever the groups."""
+"""Bagging of trees from positive and unlabelled examples: finds candidates like the positives, with any groups."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DRAWN = np.random.default_rng(0)
 GOOD = np.arange(600) < 200
 FEATURES = (DRAWN.normal(size=(600, 4)) + 3.0 * GOOD[:, None]).astype(np.float32)
 KNOWN = GOOD & (np.arange(600) < 160)
-"""Known good ones; a tenth of the rest, the pool, is good too."""
+"""Candidates known to be good; a tenth of the rest, the pool, is good too."""
 ROLES = np.where(KNOWN, POSITIVE, UNLABELLED)
 
 
@@ -21,7 +21,7 @@ def judged(features: np.ndarray, roles: np.ndarray, trees: int, **others: Any) -
     return qualities(votes_of(features, roles, range(trees), **others), trees)
 
 
-def test_hidden_good_ones_are_found_in_the_pool() -> None:
+def test_good_candidates_hidden_in_the_pool_are_found() -> None:
     quality = judged(FEATURES, ROLES, 100)
     hidden = quality[GOOD & ~KNOWN]
     assert quality.min() >= 0 and quality.max() <= 1
@@ -39,8 +39,8 @@ def test_groups_of_trees_add_up_and_the_seed_matters() -> None:
     assert not np.array_equal(judged(FEATURES, ROLES, 30), judged(FEATURES, ROLES, 30, seed=1))
 
 
-def test_what_is_neither_is_judged_and_taught_by_nobody() -> None:
-    """Good ones that are known, but no labels: were they in the pool, the rest of them would seem bad."""
+def test_candidates_of_neither_role_are_judged_but_not_learned_from() -> None:
+    """Known good candidates without a label: in the pool, they would make the others like them seem bad."""
     neither = np.where(GOOD & ~KNOWN, NEITHER, ROLES)
     votes = votes_of(FEATURES, neither, range(60))
     assert (votes.unseen[neither == NEITHER] == 60).all()
@@ -48,13 +48,13 @@ def test_what_is_neither_is_judged_and_taught_by_nobody() -> None:
     assert qualities(votes, 60)[GOOD & ~KNOWN].mean() > judged(FEATURES, ROLES, 60)[GOOD & ~KNOWN].mean()
 
 
-def test_more_negatives_make_it_stricter() -> None:
+def test_more_negatives_lower_the_quality() -> None:
     fair, strict = judged(FEATURES, ROLES, 60), judged(FEATURES, ROLES, 60, negatives=4)
     assert strict[~KNOWN].mean() < fair[~KNOWN].mean()
 
 
-def test_a_phrase_is_not_judged_by_trees_that_know_it() -> None:
-    """In a pool as small as a tree's share every tree would call a hidden good one bad."""
+def test_phrase_is_not_judged_by_trees_grown_on_it() -> None:
+    """If the pool is as small as a tree's sample, every tree grown on a hidden good candidate would call it bad."""
     few = np.r_[:180, 200:210]
     quality = judged(FEATURES[few], ROLES[few], 200)
     assert quality[160:180].mean() > 0.4

@@ -1,4 +1,4 @@
-"""The text of phrases: how much there is, samples, and segments that are too long."""
+"""The text for phrase mining: its size, samples, and segments that are too long."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_words_are_counted_before_they_are_read(store: ArtifactStore) -> None:
     assert corpora.words_in(segments, "words") == sum(map(sum, [[3], [2], [1]])) == 6
 
 
-def test_too_much_text_is_sampled_or_refused() -> None:
+def test_too_much_text_is_sampled_or_rejected() -> None:
     assert corpora.chosen_share(100, 100, sample=False) == 1
     share = corpora.chosen_share(1000, 100, sample=True)
     chosen = {number for number in range(20_000) if corpora.is_chosen(f"{number}-0", share, seed=1)}
@@ -28,7 +28,7 @@ def test_too_much_text_is_sampled_or_refused() -> None:
         corpora.chosen_share(1000, 100, sample=False)
 
 
-def test_a_sentence_that_is_too_long_is_refused(store: ArtifactStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_long_a_sentence_is_rejected(store: ArtifactStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(corpora, "MAX_SENTENCE", 20)
     part = segments_of(store, ["患者。" * 30, "患者" * 30 + "。"]).parts()[0]
     assert corpora.stream_of(part, "words", Vocabulary(), lambda name: name == "0-0").size == 61  # short sentences
@@ -39,7 +39,7 @@ def test_a_sentence_that_is_too_long_is_refused(store: ArtifactStore, monkeypatc
         corpora.stream_of(part, "words", Vocabulary())
 
 
-def test_the_stream_holds_words_and_marks(store: ArtifactStore) -> None:
+def test_stream_has_words_and_marks(store: ArtifactStore) -> None:
     part = segments_of(store, ["患者 发热。", "", "患者，HIV"]).parts()[0]
     vocabulary = Vocabulary()
     end = corpora.SEGMENT_END

@@ -1,4 +1,4 @@
-"""Features are what their definitions say, computed plainly."""
+"""Features equal their definitions, computed plainly."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_mutual_information_of_the_likeliest_parts(run: tuple[int, ...]) -> None
     assert row(run)[-5:] == pytest.approx([*wanted, len(places(run)) / larger, len(run)])
 
 
-def test_longer_sequences_that_hold_a_phrase() -> None:
+def test_share_of_longer_sequences() -> None:
     longer = [(word, 0, 1) for word in range(5)] + [(0, 1, word) for word in range(5)]
     most = max(len(places(run)) for run in longer)
     assert row((0, 1))[7] == pytest.approx(most / len(places((0, 1))))

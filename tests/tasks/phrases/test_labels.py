@@ -1,4 +1,4 @@
-"""Labels: lists in any of the encodings that are found, who knows a name, and what happens without any."""
+"""Labels: lists in all supported encodings, the source of a name, and missing labels."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_lists_are_read_in_their_encoding(tmp_path: Path, encoding: str) -> None
     assert labels.kg == {"糖尿病肾病", "急性阑尾炎", "镕造病", "𠮷氏病"}
 
 
-def test_a_list_in_no_encoding_is_refused(tmp_path: Path) -> None:
+def test_list_in_an_unknown_encoding_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "names.txt").write_bytes("糖尿病\n".encode() + b"\xff\xff\xfe\n")
     with pytest.raises(UserError, match=r"names\.txt, line 2, is neither UTF-8 nor GB18030"):
         read_labels({"labels": RawInput(tmp_path / "names.txt")})
@@ -38,7 +38,7 @@ class Part:
 
 
 class Entities:
-    """Stands for the artifact of fused knowledge graphs."""
+    """Replaces the artifact of fused knowledge graphs."""
 
     def parts(self, table: str) -> list[Part]:
         assert table == "kg_entities"
@@ -51,7 +51,7 @@ def wiki(folder: Path) -> RawInput:
     return RawInput([list_of(folder, names, "gb18030", name).path for name, names in lists.items()])
 
 
-def test_who_knows_a_name(tmp_path: Path) -> None:
+def test_labels_by_source_of_the_name(tmp_path: Path) -> None:
     given: dict[str, Any] = {
         "kg_entities": Entities(),
         "labels": list_of(tmp_path / "own", ["胃炎"]),
@@ -64,7 +64,7 @@ def test_who_knows_a_name(tmp_path: Path) -> None:
     assert {"即便", "的", "-"} <= labels.stop_words
 
 
-def test_wiki_alone_is_enough_and_nothing_is_not(tmp_path: Path) -> None:
+def test_wiki_names_alone_suffice_and_no_names_do_not(tmp_path: Path) -> None:
     labels = read_labels({"wiki": wiki(tmp_path)})
     assert not labels.kg and labels.wiki == {"糖肾", "银河系"}
     with pytest.raises(UserError, match=r"there are none\. Give a knowledge graph or a list of names"):
@@ -73,7 +73,7 @@ def test_wiki_alone_is_enough_and_nothing_is_not(tmp_path: Path) -> None:
         read_labels({"labels": list_of(tmp_path / "own", ["", " "])})
 
 
-def test_the_packages_lists_are_read() -> None:
+def test_lists_of_the_package_are_read() -> None:
     given = wiki_lists()
     if given is None:
         pytest.skip("the package autophrase is not installed")

@@ -1,4 +1,4 @@
-"""Frequent sequences, what is counted with them, and counts of given ones are those that a plain count gives."""
+"""Frequent sequences, their contexts, and counts of given sequences equal a plain count."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def entropy(neighbours: list[int]) -> float:
 
 
 def facts_of(segments: list[list[int]], longest: int) -> dict[Run, list[float]]:
-    """What is known of each run of words: segments that hold it, and its context, one occurrence after another."""
+    """Return, per run of words, the segments that contain it and its context at each occurrence."""
     seen: dict[Run, list[tuple[int, int, int, float]]] = defaultdict(list)
     for number, segment in enumerate(segments):
         closed = [END, *segment, END]
@@ -62,7 +62,7 @@ def facts_of(segments: list[list[int]], longest: int) -> dict[Run, list[float]]:
 
 @settings(max_examples=200)
 @given(segments=SEGMENTS, support=st.integers(1, 4), longest=st.integers(1, 5), size=st.integers(1, 40))
-def test_mining_finds_what_counting_finds(segments: list[list[int]], support: int, longest: int, size: int) -> None:
+def test_mining_equals_plain_counting(segments: list[list[int]], support: int, longest: int, size: int) -> None:
     levels = mined(stream_of(segments), support, longest, size=size)
     plain = facts_of(segments, longest)
     found = {}
@@ -78,7 +78,7 @@ def test_mining_finds_what_counting_finds(segments: list[list[int]], support: in
 
 @settings(max_examples=200)
 @given(segments=SEGMENTS, support=st.integers(1, 3), places=st.integers(1, 30), size=st.integers(1, 40))
-def test_shares_of_the_words_make_exactly_the_whole(
+def test_shares_of_the_words_give_exactly_the_whole(
     segments: list[list[int]], support: int, places: int, size: int
 ) -> None:
     stream = stream_of(segments)
@@ -98,7 +98,7 @@ SEQUENCES = st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=4).map(tup
 
 @settings(max_examples=300, deadline=None)
 @given(segments=SEGMENTS, wanted=SEQUENCES, size=st.integers(1, 40))
-def test_counts_are_those_of_a_plain_count(segments: list[list[int]], wanted: list[Run], size: int) -> None:
+def test_counts_equal_a_plain_count(segments: list[list[int]], wanted: list[Run], size: int) -> None:
     sequences = Sequences(wanted, WORDS)
     stream = stream_of(segments)
     pieces = list(pieces_of(stream, END, size))

@@ -26,7 +26,7 @@ SCORES = st.dictionaries(
 
 
 def plain_best(sentence: list[int], scores: dict[Words, float]) -> float:
-    """The best score over all ways to cut; a word alone costs nothing where no phrase begins."""
+    """Return the best score over all cuts; a single word costs nothing where no phrase begins."""
     best = -np.inf
     for count in range(len(sentence) + 1):
         for inner in combinations(range(1, len(sentence)), max(0, count - 1)):
@@ -43,14 +43,14 @@ def plain_best(sentence: list[int], scores: dict[Words, float]) -> float:
 
 @settings(max_examples=300, deadline=None)
 @given(sentence=st.lists(st.integers(0, 3), min_size=1, max_size=8), scores=SCORES)
-def test_the_cut_is_the_best_of_all(sentence: list[int], scores: dict[Words, float]) -> None:
+def test_cut_is_the_best_of_all(sentence: list[int], scores: dict[Words, float]) -> None:
     spans = Segmenter(scores).spans(sentence)
     assert all(end <= start for (_, end), (start, _) in pairwise(spans))
     total = sum(scores[tuple(sentence[start:end])] for start, end in spans)
     assert total == pytest.approx(plain_best(sentence, scores))
 
 
-def test_scores_are_those_of_the_paper() -> None:
+def test_scores_equal_the_papers_formula() -> None:
     judged = {(0, 1): (30.0, 0.9), (1, 2): (10.0, 0.5), (0,): (100.0, 1.0)}
     scores, unjudged = phrase_scores(judged, penalty=4.0)
     total = 1 + 1 / 4 + 1 / 16
@@ -60,7 +60,7 @@ def test_scores_are_those_of_the_paper() -> None:
     assert np.exp(unjudged) == pytest.approx(1.0)
 
 
-def test_the_penalty_cuts_up_as_many_good_ones_as_asked_for() -> None:
+def test_penalty_cuts_up_the_requested_share_of_good_phrases() -> None:
     drawn = random.Random(1)
     pairs: dict[Words, tuple[float, float]] = {
         (number, number + 1): (float(drawn.randint(1, 100)), drawn.random()) for number in range(0, 200, 2)
@@ -87,7 +87,7 @@ def mined(tmp_path_factory: pytest.TempPathFactory) -> tuple[ArtifactStore, Arti
 
 
 class Model:
-    """What `segphrase_train` keeps: a flag, the penalty, then phrases with frequency, quality and words, twice."""
+    """The model of `segphrase_train`: a flag, the penalty, then phrases with frequency, quality and words, twice."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 0
@@ -109,8 +109,8 @@ class Model:
         return found
 
 
-def test_ours_cuts_as_the_program_does(mined: tuple[ArtifactStore, Artifact, Artifact]) -> None:
-    """With the program's own phrases and penalty, every sentence is cut as it cuts it."""
+def test_segmenter_cuts_like_the_program(mined: tuple[ArtifactStore, Artifact, Artifact]) -> None:
+    """With the program's phrases and penalty, every sentence is cut as by the program."""
     store, segments, found = mined
     params = PhraseSegmentsParams(threshold=0.3, single_threshold=0.6)
     inputs = {"segments": segments, "phrases": found}

@@ -49,7 +49,7 @@ def words_of(segment: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_names_that_nobody_told_are_found_and_marked(store: ArtifactStore, tmp_path: Path, engine: Engine) -> None:
+def test_unlabelled_names_are_found_and_marked(store: ArtifactStore, tmp_path: Path, engine: Engine) -> None:
     segments = segments_of(store, texts(1, 500), texts(2, 300))
     inputs = {"segments": segments, "labels": list_of(tmp_path, NAMES[::2])}
     told: list[tuple[int, int, str]] = []
@@ -92,7 +92,7 @@ def test_names_that_nobody_told_are_found_and_marked(store: ArtifactStore, tmp_p
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("unit", ["words", "characters"])
-def test_the_same_again(tmp_path: Path, engine: Engine, unit: Any) -> None:
+def test_second_run_gives_the_same_result(tmp_path: Path, engine: Engine, unit: Any) -> None:
     tables = []
     for name in ("one", "two"):
         store = ArtifactStore(tmp_path / name)
@@ -107,9 +107,7 @@ def test_the_same_again(tmp_path: Path, engine: Engine, unit: Any) -> None:
         assert {name for name in NAMES if len(name) <= 6} <= surfaces
 
 
-def test_workers_and_shares_of_the_embedded_engine_change_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_embedded_engine_does_not_depend_on_workers_or_shares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def mined(executor: RayExecutor) -> tuple[Artifact, list[int]]:
         store = ArtifactStore(tmp_path / f"store-{executor.workers}")
         inputs = {"segments": segments_of(store, texts(3, 300)), "labels": list_of(tmp_path, NAMES[::2])}
@@ -133,7 +131,7 @@ def test_workers_and_shares_of_the_embedded_engine_change_nothing(
         assert together.read_file(name) == alone.read_file(name)
 
 
-def test_what_a_stopped_run_of_the_embedded_engine_counted_is_not_counted_again(
+def test_embedded_engine_reuses_counts_of_a_stopped_run(
     store: ArtifactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     inputs = {"segments": segments_of(store, texts(3, 300)), "labels": list_of(tmp_path, NAMES[::2])}
@@ -152,7 +150,7 @@ def test_what_a_stopped_run_of_the_embedded_engine_counted_is_not_counted_again(
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_text_that_the_phrases_were_not_mined_from(store: ArtifactStore, tmp_path: Path, engine: Engine) -> None:
+def test_phrases_are_marked_in_other_text(store: ArtifactStore, tmp_path: Path, engine: Engine) -> None:
     inputs = {"segments": segments_of(store, texts(1, 500)), "labels": list_of(tmp_path, NAMES[::2])}
     found = run(phrases, store, params_of(engine), inputs).artifact
     other = segments_of(store, ["鼷鼠与糖尿病肾病、鼷鼠。", "。", "", "  糖尿病 肾病", "Zzyzx糖尿病肾病"])
@@ -165,14 +163,14 @@ def test_text_that_the_phrases_were_not_mined_from(store: ArtifactStore, tmp_pat
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("rows", [[], ["。，；", "  "]])
-def test_an_empty_corpus_is_told(store: ArtifactStore, tmp_path: Path, engine: Engine, rows: list[str]) -> None:
+def test_empty_corpus_is_rejected(store: ArtifactStore, tmp_path: Path, engine: Engine, rows: list[str]) -> None:
     inputs = {"segments": segments_of(store, rows), "labels": list_of(tmp_path, NAMES)}
     with pytest.raises(UserError, match="Empty corpus"):
         run(phrases, store, params_of(engine), inputs)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_wikipedia_alone_serves_and_is_told(
+def test_wikipedia_alone_suffices_with_a_warning(
     store: ArtifactStore, tmp_path: Path, engine: Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
     lists = {"wiki_quality.txt": NAMES[::2], "wiki_all.txt": NAMES[1:5:2], "stopwords.txt": ["已经"]}
@@ -187,14 +185,14 @@ def test_wikipedia_alone_serves_and_is_told(
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_names_that_the_text_does_not_have_are_told(store: ArtifactStore, tmp_path: Path, engine: Engine) -> None:
+def test_names_that_are_not_in_the_text_are_reported(store: ArtifactStore, tmp_path: Path, engine: Engine) -> None:
     inputs = {"segments": segments_of(store, texts(1, 300)), "labels": list_of(tmp_path, ["银河系", "黄帝内经素问"])}
     with pytest.raises(UserError, match=r"names.*nothing to learn from.*phrases\.min_support"):
         run(phrases, store, params_of(engine), inputs)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_labels_in_gb18030_give_what_utf_8_gives(tmp_path: Path, engine: Engine) -> None:
+def test_labels_in_gb18030_equal_those_in_utf_8(tmp_path: Path, engine: Engine) -> None:
     tables = []
     for encoding in ("utf-8", "gb18030"):
         store = ArtifactStore(tmp_path / encoding)
@@ -204,7 +202,7 @@ def test_labels_in_gb18030_give_what_utf_8_gives(tmp_path: Path, engine: Engine)
     assert tables[0] == tables[1]
 
 
-def test_too_much_text_is_sampled_or_refused(store: ArtifactStore, tmp_path: Path) -> None:
+def test_too_much_text_is_sampled_or_rejected(store: ArtifactStore, tmp_path: Path) -> None:
     inputs = {"segments": segments_of(store, texts(1, 600)), "labels": list_of(tmp_path, NAMES[::2])}
     whole = run(phrases, store, params_of("embedded"), inputs).artifact.manifest.counters["words_of_text"]
     half = run(phrases, store, params_of("embedded", max_words=whole // 2), inputs).artifact
@@ -213,7 +211,7 @@ def test_too_much_text_is_sampled_or_refused(store: ArtifactStore, tmp_path: Pat
         run(phrases, store, params_of("embedded", max_words=100, sample=False), inputs)
 
 
-def test_a_missing_program_is_told_before_any_work(
+def test_missing_program_is_reported_before_any_work(
     store: ArtifactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(SETTING, str(tmp_path))
@@ -222,7 +220,9 @@ def test_a_missing_program_is_told_before_any_work(
         run(phrases, store, PhrasesParams(), inputs)
 
 
-def test_output_of_another_text_is_told(store: ArtifactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_of_another_text_is_reported(
+    store: ArtifactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     need_program()
     inputs = {"segments": segments_of(store, texts(1, 300)), "labels": list_of(tmp_path, NAMES[::2])}
     found = run(phrases, store, PhrasesParams(), inputs).artifact
@@ -254,7 +254,7 @@ run(phrases, store, PhrasesParams(), inputs)
 
 
 def start_and_find(folder: Path) -> tuple[subprocess.Popen[str], Path, int]:
-    """A stage under way in a process of its own: that process, the program's working folder and id."""
+    """A stage running in a process of its own: that process, the program's working folder and id."""
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), SETTING: str(folder / "build")}
     command = [sys.executable, "-u", "-c", KILLED, str(folder)]
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -267,14 +267,14 @@ def start_and_find(folder: Path) -> tuple[subprocess.Popen[str], Path, int]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a child with its parent")
-def test_after_a_kill_the_folder_is_cleaned_and_the_stage_starts_again(tmp_path: Path) -> None:
+def test_folder_is_cleaned_after_a_kill_and_the_stage_restarts(tmp_path: Path) -> None:
     need_program()
     fake(tmp_path / "build", SLOW)
     process, folder, child = start_and_find(tmp_path)
     assert (folder / "text.txt").is_file()
     process.kill()
     process.wait()
-    assert folder.is_dir()  # nobody could clean it
+    assert folder.is_dir()  # nothing could clean it
     psutil.wait_procs([psutil.Process(child)] if psutil.pid_exists(child) else [], timeout=5)
     store = ArtifactStore(tmp_path / "store")
     inputs = {"segments": segments_of(store, texts(1, 300)), "labels": list_of(tmp_path, NAMES[::2])}
@@ -284,7 +284,7 @@ def test_after_a_kill_the_folder_is_cleaned_and_the_stage_starts_again(tmp_path:
     assert not list((tmp_path / "store").rglob("run-*"))
 
 
-def test_a_killed_program_is_told_and_the_stage_starts_again(tmp_path: Path) -> None:
+def test_killed_program_is_reported_and_the_stage_restarts(tmp_path: Path) -> None:
     need_program()
     fake(tmp_path / "build", SLOW)
     process, folder, child = start_and_find(tmp_path)
@@ -297,7 +297,7 @@ def test_a_killed_program_is_told_and_the_stage_starts_again(tmp_path: Path) -> 
     assert run(phrases, store, PhrasesParams(), inputs).artifact.rows() > 0
 
 
-def test_an_incomplete_build_of_the_program_is_told(
+def test_incomplete_build_of_the_program_is_reported(
     store: ArtifactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake(tmp_path / "build", f"open('{SINGLE_WORD}', 'w').close()")

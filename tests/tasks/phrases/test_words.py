@@ -1,4 +1,4 @@
-"""Words as numbers: nothing of the text is lost, marks part sentences, signs inside terms do not."""
+"""Words as numbers: no text is lost, marks separate sentences, signs inside terms do not."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_pieces_join_to_the_text(text: str, unit: Unit) -> None:
         *[("“", '"'), ("％", ";"), ("……", ";"), ("——", ";"), ("😀", ";"), ("!!", "!"), ("，。", ";")],
     ],
 )
-def test_marks_part_sentences(piece: str, mark: str) -> None:
+def test_marks_separate_sentences(piece: str, mark: str) -> None:
     assert MARKS[SEPARATOR - Vocabulary()[piece]] == mark
 
 
@@ -37,13 +37,13 @@ def test_blanks_are_skipped(piece: str) -> None:
     assert Vocabulary()[piece] == BLANK
 
 
-def test_words_are_numbered_as_they_come() -> None:
+def test_words_are_numbered_in_order_of_appearance() -> None:
     vocabulary = Vocabulary()
     assert vocabulary.codes(["糖尿病", "-", "CD4", "+", "糖尿病", "，", "3.5"]) == [0, 1, 2, 3, 0, SEPARATOR, 4]
     assert vocabulary.words == ["糖尿病", "-", "CD4", "+", "3.5"]
 
 
-def test_a_closed_vocabulary_takes_no_more_words() -> None:
+def test_closed_vocabulary_accepts_no_more_words() -> None:
     vocabulary = Vocabulary(["甲", "乙"], closed=True)
     assert vocabulary.codes(["乙", "丙", "。", "丙", "甲"]) == [
         1,
