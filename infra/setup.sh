@@ -16,7 +16,7 @@ if ((${#missing[@]})); then
     exit 1
 fi
 if ! "$python" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))'; then
-    echo "$python is $("$python" --version); Yiwen needs Python 3.11. Name another one: make PYTHON=/path/to/python3.11" >&2
+    echo "$python is $("$python" --version); Yiwen needs Python 3.11. Use another interpreter: make PYTHON=/path/to/python3.11" >&2
     exit 1
 fi
 

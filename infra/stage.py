@@ -399,6 +399,7 @@ _running: contextvars.ContextVar[_InnerCost | None] = contextvars.ContextVar("ru
 
 @contextlib.contextmanager
 def _apart_from_inner_stages() -> Iterator[_InnerCost]:
+    # Stages nest: each adds its own seconds to the stage around it, which subtracts them.
     cost, outer = _InnerCost(), _running.get()
     token = _running.set(cost)
     try:

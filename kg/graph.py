@@ -18,13 +18,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from infra.errors import UserError
 from infra.schemas import TABLES, conform
-
-IntArray = npt.NDArray[np.int32]
+from kg.encoding import IntArray, code_of, encode_sets, is_increasing, places_of
 
 ENTITIES_FILE, TRIPLES_FILE = "entities.parquet", "triples.parquet"
 OUT, IN = 1, -1
@@ -96,7 +94,7 @@ class KnowledgeGraph:
                 raise ValueError(f"{name} has {len(column)} elements, heads {self.num_triples}")
             if len(column) and not 0 <= column.min() <= column.max() < end:
                 raise ValueError(f"{name} must be between 0 and {end - 1}")
-        if not _increasing(self.heads, self.relations, self.tails):
+        if not is_increasing(self.heads, self.relations, self.tails):
             raise ValueError("triples must be distinct and sorted by head, relation, tail")
 
     @classmethod
@@ -136,7 +134,7 @@ class KnowledgeGraph:
         names = pl.concat([frame["head"], frame["tail"], extra]).rename("name").unique().sort()
         relation_names = frame["relation"].unique().sort()
         coded = (
-            frame.select(_code("head", names), _code("relation", relation_names), _code("tail", names))
+            frame.select(code_of("head", names), code_of("relation", relation_names), code_of("tail", names))
             .unique()
             .sort("head", "relation", "tail")
         )
@@ -172,15 +170,15 @@ class KnowledgeGraph:
             raise UserError(f"Entity {ids.filter(ids.is_duplicated())[0]!r} occurs twice in kg_entities.")
         relation_names = pl.Series(triples["relation"].unique().cast(pa.string())).sort()
         coded = {"head": ids, "relation": relation_names, "tail": ids}
-        columns = [_places(triples[name], known) for name, known in coded.items()]
+        columns = [places_of(triples[name], known) for name, known in coded.items()]
         for name, column in zip(coded, columns, strict=True):
             unknown = np.flatnonzero(column < 0)
             if len(unknown):
                 value = triples[name][int(unknown[0])].as_py()
                 raise UserError(f"The {name} {value!r} in kg_triples is not in kg_entities.")
-        sets, set_codes = _encode_sets(triples["sources"])
+        sets, set_codes = encode_sets(triples["sources"])
         columns.append(set_codes)
-        if not _increasing(*columns[:3]):
+        if not is_increasing(*columns[:3]):
             order = np.lexsort(columns[2::-1])
             columns = [column[order] for column in columns]
         heads, relations, tails, triple_sets = columns
@@ -329,13 +327,6 @@ class KnowledgeGraph:
 _NAMED = {"head": pl.String, "relation": pl.String, "tail": pl.String}
 
 
-def _code(column: str, categories: pl.Series) -> pl.Expr:
-    """Return the place of every value among sorted, distinct categories."""
-    if categories.is_empty():
-        return pl.col(column).cast(pl.String).str.len_bytes().cast(pl.Int32)
-    return pl.col(column).cast(pl.String).cast(pl.Enum(categories)).to_physical().cast(pl.Int32)
-
-
 def _types_of(frame: pl.DataFrame) -> dict[str, str]:
     """Return the most frequent type of each name in the columns head_type and tail_type."""
     ends = [frame.select(name=end, type=f"{end}_type") for end in ("head", "tail") if f"{end}_type" in frame.columns]
@@ -344,53 +335,3 @@ def _types_of(frame: pl.DataFrame) -> dict[str, str]:
     votes = pl.concat(ends).filter(pl.col("type").fill_null("") != "").group_by("name", "type").len()
     chosen = votes.sort("name", "len", "type", descending=[False, True, False]).unique("name", keep="first")
     return dict(chosen.select("name", "type").iter_rows())
-
-
-def _places(column: pa.ChunkedArray, categories: pl.Series) -> IntArray:
-    """Return the place of every value among sorted, distinct categories; -1 for other values."""
-    # Through a dictionary, so that each distinct string is looked up once and not once per row.
-    if not pa.types.is_dictionary(column.type):
-        column = column.dictionary_encode()
-    if not len(column):
-        return np.zeros(0, np.int32)
-    encoded = pa.chunked_array(column.unify_dictionaries().chunks).combine_chunks()
-    values = pl.Series(encoded.dictionary, dtype=pl.String)
-    places = values.cast(pl.Enum(categories), strict=False).to_physical().cast(pl.Int32).fill_null(-1).to_numpy()
-    return np.asarray(places[encoded.indices.to_numpy()])
-
-
-def _encode_sets(column: pa.ChunkedArray) -> tuple[list[tuple[str, ...]], IntArray]:
-    """Return the distinct lists of a column as sorted tuples, in sorted order, and each row's place among them."""
-    if not len(column):
-        return [()], np.zeros(0, np.int32)
-    lists = column.combine_chunks()
-    lengths = lists.value_lengths()
-    if pc.max(lengths).as_py() <= 1:
-        # At most one source per row, as before fusion: the lists need no keys.
-        names = pl.Series(lists.flatten().unique()).sort()
-        has_one = lengths.to_numpy() == 1
-        codes = np.zeros(len(lists), np.int32)
-        codes[has_one] = _places(pa.chunked_array([lists.flatten()]), names) + (0 if has_one.all() else 1)
-        return [*([] if has_one.all() else [()]), *((name,) for name in names)], codes
-    keys = pl.Series(lists).list.join("\0")
-    distinct = keys.unique()
-    sets = sorted({_set_of(key) for key in distinct})
-    place = {names: number for number, names in enumerate(sets)}
-    coded = keys.replace_strict(distinct, [place[_set_of(key)] for key in distinct], return_dtype=pl.Int32)
-    return sets, coded.to_numpy()
-
-
-def _set_of(key: str) -> tuple[str, ...]:
-    return tuple(sorted(set(filter(None, key.split("\0")))))
-
-
-def _increasing(*columns: IntArray) -> bool:
-    """Return whether the rows are strictly increasing, compared column by column."""
-    # True for a row that equals the one before it in all columns looked at so far.
-    undecided = np.ones(max(len(columns[0]) - 1, 0), bool)
-    for column in columns:
-        before, after = column[:-1], column[1:]
-        if (undecided & (before > after)).any():
-            return False
-        undecided &= before == after
-    return not undecided.any()

@@ -21,6 +21,7 @@ _ROMAN_CHARACTERS = {chr(first + place): str(place + 1) for first in (0x2160, 0x
 # Two letters or more, with no letter or digit beside them: III度. A single i or v only before a word for a grade (V级),
 # because X线 and 维生素A are not numbers. A letter a to c may come between the numeral and the grade: IIIb期.
 _GRADE = "[型期级度类相]"
+# Matches ii in 糖尿病ii型 and iii in iiib期; not the x of x线, not the vi of vip.
 _NUMERAL = re.compile(
     rf"(?<![a-z0-9])(?:(?P<long>[ivx]{{2,4}})(?=$|[^a-z0-9]|[a-c]{_GRADE})|(?P<short>[iv])(?=[a-c]?{_GRADE}))"
 )

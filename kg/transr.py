@@ -138,9 +138,12 @@ class TransR(nn.Module):
                 placed.triples,
             )
         )
+        # Forward: project each (relation, entity) once, and shorten.
         rows_PD = self.entities.index_select(0, entities_P)
         table, lengths_P = self._table(rows_PD, relations_P, relations)
         value, gradient = loss.gradient(table, triples, len(batch), scale=scale)
+        # Backward, only for points of violated margins: through the shortening, then through the projection. Rows from
+        # `split` on are the relations' own vectors.
         split = int((gradient.rows < len(rows_PD)).sum())
         used = gradient.rows[:split]
         slopes = _through_shortening(gradient.values[:split], table.index_select(0, used), lengths_P[used])

@@ -143,10 +143,11 @@ def join_bound(pieces: Sequence[str]) -> list[str]:
 def merge_phrases(pieces: Sequence[str], phrases: Mapping[str, float]) -> list[str]:
     """Merge neighbouring pieces that make a phrase so that the fewest single characters are left.
 
-    Among the ways that leave equally many, the one with the most pieces, then with the highest product of qualities,
-    then the one that merges last. Time grows with the square of the number of pieces.
+    Ties go to the most pieces, then to the highest product of qualities, then to the latest merge. Time grows with the
+    square of the number of pieces.
     """
-    # Best way to cover the first n pieces: (single characters, -pieces, -quality), and where its last piece begins.
+    # Best way to cover the first n pieces, where smaller is better: (single characters, −pieces, −product of
+    # qualities), and where its last piece begins.
     best: list[tuple[tuple[int, int, float], int]] = [((0, 0, -1.0), 0)]
     for end in range(1, len(pieces) + 1):
         ways = []

@@ -99,6 +99,7 @@ def _shared(
     counts = counts.filter(pl.col("holders").is_between(2, max_holders or holders.height))
     holders = holders.join(counts, on="value").join(types, on="cluster", how="left")
     one_type = holders.group_by("value").agg(pl.col("type").drop_nulls().n_unique() <= 1).filter("type")
+    # 消渴 as alias of both 糖尿病 and 尿崩症 in one graph does not join them: the graph itself keeps them apart.
     apart = (
         holders.join(graphs, on="cluster")
         .group_by("value", "graph")
@@ -108,6 +109,7 @@ def _shared(
     )
     believed = holders.join(one_type, on="value", how="semi").join(apart, on="value")
     believed = believed.filter(pl.col("named") | ~pl.col("kept_apart"))
+    # Linking each holder to the smallest one is enough: connected components do the rest.
     return (
         believed.with_columns(one=pl.col("cluster").min().over("value"))
         .filter(pl.col("one") != pl.col("cluster"))

@@ -168,6 +168,7 @@ def _aliases(union: Union, entities: _Entities) -> pl.DataFrame:
             "raw": union.names.gather(entities.chief),
         }
     )
+    # Spellings other than the entity's own name, one (the shortest) per surface form that its name does not have.
     spelled = union.spellings.select(pl.col("value").cast(pl.String), "raw", entity=at(entities.of_node, "node"))
     others = _with_surface(spelled.join(own, on=["entity", "raw"], how="anti"))
     one_each = (

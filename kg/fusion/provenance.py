@@ -30,6 +30,8 @@ def merge_sets(rows: pl.DataFrame, sets: Sequence[SourceSet]) -> tuple[pl.DataFr
     first = rows.select(pl.struct(keys).ne(pl.struct(keys).shift()).fill_null(True)).to_series()
     if first.all():
         return rows, list(sets)
+    # Equal rows are adjacent now. Only groups with several sets need a union, and few distinct combinations of sets
+    # occur, so unions are made once per combination.
     starts = first.arg_true()
     merged = rows.filter(first)
     lengths = np.diff(np.append(starts.to_numpy(), rows.height))
@@ -45,6 +47,7 @@ def merge_sets(rows: pl.DataFrame, sets: Sequence[SourceSet]) -> tuple[pl.DataFr
     unions = {tuple(kind): tuple(sorted({name for part in kind for name in sets[part]})) for kind in kinds}
     all_sets = sorted({*sets, *unions.values()})
     place = {names: number for number, names in enumerate(all_sets)}
+    # Sets got new numbers, because unions were sorted in among them: renumber all rows, then correct the merged ones.
     codes = np.array([place[names] for names in sets], np.int32)[merged["set"].to_numpy()]
     lookup = pl.DataFrame(
         {"set": [list(kind) for kind in unions], "code": [place[names] for names in unions.values()]},

@@ -133,6 +133,7 @@ class _Reading:
     def _says_something(self) -> Mask:
         """Return the entities that are more than an alias of another: not only tails of alias relations."""
         heads, tails = self.graph.heads, self.graph.tails
+        # The order matters: marked as tails of aliases first, then unmarked again by any other triple.
         alias_only = np.zeros(self.graph.num_entities, bool)
         alias_only[tails[self._having(Role.ALIAS)]] = True
         alias_only[heads[self._having(Role.ALIAS)]] = False

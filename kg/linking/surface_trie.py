@@ -80,9 +80,10 @@ class SurfaceTrie:
         begins = np.flatnonzero(self._pairs.admit(points[:-1], points[1:]) & borders[: max(len(points) - 1, 0)])
         ends = np.zeros(len(points), dtype=np.int64)
         names = np.empty(len(points), dtype=np.int32)
+        # All walks take their next step together; walks that leave the trie drop out. A node of depth 1 is a character.
         at, nodes = begins, points[begins].astype(np.int64)
         for depth, table in enumerate(self._depths, 1):
-            if len(at) and at[-1] + depth == len(points):
+            if len(at) and at[-1] + depth == len(points):  # the last walk has reached the end of the text
                 at, nodes = at[:-1], nodes[:-1]
             if not len(at):
                 break
@@ -91,6 +92,7 @@ class SurfaceTrie:
             at, nodes = at[there], nodes[there]
             name = table.names[nodes]
             whole = np.flatnonzero((name >= 0) & borders[at + (depth + 1)])
+            # Deeper steps overwrite shallower ones, so that the longest name remains.
             ends[at[whole]] = at[whole] + (depth + 1)
             names[at[whole]] = name[whole]
         begins = begins[ends[begins] > 0]

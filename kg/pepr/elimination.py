@@ -99,6 +99,8 @@ def _schur_complement(matrix: sparse.csr_array, eliminated: np.ndarray) -> spars
 def _undo_round(done: Round, inverse: sparse.csr_array) -> sparse.csr_array:
     matrix, n = done.matrix, done.matrix.shape[0]
     kept, gone = np.flatnonzero(~done.eliminated), np.flatnonzero(done.eliminated)
+    # With K the kept and G the eliminated entities, X the inverse and M the matrix (diagonal on G):
+    # X_KK is known, X_GK = −M_GG⁻¹ M_GK X_KK, and X_GG = M_GG⁻¹ (1 − M_GK X_KG) on its diagonal.
     inside = matrix[kept][:, kept].tocoo()
     known = _Entries(inverse)
     inside_values = known.at(inside.row, inside.col)

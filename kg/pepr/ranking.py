@@ -137,6 +137,8 @@ def prepare(graph: Graph, alpha: float, max_dense: int = MAX_DENSE) -> System:
     matrix = sparse.csr_array(sparse.eye_array(size) - (1 - alpha) * (scale @ weights @ scale))
     matrix.sort_indices()
     rounds, core = eliminate(matrix)
+    # An iterative solver costs rows × stored entries, and late rounds add entries faster than they remove rows: go back
+    # to the cheapest round.
     if core.shape[0] > max_dense:
         left = [*(done.matrix for done in rounds), core]
         best = int(np.argmin([system.shape[0] * system.nnz for system in left]))
@@ -170,6 +172,8 @@ def top(offsets: np.ndarray, scores: np.ndarray, k: int) -> tuple[np.ndarray, np
     if k < 1:
         raise ValueError(f"k={k} must be at least 1")
     groups = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    # Best first within groups; then runs of scores that are equal up to `TIE` get one level, and ties within a level
+    # return to their original order.
     order = np.lexsort((-scores, groups))
     if not len(order):
         return order, order, scores
@@ -187,6 +191,7 @@ def _neighbours(graph: Graph, size: int) -> tuple[np.ndarray, np.ndarray, np.nda
     """Return (owners, neighbours, relations, directions) as in `Candidates`."""
     other = graph.heads != graph.tails
     heads, tails, relations = (array[other].astype(np.int64) for array in (graph.heads, graph.tails, graph.relations))
+    # Each triple from both of its ends; among triples of one pair, np.unique keeps the first: outgoing, then by name.
     keys = np.concatenate([heads * size + tails, tails * size + heads])
     incoming = np.repeat([False, True], len(heads))
     relations = np.concatenate([relations, relations])

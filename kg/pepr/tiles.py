@@ -78,6 +78,7 @@ class SymmetricTiles:
             inverse = torch.cholesky_inverse(torch.linalg.cholesky(self._tiles[pivot][pivot]))
         except torch.linalg.LinAlgError as error:
             raise ArithmeticError(f"the core is not positive definite: {error}") from error
+        # C_i and C_i D for all i, then T_ij − C_i D C_jᵀ, and only then may the column itself be overwritten.
         others = [row for row in range(len(self)) if row != pivot]
         column = {row: self._tile(row, pivot) for row in others}
         scaled = {row: self._spare[row][:, : len(inverse)] for row in others}

@@ -1,0 +1,1 @@
+"""Readers of knowledge graphs in all their formats."""

@@ -67,7 +67,7 @@ def _read(path: Path) -> tuple[pl.DataFrame, dict[str, str]]:
         raise UserError(f"{path} cannot be read as CSV in UTF-8: {error}.") from error
     columns = {}
     for column in frame.columns:
-        plain = re.sub(r"\(.*\)|\{.*\}", "", column)
+        plain = re.sub(r"\(.*\)|\{.*\}", "", column)  # drugId:ID(Drug) becomes drugId:ID
         for role, (marker, plain_name) in _ROLES.items():
             if plain == plain_name or plain.endswith(marker):
                 columns[role] = column
@@ -76,7 +76,7 @@ def _read(path: Path) -> tuple[pl.DataFrame, dict[str, str]]:
 
 def _keys(column: str) -> pl.Expr:
     """Return an expression for ids with their id space."""
-    space = re.search(r"\((.*)\)", column)
+    space = re.search(r"\((.*)\)", column)  # Drug of :ID(Drug); none in :ID
     return pl.format("{}\0{}", pl.lit(space[1] if space else ""), pl.col(column).str.strip_chars())
 
 

@@ -24,7 +24,9 @@ _LINE = (
     r'(?:<(?<tail_iri>[^<>\s]*)>|(?<tail_blank>_:\S+)|"(?<literal>(?:[^"\\]|\\.)*)"'
     r"(?:@(?<language>[A-Za-z0-9-]+)|\^\^<[^<>\s]*>)?)\s*\.\s*(?:#.*)?$"
 )
+"""`<http://x/a> <http://x/b> "糖尿病"@zh .`, `_:a <http://x/b> <http://x/c> . # note`; not `<a> <b> <c>`."""
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")
+r"""`\u75C5`, `\U000075C5`, `\n`; not `u75C5`."""
 _NAMED_ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
 
 
@@ -56,6 +58,7 @@ def read_ntriples(path: str | Path) -> SourceTriples:
         "language",
         "row",
     )
+    # Labels and types describe resources; all other triples are facts.
     names = _names(triples)
     plain = triples.filter(~pl.col("relation").is_in([*LABELS, RDF_TYPE]))
     rows = plain.select(

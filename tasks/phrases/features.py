@@ -99,6 +99,7 @@ def _association(levels: Sequence[Level], number: int, tries: Tries, words: int)
             larger = np.maximum(larger, right_counts)
         if cut == level.length - 1:
             larger = np.maximum(larger, left_counts)
+    # Pointwise mutual information; its normalised form is divided by the information of the sequence itself.
     information = np.log(chance / parts)
     return [information, information / -np.log(chance), information * level.counts, level.counts / larger]
 

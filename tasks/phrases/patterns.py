@@ -84,7 +84,8 @@ def mine(around: Windows, words: int, min_support: int) -> Iterator[Level]:
     """
     nodes = np.zeros(len(around.codes), dtype=np.int64)
     for length in range(1, around.codes.shape[1] - 1):
-        # Column 0 is the code before the place, so column `length` is the sequence's last word; no mark may be inside.
+        # Column 0 is the code before the place, so column `length` is the sequence's last word, which may not be a
+        # mark. Places with equal keys have the same sequence: its first words are the node, its last is added.
         inside = np.flatnonzero(around.codes[:, length] >= 0)
         keys = nodes[inside] * words + around.codes[inside, length]
         order = np.argsort(keys, kind="stable")

@@ -73,7 +73,7 @@ class Segmenter:
         best = [0.0, *[-math.inf] * length]
         begins, is_phrase = [0] * (length + 1), [False] * (length + 1)
         for start in range(length):
-            if best[start] == -math.inf:
+            if best[start] == -math.inf:  # inside a phrase that every cut takes whole
                 continue
             node, alone = self._root, True
             for end in range(start + 1, length + 1):

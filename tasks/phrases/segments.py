@@ -117,6 +117,7 @@ def _laid_out(texts: Sequence[tuple[str, Sequence[int]]], unit: Unit, vocabulary
         lengths.extend(map(len, pieces))
         pieces_before.append(len(lengths))
     codes = np.frombuffer(flat, dtype=np.int32) if flat else np.zeros(0, dtype=np.int32)
+    # White space is left out of the codes, but counts for the positions of characters.
     is_word, is_solid = (codes >= 0) | (codes == Vocabulary.unknown), codes != BLANK
     stops = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
     begins = np.repeat(stops[pieces_before[:-1]], np.diff(pieces_before))  # of the text, at each of its pieces
