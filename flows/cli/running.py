@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from flows.catalogue import Entry
 from flows.cli.parameters import fit_parameters
-from infra.settings import prefect_server
+from infra.settings import prefect_server, store_root
+
+logger = logging.getLogger("flows")
 
 
 def run_entry(entry: Entry, parameters: dict[str, Any], given: list[str]) -> Any:
@@ -33,4 +36,8 @@ def _run_here(entry: Entry, parameters: dict[str, Any], given: list[str]) -> Any
 
     with shown_log():
         flow = entry.load_flow()
-        return flow.fn(**fit_parameters(flow.fn, parameters, given))
+        fitted = fit_parameters(flow.fn, parameters, given)
+        logger.info("%s runs on this machine; artifacts are stored in %s", entry.name, store_root())
+        result = flow.fn(**fitted)
+        logger.info("%s has finished. Its result:", entry.name)
+        return result

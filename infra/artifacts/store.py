@@ -12,7 +12,6 @@ from typing import Any
 import fsspec
 import polars as pl
 import pyarrow as pa
-import pyarrow.dataset
 import pyarrow.parquet
 from fsspec.implementations.local import LocalFileSystem
 from pydantic import ValidationError
@@ -129,6 +128,8 @@ class Artifact:
         if isinstance(filesystem, LocalFileSystem):
             # A root may contain characters that polars would read as a wildcard or as a hive partition (`year=2024`).
             return pl.scan_parquet(paths, glob=False, hive_partitioning=False)
+        import pyarrow.dataset  # imports pandas: a third of a second that few flows need
+
         return pl.scan_pyarrow_dataset(pyarrow.dataset.dataset(paths, filesystem=filesystem, format="parquet"))
 
     def to_table(self, table: str | None = None) -> pa.Table:

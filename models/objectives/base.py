@@ -12,16 +12,18 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedConfig
 
 from models.batch import PackedBatch
 from models.distributed import global_sum, world
 from models.training.columns import WORDS, Column
+
+if TYPE_CHECKING:  # transformers takes half a second to import, and checking a preset needs none of it
+    from transformers import PreTrainedConfig
 
 
 class Trains(Protocol):

@@ -3,6 +3,9 @@
 Li et al., "PyTorch Distributed: experiences on accelerating data parallel training", VLDB 2020; Zhao et al., "PyTorch
 FSDP: experiences on scaling fully sharded data parallel", VLDB 2023 (FSDP2 is torch's `fully_shard`). Both average
 gradients over workers, which is what objectives expect (models/distributed.py).
+
+torch's modules for sharding are imported where they are used: that takes half a second, and a command that only checks
+a preset shards nothing.
 """
 
 from __future__ import annotations
@@ -13,9 +16,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
-from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from models.distributed import world
@@ -36,6 +36,9 @@ def parallelise(objective: Any, kind: str, device: torch.device) -> nn.Module:
         return objective
     if kind == "ddp":
         return DistributedDataParallel(objective, gradient_as_bucket_view=True)
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
+
     mesh = init_device_mesh(device.type, (world().size,))
     for module in objective.modules():
         if isinstance(module, EncoderLayer):
@@ -57,6 +60,8 @@ def without_averaging(model: nn.Module, active: bool) -> Iterator[None]:
         with model.no_sync():
             yield
         return
+    from torch.distributed.fsdp import FSDPModule
+
     if isinstance(model, FSDPModule):
         model.set_requires_gradient_sync(not active)
     yield
@@ -64,11 +69,15 @@ def without_averaging(model: nn.Module, active: bool) -> Iterator[None]:
 
 def whole(tensor: Tensor) -> Tensor:
     """Return a sharded tensor put together, on every worker alike (each must call it); any other unchanged."""
+    from torch.distributed.tensor import DTensor
+
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
 def sharded_like(value: Tensor, like: Tensor) -> Tensor:
     """Return `value` sharded like `like`, or unchanged if `like` is whole. Every worker must call it."""
+    from torch.distributed.tensor import DTensor, distribute_tensor
+
     if not isinstance(like, DTensor) or value.shape != like.shape:  # the optimiser's step counters are scalars
         return value
     return distribute_tensor(value.to(like.device), like.device_mesh, like.placements)

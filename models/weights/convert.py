@@ -6,15 +6,19 @@ query, key and value into one matrix. Names below have no model prefix ("electra
 `ElectraModel`, `BertModel` and `RoFormerModel` themselves.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from transformers import BertConfig, ElectraConfig, PreTrainedConfig, RoFormerConfig
 
 from models.encoder.network import Encoder, EncoderConfig
 from models.encoder.rotary import BASE
+
+if TYPE_CHECKING:  # transformers takes half a second to import, and checking a preset needs none of it
+    from transformers import PreTrainedConfig
 
 WORD_TABLE = "embeddings.word_embeddings.weight"
 POSITION_TABLE = "embeddings.position_embeddings.weight"
@@ -113,6 +117,8 @@ def transformers_config(config: EncoderConfig, model_type: str = "electra") -> P
     Raises:
         ValueError: BERT has no projection, but this encoder does.
     """
+    from transformers import BertConfig, ElectraConfig, RoFormerConfig
+
     sizes = electra_config(config)
     if config.positions == "rotary":
         return RoFormerConfig(**sizes, rotary_value=False, architectures=["RoFormerModel"])

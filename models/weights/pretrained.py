@@ -12,16 +12,18 @@ import textwrap
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
-from transformers import PreTrainedConfig
 
 from infra.errors import UserError
 from models.encoder.network import Encoder, EncoderConfig
 from models.weights.convert import WORD_TABLE, load_from_transformers, to_transformers, transformers_config
+
+if TYPE_CHECKING:  # transformers takes half a second to import, and checking a preset needs none of it
+    from transformers import PreTrainedConfig
 
 CONFIG_FILE = "config.json"
 SAFETENSORS_FILE = "model.safetensors"

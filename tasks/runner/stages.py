@@ -46,11 +46,10 @@ class StageRunner:
         if self._results:
             reused = sum(result.reused for result in self._results)
             logger.info(
-                "%d stages, %d of them reused, in %.1f s; artifacts are in %s",
+                "%d stages, %d of them reused, in %.1f s",
                 len(self._results),
                 reused,
                 time.monotonic() - self._began,
-                self.store.root,
             )
 
     def _run(

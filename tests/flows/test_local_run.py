@@ -1,0 +1,81 @@
+"""Runs without a server: no Prefect, mistakes reported before any work, and a log that says everything once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from infra.settings import REPOSITORY
+from tests.support.synthetic_text import write_corpus
+
+
+def flows(*arguments: str, home: Path, script: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+    """The command line in a process of its own, without a server; or a script in its place."""
+    command = [sys.executable, *(["-c", script] if script else ["-m", "flows"]), *arguments]
+    bare = {name: value for name, value in os.environ.items() if name not in ("PREFECT_API_URL", "YIWEN_CORPUS")}
+    own = {"YIWEN_HOME": str(home), "PREFECT_HOME": str(home / "prefect"), "PYTHONPATH": str(REPOSITORY)}
+    return subprocess.run(
+        command, cwd=REPOSITORY, env=bare | own | environment, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["corpus/refresh", "--param", "clean.profil=x"], "unknown key 'clean.profil'; did you mean 'profile'?"),
+        (["corpus/refresh", "--param", "corpus=nowhere/"], "nowhere"),
+        (["corpus/refresh", "--param", "segment.min_tokens=many"], "segment.min_tokens: "),
+        (["corpus/refresh", "--param", "korpus=x"], "no parameter 'korpus'"),
+        (["pretrain/ehealth-tiny", "--param", "training.stepz=3"], "stepz"),
+        (["pretrain/ehealth-tiny", "--param", "model.num_heads=7"], "num_heads"),
+    ],
+)
+def test_mistake_is_reported_in_one_line_before_any_work(given: list[str], message: str, tmp_path: Path) -> None:
+    done = flows("run", *given, home=tmp_path / "store")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    *start, error = done.stderr.splitlines()
+    assert error.startswith("error: ") and message in error, done.stderr
+    assert len(start) <= 1 and not (tmp_path / "store").exists(), "nothing was begun"
+
+
+def test_run_says_everything_once_and_the_result_last(tmp_path: Path) -> None:
+    corpus, home = write_corpus(tmp_path / "texts"), tmp_path / "store"
+    given = ["run", "corpus/refresh", "--param", f"corpus={corpus}", "--param", "training.steps=5"]
+    first, again = flows(*given, home=home), flows(*given, home=home)
+    assert first.returncode == again.returncode == 0, first.stderr
+    for done, word in ((first, " in "), (again, " reused ")):
+        lines = done.stderr.splitlines()
+        assert lines[0] == f"corpus/refresh runs on this machine; artifacts are stored in {home}"
+        assert lines[1].startswith("warning: ") and "training.steps" in lines[1]
+        stages = [line.partition(":")[0] for line in lines[2:-2]]
+        assert stages == ["ingest", "clean", "deidentify", "deduplicate", "segment", "report_corpus"]
+        assert all(word in line for line in lines[2:-2])
+        assert lines[-2].startswith("6 stages, ") and lines[-1] == "corpus/refresh has finished. Its result:"
+        assert Path(done.stdout.strip()).parent == home / "segment"
+    assert "6 of them reused" in again.stderr
+
+
+def test_local_run_imports_neither_prefect_nor_ray(tmp_path: Path) -> None:
+    script = (
+        "import sys; from flows.cli import main; status = main(sys.argv[1:]); "
+        "print([name for name in ('prefect', 'ray', 'torch') if name in sys.modules]); sys.exit(status)"
+    )
+    corpus = write_corpus(tmp_path / "texts")
+    done = flows("run", "corpus/refresh", "--param", f"corpus={corpus}", home=tmp_path / "store", script=script)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "[]"
+    assert not (tmp_path / "store" / "prefect").exists()
+
+
+def test_flow_is_prefects_once_prefect_is_imported(tmp_path: Path) -> None:
+    script = (
+        "import sys\nif sys.argv[1:]: import prefect\n"
+        "from flows.corpus import corpus\nprint(type(corpus).__module__, corpus.name, corpus.fn.__name__)"
+    )
+    assert flows(home=tmp_path, script=script).stdout == "tasks.runner.flow corpus corpus\n"
+    assert flows("prefect", home=tmp_path, script=script).stdout == "prefect.flows corpus corpus\n"
