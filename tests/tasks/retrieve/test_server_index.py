@@ -632,5 +632,5 @@ def test_credentials_come_from_the_environment_and_are_never_shown(monkeypatch: 
     monkeypatch.delenv("ELASTICSEARCH_USER")
     monkeypatch.delenv("ELASTICSEARCH_PASSWORD")
     monkeypatch.setenv("ELASTICSEARCH_CA_CERTS", "/no/such/file")
-    with pytest.raises(UserError, match="ELASTICSEARCH_CA_CERTS='/no/such/file' is no file"):
+    with pytest.raises(UserError, match="ELASTICSEARCH_CA_CERTS='/no/such/file' is not a file"):
         ElasticsearchSettings.from_environment()
