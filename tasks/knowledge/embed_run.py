@@ -34,7 +34,7 @@ class EmbeddingRun(LongWork):
 
     @property
     def resources(self) -> Cluster:
-        """What the run asks of a cluster: one core per worker if not set, and never fewer workers than the most."""
+        """Settings of the cluster with one core per worker, if not set otherwise, and always the most workers."""
         return self.cluster.model_copy(
             update={
                 "workers": self.cluster.most_workers,

@@ -29,7 +29,7 @@ class TrainingRecord:
     figures: Mapping[str, float]
     seconds: float | None = None
     curves: bool = False
-    """Whether `curves.png` is beside the card."""
+    """True if `curves.png` is beside the card."""
 
     @classmethod
     def of(cls, checkpoint: Artifact) -> TrainingRecord:

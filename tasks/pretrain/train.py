@@ -61,7 +61,7 @@ class TrainParams(StageParams):
 
     @property
     def depends_on_cuts(self) -> bool:
-        """Whether the loss depends on how a batch is cut into micro-batches and shared among workers."""
+        """True if the loss depends on how a batch is cut into micro-batches and shared among workers."""
         return self.model.get("csp_across_micro_batches") is False and self.model.get("csp_weight", 1.0) != 0
 
     @model_serializer(mode="wrap", when_used="json")

@@ -1,4 +1,4 @@
-"""What long training asks of a machine or a cluster: workers, cores, GPUs, patience and restarts."""
+"""Resources of long training on a machine or cluster: workers, cores, GPUs, patience and restarts."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class RunSpec(LongWork):
 
     @property
     def resources(self) -> Cluster:
-        """The cluster's settings with the workers, cores and GPUs of this run."""
+        """Settings of the cluster with the workers, cores and GPUs of this run."""
         own = {"workers": self.workers, "cpus_per_worker": self.cpus_per_worker, "gpu": self.gpu}
         return self.cluster.model_copy(update=own)
 
@@ -71,7 +71,7 @@ class RunSpec(LongWork):
 
 
 class RunResult(BaseModel):
-    """What a finished run ran on at its end; its first worker writes it after the last checkpoint."""
+    """Resources of a finished run at its end; its first worker writes them after the last checkpoint."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -1,4 +1,4 @@
-"""How a program of long work ends: its exit status and last line, and the error that its launcher raises for them.
+"""End of a program of long work: its exit status and last line, and the error that its launcher raises for them.
 
 An error that the user can fix is exit status 2 and a last line such as `error: cluster.workers is 9, …`.
 """

@@ -1,4 +1,4 @@
-"""Long work: what a program of its own does, and the `run.json` that tells the program what to do.
+"""Long work, done by a program of its own that reads its orders from `run.json`.
 
 <storage>/run.json        the work, resolved; written before the program starts
 <storage>/metrics.jsonl   its figures, appended while it runs (tasks/training/metrics_log.py)
@@ -18,7 +18,7 @@ from infra.errors import UserError
 
 
 class Progress(NamedTuple):
-    """How far some work is."""
+    """Progress of some work."""
 
     done: int
     """Steps or epochs, of `LongWork.total`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -161,6 +162,17 @@ def test_a_killed_stage_resumes_to_the_same_bits(
     assert same(vectors(whole), vectors(resumed))
     for name in ("transe_loss", "transr_loss", "transr_mrr"):
         assert figures(whole, name) == figures(resumed, name)
+
+
+def test_progress_shows_epochs_and_figures(store: ArtifactStore, drugs: Artifact) -> None:
+    reported: list[tuple[str, int, int, str]] = []
+
+    def listen(name: str, done: int, total: int, note: str = "") -> None:
+        reported.append((name, done, total, note))
+
+    run(embed_graph, store, params(), {"graph": drugs}, on_progress=listen)
+    assert reported[-1][:3] == ("kg_embeddings", 10, 10)
+    assert re.search(r"transr_mrr 0\.\d+", reported[-1][3])
 
 
 @pytest.mark.ray

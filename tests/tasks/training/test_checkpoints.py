@@ -1,10 +1,9 @@
-"""Checkpoints: whole or not at all, kept by number and by score, and found again past a damaged one."""
+"""Checkpoints: atomic, kept by number and by score, and found in spite of a damaged one."""
 
 from __future__ import annotations
 
 import logging
 import resource
-import threading
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infra.errors import StorageFullError, UserError
-from tasks.training.background import BackgroundWriter
 from tasks.training.checkpoints import Checkpoints, score_of
 
 
@@ -167,22 +165,3 @@ def test_the_score_is_lower_for_lower_losses_and_higher_rates(figures: dict[str,
 def test_unknown_figure_error_lists_the_figures() -> None:
     with pytest.raises(UserError, match=r"cluster\.best_by='f1'.*Choose from mlm_loss"):
         score_of({"mlm_loss": 1.0}, "f1")
-
-
-def test_writer_runs_one_call_at_a_time_and_raises_failures_later() -> None:
-    writer, gate, done = BackgroundWriter(), threading.Event(), []
-
-    def slow(number: int) -> None:
-        assert gate.wait(30)
-        done.append(number)
-
-    writer.start(slow, 1)
-    assert done == []  # the caller went on
-    gate.set()
-    writer.start(slow, 2)
-    writer.wait()
-    assert done == [1, 2]
-    writer.start(int, "no number")
-    with pytest.raises(ValueError, match="no number"):
-        writer.wait()
-    writer.wait()  # raised only once
