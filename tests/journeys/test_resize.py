@@ -1,6 +1,6 @@
-"""A group of training processes shrinks and grows in the middle of a run, as Ray Train resizes it: the losses stay.
+"""Losses do not change when a group of training processes shrinks and grows during a run, as Ray Train resizes it.
 
-What Ray does is left out: it ends the processes that are left and starts as many as there is room for.
+Ray itself takes no part. It would end the remaining processes and start as many as there is room for.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def write_spec(folder: Path, store: ArtifactStore, name: str) -> RunSpec:
 
 
 def run_group(spec: RunSpec, size: int, leaves: int = 0) -> list[int]:
-    """How the processes of a group end, the last of which is killed at its checkpoint of step `leaves`."""
+    """Return the exit statuses of a group, whose last process is killed at the checkpoint of step `leaves`."""
     return [one.wait() for one in start_group(spec, size, leaves)]
 
 
@@ -71,7 +71,7 @@ def losses(spec: RunSpec) -> dict[tuple[int, str, str], float]:
 
 
 @pytest.mark.timeout(300)
-def test_a_run_that_shrinks_and_grows_has_the_losses_of_one_that_does_not(store: ArtifactStore, tmp_path: Path) -> None:
+def test_resized_run_has_the_losses_of_one_that_is_not_resized(store: ArtifactStore, tmp_path: Path) -> None:
     whole, resized = (write_spec(tmp_path, store, name) for name in ("whole", "resized"))
     try:
         train_process(whole, Worker())
@@ -79,9 +79,9 @@ def test_a_run_that_shrinks_and_grows_has_the_losses_of_one_that_does_not(store:
         torch.use_deterministic_algorithms(False)
 
     assert run_group(resized, 2, leaves=4) == [1, -signal.SIGKILL]  # a node is gone
-    told = Path(resized.storage, "0.log").read_text().splitlines()[-1]
-    # These two end a run for good (GiveUpOnUserErrors); a lost neighbour must not.
-    assert not told.startswith(("infra.errors.UserError", "FloatingPointError")), told
+    last = Path(resized.storage, "0.log").read_text().splitlines()[-1]
+    # These errors end a run for good (GiveUpOnUserErrors); a lost neighbour must not.
+    assert not last.startswith(("infra.errors.UserError", "FloatingPointError")), last
     assert run_group(resized, 1, leaves=8) == [-signal.SIGKILL]  # there is room for two again
     assert resized.result() is None
     assert [one["step"] for one in read_metrics(resized.metrics_path) if one["split"] == "train"] == list(range(1, 9))
@@ -91,5 +91,5 @@ def test_a_run_that_shrinks_and_grows_has_the_losses_of_one_that_does_not(store:
     assert result is not None and result.workers == 2
     steps = [entry["step"] for entry in read_metrics(resized.metrics_path) if entry["split"] == "train"]
     assert steps == list(range(1, 13))
-    # Rows or random numbers that a resize had mixed up would change every step behind it, by per cents.
+    # If a resize mixed up rows or random numbers, every later step would differ by per cents.
     assert losses(resized) == pytest.approx(losses(whole), abs=1e-4, rel=1e-4, nan_ok=True)
