@@ -26,8 +26,8 @@ from infra.settings import PRIVACY_DEFAULTS, REPOSITORY
 
 logger = logging.getLogger(__name__)
 
-EXCLUDED = ["artifacts", "benchmarks", "docs", "tests"]
-"""Of the checkout, beside what git ignores: no job needs them."""
+EXCLUDED = ["/artifacts", "/benchmarks", "/docs", "/tests"]
+"""Folders of the checkout that no job needs, beside those that git ignores: /artifacts, but not infra/artifacts."""
 
 CONNECT_SECONDS = 10.0
 REQUEST_SECONDS = 60.0

@@ -149,7 +149,7 @@ def _connect(ray: Any, workers: int, address: str | None) -> None:
         # The cluster's nodes get the code; they have the packages and see the store.
         code = {
             "working_dir": str(REPOSITORY),
-            "excludes": [".venv", ".git", "artifacts"],
+            "excludes": [".venv", ".git", "/artifacts"],
             "env_vars": ONE_THREAD,
         }
         ray.init(address=address, logging_level=logging.WARNING, runtime_env=code)
