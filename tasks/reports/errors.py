@@ -1,6 +1,6 @@
-"""Where a fine-tuned model goes wrong: confusions, scores by type, the longest misses and the surest mistakes on dev.
+"""Mistakes of a fine-tuned model on dev: confusions, scores by type, the longest misses and the surest mistakes.
 
-Time grows with the predictions; memory too, since they are looked at together.
+Time and memory grow with the predictions, all of which are in memory.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from tasks.downstream.records import Entity, Kind, Triple
 from tasks.finetune.prediction_rows import answer_from_json
 
 EXAMPLES = 12
-"""Mistakes that are shown of each kind."""
+"""Mistakes shown of each kind."""
 
 EXCERPT = 160
-"""Characters of a text that is shown."""
+"""Characters shown of a text."""
 
 CONFUSIONS = 20
-"""Pairs of labels that are shown, the most frequent first."""
+"""Pairs of labels shown, the most frequent first."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A record with its right and its given answer."""
+    """A record with its right answer and the model's."""
 
     texts: list[str]
     gold: Any
@@ -36,10 +36,12 @@ class Case:
 
 
 def summarise_errors(kind: Kind, labels: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The sections of the page, as plain JSON values.
+    """Return the sections of the page as plain JSON values.
 
     Args:
-        rows: of the table predictions, those whose right answer is known.
+        kind: kind of the task.
+        labels: labels of the task.
+        rows: rows of the table predictions with a known right answer.
     """
     cases = [
         Case(row["texts"], answer_from_json(kind, row["gold"]), answer_from_json(kind, row["answer"]), row["scores"])
@@ -70,10 +72,10 @@ def _labels(kind: Kind, labels: Sequence[str], cases: Sequence[Case]) -> dict[st
         "sections": [
             {
                 "name": "Surest mistakes",
-                "note": f"{len(wrong):,} of {len(cases):,} answers are wrong; of these the model was surest.",
+                "note": f"{len(wrong):,} of {len(cases):,} answers are wrong. Of these, the model was surest of:",
                 "columns": ["right", "given", "score", "text"],
                 "rows": [
-                    [_told(case.gold), _told(case.answer), f"{max(case.scores or [0.0]):.3f}", _texts(case)]
+                    [_joined(case.gold), _joined(case.answer), f"{max(case.scores or [0.0]):.3f}", _texts(case)]
                     for case in surest[:EXAMPLES]
                 ],
             }
@@ -111,7 +113,7 @@ def _entities(cases: Sequence[Case]) -> dict[str, Any]:
             },
             {
                 "name": "Wrong ends",
-                "note": f"{len(wrong_ends):,} entities have the right type and another beginning or end.",
+                "note": f"{len(wrong_ends):,} entities have the right type but a wrong beginning or end.",
                 "columns": ["type", "right", "given", "in"],
                 "rows": [
                     [gold.type, _mention(case, gold), _mention(case, near), _around(case, gold)]
@@ -120,7 +122,7 @@ def _entities(cases: Sequence[Case]) -> dict[str, Any]:
             },
             {
                 "name": "Found where there is none",
-                "note": f"{len(invented):,} entities overlap with no right one.",
+                "note": f"{len(invented):,} entities do not overlap with any right one.",
                 "columns": ["type", "given", "in"],
                 "rows": [[one.type, _mention(case, one), _around(case, one)] for case, one in invented[:EXAMPLES]],
             },
@@ -146,7 +148,7 @@ def _triples(cases: Sequence[Case]) -> dict[str, Any]:
     farthest = sorted(missed, key=lambda one: -_distance(one[0].texts[0], one[1]))
     return {
         "by_type": [
-            _counted("subjects and objects, whatever the relation", ends),
+            _counted("subjects and objects of any relation", ends),
             *_by_type(sets, lambda one: one[1]),
         ],
         "confusions": _confusions(confused),
@@ -165,7 +167,7 @@ def _triples(cases: Sequence[Case]) -> dict[str, Any]:
 
 
 def _by_type(sets: Sequence[tuple[Any, Any]], type_of: Callable[[Any], str] = lambda one: one) -> list[dict[str, Any]]:
-    """Precision, recall and F1 of each type, the most frequent first."""
+    """Return precision, recall and F1 of each type, the most frequent first."""
     names = Counter(type_of(one) for gold, given in sets for one in {*gold, *given})
     return [
         _counted(
@@ -220,7 +222,7 @@ def _texts(case: Case) -> str:
     return " / ".join(_shown(text) for text in case.texts)
 
 
-def _told(answer: Any) -> str:
+def _joined(answer: Any) -> str:
     return ", ".join(map(str, _listed(answer))) or "none"
 
 
@@ -229,12 +231,12 @@ def _distance(text: str, triple: tuple[str, str, str]) -> int:
 
 
 def _shown(text: str) -> str:
-    """The beginning of a text, on one line, without identifiers of persons."""
+    """Return the beginning of a text, on one line, without identifiers."""
     treated, _ = deidentify(text[: 2 * EXCERPT])
     line = " ".join(treated.split())
     return line if len(line) <= EXCERPT else line[:EXCERPT] + "…"
 
 
 def trials_of(content: bytes) -> dict[str, Any]:
-    """`trials.json` of a finetune artifact."""
+    """Return the content of `trials.json` in a finetune artifact."""
     return json.loads(content)

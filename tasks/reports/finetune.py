@@ -1,7 +1,7 @@
-"""Stage `report_finetune`: a page about one fine-tuned task, in one HTML file, and its figures beside it.
+"""Stage `report_finetune`: an HTML page about one fine-tuned task, and its figures beside it.
 
-Scores with their intervals, every setting of the grid, the best trial's dev curve, and where the model goes wrong on
-dev. Excerpts are de-identified.
+The page shows scores with their intervals, every setting of the grid, the dev curve of the best trial, and the model's
+mistakes on dev. Excerpts are de-identified.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ TEMPLATE = Path(__file__).with_name("finetune.html.j2")
 
 
 class ReportFinetuneParams(StageParams):
-    """Nothing to set."""
+    """The page has no parameters."""
 
 
 @stage(name="report_finetune", version=1, params=ReportFinetuneParams)
 def report_finetune(inputs: Mapping[str, Artifact], params: ReportFinetuneParams, out: Output) -> None:
-    """The page of `inputs["run"]`, a finetune artifact."""
+    """Write the page about `inputs["run"]`, a finetune artifact."""
     run = inputs["run"]
     trials = trials_of(run.read_file("trials.json"))
     spec = task(trials["task"])
@@ -56,14 +56,14 @@ def report_finetune(inputs: Mapping[str, Artifact], params: ReportFinetuneParams
 
 
 def best_scores(run: Artifact) -> list[dict[str, Any]]:
-    """The best run's scores with their intervals, the metric that counts first, dev before test."""
+    """Return the best run's scores with their intervals, dev before test and the main metric first."""
     rows = run.scan("scores").filter(pl.col("of") == "best run").collect()
     chosen = rows.select("split", "metric", "main", "value", "low", "high").to_dicts()
     return sorted(chosen, key=lambda row: (row["split"], not row["main"], row["metric"]))
 
 
 def settings_table(trials: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """A row a setting, the best mean first: its seeds' dev scores and their mean."""
+    """Return a row per setting, the best mean first, with the dev scores of its seeds and their mean."""
     by_setting: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for one in trials:
         setting = tuple(one["trial"][name] for name in ("batch_size", "learning_rate", "epochs"))
@@ -91,7 +91,7 @@ def _rejects(rejects: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _points(curve: Sequence[Mapping[str, float]]) -> str:
-    """The dev curve as points of an SVG line, 600 wide and 120 high."""
+    """Return the dev curve as points of an SVG line, 600 wide and 120 high."""
     scores = [one["score"] for one in curve if math.isfinite(one["score"])]
     if not scores:
         return ""

@@ -1,7 +1,6 @@
-"""Stage `report_graph`: a page about a knowledge graph: what is in it, how it was fused, how it meets the corpus, and
-which neighbours were found.
+"""Stage `report_graph`: a page about a knowledge graph: its content, fusion, links to the corpus, and neighbours.
 
-Holds `report.html`, which needs nothing from elsewhere, `summary.json`, and `table.json`: a row for each type.
+The artifact holds `report.html`, which needs no other file, `summary.json`, and `table.json`: a row for each type.
 Excerpts of the corpus are de-identified, whatever their source.
 """
 
@@ -22,31 +21,33 @@ from tasks.reports.graph_figures import summarise, type_table
 TEMPLATE = Path(__file__).with_name("graph.html.j2")
 
 SHOWN_RELATIONS = 30
-"""The most frequent relations; the others, often hundreds, are folded away."""
+"""Number of the most frequent relations shown; the others, often hundreds, are collapsed."""
 
 
 class ReportGraphParams(StageParams):
-    """What stands at the head of the page, and how much is shown."""
+    """Title of the page, and size and seed of its samples."""
 
     title: str = "Knowledge graph"
-    samples: int = Field(default=8, ge=0, description="examples of each kind, drawn at random")
-    top: int = Field(default=20, ge=0, description="rows of the most connected and of the most frequent entities")
+    samples: int = Field(default=8, ge=0, description="number of random examples of each kind")
+    top: int = Field(default=20, ge=0, description="number of most connected and of most frequent entities")
     seed: int = 42
 
 
 @stage(name="report_graph", version=1, params=ReportGraphParams)
 def report_graph(inputs: Mapping[str, Artifact], params: ReportGraphParams, out: Output) -> None:
-    """`inputs["graph"]` has the tables kg_entities and kg_triples and, where it was fused, kg_alignments and
-    kg_conflicts. The others may lack, and their part of the page with them:
+    """Write the page about `inputs["graph"]`, which has the tables kg_entities and kg_triples.
+
+    A fused graph also has kg_alignments and kg_conflicts. The other inputs are optional, each with its part of the
+    page:
 
     - `neighbours`: an artifact of that stage;
-    - `mentions`: of the stage `link`, and `segments`, the artifact (of segments or documents) that was linked, to show
+    - `mentions`: one of the stage `link`, and `segments`, the linked artifact (of segments or documents), to show
       mentions in their context;
-    - `entity_frequencies`: of that stage; without it they are counted from `mentions`;
-    - `embeddings`: of the stage `kg_embeddings`.
+    - `entity_frequencies`: one of that stage; without it they are counted from `mentions`;
+    - `embeddings`: one of the stage `kg_embeddings`.
 
     Raises:
-        UserError: an artifact lacks a table, or `segments` is not what was linked.
+        UserError: an artifact lacks a table, or `segments` is not the linked artifact.
     """
     summary = summarise(inputs, params.samples, params.top, params.seed)
     charts = _charts(summary["degrees"])
@@ -55,7 +56,7 @@ def report_graph(inputs: Mapping[str, Artifact], params: ReportGraphParams, out:
 
 
 def _charts(degrees: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """The bars of each chart; their lengths are logarithms, as a few hubs stand against very many leaves."""
+    """Return the bars of each chart; their lengths are logarithmic, because there are few hubs and very many leaves."""
     names = _bin_names(degrees["bins"])
     titles = {"degree": "all triples", "head_of": "as head", "tail_of": "as tail"}
     return {

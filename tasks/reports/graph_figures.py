@@ -1,7 +1,7 @@
-"""Figures of a knowledge graph: what it is made of, how its sources were aligned, who is near whom.
+"""Figures of a knowledge graph: its content, the alignment of its sources, and neighbours.
 
-Triples and neighbours are gone through in streams, triples that are shown as samples by the part. Time grows with the
-tables; memory with the entities and the conflicts, and with one part. How the graph meets a corpus stands in
+Triples and neighbours are streamed, and samples of triples are drawn part by part. Time grows with the tables, memory
+with the entities and the conflicts, and with one part. Figures of the graph in a corpus are in
 tasks/reports/linking_figures.py.
 """
 
@@ -19,20 +19,20 @@ from infra.schemas import TABLES
 from tasks.reports.linking_figures import entity_counts, linking
 
 NAME = 60
-"""Characters of a name; a graph's longest are whole sentences."""
+"""Most characters shown of a name; the longest names of a graph are whole sentences."""
 
 CLAIMS = 8
-"""Values that are shown of one conflict."""
+"""Number of values shown of one conflict."""
 
 ROWS_AT_ONCE = 1 << 18
-"""Rows among which samples are drawn at a time."""
+"""Most rows in memory while samples are drawn."""
 
 QUANTILES = (0.5, 0.9, 0.99)
-"""Degrees are told at these shares of the entities."""
+"""Shares of the entities at which degrees are reported."""
 
 
 def summarise(inputs: Mapping[str, Artifact], samples: int, top: int, seed: int) -> dict[str, Any]:
-    """All figures, as plain JSON values; None for a part whose input is not given.
+    """Return all figures as plain JSON values, with None for each part without input.
 
     Args:
         inputs: as `tasks.reports.graph.report_graph` takes them.
@@ -58,9 +58,9 @@ def summarise(inputs: Mapping[str, Artifact], samples: int, top: int, seed: int)
 
 
 def _entities(graph: Artifact, counts: pl.DataFrame | None) -> pl.DataFrame:
-    """A row an entity, by id: (entity_id, name, type, names, head_of, tail_of, degree, count).
+    """Return a row per entity, by id: (entity_id, name, type, names, head_of, tail_of, degree, count).
 
-    `head_of` and `tail_of` count its triples, `degree` both (a self-loop twice), `count` its mentions.
+    `head_of` and `tail_of` count its triples, `degree` both of them (a self-loop twice), and `count` its mentions.
     """
     name = pl.col("name")
     rows = graph.scan("kg_entities").select(
@@ -92,7 +92,7 @@ def _totals(graph: Artifact, entities: pl.DataFrame) -> dict[str, Any]:
 
 
 def _types(entities: pl.DataFrame, linked: bool) -> list[dict[str, Any]]:
-    """A row a type, the largest first; what the corpus says of it is None where no corpus was linked."""
+    """Return a row per type, the largest first; the figures of the corpus are None if none was linked."""
     occurring = pl.col("count") > 0
     rows = entities.group_by("type").agg(
         entities=pl.len(),
@@ -106,7 +106,7 @@ def _types(entities: pl.DataFrame, linked: bool) -> list[dict[str, Any]]:
 
 
 def _relations(graph: Artifact, entities: pl.DataFrame, seed: int) -> list[dict[str, Any]]:
-    """A row a relation, the most frequent first, with the pair of types it joins most often and one triple."""
+    """Return a row per relation, the most frequent first, with its most frequent pair of types and one triple."""
     types = entities.lazy().select("entity_id", "type")
     typed = (
         graph.scan("kg_triples")
@@ -130,7 +130,7 @@ def _relations(graph: Artifact, entities: pl.DataFrame, seed: int) -> list[dict[
 
 
 def _alignments(graph: Artifact, entities: pl.DataFrame, samples: int, seed: int) -> list[dict[str, Any]] | None:
-    """A row a kind of evidence: its links, the entities they are of, and pairs of names that it made one."""
+    """Return a row per kind of evidence: numbers of links and of their entities, and pairs of merged names."""
     if "kg_alignments" not in graph.manifest.tables:
         return None
     table = graph.scan("kg_alignments")
@@ -151,7 +151,7 @@ def _alignments(graph: Artifact, entities: pl.DataFrame, samples: int, seed: int
 
 
 def _conflicts(graph: Artifact, entities: pl.DataFrame, samples: int, seed: int) -> list[dict[str, Any]] | None:
-    """A row a kind and relation, the most frequent first, with entities and what the sources state of each."""
+    """Return a row per kind and relation, the most frequent first, with entities and the claims of the sources."""
     if "kg_conflicts" not in graph.manifest.tables:
         return None
     claims = graph.scan("kg_conflicts").rename({"entity_id": "entity"})
@@ -172,9 +172,10 @@ def _conflicts(graph: Artifact, entities: pl.DataFrame, samples: int, seed: int)
 
 
 def _degrees(entities: pl.DataFrame) -> dict[str, Any]:
-    """How many entities have 0, 1, 2 to 3, 4 to 7 … triples, and the degrees at some shares of the entities."""
+    """Return the numbers of entities with 0, 1, 2 to 3, 4 to 7 … triples, and quantiles of their degrees."""
     degree = entities["degree"]
     most = int(degree.max() or 0)  # type: ignore[arg-type]
+    # The bin is the length in bits: 0 for 0, 1 for 1, 2 for 2 and 3, 3 for 4 to 7.
     bins = most.bit_length() + 1
     counts = {
         name: np.bincount([int(value).bit_length() for value in entities[name].to_list()], minlength=bins).tolist()
@@ -190,7 +191,7 @@ def _degrees(entities: pl.DataFrame) -> dict[str, Any]:
 
 
 def _hubs(graph: Artifact, entities: pl.DataFrame, top: int) -> list[dict[str, Any]]:
-    """The most connected entities, with the relation that each has most and the end that it is of."""
+    """Return the most connected entities, each with its most frequent relation and direction."""
     hubs = entities.sort(pl.col("degree"), pl.col("entity_id"), descending=[True, False]).head(top)
     hubs = hubs.filter(pl.col("degree") > 0)
     main = pl.concat(
@@ -204,17 +205,17 @@ def _hubs(graph: Artifact, entities: pl.DataFrame, top: int) -> list[dict[str, A
 
 
 def _around(graph: Artifact, ids: pl.Series, end: str, direction: int) -> pl.DataFrame:
-    """(entity_id, relation, triples, direction): triples that have one of the entities at this end."""
+    """Count the triples with one of the entities at this end: (entity_id, relation, triples, direction)."""
     own = graph.scan("kg_triples").filter(pl.col(end).is_in(ids.implode())).group_by(end, "relation")
     counted = own.agg(triples=pl.len()).collect(engine="streaming").rename({end: "entity_id"})
     return counted.with_columns(direction=pl.lit(direction))
 
 
 def _neighbours(artifact: Artifact, entities: pl.DataFrame, samples: int, seed: int) -> dict[str, Any]:
-    """How many neighbours entities have, and those of random entities.
+    """Return the numbers of neighbours, and the neighbours of random entities.
 
-    Drawn among the entities with the most neighbours that are kept, and among those of them that occur in the corpus
-    where any does: a person can judge ten neighbours of a known term better than the only one of an unknown one.
+    Entities are drawn from those with the largest number of neighbours, if possible from those of them that occur in
+    the corpus: ten neighbours of a known term are easier to judge than the only one of an unknown term.
     """
     table = artifact.scan("neighbours")
     sizes = table.group_by("entity_id").agg(size=pl.len()).collect(engine="streaming")
@@ -247,9 +248,9 @@ def _neighbours(artifact: Artifact, entities: pl.DataFrame, samples: int, seed: 
 
 
 def _embeddings(artifact: Artifact) -> dict[str, Any]:
-    """Figures of link prediction on the held-out triples, a row for each time that they were looked at.
+    """Return figures of link prediction on the held-out triples, with a row per evaluation.
 
-    The vectors are those of TransR's best MRR, the first among equals.
+    The vectors are those of TransR's best MRR, the first one of equals.
     """
     metrics = artifact.scan("metrics").filter(pl.col("split") == "held_out").collect(engine="streaming")
     found: dict[tuple[int, str], dict[str, float]] = {}
@@ -270,22 +271,22 @@ def _embeddings(artifact: Artifact) -> dict[str, Any]:
 
 
 def _figure_order(figure: str) -> tuple[bool, int, str]:
-    """MRR first, then Hits@k by k."""
+    """Return a key that sorts MRR first, then Hits@k by k."""
     return figure != "mrr", len(figure), figure
 
 
 def batches(artifact: Artifact, table: str, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """Rows of a table in order, some at a time, none first; one part of these columns is in memory."""
+    """Yield the rows of a table in order, after an empty batch; one part of these columns is in memory."""
     yield pl.DataFrame(TABLES[table].empty_table()).select(columns)
     for part in artifact.parts(table):
         yield from map(pl.DataFrame, part.read(list(columns)).to_batches(ROWS_AT_ONCE))
 
 
 def draw(frames: Iterable[pl.DataFrame], by: Sequence[str], count: int, seed: int) -> pl.DataFrame:
-    """Random rows without replacement, at most `count` of each group; the same however the rows are cut into frames,
-    of which there is at least one.
+    """Return random rows without replacement, at most `count` of each group.
 
-    Every row draws a number, and the smallest of each group stay. Memory: one frame and the result.
+    Every row draws a number, and the rows with the smallest numbers of each group are kept. The result does not depend
+    on how the rows are cut into frames, of which there must be at least one. Memory holds one frame and the result.
     """
     numbers = np.random.default_rng(seed)
     kept: list[pl.DataFrame] = []
@@ -296,7 +297,7 @@ def draw(frames: Iterable[pl.DataFrame], by: Sequence[str], count: int, seed: in
 
 
 def with_names(rows: pl.DataFrame, entities: pl.DataFrame, *columns: str) -> pl.DataFrame:
-    """The rows in their order, with entities' names in place of ids; an id without entity stays."""
+    """Return the rows in their order, with names in place of entity ids; an id without an entity is kept."""
     for column in columns:
         names = entities.select(pl.col("entity_id").alias(column), _name="name")
         rows = rows.join(names, on=column, how="left", maintain_order="left")
@@ -305,7 +306,7 @@ def with_names(rows: pl.DataFrame, entities: pl.DataFrame, *columns: str) -> pl.
 
 
 def _with_samples(counted: pl.DataFrame, samples: pl.DataFrame, by: Sequence[str]) -> list[dict[str, Any]]:
-    """The counted groups, each with its samples as a list of mappings."""
+    """Return the counted groups, each with its samples as a list of mappings."""
     rows = counted.to_dicts()
     for row in rows:
         own = samples.filter(*(pl.col(name) == row[name] for name in by))
@@ -314,7 +315,7 @@ def _with_samples(counted: pl.DataFrame, samples: pl.DataFrame, by: Sequence[str
 
 
 def type_table(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The main table of the report: a row for each type."""
+    """Return the main table of the report: a row for each type."""
     columns = {
         "type": "type",
         "entities": "entities",

@@ -1,6 +1,6 @@
-"""Figures of a knowledge graph in a corpus: how much of the text is linked, and to which entities.
+"""Figures of a knowledge graph in a corpus: the share of the text that is linked, and the linked entities.
 
-Mentions are gone through part by part; memory grows with one part and with the entities.
+Mentions are read part by part. Memory grows with one part and with the entities.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from infra.schemas import TABLES
 from tasks.deidentify import deidentify
 
 CONTEXT = 30
-"""Characters that are shown on either side of a mention."""
+"""Characters shown on either side of a mention."""
 
 TEXTS = ("segments", "documents")
-"""Tables that texts are linked in; the counter of the stage `link` has the same name."""
+"""Tables whose texts can be linked; the counter of the stage `link` has the same name."""
 
 
 def entity_counts(inputs: Mapping[str, Artifact]) -> pl.DataFrame | None:
-    """(entity_id, count, documents) by id: mentions of the entities that occur; None where no corpus was linked."""
+    """Return the mentions of the entities that occur, (entity_id, count, documents) by id, or None without a corpus."""
     if "entity_frequencies" in inputs:
         return inputs["entity_frequencies"].scan("entity_frequencies").collect().sort("entity_id")
     if "mentions" not in inputs:
@@ -42,11 +42,15 @@ def linking(
     top: int,
     seed: int,
 ) -> dict[str, Any] | None:
-    """How the graph's entities occur in the corpus; None where no corpus was linked.
+    """Return figures of the graph's entities in the corpus, or None if no corpus was linked.
 
     Args:
+        inputs: artifacts of the report.
         entities: (entity_id, name, type, …) of the graph.
-        counts: what `entity_counts` found.
+        counts: result of `entity_counts`.
+        samples: number of random mentions.
+        top: number of the most frequent entities.
+        seed: seed of the samples.
     """
     if counts is None:
         return None
@@ -63,14 +67,12 @@ def linking(
 
 
 def _corpus(inputs: Mapping[str, Artifact], entities: pl.DataFrame, samples: int, seed: int) -> dict[str, Any]:
-    """The linking rate on the texts, and random mentions with what stands around them where the texts are given."""
+    """Return the linking rate of the texts, and random mentions in their context if the texts are given."""
     mentions = inputs["mentions"]
     counters = mentions.manifest.counters
     unit = next((name for name in TEXTS if name in counters), None)
     if unit is None:
-        raise UserError(
-            f"{mentions.path} does not tell how many texts were linked. Give an artifact of the stage link."
-        )
+        raise UserError(f"{mentions.path} has no count of linked texts. Give an artifact of the stage link.")
     texts, characters, found = (counters.get(name, 0) for name in (unit, "characters", "mentions"))
     linked, drawn = _pass_over(mentions, samples, seed)
     return {
@@ -87,9 +89,9 @@ def _corpus(inputs: Mapping[str, Artifact], entities: pl.DataFrame, samples: int
 
 
 def _pass_over(mentions: Artifact, samples: int, seed: int) -> tuple[int, pl.DataFrame]:
-    """The number of texts that have a mention, and random rows of the table mentions.
+    """Return the number of texts with a mention, and random rows of the table mentions.
 
-    A text's mentions stand side by side in one part, so that a change of id is a new text.
+    The mentions of a text are adjacent rows of one part, so that each change of id begins a new text.
     """
     rows = mentions.rows("mentions")
     wanted = sorted(random.Random(seed).sample(range(rows), min(samples, rows)))
@@ -104,10 +106,10 @@ def _pass_over(mentions: Artifact, samples: int, seed: int) -> tuple[int, pl.Dat
 
 
 def _in_context(texts: Artifact, drawn: pl.DataFrame, entities: pl.DataFrame) -> list[dict[str, str]]:
-    """The drawn mentions with the text around them, without identifiers; one that was part of such is left out.
+    """Return mentions with the text around them, without identifiers; mentions inside identifiers are left out.
 
     Raises:
-        UserError: the mentions are not of these texts.
+        UserError: the mentions do not belong to these texts.
     """
     table = next((name for name in TEXTS if name in texts.manifest.tables), TEXTS[0])
     rows = texts.scan(table).select("text", segment_id="segment_id" if table == "segments" else "doc_id")
@@ -120,7 +122,7 @@ def _in_context(texts: Artifact, drawn: pl.DataFrame, entities: pl.DataFrame) ->
         text = found.get(mention["segment_id"])
         if text is None:
             raise UserError(
-                f"{texts.path} has no text {mention['segment_id']!r}, which was linked. Give the texts that were."
+                f"{texts.path} has no text {mention['segment_id']!r}, which was linked. Give the linked texts."
             )
         context = _around(text, mention["start"], mention["end"])
         if context is not None:
@@ -129,10 +131,10 @@ def _in_context(texts: Artifact, drawn: pl.DataFrame, entities: pl.DataFrame) ->
 
 
 def _around(text: str, start: int, end: int) -> dict[str, str] | None:
-    """What stands before a mention, its surface, and what stands after it; None where it is part of an identifier.
+    """Return the text before a mention, the mention, and the text after it, or None inside an identifier.
 
-    The whole text is treated, so that none of an identifier is left that a cut goes through; the mention is then the
-    place of its surface that is nearest to where it was.
+    The whole text is de-identified first, so that no cut leaves half of an identifier. The mention is then the
+    occurrence of its surface that is nearest to its expected position.
     """
     surface = text[start:end]
     treated, _ = deidentify(text)

@@ -1,8 +1,8 @@
-"""Stage `report_normaliser`: a page about a normaliser, in one HTML file, and its figures beside it.
+"""Stage `report_normaliser`: an HTML page about a normaliser, and its figures beside it.
 
-Scores, recall of retrieval by number of terms, every setting of the grid, the best trial's dev curve, and the hard
-cases of dev: what was missed although a candidate (the ranker's fault, or the decision's), what no candidate was
-(retrieval's), and what was given too much. Diagnoses are de-identified.
+The page shows scores, recall of retrieval by number of terms, every setting of the grid, the dev curve of the best
+trial, and the hard cases of dev: terms missed although they were candidates (by the ranker or the decision), terms that
+were not candidates (missed by retrieval), and surplus terms. Diagnoses are de-identified.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from tasks.reports.finetune import settings_table
 TEMPLATE = Path(__file__).with_name("normaliser.html.j2")
 
 EXAMPLES = 20
-"""Cases that are shown of each kind."""
+"""Cases shown of each kind."""
 
 
 class ReportNormaliserParams(StageParams):
-    """Nothing to set."""
+    """The page has no parameters."""
 
 
 @stage(name="report_normaliser", version=3, params=ReportNormaliserParams)
 def report_normaliser(inputs: Mapping[str, Artifact], params: ReportNormaliserParams, out: Output) -> None:
-    """The page of `inputs["run"]`, a normaliser artifact."""
+    """Write the page about `inputs["run"]`, a normaliser artifact."""
     run = inputs["run"]
     held = json.loads(run.read_file(SCORES))
     trials = trials_of(run.read_file(TRIALS))
@@ -57,7 +57,12 @@ def report_normaliser(inputs: Mapping[str, Artifact], params: ReportNormaliserPa
 def hard_cases(
     predictions: Iterable[Mapping[str, Any]], gold_ranks: Iterable[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Sections of the wrong answers of one split, the surest mistakes first, from the tables of the same names."""
+    """Return sections of the wrong answers of one split, the surest mistakes first.
+
+    Args:
+        predictions: rows of the table predictions.
+        gold_ranks: rows of the table gold_ranks.
+    """
     ranks: defaultdict[str, dict[str, int | None]] = defaultdict(dict)
     for row in gold_ranks:
         ranks[row["record_id"]][row["term"]] = row["rank"]
@@ -88,7 +93,7 @@ def _some_unranked(missing: list[int | None]) -> bool:
 
 
 def _missing(row: Mapping[str, Any], ranks: Mapping[str, int | None]) -> list[int | None]:
-    """The ranks of the right terms that were not given."""
+    """Return the ranks of the right terms that are missing from the answer."""
     given = set(json.loads(row["answer"]))
     return [rank for term, rank in ranks.items() if term not in given]
 
@@ -101,7 +106,7 @@ def _case(row: Mapping[str, Any], ranks: Mapping[str, int | None]) -> list[str]:
 
 
 def _scores(run: Artifact) -> list[dict[str, Any]]:
-    """The best run's scores, as tasks/normalise/scores.py orders them, the metric that counts first."""
+    """Return the best run's scores in the order of tasks/normalise/scores.py, with the main metric first."""
     rows = run.scan("scores").filter(pl.col("of") == "best run").collect()
     chosen = rows.select("split", "metric", "main", "value", "low", "high").to_dicts()
     return sorted(chosen, key=lambda row: (row["split"], not row["main"]))

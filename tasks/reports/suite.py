@@ -1,7 +1,7 @@
-"""Stage `report_suite`: one table of scores over the tasks of a suite, and the archive to hand in.
+"""Stage `report_suite`: one table of scores over the tasks of a suite, and the archive to submit.
 
-For CBLUE and the medical QA tasks the table has the shape of eHealth's Tables 4 and 5. Published rows stand beside ours
-and are marked so. `submission.zip` holds the files of the tasks that were run.
+For CBLUE and the medical QA tasks the table has the form of eHealth's Tables 4 and 5. Published rows are included and
+marked as such. `submission.zip` contains the files of the tasks that were run.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ ZIP = "submission.zip"
 Column = tuple[str, str]
 """Task and split."""
 BEST_RUNS = 3
-"""Runs that Table 5 takes the mean of."""
+"""Number of runs averaged in Table 5."""
 
 EMPTY = "–"
 AVERAGE = ("avg", "test")
-"""The column of the mean over the tasks."""
+"""Column of the mean over the tasks."""
 DEV, MIXED = " (dev)", " (test and dev)"
-"""What is said of a score that is not of test."""
+"""Notes on scores that are not measured on test."""
 
 
 class ReportSuiteParams(StageParams):
-    """What stands at the head of the page, and the tasks of the suite, missing ones too."""
+    """Title of the page, name of the model, and tasks of the suite, including those that were not run."""
 
     title: str
     model: str
@@ -46,7 +46,7 @@ class ReportSuiteParams(StageParams):
 
 @stage(name="report_suite", version=2, params=ReportSuiteParams)
 def report_suite(inputs: Mapping[str, Artifact], params: ReportSuiteParams, out: Output) -> None:
-    """`inputs` are finetune artifacts by the names of their tasks, and for CHIP-CDN one of a normaliser."""
+    """Write the page about finetune artifacts, given by task name; that of CHIP-CDN is one of a normaliser."""
     runs = {name: inputs[name] for name in params.tasks if name in inputs}
     with tempfile.TemporaryDirectory() as folder:
         archive = _zip(runs, Path(folder))
@@ -73,8 +73,9 @@ def report_suite(inputs: Mapping[str, Artifact], params: ReportSuiteParams, out:
 
 
 def score_table(params: ReportSuiteParams, runs: Mapping[str, Artifact]) -> dict[str, Any]:
-    """Columns and rows of the table: the published rows by paper, then our own."""
+    """Return columns and rows of the table: the published rows by paper, then our own."""
     known = {(name, split): published(name, split) for name in params.tasks for split in ("dev", "test")}
+    # A task has a column for each split with a published score, or both columns if none is published.
     columns = [key for key in known if known[key] or not any(known[key[0], split] for split in ("dev", "test"))]
     if params.title == "cblue":
         columns.append(AVERAGE)
@@ -100,17 +101,18 @@ def _heading(name: str, split: str) -> str:
 
 
 def _own_cells(columns: Sequence[Column], runs: Mapping[str, Artifact], mean_of_three: bool) -> list[str]:
-    """Our scores as they are shown, and their mean where no task lacks one."""
+    """Return our scores as shown, with their mean if no task lacks one."""
     found = {key: _own(*key, columns, runs, mean_of_three) for key in columns if key != AVERAGE}
     cells = {key: EMPTY if one is None else one.shown(task(key[0]).metric) for key, one in found.items()}
     return [cells[key] if key in cells else _average(list(found.values())) for key in columns]
 
 
 class _Own(NamedTuple):
-    """A score of ours."""
+    """A score measured here."""
 
     value: float
     note: str
+    """Note on the split; empty for test."""
 
     def shown(self, metric: str) -> str:
         return f"{score_text(metric, self.value, digits=1)}{self.note}"
@@ -119,7 +121,10 @@ class _Own(NamedTuple):
 def _own(
     name: str, split: str, columns: Sequence[Column], runs: Mapping[str, Artifact], mean_of_three: bool
 ) -> _Own | None:
-    """Our score; where that of test is known to the benchmark alone and dev has no column, dev's, said so."""
+    """Return our score, or None without one.
+
+    If the answers of test are not public and dev has no column, the score of dev is used and marked.
+    """
     if name not in runs:
         return None
     value = _value(runs[name], split, mean_of_three)

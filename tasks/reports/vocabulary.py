@@ -1,7 +1,7 @@
-"""Stage `report_vocabulary`: a page about a vocabulary on its corpus, beside other vocabularies that the user names.
+"""Stage `report_vocabulary`: a page about a vocabulary on its corpus, compared with other vocabularies.
 
-Holds `report.html`, which needs nothing from elsewhere, `summary.json`, and `table.json`: a row a vocabulary. Example
-sentences are de-identified, whatever their source.
+The artifact holds `report.html`, which needs no other file, `summary.json`, and `table.json`: a row per vocabulary.
+Example sentences are de-identified, whatever their source.
 """
 
 from __future__ import annotations
@@ -31,27 +31,31 @@ COLUMNS = {
     "abbreviations_whole": "abbreviations kept whole",
     "pieces_per_abbreviation": "pieces per abbreviation",
 }
-"""Figures of the table and what they are called."""
+"""Titles of the table's columns, by figure."""
 
 
 class ReportVocabularyParams(StageParams):
-    """How much text the figures are drawn from."""
+    """Title of the page, and size and seed of the samples."""
 
     title: str = "Vocabulary"
-    sample_documents: int = Field(default=5_000, ge=1, description="Documents that are tokenised.")
-    abbreviation_documents: int = Field(default=200_000, ge=1, description="Documents searched for abbreviations.")
-    min_abbreviation: int = Field(default=20, ge=1, description="Times in capitals that make an abbreviation.")
+    sample_documents: int = Field(default=5_000, ge=1, description="Number of documents that are tokenised.")
+    abbreviation_documents: int = Field(
+        default=200_000, ge=1, description="Number of documents searched for abbreviations."
+    )
+    min_abbreviation: int = Field(default=20, ge=1, description="Occurrences in capitals that make an abbreviation.")
     seed: int = 42
 
 
 @stage(name="report_vocabulary", version=3, params=ReportVocabularyParams)
 def report_vocabulary(inputs: Mapping[str, Any], params: ReportVocabularyParams, out: Output) -> None:
-    """`inputs` are the artifacts `vocabulary` and `documents` and, where there is something to compare with, the raw
-    input `others` with a `vocab.txt` or several, and `terms` with words and names that ought to be covered. So ought
-    the names and aliases of `inputs["entities"]`, an artifact with the table kg_entities.
+    """Write the page about the artifacts `inputs["vocabulary"]` and `inputs["documents"]`.
+
+    The raw input `others` contains vocabularies to compare with, each a `vocab.txt`. The raw input `terms` contains
+    terms to be covered, as do the names and aliases of `entities`, an artifact with the table kg_entities. All three
+    are optional.
 
     Raises:
-        UserError: a file of `others` is no vocabulary, or one of `terms` is not UTF-8.
+        UserError: a file of `others` is not a vocabulary, or one of `terms` is not UTF-8.
     """
     others = read_vocabularies(inputs["others"]) if "others" in inputs else {}
     sizes = Sizes(**params.model_dump(include=set(Sizes._fields)))
@@ -64,12 +68,12 @@ def report_vocabulary(inputs: Mapping[str, Any], params: ReportVocabularyParams,
 
 
 def table(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A row a vocabulary."""
+    """Return a row per vocabulary."""
     return [{title: row[key] for key, title in COLUMNS.items()} for row in summary["vocabularies"]]
 
 
 def _names_of(entities: Artifact) -> Iterator[str]:
-    """Names and aliases of a fused graph."""
+    """Yield names and aliases of a fused graph."""
     for row in entities.scan("kg_entities").select("name", "aliases").collect().iter_rows():
         yield row[0]
         yield from row[1]

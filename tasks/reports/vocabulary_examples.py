@@ -1,4 +1,4 @@
-"""Sentences cut by several vocabularies side by side, as in eHealth's Table 2."""
+"""Sentences cut by several vocabularies for comparison, as in eHealth's Table 2."""
 
 from __future__ import annotations
 
@@ -11,23 +11,26 @@ from tokenizers import Encoding, Tokenizer
 from tasks.deidentify import deidentify
 
 EXAMPLES = 12
-"""Sentences that are shown."""
+"""Number of sentences shown."""
 
 LENGTHS = range(6, 41)
 """Characters of a sentence that is short enough to compare at a glance, and long enough to say something."""
 
 _SENTENCE = regex.compile(r"[^。！？；!?;\n]+")
+"""A sentence without its end: `头痛三天` of `头痛三天。`."""
 _LETTERS = regex.compile(r"[\p{Latin}\p{Greek}\p{Cyrillic}]+")
+"""A run of letters: `TSHR` of `TSHR抗体`."""
 
 
 def draw_examples(
     texts: Sequence[str], tokenizers: Mapping[str, Tokenizer], abbreviations: Mapping[str, int]
 ) -> list[dict[str, Any]]:
-    """Sentences with abbreviations, each with another one, those first whose abbreviation is cut in different ways; one
-    sentence where the text has no abbreviations. Identifiers are replaced.
+    """Return sentences with different abbreviations, those first whose abbreviation the vocabularies cut differently.
+
+    A text without abbreviations gives one sentence. Identifiers are replaced.
 
     Returns:
-        For each its text and, by vocabulary, its tokens as [token, differs from another vocabulary's].
+        For each sentence its text and, by vocabulary, its tokens as [token, differs from another vocabulary's].
     """
     drawn: dict[str, str] = {}
     for sentence in _sentences(texts):
@@ -64,5 +67,5 @@ def _example(sentence: str, tokenizers: Mapping[str, Tokenizer]) -> dict[str, An
 
 
 def _pieces(cut: Encoding) -> list[tuple[int, int, bool]]:
-    """Start and end of every token in the text, and whether the vocabulary knows it."""
+    """Return start and end of every token in the text, and False for [UNK]."""
     return [(start, end, token != "[UNK]") for (start, end), token in zip(cut.offsets, cut.tokens, strict=True)]

@@ -1,8 +1,8 @@
-"""Figures of vocabularies on a corpus: how finely each cuts it, what it does not know, what becomes of abbreviations.
+"""Figures of vocabularies on a corpus: length in tokens, unknown tokens, and abbreviations.
 
-A bounded sample of documents is tokenised, and a larger one looked through for abbreviations. Ids of documents are
-hashes, so a stretch of them is a random sample, the same for any cut into parts. Time grows with the two samples and
-with reading the documents three times, memory with the smaller sample.
+A bounded sample of documents is tokenised, and a larger one is searched for abbreviations. Ids of documents are hashes,
+so an interval of ids is a random sample that does not depend on the parts. Time grows with the two samples and with
+reading the documents three times, memory with the smaller sample.
 """
 
 from __future__ import annotations
@@ -23,32 +23,35 @@ from tasks.reports.vocabulary_examples import draw_examples
 from tasks.segment.words import words_of
 
 CHARACTERS = 10_000
-"""Characters of a document that are tokenised."""
+"""Most characters tokenised of a document."""
 
 TEXTS_AT_ONCE = 256
 
 LETTERS = r"[\p{Latin}\p{Greek}\p{Cyrillic}]+"
+"""A run of letters: `HbA` of `HbA1c`."""
 CAPITALS = r"^[\p{Latin}&&\p{Lu}]{2,20}$"
-"""An abbreviation: a run of letters that is all Latin capitals."""
+"""An abbreviation, a run of Latin capitals: `TSHR`, but not `HbA`."""
 
 _LETTERS = regex.compile(LETTERS)
 _BLANK = regex.compile(r"\s+")
+"""Blanks: those of `头痛  三天`."""
 _HAN = regex.compile(r"\p{Han}")
+"""A Chinese character: `痛`."""
 
 
 class _Text(NamedTuple):
-    """What the figures of every vocabulary are divided by."""
+    """Sizes of a text by which the figures of every vocabulary are divided."""
 
     words: int
-    """jieba's, blanks left out."""
+    """Number of jieba's words, without blanks."""
     characters: int
-    """Those that are no blanks."""
+    """Number of characters, without blanks."""
     runs: Counter[str]
     """Runs of letters."""
 
 
 class Sizes(NamedTuple):
-    """How much text is looked at."""
+    """Sizes and seed of the samples; see `ReportVocabularyParams`."""
 
     sample_documents: int
     abbreviation_documents: int
@@ -63,16 +66,17 @@ def summarise(
     sizes: Sizes,
     terms: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """All figures, as plain JSON values.
+    """Return all figures as plain JSON values.
 
     Args:
         vocabulary: an artifact with the table vocabulary and `tokenizer.json`.
         documents: an artifact with the table documents.
-        others: tokens of other vocabularies, by name; they cut as BERT does.
-        terms: words and names that ought to be covered.
+        others: tokens of other vocabularies by name; they are applied as in BERT.
+        sizes: sizes and seed of the samples.
+        terms: words and names to be covered.
     """
     ours = Tokenizer.from_str(vocabulary.read_file("tokenizer.json").decode())
-    ours.encode_special_tokens = True
+    ours.encode_special_tokens = True  # "[MASK]" in a text is text
     tokens = vocabulary.to_table()["token"].to_pylist()
     vocabularies = {"this vocabulary": tokens, **{_apart(name): list(given) for name, given in others.items()}}
     tokenizers = {"this vocabulary": ours, **{_apart(name): bert_tokenizer(given) for name, given in others.items()}}
@@ -106,8 +110,10 @@ def summarise(
 
 
 def bert_tokenizer(tokens: Sequence[str]) -> Tokenizer:
-    """BERT's own way to cut text: lower case without accents, every Chinese character by itself, runs of letters and
-    digits whole."""
+    """Return a tokeniser that cuts text as BERT does.
+
+    Text becomes lower case without accents. Each Chinese character is a word, as is a run of letters and digits.
+    """
     ids = {token: number for number, token in enumerate(tokens)}
     tokenizer = Tokenizer(models.WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=MAX_WORD))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True, handle_chinese_chars=True)
@@ -120,9 +126,10 @@ def _apart(name: str) -> str:
 
 
 def _sample(documents: Artifact, wanted: int, seed: int) -> pl.LazyFrame:
-    """About as many documents as wanted, a little more: those whose ids lie in a stretch that begins anywhere."""
+    """Return a random sample of slightly more documents than wanted: an interval of ids with a random beginning."""
     rows = documents.rows("documents")
     scan = documents.scan("documents")
+    # Five standard deviations more than wanted, so that the sample is hardly ever too small.
     share = (wanted + 5 * wanted**0.5) / max(1, rows)
     if share >= 1:
         return scan
@@ -137,7 +144,7 @@ def _hex(share: float) -> str:
 
 
 def _abbreviations(documents: Artifact, sizes: Sizes) -> dict[str, int]:
-    """Runs of Latin letters that the text writes in capitals often enough, normalised, the frequent first."""
+    """Return runs of Latin letters that often occur in capitals, normalised, the most frequent first."""
     runs = (
         _sample(documents, sizes.abbreviation_documents, sizes.seed)
         .select(run=pl.col("text").str.extract_all(LETTERS))
@@ -155,7 +162,7 @@ def _abbreviations(documents: Artifact, sizes: Sizes) -> dict[str, int]:
 
 
 def _measure(tokenizer: Tokenizer, texts: Sequence[str]) -> list[Counter[str]]:
-    """For each text its tokens and how many of them are unknown."""
+    """Return for each text the number of its tokens and of unknown ones."""
     found = []
     for first in range(0, len(texts), TEXTS_AT_ONCE):
         for encoding in tokenizer.encode_batch(texts[first : first + TEXTS_AT_ONCE], add_special_tokens=False):
@@ -179,7 +186,7 @@ def _figures(
     text: _Text,
     abbreviations: Mapping[str, int],
 ) -> dict[str, Any]:
-    """The row of one vocabulary, `counted` being its tokens in the sample and how many are unknown."""
+    """Return the row of one vocabulary; `counted` is the number of its tokens in the sample and of unknown ones."""
     pieces = dict(zip(text.runs, map(len, _cuts(tokenizer, list(text.runs))), strict=True))
     cuts = _cuts(tokenizer, list(abbreviations))
     return {
@@ -197,7 +204,7 @@ def _figures(
 
 
 def _coverage(name: str, tokenizer: Tokenizer, terms: Sequence[str]) -> dict[str, Any]:
-    """How a vocabulary writes terms; a term is covered where no piece of it is unknown."""
+    """Return the share of terms without an unknown piece, and the mean number of pieces."""
     covered = pieces = 0
     for first in range(0, len(terms), TEXTS_AT_ONCE):
         cuts = _cuts(tokenizer, list(terms[first : first + TEXTS_AT_ONCE]))
@@ -215,7 +222,7 @@ def _cut(tokenizer: Tokenizer, text: str) -> list[str]:
 
 
 def _kinds(tokens: Sequence[str]) -> dict[str, int]:
-    """What the tokens are."""
+    """Return the number of tokens of each kind."""
     kinds = dict.fromkeys(("special and unused", "Chinese characters", "other characters", "words", "pieces (##)"), 0)
     for token in tokens:
         if token in SPECIAL_TOKENS or token.startswith("[unused"):
@@ -232,7 +239,7 @@ def _kinds(tokens: Sequence[str]) -> dict[str, int]:
 def _sources(
     documents: Artifact, sources: Sequence[str], texts: Sequence[str], measured: Sequence[Counter[str]]
 ) -> list[dict[str, Any]]:
-    """The columns of eHealth's Table 1; tokens are those of the sample, taken for the whole."""
+    """Return the columns of eHealth's Table 1, with numbers of tokens extrapolated from the sample."""
     characters: Counter[str] = Counter()
     tokens: Counter[str] = Counter()
     for source, text, counted in zip(sources, texts, measured, strict=True):
@@ -254,7 +261,7 @@ def _sources(
 
 
 def _total(sizes: pl.Expr) -> pl.Expr:
-    """Their sum in 64 bits: polars adds 32-bit columns up in 32 bits, which 4.3 GB of text overflow."""
+    """Return the sum of sizes in 64 bits: polars sums 32-bit columns in 32 bits, which 4.3 GB of text overflow."""
     return sizes.cast(pl.Int64).sum()
 
 

@@ -1,4 +1,4 @@
-"""The page about a corpus: its figures are those of the artifacts, and no text can break it or leak through it."""
+"""The page about a corpus: its figures equal those of the artifacts, and no text breaks it or leaks through it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def report(stages: dict[str, Artifact]) -> Artifact:
     return run(report_corpus, store, ReportParams(title="病 <b>&"), stages).artifact
 
 
-def test_the_figures_are_those_of_the_artifacts(report: Artifact, stages: dict[str, Artifact]) -> None:
+def test_the_figures_equal_those_of_the_artifacts(report: Artifact, stages: dict[str, Artifact]) -> None:
     summary = json.loads(report.read_file("summary.json"))
     documents = stages["deduplicate"].to_table("documents").to_pylist()
     segments = stages["segment"].to_table("segments").to_pylist()
@@ -102,7 +102,7 @@ def test_table_1_has_the_columns_of_the_paper(report: Artifact) -> None:
     assert {"sub-domain", "size, MB", "tokens"} <= rows[0].keys()
 
 
-def test_the_page_is_whole_and_nothing_of_a_text_is_markup(report: Artifact) -> None:
+def test_the_page_is_complete_and_escapes_markup_of_texts(report: Artifact) -> None:
     page = report.read_file("report.html").decode()
     tags = Tags()
     tags.feed(page)
@@ -112,14 +112,14 @@ def test_the_page_is_whole_and_nothing_of_a_text_is_markup(report: Artifact) -> 
     assert "祝您" in page
 
 
-def test_the_page_shows_no_identifier_whatever_the_source(report: Artifact) -> None:
+def test_the_page_shows_no_identifier_of_any_source(report: Artifact) -> None:
     for name in ("report.html", "summary.json"):
         text = report.read_file(name).decode()
         assert not re.search(r"1[3-9]\d{9}", text)
         assert "〔手机号〕" in text
 
 
-def test_the_page_names_the_files_and_rows_that_were_not_read(tmp_path: Path) -> None:
+def test_the_page_names_rejected_files_and_rows(tmp_path: Path) -> None:
     files = {"article/a.jsonl": b'{"text": "x"}\n{"text": \n', "emr/王小明_13812345678.pdf": b"x"}
     files["article/b.txt"] = ARTICLE.encode()
     store = ArtifactStore(tmp_path / "store")
@@ -136,8 +136,8 @@ def test_the_page_names_the_files_and_rows_that_were_not_read(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("shift", range(0, 19, 3))
-def test_nothing_is_shown_of_an_identifier_that_an_excerpt_ends_within(store: ArtifactStore, shift: int) -> None:
-    """Placeholders are short: what is shown may reach to where the text was cut before it was looked through."""
+def test_no_part_of_an_identifier_at_the_end_of_an_excerpt_is_shown(store: ArtifactStore, shift: int) -> None:
+    """Placeholders are short: the excerpt may reach the position where the text was cut before de-identification."""
     numbers = "，".join(identity_card(number) for number in range(30))
     text = f"{'名' * shift}单：{numbers}。{ARTICLE * 20}"
     stages = made_of(RowsParams(rows=(("article", text), ("article", text), ("article", "x，" + numbers))), store)
@@ -151,13 +151,13 @@ def test_nothing_is_shown_of_an_identifier_that_an_excerpt_ends_within(store: Ar
 
 
 def identity_card(number: int) -> str:
-    """A made-up number with its check digit."""
+    """Return a made-up number with its check digit."""
     body = f"110101{1950 + number}0101{number:03d}"
     weights = [2 ** (17 - place) % 11 for place in range(17)]
     return body + "10X98765432"[sum(int(digit) * weight for digit, weight in zip(body, weights, strict=True)) % 11]
 
 
-def test_the_page_tells_whether_overlaps_were_looked_for(
+def test_the_page_says_if_overlaps_were_searched(
     report: Artifact, stages: dict[str, Artifact], store: ArtifactStore, tmp_path: Path
 ) -> None:
     (tmp_path / "dev.txt").write_text("肺炎支原体感染可用阿奇霉素治疗，疗程十天。", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The page about a corpus, opened in headless Chromium: it lays out without an error and within the window."""
+"""The page about a corpus in headless Chromium: it is laid out without an error and within the window."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="neither chromium nor g
 
 WIDTH, HEIGHT = 1280, 2000
 PATIENCE = 120
-"""Seconds after which Chromium counts as hung; it takes two to three."""
+"""Seconds after which Chromium counts as hung; it usually takes two or three."""
 
 ARTICLE = "高血压患者应当长期控制血压，低盐饮食，规律运动，按时服药，定期复查，避免情绪激动和过度劳累。"
 QUESTION = "患者：电话13812345678，头痛三天，伴有恶心，请问要做哪些检查？\n医生：建议先查血常规，再做头部的影像检查。"
 LONG = "NTRK" * 400
-"""No place to break a line."""
+"""A word at which no line can break."""
 
 PROBE = """<script>
 addEventListener("load", () => {
@@ -50,7 +50,7 @@ addEventListener("load", () => {
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A page on which every section holds something, and words that are too long for any column."""
+    """A page with content in every section, and with words that are too long for any column."""
     folder = tmp_path_factory.mktemp("corpus")
     texts = [f"{ARTICLE}祝您健康。", f"{ARTICLE}祝您早日康复。", f"{ARTICLE * 9}{LONG}", LONG, "only English " * 20]
     files = {
@@ -92,11 +92,11 @@ def chromium(file: Path, *options: str) -> subprocess.CompletedProcess[bytes]:
 
 
 def seen_by_probe(dom: str) -> dict[str, int]:
-    """What `PROBE` wrote into the page."""
+    """Return the values that `PROBE` wrote into the page."""
     return json.loads(html.unescape(dom.partition('data-seen="')[2].partition('"')[0]))
 
 
-def test_the_page_lays_out_within_the_window_and_without_an_error(page: str, tmp_path: Path) -> None:
+def test_the_page_fits_the_window_and_has_no_error(page: str, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
     file.write_text(page.replace("</body>", f"{PROBE}</body>"), encoding="utf-8")
     done = chromium(file, "--dump-dom")
@@ -111,7 +111,7 @@ def test_the_page_lays_out_within_the_window_and_without_an_error(page: str, tmp
     assert seen["height"] > 1000 and seen["open"] > 3 and seen["bars"] > 1
 
 
-def test_an_error_and_a_page_too_wide_would_be_seen(tmp_path: Path) -> None:
+def test_errors_and_pages_that_are_too_wide_are_detected(tmp_path: Path) -> None:
     file = tmp_path / "faulty.html"
     file.write_text(f"<div style='width:3000px'>x</div><script>nothing.here()</script>{PROBE}", encoding="utf-8")
     done = chromium(file, "--dump-dom")

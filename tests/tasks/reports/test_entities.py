@@ -42,7 +42,7 @@ def summary_of(artifact: Artifact) -> dict[str, Any]:
     return json.loads(artifact.read_file("summary.json"))
 
 
-def test_the_figures_can_be_counted_by_hand(store: ArtifactStore) -> None:
+def test_the_figures_equal_counts_by_hand(store: ArtifactStore) -> None:
     summary = summary_of(report(store))
     text = "".join(TEXTS)
     assert summary["rows"] == 11
@@ -70,7 +70,7 @@ def precision_of(artifact: Artifact) -> dict[float, tuple[Any, ...]]:
     return {row["quality from"]: tuple(row.values())[1:] for row in rows if row["phrases"]}
 
 
-def test_precision_is_of_the_phrases_no_label_knows(store: ArtifactStore) -> None:
+def test_precision_is_that_of_the_phrases_without_a_label(store: ArtifactStore) -> None:
     assert precision_of(report(store)) == {
         0.9: (2, 2, 1, 1, 1.0, 1.0),
         0.8: (2, 1, 2, 1, 0.5, 0.6667),
@@ -90,7 +90,7 @@ def test_held_out_names_can_be_given(store: ArtifactStore, tmp_path: Path) -> No
         report(store, held_out=RawInput(file))
 
 
-def test_the_thesaurus_is_shown_where_there_is_one(store: ArtifactStore) -> None:
+def test_the_thesaurus_is_shown_if_there_is_one(store: ArtifactStore) -> None:
     synonyms = do(store, thesaurus, ThesaurusParams(), kg_entities=given_graph(*GRAPH_ROWS))
     shown = summary_of(report(store, synonyms=synonyms))["thesaurus"]
     assert (shown["groups"], shown["surfaces"], shown["ambiguous"], shown["largest"]) == (3, 6, 0, 2)
@@ -98,7 +98,7 @@ def test_the_thesaurus_is_shown_where_there_is_one(store: ArtifactStore) -> None
     assert {"type": "disease", "surface": ["消渴病", "糖尿病"]} in shown["samples"]
 
 
-def test_a_graph_alone_makes_a_page(store: ArtifactStore) -> None:
+def test_the_page_needs_no_phrases(store: ArtifactStore) -> None:
     artifact = report(store, phrases=None)
     assert summary_of(artifact)["bands"] == [] == json.loads(artifact.read_file("table.json"))
     assert "No phrases were mined" in artifact.read_file("report.html").decode()
@@ -113,6 +113,6 @@ def test_no_text_breaks_the_page(store: ArtifactStore) -> None:
     assert "&lt;b&gt;" in page and "<title>病 &amp; &lt;i&gt;</title>" in page
 
 
-def test_the_page_is_the_same_again(store: ArtifactStore, tmp_path: Path) -> None:
+def test_the_page_is_reproducible(store: ArtifactStore, tmp_path: Path) -> None:
     again = report(ArtifactStore(tmp_path / "again"))
     assert again.read_file("report.html") == report(store).read_file("report.html")

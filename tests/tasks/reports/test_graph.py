@@ -1,4 +1,4 @@
-"""The page about a knowledge graph: figures held against plain counts, parts that lack told, and safe text."""
+"""The page about a knowledge graph: figures compared with plain counts, missing parts named, and safe text."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def page_of(artifact: Artifact) -> str:
     return artifact.read_file("report.html").decode()
 
 
-def test_the_figures_of_the_graph_can_be_counted_by_hand(store: ArtifactStore) -> None:
+def test_the_figures_of_the_graph_equal_counts_by_hand(store: ArtifactStore) -> None:
     artifact = report(store, {"graph": graph_of(store)})
     summary = summary_of(artifact)
     assert summary["graph"] == {
@@ -223,7 +223,7 @@ def test_alignments_and_conflicts_are_counted_and_shown(store: ArtifactStore) ->
     assert {sample["entity"] for sample in summary["conflicts"][1]["samples"]} == {"高血压", HOSTILE}
 
 
-def test_of_many_values_the_first_are_shown(store: ArtifactStore) -> None:
+def test_only_the_first_of_many_values_are_shown(store: ArtifactStore) -> None:
     claims = [("d1", "value", "传染性", f"值{number:02}", ["甲"]) for number in range(20)]
     graph = tables_of(store, kg_entities=ENTITIES, kg_triples=TRIPLES, kg_conflicts=claims)
     artifact = report(store, {"graph": graph})
@@ -244,7 +244,7 @@ def test_a_mention_inside_an_identifier_is_not_shown(store: ArtifactStore) -> No
 
 
 @pytest.mark.parametrize("given_frequencies", [False, True])
-def test_the_linking_rate_is_that_of_plain_counts(store: ArtifactStore, given_frequencies: bool) -> None:
+def test_the_linking_rate_equals_plain_counts(store: ArtifactStore, given_frequencies: bool) -> None:
     graph = graph_of(store)
     inputs = {"graph": graph, **linked(store, graph)}
     if given_frequencies:
@@ -270,7 +270,7 @@ def test_the_linking_rate_is_that_of_plain_counts(store: ArtifactStore, given_fr
     assert types["disease"] == (2, counts["d1"] + counts["d2"]) and types[""] == (0, 0)
 
 
-def test_mentions_stand_in_their_context_without_identifiers(store: ArtifactStore) -> None:
+def test_mentions_are_shown_in_their_context_without_identifiers(store: ArtifactStore) -> None:
     graph = graph_of(store)
     artifact = report(store, {"graph": graph, **linked(store, graph)}, samples=100)
     samples = summary_of(artifact)["linking"]["corpus"]["samples"]
@@ -281,7 +281,7 @@ def test_mentions_stand_in_their_context_without_identifiers(store: ArtifactStor
     assert {(row["surface"], row["name"]) for row in samples if row["surface"] != row["name"]} == {("消渴病", "糖尿病")}
 
 
-def test_texts_that_were_not_linked_are_told(store: ArtifactStore) -> None:
+def test_texts_that_were_not_linked_are_an_error(store: ArtifactStore) -> None:
     graph = graph_of(store)
     inputs = {"graph": graph, **linked(store, graph), "segments": documents_artifact(store, ["别的文字。"])}
     with pytest.raises(UserError, match="Give the texts that were"):
@@ -309,7 +309,7 @@ def test_neighbours_are_shown_with_their_triples(store: ArtifactStore) -> None:
             assert (head, one["relation"], tail) in triples
 
 
-def test_neighbours_are_those_of_entities_that_occur_where_any_does(store: ArtifactStore) -> None:
+def test_neighbours_are_shown_of_entities_that_occur_if_there_are_any(store: ArtifactStore) -> None:
     graph = graph_of(store)
     inputs = {"graph": graph, "neighbours": do(store, neighbours, NeighbourParams(k=3), graph=graph)}
     shown = summary_of(report(store, inputs))["neighbours"]
@@ -320,7 +320,7 @@ def test_neighbours_are_those_of_entities_that_occur_where_any_does(store: Artif
     assert (shown["in_corpus"], {row["name"] for row in shown["samples"]}) == (True, {"高血压"})
 
 
-def test_the_vectors_are_those_of_the_best_look(store: ArtifactStore) -> None:
+def test_the_vectors_are_those_of_the_best_evaluation(store: ArtifactStore) -> None:
     found = summary_of(report(store, everything(store)))["embeddings"]
     assert (found["entities"], found["relations"]) == (6, 1)
     assert found["figures"] == ["mrr", "hits_at_1", "hits_at_10"]
@@ -332,7 +332,7 @@ def test_the_vectors_are_those_of_the_best_look(store: ArtifactStore) -> None:
     assert found["looks"][1]["figures"] == {"mrr": 0.25, "hits_at_10": 0.5, "hits_at_1": 0.125}
 
 
-def test_what_is_not_given_is_left_out_and_said_so(store: ArtifactStore) -> None:
+def test_missing_inputs_are_left_out_and_named(store: ArtifactStore) -> None:
     graph = tables_of(store, kg_entities=ENTITIES, kg_triples=TRIPLES)
     assert {table.rows for name, table in graph.manifest.tables.items() if name.startswith("kg_a")} == {0}
     plain = unfused(store)
@@ -359,7 +359,7 @@ def unfused(store: ArtifactStore) -> Artifact:
     return do(store, read_graph, ReadGraphParams(source="甲"), graph=RawInput(file))
 
 
-def test_a_graph_of_the_stages_makes_a_page(store: ArtifactStore) -> None:
+def test_a_fused_graph_gives_a_page(store: ArtifactStore) -> None:
     fused = do(store, fuse_graphs, FuseGraphsParams(), a=unfused(store))
     summary = summary_of(report(store, {"graph": fused}))
     assert summary["graph"]["entities"] == fused.rows("kg_entities")
@@ -379,7 +379,7 @@ def test_no_text_breaks_the_page(store: ArtifactStore) -> None:
     assert "孤立的名称" * 13 not in page
 
 
-def test_the_page_is_the_same_again_whatever_the_parts(store: ArtifactStore, tmp_path: Path) -> None:
+def test_the_page_does_not_depend_on_the_parts(store: ArtifactStore, tmp_path: Path) -> None:
     first = report(store, everything(store), samples=1)
     again = report(ArtifactStore(tmp_path / "again"), everything(ArtifactStore(tmp_path / "again"), parts=3), samples=1)
     assert again.read_file("report.html") == first.read_file("report.html")
@@ -388,7 +388,7 @@ def test_the_page_is_the_same_again_whatever_the_parts(store: ArtifactStore, tmp
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 1000])
-def test_a_draw_takes_of_every_group_whatever_the_frames(count: int) -> None:
+def test_a_draw_has_rows_of_every_group_whatever_the_frames(count: int) -> None:
     numbers = random.Random(count)
     rows = pl.DataFrame({"group": [numbers.choice("aab") for _ in range(200)], "row": range(200)})
     whole = draw([rows], ["group"], count, seed=1)

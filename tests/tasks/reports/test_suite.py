@@ -1,4 +1,4 @@
-"""The table of a suite: which of our scores stand in it, and their mean."""
+"""The table of a suite: the scores measured here, and their mean."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_without_a_task_there_is_no_average(left_out: str) -> None:
     assert row["Avg."] == row[f"{task(left_out).title} test"] == "–"
 
 
-def test_a_run_without_a_score_is_a_gap_and_not_a_word() -> None:
+def test_a_run_without_a_score_leaves_an_empty_cell() -> None:
     scores = {name: {"dev": value} for name, value in VALUES.items()}
     row = own_row({**scores, "cmeee": {"other": 0.5}})
     assert row["CMeEE test"] == row["Avg."] == "–"

@@ -27,14 +27,14 @@ TABLE_2 = {
     "但不包括HIV/AIDS": ("aids", "ai ##ds"),
     "胸部增强CT及头颅MRI": ("mri", "mr ##i"),
 }
-"""eHealth's sentences, and what differs between its vocabulary and BERT's."""
+"""eHealth's sentences, and the differences between its vocabulary and BERT's."""
 
 BERT = [
     *SPECIAL_TOKENS,
     *dict.fromkeys(re.sub("[A-Z]", "", "".join(TABLE_2))),
     *["i", "##hc", "ts", "##hr", "eco", "##g", "hiv", "ai", "##ds", "ct", "mr", "##i"],
 ]
-"""As much of BERT's vocabulary as the sentences need."""
+"""The part of BERT's vocabulary that the sentences need."""
 
 
 def report(
@@ -69,7 +69,7 @@ def test_table_2_of_the_paper(store: ArtifactStore, bert: Path) -> None:
         assert tuple(" ".join(token for token, differs in cut if differs) for cut in cuts) == marked
 
 
-def test_the_figures_can_be_counted_by_hand(store: ArtifactStore, bert: Path) -> None:
+def test_the_figures_equal_counts_by_hand(store: ArtifactStore, bert: Path) -> None:
     artifact = report(store, list(TABLE_2) * 20, bert)
     summary = summary_of(artifact)
     ours, other = summary["vocabularies"]
@@ -95,7 +95,7 @@ def ours_tokens(artifact: Artifact) -> list[str]:
     return found.to_table()["token"].to_pylist()
 
 
-def test_a_vocabulary_that_knows_nothing(store: ArtifactStore, tmp_path: Path) -> None:
+def test_a_vocabulary_without_any_token_of_the_text(store: ArtifactStore, tmp_path: Path) -> None:
     file = tmp_path / "vocab.txt"
     file.write_text("\n".join(SPECIAL_TOKENS), encoding="utf-8")
     summary = summary_of(report(store, list(TABLE_2) * 20, file))
@@ -125,7 +125,7 @@ def test_the_sample_is_bounded_and_the_same_for_any_parts(tmp_path: Path) -> Non
     assert 300 <= found[0]["abbreviations"][0]["count"] < 450
 
 
-def test_the_page_is_whole_and_shows_no_identifier(store: ArtifactStore, tmp_path: Path) -> None:
+def test_the_page_is_complete_and_shows_no_identifier(store: ArtifactStore, tmp_path: Path) -> None:
     file = tmp_path / "<b>.txt"
     file.write_text("\n".join([*BERT, "<script>"]), encoding="utf-8")
     texts = ["<script>CT检查</script>，电话13812345678。", "查MRI<b>，请拨13912345678联系"] * 20
@@ -158,16 +158,14 @@ def test_the_coverage_of_a_dictionary(store: ArtifactStore, bert: Path, tmp_path
     assert "3 names and terms" in artifact.read_file("report.html").decode()
 
 
-def test_a_file_that_is_no_vocabulary_is_told(store: ArtifactStore, tmp_path: Path) -> None:
+def test_an_invalid_vocabulary_error_names_the_line(store: ArtifactStore, tmp_path: Path) -> None:
     file = tmp_path / "vocab.txt"
     file.write_text("\n".join([*BERT, "ct"]), encoding="utf-8")
     with pytest.raises(UserError, match=r"vocab\.txt, line \d+: 'ct' is already on line \d+"):
         report(store, list(TABLE_2) * 20, file)
 
 
-def test_abbreviations_of_real_text_are_whole_where_they_are_frequent(
-    shared_data: Path, tmp_path: Path, store: ArtifactStore
-) -> None:
+def test_frequent_abbreviations_of_real_text_are_whole(shared_data: Path, tmp_path: Path, store: ArtifactStore) -> None:
     texts = real_texts(shared_data)[:30_000]
     artifact = report(store, texts, size=9_000, sample_documents=500)
     summary = summary_of(artifact)
