@@ -284,7 +284,7 @@ def test_mentions_are_shown_in_their_context_without_identifiers(store: Artifact
 def test_texts_that_were_not_linked_are_an_error(store: ArtifactStore) -> None:
     graph = graph_of(store)
     inputs = {"graph": graph, **linked(store, graph), "segments": documents_artifact(store, ["别的文字。"])}
-    with pytest.raises(UserError, match="Give the texts that were"):
+    with pytest.raises(UserError, match="Give the linked texts"):
         report(store, inputs)
     with pytest.raises(UserError, match="has no table 'kg_entities'"):
         report(store, {"graph": inputs["segments"]})
@@ -346,13 +346,13 @@ def test_missing_inputs_are_left_out_and_named(store: ArtifactStore) -> None:
     links = linked(store, graph)
     without_texts = page_of(report(store, {"graph": graph, "mentions": links["mentions"]}))
     assert "Not shown: the texts were not given." in without_texts
-    assert "No two names were made one entity." in without_texts and "do not contradict" in without_texts
+    assert "No two names were merged into one entity." in without_texts and "do not contradict" in without_texts
     counts = do(store, entity_frequencies, EntityFrequenciesParams(), links=links["mentions"])
     assert "the mentions were not given" in page_of(report(store, {"graph": graph, "entity_frequencies": counts}))
 
 
 def unfused(store: ArtifactStore) -> Artifact:
-    """A graph as the stage `read_graph` leaves it."""
+    """Return a graph of the stage `read_graph`, which is not fused."""
     file = Path(store.root, "given.csv")
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("head,relation,tail\n糖尿病,症状,多饮\n糖尿病,别称,消渴病\n", encoding="utf-8")
@@ -366,7 +366,7 @@ def test_a_fused_graph_gives_a_page(store: ArtifactStore) -> None:
     assert sum(row["links"] for row in summary["alignments"]) == fused.rows("kg_alignments")
     empty = tables_of(store, kg_entities=[], kg_triples=[])
     page = page_of(report(store, {"graph": empty, **linked(store, graph_of(store))}))
-    assert "The graph has no triples." in page and "5 others that were linked are not in this graph" in page
+    assert "The graph has no triples." in page and "5 other linked entities are not in this graph" in page
 
 
 def test_no_text_breaks_the_page(store: ArtifactStore) -> None:
