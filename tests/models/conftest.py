@@ -13,7 +13,7 @@ from models.heads.task_model import TaskModel
 from tests.support.tiny_heads import OPTIONS, SIZES, make_sequence, make_target
 from tests.support.token_rows import TINY, Rows, random_rows
 
-# Tensors here are tiny: a second thread only adds waiting, and a great deal of it where the machine is busy.
+# Tensors here are tiny: a second thread only adds waiting, and a lot of it on a busy machine.
 torch.set_num_threads(1)
 
 

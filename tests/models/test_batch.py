@@ -23,7 +23,7 @@ def test_rows_are_sorted_by_length_with_their_views_together(make_rows: Callable
     assert len(batch.layout.runs) == 3 and batch.tokens == 70
 
 
-def test_the_original_text_can_be_put_back(make_rows: Callable[..., list[Any]]) -> None:
+def test_original_text_can_be_restored(make_rows: Callable[..., list[Any]]) -> None:
     rows = make_rows([9, 5, 12])
     batch = collate(rows)
     restored = batch.input_ids.index_copy(0, batch.selected, batch.original)
@@ -35,7 +35,7 @@ def test_the_original_text_can_be_put_back(make_rows: Callable[..., list[Any]]) 
     assert (np.searchsorted(batch.layout.offsets.numpy()[1:], batch.selected.numpy(), side="right") == owner).all()
 
 
-def test_order_and_company_change_nothing(make_rows: Callable[..., list[Any]]) -> None:
+def test_order_and_other_rows_change_nothing(make_rows: Callable[..., list[Any]]) -> None:
     rows = make_rows([9, 9, 9, 7])
     one, other = collate(rows), collate(rows[::-1], row_indices=[3, 2, 1, 0])
     assert one.input_ids.tolist() == other.input_ids.tolist()
@@ -64,13 +64,13 @@ def test_bad_rows_are_named(ids: list[int], message: str) -> None:
         collate([{"input_ids": np.array(ids), "word_starts": np.array([1])}], row_indices=[7])
 
 
-def test_an_empty_batch_is_an_error(make_rows: Callable[..., list[Any]]) -> None:
+def test_empty_batch_is_an_error(make_rows: Callable[..., list[Any]]) -> None:
     with pytest.raises(ValueError, match="got 0 rows"):
         collate([])
     with pytest.raises(ValueError, match="got 2 rows and 1 row_indices"):
         collate(make_rows([5, 6]), row_indices=[1])
 
 
-def test_a_row_with_nothing_to_mask_stays_as_it_is() -> None:
+def test_row_with_nothing_to_mask_does_not_change() -> None:
     batch = collate([{"input_ids": np.array([2, 1, 1, 3]), "word_starts": np.array([1])}])
     assert batch.input_ids.tolist() == [2, 1, 1, 3] * 2 and batch.selected_counts == (0, 0)

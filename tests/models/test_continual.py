@@ -1,4 +1,4 @@
-"""Continual pre-training starts from transformers' weights, or says why it cannot."""
+"""Continual pre-training starts from transformers' weights, or explains why it cannot."""
 
 import json
 import os
@@ -51,7 +51,7 @@ def weights(objective: EHealth, part: str) -> list[Tensor]:
 
 @pytest.mark.parametrize("kind", [ElectraModel, BertModel, ElectraForPreTraining, BertForMaskedLM])
 @pytest.mark.parametrize("multiple", [1, 64])
-def test_the_discriminator_gives_the_checkpoints_hidden_states(
+def test_discriminator_gives_the_checkpoints_hidden_states(
     kind: type[Any], multiple: int, tiny: dict[str, Any], make_rows: MakeRows, tmp_path: Path
 ) -> None:
     model = saved(kind, tiny, tmp_path)
@@ -66,7 +66,7 @@ def test_the_discriminator_gives_the_checkpoints_hidden_states(
     objective.train()(objective.collate(make_rows([20, 12]), seed=1, step=0))["loss"].backward()
 
 
-def test_an_equally_wide_generator_and_its_head_are_taken_too(tiny: dict[str, Any], tmp_path: Path) -> None:
+def test_equally_wide_generator_and_its_head_are_copied(tiny: dict[str, Any], tmp_path: Path) -> None:
     model = saved(BertForMaskedLM, tiny, tmp_path)
     objective = build("ehealth", tiny | {"generator_divisor": 1, "vocab_multiple": 64})
     start = initialise_from(objective, tmp_path)
@@ -81,7 +81,7 @@ def test_an_equally_wide_generator_and_its_head_are_taken_too(tiny: dict[str, An
     torch.testing.assert_close(head.loss_sum, expected, rtol=1e-4, atol=1e-4)
 
 
-def test_the_head_of_an_electra_detects_as_it_did(tiny: dict[str, Any], tmp_path: Path) -> None:
+def test_head_of_an_electra_detects_as_before(tiny: dict[str, Any], tmp_path: Path) -> None:
     model = saved(ElectraForPreTraining, tiny, tmp_path)
     objective = build("ehealth", tiny)
     initialise_from(objective, tmp_path)
@@ -92,8 +92,8 @@ def test_the_head_of_an_electra_detects_as_it_did(tiny: dict[str, Any], tmp_path
         )
 
 
-def test_a_vocabulary_in_another_order_is_put_in_order(tiny: dict[str, Any], tmp_path: Path) -> None:
-    """Google's BERT has [UNK] at 100; here the special tokens stand first."""
+def test_vocabulary_in_another_order_is_reordered(tiny: dict[str, Any], tmp_path: Path) -> None:
+    """Google's BERT has [UNK] at 100; here the special tokens come first."""
     theirs = [*TOKENS[5:105], *TOKENS[:5], *TOKENS[105:]]
     model = saved(BertModel, tiny, tmp_path, theirs)
     objective = build("ehealth", tiny)
@@ -118,7 +118,7 @@ def test_rotary_model_starts_from_a_roformer_only(tiny: dict[str, Any], tmp_path
 
 
 @pytest.mark.parametrize("positions", [20, 64, 90])
-def test_shared_positions_are_taken(positions: int, tiny: dict[str, Any], tmp_path: Path) -> None:
+def test_shared_positions_are_copied(positions: int, tiny: dict[str, Any], tmp_path: Path) -> None:
     model = saved(ElectraModel, tiny | {"max_positions": positions}, tmp_path)
     objective = build("ehealth", tiny)
     fresh = objective.discriminator.embeddings.position.weight.detach().clone()
@@ -168,7 +168,7 @@ def test_weights_in_several_files_are_read(kind: str, tiny: dict[str, Any], tmp_
 
 
 def _as_bin(folder: Path, shards: list[Path]) -> None:
-    """What older versions of transformers wrote."""
+    """A checkpoint as older versions of transformers wrote it."""
     index = folder / "model.safetensors.index.json"
     old = index.read_text().replace("model-", "pytorch_model-").replace(".safetensors", ".bin")
     (folder / "pytorch_model.bin.index.json").write_text(old)
@@ -179,7 +179,7 @@ def _as_bin(folder: Path, shards: list[Path]) -> None:
 
 
 @pytest.mark.parametrize("text", ['{"weight_map": {"a": "../elsewhere.safetensors"}}', "[]", '{"weight_map": {}}', "{"])
-def test_an_index_that_is_none_is_told(text: str, tiny: dict[str, Any], tmp_path: Path) -> None:
+def test_invalid_index_is_refused(text: str, tiny: dict[str, Any], tmp_path: Path) -> None:
     saved(BertModel, tiny, tmp_path)
     (tmp_path / "model.safetensors").rename(tmp_path.parent / "elsewhere.safetensors")
     (tmp_path / "model.safetensors.index.json").write_text(text)
@@ -205,7 +205,7 @@ def rewrite(folder: Path, **changes: Any) -> None:
         ({"embedding_size": 12}, r"Set model\.embedding_size = 12"),
     ],
 )
-def test_models_that_do_not_fit_are_told_with_the_remedy(
+def test_error_for_an_unsuitable_model_names_the_remedy(
     changes: dict[str, Any], message: str, tiny: dict[str, Any], tmp_path: Path
 ) -> None:
     saved(ElectraModel, tiny, tmp_path)
@@ -217,7 +217,7 @@ def test_models_that_do_not_fit_are_told_with_the_remedy(
     assert all(torch.equal(a, b) for a, b in zip(before, weights(objective, "discriminator"), strict=True))
 
 
-def test_another_vocabulary_is_told_by_token(tiny: dict[str, Any], tmp_path: Path) -> None:
+def test_error_for_another_vocabulary_names_its_tokens(tiny: dict[str, Any], tmp_path: Path) -> None:
     saved(ElectraModel, tiny, tmp_path, [*TOKENS[:-2], "肺", "炎"])
     objective = build("ehealth", tiny)
     message = (
@@ -227,13 +227,13 @@ def test_another_vocabulary_is_told_by_token(tiny: dict[str, Any], tmp_path: Pat
         initialise_from(objective, tmp_path, TOKENS)
 
 
-def test_another_number_of_tokens_is_told(tiny: dict[str, Any], tmp_path: Path) -> None:
+def test_another_number_of_tokens_is_refused(tiny: dict[str, Any], tmp_path: Path) -> None:
     saved(ElectraModel, tiny, tmp_path)
     with pytest.raises(UserError, match="has 300 tokens, the vocabulary in use 310"):
         initialise_from(build("ehealth", tiny | {"vocab_size": 310}), tmp_path)
 
 
-def test_missing_and_damaged_files_are_told(tiny: dict[str, Any], tmp_path: Path) -> None:
+def test_missing_and_damaged_files_are_refused(tiny: dict[str, Any], tmp_path: Path) -> None:
     objective = build("ehealth", tiny)
     with pytest.raises(UserError, match=r"has no config\.json"):
         initialise_from(objective, tmp_path)
@@ -252,7 +252,7 @@ def test_missing_and_damaged_files_are_told(tiny: dict[str, Any], tmp_path: Path
         initialise_from(objective, tmp_path)
 
 
-def test_a_checkpoint_that_lacks_weights_is_told(tiny: dict[str, Any], tmp_path: Path) -> None:
+def test_checkpoint_without_some_weights_is_refused(tiny: dict[str, Any], tmp_path: Path) -> None:
     model = saved(ElectraModel, tiny, tmp_path)
     (tmp_path / "model.safetensors").unlink()
     state = dict(model.state_dict())

@@ -52,7 +52,7 @@ def job() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def found(job: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """What each of the two processes found."""
+    """Results of each of the two processes."""
     folder = tmp_path_factory.mktemp("two_processes")
     torch.save(job, folder / "job.pt")
     files = [folder / f"{rank}.pt" for rank in range(2)]
@@ -72,7 +72,7 @@ def found(job: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> list
 
 
 @pytest.mark.parametrize("way", ["joint", "cut"])
-def test_a_step_of_two_processes_equals_that_of_one(job: dict[str, Any], found: list[dict[str, Any]], way: str) -> None:
+def test_step_of_two_processes_equals_that_of_one(job: dict[str, Any], found: list[dict[str, Any]], way: str) -> None:
     objective = build("ehealth", job["config"])
     objective.load_state_dict(job["state"])
     batch = objective.collate(job["rows"], seed=5, step=7)
@@ -143,7 +143,7 @@ def assert_same_run(ours: dict[str, Any], other: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("parallel", ["ddp", "fsdp2"])
-def test_a_run_on_two_workers_equals_that_on_one(
+def test_run_on_two_workers_equals_that_on_one(
     found: list[dict[str, Any]], alone: dict[str, Any], parallel: str
 ) -> None:
     assert_same_run(found[0]["runs"][parallel], alone)
@@ -151,7 +151,7 @@ def test_a_run_on_two_workers_equals_that_on_one(
 
 
 @pytest.mark.parametrize("parallel", ["ddp", "fsdp2"])
-def test_a_checkpoint_goes_on_in_another_way_and_on_another_number_of_workers(
+def test_checkpoint_resumes_in_another_way_and_on_another_number_of_workers(
     job: dict[str, Any], found: list[dict[str, Any]], alone: dict[str, Any], parallel: str
 ) -> None:
     rest = {
@@ -169,7 +169,7 @@ def test_all_workers_skip_a_step_that_is_bad_on_one(found: list[dict[str, Any]])
     assert all(torch.equal(second["weights"][name], value) for name, value in first["weights"].items())
 
 
-def test_a_world_of_one_needs_no_process_group() -> None:
+def test_world_of_one_needs_no_process_group() -> None:
     rows = torch.randn(3, 2, requires_grad=True)
     gathered, start = gather_with_gradient(rows)
     assert world() == (0, 1) and gathered is rows and start == 0

@@ -1,4 +1,4 @@
-"""Averaged weights: their recursion, their warm-up, and that the model gets its own weights back."""
+"""Averaged weights: their recursion, their warm-up, and the restored weights of the model."""
 
 import pytest
 import torch
@@ -14,7 +14,7 @@ def set_weights(model: nn.Module, value: float) -> None:
 
 
 @pytest.mark.parametrize("warmup", [True, False])
-def test_the_average_of_a_constant_is_the_constant(warmup: bool) -> None:
+def test_average_of_a_constant_is_that_constant(warmup: bool) -> None:
     model = nn.Linear(3, 2)
     average = ExponentialMovingAverage(model, warmup=warmup)
     for _ in range(50):
@@ -49,7 +49,7 @@ def test_warm_up_forgets_the_start_of_a_short_run() -> None:
     assert plain.shadow["weight"].item() < 0.01
 
 
-def test_weights_come_back_bit_for_bit() -> None:
+def test_weights_are_restored_bit_for_bit() -> None:
     model = nn.Linear(4, 4)
     average = ExponentialMovingAverage(model, decay=0.5, warmup=False)
     set_weights(model, 0.1)

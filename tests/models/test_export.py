@@ -1,4 +1,4 @@
-"""The exported folder is a stock transformers model with the same outputs."""
+"""The exported folder is a standard transformers model with the same outputs."""
 
 import json
 from pathlib import Path

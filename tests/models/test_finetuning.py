@@ -1,4 +1,4 @@
-"""The recipe of fine-tuning: steps equal a plain loop, the best weights stay, runs repeat and stop as asked."""
+"""Recipe of fine-tuning: steps equal a plain loop, the best weights are kept, runs repeat and stop on request."""
 
 import io
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ def equal(first: Weights, second: Weights) -> bool:
     return all(torch.equal(first[name], second[name]) for name in first)
 
 
-def test_steps_are_those_of_a_plain_loop(make_model: Callable, make_examples: Callable) -> None:
+def test_steps_match_a_plain_loop(make_model: Callable, make_examples: Callable) -> None:
     """Full batches: their order within the batch does not matter, so no draw of ours is needed."""
     examples = make_examples("single", count=6)
     model, plain = (make_model("single", dropout=0.0) for _ in range(2))
@@ -78,7 +78,7 @@ def test_every_example_is_seen_once_an_epoch_in_another_order(make_model: Callab
     assert sorted(first) == sorted(second) == list(range(10)) and first != second
 
 
-def test_a_run_repeats_bit_for_bit_and_follows_its_seed(make_model: Callable, make_examples: Callable) -> None:
+def test_run_repeats_bit_for_bit_and_follows_its_seed(make_model: Callable, make_examples: Callable) -> None:
     examples = make_examples("tagging", count=9)
     ends = []
     for seed, noise in ((1, 5), (1, 6), (2, 5)):
@@ -101,10 +101,10 @@ def written(state: State) -> bytes:
 
 @pytest.mark.parametrize("change", [{}, {"ema_decay": None}, {"evaluations_per_epoch": 2, "patience": 4}])
 @pytest.mark.parametrize("killed_after", [1, 2])
-def test_a_killed_run_ends_as_one_that_was_not(
+def test_killed_run_ends_like_an_uninterrupted_one(
     killed_after: int, change: dict[str, Any], make_model: Callable, make_examples: Callable
 ) -> None:
-    """Weights bit for bit, the curve and what is reported; averages, moments and schedule go on, dropout and all."""
+    """Weights bit for bit, the curve and what is reported; averages, moments, schedule and dropout continue."""
     examples, settings = make_examples("tagging", count=10), config(epochs=4, log_every=2, **change)
     scores = [0.3, 0.6, 0.6, 0.2, 0.4, 0.1, 0.5, 0.1]
     reports: list[list[Any]] = [[], []]
@@ -141,7 +141,7 @@ def test_a_killed_run_ends_as_one_that_was_not(
     assert reports[0] == reports[1] and found.seconds > state["seconds"]
 
 
-def test_a_state_is_saved_between_epochs_and_serves_no_other_run(make_model: Callable, make_examples: Callable) -> None:
+def test_state_is_saved_between_epochs_and_serves_no_other_run(make_model: Callable, make_examples: Callable) -> None:
     examples = make_examples("single", count=6)
     kept: list[bytes] = []
     finetune(make_model("single"), examples, config(), save=lambda state: kept.append(written(state)))
@@ -159,7 +159,7 @@ def test_a_state_is_saved_between_epochs_and_serves_no_other_run(make_model: Cal
         finetune(make_model("single"), examples, config(), resume=states[0] | {"format": 0})
 
 
-def test_the_best_weights_stay_and_are_averages(make_model: Callable, make_examples: Callable) -> None:
+def test_best_weights_are_kept_and_are_averages(make_model: Callable, make_examples: Callable) -> None:
     model, examples = make_model("single"), make_examples("single", count=8)
     scores, seen = iter([0.1, 0.7, 0.7, 0.3, 0.2, 0.6]), []
     reports: list[tuple[int, str, Mapping[str, float]]] = []

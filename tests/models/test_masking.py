@@ -106,7 +106,7 @@ def test_properties(batch: dict[str, Any], probability: float, seed: int) -> Non
 
 @settings(max_examples=50, deadline=None)
 @given(batch=packed(), seed=st.integers(0, 1000))
-def test_a_row_is_masked_alike_in_any_company(batch: dict[str, Any], seed: int) -> None:
+def test_mask_of_a_row_does_not_depend_on_other_rows(batch: dict[str, Any], seed: int) -> None:
     rows = np.arange(len(batch["lengths"])) + 100
     masked = mask_words(**batch, vocab_size=31, seed=seed, step=4, rows=rows)
     offsets = np.cumsum([0, *batch["lengths"]])
@@ -123,7 +123,7 @@ def test_a_row_is_masked_alike_in_any_company(batch: dict[str, Any], seed: int) 
         assert (alone.input_ids == masked.input_ids[offsets[i] : offsets[i + 1]]).all()
 
 
-def test_the_forced_word_is_uniform() -> None:
+def test_forced_word_is_uniform() -> None:
     rows, words = 4000, 8
     ids = np.tile([2, *range(5, 5 + words), 3], rows)
     starts = [np.arange(1, words + 1)] * rows
@@ -154,9 +154,7 @@ def test_bad_input_is_named(change: dict[str, Any], message: str) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(batch=packed(), probability=st.floats(0.01, 1.0), most=st.integers(1, 20), seed=st.integers(0, 99))
-def test_exact_numbers_are_those_of_a_plain_loop(
-    batch: dict[str, Any], probability: float, most: int, seed: int
-) -> None:
+def test_exact_numbers_match_a_plain_loop(batch: dict[str, Any], probability: float, most: int, seed: int) -> None:
     """BERT's data preparation, word by word: in random order, each taken where it still fits."""
     rows = np.arange(len(batch["lengths"]))
     masked = mask_words(**batch, vocab_size=VOCAB, seed=seed, step=0, rows=rows, probability=probability, most=most)

@@ -55,7 +55,7 @@ def test_gradient_with_dropout() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
-def test_the_jagged_form_that_cuda_uses_agrees() -> None:
+def test_jagged_form_that_cuda_uses_agrees() -> None:
     torch.manual_seed(0)
     qkv, layout = torch.randn(sum(LENGTHS), 3, 2, 8), Layout.from_lengths(LENGTHS)
     out = attend_jagged(*qkv.unbind(1), layout, 0.0)

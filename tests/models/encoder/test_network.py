@@ -266,7 +266,7 @@ def same_encoders(**changes: Any) -> tuple[Encoder, Encoder]:
 
 @pytest.mark.parametrize("autocast", [False, True])
 def test_checkpointed_activations_change_no_bit(autocast: bool) -> None:
-    """Dropout is on: what is computed again draws the same masks."""
+    """Dropout is on: recomputed layers draw the same masks."""
     kept, again = same_encoders(checkpoint_activations=True)
     for expected, found in zip(
         trained_once(kept, [7, 9], autocast), trained_once(again, [7, 9], autocast), strict=True
@@ -275,7 +275,7 @@ def test_checkpointed_activations_change_no_bit(autocast: bool) -> None:
 
 
 def test_checkpointed_activations_are_not_kept() -> None:
-    """What autograd holds between the passes, in bytes: less than half, and little more than each layer's input."""
+    """Bytes that autograd holds between the passes: less than half, and little more than each layer's input."""
 
     def held(encoder: Encoder) -> int:
         storages: dict[int, int] = {}

@@ -18,7 +18,7 @@ def test_uniforms_are_uniform_and_uncorrelated() -> None:
     assert abs(neighbours[0][0, 1]) < 0.01 and abs(neighbours[1][0, 1]) < 0.15
 
 
-def test_a_draw_does_not_depend_on_what_is_drawn_beside_it() -> None:
+def test_draw_does_not_depend_on_other_draws() -> None:
     together = uniforms(7, 3, np.array([4, 9, 2]), Stream.RANDOM_TOKEN, np.array([0, 5, 1]), np.array([1, 0, 1]))
     alone = [uniforms(7, 3, r, Stream.RANDOM_TOKEN, c, v)[0] for r, c, v in ((4, 0, 1), (9, 5, 0), (2, 1, 1))]
     assert together.tolist() == alone
@@ -33,7 +33,7 @@ def test_negative_and_large_seeds_are_accepted() -> None:
     assert len({int(keys(seed, 0, 1)[0]) for seed in (-1, 0, 1, 2**63, 2**64 - 2)}) == 5
 
 
-def test_streams_are_the_sequences_own() -> None:
+def test_every_sequence_has_its_own_stream() -> None:
     rows, views = np.array([5, 8, 5]), np.array([0, 0, 1])
     noise = SequenceNoise.for_step(1, 2, Stream.GENERATOR_DROPOUT, rows, views).fork(3)
     mask = noise.keep_mask([10, 7, 30], 0.3)
@@ -42,7 +42,7 @@ def test_streams_are_the_sequences_own() -> None:
     assert not torch.equal(mask[:10], mask[17:27])
 
 
-def test_fork_starts_afresh_so_that_recomputation_repeats_it() -> None:
+def test_fork_restarts_so_that_recomputation_repeats_it() -> None:
     noise = SequenceNoise.for_step(1, 2, Stream.GENERATOR_DROPOUT, np.arange(2), np.zeros(2, int))
     first = noise.fork(4).bits([9, 9])
     noise.fork(5).bits([100, 1])

@@ -74,7 +74,7 @@ def test_probabilities_of_all_paths_add_up_to_one() -> None:
     assert float(total) == pytest.approx(1.0, abs=1e-5)
 
 
-def test_a_forbidden_transition_is_never_taken() -> None:
+def test_forbidden_transition_is_never_taken() -> None:
     crf, emissions, layout = make()
     with torch.no_grad():
         crf.transitions[0, 1] = -1e4

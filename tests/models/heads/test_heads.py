@@ -42,7 +42,7 @@ def same(first: Any, second: Any) -> bool:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_handful_of_examples_is_learnt_and_kept(
+def test_handful_of_examples_is_learnt_and_kept(
     kind: str, make_model: Callable, make_examples: Callable, tmp_path: Path
 ) -> None:
     model, examples = make_model(kind, dropout=0.0), make_examples(kind)
@@ -58,7 +58,7 @@ def test_a_handful_of_examples_is_learnt_and_kept(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_order_of_examples_changes_neither_loss_nor_predictions(
+def test_order_of_examples_changes_neither_loss_nor_predictions(
     kind: str, make_model: Callable, make_examples: Callable
 ) -> None:
     model, examples = make_model(kind).eval(), make_examples(kind)
@@ -198,7 +198,7 @@ def test_wrong_numbers_of_examples_and_sequences_are_named(make_model: Callable,
         model(model.collate([HeadExample((sequence,))]))
 
 
-def test_an_empty_text_has_no_tags(make_model: Callable) -> None:
+def test_empty_text_has_no_tags(make_model: Callable) -> None:
     empty = HeadExample((TokenSequence(np.array([2, 3]), np.zeros(2, int)),), np.array([-100, -100]))
     for kind in ("tagging", "tagging_crf"):
         model = make_model(kind)

@@ -38,7 +38,7 @@ def test_predictions_are_those_of_the_model_that_learns(
             torch.testing.assert_close(model.logits(model.collate(examples)), logits, rtol=1e-5, atol=1e-5)
 
 
-def test_an_iterator_is_read_a_chunk_at_a_time(make_model: Callable, make_examples: Callable) -> None:
+def test_iterator_is_read_a_chunk_at_a_time(make_model: Callable, make_examples: Callable) -> None:
     model, examples = make_model("single"), make_examples("single", count=10)
     read, done = [], []
 

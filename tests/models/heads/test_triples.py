@@ -74,7 +74,7 @@ def test_fresh_weights_give_every_relation_its_prior(
             make_model("triples", relation_prior=wrong)
 
 
-def test_a_relation_named_twice_counts_once(make_model: Callable, make_examples: Callable) -> None:
+def test_relation_named_twice_counts_once(make_model: Callable, make_examples: Callable) -> None:
     model, (example, *_) = make_model("triples").eval(), make_examples("triples")
     target = example.target
     doubled = Pointers(np.repeat(target.entities, 2, 0), np.repeat(target.relations, 2, 0))

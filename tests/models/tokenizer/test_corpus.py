@@ -65,7 +65,7 @@ TEXT = st.lists(FRAGMENTS | st.characters() | st.text("abcgmri㎎ \u200b", max_s
 @example(["a\u200bb", "\u200bab\u200b", "a㎎b", "e\u200b\u0301", "a", "\u0301b"])
 @example(["a" * 100, "a" * 101, "a" * 99 + "㎎", "甲" * 101])
 @example(["甲", "e\u0301乙", "ab", "\u0301", "", "x\u0304 x", "½"])
-def test_ids_and_places_are_those_of_the_file(texts: list[str]) -> None:
+def test_ids_and_places_match_the_tokenizer_file(texts: list[str]) -> None:
     encoded = assert_equal(texts)
     assert encoded.ids.dtype == np.uint8
     assert len(encoded.borders) == len(texts) + 1
@@ -105,7 +105,7 @@ SETTLED = TEXT.map(lambda text: "".join(c for c in text if not regex.match(r"\p{
 @settings(max_examples=300, deadline=None)
 @given(SETTLED)
 @example("a" * 98 + "¯")
-def test_unknown_tokens_point_to_what_they_stand_for(text: str) -> None:
+def test_unknown_tokens_point_to_their_text(text: str) -> None:
     """The text comes back from the ids, and from the places where a token is unknown.
 
     Of a mark that melts into the letter before it the offsets of `tokenizer.json` take no notice.
@@ -124,7 +124,7 @@ def test_unknown_tokens_point_to_what_they_stand_for(text: str) -> None:
             back.append(normalise(text[start:end]))
         else:
             back.append("".join(TOKENS[number].removeprefix("##") for number, _, _ in group))
-    # Blanks between, lest a mark that stood alone (¯) melts into the letter of the token before it.
+    # Blanks between, so that a separate mark (¯) does not merge with the letter of the token before it.
     assert "".join(split_words(" ".join(back))) == "".join(split_words(text))
 
 
@@ -149,7 +149,7 @@ def test_ids_are_as_small_as_the_vocabulary_allows(size: int, kind: type) -> Non
     assert (encoded.ids.dtype, encoded.ids.tolist()) == (kind, [size - 1])
 
 
-def test_a_file_that_cuts_words_in_another_way_is_refused() -> None:
+def test_file_that_cuts_words_differently_is_refused() -> None:
     content = json.loads(TOKENIZER_JSON)
     content["normalizer"] = {"type": "NFKC"}
     with pytest.raises(ValueError, match="was not written by"):

@@ -1,4 +1,4 @@
-"""Freed memory stays with the process."""
+"""Freed memory is kept by the process."""
 
 import subprocess
 import sys
@@ -37,19 +37,19 @@ print(kept, resident() - start)
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc only")
 def test_pages_are_not_faulted_in_again() -> None:
-    """64 MB freed and asked for twenty times over: 16,384 pages a time, were they handed back."""
+    """64 MB freed and requested twenty times: 16,384 page faults each time, if it were returned."""
     assert int(run(PROGRAM)[0]) < 2000
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc only")
-def test_the_kept_memory_can_be_given_back() -> None:
+def test_kept_memory_can_be_returned() -> None:
     """128 MB: still held after they were freed, gone after `return_freed_memory`."""
     kept, left = run(RETURNING)
     assert int(kept) > 120e6 and int(left) < 20e6
 
 
 def run(program: str) -> list[str]:
-    """What the program prints in a process of its own."""
+    """Output of the program in a process of its own."""
     root = REPOSITORY
     environment = {"PYTHONPATH": str(root)}
     command = [sys.executable, "-c", program]

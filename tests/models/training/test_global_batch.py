@@ -1,4 +1,4 @@
-"""Which rows make a batch, and who computes them."""
+"""Rows of a batch, and the workers that compute them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_every_row_is_computed_once_and_work_is_even(lengths: list[int], workers
         assert len({len(share) for share in shares}) == 1  # sharded models gather their weights together
 
 
-def test_fewer_rows_than_workers_is_told() -> None:
+def test_fewer_rows_than_workers_are_refused() -> None:
     with pytest.raises(ValueError, match=r"a batch of 2 rows cannot be shared among 3 workers.*training\.batch_size"):
         share_out([5, 6], 3, None)
 
@@ -78,7 +78,7 @@ def test_token_batches_are_the_longest_runs_within_the_budget(lengths: list[int]
         position = batch.next_position
 
 
-def test_token_budgets_that_cannot_be_met_are_told() -> None:
+def test_impossible_token_budgets_are_refused() -> None:
     with pytest.raises(ValueError, match=r"batch_tokens is 20, but row 0 of the stream alone has 30 tokens"):
         read_global_batch(stream_of([30, 30]), 0, tokens=20)
     with pytest.raises(ValueError, match=r"batch_tokens is 100, but all 2 examples hold only 60 tokens"):
@@ -89,7 +89,7 @@ def test_token_budgets_that_cannot_be_met_are_told() -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(words=st.lists(st.integers(1, 6), min_size=1, max_size=20), longest=st.integers(3, 60))
-def test_a_shortened_row_ends_after_a_whole_word(words: list[int], longest: int) -> None:
+def test_shortened_row_ends_after_a_whole_word(words: list[int], longest: int) -> None:
     ends = 1 + np.cumsum(words)
     starts = ends - np.array(words)
     row = row_type(("input_ids", "word_starts"))(

@@ -1,4 +1,4 @@
-"""The training loop by itself: exact resume, learning, and clear ends when something is wrong."""
+"""Training loop by itself: exact resume, learning, and clear errors."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def into(told: dict[tuple[int, str], dict[str, float]]) -> Report:
 
 
 def losses(told: dict[tuple[int, str], dict[str, float]]) -> dict[tuple[int, str, str], float]:
-    """Those of training, without the times."""
+    """Figures of training, without times."""
     return {
         (step, split, name): figures[name]
         for (step, split), figures in told.items()
@@ -70,7 +70,7 @@ def losses(told: dict[tuple[int, str], dict[str, float]]) -> dict[tuple[int, str
     ],
     ids=["whole", "micro-batches", "tokens", "length warm-up", "bf16", "entries of five steps"],
 )
-def test_a_resumed_run_ends_with_the_same_bits(store: ArtifactStore, tmp_path: Path, options: dict[str, Any]) -> None:
+def test_resumed_run_ends_with_the_same_bits(store: ArtifactStore, tmp_path: Path, options: dict[str, Any]) -> None:
     examples, held_out = streams(store)
     config = TrainingConfig(**training(**options))
     states: dict[int, dict[str, Any]] = {}
@@ -105,7 +105,7 @@ def test_a_resumed_run_ends_with_the_same_bits(store: ArtifactStore, tmp_path: P
     assert handed[8] == pytest.approx(states[8]["held_out"], abs=0, nan_ok=True) and handed[8]["mlm_loss"] > 0
 
 
-def test_a_run_goes_on_in_other_micro_batches_with_the_same_losses(store: ArtifactStore, tmp_path: Path) -> None:
+def test_run_resumes_in_other_micro_batches_with_the_same_losses(store: ArtifactStore, tmp_path: Path) -> None:
     examples, held_out = streams(store)
 
     def keep(step: int, state: Any, figures: Any) -> None:
@@ -148,7 +148,7 @@ train(objective, examples, held_out, config, state=state, report=report, save=sa
 """
 
 
-def test_a_killed_process_resumes_to_the_same_bits(store: ArtifactStore, tmp_path: Path) -> None:
+def test_killed_process_resumes_to_the_same_bits(store: ArtifactStore, tmp_path: Path) -> None:
     examples, held_out = streams(store)
     whole = build()
     train(whole, examples, held_out, TrainingConfig(**training(checkpoint_every=3)))
@@ -166,7 +166,7 @@ def test_a_killed_process_resumes_to_the_same_bits(store: ArtifactStore, tmp_pat
     assert same_weights(whole, ended)
 
 
-def test_the_tiny_model_learns_on_held_out_examples(store: ArtifactStore) -> None:
+def test_tiny_model_learns_on_held_out_examples(store: ArtifactStore) -> None:
     examples, held_out = streams(store)
     figures: dict[int, dict[str, float]] = {}
 
@@ -210,6 +210,6 @@ def test_checkpoint_with_code_in_it_is_refused(tmp_path: Path) -> None:
         ({"warmup_steps": 12}, r"training\.warmup_steps \(12\)"),
     ],
 )
-def test_impossible_settings_are_told_by_name(changes: dict[str, int], message: str) -> None:
+def test_impossible_settings_are_named(changes: dict[str, int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         TrainingConfig(**training(**changes))

@@ -1,4 +1,4 @@
-"""The micro-batch that a GPU of a size gets, and the formula behind it against what autograd keeps."""
+"""Micro-batch of a GPU by its size, and the formula behind it against what autograd keeps."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def settings(name: str, **changes: Any) -> TrainingConfig:
 
 
 @pytest.mark.parametrize(("size", "alone"), [(24, 29), (40, 51), (80, 106), (141, 190)])
-def test_the_papers_batch_on_gpus_of_four_sizes(size: int, alone: int) -> None:
-    """256 rows of 2 x 512 tokens: cut on one GPU, uncut on eight but for the smallest."""
+def test_papers_batch_on_gpus_of_four_sizes(size: int, alone: int) -> None:
+    """256 rows of 2 x 512 tokens: cut on one GPU, uncut on eight except the smallest."""
     objective, config, memory = on_meta("ehealth"), settings("ehealth"), 0.85 * size * GB
     assert choose_micro_batch(objective, config, 1, memory) == alone
     assert choose_micro_batch(objective, config, 8, memory) == (29 if size == 24 else None)
@@ -38,14 +38,14 @@ def test_the_papers_batch_on_gpus_of_four_sizes(size: int, alone: int) -> None:
     assert full is not None and 0.4 * alone < full < 0.7 * alone
 
 
-def test_large_fits_because_it_computes_activations_again() -> None:
+def test_large_fits_because_it_recomputes_activations() -> None:
     config = settings("ehealth-large")
     with_it = choose_micro_batch(on_meta("ehealth-large"), config, 32, 20 * GB)
     without = choose_micro_batch(on_meta("ehealth-large", checkpoint_activations=False), config, 32, 20 * GB)
     assert with_it is not None and without is not None and with_it > 4 * without
 
 
-def test_token_batches_are_cut_where_they_do_not_fit() -> None:
+def test_token_batches_are_cut_if_they_do_not_fit() -> None:
     objective = on_meta("ehealth")
     many = settings("ehealth", batch_size=None, batch_tokens=131_072)
     assert choose_micro_batch(objective, many, 1, 68 * GB) == 106
@@ -70,7 +70,7 @@ def test_rows_fill_the_memory_and_not_more(memory: float, state: float, per_row:
     assert state + (rows + 1) * per_row > memory * (1 - 1e-9)
 
 
-def test_a_cpu_has_no_say_and_a_gpu_plans_with_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_gpu_plans_with_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     assert usable_memory(torch.device("cpu")) is None
     monkeypatch.setattr("models.training.memory.torch.cuda.mem_get_info", lambda device: (79e9, 80e9))
     assert usable_memory(torch.device("cuda")) == 68e9
@@ -80,8 +80,8 @@ def test_a_cpu_has_no_say_and_a_gpu_plans_with_its_size(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize(("again", "least"), [(False, 0.65), (True, 0.25)], ids=["kept", "computed again"])
-def test_the_formula_covers_what_autograd_keeps(precision: str, again: bool, least: float) -> None:
-    """What a row adds to the tensors saved for the backward pass; on a CPU, so without dropout's masks, and without
+def test_formula_covers_what_autograd_keeps(precision: str, again: bool, least: float) -> None:
+    """Bytes that a row adds to the tensors saved for the backward pass; on a CPU, so without dropout's masks, and without
     what is there in passing: gradients of one layer, and that layer's own where it is computed again.
     """
     length, model = 64, {"num_layers": 4, "hidden_size": 96, "num_heads": 3, "intermediate_size": 384}

@@ -42,7 +42,7 @@ def step(objective: EHealth, batches: list[Any], cut: bool) -> tuple[dict[str, f
 def assert_same(
     cut: tuple[dict[str, float], dict[str, torch.Tensor]], whole: tuple[dict[str, float], dict[str, torch.Tensor]]
 ) -> None:
-    """To 1e-6 of each value, and of each parameter's largest gradient (or of 1, where all are smaller)."""
+    """To 1e-6 of each value, and of each parameter's largest gradient (or of 1, if all are smaller)."""
     assert cut[0] == pytest.approx(whole[0], rel=1e-6, abs=1e-6)
     assert cut[1].keys() == whole[1].keys()
     for name, expected in whole[1].items():
@@ -105,7 +105,7 @@ def test_csp_within_micro_batches_only_is_another_loss_with_fewer_candidates(mak
     )
 
 
-def test_the_cached_gradient_is_that_of_the_joint_comparison() -> None:
+def test_cached_gradient_is_that_of_the_joint_comparison() -> None:
     """In float64, against autograd through all vectors at once."""
     torch.manual_seed(0)
     units = [torch.nn.functional.normalize(torch.randn(n, 8, dtype=torch.float64), dim=1) for n in (4, 2, 6)]

@@ -11,12 +11,12 @@ from models.training.optimisation import clip_gradients, learning_rate_at, make_
     ("step", "expected"),
     [(0, 2e-8), (4_999, 1e-4), (9_999, 2e-4), (10_000, 2e-4), (505_000, 1e-4), (999_999, 2e-4 / 990_000), (10**6, 0.0)],
 )
-def test_the_papers_schedule(step: int, expected: float) -> None:
+def test_papers_schedule(step: int, expected: float) -> None:
     rate = learning_rate_at(step, peak=2e-4, warmup_steps=10_000, total_steps=1_000_000)
     assert rate == pytest.approx(expected, rel=1e-12)
 
 
-def test_schedules_without_a_part() -> None:
+def test_schedules_without_warm_up_or_decay() -> None:
     assert learning_rate_at(0, peak=1.0, warmup_steps=0, total_steps=4) == 1.0
     assert learning_rate_at(3, peak=1.0, warmup_steps=4, total_steps=4) == 1.0
     assert learning_rate_at(9, peak=1.0, warmup_steps=1, total_steps=4) == 0.0

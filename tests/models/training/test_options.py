@@ -1,4 +1,4 @@
-"""What the training loop does with its settings, and with input that goes wrong in mid-run."""
+"""Settings of the training loop, and input that breaks in the middle of a run."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def poison(objective: Any, steps: set[int], how: Callable[[torch.Tensor], torch.
     return objective
 
 
-def test_a_bad_step_is_skipped_and_told_and_the_run_goes_on() -> None:
+def test_bad_step_is_skipped_and_reported_and_the_run_continues() -> None:
     settings = training(checkpoint_every=1, micro_batch_size=3)
     entries, states = run(poison(build(), {4}, lambda loss: loss * math.nan), settings)
     assert [(step, split) for step, split, _ in entries if split == "skipped"] == [(5, "skipped")]
@@ -121,7 +121,7 @@ def test_a_bad_step_is_skipped_and_told_and_the_run_goes_on() -> None:
     assert again[12]["skipped"]["steps"] == [5]
 
 
-def test_a_spike_is_skipped_where_asked_for() -> None:
+def test_spike_is_skipped_if_enabled() -> None:
     settings = training(steps=23, evaluate_every=23, checkpoint_every=23, spike_factor=2.0)
     entries, _ = run(poison(build(), {3, 21}, lambda loss: loss * 5.0), settings)
     assert [step for step, split, _ in entries if split == "skipped"] == [22]  # at 4 there is no median yet
@@ -169,7 +169,7 @@ def test_figures_of_speed() -> None:
             assert math.isnan(figures["rtd_recall"]) or 0.0 <= figures["rtd_recall"] <= 1.0
 
 
-def test_the_meter_divides_by_time_and_peak(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_meter_divides_by_time_and_peak(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr("models.training.meter.time.perf_counter", lambda: now[0])
     monkeypatch.setattr("models.training.meter.peak_flops", lambda device, precision: 1000.0)
@@ -193,8 +193,8 @@ def test_the_meter_divides_by_time_and_peak(monkeypatch: pytest.MonkeyPatch) -> 
     )
 
 
-def test_the_flop_formula_counts_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Within 1 %: the products of MTS and CSP are left out of the formula."""
+def test_flop_formula_counts_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within 1 %: the formula leaves out the products of MTS and CSP."""
     monkeypatch.setattr(linear, "HAS_ONEDNN", False)  # torch's counter does not know oneDNN's layer
     objective = objectives.build("ehealth", {**TINY_MODEL, "hidden_size": 48, "vocab_size": 2000})
     batch = objective.collate(synthetic_rows(0, 8), seed=1, step=0)
@@ -213,7 +213,7 @@ def test_rows_that_leave_nothing_to_mask_train_without_nan() -> None:
     assert all(bool(torch.isfinite(parameter).all()) for parameter in objective.parameters())
 
 
-def test_a_part_that_vanishes_in_mid_run_is_named(store: ArtifactStore) -> None:
+def test_part_that_vanishes_in_mid_run_is_named(store: ArtifactStore) -> None:
     examples = make_inputs(store, parts=20, rows=8)["examples"]
     parts = examples.parts("examples")
     steps: list[int] = []
@@ -252,14 +252,14 @@ def test_sharded_workers_evaluate_equally_many_micro_batches_of_any_text(monkeyp
     assert sorted(row for rows in (*seen[0], *seen[1]) for row in rows) == list(range(15))
 
 
-def test_more_workers_than_rows_is_told() -> None:
+def test_more_workers_than_rows_are_refused() -> None:
     with pytest.raises(ValueError, match=r"batch of 8 rows cannot be shared among 9 workers"):
         run(build(), training(), worker=Worker(rank=0, world_size=9))
     with pytest.raises(ValueError, match=r"held-out text of 20 rows cannot be shared among 21 workers"):
         run(build(), training(batch_size=64), worker=Worker(rank=0, world_size=21))
 
 
-def test_a_checkpoint_of_another_preset_is_named() -> None:
+def test_checkpoint_of_another_preset_is_named() -> None:
     _, states = run(build(), training(steps=4))
     with pytest.raises(ValueError, match=r"another model: .*csp_weight is 1\.0 there and 0\.0 here"):
         run(build(csp_weight=0.0), training(), state=states[4])
@@ -270,7 +270,7 @@ def test_a_checkpoint_of_another_preset_is_named() -> None:
         run(build(), training(), state=damaged)
 
 
-def test_a_checkpoint_of_another_version_is_named(tmp_path: Path) -> None:
+def test_checkpoint_of_another_version_is_named(tmp_path: Path) -> None:
     _, states = run(build(), training(steps=4))
     save_state({**states[4], "format": 99}, tmp_path)
     with pytest.raises(ValueError, match=r"state\.pt .*it has format 99, this program reads format 1"):
@@ -280,7 +280,7 @@ def test_a_checkpoint_of_another_version_is_named(tmp_path: Path) -> None:
         load_state(tmp_path)
 
 
-def test_a_write_that_fails_leaves_the_last_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_write_that_fails_leaves_the_last_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _, states = run(build(), training(steps=4))
     save_state(states[4], tmp_path)
 
@@ -323,12 +323,12 @@ def test_a_write_that_fails_leaves_the_last_checkpoint(tmp_path: Path, monkeypat
         ({"precision": 16}, r"training\.precision is 16; it must be text"),
     ],
 )
-def test_impossible_options_are_told_by_name(changes: dict[str, Any], message: str) -> None:
+def test_impossible_options_are_named(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         TrainingConfig(**training(**changes))
 
 
-def test_whole_numbers_are_integers_however_they_are_written() -> None:
+def test_whole_numbers_become_integers() -> None:
     config = TrainingConfig(**training(steps=1e3, micro_batch_size=4.0, learning_rate=1))
     assert (config.steps, config.micro_batch_size, config.learning_rate) == (1000, 4, 1.0)
     assert [type(value) for value in (config.steps, config.micro_batch_size, config.learning_rate)] == [int, int, float]

@@ -1,4 +1,4 @@
-"""bfloat16: close to float32 where that is the promise, float32 where that is the promise."""
+"""bfloat16: close to float32, or exactly float32, as each docstring promises."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +19,7 @@ from models.objectives.parts import lm_head
 MakeRows = Callable[..., list[Any]]
 LENGTHS = [7, 7, 12, 30]
 OUTPUT_TOLERANCE = 0.02
-"""Of the norm, after three layers: each rounds its products' factors to 8 bits, 2^-9 or 0.2 %."""
+"""Tolerance relative to the norm, after three layers that round factors to 8 bits (2^-9 or 0.2 %)."""
 GRADIENT_TOLERANCE = 0.04
 
 
@@ -73,7 +73,7 @@ def test_weights_in_bfloat16_for_inference() -> None:
 
 
 def test_softmax_and_norm_of_bfloat16_add_up_in_float32() -> None:
-    """What the module says of torch's kernels: rounding happens once, at the end."""
+    """The module's claim about torch's kernels: rounding happens once, at the end."""
     torch.manual_seed(0)
     x = (torch.randn(64, 512) * 4).bfloat16()
     assert torch.equal(torch.softmax(x, -1), torch.softmax(x.float(), -1).bfloat16())
@@ -83,7 +83,7 @@ def test_softmax_and_norm_of_bfloat16_add_up_in_float32() -> None:
 
 
 def test_attention_dropout_under_autocast_has_the_gradient_of_its_own_forward_pass() -> None:
-    """Also where the input is float32 still, and where the backward pass runs inside autocast."""
+    """Also if the input is still float32, and if the backward pass runs inside autocast."""
     torch.manual_seed(0)
     qkv = torch.randn(sum(LENGTHS), 3, 2, 8, requires_grad=True)
     layout = Layout.from_lengths(LENGTHS)
@@ -101,7 +101,7 @@ def test_attention_dropout_under_autocast_has_the_gradient_of_its_own_forward_pa
     assert relative_error(outside, exact) < GRADIENT_TOLERANCE
 
 
-def test_a_float32_product_has_a_float32_derivative_wherever_it_is_taken() -> None:
+def test_float32_product_has_a_float32_derivative_wherever_it_is_taken() -> None:
     torch.manual_seed(0)
     x, weight = torch.randn(20, 8, requires_grad=True), torch.randn(4, 8, requires_grad=True)
     out = linear(x, weight).square().sum()
@@ -155,8 +155,8 @@ def test_bf16_learns_as_float32_does(tiny: dict[str, Any], make_rows: MakeRows) 
     assert rounded[-20:].mean() == pytest.approx(exact[-20:].mean(), rel=0.05)
 
 
-def test_the_heads_rounded_product_has_a_matching_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """CUDA's product of rounded factors, played by the CPU: loss and gradients stay near those of float32."""
+def test_heads_rounded_product_has_a_matching_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CUDA's product of rounded factors, simulated on the CPU: loss and gradients stay near float32's."""
     torch.manual_seed(0)
     head = lm_head.LanguageModelHead(EncoderConfig(vocab_size=50, hidden_size=8, num_heads=2, embedding_size=12))
     hidden, table = torch.randn(40, 8), torch.randn(50, 12, requires_grad=True)

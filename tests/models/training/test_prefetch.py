@@ -1,4 +1,4 @@
-"""Batches from the background: in order, with their errors, and nothing left running."""
+"""Batches from the background: in order, with their errors, and without leftover threads."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pytest
 from models.training.prefetch import Prefetcher
 
 
-def test_items_come_in_order_and_then_an_end() -> None:
+def test_items_are_in_order_and_end() -> None:
     for ahead in (1, 3, 50):
         with Prefetcher(iter(range(20)), ahead) as items:
             assert list(items) == list(range(20))
 
 
-def test_no_more_than_asked_for_is_made_ahead() -> None:
+def test_no_more_than_the_given_number_is_prepared_ahead() -> None:
     made = []
 
     def source() -> Iterator[int]:
@@ -29,7 +29,7 @@ def test_no_more_than_asked_for_is_made_ahead() -> None:
     assert 1 <= len(made) <= 4
 
 
-def test_an_error_comes_up_at_its_turn_with_its_message() -> None:
+def test_error_is_raised_at_its_turn_with_its_message() -> None:
     def source() -> Iterator[int]:
         yield 1
         raise ValueError("part-00007.parquet has vanished")

@@ -1,4 +1,4 @@
-"""The training stream: one order for any number of workers, addressable at any step."""
+"""Training stream: one order for any number of workers, addressable at any step."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_every_epoch_holds_every_row_once(sizes: list[int], seed: int, epochs: i
 
 @settings(max_examples=40, deadline=None)
 @given(sizes=sizes_lists, step=st.integers(0, 20))
-def test_a_step_is_the_same_whether_reached_or_entered(sizes: list[int], step: int) -> None:
+def test_step_is_the_same_whether_reached_or_entered(sizes: list[int], step: int) -> None:
     batch = max(1, sum(sizes) // 3)
     reached = ExampleStream(parts_of(sizes), 3)
     for earlier in range(step):
@@ -75,7 +75,7 @@ def test_entering_late_reads_one_window_only() -> None:
     assert sum(part.reads for part in parts) == WINDOW
 
 
-def test_too_little_text_is_told_with_its_remedy() -> None:
+def test_too_little_text_error_names_the_remedy() -> None:
     with pytest.raises(ValueError, match="no example"):
         ExampleStream(parts_of([0, 0]), 0)
     with pytest.raises(ValueError, match=r"only 5 examples.*training\.batch_size"):

@@ -1,4 +1,4 @@
-"""Which steps are skipped, and when a run ends for it."""
+"""Rule for skipped steps, and the end of a run with too many of them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from models.training.spikes import ENOUGH, SpikeGuard
 
 
 @pytest.mark.parametrize(("loss", "norm"), [(math.nan, 1.0), (math.inf, 1.0), (1.0, math.nan), (1.0, math.inf)])
-def test_what_is_not_finite_is_always_skipped(loss: float, norm: float) -> None:
+def test_steps_that_are_not_finite_are_always_skipped(loss: float, norm: float) -> None:
     assert "not finite" in (SpikeGuard(None, 10).objection(loss, norm) or "")
 
 
-def test_a_loss_far_over_the_median_is_skipped_and_not_remembered() -> None:
+def test_loss_far_over_the_median_is_skipped_and_not_remembered() -> None:
     guard = SpikeGuard(3.0, 10)
     assert guard.objection(1000.0, 1.0) is None  # nothing to compare with yet
     for _ in range(ENOUGH):
@@ -36,7 +36,7 @@ def test_too_many_in_a_hundred_steps_end_the_run_with_step_and_terms() -> None:
 
 
 @given(st.lists(st.floats(0.1, 10.0) | st.just(math.nan), max_size=80), st.integers(0, 80))
-def test_a_resumed_guard_decides_as_one_that_never_stopped(losses: list[float], stop: int) -> None:
+def test_resumed_guard_decides_as_one_that_never_stopped(losses: list[float], stop: int) -> None:
     whole, first, second = (SpikeGuard(1.5, 1000) for _ in range(3))
     verdicts: list[list[str | None]] = [[], []]
     for number, loss in enumerate(losses):

@@ -1,4 +1,4 @@
-"""What an entry of the curves says of the steps since the last one, whether or not the run was killed in between."""
+"""Entries of the curves: the steps since the last one, whether or not the run was killed in between."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_means_of_all_but_the_rate(losses: list[float]) -> None:
     assert window.close() == ([], {})
 
 
-def test_a_skipped_step_spoils_no_mean() -> None:
+def test_skipped_step_spoils_no_mean() -> None:
     window = StepWindow()
     for step, loss in enumerate((4.0, math.nan, 6.0), start=1):
         window.add(step, {"loss": loss, "skipped_steps": float(step > 1)})
@@ -40,7 +40,7 @@ def split(entries: list[Any], name: str) -> list[tuple[int, dict[str, float]]]:
     return [(step, figures) for step, one, figures in entries if one == name]
 
 
-def test_every_step_is_told_and_entries_are_means() -> None:
+def test_every_step_is_reported_and_entries_are_means() -> None:
     torch.use_deterministic_algorithms(True)
     try:
         each, _ = run(build(), training())
@@ -58,6 +58,6 @@ def test_every_step_is_told_and_entries_are_means() -> None:
     for last, first in ((5, 1), (10, 6), (12, 11)):
         expected = [alone[step]["loss"] for step in range(first, last + 1)]
         assert entries[last]["loss"] == pytest.approx(sum(expected) / len(expected), rel=1e-12)
-    # Stopped at 8, in the middle of an entry: it is the same when the run goes on.
+    # Stopped at 8, in the middle of an entry: the entry is the same after a resume.
     assert repr(split(resumed, "step")) == repr(told[5:])  # as text, in which NaN is NaN
     assert split(resumed, "train")[0][1]["loss"] == entries[10]["loss"]

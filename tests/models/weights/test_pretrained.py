@@ -1,4 +1,4 @@
-"""Folders that transformers wrote, and others wrote by hand, become our encoder; others are refused by name."""
+"""Folders by transformers, and others written by hand, become our encoder; unsuitable ones are refused by name."""
 
 import json
 import math
@@ -65,7 +65,7 @@ def expected_of(model: Any) -> Tensor:
         lambda: ErnieForMaskedLM(ErnieConfig(**ERNIE)),
     ],
 )
-def test_a_folder_of_transformers_gives_the_same_numbers(make: Callable, tmp_path: Path) -> None:
+def test_transformers_folder_gives_the_same_numbers(make: Callable, tmp_path: Path) -> None:
     model = make()
     model.save_pretrained(tmp_path)
     torch.testing.assert_close(output_of(tmp_path), expected_of(model), rtol=1e-5, atol=1e-5)
@@ -84,7 +84,7 @@ def test_ernie_gives_the_same_numbers_in_a_padded_batch(use_task_id: bool, tmp_p
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
 
-def test_a_table_of_tasks_that_ernie_does_not_use_is_passed_over(tmp_path: Path) -> None:
+def test_unused_task_table_of_ernie_is_ignored(tmp_path: Path) -> None:
     model = ErnieModel(ErnieConfig(**ERNIE))
     model.save_pretrained(tmp_path)
     changed_config(tmp_path, use_task_id=False)
@@ -116,7 +116,7 @@ def test_other_prefixes_and_old_names_are_known_also_in_a_pickle(rename: Callabl
 
 
 @pytest.mark.parametrize(("positions", "model_type"), [("absolute", "electra"), ("rotary", "roformer")])
-def test_what_is_saved_loads_here_and_in_transformers(positions: str, model_type: str, tmp_path: Path) -> None:
+def test_saved_encoder_loads_here_and_in_transformers(positions: str, model_type: str, tmp_path: Path) -> None:
     config = EncoderConfig(
         vocab_size=50,
         hidden_size=16,
@@ -194,7 +194,7 @@ def as_pickle(change: Callable[[dict[str, Tensor]], Any]) -> Callable[[Path], No
 
 
 def cut(name: str, kept: int) -> Callable[[Path], None]:
-    """The first bytes of a file alone, as a broken download leaves it."""
+    """Only the first bytes of a file, as after a broken download."""
 
     def damage(folder: Path) -> None:
         if name == "pytorch_model.bin":
@@ -252,7 +252,7 @@ def without_git_lfs(folder: Path) -> None:
         (as_pickle(lambda state: {name: t * math.nan for name, t in state.items()}), "not finite. Download"),
     ],
 )
-def test_folders_that_are_no_encoder_are_refused(damage: Callable, message: str, tmp_path: Path) -> None:
+def test_folders_without_an_encoder_are_refused(damage: Callable, message: str, tmp_path: Path) -> None:
     BertModel(BertConfig(**BERT)).save_pretrained(tmp_path)
     damage(tmp_path)
     with pytest.raises(UserError, match=message) as caught:

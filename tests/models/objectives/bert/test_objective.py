@@ -55,7 +55,7 @@ def padded(flat: Tensor, lengths: Sequence[int], filling: int) -> Tensor:
 
 
 @pytest.mark.parametrize("pair_task", ["none", "nsp", "sop"])
-def test_losses_and_gradients_are_those_of_transformers(pair_task: str, tmp_path: Path) -> None:
+def test_losses_and_gradients_match_transformers(pair_task: str, tmp_path: Path) -> None:
     objective = bert(pair_task=pair_task)
     rows = random_rows([20, 9, 31]) if pair_task == "none" else pairs([(9, 8), (3, 17), (12, 12), (20, 5)])
     batch = objective.collate(rows, seed=3, step=1)

@@ -1,4 +1,4 @@
-"""The tiny preset's first twenty steps have the losses they had when they were written down.
+"""The tiny preset's first twenty steps have their recorded losses.
 
 A change of these values is a change of what training computes: name its reason where it is committed, and write the
 file anew with `PYTHONPATH=. python tests/models/objectives/ehealth/test_golden_curve.py`.
@@ -25,7 +25,7 @@ PRESET = REPOSITORY / "flows" / "presets" / "ehealth-tiny.toml"
 NAMES = ("loss", "mlm", "rtd", "mts", "csp", "gradient_norm", "replaced_rate")
 STEPS = 20
 TOLERANCE = 1e-4
-"""Relative, in float32 on any CPU. Another order of summation (MKL in place of oneDNN, two threads in place of one)
+"""Relative, in float32 on any CPU. Another order of summation (MKL instead of oneDNN, two threads instead of one)
 and instructions of 2005 in place of AVX-512 were measured to change the values by 3.3e-7 at most.
 """
 
@@ -51,7 +51,7 @@ def measure() -> list[dict[str, float]]:
     return curve
 
 
-def test_the_tiny_preset_still_has_its_golden_curve() -> None:
+def test_tiny_preset_still_has_its_golden_curve() -> None:
     golden = json.loads(GOLDEN.read_text())
     found = measure()
     assert len(found) == len(golden) == STEPS

@@ -157,7 +157,7 @@ def test_discriminator_losses_leave_the_generator_alone(tiny: dict[str, Any], ma
 
 
 @pytest.mark.parametrize("term", ["rtd", "mts", "csp"])
-def test_a_term_with_weight_zero_is_not_computed(term: str, tiny: dict[str, Any], make_rows: MakeRows) -> None:
+def test_term_with_weight_zero_is_not_computed(term: str, tiny: dict[str, Any], make_rows: MakeRows) -> None:
     objective = build("ehealth", tiny | {f"{term}_weight": 0.0})
     batch = objective.collate(make_rows([20, 12]), seed=3, step=1)
     losses, rates = objective(batch), objective.rates(objective.eval().metrics(batch))
@@ -169,7 +169,7 @@ def test_a_term_with_weight_zero_is_not_computed(term: str, tiny: dict[str, Any]
     assert unused == []  # or DistributedDataParallel would wait for their gradients
 
 
-def test_a_narrow_embedding_gets_a_dense_layer_before_selection(tiny: dict[str, Any], make_rows: MakeRows) -> None:
+def test_narrow_embedding_gets_a_dense_layer_before_selection(tiny: dict[str, Any], make_rows: MakeRows) -> None:
     objective = build("ehealth", tiny | {"embedding_size": 16, "csp_projection": True})
     losses = objective(objective.collate(make_rows([20, 12]), seed=3, step=1))
     losses["loss"].backward()
@@ -177,7 +177,7 @@ def test_a_narrow_embedding_gets_a_dense_layer_before_selection(tiny: dict[str, 
     assert float(objective.csp_dense.weight.grad.abs().max()) > 0
 
 
-def test_a_step_is_a_function_of_seed_step_and_rows(tiny: dict[str, Any], make_rows: MakeRows) -> None:
+def test_step_is_a_function_of_seed_step_and_rows(tiny: dict[str, Any], make_rows: MakeRows) -> None:
     objective, rows = build("ehealth", tiny), make_rows([20, 12, 12, 33])
 
     def losses(order: list[int], seed: int = 1, step: int = 2) -> list[float]:
@@ -222,7 +222,7 @@ def test_figures_add_up_over_batches(tiny: dict[str, Any], make_rows: MakeRows) 
         for name, value in objective.metrics(batch).items():
             sums[name] = sums.get(name, 0.0) + float(value)
         result = objective._run(batch)
-        # Called replaced: more probable than the share that is masked.
+        # Counted as replaced: more probable than the share that is masked.
         labels, found = result.rtd_labels_T, result.rtd_logits_T.sigmoid() > objective.config.mask_probability
         hits += int((found & labels).sum())
         misses += int((~found & ~labels).sum())
@@ -237,7 +237,7 @@ def test_figures_add_up_over_batches(tiny: dict[str, Any], make_rows: MakeRows) 
 
 
 @pytest.mark.parametrize("off", [(), ("rtd_weight",), ("mts_weight",), ("csp_weight",)])
-def test_the_held_out_figures_are_known_before_there_are_any(
+def test_names_of_held_out_figures_are_known_in_advance(
     off: tuple[str, ...], tiny: dict[str, Any], make_rows: Callable[..., Any]
 ) -> None:
     objective = build("ehealth", tiny | dict.fromkeys(off, 0.0))

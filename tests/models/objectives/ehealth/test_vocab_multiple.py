@@ -1,4 +1,4 @@
-"""Filling rows of the word table change no loss, no gradient and no sample, and are not exported."""
+"""Added rows of the word table change no loss, gradient or sample, and are not exported."""
 
 import json
 from collections.abc import Callable
@@ -21,7 +21,7 @@ BIAS = "generator_head.bias"
 
 
 def both(tiny: dict[str, Any]) -> tuple[EHealth, EHealth]:
-    """The same seed without and with filling: 300 tokens in 300 and in 320 rows."""
+    """Two models of one seed, without and with added rows: 300 tokens in 300 and in 320 rows."""
     objectives = []
     for multiple in (1, 64):
         torch.manual_seed(0)
@@ -29,7 +29,7 @@ def both(tiny: dict[str, Any]) -> tuple[EHealth, EHealth]:
     return objectives[0], objectives[1]
 
 
-def test_the_same_seed_gives_the_same_weights(tiny: dict[str, Any]) -> None:
+def test_same_seed_gives_the_same_weights(tiny: dict[str, Any]) -> None:
     plain, filled = both(tiny)
     assert filled.state_dict()[WORD].shape == (320, 24) and filled.state_dict()[BIAS].shape == (320,)
     assert count_parameters(filled) == count_parameters(plain) + 20 * 24 + 20
@@ -62,8 +62,8 @@ def test_losses_samples_gradients_and_steps_are_the_same(tiny: dict[str, Any], m
         torch.testing.assert_close(filled_state[name][: len(value)], value, rtol=1e-4, atol=1e-5)
 
 
-def test_a_certain_generator_never_proposes_a_filling_row(tiny: dict[str, Any], make_rows: MakeRows) -> None:
-    """Even where filling rows would have the largest logits of all."""
+def test_certain_generator_never_proposes_an_added_row(tiny: dict[str, Any], make_rows: MakeRows) -> None:
+    """Even if added rows would have the largest logits of all."""
     _, objective = both(tiny)
     with torch.no_grad():
         objective.get_parameter(BIAS)[300:] = 1000.0
@@ -74,7 +74,7 @@ def test_a_certain_generator_never_proposes_a_filling_row(tiny: dict[str, Any], 
 
 
 @pytest.mark.parametrize("multiple", [1, 64])
-def test_the_export_has_the_true_vocabulary(multiple: int, tiny: dict[str, Any], tmp_path: Path) -> None:
+def test_export_has_the_true_vocabulary(multiple: int, tiny: dict[str, Any], tmp_path: Path) -> None:
     objective = build("ehealth", tiny | {"vocab_multiple": multiple})
     save_pretrained(objective, tmp_path)
     model, report = AutoModel.from_pretrained(tmp_path, output_loading_info=True)
@@ -87,7 +87,7 @@ def test_the_export_has_the_true_vocabulary(multiple: int, tiny: dict[str, Any],
     assert all(torch.equal(exported[name], value) for name, value in model.state_dict().items())
 
 
-def test_a_checkpoint_without_filling_loads_into_a_model_with_it(tiny: dict[str, Any], make_rows: MakeRows) -> None:
+def test_checkpoint_without_added_rows_loads_into_a_model_with_them(tiny: dict[str, Any], make_rows: MakeRows) -> None:
     plain, filled = both(tiny)
     with torch.no_grad():
         for parameter in plain.parameters():
@@ -99,7 +99,7 @@ def test_a_checkpoint_without_filling_loads_into_a_model_with_it(tiny: dict[str,
     torch.testing.assert_close(filled(batch)["loss"], plain(batch)["loss"])
 
 
-def test_a_checkpoint_with_another_filling_is_refused(tiny: dict[str, Any]) -> None:
+def test_checkpoint_with_other_added_rows_is_refused(tiny: dict[str, Any]) -> None:
     plain, filled = both(tiny)
     with pytest.raises(ValueError, match=r"word\.weight has 320 rows in this checkpoint; the model has 300 tokens"):
         plain.load_state_dict(filled.state_dict())

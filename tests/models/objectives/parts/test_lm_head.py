@@ -47,7 +47,7 @@ def test_chunks_change_no_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     assert torch.equal(whole.sample, parts.sample) and torch.equal(whole.negatives, parts.negatives)
 
 
-def test_no_position_is_no_loss() -> None:
+def test_no_positions_give_no_loss() -> None:
     head, hidden, table, original, uniforms = inputs(0)
     out = head(hidden, table, original, uniforms)
     out.loss_sum.backward()
@@ -55,7 +55,7 @@ def test_no_position_is_no_loss() -> None:
 
 
 def test_without_a_graph_no_gradient_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first pass over micro-batches, and evaluation, look at losses and samples alone."""
+    """The first pass over micro-batches and the evaluation need losses and samples alone."""
 
     def refuse(*arguments: object) -> None:
         raise AssertionError("a gradient was computed")

@@ -30,7 +30,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_the_sample_follows_the_softmax() -> None:
+def test_sample_follows_the_softmax() -> None:
     torch.manual_seed(0)
     logits = torch.tensor([0.0, 1.5, -2.0, 0.3, 0.3, 2.0, -1.0])
     token = sample(*weights_of(logits, DRAWS), torch.rand(DRAWS, 2, dtype=torch.float64))
@@ -70,7 +70,7 @@ def test_negatives_follow_successive_sampling() -> None:
 @pytest.mark.parametrize("vocabulary", [6, 300])
 @pytest.mark.parametrize("spread", [1.0, 1000.0])
 def test_candidate_sets_are_distinct_and_hold_the_original_once(vocabulary: int, spread: float) -> None:
-    """Also where the generator is certain (spread 1000: all weights but one vanish in float32)."""
+    """Also if the generator is certain (spread 1000: all weights but one vanish in float32)."""
     torch.manual_seed(0)
     rows = 2000
     weights = softmax_weights_(torch.randn(rows, vocabulary) * spread)
@@ -84,14 +84,14 @@ def test_candidate_sets_are_distinct_and_hold_the_original_once(vocabulary: int,
 
 
 @pytest.mark.parametrize("edge", [0.0, 1.0 - 2.0**-53])
-def test_the_ends_of_the_unit_interval(edge: float) -> None:
+def test_ends_of_the_unit_interval(edge: float) -> None:
     weights, sums = weights_of(torch.tensor([0.0, -5.0, 3.0, -200.0]), 1)
     uniforms = torch.full((1, 3, 2), edge, dtype=torch.float64)
     assert 0 <= sample(weights, sums, uniforms[:, 0]).item() < 4
     assert sorted(sample_without_replacement(weights, sums, torch.tensor([2]), uniforms)[0].tolist()) == [0, 1, 3]
 
 
-def test_too_small_a_vocabulary_is_an_error() -> None:
+def test_vocabulary_smaller_than_the_sample_is_refused() -> None:
     weights, sums = weights_of(torch.zeros(5), 2)
     with pytest.raises(ValueError, match="cannot draw 5 tokens besides the original from a vocabulary of 5"):
         sample_without_replacement(weights, sums, torch.tensor([0, 1]), torch.rand(2, 5, 2).double())
@@ -99,7 +99,7 @@ def test_too_small_a_vocabulary_is_an_error() -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 3, 16, 147, 256])
 def test_running_sums_by_steps_choose_as_cumsum_does(size: int) -> None:
-    """The way of deterministic runs on a GPU: the same sums, and never a step where the weight is 0."""
+    """The method of deterministic runs on a GPU: the same sums, and never a step at a weight of 0."""
     weights = torch.rand(200, size, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
     weights[weights < 0.4] = 0.0
     plain, stepped = (sampling._running_sums(weights, by_steps) for by_steps in (False, True))
