@@ -81,8 +81,10 @@ def test_only_a_gpu_plans_with_its_memory(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize(("again", "least"), [(False, 0.65), (True, 0.25)], ids=["kept", "computed again"])
 def test_formula_covers_what_autograd_keeps(precision: str, again: bool, least: float) -> None:
-    """Bytes that a row adds to the tensors saved for the backward pass; on a CPU, so without dropout's masks, and without
-    what is there in passing: gradients of one layer, and that layer's own where it is computed again.
+    """Bytes that a row adds to the tensors saved for the backward pass, on a CPU.
+
+    So dropout's masks are missing, and what exists only for a time: the gradients of one layer, and the activations of
+    a layer that is recomputed.
     """
     length, model = 64, {"num_layers": 4, "hidden_size": 96, "num_heads": 3, "intermediate_size": 384}
     options = {"vocab_size": 300, "max_positions": length, "hidden_dropout": 0.0, "attention_dropout": 0.0}
