@@ -1,1 +1,1 @@
-"""Ray: local sessions, jobs of a cluster, and logs copied from it."""
+"""Executors of map-like stages, connections to Ray, jobs on a cluster, and copies of their logs."""

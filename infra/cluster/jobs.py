@@ -1,10 +1,10 @@
 """Jobs on a Ray cluster through its job endpoint (`RAY_ADDRESS=http://head:8265`).
 
-A job outlives who submitted it. Its submission id says what work it does and which attempt it is, so that who comes
-again finds the job that runs and follows it, and begins the next attempt only after the last one failed.
+A job outlives the process that submitted it. Its submission id names its work and its attempt. So the same command,
+run again, finds the running job and follows it, and starts another attempt only after the last one failed.
 
-How the code gets there: the checkout is uploaded with the job, or, where `YIWEN_CLUSTER_CODE` names a folder of the
-cluster's image that holds it, taken from there. The packages of constraints.txt have to be there already.
+The checkout is uploaded with the job, unless `YIWEN_CLUSTER_CODE` names a folder of the cluster's image that holds the
+code. The packages of constraints.txt must be installed there.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ CONNECT_SECONDS = 10.0
 REQUEST_SECONDS = 60.0
 SECONDS_BETWEEN_LOOKS = 1.0
 PATIENCE_SECONDS = 300.0
-"""How long an endpoint may stay silent while a job runs before we give up following it."""
+"""Time without an answer from the endpoint after which a running job is no longer followed."""
 STOP_SECONDS = 60.0
 LOG_SECONDS = 10.0
-"""How long the last lines of a job that has ended may take to arrive."""
+"""Time for the last lines of a job to arrive after it has ended."""
 
 
 class EndpointLostError(RuntimeError):
-    """The endpoint fell silent. The job may well go on."""
+    """The endpoint no longer answers. The job may still be running."""
 
 
 class JobEndpoint:
-    """The job endpoint of a cluster.
+    """Job endpoint of a cluster.
 
     Raises:
-        UserError: nobody answers there, or it asks for a token that we do not have.
+        UserError: nothing answers at the address, or the endpoint does not accept our token.
     """
 
     def __init__(self, address: str) -> None:
@@ -57,7 +57,7 @@ class JobEndpoint:
         from ray.job_submission import JobSubmissionClient
 
         class Client(JobSubmissionClient):
-            """Ray's client waits for ever; a week is long enough for a head node to vanish."""
+            """Ray's client without its endless waiting: during a week of training a head node may vanish."""
 
             def _do_request(self, *arguments: Any, **options: Any) -> Any:
                 return super()._do_request(*arguments, timeout=REQUEST_SECONDS, **options)
@@ -66,20 +66,20 @@ class JobEndpoint:
             self.client = Client(address)
         except AuthenticationError as error:
             raise UserError(
-                f"The cluster at {address} asks for a token that we did not send or that is not its own. Set "
-                "RAY_AUTH_MODE=token and RAY_AUTH_TOKEN (or RAY_AUTH_TOKEN_PATH, a file) to the cluster's, or "
-                "RAY_AUTH_MODE=disabled where it has none."
+                f"The cluster at {address} asks for a token that was missing or wrong. Set RAY_AUTH_MODE=token "
+                "and RAY_AUTH_TOKEN (or RAY_AUTH_TOKEN_PATH, a file) to the cluster's token, or RAY_AUTH_MODE=disabled "
+                "if it has none."
             ) from error
         except (RuntimeError, OSError, ValueError) as error:
-            raise UserError(f"{address} is not the job endpoint of a Ray cluster that we can use: {error}") from error
+            raise UserError(f"{address} is not a usable job endpoint of a Ray cluster: {error}") from error
 
     def attach_or_submit(self, work: str, command: Sequence[str], *, is_done: Callable[[], bool]) -> Job:
-        """The job that does `work`: the one that runs, the one that did it, or else a new attempt.
+        """Return the job that does `work`: the running one, the one that finished it, or else a new attempt.
 
         Args:
-            work: names the work; the submission ids are `<work>-1`, `<work>-2`, …
-            command: what the job runs, in the folder of the code.
-            is_done: whether the result of an attempt that succeeded is still there.
+            work: name of the work; the submission ids are `<work>-1`, `<work>-2`, …
+            command: the command that the job runs in the folder of the code.
+            is_done: returns whether the result of a successful attempt still exists.
         """
         attempt = 1
         while True:
@@ -88,7 +88,7 @@ class JobEndpoint:
             if info is None:
                 if self._submit(job, command):
                     return job
-                continue  # another flow was faster: look again
+                continue  # another flow submitted it first: look again
             if not info.status.is_terminal() or (info.status == "SUCCEEDED" and is_done()):
                 logger.info("%s is %s at %s; following it", job.id, info.status.lower(), self.address)
                 return job
@@ -96,27 +96,27 @@ class JobEndpoint:
 
     def _submit(self, job: Job, command: Sequence[str]) -> bool:
         try:
-            # Ray takes a line for the shell; every word of ours is quoted.
+            # Ray wants one line for the shell, so every word is quoted.
             self.client.submit_job(
                 entrypoint=shlex.join(command), submission_id=job.id, runtime_env=runtime_environment()
             )
         except RuntimeError as error:
             if "already exists" in str(error):
                 return False
-            raise UserError(f"{self.address} does not take the job {job.id}: {error}") from error
-        logger.info("%s is submitted to %s", job.id, self.address)
+            raise UserError(f"{self.address} did not accept the job {job.id}: {error}") from error
+        logger.info("Submitted %s to %s", job.id, self.address)
         return True
 
 
 class Job:
-    """One attempt at some work."""
+    """One attempt at a piece of work."""
 
     def __init__(self, endpoint: JobEndpoint, identity: str) -> None:
         self.id = identity
         self._endpoint = endpoint
 
     def info(self) -> Any | None:
-        """What the endpoint knows of the job (Ray's `JobDetails`); None where it knows none."""
+        """Return the endpoint's record of the job (Ray's `JobDetails`), or None if it has none."""
         try:
             return self._endpoint.client.get_job_info(self.id)
         except RuntimeError as error:
@@ -128,7 +128,7 @@ class Job:
         """Copy the job's log and call `look` about every second until the job has ended; returns its details.
 
         Raises:
-            EndpointLostError: the endpoint gave no answer for `PATIENCE_SECONDS`; the job may go on.
+            EndpointLostError: the endpoint did not answer for `PATIENCE_SECONDS`; the job may still be running.
         """
         follower = threading.Thread(target=self._copy_log, args=(log,), name=self.id, daemon=True)
         follower.start()
@@ -140,8 +140,8 @@ class Job:
             except (OSError, RuntimeError) as error:  # requests' own errors are OSErrors
                 if time.monotonic() - heard > PATIENCE_SECONDS:
                     raise EndpointLostError(
-                        f"{self._endpoint.address} gives no answer ({error}). The job {self.id} may go on: run again "
-                        "to follow it."
+                        f"{self._endpoint.address} does not answer ({error}). The job {self.id} may still be running: "
+                        "run the same command again to follow it."
                     ) from error
                 info = None
             look()
@@ -157,19 +157,19 @@ class Job:
         while time.monotonic() < deadline:
             info = self.info()
             if info is None or info.status.is_terminal():
-                logger.info("%s is stopped", self.id)
+                logger.info("Stopped %s", self.id)
                 return
             time.sleep(SECONDS_BETWEEN_LOOKS / 4)
-        logger.warning("%s did not stop within %.0f s; look at %s", self.id, STOP_SECONDS, self._endpoint.address)
+        logger.warning("%s did not stop within %.0f s; check it at %s", self.id, STOP_SECONDS, self._endpoint.address)
 
     def _copy_log(self, log: CopiedLog) -> None:
-        """In a thread of its own, until the job's log ends; after a lost connection from where it was."""
+        """Copy the log until it ends, in a thread of its own; after a lost connection, continue where it broke off."""
         while True:
             try:
                 asyncio.run(self._tail(log))
                 return
             except Exception as error:
-                logger.debug("the log of %s broke off: %s", self.id, error)
+                logger.debug("Lost the connection to the log of %s: %s", self.id, error)
                 time.sleep(SECONDS_BETWEEN_LOOKS)
                 try:
                     info = self.info()
@@ -186,7 +186,7 @@ class Job:
 
 
 def runtime_environment() -> dict[str, Any]:
-    """How the code gets to the cluster, and that nothing there reports usage."""
+    """Return Ray's description of a job's environment: its code, and variables that switch telemetry off."""
     variables = dict(PRIVACY_DEFAULTS)
     code = os.environ.get("YIWEN_CLUSTER_CODE")
     if code:
@@ -195,7 +195,7 @@ def runtime_environment() -> dict[str, Any]:
 
 
 def _knock(address: str) -> None:
-    """Ray's client would wait minutes for a host that does not answer."""
+    """Check that the address answers; Ray's client would wait minutes for a host that does not."""
     parts = urlsplit(address)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     try:

@@ -1,7 +1,7 @@
-"""Ray below map-like stages: one task a part, on a local Ray that is started when there is enough to do.
+"""Connection to Ray, and the executor that runs each part of a map-like stage as a Ray task.
 
-With `RAY_ADDRESS` set the tasks run on that cluster, whose nodes must see the artifact store's root; with the
-address of a job endpoint (http…) they run here, and only training goes to the cluster (infra/cluster/jobs.py).
+With `RAY_ADDRESS` the tasks run on that cluster, whose nodes must see the artifact store's root. Without it, or with
+the address of a job endpoint (http…), they run on a private Ray of this process, started when there is enough to do.
 """
 
 from __future__ import annotations
@@ -26,23 +26,24 @@ from infra.stage import SerialExecutor
 logger = logging.getLogger(__name__)
 
 OBJECT_STORE_BYTES = 128 * 2**20
-"""Tasks pass paths and records, never data; Ray's default would reserve a third of the memory."""
+"""Memory of a private Ray's object store. Tasks pass paths and records, never data; by default Ray reserves a third
+of the machine."""
 
 UNITS_IN_FLIGHT = 2
-"""Units submitted a worker: enough to keep it busy, few enough that a million parts do not flood Ray."""
+"""Units submitted per worker: enough to keep it busy, few enough that a million parts do not flood Ray."""
 
 
 ONE_THREAD = {"POLARS_MAX_THREADS": "1"}
-"""A task has one CPU: with a thread for each of the machine's, workers would wait for one another. Ray itself tells
-OpenMP, which Arrow and numpy mind too."""
+"""A task has one core: with a thread for each core of the machine, workers would wait for one another. Ray itself sets
+the variable of OpenMP, which Arrow and numpy obey too."""
 
 SECONDS_ALONE = 4.0
-"""How long this process works by itself, over all stages, before it starts a Ray of its own: for a handful of lines
-that would be ten seconds of processor time for nothing."""
+"""Time that this process works by itself, summed over all stages, before it starts a private Ray, which takes ten
+seconds of processor time: too much for a handful of lines."""
 
 
 class RayExecutor:
-    """Runs units as Ray tasks; what is a single unit, for a single worker, or soon done, is done in this process."""
+    """Runs units as Ray tasks; a single unit, units for a single worker, and what is soon done run in this process."""
 
     in_process = False
 
@@ -69,7 +70,7 @@ class RayExecutor:
     def _begin_here(
         self, place: builds.BuildPlace, function: Callable[..., None], waiting: list[builds.Unit]
     ) -> Iterator[builds.WorkRecord]:
-        """Do units here for a while, then start Ray, which takes seconds, and go on with them meanwhile."""
+        """Do units here for a while, then start Ray and continue with them until it is there."""
         while waiting and self._seconds_alone > 0:
             began = time.monotonic()
             record = builds.run_unit(place, function, waiting.pop())
@@ -77,7 +78,7 @@ class RayExecutor:
             yield record
         if not waiting:
             return
-        pl.thread_pool_size()  # polars decides on its threads now: the environment changes while Ray starts
+        pl.thread_pool_size()  # polars fixes its threads now: the environment changes while Ray starts
         enough = threading.Event()
 
         def work() -> list[builds.WorkRecord]:
@@ -86,7 +87,7 @@ class RayExecutor:
                 done.append(builds.run_unit(place, function, waiting.pop()))
             return done
 
-        # Ray is started by the main thread: it handles signals there, and its processes die with their thread.
+        # The main thread starts Ray: Ray handles signals there, and its processes die with the thread that starts them.
         with ThreadPoolExecutor(1) as thread:
             working = thread.submit(work)
             try:
@@ -111,12 +112,12 @@ class RayExecutor:
 
 
 def is_ray_there() -> bool:
-    """Whether this process is connected to a Ray."""
+    """Return whether this process is connected to a Ray."""
     return "ray" in sys.modules and bool(sys.modules["ray"].is_initialized())
 
 
 def _is_private(address: str | None) -> bool:
-    """Whether the tasks of this process run on a Ray of its own, which has to be started."""
+    """Return whether the tasks of this process run on a private Ray, which has to be started."""
     return JOB_VARIABLE not in os.environ and (address is None or is_job_endpoint(address))
 
 
@@ -124,14 +125,15 @@ def _result(ray: Any, reference: Any) -> builds.WorkRecord:
     try:
         return ray.get(reference)
     except ray.exceptions.RayTaskError as error:
-        # Ray's own error prints the worker's traceback; the cause is what our callers handle.
+        # Ray's own error is the worker's traceback as text; callers handle the cause, such as a UserError.
         raise error.cause from None
 
 
 def start_ray(workers: int, address: str | None) -> None:
     """Connect this process to Ray: the cluster at `address`, or a private local one with `workers` CPUs.
 
-    Inside a Ray job it is the job's cluster. A job endpoint (http…) takes whole jobs, not single tasks: they run here.
+    Inside a Ray job it is the job's cluster. A job endpoint (http…) accepts whole jobs, not single tasks: those run
+    here.
     """
     if is_ray_there():
         return
@@ -142,11 +144,11 @@ def start_ray(workers: int, address: str | None) -> None:
 
 
 def _connect(ray: Any, workers: int, address: str | None) -> None:
-    if JOB_VARIABLE in os.environ:  # the job has brought the code
+    if JOB_VARIABLE in os.environ:  # the job has brought its code along
         ray.init(address="auto", logging_level=logging.WARNING)
         return
     if address is not None and not _is_private(address):
-        # The cluster's nodes get the code; they have the packages and see the store.
+        # The nodes have the packages and see the store, but not the code of this checkout.
         code = {
             "working_dir": str(REPOSITORY),
             "excludes": [".venv", ".git", "/artifacts"],
@@ -154,7 +156,7 @@ def _connect(ray: Any, workers: int, address: str | None) -> None:
         }
         ray.init(address=address, logging_level=logging.WARNING, runtime_env=code)
         return
-    # Its processes inherit the environment. As a `runtime_env` Ray would throw away the workers that it has begun with.
+    # Its processes inherit the environment. Given as a `runtime_env`, Ray would discard the workers it started first.
     with _environment({"PYTHONPATH": str(REPOSITORY), **ONE_THREAD}):
         ray.init(
             address="local",
@@ -167,9 +169,9 @@ def _connect(ray: Any, workers: int, address: str | None) -> None:
 
 @contextlib.contextmanager
 def _own_sigterm() -> Iterator[None]:
-    """What this process does on SIGTERM after the block as before it.
+    """Restore this process's SIGTERM handler after the block.
 
-    Ray puts itself in that place, and once it is connected ends the process on the spot.
+    Ray installs its own, which ends the process on the spot once it is connected.
     """
     before = signal.getsignal(signal.SIGTERM)
     try:
@@ -181,7 +183,7 @@ def _own_sigterm() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Variables of this process for the block."""
+    """Set environment variables of this process for the block."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -195,14 +197,14 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def nodes() -> list[dict[str, float]]:
-    """The resources of every node of the cluster that this process is connected to, by Ray's names."""
+    """Return the resources of every living node of the connected cluster, by Ray's names."""
     import ray
 
     return [dict(node["Resources"]) for node in ray.nodes() if node["Alive"]]
 
 
 def ask_autoscaler(bundles: list[dict[str, float]]) -> None:
-    """Let an autoscaler, where the cluster has one, make room for bundles of resources; none lets it shrink again."""
+    """Ask the cluster's autoscaler, if any, to make room for bundles of resources; no bundles let it shrink again."""
     from ray.autoscaler.sdk import request_resources
 
     request_resources(bundles=bundles)

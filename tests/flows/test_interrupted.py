@@ -6,15 +6,15 @@ tests run on busy machines.
 
 from __future__ import annotations
 
-import random
 import signal
+import socket
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.support.synthetic_text import write_corpus
+from tests.support.synthetic_text import synthetic_texts, write_corpus
 from tests.support.terminal import CTRL_C, TerminalRun, files_below, wait_until_gone
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(400)]
@@ -27,18 +27,7 @@ RESUME = "Interrupted. Finished work is kept in {home}: run the same command aga
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """60 files of synthetic text, enough for half a minute of work in parts."""
-    folder = tmp_path_factory.mktemp("corpus")
-    drawn = random.Random(3)
-    for number in range(60):
-        documents = ("".join(sentence(drawn) for _ in range(30)) for _ in range(300))
-        (folder / f"{number:02d}.txt").write_text("\n".join(documents), encoding="utf-8")
-    return folder
-
-
-def sentence(drawn: random.Random) -> str:
-    symptom = drawn.choice(("发热", "咳嗽", "头晕", "腹痛", "恶心", "心悸"))
-    return f"患者{drawn.randrange(10**8)}号出现{symptom}，病程{drawn.randrange(99)}天，复查血常规未见异常。"
+    return synthetic_texts(tmp_path_factory.mktemp("corpus") / "texts")
 
 
 class Started:
@@ -147,6 +136,21 @@ def test_ctrl_c_while_it_starts(seconds: float, tmp_path: Path, corpus: Path) ->
         assert run.seconds_to_end() < SECONDS_TO_END
         assert run.process.returncode == 130
         assert after_ctrl_c(run) == [RESUME.format(home=started.home)], run.shown
+
+
+def test_ctrl_c_ends_a_run_whose_server_is_gone(tmp_path: Path, corpus: Path) -> None:
+    """Prefect by itself waits minutes for a server that does not answer."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}/api"
+        started = Started(tmp_path, "corpus/refresh", [f"corpus={corpus}"], PREFECT_API_URL=address)
+        with started.run as run:
+            run.wait_until(lambda: run_is_guarded(run.process.pid))
+            silent.settimeout(120)
+            silent.accept()  # it asks the server, and waits for an answer
+            run.press(CTRL_C)
+            assert run.seconds_to_end() < SECONDS_TO_END
+            assert run.process.returncode == 130
+            assert run.lines()[-1] == RESUME.format(home=started.home), run.shown
 
 
 def run_is_guarded(pid: int) -> bool:

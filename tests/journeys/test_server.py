@@ -18,7 +18,8 @@ import pytest
 from infra.artifacts import ArtifactStore
 from infra.settings import REPOSITORY
 from tests.support.job_endpoint import JobEndpointStandIn
-from tests.support.synthetic_text import write_corpus
+from tests.support.synthetic_text import synthetic_texts, write_corpus
+from tests.support.terminal import CTRL_C, TerminalRun, files_below, wait_until_gone
 
 pytestmark = [pytest.mark.server, pytest.mark.ray, pytest.mark.timeout(420)]
 
@@ -151,6 +152,25 @@ def test_cancelling_a_flow_run_stops_its_ray_job(server: Server) -> None:
         wait_until(lambda: server.post("/flow_runs/filter", ids)[0]["state_type"] == "CANCELLED", server)
     finally:
         endpoint.stop()
+
+
+def test_ctrl_c_ends_a_run_that_a_server_records(server: Server, tmp_path: Path) -> None:
+    """Within 3 s in a terminal; twice that here, as tests run on busy machines. The server learns of it."""
+    environment = {**server.environment, "YIWEN_HOME": str(tmp_path / "store"), "YIWEN_WORKERS": "1"}
+    texts = synthetic_texts(tmp_path / "many")
+    with TerminalRun(["-m", "flows", "run", "corpus/refresh", "--param", f"corpus={texts}"], environment) as run:
+        run.wait_until(lambda: len(files_below(tmp_path / "store", ".parquet")) > 3)
+        (flow_run,) = server.post("/flow_runs/filter", {"sort": "EXPECTED_START_TIME_DESC", "limit": 1})
+        assert flow_run["state_type"] == "RUNNING"
+        children = run.processes()
+        run.press(CTRL_C)
+        assert run.seconds_to_end() < 6
+        assert run.process.returncode == 130
+        assert "Traceback" not in run.shown
+        assert run.lines()[-1].startswith("Interrupted. Finished work is kept in ")
+        assert not wait_until_gone(children, 20)
+    ids = {"flow_runs": {"id": {"any_": [flow_run["id"]]}}}
+    wait_until(lambda: server.post("/flow_runs/filter", ids)[0]["state_type"] == "CRASHED", server)
 
 
 def wait_until(condition: Callable[[], bool], server: Server) -> None:

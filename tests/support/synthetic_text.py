@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import random
 from pathlib import Path
 
 DISEASES = ("糖尿病", "高血压", "支气管哮喘", "肺炎", "胃溃疡", "偏头痛", "贫血", "甲状腺功能亢进症", "肾结石", "湿疹")
@@ -43,3 +44,19 @@ def write_corpus(folder: Path) -> Path:
     lines = [json.dumps(document, ensure_ascii=False) for document in synthetic_documents()]
     (folder / "articles.jsonl").write_text("\n".join(lines), encoding="utf-8")
     return folder
+
+
+def synthetic_texts(folder: Path, files: int = 60) -> Path:
+    """Write half a megabyte of synthetic sentences a file, enough for half a minute of work in parts."""
+    folder.mkdir(parents=True)
+    drawn = random.Random(3)
+    for number in range(files):
+        documents = ("".join(_sentence(drawn) for _ in range(30)) for _ in range(300))
+        (folder / f"{number:02d}.txt").write_text("\n".join(documents), encoding="utf-8")
+    return folder
+
+
+def _sentence(drawn: random.Random) -> str:
+    return (
+        f"患者{drawn.randrange(10**8)}号出现{drawn.choice(SYMPTOMS)}，病程{drawn.randrange(99)}天，复查血常规未见异常。"
+    )
