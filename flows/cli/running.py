@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from typing import Any
 
-from flows.catalogue import Entry
+from flows.catalogue import Entry, Flow
 from flows.cli.parameters import fit_parameters
-from infra.settings import prefect_server, store_root
+from infra.settings import prefect_server
 
 logger = logging.getLogger("flows")
 
@@ -27,7 +28,7 @@ def run_entry(entry: Entry, parameters: dict[str, Any], given: list[str]) -> Any
         return _run_here(entry, parameters, given)
     import prefect  # noqa: F401 - makes the flow one of Prefect's (tasks/runner/flow.py)
 
-    flow = entry.load_flow()
+    flow = _load(entry)
     return flow(**fit_parameters(flow.fn, parameters, given))
 
 
@@ -35,9 +36,17 @@ def _run_here(entry: Entry, parameters: dict[str, Any], given: list[str]) -> Any
     from infra.progress import shown_log  # with the progress bars, which --help can do without
 
     with shown_log():
-        flow = entry.load_flow()
-        fitted = fit_parameters(flow.fn, parameters, given)
-        logger.info("%s runs on this machine; artifacts are stored in %s", entry.name, store_root())
-        result = flow.fn(**fitted)
+        flow = _load(entry)
+        result = flow.fn(**fit_parameters(flow.fn, parameters, given))
         logger.info("%s has finished. Its result:", entry.name)
         return result
+
+
+def _load(entry: Entry) -> Flow:
+    """Import a flow without the garbage collector, which finds nothing in modules and takes a sixth of the time."""
+    gc.disable()
+    try:
+        return entry.load_flow()
+    finally:
+        gc.freeze()
+        gc.enable()

@@ -63,6 +63,9 @@ class StageRunner:
 def stage_runner(settings: Settings | None = None) -> Iterator[StageRunner]:
     """Yield a runner on the store and the workers that the environment names."""
     settings = settings or Settings.from_environment()
+    if not in_prefect_run():
+        # A flow asks for a runner once its parameters are checked: an error before that stands alone.
+        logger.info("Running on this machine, without a server; artifacts are stored in %s", settings.home)
     with executor_for(settings) as executor:
         runner = StageRunner(ArtifactStore(settings.home), executor)
         yield runner
