@@ -29,7 +29,7 @@ class PublishedScore:
     """Paper and table, such as `eHealth, Table 4`."""
     model: str
     group: str
-    """Heading above the model; empty where there is none."""
+    """Heading above the model; empty if there is none."""
     task: str
     split: str
     value: float

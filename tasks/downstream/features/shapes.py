@@ -18,7 +18,7 @@ from tasks.downstream.spec import TaskSpec
 
 
 class TaskShape(BaseModel):
-    """What converts records into a head's inputs and back; stored in `task.json` beside the weights."""
+    """Conversion of records into a head's inputs and back; stored in `task.json` beside the weights."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
