@@ -258,7 +258,7 @@ def _suggested_sections(
 
 
 def _model_at(model: type[BaseModel], parts: Sequence[str]) -> type[BaseModel]:
-    """Return the model of a section, which may be nested or optional; one without fields where there is none."""
+    """Return the model of a section, which may be nested or optional; one without fields if it is not a section."""
     at: Any = model
     for part in parts:
         at = _below(at, part)
@@ -267,7 +267,7 @@ def _model_at(model: type[BaseModel], parts: Sequence[str]) -> type[BaseModel]:
 
 
 def _leaves(model: type[BaseModel]) -> Iterator[str]:
-    """Yield the dotted keys of a model that are no sections."""
+    """Yield the dotted keys of a model's values, without its sections."""
     for name in model.model_fields:
         inner = _model_at(model, [name])
         if inner is BaseModel:

@@ -1,4 +1,4 @@
-"""The flow `ablate`: four models from the same text, one table, and nothing done twice."""
+"""Flow `ablate`: four models from the same text, one table, and no work done twice."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ OVERRIDES = {
     "training.batch_size": 8,
     "model.num_layers": 1,
     "cluster.cpus_per_worker": 1,
-    "cluster.workers": 0,  # the driver's own process: no Ray to wait for
+    "cluster.workers": 0,  # train in the driver's own process, without Ray
 }
 
 
-def test_four_settings_share_all_but_their_tasks(
+def test_four_settings_differ_in_their_tasks_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("YIWEN_HOME", str(tmp_path / "home"))
@@ -55,12 +55,14 @@ def test_four_settings_share_all_but_their_tasks(
     assert len(store.list("train")) == 4 and len(store.list("finetune")) == 4
 
 
-def test_tasks_without_their_files_are_told_before_any_work(tmp_path: Path) -> None:
+def test_tasks_without_data_are_reported_before_any_work(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="No data was given"):
         ablate.fn("ehealth-tiny", str(write_corpus(tmp_path / "corpus")), tasks="cmedqq")
 
 
-def test_scores_of_an_unknown_setting_are_told_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_of_unknown_settings_are_reported_before_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("YIWEN_HOME", str(tmp_path / "home"))
     with pytest.raises(UserError, match="unknown setting 'base'"):
         ablate.fn("ehealth-tiny", str(write_corpus(tmp_path / "corpus")), scores={"base": {"cMedQQ": 1.0}})

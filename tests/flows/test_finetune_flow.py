@@ -1,4 +1,4 @@
-"""The flow of fine-tuning: one task, a suite with what is there of it, and mistakes told before any work is done."""
+"""Flow `finetune`: one task, a suite of which some files are missing, and mistakes reported before any work."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ArtifactStore:
     return ArtifactStore(tmp_path / "home")
 
 
-def test_one_task_gives_its_model_and_a_second_run_nothing_new(
+def test_one_task_gives_its_model_and_a_second_run_adds_nothing(
     encoder: str, home: ArtifactStore, tmp_path: Path
 ) -> None:
     data = str(toy.save_cmedqq(tmp_path / "cMedQQ"))
@@ -53,7 +53,7 @@ def test_one_task_gives_its_model_and_a_second_run_nothing_new(
     assert home.list() == made
 
 
-def test_a_suite_runs_what_is_there_and_names_the_rest(
+def test_a_suite_runs_tasks_with_files_and_names_the_others(
     encoder: str, home: ArtifactStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     toy.save_cmeee(tmp_path / "data" / "CMeEE")
@@ -70,7 +70,7 @@ def test_a_suite_runs_what_is_there_and_names_the_rest(
 
 @pytest.fixture
 def normaliser(encoder: str, home: ArtifactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What normalise/chip-cdn prints, on a list of three terms."""
+    """Folder that normalise/chip-cdn prints, for a list of three terms."""
     monkeypatch.delenv("ELASTICSEARCH_URL", raising=False)
     terms, data = tmp_path / "list.csv", tmp_path / "CHIP-CDN"
     terms.write_text("编码,名称\nI10,高血压\nE11,糖尿病\nJ18,肺炎\n", encoding="utf-8")
@@ -86,7 +86,7 @@ def normaliser(encoder: str, home: ArtifactStore, tmp_path: Path, monkeypatch: p
     return normalise.fn(rank=True, terms=str(terms), data=str(data), model=encoder, synonyms=False, overrides=given)
 
 
-def test_a_normaliser_stands_for_chip_cdn_in_the_suite(
+def test_a_normaliser_answers_chip_cdn_in_the_suite(
     encoder: str, home: ArtifactStore, tmp_path: Path, caplog: pytest.LogCaptureFixture, normaliser: str
 ) -> None:
     data = toy.save_cmeee(tmp_path / "data" / "CMeEE").parent
@@ -134,7 +134,7 @@ def test_a_normaliser_stands_for_chip_cdn_in_the_suite(
         ({"overrides": {"finetune.epochs": [0]}}, "epochs is 0"),
     ],
 )
-def test_mistakes_are_told(
+def test_mistakes_are_reported(
     changes: dict[str, Any], message: str, encoder: str, home: ArtifactStore, tmp_path: Path
 ) -> None:
     data = str(toy.save_cmedqq(tmp_path / "data"))
@@ -143,9 +143,7 @@ def test_mistakes_are_told(
         finetune.fn(**given)
 
 
-def test_files_that_are_not_as_they_should_be_are_told_with_their_place(
-    encoder: str, home: ArtifactStore, tmp_path: Path
-) -> None:
+def test_faulty_files_are_reported_with_file_and_line(encoder: str, home: ArtifactStore, tmp_path: Path) -> None:
     folder = toy.save_cmedqq(tmp_path / "data")
     given: dict[str, Any] = {"tasks": "cmedqq", "model": encoder, "data": str(folder), "overrides": SMALL}
     (folder / "train.txt").write_text("1\t头痛\t发热\n1\t咳嗽\t发热\n", encoding="utf-8")
@@ -172,6 +170,6 @@ def test_compare_prints_the_paired_test(
     data = str(toy.save_cmedqq(tmp_path / "data"))
     runs = [finetune.fn(tasks="cmedqq", model=encoder, data=data, seeds=[seed], overrides=SMALL) for seed in (1, 2)]
     assert main(["compare", *runs]) == 0
-    told = capsys.readouterr().out
-    assert "cmedqq, positive_f1 on 16 records of dev" in told and "95 % interval" in told and "p = " in told
+    shown = capsys.readouterr().out
+    assert "cmedqq, positive_f1 on 16 records of dev" in shown and "95 % interval" in shown and "p = " in shown
     assert main(["compare", runs[0], str(tmp_path)]) == 2

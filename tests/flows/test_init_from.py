@@ -1,4 +1,4 @@
-"""`init_from` of the flow `pretrain`: a run that goes on from the weights of another model."""
+"""`init_from` of the flow `pretrain`: a run that starts from the weights of another model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OVERRIDES: dict[str, Any] = {
     "cluster.workers": 0,
 }
 STILL = OVERRIDES | {"training.learning_rate": 1e-9, "training.seed": 7}
-"""Another seed, so other fresh weights, and steps that change nothing to speak of."""
+"""Another seed for other random weights, and a learning rate that hardly changes them."""
 
 
 def weights(folder: str) -> dict[str, torch.Tensor]:
@@ -44,18 +44,18 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(write_corpus(tmp_path / "corpus"))
 
 
-def test_a_run_begins_with_the_weights_that_it_is_given(corpus: str) -> None:
+def test_a_run_starts_from_the_given_weights(corpus: str) -> None:
     first = pretrain.fn("ehealth-tiny", corpus, overrides=OVERRIDES)
-    going_on = weights(pretrain.fn("ehealth-tiny", corpus, init_from=first, overrides=STILL))
-    afresh = weights(pretrain.fn("ehealth-tiny", corpus, vocabulary_file=f"{first}/vocab.txt", overrides=STILL))
+    resumed = weights(pretrain.fn("ehealth-tiny", corpus, init_from=first, overrides=STILL))
+    fresh = weights(pretrain.fn("ehealth-tiny", corpus, vocabulary_file=f"{first}/vocab.txt", overrides=STILL))
     name = "encoder.layer.0.output.dense.weight"
-    torch.testing.assert_close(going_on, weights(first), rtol=0, atol=1e-6)
-    assert (afresh[name] - weights(first)[name]).abs().max() > 1e-3
+    torch.testing.assert_close(resumed, weights(first), rtol=0, atol=1e-6)
+    assert (fresh[name] - weights(first)[name]).abs().max() > 1e-3
 
 
 @pytest.fixture
 def bert(tmp_path: Path) -> Path:
-    """A BERT as transformers saves it, its special tokens where Google's Chinese BERT has them."""
+    """A BERT as transformers saves it, with special tokens at the positions of Google's Chinese BERT."""
     text = "".join(document["title"] + document["text"] for document in synthetic_documents())
     characters = sorted({character for character in text.lower() + normalise(text) if not character.isspace()})
     special = ["[PAD]", *(f"[unused{number}]" for number in range(1, 100)), "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -78,7 +78,7 @@ def test_a_checkpoint_with_the_vocabulary_of_a_bert_is_exported(corpus: str, ber
         assert (folder / name).read_bytes() == (whole / name).read_bytes(), name
     card = (folder / "README.md").read_text(encoding="utf-8")
     assert "from the weights of `chinese-bert`" in card and str(tmp_path) not in card
-    # Nearly untrained, it still is that BERT, whatever numbers its tokens have now.
+    # Hardly trained, it is still that BERT, although its tokens have other numbers.
     ours, theirs = AutoTokenizer.from_pretrained(folder), BertTokenizer.from_pretrained(bert)
     sentence = "糖尿病患者常出现乏力 HIV阴性"
     encoded, expected = (tokenizer(sentence, return_tensors="pt") for tokenizer in (ours, theirs))
@@ -92,7 +92,7 @@ def test_a_checkpoint_with_the_vocabulary_of_a_bert_is_exported(corpus: str, ber
     torch.testing.assert_close(found, known, rtol=1e-4, atol=1e-4)
 
 
-def test_a_folder_without_a_model_or_its_vocabulary_is_told_before_any_work(corpus: str, tmp_path: Path) -> None:
+def test_missing_model_or_vocabulary_is_reported_before_any_work(corpus: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"There is no folder .*--param init_from=FOLDER"):
         pretrain.fn("ehealth-tiny", corpus, init_from=str(tmp_path / "absent"), overrides=OVERRIDES)
     with pytest.raises(UserError, match=r"has no config\.json"):
@@ -104,8 +104,8 @@ def test_a_folder_without_a_model_or_its_vocabulary_is_told_before_any_work(corp
     assert not (tmp_path / "home").exists()
 
 
-def test_weights_that_do_not_fit_are_told_before_any_work(corpus: str, bert: Path, tmp_path: Path) -> None:
-    """Not by a worker, after hours of encoding."""
+def test_unfitting_weights_are_reported_before_any_work(corpus: str, bert: Path, tmp_path: Path) -> None:
+    """A worker would fail only after hours of encoding."""
     wider = OVERRIDES | {"model.num_layers": 2}
     with pytest.raises(UserError, match=r"other sizes than the model to be trained\. Set model\.num_layers = 1"):
         pretrain.fn("ehealth-tiny", corpus, init_from=str(bert), overrides=wider)

@@ -1,4 +1,4 @@
-"""The flows over knowledge: from graphs and text to a fused graph, its vectors and an entity vocabulary."""
+"""Flows over knowledge graphs: a fused graph, its vectors, and an entity vocabulary."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SMALL: dict[str, Any] = {
 
 @pytest.fixture
 def graphs(tmp_path: Path) -> dict[str, dict[str, Any]]:
-    """Two small graphs that know the same diseases by other facts."""
+    """Two small graphs with different facts about the same diseases."""
     signs = [f"{disease}\t临床表现\t{sign}" for disease, sign in zip(DISEASES, SIGNS, strict=True)]
     drugs = [f"{disease}\t药物治疗\t{drug}" for disease, drug in zip(DISEASES, DRUGS, strict=True)]
     (tmp_path / "signs.tsv").write_text("\n".join(["head\trelation\ttail", *signs]), encoding="utf-8")
@@ -59,7 +59,7 @@ def graphs(tmp_path: Path) -> dict[str, dict[str, Any]]:
 
 @pytest.fixture
 def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Synthetic articles about the diseases, and a store of their own."""
+    """Synthetic articles about the diseases, with an empty store."""
     monkeypatch.setenv("YIWEN_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("YIWEN_WORKERS", "1")
     drawn = random.Random(3)
@@ -104,7 +104,7 @@ def test_graphs_are_fused_ranked_embedded_and_linked(
 
 @pytest.fixture
 def shared_name(graphs: dict[str, dict[str, Any]], text: str) -> dict[str, str]:
-    """A name of two drugs in the graphs and in the text; the drug with the larger id is the frequent one."""
+    """A name that two drugs share in graphs and text; the drug with the larger id is the frequent one."""
     ids = dict(zip(DRUGS, entity_ids(DRUGS), strict=True))
     rare, frequent = sorted(DRUGS[:2], key=ids.__getitem__)
     with Path(graphs["drugs"]["path"]).open("a", encoding="utf-8") as file:
@@ -135,7 +135,7 @@ def test_mentions_of_examples_go_to_the_frequent_entity(
     assert shared_name["frequent"] in mentioned and shared_name["rare"] not in mentioned
 
 
-def test_the_vectors_may_be_left_out(graphs: dict[str, dict[str, Any]], text: str, tmp_path: Path) -> None:
+def test_vectors_are_optional(graphs: dict[str, dict[str, Any]], text: str, tmp_path: Path) -> None:
     knowledge.fn(graphs=graphs, corpus=text, vectors=False, overrides=SMALL)
     assert ArtifactStore(tmp_path / "home").latest("kg_embeddings") is None
 
@@ -152,10 +152,10 @@ def test_phrases_and_names_make_the_entity_vocabulary(
     assert {file.path for file in latest(tmp_path, "report_entities").manifest.files} >= {"report.html", "table.json"}
     again = entities.fn(corpus=text, graphs=graphs, cut_points=str(path / "cut_points.csv"), overrides=SMALL)
     assert latest(tmp_path, "entities").to_table().num_rows == len(rows)
-    assert Path(again) != path  # another review file is another input, be its answers the same
+    assert Path(again) != path  # another review file is another input, even with equal answers
 
 
-def test_the_vocabulary_is_held_against_the_names_of_the_graph(
+def test_the_page_shows_how_the_vocabulary_covers_names_of_the_graph(
     graphs: dict[str, dict[str, Any]], text: str, tmp_path: Path
 ) -> None:
     vocabulary.fn(corpus=text, graphs=graphs, entities=True, overrides=SMALL)
@@ -177,13 +177,13 @@ def test_the_vocabulary_is_held_against_the_names_of_the_graph(
         ({"a": {"path": "nowhere.tsv"}}, "nowhere.tsv does not exist"),
     ],
 )
-def test_faulty_requests_are_told_before_the_work(graphs: dict[str, dict[str, Any]], said: str) -> None:
+def test_faulty_requests_are_reported_before_any_work(graphs: dict[str, dict[str, Any]], said: str) -> None:
     for flow in (knowledge, entities):
         with pytest.raises(UserError, match=said):
             flow.fn(graphs=graphs)
 
 
-def test_a_faulty_table_is_told_before_the_work(graphs: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+def test_a_faulty_table_is_reported_before_any_work(graphs: dict[str, dict[str, Any]], tmp_path: Path) -> None:
     table = tmp_path / "types.csv"
     table.write_text("source,type,name\n,disease,Disease\n,disease,Illness\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"types\.csv, row 3: disease of source '' occurs twice"):
@@ -193,7 +193,7 @@ def test_a_faulty_table_is_told_before_the_work(graphs: dict[str, dict[str, Any]
         knowledge.fn(graphs=graphs, types=str(table))
 
 
-def test_without_a_request_the_installed_graphs_are_read() -> None:
+def test_installed_graphs_are_the_default() -> None:
     if importlib.util.find_spec(cmekg.PACKAGE) is None:
         pytest.skip("PyCMeKG is not installed")
     requested = requested_graphs(None)
@@ -202,7 +202,7 @@ def test_without_a_request_the_installed_graphs_are_read() -> None:
     assert requested_graphs({}) == {}
 
 
-def test_an_edited_table_of_icd10_makes_another_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_edited_table_of_icd10_gives_another_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "zh_CN.po").write_text("", encoding="utf-8")
     chapters = tmp_path / "chapters.csv"
     monkeypatch.setitem(flows.shared.graphs._TYPES, "icd10", chapters)

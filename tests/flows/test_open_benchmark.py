@@ -1,4 +1,4 @@
-"""The flow of the open benchmark on a made-up list and graph."""
+"""Flow of the open benchmark on a synthetic list and graph."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CODES = [(f"{letter}{number:02}", f"{kind}{sign}病") for letter, kind in zip(LE
 
 @pytest.fixture(scope="module")
 def given(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """A list, and a graph with three names of each disease, of which one shares no character with the list's."""
+    """A list, and a graph with three names per disease, one of which shares no character with the list's name."""
     folder = tmp_path_factory.mktemp("open-benchmark")
     (folder / "list.csv").write_text("编码,名称\n" + "".join(f"{code},{term}\n" for code, term in CODES))
     subjects = {
@@ -94,7 +94,7 @@ def test_recall_is_that_of_an_index_without_the_queries(
     assert store.latest("candidate_index") is None, "normalising a file would take it for the user's index"
 
 
-def test_names_of_text_are_found(run: Any, given: dict[str, str]) -> None:
+def test_names_from_text_are_found(run: Any, given: dict[str, str]) -> None:
     def first(folder: str) -> dict[str, float]:
         return {row["split"]: row["recall"] for row in rows_of(folder) if row["queries"] == "all" and row["k"] == 1}
 
@@ -109,7 +109,7 @@ def test_a_list_that_shares_no_code_with_the_graph_is_refused(run: Any, given: d
         run(terms=str(tmp_path / "own.csv"), graph=given["graph"])
 
 
-def test_what_is_not_there_is_told_before_any_work(run: Any, given: dict[str, str]) -> None:
+def test_missing_files_are_reported_before_any_work(run: Any, given: dict[str, str]) -> None:
     for name in ("terms", "graph", "text"):
         with pytest.raises(UserError, match="absent"):
             run(**given | {name: "/absent"})

@@ -1,5 +1,5 @@
-"""The corpus flow, run again as files come, change and go: work in proportion to what is new, and the result of a
-rebuild.
+"""Flow `corpus`, run again after files were added, changed and deleted: its work is in proportion to the new data, and
+its result is that of a rebuild.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ OVERRIDES = {"ingest.bytes_per_part": 8192, "segment.min_tokens": 10, "deduplica
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """40 files of synthetic dialogues and articles, some of them nearly repeated in other files."""
+    """40 files of synthetic dialogues and articles, some with near-duplicates in other files."""
     drawn = random.Random(5)
     texts = [f"{document(drawn, 5)}电话13{drawn.randrange(10**9):09d}。" for _ in range(FILES * 5)]
     texts += [edited(text, 0.01, drawn) for text in texts[:30]]
@@ -59,15 +59,13 @@ def refresh(root: Path, home: Path, monkeypatch: pytest.MonkeyPatch, **given: An
 
 
 def content(home: Path, stage: str) -> list[Any]:
-    """Rows of the youngest artifact of a stage, in order."""
+    """Return the rows of the newest artifact of a stage, in order."""
     artifact = ArtifactStore(home).latest(stage)
     assert artifact is not None
     return artifact.to_table().to_pylist()
 
 
-def test_new_changed_and_deleted_files_give_what_a_rebuild_gives(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_refresh_gives_the_result_of_a_rebuild(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = random.Random(6)
     refresh(folder, tmp_path / "home", monkeypatch)
     write_file(folder, 100, [document(drawn, 5) for _ in range(3)])
@@ -105,7 +103,7 @@ def test_the_same_files_elsewhere_are_the_same_corpus(
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_killed_refresh_loses_and_doubles_nothing(
+def test_a_killed_refresh_neither_loses_nor_repeats_documents(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     drawn = random.Random(seed)
@@ -132,7 +130,7 @@ def test_a_killed_refresh_loses_and_doubles_nothing(
 
 
 def wait_for_work(home: Path, parts: int, process: subprocess.Popen[bytes]) -> None:
-    """Until that many parts are there, or the run has ended."""
+    """Wait until there are that many parts, or the run has ended."""
     while process.poll() is None:
         files = [file for _, _, found in os.walk(home) for file in found if file.endswith(".parquet")]
         if len(files) >= parts:
@@ -140,9 +138,7 @@ def wait_for_work(home: Path, parts: int, process: subprocess.Popen[bytes]) -> N
         time.sleep(0.01)
 
 
-def test_benchmarks_and_a_dictionary_go_into_the_flow(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_benchmarks_and_a_dictionary_are_used(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = random.Random(9)
     secret = document(drawn, 4)
     write_file(folder, 300, [document(drawn, 3) + secret + document(drawn, 3)])
@@ -166,17 +162,17 @@ def test_benchmarks_and_a_dictionary_go_into_the_flow(
     assert summary["contamination"] and summary["replaced"]["mobile"] > 50
 
 
-def test_a_corpus_of_which_nothing_is_left_is_refused(
+def test_a_corpus_with_no_document_left_is_refused(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(UserError, match=r"decontaminate left no document \(contaminated \d+\)"):
         refresh(folder, tmp_path / "home", monkeypatch, benchmarks=str(folder))
 
 
-def test_a_flow_without_a_corpus_takes_that_of_the_environment(
+def test_the_default_corpus_is_that_of_the_environment(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The schedule names none: it refreshes the user's text, not the demo."""
+    """The schedule names no corpus, and must refresh the user's text instead of the demo."""
     named = refresh(folder, tmp_path / "home", monkeypatch)
     monkeypatch.setenv("YIWEN_CORPUS", f"{folder}/dialogue,{folder}/article")
     monkeypatch.setenv("YIWEN_HOME", str(tmp_path / "other"))
@@ -186,10 +182,10 @@ def test_a_flow_without_a_corpus_takes_that_of_the_environment(
     texts = [sorted(found.to_table()["text"].to_pylist()) for found in (named, taken)]
     assert texts[0] == texts[1]
     assert caplog.text == ""
-    assert refresh(folder, tmp_path / "other", monkeypatch).fingerprint == named.fingerprint  # one that is named wins
+    assert refresh(folder, tmp_path / "other", monkeypatch).fingerprint == named.fingerprint  # a named corpus wins
 
 
-def test_a_corpus_of_the_environment_that_is_not_there_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_corpus_of_the_environment_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("YIWEN_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("YIWEN_CORPUS", str(tmp_path / "nowhere"))
     with pytest.raises(UserError, match="nowhere"):
@@ -197,7 +193,7 @@ def test_a_corpus_of_the_environment_that_is_not_there_is_told(tmp_path: Path, m
     assert ArtifactStore(tmp_path / "home").list() == []
 
 
-def test_the_demo_in_place_of_a_corpus_is_warned_of(
+def test_the_demo_corpus_comes_with_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     facts = {f"药{n}": {"成份": ["水", f"物质{n}"], "不良反应": ["恶心", "呕吐", "头痛"]} for n in range(9)}
@@ -223,7 +219,7 @@ def test_the_demo_in_place_of_a_corpus_is_warned_of(
         ("link.minimum", "unknown key 'link.minimum'"),
     ],
 )
-def test_a_mistyped_key_is_told_also_where_the_flow_makes_nothing_of_its_section(
+def test_a_mistyped_key_is_reported_even_in_sections_that_the_flow_ignores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, message: str
 ) -> None:
     monkeypatch.setenv("YIWEN_HOME", str(tmp_path / "home"))
@@ -231,7 +227,7 @@ def test_a_mistyped_key_is_told_also_where_the_flow_makes_nothing_of_its_section
         corpus_flow.fn(str(tmp_path), overrides={key: 3})
 
 
-def test_settings_of_other_flows_are_warned_of_in_one_line(
+def test_ignored_settings_are_named_in_one_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("YIWEN_HOME", str(tmp_path / "home"))
@@ -243,7 +239,7 @@ def test_settings_of_other_flows_are_warned_of_in_one_line(
     assert "This flow ignores neighbours.k, training.steps, vocabulary.size:" in record.message
 
 
-def test_tokens_are_counted_with_a_vocabulary_that_is_given(
+def test_tokens_are_counted_with_a_given_vocabulary(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_file(folder, 400, [f"{document(random.Random(8), 5)}hypertension"])
@@ -259,29 +255,29 @@ def test_tokens_are_counted_with_a_vocabulary_that_is_given(
     rows = counted.to_table().to_pylist()
     own = [len(tokenizer.encode(row["text"], add_special_tokens=False).ids) for row in rows]
     assert [row["tokens"] for row in rows] == own
-    assert sum(own) == sum(estimated.to_table()["tokens"].to_pylist()) - 2  # its 12 letters were taken for 3 tokens
+    assert sum(own) == sum(estimated.to_table()["tokens"].to_pylist()) - 2  # it counts 12 letters as 3
 
 
 def page(home: Path) -> tuple[bool, str]:
-    """Whether the youngest page takes its tokens for counted, and the page."""
+    """Return whether the newest page says that tokens are counted, and the page."""
     report = ArtifactStore(home).latest("report_corpus")
     assert report is not None
     summary = json.loads(report.read_file("summary.json"))
     return summary["tokens_are_counted"], report.read_file("report.html").decode()
 
 
-def test_the_page_about_the_corpus_is_named_each_time(
+def test_every_run_names_the_page_about_the_corpus(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for made in ("report_corpus: 3 files", "report_corpus: reused"):
         refresh(folder, tmp_path / "home", monkeypatch)
         report = ArtifactStore(tmp_path / "home").latest("report_corpus")
         assert report is not None
-        told = next(line for line in capsys.readouterr().err.splitlines() if line.startswith(made))
-        assert told.endswith(f"; {report.path}/report.html")
+        line = next(line for line in capsys.readouterr().err.splitlines() if line.startswith(made))
+        assert line.endswith(f"; {report.path}/report.html")
 
 
-def test_a_dictionary_that_cannot_be_read_is_told_before_any_work(
+def test_an_unreadable_dictionary_is_reported_before_any_work(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "terms.txt").write_bytes("张力性气胸".encode("gb18030"))
@@ -291,7 +287,7 @@ def test_a_dictionary_that_cannot_be_read_is_told_before_any_work(
 
 
 @pytest.mark.parametrize("name", ["benchmarks", "dictionary", "vocabulary_file"])
-def test_what_is_not_there_is_told_before_any_work(
+def test_missing_files_are_reported_before_any_work(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     with pytest.raises(UserError, match="nowhere"):

@@ -1,4 +1,4 @@
-"""Where the vocabulary of a flow comes from."""
+"""Vocabularies of flows: built from text, or brought by the user."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tasks.files.raw_input import RawInput
 from tests.support.tables import documents_artifact
 
 
-def test_a_vocabulary_is_built_from_the_text_or_brought_along(store: ArtifactStore, tmp_path: Path) -> None:
+def test_a_vocabulary_is_built_or_adopted(store: ArtifactStore, tmp_path: Path) -> None:
     def runner(work: Stage[Any], params: StageParams, **inputs: Any) -> Artifact:
         return run(work, store, params, inputs).artifact
 
@@ -34,7 +34,7 @@ def test_a_vocabulary_is_built_from_the_text_or_brought_along(store: ArtifactSto
     assert b'"model_max_length": 128' in brought.read_file("tokenizer_config.json")
 
 
-def test_a_faulty_vocabulary_is_told_before_the_work(tmp_path: Path) -> None:
+def test_a_faulty_vocabulary_is_reported_before_any_work(tmp_path: Path) -> None:
     file = tmp_path / "vocab.txt"
     file.write_text("\n".join([*SPECIAL_TOKENS, "甲", "甲"]), encoding="utf-8")
     for flow, name in ((vocabulary, "compare"), (pretrain, "vocabulary_file")):

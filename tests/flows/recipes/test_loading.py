@@ -1,4 +1,4 @@
-"""The loader of settings: where a value comes from, and one explanation of everything that is wrong with it."""
+"""Loader of settings: origins of values, and one explanation of everything that is wrong with them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ FROM_FILE = "(from mine.toml)"
 FROM_OVERRIDES = "(from --param or overrides)"
 
 
-def test_overrides_lie_over_the_file_and_leave_it_as_it_was() -> None:
+def test_overrides_win_over_the_file_and_leave_both_unchanged() -> None:
     file = {"tree": {"trees": 3, "max_depth": 7}}
     given = {"tree.trees": 4, "free": {"steps": 1}, "free.seed": 2, "pruned.names": ["a"]}
     found = load(file, given)
@@ -142,12 +142,12 @@ def test_wrong_values_name_key_value_and_origin(key: str, value: Any, complaint:
 
 
 def test_members_of_a_union_are_one_complaint() -> None:
-    told = explanation({}, {"tree.workers": "x"})
-    assert told.startswith(f"tree.workers is 'x' {FROM_OVERRIDES}: Input should be a valid integer")
-    assert " or must be a JSON list" in told and "\n" not in told
+    message = explanation({}, {"tree.workers": "x"})
+    assert message.startswith(f"tree.workers is 'x' {FROM_OVERRIDES}: Input should be a valid integer")
+    assert " or must be a JSON list" in message and "\n" not in message
 
 
-def test_a_rule_about_a_section_is_told_without_its_values() -> None:
+def test_a_rule_about_a_section_is_explained_without_its_values() -> None:
     expected = "max_depth 0 is under min_depth 1"
     assert explanation({"tree": {"max_depth": 0}}) == f"tree {FROM_FILE}: {expected}"
     assert explanation({"tree": {"trees": 3}}, {"tree.max_depth": 0}) == f"tree {FROM_OVERRIDES}: {expected}"
@@ -162,8 +162,8 @@ def test_missing_keys_and_values_used_as_sections() -> None:
 
 
 def test_all_mistakes_are_explained_at_once_one_per_line() -> None:
-    told = explanation({"tre": {}, "tree": {"trees": 0}}, {"tree.max_dep": 1, "free.step": 2, "tree.names": "a"})
-    assert [line.split(")")[0] + ")" for line in told.splitlines()] == [
+    message = explanation({"tre": {}, "tree": {"trees": 0}}, {"tree.max_dep": 1, "free.step": 2, "tree.names": "a"})
+    assert [line.split(")")[0] + ")" for line in message.splitlines()] == [
         f"unknown key 'tree.max_dep' {FROM_OVERRIDES}",
         f"unknown key 'tre' {FROM_FILE}",
         f"tree.trees is 0 {FROM_FILE}",
@@ -196,7 +196,7 @@ FLOWS: dict[str, tuple[Callable[..., Any], str, str]] = {
 
 
 @pytest.mark.parametrize("name", FLOWS)
-def test_every_flow_explains_a_wrong_key_alike_before_any_work(
+def test_every_flow_explains_a_wrong_key_in_the_same_words(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("YIWEN_HOME", str(tmp_path / "home"))

@@ -1,4 +1,4 @@
-"""Every shipped preset builds, without memory, at the size it names."""
+"""Every shipped preset of a model has the published number of parameters, built on the meta device."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tests.support.memory_part import stream_of
 from tests.support.token_rows import random_rows
 
 CHINESE_BERT = 21_128
-"""Tokens of Google's Chinese vocabulary, with which published sizes are counted."""
+"""Size of Google's Chinese vocabulary, with which published sizes are counted."""
 
 ELECTRA = {
-    # Clark et al., 2020, Table 6: layers, hidden, FFN, heads, embedding, generator's divisor
+    # Clark et al., 2020, Table 6: layers, hidden, FFN, heads, embedding, divisor of the generator
     "ehealth-small": (12, 256, 1024, 4, 128, 4),
     "ehealth": (12, 768, 3072, 12, 768, 3),
     "ehealth-large": (24, 1024, 4096, 16, 1024, 4),
@@ -29,7 +29,7 @@ ELECTRA = {
 
 
 def trained_parameters(layers: int, hidden: int, ffn: int, embedding: int, divisor: int, positions: int) -> int:
-    """Parameters of generator and discriminator with one embedding block, counted by hand; no filling rows."""
+    """Parameters of generator and discriminator with one embedding block, counted by hand, without padding rows."""
 
     def dense(inputs: int, outputs: int) -> int:
         return inputs * outputs + outputs
@@ -66,7 +66,7 @@ def test_every_preset_has_the_parameters_of_its_sizes(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", model_presets())
-def test_what_is_exported_is_transformers_electra_of_that_size(name: str) -> None:
+def test_exports_are_electra_models_of_transformers(name: str) -> None:
     objective = build_on_meta(name)
     with torch.device("meta"):
         electra = AutoModel.from_config(objective.exported().config)
@@ -93,9 +93,7 @@ def test_new_sizes_keep_the_papers_objective() -> None:
 
 
 @pytest.mark.parametrize("name", ELECTRA)
-def test_presets_for_gpus_suit_matrix_units_and_have_a_peak_to_compare_with(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_presets_for_gpus_fill_matrix_units_and_have_a_known_peak(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     preset = load_preset(name)
     monkeypatch.setattr("models.training.meter.torch.cuda.get_device_name", lambda device: "NVIDIA H200")
     assert peak_flops(torch.device("cuda"), preset.train.training["precision"]) == 989e12
@@ -104,7 +102,7 @@ def test_presets_for_gpus_suit_matrix_units_and_have_a_peak_to_compare_with(
 
 @pytest.mark.parametrize("name", ELECTRA)
 def test_presets_for_gpus_train_on_a_cpu_too(name: str) -> None:
-    """Their settings with smaller numbers: two steps in bfloat16, filled vocabulary."""
+    """Two steps in bfloat16 with a padded vocabulary, at a small size."""
     preset = load_preset(name)
     small = {"num_layers": 1, "num_heads": 12, "hidden_size": 24, "intermediate_size": 48, "embedding_size": 24}
     objective = objectives.build(preset.objective, preset.model | small | {"vocab_size": 100})
