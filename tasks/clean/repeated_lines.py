@@ -97,25 +97,25 @@ def remove_part(part: PartWriter, documents: Part, lists: Sequence[str], params:
     kept = []
     for row, keys_of_row in zip(table.to_pylist(), keys, strict=True):
         part.count("documents_in")
-        goes = [
+        repeats = [
             key in first_ids and not (params.keep == "first" and first_ids[key] == row["doc_id"]) for key in keys_of_row
         ]
-        if not any(goes):
+        if not any(repeats):
             kept.append(row)
             continue
-        lines = zip(row["text"].split("\n"), goes, strict=True)
+        lines = zip(row["text"].split("\n"), repeats, strict=True)
         left = "\n".join(line for line, is_gone in lines if not is_gone).strip()
         if not left:
             part.reject(
                 doc_id=row["doc_id"],
                 source=row["source"],
                 reason="repeated_lines",
-                detail=f"each of its {sum(goes)} lines is in {params.min_documents} documents or more",
+                detail=f"each of its {sum(repeats)} lines is in {params.min_documents} documents or more",
                 text=row["text"],
             )
             continue
         part.count("documents_changed")
-        part.count("lines_removed", sum(goes))
+        part.count("lines_removed", sum(repeats))
         part.count("characters_removed", len(row["text"]) - len(left))
         kept.append({**row, "doc_id": document_id(row["source"], row["title"], left), "text": left})
     part.write("documents", kept)

@@ -58,14 +58,14 @@ def near_duplicates(
     places = first.sort(*KEY).with_row_index("place")
     similar = _similar(rows, places, np.concatenate(codes), forms, params)
     # An equal text follows the first of its kind, which may itself be dropped for a longer one.
-    goes, stays, similarity = [], [], []
+    dropped, kept_for, similarity = [], [], []
     for row, leader in zip(same["row"].to_list(), same["first"].to_list(), strict=True):
         kept, share = similar.get(leader, (leader, 1.0))
         if kept != row:
-            goes.append(row)
-            stays.append(kept)
+            dropped.append(row)
+            kept_for.append(kept)
             similarity.append(share)
-    return _dropped(goes, stays, similarity)
+    return _dropped(dropped, kept_for, similarity)
 
 
 def _similar(
@@ -85,11 +85,11 @@ def _similar(
     return {int(by_place[gone]): (int(by_place[kept]), share) for gone, kept, share in drops}
 
 
-def _dropped(goes: list[int], stays: list[int], similarity: list[float]) -> pa.Table:
+def _dropped(dropped: list[int], kept_for: list[int], similarity: list[float]) -> pa.Table:
     return pa.table(
         {
-            "index": pa.array(goes, pa.int64()),
-            "kept_index": pa.array(stays, pa.int64()),
+            "index": pa.array(dropped, pa.int64()),
+            "kept_index": pa.array(kept_for, pa.int64()),
             "similarity": pa.array(similarity, pa.float64()),
         }
     )

@@ -22,7 +22,7 @@ from tasks.deidentify.names import (
 from tasks.deidentify.numbers import is_date
 
 SEPARATOR = r"[\s(（]{0,12}+(?:号码|号|码|同号)?+\s{0,4}+[：:]?+\s{0,12}+(?:是|为|加)?+[：:]?+\s?+"
-"""What may be written between a cue and its value: "号码：", " （号 是：", "为", or nothing."""
+"""Pattern of what may separate a cue from its value: "号码：", " （号 是：", "为", or nothing."""
 
 # matches: "年", "/ml", " mg", "%"
 # not: "，"
@@ -56,7 +56,7 @@ _OTHER_ID = re.compile("[\u4e00-\u9fff]$|(?:[A-Za-z]|基因|蛋白|探针)\\s$")
 # matches: "：", " （", "\t"
 # not: "芳"
 FIELD_SEPARATOR = re.compile(r"\s{0,12}+[：:]\s{0,12}+|\s{0,12}+[(（]|\s{1,4}+")
-"""What may be written between the name of a field and what fills it."""
+"""Separator between the name of a field and its content."""
 
 # matches: "，", " ", ""
 # not: "明"

@@ -44,7 +44,7 @@ _RUN = re.compile(r"[0-9(+][0-9 \-–—－()（）*xX]{5,}+")
 # matches: "13812345678", "0755-267", "138****5678"
 # not: "2019-05-06", "12 30"
 _LIKELY = re.compile(r"\d{7}|\d{3}[ )）–—-]{1,3}\d{3}|\*{4}")
-"""What a run of digits must hold to be worth the patterns: most runs are dates and times."""
+"""Content that makes a run of digits worth trying the patterns: most runs are dates and times."""
 
 _CUES = [(each.name, way) for each in TYPES for way in each.ways if isinstance(way, Cues)]
 _CUE_OF = {spelling: (name, cues) for name, cues in _CUES for spelling in cues.spellings()}
@@ -163,7 +163,7 @@ def _numbers(text: str) -> list[Identifier]:
 
 
 def _in_run(text: str, run: re.Match[str], kind: str, number: Number) -> Iterable[Identifier]:
-    """Numbers of one type that begin in a run of digits, or with up to two letters before it."""
+    """Yield the numbers of one type that begin in a run of digits, or up to two letters before it."""
     for match in number.pattern.finditer(text, max(0, run.start() - 2), run.end() + 16):
         if match.start() < run.end() and number.fits(text, match.start(), match[0]):
             yield Identifier(match.start(), match.end(), kind)
@@ -212,7 +212,7 @@ def _header_kind(header: str) -> str | None:
 
 
 def _below(text: str, cell: Below) -> Iterator[Identifier]:
-    """The identifiers of a cell, which is read as if its header stood before it with a colon."""
+    """Yield the identifiers of a cell, which is read behind its header and a colon: 姓名：王芳."""
     cue = f"{cell.header}："
     for start, end, kind in _cued(cue + text[cell.start : cell.end]):
         if start >= len(cue):
@@ -235,7 +235,7 @@ def _is_whole(name: str) -> bool:
 
 
 def _names_again(text: str, names: set[str]) -> list[Identifier]:
-    """Other mentions of the names found: of whole names that are not words."""
+    """Find other mentions of the names found, as far as they are whole and not words."""
     whole = sorted(name for name in names if _is_whole(_unpadded(name)))
     there = [re.escape(name) for name in whole[:MAX_NAMES] if name in text]
     if not there:

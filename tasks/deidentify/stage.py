@@ -31,7 +31,7 @@ DIALOGUE = "dialogue"
 
 
 class DeidentifyParams(StageParams):
-    """Which documents are treated."""
+    """Rules of which documents are treated."""
 
     sources: tuple[str, ...] = ("emr", "dialogue")
     """Sources whose documents are treated; documents of other sources stay as they are."""
@@ -77,7 +77,7 @@ def _suspected(columns: Mapping[str, Sequence[str]], places: Sequence[int]) -> I
     """Yield the rows among some that may hold an identifier, and whether their `meta` may; batch by batch."""
     for batch in batches_of(places, length=lambda place: len(columns["text"][place])):
         texts, titles = ([columns[name][place] for place in batch] for name in ("text", "title"))
-        # In JSON a key stands before its value: {"姓名": "王芳"} is read as 姓名：王芳
+        # {"姓名": "王芳"} is read as 姓名：王芳
         held = [columns["meta"][place] for place in batch]
         metas = may_hold([meta.replace('": ', "：") for meta in held]) | np.array([*map(meta_may_name, held)])
         spoken = [columns["source"][place] == DIALOGUE and bool(speakers(columns["text"][place])) for place in batch]

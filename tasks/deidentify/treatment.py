@@ -50,7 +50,7 @@ class Treatment:
         """Return a text with placeholders."""
         if not text:
             return text
-        # What stands beside an identifier may become one when it is replaced. Each round leaves less text.
+        # Replacing an identifier may reveal another beside it. The loop ends, as each round leaves less text.
         while found := find_identifiers(text, self.names):
             text = self._replaced(text, found)
         return text

@@ -23,7 +23,7 @@ _ORGANS = ["心脏", "肝脏", "肾脏", "胃部", "肺部", "甲状腺", "胆�
 
 
 def sentence(drawn: random.Random) -> str:
-    """A synthetic sentence without numbers."""
+    """Return a synthetic sentence without numbers."""
     return (
         f"{drawn.choice(_SUBJECTS)}出现{drawn.choice(_SIGNS)}、{drawn.choice(_SIGNS)}，"
         f"{drawn.choice(_ORGANS)}可能有{drawn.choice(_SIGNS)}表现，{drawn.choice(_VERBS)}。"
@@ -31,5 +31,5 @@ def sentence(drawn: random.Random) -> str:
 
 
 def document(drawn: random.Random, sentences: int = 6) -> str:
-    """A synthetic document."""
+    """Return a synthetic document."""
     return "".join(sentence(drawn) for _ in range(sentences))

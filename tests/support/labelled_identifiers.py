@@ -1,4 +1,4 @@
-"""The labelled sentences of tests/support/deidentify_labelled.jsonl, and how many of their identifiers are found."""
+"""Labelled sentences of tests/support/deidentify_labelled.jsonl, and scores of what is found in them."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Sentence(NamedTuple):
 
 
 def read_sentences(path: Path = LABELLED) -> list[Sentence]:
-    """All sentences in order; the first line of the file says what it is."""
+    """Read all sentences in order; the first line of the file describes it."""
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()[1:]]
     return [read_marked(row["marked"]) for row in rows]
 
 
 def read_marked(marked: str) -> Sentence:
-    """`患者{name:王伟}` as its text and its spans."""
+    """Return the text of `患者{name:王伟}` with its spans."""
     text, end, spans = "", 0, set()
     for mark in _MARK.finditer(marked):
         text += marked[end : mark.start()]
@@ -40,7 +40,7 @@ def read_marked(marked: str) -> Sentence:
 
 
 class Score(NamedTuple):
-    """Precision and recall over what was counted."""
+    """Counts of identifiers, with precision and recall."""
 
     right: int
     found: int
@@ -48,19 +48,19 @@ class Score(NamedTuple):
 
     @property
     def precision(self) -> float:
-        """Share of the found that is right; 1 where nothing was found."""
+        """Share of the found identifiers that are right; 1 where none was found."""
         return self.right / self.found if self.found else 1.0
 
     @property
     def recall(self) -> float:
-        """Share of the labelled that was found; 1 where nothing is labelled."""
+        """Share of the labelled identifiers that were found; 1 where none is labelled."""
         return self.right / self.labelled if self.labelled else 1.0
 
 
 def score(
     sentences: Sequence[Sentence], find: Callable[[str], Iterable[tuple[int, int, str]]], characters: bool = False
 ) -> dict[str, Score]:
-    """Score by type, and of "all": by exact spans with their type, or by characters with their type."""
+    """Return the scores by type, and of "all": over exact spans with their type, or over characters with their type."""
     counts = {name: Counter[str]() for name in ("right", "found", "labelled")}
     for text, spans in sentences:
         labelled, found = set(spans), {(start, end, kind) for start, end, kind in find(text)}

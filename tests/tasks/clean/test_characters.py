@@ -102,7 +102,7 @@ def test_the_most_frequent_phrase_is_found(text: str) -> None:
     phrases = [text[place : place + PHRASE] for place in range(len(text) - PHRASE + 1)]
     most = max(map(phrases.count, phrases))
     share, phrase = repeated_phrase(text)
-    # Another phrase may share the fullest bucket; nothing more frequent than the most frequent is ever told.
+    # Another phrase may share the fullest bucket, but the share is never higher than that of the most frequent phrase.
     assert phrases.count(phrase) * PHRASE >= share * len(text) - 1e-9 and share <= most * PHRASE / len(text)
     assert share == min(1.0, phrases.count(phrase) * PHRASE / len(text))
 

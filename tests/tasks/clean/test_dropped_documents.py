@@ -74,7 +74,7 @@ def test_dropped_documents_keep_their_reason(store: ArtifactStore) -> None:
     rejects = {row["reason"]: row for row in artifact.to_table("rejects").to_pylist()}
     assert rejects.keys() == {"empty", "little_chinese", "too_short"}
     assert rejects["little_chinese"]["excerpt"] == "only English words here"
-    assert rejects["empty"]["excerpt"] == "<p></p>"  # what was there, where nothing is left
+    assert rejects["empty"]["excerpt"] == "<p></p>"  # the text before cleaning, as nothing is left
     assert artifact.manifest.counters["documents_in"] == 4
     assert sum(v for k, v in artifact.manifest.counters.items() if k.startswith("rejected_")) == 3
 
@@ -152,7 +152,7 @@ def test_languages_are_kept_by_name(store: ArtifactStore, languages: tuple[str, 
 def test_source_may_have_a_profile_of_its_own(store: ArtifactStore) -> None:
     params = CleanParams(profile="smedbert", profiles={"dialogue": "ehealth", "emr": {"min_characters": 3}})
     artifact = cleaned(store, params, ("article", ARTICLE), ("dialogue", "好★"), ("emr", "发热头痛★"), ("emr", "热"))
-    assert artifact.scan().collect()["text"].to_list() == ["好★", "发热头痛"]  # smedbert's other rules hold for records
+    assert artifact.scan().collect()["text"].to_list() == ["好★", "发热头痛"]  # smedbert's other rules apply to records
     assert reasons(artifact) == ["too_short", "too_short"]
 
 

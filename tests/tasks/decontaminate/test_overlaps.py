@@ -84,7 +84,7 @@ def test_cut_leaves_whole_sentences_without_overlaps(corpus: list[str], data: st
         left = without_passages(text, overlap.spans)
         sentences = [plain(each) for each in text.replace("。", "\n").replace("？", "\n").split("\n")]
         free = [each for each in sentences if each and not runs(each, 3) & shared]
-        # A sentence also goes where an overlap reaches over its end.
+        # A sentence is also removed where an overlap crosses its end.
         assert len(plain(left)) <= sum(map(len, free))
         assert all(
             plain(each) in free for each in left.replace("？", "。").replace("\n", "。").split("。") if plain(each)

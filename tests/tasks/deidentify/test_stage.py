@@ -469,7 +469,7 @@ def test_all_labelled_sentences_are_stable_and_no_placeholder_is_cut() -> None:
 )
 @pytest.mark.timeout(60)
 def test_cost_does_not_explode_on_hostile_text(attack: str) -> None:
-    # No timing is compared: what is quadratic in the text would not finish within the limit.
+    # No time is compared: a search quadratic in the text would not finish within the limit.
     deidentify(attack)
 
 
