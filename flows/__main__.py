@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import sys
+from typing import NoReturn
 
 from infra.interruption import run_interruptibly
 from infra.settings import store_root
 
 
-def run_command() -> int:
-    """Run the command line. Imported here, so that Ctrl-C is answered while modules load."""
-    from flows.cli import main
+def main() -> NoReturn:
+    """Run the command line and exit with its status; Ctrl-C, SIGTERM and SIGHUP end it within seconds."""
+    run_interruptibly(_run_command, farewell(*sys.argv[1:2] or [""]))
 
-    return main()
+
+def _run_command() -> int:
+    from flows import cli  # imported late: Ctrl-C is answered while modules load
+
+    return cli.main()
 
 
 def farewell(command: str) -> str:
@@ -23,4 +28,4 @@ def farewell(command: str) -> str:
 
 
 if __name__ == "__main__":
-    run_interruptibly(run_command, farewell(*sys.argv[1:2] or [""]))
+    main()

@@ -52,7 +52,7 @@ def run_interruptibly(action: Callable[[], int], farewell: str) -> NoReturn:
     run.start()
     try:
         status = action()
-    except BaseException:  # after a signal anything may come: an import that breaks in the middle raises what it likes
+    except BaseException:  # after a signal it may be anything: an import that is cut short raises what it likes
         if run.signal:
             run.leave()
         run.is_over = True
@@ -101,8 +101,10 @@ class _Run:
     def leave(self) -> NoReturn:
         """End the process here and now."""
         if not self._leaving.acquire(blocking=False):
-            time.sleep(60)  # another thread is at it
-        sys.stdout.flush()
+            time.sleep(60)  # another thread is leaving
+        if threading.current_thread() is threading.main_thread():
+            with contextlib.suppress(Exception):  # the signal may have come in the middle of a print
+                sys.stdout.flush()
         _say(self._farewell)
         os._exit(128 + (self.signal or signal.SIGINT))
 

@@ -60,7 +60,7 @@ def test_only_keys_that_prefect_knows(content: dict[str, Any]) -> None:
     PrefectYamlModel.model_validate(content)
 
 
-def test_promised_deployments_exist_and_their_flows_have_the_names_and_parameters() -> None:
+def test_promised_deployments_match_their_flows() -> None:
     entries = load_catalogue()
     assert {entry.name for entry in entries} >= EXPECTED
     assert len({entry.name for entry in entries}) == len(entries)
@@ -96,7 +96,7 @@ def test_parameters_are_merged_and_dotted_ones_become_overrides() -> None:
 
 
 @pytest.mark.parametrize("whole", ["overrides=null", 'overrides={"segment.min_tokens": 5}'])
-def test_dotted_keys_lie_over_overrides_wherever_they_stand(whole: str) -> None:
+def test_dotted_keys_win_over_overrides_in_any_order(whole: str) -> None:
     given = [whole, "training.steps=100"]
     for order in (given, given[::-1]):
         found = merge_parameters(find("pretrain/ehealth-tiny"), order)["overrides"]
@@ -105,7 +105,7 @@ def test_dotted_keys_lie_over_overrides_wherever_they_stand(whole: str) -> None:
         merge_parameters(find("pretrain/ehealth-tiny"), ["overrides=5", "training.steps=100"])
 
 
-def test_a_flow_without_overrides_is_given_none() -> None:
+def test_dotted_key_for_a_flow_without_overrides_is_an_error() -> None:
     with pytest.raises(UserError, match=r"no parameter 'index\.k'; it has terms, graph, text\.$"):
         merge_parameters(find("normalise/open-benchmark"), ["index.k=3"])
 
@@ -113,7 +113,7 @@ def test_a_flow_without_overrides_is_given_none() -> None:
 @pytest.mark.parametrize(
     ("given", "message"), [("corpus", "KEY=VALUE"), ("korpus=x", "no parameter 'korpus'; it has preset, corpus")]
 )
-def test_wrong_parameters_are_told(given: str, message: str) -> None:
+def test_unknown_parameter_is_an_error(given: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         merge_parameters(find("pretrain/ehealth-tiny"), [given])
 
@@ -129,17 +129,17 @@ def test_wrong_parameters_are_told(given: str, message: str) -> None:
         ("finetune/cmeee", "quick=true", True),
     ],
 )
-def test_a_name_may_look_like_a_number(name: str, param: str, value: object) -> None:
+def test_text_that_looks_like_a_number_stays_text(name: str, param: str, value: object) -> None:
     entry = find(name)
     found = fit_parameters(entry.load_flow().fn, merge_parameters(entry, [param]), [param])
     assert found[param.partition("=")[0]] == value
 
 
-def test_a_value_that_a_flow_does_not_take_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_value_of_a_wrong_type_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "finetune/cmeee", "--param", "seeds=42"]) == 2
     assert "--param seeds=42 cannot be used: Input should be a valid list" in capsys.readouterr().err
 
 
-def test_unknown_deployment_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_deployment_error_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "pretrain/ehealth-tyni"]) == 2
     assert "Did you mean pretrain/ehealth-tiny?" in capsys.readouterr().err

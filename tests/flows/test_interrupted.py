@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tasks.phrases.autophrase import SEGMENT, TRAIN
+from tests.support.fake_program import fake
 from tests.support.synthetic_text import synthetic_texts, write_corpus
 from tests.support.terminal import CTRL_C, TerminalRun, files_below, wait_until_gone
 
@@ -78,12 +80,22 @@ def training_without_ray(folder: Path, corpus: Path) -> AtWork:
     return training(folder, corpus, "cluster.workers=0")
 
 
+def mining(folder: Path, corpus: Path) -> AtWork:
+    """Waiting for the AutoPhrase program, of which a stand-in takes its time."""
+    programs = folder / "programs"
+    for name in (TRAIN, SEGMENT):
+        fake(programs, "time.sleep(300)", name)
+    given = [f"corpus={write_corpus(folder / 'texts')}", "segment.min_tokens=8"]
+    started = Started(folder, "entities/mine", given, YIWEN_AUTOPHRASE=str(programs))
+    return started, lambda: any(str(programs / TRAIN) in line for line in started.run.command_lines())
+
+
 def workers(run: TerminalRun, command: str) -> bool:
     """Whether processes of this command have begun to work."""
     return sum(command in line for line in run.command_lines()) >= 1 and "ingest: " in run.shown
 
 
-WORK = [in_process, in_workers, on_private_ray, training, training_without_ray]
+WORK = [in_process, in_workers, on_private_ray, training, training_without_ray, mining]
 
 
 @pytest.mark.parametrize("begin", WORK)

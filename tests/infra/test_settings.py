@@ -1,4 +1,4 @@
-"""What the environment decides."""
+"""Settings from the environment."""
 
 from __future__ import annotations
 
@@ -114,24 +114,24 @@ def test_server_comes_from_the_environment_or_the_active_profile(
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "two", "1.5", "²", " "])
-def test_impossible_workers_are_told(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_impossible_number_of_workers_is_an_error(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("YIWEN_WORKERS", text)
     with pytest.raises(UserError, match=r"YIWEN_WORKERS=.*unset it or give 1 or more"):
         Settings.from_environment()
 
 
-def test_cores_are_those_granted() -> None:
+def test_only_granted_cores_count() -> None:
     code = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); import infra.settings as s; "
     assert _python(code + "print(s.available_cores())") == "1"
 
 
-def test_telemetry_is_off_below_every_import_of_ours() -> None:
+def test_importing_any_module_switches_telemetry_off() -> None:
     names = list(PRIVACY_DEFAULTS)
     found = _python(f"import os, infra.errors; print([os.environ[name] for name in {names}])")
     assert found == str(list(PRIVACY_DEFAULTS.values()))
 
 
-def test_a_set_value_is_left_alone() -> None:
+def test_variable_that_is_set_is_kept() -> None:
     code = "import os, infra.errors; print(os.environ['HF_HUB_OFFLINE'])"
     assert _python(code, HF_HUB_OFFLINE="0") == "0"
 
@@ -147,7 +147,7 @@ def test_a_set_value_is_left_alone() -> None:
         ({"RAY_ADDRESS": "head:6379"}, "None"),
     ],
 )
-def test_a_token_is_shown_to_a_job_endpoint_where_there_is_one(environment: dict[str, str], mode: str) -> None:
+def test_job_endpoint_is_sent_a_token_if_one_is_set(environment: dict[str, str], mode: str) -> None:
     code = "import os, infra; print(os.environ.get('RAY_AUTH_MODE'))"
     unset = {name: "" for name in ("RAY_ADDRESS", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")}
     assert _python(code, **{**unset, **environment}) == mode

@@ -1,4 +1,4 @@
-"""A stage's progress as a Prefect artifact: its share, and in words what the stage tells."""
+"""A stage's progress as a Prefect artifact: its share, and the stage's note."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tasks.runner import prefect_run as runner
 
 
-def test_the_artifact_says_how_far_a_stage_is_and_how_it_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_artifact_shows_the_share_and_the_note(monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[tuple[float, str]] = []
 
     def create(*, progress: float, key: str, description: str) -> str:
@@ -34,7 +34,7 @@ def test_the_artifact_says_how_far_a_stage_is_and_how_it_goes(monkeypatch: pytes
     ]
 
 
-def test_a_server_that_restarts_stops_no_stage(
+def test_unreachable_server_does_not_stop_a_stage(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     answers: list[BaseException | None] = [OSError("down"), OSError("down"), None, OSError("down"), None]

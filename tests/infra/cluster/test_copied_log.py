@@ -1,4 +1,4 @@
-"""Logs of other processes: copied by lines, within bounds, without the noise."""
+"""Copied logs of other processes: complete lines, bounded files, no noise."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from infra.cluster.copied_log import NOISE, CopiedLog
 
 
-def test_a_log_is_copied_by_lines_within_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_log_is_copied_line_by_line_within_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("infra.cluster.copied_log.LOG_BYTES", 2_000)
     log = CopiedLog(tmp_path / "job.log")
     for number in range(1_000):

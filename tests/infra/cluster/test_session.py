@@ -1,4 +1,4 @@
-"""Units of work on a local Ray: in processes of their own, with one thread each, and nothing left of it here."""
+"""Units of work on a private Ray: in processes of their own, with one thread each."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def told(inputs: Mapping[str, Any], params: StageParams, out: Output) -> None:
 
 
 @pytest.mark.ray
-def test_workers_have_the_code_and_one_thread_and_we_keep_our_environment(store: ArtifactStore) -> None:
+def test_workers_get_the_code_and_one_thread_and_our_environment_is_restored(store: ArtifactStore) -> None:
     before = dict(os.environ)
     try:
         start_ray(2, None)
@@ -44,7 +44,7 @@ def test_workers_have_the_code_and_one_thread_and_we_keep_our_environment(store:
 
 
 @pytest.mark.ray
-def test_sigterm_does_beside_ray_what_it_did_before() -> None:
+def test_sigterm_handler_survives_the_start_of_ray() -> None:
     told: list[int] = []
 
     def note(number: int, frame: object) -> None:
@@ -79,14 +79,14 @@ def slow(inputs: Mapping[str, Any], params: SlowParams, out: Output) -> None:
     out.map(work, range(params.units), os.getpid())
 
 
-def test_what_is_soon_done_needs_no_ray(store: ArtifactStore) -> None:
+def test_short_work_starts_no_ray(store: ArtifactStore) -> None:
     found = run(slow, store, SlowParams(units=3), {}, executor=RayExecutor(workers=2)).artifact
     assert found.manifest.counters == {"here": 3, "elsewhere": 0, "sum": 3}
     assert not is_ray_there()
 
 
 @pytest.mark.ray
-def test_units_go_on_while_ray_starts_and_each_is_done_once(
+def test_units_continue_while_ray_starts_and_each_is_done_once(
     store: ArtifactStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def start_slowly(workers: int, address: str | None) -> None:
@@ -105,7 +105,7 @@ def test_units_go_on_while_ray_starts_and_each_is_done_once(
     assert (counters["here"] + counters["elsewhere"], counters["sum"]) == (60, sum(range(60)))
 
 
-def test_a_ray_that_does_not_start_ends_the_run(store: ArtifactStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_start_of_ray_ends_the_run(store: ArtifactStore, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(workers: int, address: str | None) -> None:
         raise RuntimeError("no room")
 
