@@ -1,8 +1,9 @@
 """Interruption of a run: Ctrl-C, SIGTERM and SIGHUP end it within seconds, and nothing it started outlives it.
 
-The first signal unwinds the run: blocks close what they opened, jobs on a cluster are cancelled, Prefect is told. The
-store needs none of it, as an interrupted run resumes like a killed one. So after `SECONDS_TO_UNWIND`, or at the second
-signal, the process leaves at once, without the exit handlers of libraries: Prefect's waits minutes for its server.
+The first signal unwinds the run: blocks close what they opened, jobs on a cluster are cancelled, Prefect is notified.
+The store needs none of it, as an interrupted run resumes like a killed one. So after `SECONDS_TO_UNWIND`, or at the
+second signal, the process leaves at once, without the exit handlers of libraries: Prefect's waits minutes for its
+server.
 
 Python runs signal handlers between two of its own instructions, and a single call into compiled code may take minutes.
 So a small process, the guard, keeps the time. It reads the signals from a pipe that the interpreter writes to at once,
@@ -38,6 +39,7 @@ SECONDS_OF_KILLING = 5.0
 """Time after which the guard gives up killing: a process that waits for a dead disk cannot be killed."""
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Signals that end a run."""
 
 RUN_VARIABLE = "YIWEN_RUN"
 """Environment variable that marks the processes of a run."""
