@@ -12,11 +12,12 @@ from flows.shared.pretraining import TrainedModel, prepare, train_model
 from flows.shared.vocabularies import vocabulary_input
 from infra.artifacts import Artifact
 from infra.errors import UserError
+from models import objectives
 from tasks.downstream.spec import TaskSpec
 from tasks.finetune.inputs import ModelFolder, TaskFiles
 from tasks.finetune.params import FinetuneParams
 from tasks.finetune.stage import finetune as finetune_stage
-from tasks.pretrain.ablation import SETTINGS, AblationParams, ablation, check_scores
+from tasks.pretrain.ablation import AblationParams, ablation, check_scores
 from tasks.reports.finetune import best_scores
 from tasks.runner import StageRunner, flow, stage_runner
 
@@ -53,10 +54,11 @@ def ablate(
         The folder of the table.
     """
     recipe = load_preset(preset, overrides)
-    recipes = {one.name: load_preset(preset, {**(overrides or {}), **one.overrides}) for one in SETTINGS}
+    variants = objectives.ablations(recipe.train.objective)
+    recipes = {one.name: load_preset(preset, {**(overrides or {}), **one.overrides}) for one in variants}
     text = text_inputs(corpus, benchmarks, dictionary)
     vocabulary = vocabulary_input(vocabulary_file)
-    check_scores(scores or {})
+    check_scores(recipe.train.objective, scores or {})
     downstream = _downstream(tasks, data, quick)
     with stage_runner() as run:
         examples = prepare(run, recipe, text, vocabulary)

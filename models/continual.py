@@ -1,25 +1,25 @@
 """Continual pre-training: start an objective from a BERT, ELECTRA or RoFormer that transformers saved.
 
-The checkpoint's encoder becomes the discriminator's; its embedding tables become the generator's too, as they are tied.
-The generator's layers and the heads are copied if the checkpoint has some of the same shapes, and start fresh
-otherwise. Rows of the word table follow their tokens: a vocabulary in another order is reordered, one with other tokens
-is refused. Of a longer position table the first rows are used; of a shorter one all, and the positions beyond start
-fresh.
+An objective names the parts that can begin so (`Start`). Its encoder takes the checkpoint's weights. A second encoder
+on the same embeddings, such as a generator, and the heads are copied if the checkpoint has some of the same shapes, and
+start fresh otherwise. Rows of the word table follow their tokens: a vocabulary in another order is reordered, one with
+other tokens is refused. Of a longer position table the first rows are used; of a shorter one all, and the positions
+beyond start fresh.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors.torch import load_file
-from torch import Tensor, nn
+from torch import Tensor
 
 from infra.errors import UserError
-from models.encoder.network import Encoder, EncoderConfig, fill_rows
-from models.objectives.ehealth.objective import EHealth
+from models.encoder.network import Encoder, EncoderConfig
+from models.objectives.base import Start
 from models.weights.convert import POSITION_TABLE, WORD_TABLE, load_from_transformers, to_transformers
 
 _PREFIXES = {"bert": "bert.", "electra": "electra.", "roformer": "roformer."}
@@ -36,23 +36,18 @@ _SIZES = {
 """Our names of sizes, and those in config.json."""
 _OLD_ENDINGS = {".gamma": ".weight", ".beta": ".bias"}
 """Names of a LayerNorm's parameters in checkpoints of 2018."""
-_LM_HEADS = {
-    "bert": ("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.bias"),
-    "electra": ("generator_predictions.dense", "generator_predictions.LayerNorm", "generator_lm_head.bias"),
-}
 _REMEDY = "Train with the checkpoint's own vocabulary: give its vocab.txt as vocabulary_file."
-_RTD_HEAD = ("discriminator_predictions.dense", "discriminator_predictions.dense_prediction")
 
 
 @dataclass(frozen=True)
-class Start:
+class Started:
     """Parts of an objective that hold a checkpoint's weights, and parts that start from random ones."""
 
     taken: tuple[str, ...]
     fresh: tuple[str, ...]
 
 
-def initialise_from(objective: EHealth, folder: str | Path, vocabulary: Sequence[str] | None = None) -> Start:
+def initialise_from(objective: Any, folder: str | Path, vocabulary: Sequence[str] | None = None) -> Started:
     """Copy the weights of a folder of `save_pretrained` into a fresh `objective`.
 
     The objective does not change if anything does not fit. Files read are config.json, then model.safetensors or
@@ -67,36 +62,42 @@ def initialise_from(objective: EHealth, folder: str | Path, vocabulary: Sequence
     """
     place = Path(folder)
     settings = _read_config(place)
-    _check_sizes(place, settings, objective.config.discriminator)
+    start: Start = objective.start
+    encoder: Encoder = objective.get_submodule(start.encoder)
+    _check_sizes(place, settings, encoder.config)
     state = _read_weights(place)
-    prefix = _PREFIXES[settings["model_type"]]
-    encoder_state = _encoder_state(state, prefix)
-    order = _token_order(place, encoder_state, objective.config.vocab_size, vocabulary)
+    kind = settings["model_type"]
+    encoder_state = _encoder_state(state, _PREFIXES[kind])
+    order = _token_order(place, encoder_state, encoder.config.vocab_size, vocabulary)
     encoder_state[WORD_TABLE] = encoder_state[WORD_TABLE][order]
     if POSITION_TABLE in encoder_state:
-        encoder_state[POSITION_TABLE] = _fit_positions(encoder_state[POSITION_TABLE], objective.discriminator)
+        encoder_state[POSITION_TABLE] = _fit_positions(encoder_state[POSITION_TABLE], encoder)
     try:
-        load_from_transformers(objective.discriminator, encoder_state)
+        load_from_transformers(encoder, encoder_state)
     except ValueError as error:
         raise UserError(f"{place}: {error}. Give a checkpoint of a whole BERT or ELECTRA.") from error
-    taken = ["discriminator", *_take_generator(objective, encoder_state)]
-    for name, head, given in _heads(objective, settings["model_type"], state, order):
+    taken = [start.encoder]
+    if start.twin is not None and _took_layers(objective.get_submodule(start.twin), encoder_state):
+        taken.append(start.twin)
+    for name, read in start.heads.items():
+        head, given = objective.get_submodule(name), read(state, kind, order)
         if {key: tensor.shape for key, tensor in given.items()} == {k: t.shape for k, t in head.state_dict().items()}:
             head.load_state_dict(given)
             taken.append(name)
-    return Start(tuple(taken), tuple(name for name, _ in objective.named_children() if name not in taken))
+    return Started(tuple(taken), tuple(name for name, _ in objective.named_children() if name not in taken))
 
 
-def check_start(folder: str | Path, config: EncoderConfig, vocabulary: Sequence[str] | None = None) -> None:
+def check_start(folder: str | Path, objective: Any, vocabulary: Sequence[str] | None = None) -> None:
     """Raise what `initialise_from` would, as far as it is known without reading weights; takes milliseconds.
 
-    Checked are the folder, the kind of model, its sizes against the discriminator's `config`, and the vocabulary.
+    Checked are the folder, the kind of model, its sizes against the objective's encoder, and the vocabulary.
 
     Raises:
         UserError: see `initialise_from`.
     """
     place = Path(folder)
-    _check_sizes(place, _read_config(place), config)
+    encoder: Encoder = objective.get_submodule(objective.start.encoder)
+    _check_sizes(place, _read_config(place), encoder.config)
     _weight_files(place)
     if vocabulary is not None and (place / "vocab.txt").is_file():
         _vocabulary_in_common(place / "vocab.txt", vocabulary)
@@ -243,29 +244,10 @@ def _fit_positions(table: Tensor, encoder: Encoder) -> Tensor:
     return fitted
 
 
-def _take_generator(objective: EHealth, encoder_state: Mapping[str, Tensor]) -> list[str]:
-    """Copy the encoder's layers into the generator as well, if it is as wide."""
-    wanted = to_transformers(objective.generator)
+def _took_layers(twin: Encoder, encoder_state: Mapping[str, Tensor]) -> bool:
+    """Copy the encoder's layers into its twin as well, if it is as wide."""
+    wanted = to_transformers(twin)
     if any(name not in encoder_state or encoder_state[name].shape != wanted[name].shape for name in wanted):
-        return []
-    load_from_transformers(objective.generator, encoder_state)
-    return ["generator"]
-
-
-def _heads(
-    objective: EHealth, kind: str, state: Mapping[str, Tensor], order: Tensor
-) -> Iterator[tuple[str, nn.Module, dict[str, Tensor]]]:
-    """Our heads, with the checkpoint's weights for them under our names."""
-    transform, norm, bias = _LM_HEADS["bert" if kind in _ROTARY else kind]
-    given = _dense(state, transform, "transform") | _dense(state, norm, "norm")
-    if bias in state:
-        given["bias"] = fill_rows(state[bias][order], objective.config.generator)
-    yield "generator_head", objective.generator_head, given
-    if objective.rtd_head is not None:
-        dense, output = _RTD_HEAD
-        yield "rtd_head", objective.rtd_head, _dense(state, dense, "dense") | _dense(state, output, "output")
-
-
-def _dense(state: Mapping[str, Tensor], theirs: str, ours: str) -> dict[str, Tensor]:
-    pairs = {f"{ours}.{kind}": state.get(f"{theirs}.{kind}") for kind in ("weight", "bias")}
-    return {name: tensor for name, tensor in pairs.items() if tensor is not None}
+        return False
+    load_from_transformers(twin, encoder_state)
+    return True

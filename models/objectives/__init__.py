@@ -8,7 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields
 from typing import Any
 
-from models.objectives.base import Objective
+import torch
+
+from models.objectives.base import Ablation, Objective
 from models.objectives.bert.config import BertObjectiveConfig
 from models.objectives.bert.objective import Bert
 from models.objectives.ehealth.config import EHealthConfig
@@ -16,13 +18,42 @@ from models.objectives.ehealth.objective import EHealth
 from models.objectives.electra.config import ElectraObjectiveConfig
 from models.objectives.electra.objective import Electra
 
-__all__ = ["Objective", "build", "check_keys", "flops_formula", "speed_only"]
+__all__ = ["Objective", "ablations", "build", "check_keys", "cut_dependence", "describe", "flops_formula", "speed_only"]
 
 _OBJECTIVES: dict[str, tuple[type[Any], type]] = {
     "bert": (Bert, BertObjectiveConfig),
     "ehealth": (EHealth, EHealthConfig),
     "electra": (Electra, ElectraObjectiveConfig),
 }
+
+
+def describe(name: str, config: Mapping[str, Any]) -> Any:
+    """Return the objective `name` without memory for its weights, to be asked what it reports and costs.
+
+    Raises ValueError as `build` does.
+    """
+    with torch.device("meta"):
+        return build(name, config)
+
+
+def ablations(name: str) -> tuple[Ablation, ...]:
+    """Return the variants of objective `name` that its paper compares, the full one first."""
+    found: tuple[Ablation, ...] = _OBJECTIVES[name][0].ablations
+    return found
+
+
+def tabulated(name: str) -> Mapping[str, str]:
+    """Return titles of the held-out figures that a table of variants of objective `name` shows, in its order."""
+    found: Mapping[str, str] = _OBJECTIVES[name][0].tabulated
+    return found
+
+
+def cut_dependence(name: str, config: Mapping[str, Any]) -> str | None:
+    """Return the setting that makes the loss depend on how a batch is cut into micro-batches; None: it does not."""
+    if name not in _OBJECTIVES:
+        return None
+    found: str | None = _OBJECTIVES[name][0].cut_dependence(config)
+    return found
 
 
 def flops_formula(name: str) -> str:

@@ -10,8 +10,8 @@ Shape legend: S sequences, T tokens laid end to end.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
@@ -96,6 +96,10 @@ class Objective(Trains, Reports, Costs, Protocol):
     """All of it, and what is exported."""
 
     @property
+    def start(self) -> Start:
+        """Parts that continual pre-training begins with a checkpoint's weights."""
+
+    @property
     def exports(self) -> tuple[str, ...]:
         """Names of what can be exported; the first is what pre-training is for."""
 
@@ -113,12 +117,39 @@ class Term:
 
 
 @dataclass(frozen=True)
+class Ablation:
+    """A variant of an objective that a paper compares with the full one: a row of its table."""
+
+    name: str
+    title: str
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    """Dotted preset keys to values."""
+
+
+@dataclass(frozen=True)
 class Exported:
     """A model in transformers' layout."""
 
     config: PreTrainedConfig
     """Its `architectures` names the class whose weights these are."""
     state: dict[str, Tensor]
+
+
+HeadReader = Callable[[Mapping[str, Tensor], str, Tensor], dict[str, Tensor]]
+"""Takes a checkpoint's weights, transformers' name of its kind and its row for each of our ids int64 (V,); gives the
+weights of a head under our names, as far as the checkpoint has them.
+"""
+
+
+@dataclass(frozen=True)
+class Start:
+    """What of an objective can begin with the weights of a checkpoint, by the names of its parts."""
+
+    encoder: str
+    """The encoder that is pre-trained."""
+    twin: str | None = None
+    """A second encoder on the same embeddings, which takes the layers too where it is as wide."""
+    heads: Mapping[str, HeadReader] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -139,7 +170,20 @@ class EncoderObjective(nn.Module):
     speed_only: ClassVar[frozenset[str]] = frozenset({"checkpoint_activations", "compile_layers"})
     """Settings that change speed and memory alone: a run may resume with other values."""
 
+    ablations: ClassVar[tuple[Ablation, ...]] = (Ablation("full", "The full setting"),)
+    """Variants that the paper compares, the full one first."""
+    tabulated: ClassVar[Mapping[str, str]] = {}
+    """Titles of the held-out figures that a table of variants shows, in its order."""
+
     config: Any
+
+    @classmethod
+    def cut_dependence(cls, settings: Mapping[str, Any]) -> str | None:
+        """Return the setting, as a user gives it, that makes the loss depend on how a batch is cut into micro-batches.
+
+        None: the losses of micro-batches add up to that of the uncut batch.
+        """
+        return None
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -162,6 +206,11 @@ class EncoderObjective(nn.Module):
         if name is not None and name not in known:
             raise ValueError(f"{name!r} cannot be exported; there are {', '.join(known)}")
         return known[0] if name is None else name
+
+    @property
+    @abstractmethod
+    def start(self) -> Start:
+        """Parts that continual pre-training begins with a checkpoint's weights (models/continual.py)."""
 
     @property
     @abstractmethod

@@ -30,7 +30,9 @@ TOKENIZER_FILES = ("vocab.txt", "tokenizer.json", "tokenizer_config.json")
 class ExportParams(StageParams):
     """Texts of the model card beside the run's figures."""
 
-    name: str = Field(default="yiwen-ehealth", description="Name of the model in its card.")
+    name: str | None = Field(
+        default=None, description="Name of the model in its card; by default yiwen and its objective."
+    )
     license: str | None = Field(default=None, description="Licence of the weights, if any.")
 
 
@@ -41,14 +43,16 @@ def export(inputs: Mapping[str, Artifact], params: ExportParams, out: Output) ->
     `inputs["examples"]`, which it was trained on, are described in the card.
     """
     checkpoint = inputs["checkpoint"]
-    with tempfile.TemporaryDirectory(prefix="yiwen-export-") as name:
-        folder = Path(name) / "model"
+    with tempfile.TemporaryDirectory(prefix="yiwen-export-") as temporary:
+        folder = Path(temporary) / "model"
         spec = RunSpec.model_validate_json(checkpoint.read_file("run.json"))
-        (Path(name) / CHECKPOINT_FILE).write_bytes(checkpoint.read_file(CHECKPOINT_FILE))
-        write_model(folder, spec, load_state(Path(name)), inputs["vocabulary"])
+        (Path(temporary) / CHECKPOINT_FILE).write_bytes(checkpoint.read_file(CHECKPOINT_FILE))
+        write_model(folder, spec, load_state(Path(temporary)), inputs["vocabulary"])
         (folder / "curves.png").write_bytes(checkpoint.read_file("curves.png"))
         record = TrainingRecord.of(checkpoint)
-        card = write_model_card(params.name, params.license, spec, record, inputs["examples"], out.store)
+        card = write_model_card(
+            params.name or f"yiwen-{spec.objective}", params.license, spec, record, inputs["examples"], out.store
+        )
         (folder / "README.md").write_text(card, encoding="utf-8")
         out.add_folder(folder)
 

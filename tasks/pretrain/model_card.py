@@ -6,10 +6,12 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow.compute as pc
 
 from infra.artifacts import Artifact, ArtifactStore
+from models import objectives
 from tasks.training.run_spec import RunSpec
 from tasks.training.terms import CHANCE, chance_of
 
@@ -50,7 +52,7 @@ def write_model_card(
     """Return the card as Markdown with the front matter that model hubs read."""
     stages = list(lineage(examples, store))
     templated = any(artifact.stage == "render_articles" for artifact in stages)
-    front = ["language: zh", "library_name: transformers", "tags: [biomedical, electra, chinese]"]
+    front = ["language: zh", "library_name: transformers", f"tags: [biomedical, {_exported(spec).model_type}, chinese]"]
     front += [f"license: {licence}"] if licence else []
     sections = [
         ["---", *front, "---", f"# {name}", "", *_what(spec)],
@@ -81,7 +83,7 @@ def _what(spec: RunSpec) -> list[str]:
     start = "from scratch" if spec.init_from is None else f"from the weights of `{Path(spec.init_from).name}`"
     return [
         f"Encoder pre-trained {start} with the objective `{spec.objective}` of Yiwen (医文); an "
-        f"`ElectraModel` with {spec.model.get('num_layers', 12)} layers of "
+        f"`{_exported(spec).architectures[0]}` with {spec.model.get('num_layers', 12)} layers of "
         f"{spec.model.get('hidden_size', 768)} and {spec.model['vocab_size']:,} tokens.",
         "",
         "```python",
@@ -90,6 +92,11 @@ def _what(spec: RunSpec) -> list[str]:
         'model = AutoModel.from_pretrained("path/to/this/folder")',
         "```",
     ]
+
+
+def _exported(spec: RunSpec) -> Any:
+    """Return transformers' configuration of what the objective exports."""
+    return objectives.describe(spec.objective, spec.model).exported().config
 
 
 def _stage_table(stages: list[Artifact]) -> list[str]:

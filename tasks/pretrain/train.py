@@ -18,7 +18,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import torch
 from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer
 
 from infra.artifacts import Artifact
@@ -45,8 +44,8 @@ class TrainParams(StageParams):
 
     Settings that change speed and memory but not the results are in no fingerprint: `cluster` and the settings in
     `SPEED_ONLY`. Those change rounding and, if they cut the batch differently, what dropout and sampling draw on a GPU.
-    So a run whose GPU was too small resumes with smaller micro-batches, or with recomputed activations. If CSP compares
-    only within micro-batches, their size and the number of workers decide the loss, and are in the fingerprint.
+    So a run whose GPU was too small resumes with smaller micro-batches, or with recomputed activations. If the loss
+    depends on how a batch is cut, their size and the number of workers decide it, and are in the fingerprint.
     """
 
     objective: str
@@ -60,15 +59,15 @@ class TrainParams(StageParams):
         return with_integers(TrainingConfig, training)  # 1e3 steps are the same work as 1000
 
     @property
-    def depends_on_cuts(self) -> bool:
-        """True if the loss depends on how a batch is cut into micro-batches and shared among workers."""
-        return self.model.get("csp_across_micro_batches") is False and self.model.get("csp_weight", 1.0) != 0
+    def cut_dependence(self) -> str | None:
+        """Setting that makes the loss depend on how a batch is cut into micro-batches and shared among workers."""
+        return objectives.cut_dependence(self.objective, self.model)
 
     @model_serializer(mode="wrap", when_used="json")
     def _what_decides_results(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         written: dict[str, Any] = write(self)
         of_model, of_training = objectives.speed_only(self.objective), SPEED_ONLY
-        if self.depends_on_cuts:
+        if self.cut_dependence is not None:
             of_training -= {"micro_batch_size"}
             written["workers"] = self.cluster.most_workers or 1
         for section, speed_only in (("model", of_model), ("training", of_training)):
@@ -111,21 +110,20 @@ def check_training(
         raise UserError("model.vocab_size follows from the vocabulary. Set vocabulary.size instead.")
     try:
         training_config(params.training)
-        with torch.device("meta"):
-            objective = objectives.build(params.objective, {**params.model, "vocab_size": vocabulary_size})
+        objective = objectives.describe(params.objective, {**params.model, "vocab_size": vocabulary_size})
     except ValueError as error:
         raise UserError(f"This model cannot be trained: {error}") from error
-    if params.depends_on_cuts:
+    if params.cut_dependence is not None:
         _check_cuts(params)
     # An unknown cluster.best_by fails here, not hours later at the first checkpoint.
     score_of(dict.fromkeys(objective.held_out_figures, 0.0), params.cluster.best_by)
     if init_from is not None:
-        check_start(init_from, objective.config.discriminator, vocabulary)
+        check_start(init_from, objective, vocabulary)
 
 
 def _check_cuts(params: TrainParams) -> None:
     """Require the settings that cut a batch, because the loss depends on them: they cannot be left to the hardware."""
-    why = "model.csp_across_micro_batches=false makes the loss depend on"
+    why = f"{params.cut_dependence} makes the loss depend on"
     if params.training.get("micro_batch_size") is None:
         raise UserError(f"{why} the number of rows that are compared at once. Set training.micro_batch_size.")
     workers = params.cluster.workers
@@ -205,7 +203,7 @@ def _keep_result(spec: RunSpec, out: Output) -> None:
             if record.step != last.step:
                 checkpoints.copy(record, folder / FOLDER / f"step-{record.step:09d}")
         (folder / "run.json").write_text(ran.model_dump_json(indent=1), encoding="utf-8")
-        draw_curves(entries, folder / "curves.png")
+        draw_curves(entries, folder / "curves.png", spec.terms)
         (folder / "report.html").write_text(curves_page(ran, entries), encoding="utf-8")
         if spec.cluster.tensorboard:
             shutil.copytree(Path(spec.storage, TensorBoardLog.FOLDER), folder / TensorBoardLog.FOLDER)

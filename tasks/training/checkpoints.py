@@ -251,7 +251,7 @@ class Checkpoints:
 
 
 def score_of(figures: Mapping[str, float], by: str | None) -> float:
-    """Return the score of held-out figures, lower is better: the figure `by`, or the sum of all losses if it is None.
+    """Return the score of held-out figures, lower is better: the figure `by`, or the objective's loss if it is None.
 
     Figures whose names end in `loss` are better when lower, all others when higher. NaN is worst.
 
@@ -259,7 +259,9 @@ def score_of(figures: Mapping[str, float], by: str | None) -> float:
         UserError: there is no such figure.
     """
     if by is None:
-        value = sum(value for name, value in figures.items() if name.endswith("loss"))
+        # Checkpoints of earlier versions hold the terms without the loss that weighs them.
+        terms = (value for name, value in figures.items() if name.endswith("loss"))
+        value = figures["loss"] if "loss" in figures else sum(terms)
     elif by not in figures:
         raise UserError(f"cluster.best_by={by!r} is not a held-out figure. Choose from {', '.join(sorted(figures))}.")
     else:

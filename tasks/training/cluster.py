@@ -40,7 +40,7 @@ class Cluster(BaseModel):
     keep_checkpoints: int = Field(default=2, ge=1, description="Number of newest checkpoints to keep.")
     keep_best: int = Field(default=1, ge=0, description="Number of best checkpoints to keep beside the newest.")
     best_by: str | None = Field(
-        default=None, description="Held-out figure that decides which are best; by default the sum of the losses."
+        default=None, description="Held-out figure that decides which are best; by default the loss."
     )
     tensorboard: bool = Field(default=False, description="Write TensorBoard events beside the metrics.")
 

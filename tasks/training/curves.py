@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from infra.pages import render
 from models import objectives
 from models.training.meter import MFU_FORMULA
 from tasks.training.run_spec import RunSpec
-from tasks.training.terms import CHANCE, LOSS_TERMS, chance_of, title_of
+from tasks.training.terms import CHANCE, chance_of, title_of
 
 TEMPLATE = Path(__file__).with_name("curves_page.html.j2")
 
@@ -60,21 +62,22 @@ class Panel:
     y_ticks: list[tuple[float, str]]
 
 
-def draw_curves(entries: Sequence[Mapping[str, Any]], path: Path) -> None:
+def draw_curves(entries: Sequence[Mapping[str, Any]], path: Path, terms: Collection[str]) -> None:
     """Draw the entries of a metrics file into a PNG: a panel per loss term, and one for accuracy on held-out text.
 
     Args:
         entries: mappings with step, split and figures.
+        terms: names of the objective's loss terms.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     losses, held_out = series_of(entries, "train"), series_of(entries, "held_out")
-    terms = [term for term in LOSS_TERMS if term in losses]
-    figure = Figure(figsize=(3.2 * (len(terms) + 1.4), 3.4), layout="constrained")
+    shown = [term for term in terms if term in losses]
+    figure = Figure(figsize=(3.2 * (len(shown) + 1.4), 3.4), layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.subplots(1, len(terms) + 1, width_ratios=[1.0] * len(terms) + [1.6])
-    for axis, term in zip(axes, terms, strict=False):
+    axes = np.atleast_1d(figure.subplots(1, len(shown) + 1, width_ratios=[1.0] * len(shown) + [1.6]))
+    for axis, term in zip(axes, shown, strict=False):
         axis.plot(*zip(*losses[term], strict=True), color="tab:blue", linewidth=1)
         axis.set(title=f"{term.upper()} loss (training)", xlabel="step")
     for number, name in enumerate(sorted(name for name in held_out if name.endswith("accuracy"))):
@@ -114,36 +117,42 @@ def curves_page(spec: RunSpec, entries: Sequence[Mapping[str, Any]]) -> str:
         settings={key: f"{value}" for key, value in {**spec.model, **spec.training}.items()},
         width=WIDTH,
         height=HEIGHT,
-        groups=_groups(series_of(entries, "train"), held_out),
+        groups=_groups(series_of(entries, "train"), held_out, spec.terms),
         formula=f"{MFU_FORMULA}; model FLOPs of a step = {objectives.flops_formula(spec.objective)}. "
         "Recorded in bf16 on GPUs whose peak is known.",
         skipped=sorted(entry["step"] for entry in entries if entry["split"] == "skipped"),
-        table=[_row(name, held_out[name], _chance(name, held_out)) for name in held_out if not name.endswith(CHANCE)],
+        table=[
+            _row(name, held_out[name], _chance(name, held_out), spec.terms)
+            for name in held_out
+            if not name.endswith(CHANCE)
+        ],
         last=max((entry["step"] for entry in entries), default=0),
     )
 
 
-def _groups(training: Mapping[str, Series], held_out: Mapping[str, Series]) -> list[tuple[str, list[Panel]]]:
+def _groups(
+    training: Mapping[str, Series], held_out: Mapping[str, Series], terms: Collection[str]
+) -> list[tuple[str, list[Panel]]]:
     """Return the headings of the page, each with its panels."""
     losses = [name for name in training if name == "loss" or f"{name}_loss" in held_out]
-    rates = [name for name in held_out if not name.endswith(("_loss", CHANCE))]
+    rates = [name for name in held_out if not name.endswith(("loss", CHANCE))]
     return [
         (
             "Losses in training, means since the previous entry",
-            [panel(title_of(name), {name: training[name]}) for name in losses],
+            [panel(title_of(name, terms), {name: training[name]}) for name in losses],
         ),
         (
             "Losses on held-out text",
-            [panel(title_of(name), {name: held_out[name]}) for name in held_out if name.endswith("_loss")],
+            [panel(title_of(name, terms), {name: held_out[name]}) for name in held_out if name.endswith("loss")],
         ),
         (
             "Rates on held-out text (dashed: chance)",
-            [panel(title_of(name), {name: held_out[name]}, _chance(name, held_out)) for name in rates],
+            [panel(title_of(name, terms), {name: held_out[name]}, _chance(name, held_out)) for name in rates],
         ),
         (
             "The run",
             [
-                panel(RUN_FIGURES.get(name, title_of(name)), {name: series})
+                panel(RUN_FIGURES.get(name, title_of(name, terms)), {name: series})
                 for name, series in training.items()
                 if name not in losses
             ],
@@ -204,11 +213,11 @@ def _chance(name: str, held_out: Mapping[str, Series]) -> Series | None:
     return None if chance is None else held_out.get(chance)
 
 
-def _row(name: str, series: Series, chance: Series | None) -> dict[str, Any]:
+def _row(name: str, series: Series, chance: Series | None, terms: Collection[str]) -> dict[str, Any]:
     finite = [(value, -step) for step, value in series if math.isfinite(value)]
     best = (min if name.endswith("loss") else max)(finite, default=None)
     return {
-        "figure": title_of(name),
+        "figure": title_of(name, terms),
         "last": f"{series[-1][1]:.4f}",
         "best": f"{best[0]:.4f} (step {-best[1]:,})" if best and name.endswith(("loss", "accuracy")) else "",
         "chance": f"{chance[-1][1]:.4f}" if chance else "",

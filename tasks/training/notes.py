@@ -26,8 +26,17 @@ def opening_notes(objective: str, config: TrainingConfig, worker: Worker) -> lis
     ]
 
 
-def out_of_memory(given: TrainingConfig, used: TrainingConfig, worker: Worker, error: torch.OutOfMemoryError) -> str:
-    """Return the message about a GPU without enough memory: what was tried, and what to set instead."""
+def out_of_memory(
+    given: TrainingConfig,
+    used: TrainingConfig,
+    worker: Worker,
+    error: torch.OutOfMemoryError,
+    cut_dependence: str | None = None,
+) -> str:
+    """Return the message about a GPU without enough memory: what was tried, and what to set instead.
+
+    `cut_dependence` is the setting that makes the loss depend on how a batch is cut, if there is one.
+    """
     rows = used.micro_batch_size
     if rows is None and used.batch_size is not None:
         rows = -(-used.batch_size // worker.world_size)
@@ -40,10 +49,10 @@ def out_of_memory(given: TrainingConfig, used: TrainingConfig, worker: Worker, e
         )
     else:
         fewer = "a number of rows" if rows is None else f"fewer rows, such as {rows // 2}"
-        remedy = (
-            f"Set training.micro_batch_size to {fewer}. Losses stay those of the whole batch, and the run resumes from "
-            "its last checkpoint (except with model.csp_across_micro_batches=false)"
-        )
+        stays = "Losses stay those of the whole batch, and the run resumes from its last checkpoint"
+        if cut_dependence is not None:
+            stays = f"With {cut_dependence} that is another loss, and the run starts anew"
+        remedy = f"Set training.micro_batch_size to {fewer}. {stays}"
     detail = str(error).split(". ")[0]
     return (
         f"A GPU ran out of memory with {tried} at once (training.micro_batch_size, {chosen}). {remedy}. "

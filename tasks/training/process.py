@@ -50,8 +50,8 @@ def train_process(spec: RunSpec, worker: Worker, agree: Agree = lambda number: n
     try:
         train(
             objective,
-            ExampleStream(artifact.parts("examples"), config.seed),
-            ExampleStream(artifact.parts("held_out"), config.seed),
+            ExampleStream(artifact.parts("examples"), config.seed, objective.columns),
+            ExampleStream(artifact.parts("held_out"), config.seed, objective.columns),
             config,
             worker=worker,
             state=state,
@@ -59,7 +59,8 @@ def train_process(spec: RunSpec, worker: Worker, agree: Agree = lambda number: n
             save=saver,
         )
     except torch.cuda.OutOfMemoryError as error:
-        raise UserError(out_of_memory(spec.config, config, worker, error)) from error
+        cuts = objectives.cut_dependence(spec.objective, spec.model)
+        raise UserError(out_of_memory(spec.config, config, worker, error, cuts)) from error
     saver.finish()
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from models import objectives
 from models.training.loop import TrainingConfig, training_config
 from tasks.training.cluster import Cluster, Workers
 from tasks.training.launch import LongWork, Progress
-from tasks.training.terms import LOSS_TERMS
 
 
 class RunSpec(LongWork):
@@ -39,6 +40,11 @@ class RunSpec(LongWork):
     def config(self) -> TrainingConfig:
         return training_config(self.training)
 
+    @functools.cached_property
+    def terms(self) -> tuple[str, ...]:
+        """Names of the objective's loss terms, in the order in which people see them."""
+        return tuple(term.name for term in objectives.describe(self.objective, self.model).terms)
+
     @property
     def batch(self) -> str:
         """Size of the global batch for people, such as `96 sequences`."""
@@ -61,7 +67,7 @@ class RunSpec(LongWork):
         if not training:
             return None
         figures = training[-1]["figures"]
-        losses = [f"{name} {figures[name]:.3g}" for name in ("loss", *LOSS_TERMS) if name in figures]
+        losses = [f"{name} {figures[name]:.3g}" for name in ("loss", *self.terms) if name in figures]
         return Progress(training[-1]["step"], ", ".join([f"{figures['tokens_per_second']:,.0f} tokens/s", *losses]))
 
     def result(self) -> RunResult | None:

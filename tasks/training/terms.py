@@ -1,9 +1,8 @@
-"""Names of the loss terms, for notes and curves."""
+"""Names of figures, for notes and curves. The objective names its loss terms."""
 
 from __future__ import annotations
 
-LOSS_TERMS = ("mlm", "rtd", "mts", "csp")
-"""Terms in the order in which people see them."""
+from collections.abc import Collection
 
 CHANCE = "_chance"
 """Ending of the figure that says what guessing would score: `mts_chance` belongs to `mts_accuracy`."""
@@ -14,9 +13,8 @@ def chance_of(figure: str) -> str | None:
     return figure.split("_")[0] + CHANCE if figure.endswith("accuracy") else None
 
 
-def title_of(figure: str) -> str:
-    """Return the name of a figure for people: `mlm_loss` gives `MLM loss`."""
-    words = figure.replace("_", " ")
-    for term in LOSS_TERMS:
-        words = words.replace(term, term.upper())
+def title_of(figure: str, terms: Collection[str]) -> str:
+    """Return the name of a figure for people: `mlm_loss` gives `MLM loss` where `mlm` is one of the terms."""
+    first, _, rest = figure.partition("_")
+    words = f"{first.upper() if first in terms else first} {rest}".replace("_", " ").strip()
     return words[:1].upper() + words[1:]

@@ -164,7 +164,7 @@ def test_weights_in_several_files_are_read(kind: str, tiny: dict[str, Any], tmp_
     assert len({before, found, ModelFolder(pieces).fingerprint}) == 3
     last.unlink()
     with pytest.raises(UserError, match=rf"index\.json names \d+ files, of which 1 \('{last.name}'\) are missing"):
-        check_start(pieces, cut.config.discriminator)
+        check_start(pieces, cut)
 
 
 def _as_bin(folder: Path, shards: list[Path]) -> None:
@@ -184,7 +184,7 @@ def test_invalid_index_is_refused(text: str, tiny: dict[str, Any], tmp_path: Pat
     (tmp_path / "model.safetensors").rename(tmp_path.parent / "elsewhere.safetensors")
     (tmp_path / "model.safetensors.index.json").write_text(text)
     with pytest.raises(UserError, match=r"index\.json .*Download the checkpoint again"):
-        check_start(tmp_path, build("ehealth", tiny).config.discriminator)
+        check_start(tmp_path, build("ehealth", tiny))
 
 
 def rewrite(folder: Path, **changes: Any) -> None:

@@ -16,17 +16,18 @@ Shape legend: S sequences, T tokens laid end to end, M selected tokens, D hidden
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from models.batch import MaskedBatch, Masking, collate_masked, field_of
 from models.encoder.linear import Linear
 from models.encoder.network import Encoder, initialise
 from models.encoder.randomness import Stream, uniforms
-from models.objectives.base import Exported, Outcome, Term, TermwiseObjective, ratio
+from models.objectives.base import Exported, HeadReader, Outcome, Start, Term, TermwiseObjective, ratio
 from models.objectives.bert.config import BertObjectiveConfig
 from models.objectives.parts.cost import encoder_flops, head_bytes, head_flops, table_bytes
 from models.objectives.parts.lm_head import LanguageModelHead
@@ -34,7 +35,7 @@ from models.objectives.parts.noise import StepNoise
 from models.training.columns import SECOND, WORDS, Column, Value
 from models.training.memory import encoder_bytes, number_bytes
 from models.weights.convert import to_transformers, transformers_config
-from models.weights.heads import renamed
+from models.weights.heads import layer_from, renamed
 
 IS_RANDOM = Value("is_random")
 """Whether the second sentence of a pair comes from another document."""
@@ -48,6 +49,7 @@ class Bert(TermwiseObjective):
     """An encoder with the vocabulary head and, for pairs, BERT's pooler and a classifier of two classes."""
 
     name = "bert"
+    tabulated: ClassVar[Mapping[str, str]] = {"mlm_loss": "MLM loss", "mlm_accuracy": "MLM acc."}
     flops_formula = (
         "6 x (weights of the dense layers) x tokens + 12 x layers x width x sum of length^2 + 6 x (table + head's "
         "dense layer) x selected tokens"
@@ -167,6 +169,19 @@ class Bert(TermwiseObjective):
     def workspace_bytes(self) -> float:
         """Return the bytes of GPU memory needed beside weights and rows."""
         return table_bytes(self.config.encoder)
+
+    @property
+    def start(self) -> Start:
+        """The encoder and its heads; poolers are read from bare models and from models with heads."""
+
+        def pooler(state: Mapping[str, Tensor], model_type: str, order_V: Tensor) -> dict[str, Tensor]:
+            return layer_from(state, "pooler.dense") or layer_from(state, f"{model_type}.pooler.dense")
+
+        def pairs(state: Mapping[str, Tensor], model_type: str, order_V: Tensor) -> dict[str, Tensor]:
+            return layer_from(state, "cls.seq_relationship")
+
+        heads: dict[str, HeadReader] = {"head": self.head.read}
+        return Start("encoder", heads=heads | ({} if self.pooler is None else {"pooler": pooler, "pair_output": pairs}))
 
     @property
     def exports(self) -> tuple[str, ...]:

@@ -24,6 +24,17 @@ _FIGURES = {
 """Names of the held-out figures, by the term that they need."""
 
 
+TABULATED = {
+    "mlm_loss": "MLM loss",
+    "mlm_accuracy": "MLM acc.",
+    "rtd_loss": "RTD loss",
+    "rtd_balanced_accuracy": "RTD bal. acc.",
+    "mts_accuracy": "MTS acc.",
+    "csp_accuracy": "CSP acc.",
+}
+"""Titles of the held-out figures that a table of variants shows. A term that is off has none."""
+
+
 @torch.no_grad()
 def step_counts(batch: MaskedBatch, result: Pass) -> dict[str, Tensor]:
     """Return counts that a training step has at no cost: float32 scalars that add up over micro-batches."""
@@ -53,7 +64,7 @@ def step_figures(values: Mapping[str, float]) -> dict[str, float]:
 def held_out_figures(config: EHealthConfig) -> tuple[str, ...]:
     """Return the names of the figures in `rates`."""
     weights = {"rtd": config.rtd_weight, "mts": config.mts_weight, "csp": config.csp_weight}
-    return tuple(name for term, names in _FIGURES.items() if weights.get(term, 1.0) for name in names)
+    return ("loss", *(name for term, names in _FIGURES.items() if weights.get(term, 1.0) for name in names))
 
 
 def held_out_sums(
@@ -120,7 +131,9 @@ def rates(config: EHealthConfig, added: Mapping[str, float | Tensor]) -> dict[st
             "csp_accuracy": _ratio(sums["csp_correct"], views),
             "csp_chance": _ratio(sums["csp_chance_sum"], views),
         }
-    return out
+    weights = {"mlm": 1.0, "rtd": config.rtd_weight, "mts": config.mts_weight, "csp": config.csp_weight}
+    # The loss as Eq. 8 weighs it, which the best checkpoints are chosen by. NaN of a term without tokens stays NaN.
+    return {"loss": sum(weights[term] * out[f"{term}_loss"] for term in weights if f"{term}_loss" in out)} | out
 
 
 def _mts_correct(scores_RK: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -27,7 +27,7 @@ from models.batch import MaskedBatch, Masking, collate_masked
 from models.encoder.network import Encoder, initialise
 from models.encoder.randomness import Stream
 from models.masking import ELECTRA
-from models.objectives.base import Exported, Outcome, Term, TermwiseObjective, ratio
+from models.objectives.base import Exported, HeadReader, Outcome, Start, Term, TermwiseObjective, ratio
 from models.objectives.electra.config import ElectraObjectiveConfig
 from models.objectives.parts.cost import encoder_flops, head_bytes, head_flops, table_bytes
 from models.objectives.parts.lm_head import LanguageModelHead
@@ -42,6 +42,12 @@ class Electra(TermwiseObjective):
     """Generator and discriminator on one embedding block."""
 
     name = "electra"
+    tabulated: ClassVar[Mapping[str, str]] = {
+        "mlm_loss": "MLM loss",
+        "mlm_accuracy": "MLM acc.",
+        "rtd_loss": "RTD loss",
+        "rtd_balanced_accuracy": "RTD bal. acc.",
+    }
     flops_formula = (
         "6 x (weights of the dense layers of both networks) x tokens + 12 x layers x width x sum of length^2 for each "
         "network + 6 x (table + generator's dense layer) x selected tokens + 6 x (RTD's dense layer) x tokens"
@@ -149,6 +155,12 @@ class Electra(TermwiseObjective):
     def workspace_bytes(self) -> float:
         """Return the bytes of GPU memory needed beside weights and rows."""
         return table_bytes(self.config.discriminator)
+
+    @property
+    def start(self) -> Start:
+        """The discriminator, the generator where it is as wide, and their heads."""
+        detector: dict[str, HeadReader] = {"rtd_head": self.rtd_head.read}
+        return Start("discriminator", "generator", {"generator_head": self.generator_head.read} | detector)
 
     @property
     def exports(self) -> tuple[str, ...]:

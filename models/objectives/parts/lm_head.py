@@ -17,7 +17,7 @@ negatives.
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from models.encoder.linear import Linear, matmul_transposed, weight_gradient
 from models.encoder.network import EncoderConfig, fill_rows, initialise, load_filled
 from models.objectives.parts.sampling import block_sums, sample, sample_without_replacement, softmax_weights_
-from models.weights.heads import lm_head_state
+from models.weights.heads import lm_head_from, lm_head_state
 
 _CHUNK_ELEMENTS = {"cpu": 1 << 22, "cuda": 1 << 29}
 """Number of logits in a chunk: 16 MB on a CPU, 2 GB on a GPU, whose products need more rows."""
@@ -82,6 +82,13 @@ class LanguageModelHead(nn.Module):
             settings = (product, self.vocabulary, count_correct)
             out = _LossAndSamples.apply(x_ME, table_PE, bias_P, original_M, uniforms_MJ2, *settings)
         return HeadOutput(*out)
+
+    def read(self, state: Mapping[str, Tensor], model_type: str, order_V: Tensor) -> dict[str, Tensor]:
+        """Return a checkpoint's weights for this head, the bias filled up as this one is; see `HeadReader`."""
+        found = lm_head_from(state, model_type, order_V)
+        if "bias" in found:
+            found["bias"] = torch.cat([found["bias"], found["bias"].new_zeros(len(self.bias) - self.vocabulary)])
+        return found
 
     def exported(self, model_type: str) -> dict[str, Tensor]:
         """Return the head's weights under the names of transformers' `model_type`."""

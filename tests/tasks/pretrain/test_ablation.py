@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from infra.errors import UserError
-from tasks.pretrain.ablation import SETTINGS, as_markdown, check_scores, tabulate
+from models.objectives import ablations
+from tasks.pretrain.ablation import as_markdown, check_scores, tabulate
 
 FIGURES = {
     "full": {"mlm_loss": 2.0, "rtd_balanced_accuracy": 0.75, "mts_accuracy": 0.5, "csp_accuracy": 0.9},
@@ -17,12 +18,18 @@ PAPER = {"full": {"CMeEE": 66.6, "CMeIE": 61.6}, "without_csp_mts": {"CMeEE": 65
 
 
 def test_the_settings_are_the_papers() -> None:
-    assert [setting.title for setting in SETTINGS] == ["The full setting", "w/o CSP", "w/o MTS", "w/o CSP & MTS"]
-    assert SETTINGS[-1].overrides == {**SETTINGS[1].overrides, **SETTINGS[2].overrides}
+    assert [setting.title for setting in ablations("ehealth")] == [
+        "The full setting",
+        "w/o CSP",
+        "w/o MTS",
+        "w/o CSP & MTS",
+    ]
+    _, without_csp, without_mts, without_both = ablations("ehealth")
+    assert without_both.overrides == {**without_csp.overrides, **without_mts.overrides}
 
 
 def test_rows_are_settings_and_columns_the_figures_there_are() -> None:
-    columns, rows = tabulate(FIGURES, PAPER)
+    columns, rows = tabulate("ehealth", FIGURES, PAPER)
     assert columns == [
         *["Model", "CMeEE", "CMeIE", "Avg."],
         *["MLM loss", "RTD bal. acc.", "MTS acc.", "CSP acc."],
@@ -36,10 +43,10 @@ def test_rows_are_settings_and_columns_the_figures_there_are() -> None:
 
 
 def test_without_scores_the_table_has_the_figures_of_pretraining() -> None:
-    columns, rows = tabulate({"full": {"mlm_loss": 2.0}}, {})
+    columns, rows = tabulate("ehealth", {"full": {"mlm_loss": 2.0}}, {})
     assert as_markdown(columns, rows) == "| Model | MLM loss |\n| --- | ---: |\n| The full setting | 2.0000 |\n"
 
 
 def test_unknown_setting_error_lists_the_settings() -> None:
     with pytest.raises(UserError, match=r"unknown setting 'w/o CSP'\. Choose from full, without_csp, "):
-        check_scores({"w/o CSP": {"CMeEE": 66.5}})
+        check_scores("ehealth", {"w/o CSP": {"CMeEE": 66.5}})

@@ -23,7 +23,7 @@ def spec() -> RunSpec:
         examples="",
         storage="",
         objective="ehealth",
-        model={"num_layers": 2},
+        model={"num_layers": 2, "vocab_size": 100},
         training=training(steps=1_500),
         workers=2,
         cpus_per_worker=1,
@@ -107,5 +107,5 @@ def test_a_flat_line_has_ticks_around_it(value: float) -> None:
 def test_curves_are_drawn_from_the_figures_there_are(tmp_path: Path) -> None:
     entries = [{"step": step, "split": "train", "figures": {"mlm": 5.0 / step, "rtd": 0.5}} for step in (1, 2, 3)]
     entries.append({"step": 3, "split": "held_out", "figures": {"mts_accuracy": 0.4, "mts_chance": 1 / 6}})
-    draw_curves(entries, tmp_path / "curves.png")
+    draw_curves(entries, tmp_path / "curves.png", ("mlm", "csp"))
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
