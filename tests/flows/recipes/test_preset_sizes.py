@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import AutoModel
+from transformers import AutoModel, AutoModelForMaskedLM
 
 from flows.recipes.pretraining import load_preset, model_presets
 from models import objectives
@@ -55,7 +55,11 @@ def test_the_formula_gives_the_published_base() -> None:
     assert trained_parameters(12, 768, 3072, 768, 3, 512) == 112_162_441
 
 
-@pytest.mark.parametrize("name", model_presets())
+def presets_of(objective: str) -> list[str]:
+    return [name for name in model_presets() if load_preset(name).objective == objective]
+
+
+@pytest.mark.parametrize("name", presets_of("ehealth"))
 def test_every_preset_has_the_parameters_of_its_sizes(name: str) -> None:
     model = load_preset(name).model
     sizes = [model[key] for key in ("num_layers", "hidden_size", "intermediate_size", "embedding_size")]
@@ -66,14 +70,38 @@ def test_every_preset_has_the_parameters_of_its_sizes(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", model_presets())
-def test_exports_are_electra_models_of_transformers(name: str) -> None:
+def test_exports_are_models_of_transformers(name: str) -> None:
     objective = build_on_meta(name)
     with torch.device("meta"):
-        electra = AutoModel.from_config(objective.exported().config)
+        theirs = AutoModel.from_config(objective.exported().config)
     exported = objective.exported().state
+    # A pooler belongs to a pair task; transformers gives every bare BERT one.
     assert {key: tensor.shape for key, tensor in exported.items()} == {
-        key: tensor.shape for key, tensor in electra.state_dict().items()
+        key: tensor.shape for key, tensor in theirs.state_dict().items() if not key.startswith("pooler.")
     }
+
+
+@pytest.mark.parametrize("name", presets_of("bert") + presets_of("electra"))
+def test_plain_objectives_have_the_parameters_of_transformers_classes(name: str) -> None:
+    """BertForMaskedLM; for ELECTRA the detector, and a generator whose embeddings are the detector's."""
+    objective, config = build_on_meta(name, vocab_multiple=1), load_preset(name)
+    with torch.device("meta"):
+        if config.objective == "bert":
+            whole = objective.exported("pre_training").config
+            theirs = AutoModelForMaskedLM.from_config(whole)
+            expected = count_trained(theirs)
+        else:
+            generator = AutoModelForMaskedLM.from_config(objective.exported("generator").config)
+            detector = AutoModel.from_config(objective.exported().config)
+            embeddings = sum(p.numel() for p in detector.embeddings.parameters() if p.requires_grad)
+            hidden = config.model["hidden_size"]
+            head = hidden * hidden + hidden + hidden + 1
+            expected = count_trained(generator) - embeddings + count_trained(detector) + head
+    assert count_parameters(objective) == expected
+
+
+def count_trained(model: Any) -> int:
+    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
 
 
 @pytest.mark.parametrize("name", ELECTRA)
