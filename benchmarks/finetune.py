@@ -45,8 +45,8 @@ from torch import Tensor, nn
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.pages import cpu_name, publish, table
 from models import heads
+from models.encoder.config import EncoderConfig
 from models.encoder.layout import Layout
-from models.encoder.network import EncoderConfig
 from models.finetuning import FinetuneConfig, finetune
 from models.heads.examples import HeadExample, TokenSequence
 from models.heads.task_model import TaskModel

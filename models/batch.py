@@ -21,7 +21,8 @@ import torch
 from torch import Tensor
 
 from models.encoder.layout import Layout
-from models.masking import BERT, CLS, SEP, Masked, Replacement, mask_words
+from models.masking import BERT, Masked, Replacement, mask_words
+from models.tokenizer.special_ids import CLS, SEP
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from infra.errors import UserError
-from models.encoder.network import Encoder, EncoderConfig
+from models.encoder.config import EncoderConfig
+from models.encoder.network import Encoder
 from models.objectives.base import Start
 from models.weights.convert import POSITION_TABLE, WORD_TABLE, load_from_transformers, to_transformers
 

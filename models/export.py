@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from models.objectives import Objective
+from models.objectives.base import Objective
 from models.weights.pretrained import write_folder
 
 

@@ -13,10 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from models.encoder.randomness import Stream, uniforms
-
-PAD, UNK, CLS, SEP, MASK = range(5)
-NUM_SPECIAL = 5
-"""Number of special ids, [PAD] [UNK] [CLS] [SEP] [MASK], which are never selected nor drawn as a replacement."""
+from models.tokenizer.special_ids import MASK, NUM_SPECIAL
 
 
 @dataclass(frozen=True)

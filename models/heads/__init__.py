@@ -21,7 +21,8 @@ import torch
 from safetensors.torch import load_file
 
 from infra.errors import UserError
-from models.encoder.network import Encoder, EncoderConfig
+from models.encoder.config import EncoderConfig
+from models.encoder.network import Encoder
 from models.heads.classification import Choice, MultiLabel, Pair, Ranking, Single
 from models.heads.tagging import Tagging, TwoStream
 from models.heads.task_model import HEAD_CONFIG, HEAD_WEIGHTS, TaskModel

@@ -1,30 +1,39 @@
 """The pre-training objectives, by name; `models.objectives.base` says what one is.
 
-Adding one is a folder here and a line in `_OBJECTIVES` (models/README.md walks through it).
+Adding one is a folder here and a line in `_OBJECTIVES` (models/README.md walks through it). Networks are imported when
+one is built: settings are checked without torch.
 """
 
 import difflib
+import pkgutil
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields
 from typing import Any
 
-import torch
-
-from models.objectives.base import Ablation, Objective
 from models.objectives.bert.config import BertObjectiveConfig
-from models.objectives.bert.objective import Bert
+from models.objectives.config import Ablation, ObjectiveConfig
 from models.objectives.ehealth.config import EHealthConfig
-from models.objectives.ehealth.objective import EHealth
 from models.objectives.electra.config import ElectraObjectiveConfig
-from models.objectives.electra.objective import Electra
 
-__all__ = ["Objective", "ablations", "build", "check_keys", "cut_dependence", "describe", "flops_formula", "speed_only"]
+__all__ = [
+    "ablations",
+    "build",
+    "check",
+    "check_keys",
+    "config_keys",
+    "cut_dependence",
+    "describe",
+    "flops_formula",
+    "speed_only",
+    "tabulated",
+]
 
-_OBJECTIVES: dict[str, tuple[type[Any], type]] = {
-    "bert": (Bert, BertObjectiveConfig),
-    "ehealth": (EHealth, EHealthConfig),
-    "electra": (Electra, ElectraObjectiveConfig),
+_OBJECTIVES: dict[str, tuple[type[ObjectiveConfig], str]] = {
+    "bert": (BertObjectiveConfig, "models.objectives.bert.objective:Bert"),
+    "ehealth": (EHealthConfig, "models.objectives.ehealth.objective:EHealth"),
+    "electra": (ElectraObjectiveConfig, "models.objectives.electra.objective:Electra"),
 }
+"""By name, the settings of an objective, and where its `nn.Module` is."""
 
 
 def describe(name: str, config: Mapping[str, Any]) -> Any:
@@ -32,34 +41,30 @@ def describe(name: str, config: Mapping[str, Any]) -> Any:
 
     Raises ValueError as `build` does.
     """
+    import torch
+
     with torch.device("meta"):
         return build(name, config)
 
 
 def ablations(name: str) -> tuple[Ablation, ...]:
     """Return the variants of objective `name` that its paper compares, the full one first."""
-    found: tuple[Ablation, ...] = _OBJECTIVES[name][0].ablations
-    return found
+    return _OBJECTIVES[name][0].ablations
 
 
 def tabulated(name: str) -> Mapping[str, str]:
     """Return titles of the held-out figures that a table of variants of objective `name` shows, in its order."""
-    found: Mapping[str, str] = _OBJECTIVES[name][0].tabulated
-    return found
+    return _OBJECTIVES[name][0].tabulated
 
 
 def cut_dependence(name: str, config: Mapping[str, Any]) -> str | None:
     """Return the setting that makes the loss depend on how a batch is cut into micro-batches; None: it does not."""
-    if name not in _OBJECTIVES:
-        return None
-    found: str | None = _OBJECTIVES[name][0].cut_dependence(config)
-    return found
+    return _OBJECTIVES[name][0].cut_dependence(config) if name in _OBJECTIVES else None
 
 
 def flops_formula(name: str) -> str:
     """Return how the objective `name` counts the floating-point operations of a training step, in words."""
-    objective: Any = _OBJECTIVES[name][0]
-    return str(objective.flops_formula)
+    return str(_network(name).flops_formula)
 
 
 def speed_only(name: str) -> frozenset[str]:
@@ -77,19 +82,26 @@ def build(name: str, config: Mapping[str, Any]) -> Any:
     `vocab_size` has no default. Raises ValueError for an unknown objective, an unknown or missing key (the message
     suggests similar ones) and impossible sizes.
     """
+    settings = check(name, config)
+    return _network(name)(settings)
+
+
+def check(name: str, config: Mapping[str, Any]) -> Any:
+    """Return the settings of the objective `name`, checked. Raises ValueError as `build` does, but needs no torch."""
     check_keys(name, config)
-    module, config_class = _OBJECTIVES[name]
-    missing = [one.name for one in fields(config_class) if one.default is MISSING and one.name not in config]
+    kind: Any = _OBJECTIVES[name][0]
+    missing = [one.name for one in fields(kind) if one.default is MISSING and one.name not in config]
     if missing:
         raise ValueError(f"objective {name!r} needs {', '.join(missing)}")
-    return module(config_class(**config))
+    return kind(**config)
 
 
 def config_keys(name: str) -> list[str]:
     """Return the keys of the config of the objective `name`. Raises ValueError for an unknown objective."""
     if name not in _OBJECTIVES:
         raise ValueError(f"unknown objective {name!r}; known: {', '.join(sorted(_OBJECTIVES))}")
-    return [field.name for field in fields(_OBJECTIVES[name][1])]
+    kind: Any = _OBJECTIVES[name][0]
+    return [field.name for field in fields(kind)]
 
 
 def check_keys(name: str, config: Iterable[str]) -> None:
@@ -99,3 +111,8 @@ def check_keys(name: str, config: Iterable[str]) -> None:
         if key not in known:
             near = difflib.get_close_matches(str(key), known) or sorted(known)
             raise ValueError(f"unknown key {key!r} for objective {name!r}; did you mean {', '.join(near)}?")
+
+
+def _network(name: str) -> Any:
+    """Import the `nn.Module` of an objective."""
+    return pkgutil.resolve_name(_OBJECTIVES[name][1])

@@ -75,8 +75,6 @@ class Costs(Protocol):
 
     flops_formula: str
     """What `flops` adds up, in words."""
-    speed_only: frozenset[str]
-    """Settings that change speed and memory alone."""
 
     def flops(self, batch: Any) -> float:
         """Return the floating-point operations of a training step on this batch."""
@@ -117,16 +115,6 @@ class Term:
 
 
 @dataclass(frozen=True)
-class Ablation:
-    """A variant of an objective that a paper compares with the full one: a row of its table."""
-
-    name: str
-    title: str
-    overrides: Mapping[str, Any] = field(default_factory=dict)
-    """Dotted preset keys to values."""
-
-
-@dataclass(frozen=True)
 class Exported:
     """A model in transformers' layout."""
 
@@ -163,27 +151,11 @@ class Outcome:
 
 
 class EncoderObjective(nn.Module):
-    """The part that all objectives share; `config` is a dataclass with `max_positions`."""
+    """The part that all objectives share; `config` is an `ObjectiveConfig` with `max_positions`."""
 
     name: ClassVar[str]
     """Name by which presets call the objective."""
-    speed_only: ClassVar[frozenset[str]] = frozenset({"checkpoint_activations", "compile_layers"})
-    """Settings that change speed and memory alone: a run may resume with other values."""
-
-    ablations: ClassVar[tuple[Ablation, ...]] = (Ablation("full", "The full setting"),)
-    """Variants that the paper compares, the full one first."""
-    tabulated: ClassVar[Mapping[str, str]] = {}
-    """Titles of the held-out figures that a table of variants shows, in its order."""
-
     config: Any
-
-    @classmethod
-    def cut_dependence(cls, settings: Mapping[str, Any]) -> str | None:
-        """Return the setting, as a user gives it, that makes the loss depend on how a batch is cut into micro-batches.
-
-        None: the losses of micro-batches add up to that of the uncut batch.
-        """
-        return None
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -197,7 +169,7 @@ class EncoderObjective(nn.Module):
 
     def identity(self) -> dict[str, Any]:
         """Return what decides this objective's weights and losses, as plain values for a checkpoint."""
-        settings = {name: value for name, value in asdict(self.config).items() if name not in self.speed_only}
+        settings = {name: value for name, value in asdict(self.config).items() if name not in self.config.speed_only}
         return {"objective": self.name} | settings
 
     def check_export(self, name: str | None) -> str:

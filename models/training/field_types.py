@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Mapping
+from dataclasses import fields
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
@@ -26,8 +27,9 @@ def check_types(settings: Any, where: str = "") -> None:
     Raises:
         ValueError: a value is none of these; the message names the field after `where`, the value and what it must be.
     """
-    for name, annotated in get_type_hints(type(settings)).items():
-        value, kinds = getattr(settings, name), get_args(annotated) or (annotated,)
+    hints = get_type_hints(type(settings))
+    for name in (one.name for one in fields(settings)):  # not every hint: a ClassVar is not a setting
+        value, kinds = getattr(settings, name), get_args(hints[name]) or (hints[name],)
         taken = _converted(value, kinds)
         if not _is_one_of(taken, kinds):
             *first, last = [word for kind in kinds for word in _WORDS[kind]]

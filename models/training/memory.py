@@ -21,7 +21,8 @@ from typing import Any
 
 import torch
 
-from models.encoder.network import EncoderConfig, count_parameters
+from models.encoder.config import EncoderConfig
+from models.encoder.network import count_parameters
 from models.training.config import TrainingConfig
 
 USABLE = 0.85

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from models.encoder.network import Encoder, EncoderConfig
+from models.encoder.config import EncoderConfig
+from models.encoder.network import Encoder
 from models.encoder.rotary import BASE
 
 if TYPE_CHECKING:  # transformers takes half a second to import, and checking a preset needs none of it

@@ -19,7 +19,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from infra.errors import UserError
-from models.encoder.network import Encoder, EncoderConfig
+from models.encoder.config import EncoderConfig
+from models.encoder.network import Encoder
 from models.weights.convert import WORD_TABLE, load_from_transformers, to_transformers, transformers_config
 
 if TYPE_CHECKING:  # transformers takes half a second to import, and checking a preset needs none of it

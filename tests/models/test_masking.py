@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.encoder.randomness import Stream, uniforms
-from models.masking import MASK, NUM_SPECIAL, Replacement, join_spans, mask_words
+from models.masking import Replacement, join_spans, mask_words
+from models.tokenizer.special_ids import MASK, NUM_SPECIAL
 
 VOCAB = 1000
 

@@ -7,7 +7,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from models.encoder.network import EncoderConfig
+from models.encoder.config import EncoderConfig
 from models.weights.pretrained import random_encoder, save_encoder
 from tests.support.tokenizers import VOCABULARY, save_ours
 

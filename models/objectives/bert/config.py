@@ -1,17 +1,22 @@
 """Sizes and settings of BERT (Devlin et al., 2019), checked before anything is built."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
-from models.encoder.network import EncoderConfig
-from models.masking import NUM_SPECIAL
+from models.encoder.config import EncoderConfig
+from models.objectives.config import ObjectiveConfig
+from models.tokenizer.special_ids import NUM_SPECIAL
 from models.training.field_types import check_types
 
 PAIR_TASKS = ("none", "nsp", "sop")
 
 
 @dataclass(frozen=True, kw_only=True)
-class BertObjectiveConfig:
+class BertObjectiveConfig(ObjectiveConfig):
     """Sizes and settings; the defaults are BERT-base's. Raises ValueError naming field and remedy."""
+
+    tabulated: ClassVar[Mapping[str, str]] = {"mlm_loss": "MLM loss", "mlm_accuracy": "MLM acc."}
 
     vocab_size: int
     hidden_size: int = 768

@@ -16,7 +16,7 @@ Shape legend: S sequences, T tokens laid end to end, M selected tokens, D hidden
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -49,7 +49,6 @@ class Bert(TermwiseObjective):
     """An encoder with the vocabulary head and, for pairs, BERT's pooler and a classifier of two classes."""
 
     name = "bert"
-    tabulated: ClassVar[Mapping[str, str]] = {"mlm_loss": "MLM loss", "mlm_accuracy": "MLM acc."}
     flops_formula = (
         "6 x (weights of the dense layers) x tokens + 12 x layers x width x sum of length^2 + 6 x (table + head's "
         "dense layer) x selected tokens"

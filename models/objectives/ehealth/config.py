@@ -1,15 +1,37 @@
 """Sizes and weights of eHealth (Wang et al., 2021, Table 7), checked before anything is built."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from models.encoder.network import EncoderConfig
-from models.masking import NUM_SPECIAL
+from models.encoder.config import EncoderConfig
+from models.objectives.config import Ablation, ObjectiveConfig
+from models.tokenizer.special_ids import NUM_SPECIAL
 from models.training.field_types import check_types
+
+_NO_CSP = {"model.csp_weight": 0.0}
+_NO_MTS = {"model.mts_weight": 0.0}
 
 
 @dataclass(frozen=True, kw_only=True)
-class EHealthConfig:
+class EHealthConfig(ObjectiveConfig):
     """Sizes and weights; the defaults are those of the paper's Table 7. Raises ValueError naming field and remedy."""
+
+    ablations: ClassVar[tuple[Ablation, ...]] = (
+        Ablation("full", "The full setting"),
+        Ablation("without_csp", "w/o CSP", _NO_CSP),
+        Ablation("without_mts", "w/o MTS", _NO_MTS),
+        Ablation("without_csp_mts", "w/o CSP & MTS", _NO_CSP | _NO_MTS),
+    )
+    """Section 4.4 and Table 6."""
+    tabulated: ClassVar[Mapping[str, str]] = {
+        "mlm_loss": "MLM loss",
+        "mlm_accuracy": "MLM acc.",
+        "rtd_loss": "RTD loss",
+        "rtd_balanced_accuracy": "RTD bal. acc.",
+        "mts_accuracy": "MTS acc.",
+        "csp_accuracy": "CSP acc.",
+    }
 
     vocab_size: int
     hidden_size: int = 768
@@ -58,6 +80,12 @@ class EHealthConfig:
     those of its own micro-batch on its own worker. That is cheaper, but it is another loss than the paper's, with fewer
     candidates, and it depends on the number of workers and on training.micro_batch_size.
     """
+
+    @classmethod
+    def cut_dependence(cls, settings: Mapping[str, Any]) -> str | None:
+        """Return the setting by which CSP compares only the views of a micro-batch; None where it compares all."""
+        apart = settings.get("csp_across_micro_batches") is False and settings.get("csp_weight", 1.0) != 0
+        return "model.csp_across_micro_batches=false" if apart else None
 
     def __post_init__(self) -> None:
         check_types(self, "model.")

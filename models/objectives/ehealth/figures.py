@@ -24,17 +24,6 @@ _FIGURES = {
 """Names of the held-out figures, by the term that they need."""
 
 
-TABULATED = {
-    "mlm_loss": "MLM loss",
-    "mlm_accuracy": "MLM acc.",
-    "rtd_loss": "RTD loss",
-    "rtd_balanced_accuracy": "RTD bal. acc.",
-    "mts_accuracy": "MTS acc.",
-    "csp_accuracy": "CSP acc.",
-}
-"""Titles of the held-out figures that a table of variants shows. A term that is off has none."""
-
-
 @torch.no_grad()
 def step_counts(batch: MaskedBatch, result: Pass) -> dict[str, Tensor]:
     """Return counts that a training step has at no cost: float32 scalars that add up over micro-batches."""

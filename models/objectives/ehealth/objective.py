@@ -34,7 +34,7 @@ from models.distributed import global_sum, world
 from models.encoder.linear import Linear
 from models.encoder.network import Encoder, initialise
 from models.encoder.randomness import Stream
-from models.objectives.base import Ablation, EncoderObjective, Exported, HeadReader, Start, Term
+from models.objectives.base import EncoderObjective, Exported, HeadReader, Start, Term
 from models.objectives.ehealth import cost, figures
 from models.objectives.ehealth.config import EHealthConfig
 from models.objectives.ehealth.terms import Pass, loss_sums
@@ -55,30 +55,12 @@ class Share:
     """CSP of this micro-batch's views among all views; None where CSP is off or compares within the micro-batch."""
 
 
-_NO_CSP = {"model.csp_weight": 0.0}
-_NO_MTS = {"model.mts_weight": 0.0}
-
-
 class EHealth(EncoderObjective):
     """Generator and discriminator on one embedding block, and the four losses."""
 
     name = "ehealth"
 
     flops_formula = cost.FLOPS_FORMULA
-    ablations = (
-        Ablation("full", "The full setting"),
-        Ablation("without_csp", "w/o CSP", _NO_CSP),
-        Ablation("without_mts", "w/o MTS", _NO_MTS),
-        Ablation("without_csp_mts", "w/o CSP & MTS", _NO_CSP | _NO_MTS),
-    )
-    """Section 4.4 and Table 6."""
-    tabulated = figures.TABULATED
-
-    @classmethod
-    def cut_dependence(cls, settings: Mapping[str, Any]) -> str | None:
-        """Name the setting by which CSP compares only the views of a micro-batch, where it is off."""
-        apart = settings.get("csp_across_micro_batches") is False and settings.get("csp_weight", 1.0) != 0
-        return "model.csp_across_micro_batches=false" if apart else None
 
     def __init__(self, config: EHealthConfig) -> None:
         super().__init__()

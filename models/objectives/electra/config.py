@@ -1,15 +1,25 @@
 """Sizes and weights of ELECTRA (Clark et al., 2020), checked before anything is built."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
-from models.encoder.network import EncoderConfig
-from models.masking import NUM_SPECIAL
+from models.encoder.config import EncoderConfig
+from models.objectives.config import ObjectiveConfig
+from models.tokenizer.special_ids import NUM_SPECIAL
 from models.training.field_types import check_types
 
 
 @dataclass(frozen=True, kw_only=True)
-class ElectraObjectiveConfig:
+class ElectraObjectiveConfig(ObjectiveConfig):
     """Sizes and settings; the defaults are ELECTRA-base's. Raises ValueError naming field and remedy."""
+
+    tabulated: ClassVar[Mapping[str, str]] = {
+        "mlm_loss": "MLM loss",
+        "mlm_accuracy": "MLM acc.",
+        "rtd_loss": "RTD loss",
+        "rtd_balanced_accuracy": "RTD bal. acc.",
+    }
 
     vocab_size: int
     hidden_size: int = 768

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -42,12 +42,6 @@ class Electra(TermwiseObjective):
     """Generator and discriminator on one embedding block."""
 
     name = "electra"
-    tabulated: ClassVar[Mapping[str, str]] = {
-        "mlm_loss": "MLM loss",
-        "mlm_accuracy": "MLM acc.",
-        "rtd_loss": "RTD loss",
-        "rtd_balanced_accuracy": "RTD bal. acc.",
-    }
     flops_formula = (
         "6 x (weights of the dense layers of both networks) x tokens + 12 x layers x width x sum of length^2 for each "
         "network + 6 x (table + generator's dense layer) x selected tokens + 6 x (RTD's dense layer) x tokens"

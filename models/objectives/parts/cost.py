@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from models.encoder.network import EncoderConfig
+from models.encoder.config import EncoderConfig
 
 
 def encoder_flops(config: EncoderConfig, lengths: Sequence[int]) -> float:

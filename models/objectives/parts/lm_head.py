@@ -24,8 +24,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from models.encoder.config import EncoderConfig
 from models.encoder.linear import Linear, matmul_transposed, weight_gradient
-from models.encoder.network import EncoderConfig, fill_rows, initialise, load_filled
+from models.encoder.network import fill_rows, initialise, load_filled
 from models.objectives.parts.sampling import block_sums, sample, sample_without_replacement, softmax_weights_
 from models.weights.heads import lm_head_from, lm_head_state
 

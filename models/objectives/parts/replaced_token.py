@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from models.encoder.config import EncoderConfig
 from models.encoder.linear import Linear
-from models.encoder.network import EncoderConfig
 from models.weights.heads import layer_from
 
 

@@ -8,8 +8,9 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend
 
 from models.encoder.attention import _attend_cuda, _AttentionWithDropout, attend, attend_jagged
+from models.encoder.config import EncoderConfig
 from models.encoder.layout import Layout
-from models.encoder.network import Encoder, EncoderConfig
+from models.encoder.network import Encoder
 from models.encoder.randomness import SequenceNoise, keep_probability, keys
 
 LENGTHS = [3, 3, 5, 1, 5]

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.encoder import inference as encoder_inference
+from models.encoder.config import EncoderConfig
 from models.encoder.layout import Layout
-from models.encoder.network import Encoder, EncoderConfig
+from models.encoder.network import Encoder
 
 if not encoder_inference.HAS_ONEDNN:
     pytest.skip("this build of torch has no oneDNN", allow_module_level=True)

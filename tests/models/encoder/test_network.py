@@ -10,8 +10,9 @@ from torch import Tensor, nn
 from transformers import AutoModel
 
 from models.encoder import network as encoder_module
+from models.encoder.config import EncoderConfig
 from models.encoder.layout import Layout
-from models.encoder.network import Embeddings, Encoder, EncoderConfig, count_parameters, parameters_without_decay
+from models.encoder.network import Embeddings, Encoder, count_parameters, parameters_without_decay
 from models.encoder.randomness import SequenceNoise, Stream
 from models.encoder.rotary import turn, turns
 from models.weights.convert import load_from_transformers, to_transformers, transformers_config

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+from models.encoder.config import EncoderConfig
 from models.encoder.layout import Layout
-from models.encoder.network import Encoder, EncoderConfig
+from models.encoder.network import Encoder
 from models.encoder.randomness import SequenceNoise
 from models.heads.first_token import encode_first
 

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from models.encoder.network import Encoder, EncoderConfig
+from models.encoder.config import EncoderConfig
+from models.encoder.network import Encoder
 from models.training.optimisation import clip_gradients, learning_rate_at, make_optimizer, set_learning_rate
 
 

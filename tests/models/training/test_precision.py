@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from models.encoder.attention import attend
+from models.encoder.config import EncoderConfig
 from models.encoder.layout import Layout
 from models.encoder.linear import linear
-from models.encoder.network import Encoder, EncoderConfig
+from models.encoder.network import Encoder
 from models.encoder.randomness import SequenceNoise, keys
 from models.objectives import build
 from models.objectives.parts import lm_head

@@ -26,8 +26,8 @@ from transformers import (
 )
 
 from infra.errors import UserError
+from models.encoder.config import EncoderConfig
 from models.encoder.layout import Layout
-from models.encoder.network import EncoderConfig
 from models.weights.pretrained import load_encoder, random_encoder, save_encoder
 
 BERT: dict[str, Any] = {

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from models import heads
-from models.encoder.network import EncoderConfig
+from models.encoder.config import EncoderConfig
 from models.finetuning import FinetuneConfig, finetune
 from tasks.downstream.features.alignment import TextTokenizer
 from tasks.normalise.decision import THRESHOLDS, WEIGHTS, Judged, TermDecision, tune_decision

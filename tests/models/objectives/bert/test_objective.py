@@ -15,9 +15,9 @@ from torch import Tensor
 from transformers import AutoModel, AutoModelForMaskedLM, BertForPreTraining
 
 from models.export import save_pretrained
-from models.masking import MASK
 from models.objectives import build
 from models.objectives.bert.objective import exchanged
+from models.tokenizer.special_ids import MASK
 from tests.support.token_rows import TINY, random_rows
 
 NO_DROPOUT = {"hidden_dropout": 0.0, "attention_dropout": 0.0}

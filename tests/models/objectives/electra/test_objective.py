@@ -11,9 +11,9 @@ import torch.nn.functional as F
 from transformers import AutoModel, AutoModelForMaskedLM, AutoModelForPreTraining
 
 from models.export import save_pretrained
-from models.masking import MASK
 from models.objectives import build
 from models.objectives.parts.noise import StepNoise
+from models.tokenizer.special_ids import MASK
 from tests.support.token_rows import TINY, random_rows
 
 NO_DROPOUT = {"hidden_dropout": 0.0, "attention_dropout": 0.0}

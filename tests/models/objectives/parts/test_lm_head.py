@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from models.encoder.network import EncoderConfig
+from models.encoder.config import EncoderConfig
 from models.objectives.parts import lm_head
 from models.objectives.parts.lm_head import LanguageModelHead
 
