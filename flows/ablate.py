@@ -16,9 +16,7 @@ from models import objectives
 from tasks.downstream.spec import TaskSpec
 from tasks.finetune.inputs import ModelFolder, TaskFiles
 from tasks.finetune.params import FinetuneParams
-from tasks.finetune.stage import finetune as finetune_stage
-from tasks.pretrain.ablation import AblationParams, ablation, check_scores
-from tasks.reports.finetune import best_scores
+from tasks.pretrain.check import check_scores
 from tasks.runner import StageRunner, flow, stage_runner
 
 Scores = dict[str, dict[str, float]]
@@ -81,6 +79,10 @@ def _downstream(tasks: str | list[str] | None, data: str | None, quick: bool) ->
 
 def score(run: StageRunner, trained: TrainedModel, downstream: Downstream) -> dict[str, float]:
     """Fine-tune a model on each task; return the dev scores of the best runs by task, in percent."""
+    # Torch is imported here, so that mistakes are explained without it.
+    from tasks.finetune.stage import finetune as finetune_stage
+    from tasks.reports.finetune import best_scores
+
     found = {}
     for spec, params, files in downstream:
         tuned = run(finetune_stage, params, model=ModelFolder(str(trained.model.path)), data=files)
@@ -91,5 +93,7 @@ def score(run: StageRunner, trained: TrainedModel, downstream: Downstream) -> di
 
 def compare(run: StageRunner, models: dict[str, TrainedModel], scores: Scores) -> Artifact:
     """Make the table of models by setting; `scores[setting][task]` are those of fine-tuning `models[setting].model`."""
+    from tasks.pretrain.ablation import AblationParams, ablation  # imports torch
+
     checkpoints = {name: one.checkpoint for name, one in models.items()}
     return run(ablation, AblationParams(scores=scores), **checkpoints)

@@ -8,9 +8,7 @@ from flows.recipes.knowledge import KnowledgeRecipe
 from flows.recipes.partial import load_sections
 from flows.shared.documents import collect_documents, cut_segments, last, text_inputs
 from flows.shared.graphs import Graphs, deciding_frequencies, fused, fusion_tables, requested_graphs
-from tasks.knowledge.embed import embed_graph
 from tasks.knowledge.link import EntityFrequenciesParams, entity_frequencies, link
-from tasks.knowledge.neighbours import neighbours
 from tasks.reports.graph import report_graph
 from tasks.runner import flow, stage_runner
 
@@ -47,6 +45,10 @@ def knowledge(
     recipe = load_sections(KnowledgeRecipe, preset, overrides)
     text = text_inputs(corpus, benchmarks, dictionary)
     requested, tables = requested_graphs(graphs), fusion_tables(types, relations)
+    # Torch is imported here, so that mistakes are explained without it.
+    from tasks.knowledge.embed import embed_graph
+    from tasks.knowledge.neighbours import neighbours
+
     with stage_runner() as run:
         graph = fused(run, recipe, requested, tables)
         found = {"graph": graph, "neighbours": run(neighbours, recipe.neighbours, graph=graph)}

@@ -8,7 +8,6 @@ from flows.shared.graphs import requested_graphs
 from flows.shared.terms import further_names, term_list
 from kg.sources import cmekg
 from tasks.files.raw_input import RawInput
-from tasks.normalise.benchmark_stages import GRAPH, BenchmarkParams, RecallParams, benchmark_mentions, candidate_recall
 from tasks.normalise.terminology import TerminologyParams, terminology
 from tasks.runner import flow, stage_runner
 
@@ -31,6 +30,15 @@ def normalise(terms: str | None = None, graph: str | None = None, text: str | li
     given, whole = term_list(terms), RawInput(graph or cmekg.locate())
     whole.places()
     defining = None if text is None else text_inputs(text)
+    # Torch is imported here, so that mistakes are explained without it.
+    from tasks.normalise.benchmark_stages import (
+        GRAPH,
+        BenchmarkParams,
+        RecallParams,
+        benchmark_mentions,
+        candidate_recall,
+    )
+
     with stage_runner() as run:
         unnamed = run(terminology, params, list=given)
         mentions = run(benchmark_mentions, BenchmarkParams(), cmekg=whole, terminology=unnamed)

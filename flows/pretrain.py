@@ -12,7 +12,7 @@ from flows.shared.vocabularies import vocabulary_input
 from infra.errors import UserError
 from tasks.files.raw_input import RawInput
 from tasks.finetune.inputs import ModelFolder
-from tasks.pretrain.train import check_training
+from tasks.pretrain.check import check_training
 from tasks.runner import flow, stage_runner
 from tasks.vocabulary.files import read_vocabularies
 

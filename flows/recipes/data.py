@@ -1,7 +1,6 @@
 """Sections of a preset about data: from raw text to segments, entities and vocabulary.
 
-Flows that train nothing read these alone: the sections about models would import torch, which takes 600 MB and several
-seconds that a corpus has no use for.
+Flows that train nothing read these alone: the other sections describe models and the embedding of graphs.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from tasks.segment.stage import SegmentParams
 from tasks.vocabulary.stages import CountWordsParams, VocabularyParams
 
 MODEL_SECTIONS = frozenset(("neighbours", "embed", "objective", "model", "training", "cluster", "export"))
-"""Names of the other sections of a preset, whose parameters need torch; `flows.recipes.pretraining.Preset` has them."""
+"""Names of the other sections of a preset; `flows.recipes.pretraining.Preset` has them."""
 
 
 class Recipe(BaseModel):

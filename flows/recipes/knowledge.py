@@ -5,8 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from flows.recipes.data import Recipe
-from tasks.knowledge.embed import EmbedParams
-from tasks.knowledge.neighbours import NeighbourParams
+from tasks.knowledge.params import EmbedParams, NeighbourParams
 
 
 class KnowledgeRecipe(Recipe):

@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping
 from typing import Any, TypeVar
 
 from flows.recipes.data import MODEL_SECTIONS, Recipe
-from flows.recipes.loading import Values, checked, read_preset, section_of
+from flows.recipes.loading import checked, read_preset, section_of
+from flows.recipes.pretraining import check_keys
 from tasks.runner import warn
 
 R = TypeVar("R", bound=Recipe)
@@ -25,7 +26,7 @@ def load_sections(
     """Return the sections of a preset that a model of them has.
 
     Overrides of other sections are checked too, and the flow warns that it ignores them: a user who mistypes
-    training.steps must learn of it from any flow. Only such overrides import torch.
+    training.steps must learn of it from any flow.
 
     Args:
         model: the sections to read; `Recipe` or a subclass.
@@ -40,13 +41,7 @@ def load_sections(
     ignored = MODEL_SECTIONS - model.model_fields.keys()
     recipe = checked(model, values.without(ignored), others=MODEL_SECTIONS)
     if any(section_of(key) in ignored for key in values.overridden):
-        _check_model_sections(values)
+        check_keys(values)
     if unused := sorted(key for key in values.overridden if section_of(key) not in (used or model.model_fields)):
         warn(f"This flow ignores {', '.join(unused)}: these are settings of other flows.")
     return recipe
-
-
-def _check_model_sections(values: Values) -> None:
-    from flows.recipes.pretraining import check_keys  # imports torch
-
-    check_keys(values)

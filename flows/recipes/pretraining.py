@@ -14,8 +14,8 @@ from flows.recipes.loading import PRESETS, Values, checked, preset_names, read_p
 from infra.errors import UserError
 from models import objectives
 from models.training.config import TrainingConfig
-from tasks.pretrain.export import ExportParams
-from tasks.pretrain.train import TrainParams, check_training
+from tasks.pretrain.check import check_training
+from tasks.pretrain.params import ExportParams, TrainParams
 from tasks.training.cluster import Cluster
 
 

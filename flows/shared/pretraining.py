@@ -13,8 +13,6 @@ from infra.artifacts import Artifact
 from tasks.files.raw_input import RawInput
 from tasks.finetune.inputs import ModelFolder
 from tasks.pretrain.encode import encode
-from tasks.pretrain.export import export
-from tasks.pretrain.train import train
 from tasks.runner import StageRunner
 
 
@@ -62,6 +60,10 @@ def prepare(
 
 def train_model(run: StageRunner, recipe: Preset, data: TrainingData, init: ModelFolder | None = None) -> TrainedModel:
     """Train and export a model, starting from the weights of `init` or, for None, from random ones."""
+    # Torch is imported here, so that mistakes are explained without it.
+    from tasks.pretrain.export import export
+    from tasks.pretrain.train import train
+
     given = {"examples": data.examples, "vocabulary": data.vocabulary}
     checkpoint = run(train, recipe.train, **given, **({} if init is None else {"init": init}))
     return TrainedModel(checkpoint, run(export, recipe.export, checkpoint=checkpoint, **given))

@@ -10,10 +10,9 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from kg.pepr.limits import MAX_DENSE
 from kg.pepr.tiles import inverse_on_pattern
 
-MAX_DENSE = 50_000
-"""Rows of the largest core that is inverted densely: 4 n² bytes (10 GB) and n³ operations in double precision."""
 ROWS_AT_ONCE = 64
 ROWS_A_BLOCK = 1024
 RESIDUAL = 1e-14

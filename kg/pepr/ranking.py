@@ -25,8 +25,9 @@ import numpy as np
 import pyarrow as pa
 from scipy import sparse
 
-from kg.pepr.core_inverse import MAX_DENSE, inverse_entries, row_blocks
+from kg.pepr.core_inverse import inverse_entries, row_blocks
 from kg.pepr.elimination import Round, eliminate, entries_at, undo
+from kg.pepr.limits import MAX_DENSE
 from kg.pepr.pagerank import adjacency, check_alpha, converged_scores, strengths
 
 TIE = 1e-10

@@ -20,45 +20,22 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import torch
-from pydantic import Field
 
 from infra.artifacts import Artifact
 from infra.schemas import TABLES
-from infra.stage import Output, StageParams, stage
+from infra.stage import Output, stage
 from kg.embedding.checkpoint import load_state
 from kg.embedding.numbering import NumberedGraph, number_graph
 from kg.embedding.split import SplitGraph, hold_out, save_split
 from kg.embedding.training import EmbeddingConfig
 from tasks.knowledge.embed_run import EmbeddingRun
 from tasks.knowledge.embed_worker import SPLIT, TRANSR, train_here
-from tasks.training.cluster import Cluster
+from tasks.knowledge.params import EmbedParams
 from tasks.training.launch import followed, job_endpoint, launch
 from tasks.training.metrics_log import read_metrics
 
 ROWS_AT_ONCE = 16_384
 """Vectors that are converted to rows at a time."""
-
-
-class EmbedParams(StageParams):
-    """Sizes and training of the vectors. Settings that change only speed are left out of the fingerprint."""
-
-    entity_dim: int = Field(default=200, ge=1, description="width of an entity's vector (SMedBERT: d2)")
-    relation_dim: int = Field(default=200, ge=1, description="width of a relation's vector")
-    transe_epochs: int = Field(default=20, ge=0, description="passes of TransE at most, for the first vectors; 0: none")
-    epochs: int = Field(default=100, ge=1, description="passes of TransR at most")
-    batch_size: int = Field(default=4096, ge=1, description="triples in the global batch, over all workers")
-    negatives: int = Field(default=1, ge=1, description="corrupted triples per triple")
-    filtered_negatives: bool = Field(default=False, description="never use a triple of the graph as a negative")
-    margin: float = Field(default=1.0, gt=0)
-    squared: bool = Field(default=True, description="squared distances in the loss; false: plain ones")
-    learning_rate: float = Field(default=0.05, gt=0)
-    projection_rate: float = Field(default=0.1, gt=0, description="learning rate of the projections, as a factor")
-    held_out: int = Field(default=1000, ge=0, description="triples held out at most; 0: no evaluation")
-    evaluate_every: int = Field(default=5, ge=1, description="epochs between two evaluations")
-    patience: int = Field(default=3, ge=0, description="evaluations without a better MRR before training stops; 0: any")
-    seed: int = 42
-    checkpoint_every: int = Field(default=5, ge=1, exclude=True, description="epochs between two checkpoints")
-    cluster: Cluster = Field(default_factory=Cluster, exclude=True)
 
 
 @stage(

@@ -20,29 +20,19 @@ from typing import Any
 import fsspec
 import numpy as np
 import polars as pl
-from pydantic import Field
 from scipy import sparse
 
 from infra import schemas
 from infra.artifacts import Artifact
 from infra.builds import PartWriter, open_scratch
-from infra.stage import Output, StageParams, stage
+from infra.stage import Output, stage
 from kg.graph import KnowledgeGraph
-from kg.pepr.core_inverse import MAX_DENSE, inverse_entries
+from kg.pepr.core_inverse import inverse_entries
 from kg.pepr.ranking import Candidates, prepare, score_candidates, top
+from tasks.knowledge.params import NeighbourParams
 
 CANDIDATES_A_UNIT = 1 << 18
 """Rows that one unit ranks; at least those of one entity."""
-
-
-class NeighbourParams(StageParams):
-    """SMedBERT, section 3.2."""
-
-    k: int = Field(default=10, ge=1, description="neighbours kept per entity at most")
-    alpha: float = Field(default=0.15, gt=0, le=1, description="probability of a restart")
-    max_dense: int = Field(
-        default=MAX_DENSE, ge=0, description="entities of the largest core that is inverted densely, in 4 n² bytes"
-    )
 
 
 @stage(name="neighbours", version=2, params=NeighbourParams, tables=("neighbours",), unit="unit")

@@ -12,10 +12,10 @@ from pathlib import Path
 from pydantic import Field
 
 from infra.artifacts import Artifact
-from infra.errors import UserError
 from infra.pages import add_report, render
 from infra.stage import Output, StageParams, stage
 from models import objectives
+from tasks.pretrain.check import check_scores
 from tasks.pretrain.model_card import held_out_figures
 
 TEMPLATE = Path(__file__).with_name("ablation.html.j2")
@@ -49,14 +49,6 @@ def ablation(inputs: Mapping[str, Artifact], params: AblationParams, out: Output
     page = render(TEMPLATE, title=params.title, columns=columns, rows=rows, steps=max(steps.values()))
     add_report(out, page, summary, rows)
     out.add_bytes("table.md", as_markdown(columns, rows).encode())
-
-
-def check_scores(objective: str, scores: Mapping[str, Mapping[str, float]]) -> None:
-    """Raise `UserError` if the scores name an unknown setting."""
-    known = [variant.name for variant in objectives.ablations(objective)]
-    for name in scores:
-        if name not in known:
-            raise UserError(f"scores: unknown setting {name!r}. Choose from {', '.join(known)}.")
 
 
 def tabulate(

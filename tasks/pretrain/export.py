@@ -12,28 +12,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
-
 from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
-from infra.stage import Output, StageParams, code_version, stage
+from infra.stage import Output, code_version, stage
 from models import objectives
 from models.export import save_pretrained
 from models.training.loop import CHECKPOINT_FILE, load_state
 from tasks.pretrain.model_card import TrainingRecord, write_model_card
+from tasks.pretrain.params import ExportParams
 from tasks.training.checkpoints import Checkpoints
 from tasks.training.run_spec import RunSpec
 
 TOKENIZER_FILES = ("vocab.txt", "tokenizer.json", "tokenizer_config.json")
-
-
-class ExportParams(StageParams):
-    """Texts of the model card beside the run's figures."""
-
-    name: str | None = Field(
-        default=None, description="Name of the model in its card; by default yiwen and its objective."
-    )
-    license: str | None = Field(default=None, description="Licence of the weights, if any.")
 
 
 @stage(name="export", version=2, params=ExportParams)

@@ -13,23 +13,17 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer
-
 from infra.artifacts import Artifact
 from infra.errors import UserError
-from infra.stage import Output, StageParams, stage
-from models import objectives
-from models.continual import check_start
-from models.training.config import SPEED_ONLY
-from models.training.field_types import with_integers
-from models.training.loop import TrainingConfig, training_config
-from tasks.training.checkpoints import FOLDER, Checkpoints, score_of
-from tasks.training.cluster import Cluster
+from infra.stage import Output, stage
+from tasks.pretrain.check import check_training
+from tasks.pretrain.params import TrainParams
+from tasks.training.checkpoints import FOLDER, Checkpoints
 from tasks.training.curves import curves_page, draw_curves
 from tasks.training.launch import launch
 from tasks.training.metrics_log import STEP, TensorBoardLog, read_metrics, read_steps
@@ -37,42 +31,6 @@ from tasks.training.run_spec import RunSpec
 
 STEPS_AT_ONCE = 1_000
 """Steps whose figures are converted to rows at a time."""
-
-
-class TrainParams(StageParams):
-    """Objective, model and training.
-
-    Settings that change speed and memory but not the results are in no fingerprint: `cluster` and the settings in
-    `SPEED_ONLY`. Those change rounding and, if they cut the batch differently, what dropout and sampling draw on a GPU.
-    So a run whose GPU was too small resumes with smaller micro-batches, or with recomputed activations. If the loss
-    depends on how a batch is cut, their size and the number of workers decide it, and are in the fingerprint.
-    """
-
-    objective: str
-    model: dict[str, Any] = Field(default_factory=dict)
-    training: dict[str, Any]
-    cluster: Cluster = Field(default_factory=Cluster, exclude=True)
-
-    @field_validator("training")
-    @classmethod
-    def _with_integers(cls, training: dict[str, Any]) -> dict[str, Any]:
-        return with_integers(TrainingConfig, training)  # 1e3 steps are the same work as 1000
-
-    @property
-    def cut_dependence(self) -> str | None:
-        """Setting that makes the loss depend on how a batch is cut into micro-batches and shared among workers."""
-        return objectives.cut_dependence(self.objective, self.model)
-
-    @model_serializer(mode="wrap", when_used="json")
-    def _what_decides_results(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        written: dict[str, Any] = write(self)
-        of_model, of_training = objectives.speed_only(self.objective), SPEED_ONLY
-        if self.cut_dependence is not None:
-            of_training -= {"micro_batch_size"}
-            written["workers"] = self.cluster.most_workers or 1
-        for section, speed_only in (("model", of_model), ("training", of_training)):
-            written[section] = {name: value for name, value in written[section].items() if name not in speed_only}
-        return written
 
 
 @stage(name="train", version=2, params=TrainParams, tables=("metrics",), unit="step")
@@ -88,47 +46,6 @@ def train(inputs: Mapping[str, Any], params: TrainParams, out: Output) -> None:
     check_examples(spec, inputs["examples"])
     launch(spec, out.on_progress)
     _keep_result(spec, out)
-
-
-def check_training(
-    params: TrainParams,
-    vocabulary_size: int,
-    init_from: Path | None = None,
-    vocabulary: Sequence[str] | None = None,
-) -> None:
-    """Check a training before any work is done: build the model without memory, compare initial weights.
-
-    Args:
-        init_from: folder of the BERT or ELECTRA whose weights the run begins with, if any.
-        vocabulary: tokens to train with, if known; they must be those of `init_from`.
-
-    Raises:
-        UserError: an unknown key, an impossible value, an unknown figure in cluster.best_by, or initial weights that do
-            not fit; the message names it.
-    """
-    if "vocab_size" in params.model:
-        raise UserError("model.vocab_size follows from the vocabulary. Set vocabulary.size instead.")
-    try:
-        training_config(params.training)
-        objective = objectives.describe(params.objective, {**params.model, "vocab_size": vocabulary_size})
-    except ValueError as error:
-        raise UserError(f"This model cannot be trained: {error}") from error
-    if params.cut_dependence is not None:
-        _check_cuts(params)
-    # An unknown cluster.best_by fails here, not hours later at the first checkpoint.
-    score_of(dict.fromkeys(objective.held_out_figures, 0.0), params.cluster.best_by)
-    if init_from is not None:
-        check_start(init_from, objective, vocabulary)
-
-
-def _check_cuts(params: TrainParams) -> None:
-    """Require the settings that cut a batch, because the loss depends on them: they cannot be left to the hardware."""
-    why = f"{params.cut_dependence} makes the loss depend on"
-    if params.training.get("micro_batch_size") is None:
-        raise UserError(f"{why} the number of rows that are compared at once. Set training.micro_batch_size.")
-    workers = params.cluster.workers
-    if not isinstance(workers, int):
-        raise UserError(f"{why} the number of workers, but cluster.workers is {list(workers)}. Give one number.")
 
 
 def check_examples(spec: RunSpec, examples: Artifact) -> None:

@@ -158,9 +158,49 @@ def test_keys_of_a_model_are_checked_where_the_preset_has_one() -> None:
         load_recipe("ehealth-tiny", {"model.hiden_size": 5})
 
 
-@pytest.mark.parametrize("flow", ["corpus", "vocabulary", "entities", "finetune", "normalise"])
+@pytest.mark.parametrize(
+    "flow",
+    [
+        "ablate",
+        "corpus",
+        "entities",
+        "finetune",
+        "knowledge",
+        "normalise",
+        "open_benchmark",
+        "pretrain",
+        "vocabulary",
+    ],
+)
 def test_importing_a_flow_imports_no_torch(flow: str) -> None:
-    """Flows over text never need it; the others need it only after their settings are checked."""
+    """Flows over text never need it, the others only after their settings are checked."""
     code = f"import sys, flows.{flow}; sys.exit('torch' in sys.modules)"
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, env=environment, check=True, timeout=300)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"training.stepz": 3}, "did you mean 'training.steps'"),
+        ({"model.num_heads": 5}, "num_heads=5 must divide hidden_size"),
+        ({"training.warmup_steps": -1}, "training.warmup_steps (-1) must be at least 0"),
+        ({"embed.epochs": 0}, "embed.epochs is 0"),
+    ],
+)
+def test_mistakes_in_a_preset_are_explained_without_torch(overrides: dict[str, Any], message: str) -> None:
+    code = (
+        "import sys\n"
+        "from flows.recipes.pretraining import load_preset\n"
+        "from infra.errors import UserError\n"
+        "try:\n"
+        f"    load_preset('ehealth-tiny', {overrides!r})\n"
+        "except UserError as error:\n"
+        "    print(error)\n"
+        "sys.exit('torch' in sys.modules)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=REPOSITORY, env=environment, check=True, timeout=300, capture_output=True
+    )
+    assert message in done.stdout.decode()

@@ -1,0 +1,74 @@
+"""Checks of a training before any work is done. Torch is imported only where settings cannot be checked without."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from infra.errors import UserError
+from models import objectives
+from models.training.config import training_config
+from tasks.pretrain.params import TrainParams
+
+
+def check_training(
+    params: TrainParams,
+    vocabulary_size: int,
+    init_from: Path | None = None,
+    vocabulary: Sequence[str] | None = None,
+) -> None:
+    """Check a training before any work is done: its settings, and the weights that it starts from.
+
+    Args:
+        init_from: folder of the BERT or ELECTRA whose weights the run begins with, if any.
+        vocabulary: tokens to train with, if known; they must be those of `init_from`.
+
+    Raises:
+        UserError: an unknown key, an impossible value, an unknown figure in cluster.best_by, or initial weights that do
+            not fit; the message names it.
+    """
+    if "vocab_size" in params.model:
+        raise UserError("model.vocab_size follows from the vocabulary. Set vocabulary.size instead.")
+    model = {**params.model, "vocab_size": vocabulary_size}
+    try:
+        training_config(params.training)
+        objectives.check(params.objective, model)
+    except ValueError as error:
+        raise UserError(f"This model cannot be trained: {error}") from error
+    if params.cut_dependence is not None:
+        _check_cuts(params)
+    if params.cluster.best_by is not None or init_from is not None:
+        _check_with_network(params, model, init_from, vocabulary)
+
+
+def _check_cuts(params: TrainParams) -> None:
+    """Require the settings that cut a batch, because the loss depends on them: they cannot be left to the hardware."""
+    why = f"{params.cut_dependence} makes the loss depend on"
+    if params.training.get("micro_batch_size") is None:
+        raise UserError(f"{why} the number of rows that are compared at once. Set training.micro_batch_size.")
+    workers = params.cluster.workers
+    if not isinstance(workers, int):
+        raise UserError(f"{why} the number of workers, but cluster.workers is {list(workers)}. Give one number.")
+
+
+def _check_with_network(
+    params: TrainParams, model: Mapping[str, Any], init_from: Path | None, vocabulary: Sequence[str] | None
+) -> None:
+    """Check what the network alone knows: the names of its held-out figures, and the sizes of its weights."""
+    from models.continual import check_start
+    from tasks.training.checkpoints import score_of
+
+    objective = objectives.describe(params.objective, model)
+    # An unknown cluster.best_by fails here, not hours later at the first checkpoint.
+    score_of(dict.fromkeys(objective.held_out_figures, 0.0), params.cluster.best_by)
+    if init_from is not None:
+        check_start(init_from, objective, vocabulary)
+
+
+def check_scores(objective: str, scores: Mapping[str, Mapping[str, float]]) -> None:
+    """Raise `UserError` if the scores name an unknown setting."""
+    known = [variant.name for variant in objectives.ablations(objective)]
+    for name in scores:
+        if name not in known:
+            raise UserError(f"scores: unknown setting {name!r}. Choose from {', '.join(known)}.")
