@@ -2,8 +2,8 @@
 
     python benchmarks/clean.py --data FOLDER [--output FILE.md]
 
-FOLDER holds the project's real text: abstracts (joined by five to articles), old books and
-answers of doctors. One core is used.
+FOLDER contains the project's real text: abstracts (five joined into one article), old books and answers of doctors. One
+core is used.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
-"""The whole path from raw text to segments: CPU seconds, memory and what it costs to add new files.
+"""The whole path from raw text to segments: CPU seconds, memory and the cost of adding new files.
 
     python benchmarks/corpus.py --data FOLDER [--run 100:1 --run 100:2 …] [--refresh-up-to 300] [--output FILE.md]
 
-A run is MEGABYTES:WORKERS. FOLDER holds Parquet files of real text. Every string of 40 characters and more is a
+A run is MEGABYTES:WORKERS. FOLDER contains Parquet files of real text. Every string of at least 40 characters is a
 document; to reach a size, more are drawn as in benchmarks/near_duplicates.py (clauses of the real ones, shuffled:
 synthetic). Documents are written as .jsonl files of 10 MB, half of them under dialogue/, which is de-identified. Each
-run is a process of its own, in a fresh store. Then, for the smaller sizes, a twentieth more text comes in as new files
-and the flow runs again, twice: first with text that resembles nothing that is there, then with text of which a tenth
-are near duplicates, planted, mostly of old documents that they drive out. CPU seconds and memory are those of the
-manifests; MB are 10^6 bytes of UTF-8 text.
+run is a process of its own, in a fresh store. Then, for the smaller sizes, 5 % more text is added as new files and the
+flow runs again, twice: first with text unlike any that is there, then with text of which a tenth is planted near
+duplicates, most of which replace old documents. CPU seconds and memory are those of the manifests; MB are 10^6 bytes
+of UTF-8 text.
 
-Two figures tell how fast the processor is that day: what rjieba, a library of others, cuts on the same text, and how
-much more two processes that share nothing get done than one.
+Two figures show how fast the processor is that day: the speed at which rjieba, a third-party library, cuts the same
+text, and the gain from two independent processes over one.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""How many identifiers are found, and how fast: precision and recall by type on the labelled sentences, MB/s on them.
+"""Precision and recall of de-identification by type on the labelled sentences, and its speed in MB/s.
 
     python benchmarks/deidentify.py --output benchmarks/results/deidentify_DATE.md
 
-The sentences are synthetic (tests/support/deidentify_labelled.jsonl). Sentences 0, 2, 4 … tuned the rules; 1, 3, 5 …
-did not. Speed is that of one process, on all sentences, on those with identifiers (one every 25 characters, which no
-real note has) and on those without, joined to documents of some 2,000 characters and repeated.
+The sentences are synthetic (tests/support/deidentify_labelled.jsonl). The rules were tuned on sentences 0, 2, 4 …;
+1, 3, 5 … are held out. Speed is that of one process, on all sentences, on those with identifiers (one every 25
+characters, far more than in a real note) and on those without, joined into documents of some 2,000 characters and
+repeated.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python benchmarks/demo.py [--output benchmarks/results/NAME.md] [--home FOLDER] [--param key=value …]
 
-Each run is the command a user types, in a process of its own and in a fresh store. Seconds and peak memory of a
-stage are those of its manifest; peak memory of the run is that of all its processes together (resident memory
+Each run is the command that a user types, in a process of its own. The first has a fresh store. Seconds and peak memory
+of a stage are those of its manifest; peak memory of the run is that of all its processes together (resident memory
 without shared pages, sampled twice a second).
 """
 

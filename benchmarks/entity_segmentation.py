@@ -1,13 +1,13 @@
-"""How well and how fast long entities are cut: accuracy on 200 labelled names, names per CPU second on a real graph.
+"""Accuracy of cutting long entities on 200 labelled names, and names per CPU second on a real graph.
 
     python benchmarks/entity_segmentation.py --data FOLDER [--store STORE] --output benchmarks/results/NAME_DATE.md
 
-FOLDER holds kg_cmekg/triples.parquet. STORE holds artifacts of entities/mine: AutoPhrase's phrases and its segments of
-the corpus. Without it single characters are corrected by themselves alone, and cut points are not counted.
+FOLDER contains kg_cmekg/triples.parquet. STORE contains artifacts of entities/mine: AutoPhrase's phrases and its
+segments of the corpus. Without it single characters are corrected by themselves alone, and cut points are not counted.
 
-The labels (tests/support/entity_segmentation_labelled.tsv) were made before anything had cut the names, by the
-author of the segmentation. The even ones tuned it; the odd ones are held out. The peer is jieba, in the same run; every
-way is given the same names and its seconds are CPU seconds of the process, reading jieba's dictionary included.
+The labels (tests/support/entity_segmentation_labelled.tsv) were made by the author of the segmentation, before any tool
+had cut the names. It was tuned on the even ones; the odd ones are held out. The peer is jieba, in the same run. All
+methods get the same names; seconds are CPU seconds of the process, reading jieba's dictionary included.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     python benchmarks/executors.py --data FOLDER [--megabytes 1 100 1000] [--repeat 2] [--output FILE.md]
 
-FOLDER holds Parquet files of real text, such as ../shared/data, which is read and not copied into the repository. To
-reach a size more texts are drawn, as in benchmarks/corpus.py (clauses of the real ones, shuffled: synthetic). Every run
-is `python -m flows run corpus/refresh`, a process of its own with a fresh store, and wall seconds are those a user
+FOLDER contains Parquet files of real text, such as ../shared/data, which is read and not copied into the repository. To
+reach a size, more texts are drawn as in benchmarks/corpus.py (clauses of the real ones, shuffled: synthetic). Every run
+is `python -m flows run corpus/refresh`, a process of its own with a fresh store; wall seconds are those that a user
 waits, start-up included. The executors take turns, so that a machine that slows down slows both. Both must make the
 same artifact.
 """

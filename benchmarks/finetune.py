@@ -6,17 +6,17 @@
 
 `speed`: BERT with 4 layers of 256, random weights, batches of 32. The Trainer in random order and grouped by length,
 each batch padded to its longest row, and ours in random order, unpadded, averaged weights included. For inference the
-text-classification pipeline (a text at a time, which is its default; batches of 32; the same with the longest texts
-first, which spares it padding) and ours; all begin with text. Sides take turns in one process. CPU seconds are all
-threads' together.
+text-classification pipeline (one text at a time, which is its default; batches of 32; the same with the longest texts
+first, which saves padding) and ours; all begin with text. Sides take turns in one process. CPU seconds are those of all
+threads together.
 
-`parity`: the same initial weights, data, recipe and seeds trained by both; the scores should differ by no more than
-seeds do.
+`parity`: both train from the same initial weights, data, recipe and seeds; the scores should differ by no more than
+those of different seeds.
 
-`memory`: peak memory that the relation loss of 44 relations needs above its input and parameters, forward and
-backward, at batch 12, length 300, width 768; each way in a process of its own.
+`memory`: peak memory that the relation loss of 44 relations needs beyond its input and parameters, forward and
+backward, at batch 12, length 300, width 768; each implementation in a process of its own.
 
-`speed` and `parity` need accelerate beside the project's packages. The data are a Parquet file with `label` and
+`speed` and `parity` need accelerate in addition to the project's packages. The data are a Parquet file with `label` and
 either `text` or `text_a` and `text_b`.
 """
 

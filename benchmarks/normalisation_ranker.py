@@ -1,12 +1,12 @@
-"""What a ranker adds to retrieval on the open benchmark of normalisation, and what it costs.
+"""Gain and cost of a ranker on top of retrieval, on the open benchmark of normalisation.
 
     python benchmarks/normalisation_ranker.py --model ENCODER [--epochs 4] [--diagnoses 10000] [--output FILE.md]
 
 The benchmark is that of benchmarks/normalisation.py: names of diseases in CMeKG against ICD-10 in Chinese, no code and
-no mention in two splits, no query of dev or test among the indexed names. The ranker learns from the queries of train,
-its decision from those of dev. An answer is right where its term is that of one of the query's codes. Seconds are CPU
-seconds of the process. With --epochs 0 nothing is learned: only what diagnoses cost end to end is told, of a ranker
-with the encoder's weights and a head of random ones, which cost the same.
+no mention in two splits, no query of dev or test among the indexed names. The ranker is trained on the queries of
+train, its decision tuned on those of dev. An answer is right if its term is that of one of the query's codes. Seconds
+are CPU seconds of the process. With --epochs 0 nothing is trained: only the cost per diagnosis is measured, end to end,
+with the encoder's weights and a head of random ones, whose cost is the same.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Do options beyond the paper help? Length warm-up and higher masking rates on the tiny preset, at equal compute.
+"""Effect of options beyond the paper: length warm-up and higher masking rates on the tiny preset, at equal compute.
 
     YIWEN_HOME=artifacts python benchmarks/options.py --steps 150
 
-Reads the examples that `pretrain/ehealth-tiny` made last in YIWEN_HOME. Every setting gets the model FLOPs of `--steps`
-steps of the preset as it is: the mean of its first batches says how many steps that is for it, and warm-up and decay
-of the learning rate fill them. All are compared on the same held-out rows with the same masks, at the preset's masking
-rate, whatever they were trained with; what another seed changes is the noise that differences are held against.
+Reads the newest examples that `pretrain/ehealth-tiny` made in YIWEN_HOME. Every setting gets the model FLOPs of
+`--steps` steps of the unchanged preset. The mean of a setting's first batches decides how many steps that is, and
+warm-up and decay of the learning rate span them. All are compared on the same held-out rows with the same masks, at the
+preset's masking rate, whatever they were trained with. The difference made by another seed is the noise level.
 """
 
 from __future__ import annotations

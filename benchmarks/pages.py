@@ -1,4 +1,4 @@
-"""What all benchmarks' pages share."""
+"""Parts that all benchmarks' pages share."""
 
 from __future__ import annotations
 

@@ -4,18 +4,18 @@
         [--output FILE.md]
     python benchmarks/pepr.py --grown 1 --sweeps 3 [--output FILE.md]
 
---grown 1 takes a synthetic graph of SMedBERT's size, grown from CMeKG (benchmarks/grown_graph.py), and a number between
-0 and 1 one on the way there. --sweeps measures cost alone: so many sweeps of the core's inverse (kg/pepr/tiles.py),
-multiplied up, since each does the same work.
+--grown 1 uses a synthetic graph of SMedBERT's size, grown from CMeKG (benchmarks/grown_graph.py); a number between 0
+and 1 uses one of a size in between. --sweeps measures only the cost: that many sweeps of the core's inverse
+(kg/pepr/tiles.py), extrapolated to all, since each does the same work.
 
-Ours ranks the neighbours of every entity (k = 10, α = 0.15). The reference is Eq. 1 of SMedBERT as it is printed,
-iterated with scipy until no score changes by more than 1e-12, for a random sample of all entities and for another of
-entities with more than 10 neighbours, where there is something to choose. A neighbour is right when its converged score
+Ours ranks the neighbours of every entity (k = 10, α = 0.15). The reference is Eq. 1 of SMedBERT as printed, iterated
+with scipy until no score changes by more than 1e-12. It is computed for a random sample of all entities, and for
+another of entities with more than 10 neighbours, where there is a choice. A neighbour is right if its converged score
 is at least the tenth best minus 1e-9.
 
-igraph runs under the interpreter given by --peer, where it is installed (`pip install igraph`); without it only ours
-and scipy's power iteration are measured. Both are timed for some entities, one after the other, and multiplied up. CPU
-seconds of the whole process.
+igraph runs under the interpreter given by --peer, which must have it installed (`pip install igraph`); without it only
+ours and scipy's power iteration are measured. Both are timed for some entities, one after the other, and extrapolated
+to all. Seconds are CPU seconds of the whole process.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Phrase mining: AutoPhrase and the embedded engine on the same text, what ours adds to the program, what they find.
+"""Phrase mining on the same text by AutoPhrase and the embedded engine: results, and our cost beside the program's.
 
     python benchmarks/phrases.py --data FOLDER [--megabytes 10 100] [--output FILE.md]
 
-FOLDER holds Parquet files of real text and kg_cmekg/triples.parquet. Every string of 40 characters and more is a
-document; to a size that the real text does not reach, more are made of their clauses, shuffled (synthetic). Heads of
-the knowledge graph are names: half of them (drawn by a hash) are given as labels, with the package's Wikipedia names;
-the other half is held out. Each run is a process of its own, with workers of its own; CPU seconds are those of our
-processes together (`ours`) and of the program, memory is that of the largest process.
+FOLDER contains Parquet files of real text and kg_cmekg/triples.parquet. Every string of at least 40 characters is a
+document; for a size beyond the real text, more are made of its clauses, shuffled (synthetic). Heads of the knowledge
+graph are names: half of them (chosen by a hash) are given as labels, with the package's Wikipedia names; the other half
+is held out. Each run is a process of its own, with its own workers. CPU seconds are those of our processes together
+(`ours`) and of the program; memory is that of the largest process.
 """
 
 from __future__ import annotations

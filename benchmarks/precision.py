@@ -1,12 +1,12 @@
-"""Does bfloat16 train as float32 does? Loss curves of both, against what another seed changes.
+"""Loss curves of training in bfloat16 and float32, compared with the difference made by another seed.
 
     python benchmarks/precision.py --preset small --steps 500
 
 Three runs on the same stream of synthetic rows: float32, float32 from another seed (other weights, masks, dropout and
-samples), and bfloat16 by autocast from the first seed. Two runs that differ by one rounding draw other samples within
-a few steps and part for good, so steps are not compared one by one: the mean loss of each window of steps is, and the
-distance between the two float32 runs is the noise that it is held against. Rows follow a rule that can be learnt:
-each token is followed by one of four others. On a CPU both precisions take the path that pre-training takes there.
+samples), and bfloat16 by autocast from the first seed. Two runs that differ by one rounding draw different samples
+within a few steps and diverge for good. So steps are not compared one by one: the mean loss of each window of steps is,
+and the distance between the two float32 runs is the noise level. Rows follow a rule that can be learnt: each token is
+followed by one of four others. On a CPU both precisions use the code path of pre-training there.
 """
 
 import argparse

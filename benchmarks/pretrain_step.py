@@ -1,26 +1,26 @@
-"""Speed and memory of one eHealth training step: ours against the same objective written plainly on transformers.
+"""Speed and memory of an eHealth training step: ours against the same objective written plainly on transformers.
 
     python benchmarks/pretrain_step.py --device cpu --preset small --compare transformers
 
 A step is collate, forward, backward, clipping and AdamW. *Ours* is models/: packed sequences, gathered positions.
-*Plain* is what one writes first: two `ElectraModel`s on batches padded to their longest row, logits of the whole
-vocabulary at every position, sample and negatives by `torch.multinomial` from their softmax. Both get the same
-rows, the same masking, the same sizes and dropout, in one process, in turns. Each has the allocator it would run
-with: ours keeps freed memory (models/training/allocator.py), plain has glibc's defaults; --malloc both lets plain keep
-it too, and needs much more memory. A turn of ours begins with a step that is not counted, since the other's turn gave
-the memory back, as no training run does. Peak memory is measured apart, in one process each, since a process cannot
-unlearn its peak.
+*Plain* is the obvious first version: two `ElectraModel`s on batches padded to their longest row, logits of the whole
+vocabulary at every position, sample and negatives by `torch.multinomial` from their softmax. Both get the same rows,
+masking, sizes and dropout, and take turns in one process. Each has the allocator it would run with: ours keeps freed
+memory (models/training/allocator.py), plain has glibc's defaults; with --malloc both plain keeps it too, and needs much
+more memory. A turn of ours begins with a step that is not counted, because the other's turn returned the memory to the
+system, which never happens in a training run. Peak memory is measured separately, in one process each, since a
+process's peak cannot be reset.
 
-Model FLOPs utilisation (MFU) is the objective's own FLOPs over time and peak; the page prints the formula. Work done
-twice to save memory, and work on padding, count as time and not as FLOPs.
+Model FLOPs utilisation (MFU) is the objective's own FLOPs divided by time and peak; the page prints the formula. Work
+repeated to save memory, and work on padding, count as time but not as FLOPs.
 
     python benchmarks/pretrain_step.py --device cuda --preset base --precision bf16 --largest-batch
 
 finds the largest batch of 512-token rows that a device of 24, 40, 80 and 141 GB would hold, by trying whole training
 steps under a cap on this device's memory.
 
-Row lengths are those of real text (`LENGTHS`, or --lengths FILE with one number a line); token ids are random,
-words are two tokens. Needs torch and transformers alone.
+Row lengths are those of real text (`LENGTHS`, or --lengths FILE with one number per line); token ids are random,
+words are two tokens. Needs only torch and transformers.
 """
 
 import argparse

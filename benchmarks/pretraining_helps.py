@@ -1,13 +1,14 @@
-"""Does pre-training help, and do CSP and MTS? The same small network from three starts, fine-tuned on real tasks.
+"""Effect of pre-training, and of CSP and MTS: the same small network from three starts, fine-tuned on real tasks.
 
     python benchmarks/pretraining_helps.py --data ../shared/data --work /somewhere --steps 1500
 
 *Random* starts from fresh weights, *ELECTRA* from MLM and RTD alone (no CSP, no MTS), *eHealth* from all four losses,
-at equal steps on equal batches of real dialogues and articles. What overlaps with the tasks' dev and test sets by 13
-characters is cut out of that text first. Each start is fine-tuned with three seeds and one setting on each task, the
-best epoch by dev; the table shows the test scores. One pre-training a start: its seed's noise is not in the spread.
+for the same number of steps on the same batches of real dialogues and articles. Text that shares 13 characters with the
+tasks' dev and test sets is cut out first. Each start is fine-tuned with three seeds and one setting on each task, with
+the best epoch by dev; the table shows the test scores. There is one pre-training per start, so the noise of its seed is
+not in the spread.
 
-Everything lies below --work and is reused: a second run, or a killed one, goes on from there.
+Everything is stored below --work and reused: a second run, or one after a kill, resumes from there.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The reader of training examples: tokens a second that it gives to one training process.
+"""Speed of the reader of training examples: tokens per second for one training process.
 
     python benchmarks/reader.py [--rows 200000] [--batch 256] [--output FILE.md]
 
 Rows have the lengths of real text (those of benchmarks/pretrain_step.py) and random ids; they are written as the
-encode stage writes them, in parts of `--rows-per-part`. A batch is `--batch` rows of the shuffled order; reading,
-checking hashes, unpacking and shuffling are all counted. Sequences count once (training sees each in two views).
+encode stage writes them, in parts of `--rows-per-part`. A batch is `--batch` rows of the shuffled order. The time
+includes reading, checking hashes, unpacking and shuffling. Sequences count once (eHealth sees each in two views).
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""What a user waits for before and around the work: help, mistakes, runs in which everything is reused.
+"""Waiting times of a user before and around the work: help, mistakes, and runs in which everything is reused.
 
     python benchmarks/startup.py [--before CHECKOUT] [--rounds 5] [--output benchmarks/results/NAME.md]
 
 Every figure is the wall time of a whole command, as a user types it, in a process of its own. With `--before` the same
-commands run in another checkout of this project too, in turns with this one, each with a store of its own; both use the
+commands also run in another checkout of this project, alternating with this one, each with its own store; both use the
 Python that runs this script. The first run of each command in each checkout is not counted: it compiles modules, and
-fills the store that the later ones reuse. Text: templated articles of CMeKG. The demo's training is cut to a few steps,
-which changes nothing of a run that reuses it.
+fills the store that later runs reuse. The text is templated articles of CMeKG. The demo's training is cut to a few
+steps, which makes no difference to a run that reuses it.
 """
 
 from __future__ import annotations

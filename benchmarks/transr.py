@@ -1,9 +1,9 @@
-"""TransR against PyKEEN: the same scores, the same step, how many triples a second, and what is learned.
+"""TransR against PyKEEN: equality of scores and of a step, triples per second, and link prediction.
 
     python -m benchmarks.transr --data TRIPLES.parquet --peer PYTHON --output PAGE
     python -m benchmarks.transr --full-size --output PAGE
 
-The second form measures an epoch of ours, TransE's and TransR's, on a synthetic graph of SMedBERT's size, grown from
+The second form measures one epoch each of our TransE and TransR on a synthetic graph of SMedBERT's size, grown from
 CMeKG (benchmarks/grown_graph.py).
 
 `--data`: CMeKG's triples, columns head, relation, tail. `--peer`: an interpreter that has PyKEEN and our torch. Both

@@ -1,17 +1,18 @@
-"""Building a vocabulary: ours against tokenizers' BertWordPieceTokenizer and a plain builder in tensor2tensor's manner.
+"""Building a vocabulary: ours against tokenizers' BertWordPieceTokenizer and a plain builder like tensor2tensor's.
 
     python benchmarks/vocabulary.py --data FOLDER [--megabytes 60] [--plain-megabytes 20] [--output FILE.md]
 
-FOLDER holds Parquet files of real text. Every string of 40 characters and more is a document; to reach the size asked
-for, further ones are drawn as in benchmarks/near_duplicates.py (clauses of the real ones, shuffled: synthetic). All
-build 20,000 tokens of frequency 5 and more, in one thread, each in a process of its own that holds the texts in memory
-before the clock starts. Seconds are CPU seconds, the tables that ours makes on first use among them; MB are 10^6 bytes
-of UTF-8; memory is what the peak of the process lies above its peak before. Each runs twice with other hash seeds:
-the same vocabulary both times is "same".
+FOLDER contains Parquet files of real text. Every string of at least 40 characters is a document; to reach the requested
+size, further ones are drawn as in benchmarks/near_duplicates.py (clauses of the real ones, shuffled: synthetic). All
+build 20,000 tokens of frequency 5 or more, in one thread, each in a process of its own that has the texts in memory
+before the clock starts. Seconds are CPU seconds and include the tables that ours makes on first use; MB are 10^6 bytes
+of UTF-8; memory is the increase of the process's peak. Each runs twice with different hash seeds; "same" means the same
+vocabulary both times.
 
-The trainer of tokenizers has its alphabet unlimited, for its own limit of 1,000 drops most Chinese characters. The
-plain builder does as tensor2tensor's SubwordTextEncoder (four rounds of counting candidates, a search for the minimum
-count that gives the size), on words cut as BERT does, without escapes; it gets less text so that it ends in a minute.
+The alphabet of tokenizers' trainer is unlimited here, since its default limit of 1,000 drops most Chinese characters.
+The plain builder works like tensor2tensor's SubwordTextEncoder (four rounds of counting candidates, a search for the
+minimum count that gives the size), on words cut as BERT cuts them, without escapes; it gets less text so that it ends
+within a minute.
 """
 
 from __future__ import annotations

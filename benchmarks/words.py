@@ -1,11 +1,12 @@
-"""Cutting words: the speed of our lattice, rjieba and jieba on the same real text, and what jieba's HMM changes.
+"""Cutting words: the speed of our lattice, rjieba and jieba on the same real text, and the effect of jieba's HMM.
 
     python benchmarks/words.py --data FOLDER [--megabytes 20] [--hmm-megabytes 3] [--only speed|hmm] [--output FILE.md]
 
-FOLDER holds Parquet files of real text. All engines give the lengths of the words, as the stage `segment` needs them,
-and are compared word by word; jieba itself cuts a twentieth of the text. CPU seconds of one thread, the least of a few
-rounds in turns; dictionaries are loaded before. That is without the hidden Markov model; what it changes is told of
-`--hmm-megabytes` of each kind of text: how many words are not cut alike, and the words that it makes most often.
+FOLDER contains Parquet files of real text. All engines return the lengths of the words, as the stage `segment` needs
+them, and are compared word by word; jieba itself cuts a twentieth of the text. Seconds are CPU seconds of one thread,
+the minimum of a few alternating rounds; dictionaries are loaded before. All that is without the hidden Markov model.
+Its effect is measured on `--hmm-megabytes` of each kind of text: the share of words that are cut differently, and the
+words that it makes most often.
 """
 
 from __future__ import annotations
