@@ -3,6 +3,7 @@ SHELL := /bin/bash
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
+TEST_WORKERS ?= 2
 export PYTHONPATH := $(CURDIR)
 export DO_NOT_TRACK := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
@@ -21,9 +22,8 @@ $(VENV)/.installed: pyproject.toml constraints.txt infra/setup.sh .ci/requiremen
 demo: setup  ## Templated articles of a real knowledge graph in, a pre-trained eHealth model out
 	@$(BIN)/python -m flows run pretrain/ehealth-tiny
 
-test: setup  ## Run the tests, two files at a time: first the quick ones, then those that start Ray or a server
-	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not ray and not server"
-	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "ray or server"
+test: setup  ## Run the tests, two files at a time, those that take longest first
+	@$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
 lint: setup  ## ruff: rules and format
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

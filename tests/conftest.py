@@ -19,7 +19,23 @@ settings.register_profile("default", deadline=None, suppress_health_check=[Healt
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
 settings.load_profile("default")
 
+BEGIN_WITH = ("server", "ray", "slow")
+"""Markers of tests whose files are begun first, in this order."""
+
 SHARED_DATA = REPOSITORY.parent / "shared" / "data"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the files that take longest, so that no core waits for the other at the end of `make test`.
+
+    Files stay whole and tests keep their order within a file: fixtures of a module are made once.
+    """
+    ranks: dict[Path, int] = {}
+    for item in items:
+        found = [rank for rank, name in enumerate(BEGIN_WITH) if item.get_closest_marker(name)]
+        ranks[item.path] = min([*found, ranks.get(item.path, len(BEGIN_WITH))])
+    items.sort(key=lambda item: ranks[item.path])
 
 
 @pytest.fixture

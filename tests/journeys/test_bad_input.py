@@ -23,6 +23,8 @@ from tasks.ingest.stage import IngestParams, ingest
 from tests.support.reading import COMPRESSIONS, FORMATS, ingested, jsonl, metas, rejects, written
 from tests.support.stages import reasons_of, texts_of
 
+pytestmark = pytest.mark.slow
+
 ROWS = [{"title": f"标题{n}", "text": f"第{n}篇：患者年龄{n}岁。"} for n in range(50)]
 
 

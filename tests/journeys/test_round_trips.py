@@ -14,6 +14,8 @@ from tasks.files.lines import Lines
 from tasks.files.slices import Problem
 from tests.support.reading import COMPRESSIONS, FORMATS, ingested, jsonl, zipped
 
+pytestmark = pytest.mark.slow
+
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r\ufeff"), min_size=1, max_size=40)
 ROWS = st.lists(st.fixed_dictionaries({"title": TEXT, "text": TEXT.filter(str.strip)}), min_size=1, max_size=12)
 

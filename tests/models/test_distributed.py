@@ -16,6 +16,8 @@ from models.training.loop import TrainingConfig, train
 from tests.support.memory_part import stream_of
 from tests.support.token_rows import TINY, random_rows
 
+pytestmark = pytest.mark.slow
+
 ROOT = REPOSITORY
 SCRIPT = ROOT / "tests" / "support" / "two_processes.py"
 RUN = {

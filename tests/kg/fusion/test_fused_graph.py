@@ -15,6 +15,8 @@ from kg.fusion.vocabularies import Relation, Role, Vocabulary
 from kg.graph import KnowledgeGraph
 from kg.names import normalise_name
 
+pytestmark = pytest.mark.slow
+
 Triple = tuple[str, str, str]
 RELATIONS = ["SameAs", "ICD10", "is_a", "下位关系", "症状", "传染性"]
 names = st.sampled_from(

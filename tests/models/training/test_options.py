@@ -22,6 +22,8 @@ from tests.support.memory_part import stream_of
 from tests.support.synthetic_examples import TINY_MODEL, make_inputs, synthetic_rows, training
 from tests.support.tiny_training import Entries, build, run
 
+pytestmark = pytest.mark.slow
+
 
 def curve(entries: Entries, name: str, split: str = "train") -> list[float]:
     return [figures[name] for _, one, figures in entries if one == split]

@@ -32,6 +32,8 @@ from tasks.retrieve.server_index import ElasticsearchIndex
 from tasks.retrieve.server_search import IndexSearcher
 from tests.support.live_elasticsearch import SCRIPTS, UNAVAILABLE, LiveServer
 
+pytestmark = pytest.mark.slow
+
 ENTRIES = [
     Entry("E11", "2型糖尿病", ("非胰岛素依赖型糖尿病", "成人型糖尿病")),
     Entry("E10", "1型糖尿病"),
