@@ -13,7 +13,7 @@ from infra.errors import UserError
 from tests.support import toy_task as toy
 from tests.support.synthetic_text import write_corpus
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 OVERRIDES = {
     "vocabulary.size": 2000,
@@ -29,7 +29,7 @@ OVERRIDES = {
 
 
 def test_four_settings_differ_in_their_tasks_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, work_here: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("YIWEN_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("YIWEN_WORKERS", "1")

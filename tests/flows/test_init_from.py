@@ -18,6 +18,8 @@ from infra.errors import UserError
 from models.tokenizer.wordpiece import normalise
 from tests.support.synthetic_text import synthetic_documents, write_corpus
 
+pytestmark = pytest.mark.slow
+
 OVERRIDES: dict[str, Any] = {
     "vocabulary.size": 2000,
     "segment.min_tokens": 8,
@@ -38,7 +40,7 @@ def weights(folder: str) -> dict[str, torch.Tensor]:
 
 
 @pytest.fixture
-def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def corpus(tmp_path: Path, work_here: None, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("YIWEN_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("YIWEN_WORKERS", "1")
     return str(write_corpus(tmp_path / "corpus"))

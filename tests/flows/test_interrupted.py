@@ -6,15 +6,21 @@ tests run on busy machines.
 
 from __future__ import annotations
 
+import shutil
 import signal
 import socket
 import time
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import pytest
 
+from flows.recipes.pretraining import load_preset
+from flows.shared.documents import text_inputs
+from flows.shared.pretraining import prepare
 from tasks.phrases.autophrase import SEGMENT, TRAIN
+from tasks.runner import stage_runner
 from tests.support.fake_program import fake
 from tests.support.synthetic_text import synthetic_texts, write_corpus
 from tests.support.terminal import CTRL_C, TerminalRun, files_below, wait_until_gone
@@ -27,9 +33,49 @@ SECONDS_TO_VANISH = 20.0
 RESUME = "Interrupted. Finished work is kept in {home}: run the same command again to resume."
 
 
+SMALL = {
+    "vocabulary.size": 2000,
+    "segment.min_tokens": 8,
+    "model.num_layers": 1,
+    "encode.held_out_share": 0.2,
+    "training.steps": 100_000,
+    "training.batch_size": 8,
+    "training.log_every": 1,
+    "training.warmup_steps": 1,
+}
+
+
+class Corpora:
+    """Texts that runs are given, made once for all tests of this file."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @cached_property
+    def many(self) -> Path:
+        """Texts that take a while to clean."""
+        return synthetic_texts(self._folder / "many")
+
+    @cached_property
+    def few(self) -> Path:
+        """Texts that are soon ready to train on."""
+        return write_corpus(self._folder / "few")
+
+    @cached_property
+    def encoded(self) -> Path:
+        """A store in which a training on the few texts has its examples."""
+        store = self._folder / "store"
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("YIWEN_HOME", str(store))
+            patch.setenv("YIWEN_WORKERS", "1")
+            with stage_runner() as run:
+                prepare(run, load_preset("ehealth-tiny", SMALL), text_inputs(str(self.few)))
+        return store
+
+
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return synthetic_texts(tmp_path_factory.mktemp("corpus") / "texts")
+def corpora(tmp_path_factory: pytest.TempPathFactory) -> Corpora:
+    return Corpora(tmp_path_factory.mktemp("corpora"))
 
 
 class Started:
@@ -45,47 +91,46 @@ class Started:
 AtWork = tuple[Started, Callable[[], object]]
 """A run, and what says that it has got to work."""
 
-Begin = Callable[[Path, Path], AtWork]
+Begin = Callable[[Path, Corpora], AtWork]
 
 
-def in_process(folder: Path, corpus: Path) -> AtWork:
+def in_process(folder: Path, corpora: Corpora) -> AtWork:
     """At work in the run's own process."""
-    started = Started(folder, "corpus/refresh", [f"corpus={corpus}"], YIWEN_WORKERS="1")
+    started = Started(folder, "corpus/refresh", [f"corpus={corpora.many}"], YIWEN_WORKERS="1")
     return started, lambda: len(files_below(started.home, ".parquet")) > 3
 
 
-def in_workers(folder: Path, corpus: Path) -> AtWork:
+def in_workers(folder: Path, corpora: Corpora) -> AtWork:
     """At work in two worker processes."""
-    started = Started(folder, "corpus/refresh", [f"corpus={corpus}"], YIWEN_WORKERS="2")
+    started = Started(folder, "corpus/refresh", [f"corpus={corpora.many}"], YIWEN_WORKERS="2")
     return started, lambda: workers(started.run, "infra.cluster.worker")
 
 
-def on_private_ray(folder: Path, corpus: Path) -> AtWork:
+def on_private_ray(folder: Path, corpora: Corpora) -> AtWork:
     """At work in tasks of a private Ray."""
-    started = Started(folder, "corpus/refresh", [f"corpus={corpus}"], YIWEN_WORKERS="2", YIWEN_EXECUTOR="ray")
+    started = Started(folder, "corpus/refresh", [f"corpus={corpora.many}"], YIWEN_WORKERS="2", YIWEN_EXECUTOR="ray")
     return started, lambda: workers(started.run, "ray::run_unit")
 
 
-def training(folder: Path, corpus: Path, *parameters: str) -> AtWork:
+def training(folder: Path, corpora: Corpora, *parameters: str) -> AtWork:
     """Training in a child process, with its own private Ray."""
-    texts = write_corpus(folder / "texts")
-    small = ["vocabulary.size=2000", "segment.min_tokens=8", "model.num_layers=1", "encode.held_out_share=0.2"]
-    steps = ["training.steps=100000", "training.batch_size=8", "training.log_every=1", "training.warmup_steps=1"]
-    started = Started(folder, "pretrain/ehealth-tiny", [f"corpus={texts}", *small, *steps, *parameters])
+    shutil.copytree(corpora.encoded, folder / "store")
+    given = [f"corpus={corpora.few}", *(f"{name}={value}" for name, value in SMALL.items()), *parameters]
+    started = Started(folder, "pretrain/ehealth-tiny", given)
     return started, lambda: files_below(started.home, "metrics.jsonl")
 
 
-def training_without_ray(folder: Path, corpus: Path) -> AtWork:
+def training_without_ray(folder: Path, corpora: Corpora) -> AtWork:
     """Training in the child process itself."""
-    return training(folder, corpus, "cluster.workers=0")
+    return training(folder, corpora, "cluster.workers=0")
 
 
-def mining(folder: Path, corpus: Path) -> AtWork:
+def mining(folder: Path, corpora: Corpora) -> AtWork:
     """Waiting for the AutoPhrase program, of which a stand-in takes its time."""
     programs = folder / "programs"
     for name in (TRAIN, SEGMENT):
         fake(programs, "time.sleep(300)", name)
-    given = [f"corpus={write_corpus(folder / 'texts')}", "segment.min_tokens=8"]
+    given = [f"corpus={corpora.few}", "graphs={}", "segment.min_tokens=8"]
     started = Started(folder, "entities/mine", given, YIWEN_AUTOPHRASE=str(programs))
     return started, lambda: any(str(programs / TRAIN) in line for line in started.run.command_lines())
 
@@ -99,8 +144,8 @@ WORK = [in_process, in_workers, on_private_ray, training, training_without_ray, 
 
 
 @pytest.mark.parametrize("begin", WORK)
-def test_ctrl_c_ends_a_run_at_work(begin: Begin, tmp_path: Path, corpus: Path) -> None:
-    started, is_at_work = begin(tmp_path, corpus)
+def test_ctrl_c_ends_a_run_at_work(begin: Begin, tmp_path: Path, corpora: Corpora) -> None:
+    started, is_at_work = begin(tmp_path, corpora)
     with started.run as run:
         run.wait_until(is_at_work)
         children = run.processes()
@@ -113,8 +158,8 @@ def test_ctrl_c_ends_a_run_at_work(begin: Begin, tmp_path: Path, corpus: Path) -
 
 
 @pytest.mark.parametrize("begin", WORK)
-def test_killed_run_leaves_no_process(begin: Begin, tmp_path: Path, corpus: Path) -> None:
-    started, is_at_work = begin(tmp_path, corpus)
+def test_killed_run_leaves_no_process(begin: Begin, tmp_path: Path, corpora: Corpora) -> None:
+    started, is_at_work = begin(tmp_path, corpora)
     with started.run as run:
         run.wait_until(is_at_work)
         children = run.processes()
@@ -124,23 +169,23 @@ def test_killed_run_leaves_no_process(begin: Begin, tmp_path: Path, corpus: Path
         assert not wait_until_gone(children, SECONDS_TO_VANISH)
 
 
-def test_sigterm_ends_a_run_and_it_resumes(tmp_path: Path, corpus: Path) -> None:
-    started, is_at_work = in_workers(tmp_path, corpus)
+def test_sigterm_ends_a_run_and_it_resumes(tmp_path: Path, corpora: Corpora) -> None:
+    started, is_at_work = in_workers(tmp_path, corpora)
     with started.run as run:
         run.wait_until(is_at_work)
         run.process.send_signal(signal.SIGTERM)
         assert run.seconds_to_end() < SECONDS_TO_END
         assert run.process.returncode == 128 + signal.SIGTERM
         assert RESUME.format(home=started.home) in run.shown
-    again, _ = in_workers(tmp_path, corpus)
+    again, _ = in_workers(tmp_path, corpora)
     with again.run as run:
         run.wait_until(lambda: "ingest: reused" in run.shown)
 
 
 @pytest.mark.parametrize("seconds", [0.1, 0.4, 0.8, 1.4, 2.2])
-def test_ctrl_c_while_it_starts(seconds: float, tmp_path: Path, corpus: Path) -> None:
+def test_ctrl_c_while_it_starts(seconds: float, tmp_path: Path, corpora: Corpora) -> None:
     """Imports are interrupted in the middle, where they raise what they like."""
-    started = Started(tmp_path, "pretrain/ehealth-tiny", [f"corpus={corpus}"])
+    started = Started(tmp_path, "pretrain/ehealth-tiny", [f"corpus={corpora.many}"])
     with started.run as run:
         run.wait_until(lambda: run_is_guarded(run.process.pid))
         time.sleep(seconds)
@@ -150,11 +195,11 @@ def test_ctrl_c_while_it_starts(seconds: float, tmp_path: Path, corpus: Path) ->
         assert after_ctrl_c(run) == [RESUME.format(home=started.home)], run.shown
 
 
-def test_ctrl_c_ends_a_run_whose_server_is_gone(tmp_path: Path, corpus: Path) -> None:
+def test_ctrl_c_ends_a_run_whose_server_is_gone(tmp_path: Path, corpora: Corpora) -> None:
     """Prefect by itself waits minutes for a server that does not answer."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}/api"
-        started = Started(tmp_path, "corpus/refresh", [f"corpus={corpus}"], PREFECT_API_URL=address)
+        started = Started(tmp_path, "corpus/refresh", [f"corpus={corpora.many}"], PREFECT_API_URL=address)
         with started.run as run:
             run.wait_until(lambda: run_is_guarded(run.process.pid))
             silent.settimeout(120)

@@ -8,10 +8,12 @@ import json
 import os
 import pickle
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,21 +28,49 @@ from kg.sources import cmekg
 from models.tokenizer.wordpiece import SPECIAL_TOKENS
 from tests.support.edited import document, edited
 
+pytestmark = pytest.mark.slow
+
 FILES = 40
 OVERRIDES = {"ingest.bytes_per_part": 8192, "segment.min_tokens": 10, "deduplicate.threshold": 0.7}
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """40 files of synthetic dialogues and articles, some with near-duplicates in other files."""
+    return write_files(tmp_path / "corpus")
+
+
+def write_files(root: Path) -> Path:
+    """Write 40 files of synthetic dialogues and articles, some with near-duplicates in other files."""
     drawn = random.Random(5)
     texts = [f"{document(drawn, 5)}电话13{drawn.randrange(10**9):09d}。" for _ in range(FILES * 5)]
     texts += [edited(text, 0.01, drawn) for text in texts[:30]]
     drawn.shuffle(texts)
-    root = tmp_path / "corpus"
     for number in range(FILES):
         write_file(root, number, texts[number::FILES])
     return root
+
+
+@dataclass(frozen=True)
+class First:
+    """A finished run on the same files in another folder; leave both as they are."""
+
+    folder: Path
+    home: Path
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> First:
+    parent = tmp_path_factory.mktemp("first")
+    made = First(write_files(parent / "corpus"), parent / "home")
+    with pytest.MonkeyPatch.context() as patch:
+        refresh(made.folder, made.home, patch)
+    return made
+
+
+@pytest.fixture
+def home(first: First, tmp_path: Path) -> Path:
+    """A store of the test's own, in which that run has finished."""
+    return shutil.copytree(first.home, tmp_path / "home")
 
 
 def write_file(root: Path, number: int, texts: list[str]) -> None:
@@ -65,20 +95,21 @@ def content(home: Path, stage: str) -> list[Any]:
     return artifact.to_table().to_pylist()
 
 
-def test_refresh_gives_the_result_of_a_rebuild(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refresh_gives_the_result_of_a_rebuild(
+    folder: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     drawn = random.Random(6)
-    refresh(folder, tmp_path / "home", monkeypatch)
     write_file(folder, 100, [document(drawn, 5) for _ in range(3)])
     write_file(folder, 7, [document(drawn, 5) for _ in range(3)])
     (folder / "dialogue" / "010.jsonl").unlink()
-    refreshed = refresh(folder, tmp_path / "home", monkeypatch)
+    refreshed = refresh(folder, home, monkeypatch)
     rebuilt = refresh(folder, tmp_path / "rebuilt", monkeypatch)
     for stage in ("near", "deduplicate", "segment"):
-        assert content(tmp_path / "home", stage) == content(tmp_path / "rebuilt", stage)
+        assert content(home, stage) == content(tmp_path / "rebuilt", stage)
     assert refreshed.manifest.counters == rebuilt.manifest.counters
     assert refreshed.fingerprint == rebuilt.fingerprint
     assert rebuilt.manifest.taken_over_parts == 0
-    store = ArtifactStore(tmp_path / "home")
+    store = ArtifactStore(home)
     for stage in ("ingest", "clean", "deidentify", "sketches", "segment"):
         artifact = store.latest(stage)
         assert artifact is not None
@@ -87,19 +118,21 @@ def test_refresh_gives_the_result_of_a_rebuild(folder: Path, tmp_path: Path, mon
         assert artifact.manifest.taken_over_parts >= parts - 6, stage
 
 
-def test_a_repeated_run_adds_nothing(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = refresh(folder, tmp_path / "home", monkeypatch)
-    before = [(one.stage, one.fingerprint) for one in ArtifactStore(tmp_path / "home").list()]
-    again = refresh(folder, tmp_path / "home", monkeypatch)
-    assert again.fingerprint == first.fingerprint
-    assert [(one.stage, one.fingerprint) for one in ArtifactStore(tmp_path / "home").list()] == before
+def test_a_repeated_run_adds_nothing(first: First, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = [(one.stage, one.fingerprint) for one in ArtifactStore(home).list()]
+    assert content(home, "segment")
+    refresh(first.folder, home, monkeypatch)
+    assert [(one.stage, one.fingerprint) for one in ArtifactStore(home).list()] == before
 
 
 def test_the_same_files_elsewhere_are_the_same_corpus(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    first: First, folder: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = refresh(folder, tmp_path / "home", monkeypatch)
-    assert refresh(folder.rename(tmp_path / "moved"), tmp_path / "home", monkeypatch).fingerprint == first.fingerprint
+    found = ArtifactStore(first.home).latest("segment")
+    assert found is not None and folder != first.folder
+    before = len(ArtifactStore(home).list())
+    assert refresh(folder, home, monkeypatch).fingerprint == found.fingerprint
+    assert len(ArtifactStore(home).list()) == before
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -108,8 +141,7 @@ def test_a_killed_refresh_neither_loses_nor_repeats_documents(
 ) -> None:
     drawn = random.Random(seed)
     script = (
-        "import sys; from tests.flows.test_refresh import OVERRIDES; from flows.corpus import corpus; "
-        "corpus.fn(sys.argv[1], overrides=OVERRIDES)"
+        "import json, sys; from flows.corpus import corpus; corpus.fn(sys.argv[1], overrides=json.loads(sys.argv[2]))"
     )
     environment = {
         **os.environ,
@@ -118,7 +150,7 @@ def test_a_killed_refresh_neither_loses_nor_repeats_documents(
         "PYTHONPATH": str(REPOSITORY),
     }
     for _ in range(2):
-        process = subprocess.Popen([sys.executable, "-c", script, str(folder)], env=environment)
+        process = subprocess.Popen([sys.executable, "-c", script, str(folder), json.dumps(OVERRIDES)], env=environment)
         wait_for_work(tmp_path / "home", drawn.randrange(1, 60), process)
         process.send_signal(signal.SIGKILL)
         process.wait()
@@ -138,7 +170,9 @@ def wait_for_work(home: Path, parts: int, process: subprocess.Popen[bytes]) -> N
         time.sleep(0.01)
 
 
-def test_benchmarks_and_a_dictionary_are_used(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_benchmarks_and_a_dictionary_are_used(
+    folder: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     drawn = random.Random(9)
     secret = document(drawn, 4)
     write_file(folder, 300, [document(drawn, 3) + secret + document(drawn, 3)])
@@ -146,7 +180,7 @@ def test_benchmarks_and_a_dictionary_are_used(folder: Path, tmp_path: Path, monk
     (tmp_path / "terms.txt").write_text("前列腺可能有\n", encoding="utf-8")
     found = refresh(
         folder,
-        tmp_path / "home",
+        home,
         monkeypatch,
         benchmarks=str(tmp_path / "test.jsonl"),
         dictionary=str(tmp_path / "terms.txt"),
@@ -155,7 +189,7 @@ def test_benchmarks_and_a_dictionary_are_used(folder: Path, tmp_path: Path, monk
     assert not any(secret[:13] in row["text"] for row in rows)
     row = next(row for row in rows if "前列腺可能有" in row["text"])
     assert len("前列腺可能有") in row["words"]
-    report = ArtifactStore(tmp_path / "home").latest("report_corpus")
+    report = ArtifactStore(home).latest("report_corpus")
     assert report is not None
     summary = json.loads(report.read_file("summary.json"))
     assert [row["benchmark"] for row in summary["contamination"]] == ["test.jsonl"] * len(summary["contamination"])
@@ -163,17 +197,17 @@ def test_benchmarks_and_a_dictionary_are_used(folder: Path, tmp_path: Path, monk
 
 
 def test_a_corpus_with_no_document_left_is_refused(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(UserError, match=r"decontaminate left no document \(contaminated \d+\)"):
-        refresh(folder, tmp_path / "home", monkeypatch, benchmarks=str(folder))
+        refresh(folder, home, monkeypatch, benchmarks=str(folder))
 
 
 def test_the_default_corpus_is_that_of_the_environment(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    folder: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The schedule names no corpus, and must refresh the user's text instead of the demo."""
-    named = refresh(folder, tmp_path / "home", monkeypatch)
+    named = refresh(folder, home, monkeypatch)
     monkeypatch.setenv("YIWEN_CORPUS", f"{folder}/dialogue,{folder}/article")
     monkeypatch.setenv("YIWEN_HOME", str(tmp_path / "other"))
     corpus_flow.fn(overrides=OVERRIDES)
@@ -240,16 +274,16 @@ def test_ignored_settings_are_named_in_one_warning(
 
 
 def test_tokens_are_counted_with_a_given_vocabulary(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_file(folder, 400, [f"{document(random.Random(8), 5)}hypertension"])
-    estimated = refresh(folder, tmp_path / "home", monkeypatch)
+    estimated = refresh(folder, home, monkeypatch)
     file = tmp_path / "vocab.txt"
     file.write_text("\n".join([*SPECIAL_TOKENS, "hypertension"]), encoding="utf-8")
-    assert page(tmp_path / "home")[0] is False and "Tokens are estimated" in page(tmp_path / "home")[1]
-    counted = refresh(folder, tmp_path / "home", monkeypatch, vocabulary_file=str(file))
-    assert page(tmp_path / "home")[0] is True and "Tokens are counted" in page(tmp_path / "home")[1]
-    adopted = ArtifactStore(tmp_path / "home").latest("adopt_vocabulary")
+    assert page(home)[0] is False and "Tokens are estimated" in page(home)[1]
+    counted = refresh(folder, home, monkeypatch, vocabulary_file=str(file))
+    assert page(home)[0] is True and "Tokens are counted" in page(home)[1]
+    adopted = ArtifactStore(home).latest("adopt_vocabulary")
     assert adopted is not None and adopted.fingerprint == counted.manifest.inputs["vocabulary"].fingerprint
     tokenizer = Tokenizer.from_str(adopted.read_file("tokenizer.json").decode())
     rows = counted.to_table().to_pylist()

@@ -22,6 +22,8 @@ from tasks.training.process import train_process
 from tasks.training.run_spec import RunSpec
 from tests.support.synthetic_examples import TINY_MODEL, VOCABULARY, make_inputs, training
 
+pytestmark = pytest.mark.slow
+
 numbers = itertools.count()
 
 
@@ -45,20 +47,10 @@ def write_spec(folder: Path, store: ArtifactStore, name: str) -> RunSpec:
 
 def run_group(spec: RunSpec, size: int, leaves: int = 0) -> list[int]:
     """Return the exit statuses of a group, whose last process is killed at the checkpoint of step `leaves`."""
-    return [one.wait() for one in start_group(spec, size, leaves)]
-
-
-def start_group(spec: RunSpec, size: int, leaves: int) -> list[subprocess.Popen[bytes]]:
     rendezvous = f"{spec.storage}/rendezvous-{next(numbers)}"
-    command = [sys.executable, "-m", "tests.support.group_member"]
-    return [
-        subprocess.Popen(
-            [*command, str(rank), str(size), rendezvous, spec.run_path, str(leaves)],
-            cwd=REPOSITORY,
-            stderr=Path(spec.storage, f"{rank}.log").open("wb"),
-        )
-        for rank in range(size)
-    ]
+    command = [sys.executable, "-m", "tests.support.group_member", str(size), rendezvous, spec.run_path, str(leaves)]
+    done = subprocess.run(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True, check=True)
+    return [int(status) for status in done.stdout.splitlines()[-1].split()]  # the processes print before
 
 
 def losses(spec: RunSpec) -> dict[tuple[int, str, str], float]:

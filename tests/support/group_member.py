@@ -1,13 +1,14 @@
-"""One process of a group that trains a run together, as Ray Train's workers do; started by test_resize.py.
+"""A group of processes that train a run together, as Ray Train's workers do; started by test_resize.py.
 
-Arguments: rank, size of the group, rendezvous file, run.json, and the step after whose checkpoint the last of the group
-is killed; 0: none.
+Arguments: size of the group, rendezvous file, run.json, and the step after whose checkpoint the last of the group is
+killed; 0: none. Prints the exit status of each process; what a process says is in <rank>.log beside run.json.
 """
 
 import os
 import signal
 import sys
 import traceback
+from pathlib import Path
 from typing import Any
 
 import torch.distributed as dist
@@ -53,7 +54,18 @@ def agree(number: int) -> int:
     return given[0]
 
 
-if __name__ == "__main__":
-    status = main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:5], int(sys.argv[5]))
+def start(rank: int, *given: Any) -> int:
+    """Fork a process of the group, before anything is trained, so that torch is imported once; return its id."""
+    if process := os.fork():
+        return process
+    log = os.open(Path(sys.argv[3]).parent / f"{rank}.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(log, sys.stderr.fileno())
+    status = main(rank, *given)
     sys.stderr.flush()
     os._exit(status)  # gloo's threads may outlive the group and abort an orderly exit
+
+
+if __name__ == "__main__":
+    size = int(sys.argv[1])
+    processes = [start(rank, size, *sys.argv[2:4], int(sys.argv[4])) for rank in range(size)]
+    print(*(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) for process in processes))

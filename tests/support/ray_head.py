@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import socket
@@ -80,6 +81,13 @@ class RayHead:
             stderr=subprocess.STDOUT,
             text=True,
         )
+
+    def jobs(self) -> dict[str, str]:
+        """Return the status of each submitted job by its submission id."""
+        request = urllib.request.Request(f"{self.address}/api/jobs/", headers={"Authorization": f"Bearer {TOKEN}"})
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            found = json.loads(answer.read())
+        return {job["submission_id"]: job["status"] for job in found if job["submission_id"]}
 
     def stop(self) -> None:
         """End this cluster: its head and all descendants. (`ray stop` would end every Ray on the machine.)"""

@@ -20,6 +20,8 @@ from models.training.loop import Report, TrainingConfig, load_state, save_state,
 from models.training.reader import ExampleStream
 from tests.support.synthetic_examples import TINY_MODEL, VOCABULARY, make_inputs, training
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def _deterministic() -> Any:
@@ -131,20 +133,31 @@ from tests.models.training.test_loop import build
 from tests.models.training.test_loop import streams
 from tests.support.synthetic_examples import training
 torch.use_deterministic_algorithms(True)
-folder, die_after = Path(sys.argv[2]), int(sys.argv[3])
+folder = Path(sys.argv[2])
 def save(step, state, held_out):
     temporary = folder / "new"
     temporary.mkdir(exist_ok=True)
     save_state(state, temporary)
     os.replace(temporary / "state.pt", folder / "state.pt")
-def report(step, split, figures):
-    if step == die_after and split == "train":
-        os.kill(os.getpid(), signal.SIGKILL)
-examples, held_out = streams(ArtifactStore(sys.argv[1]))
-objective = build()
-state = load_state(folder) if (folder / "state.pt").exists() else None
-config = TrainingConfig(**training(checkpoint_every=3))
-train(objective, examples, held_out, config, state=state, report=report, save=save)
+def process(die_after):
+    def report(step, split, figures):
+        if step == die_after and split == "train":
+            os.kill(os.getpid(), signal.SIGKILL)
+    examples, held_out = streams(ArtifactStore(sys.argv[1]))
+    objective = build()
+    state = load_state(folder) if (folder / "state.pt").exists() else None
+    config = TrainingConfig(**training(checkpoint_every=3))
+    train(objective, examples, held_out, config, state=state, report=report, save=save)
+for die_after in map(int, sys.argv[3:]):
+    # Each is a process of its own; forked before anything is trained, so that torch is imported once.
+    if (child := os.fork()) == 0:
+        try:
+            process(die_after)
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+            os._exit(1)
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
@@ -154,13 +167,15 @@ def test_killed_process_resumes_to_the_same_bits(store: ArtifactStore, tmp_path:
     train(whole, examples, held_out, TrainingConfig(**training(checkpoint_every=3)))
     folder = tmp_path / "run"
     folder.mkdir()
-    for die_after in (2, 8, 99):  # before the first checkpoint, and between later ones
-        child = subprocess.run(
-            [sys.executable, "-c", CHILD, store.root, str(folder), str(die_after)],
-            env={**os.environ, "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": str(torch.get_num_threads())},
-            check=False,
-        )
-        assert child.returncode == (0 if die_after == 99 else -signal.SIGKILL)
+    die_after = ("2", "8", "99")  # before the first checkpoint, between later ones, and never
+    children = subprocess.run(
+        [sys.executable, "-c", CHILD, store.root, str(folder), *die_after],
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": str(torch.get_num_threads())},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    assert [int(status) for status in children.stdout.split()] == [-signal.SIGKILL, -signal.SIGKILL, 0]
     ended = build()
     ended.load_state_dict(load_state(folder)["model"])
     assert same_weights(whole, ended)

@@ -55,11 +55,6 @@ def run_stage(root: str, settings: str) -> None:
 
 
 STAGE = "import sys; from tests.tasks.training.launch.test_ray_job import run_stage; run_stage(*sys.argv[1:])"
-JOBS = (
-    "import json; from infra.cluster.jobs import JobEndpoint; from infra.settings import Settings;"
-    "jobs = JobEndpoint(Settings.from_environment().ray_address).client.list_jobs();"
-    "print(json.dumps({job.submission_id: job.status for job in jobs if job.submission_id}))"
-)
 
 
 def start_stage(head: RayHead, store: ArtifactStore, **settings: Any) -> subprocess.Popen[str]:
@@ -69,9 +64,7 @@ def start_stage(head: RayHead, store: ArtifactStore, **settings: Any) -> subproc
 def jobs_of(head: RayHead, store: ArtifactStore, **settings: Any) -> dict[int, str]:
     """Return the status of each attempt at a run."""
     name = train.fingerprint(params(**settings), make_inputs(store))
-    output, _ = head.python(JOBS).communicate(timeout=120)
-    jobs = json.loads(output.splitlines()[-1])
-    return {int(job.rpartition("-")[2]): status for job, status in sorted(jobs.items()) if name in job}
+    return {int(job.rpartition("-")[2]): status for job, status in sorted(head.jobs().items()) if name in job}
 
 
 def wait_for(store: ArtifactStore, pattern: str, process: subprocess.Popen[str]) -> None:
@@ -122,9 +115,7 @@ def test_a_graph_is_embedded_by_a_job_as_well(head: RayHead, store: ArtifactStor
     output, _ = (flow := head.python(EMBED, store.root, str(tmp_path / "drugs.csv"))).communicate(timeout=300)
     assert flow.returncode == 0, output
     assert json.loads(output.splitlines()[-1]) == {"triples": 16, "held_out": 2, "entities_without_triples": 0}
-    output, _ = head.python(JOBS).communicate(timeout=120)
-    jobs = json.loads(output.splitlines()[-1])
-    assert [status for job, status in jobs.items() if job.startswith("kg_embeddings-")] == ["SUCCEEDED"]
+    assert [status for job, status in head.jobs().items() if job.startswith("kg_embeddings-")] == ["SUCCEEDED"]
 
 
 def test_an_interrupted_flow_stops_its_job(head: RayHead, store: ArtifactStore) -> None:
@@ -186,6 +177,12 @@ def test_attempts_are_counted_and_logs_are_copied(head: RayHead, tmp_path: Path)
     assert (tmp_path / "2.log").read_text().splitlines()[-1] == "done"
 
 
+KNOCK = (
+    "from infra.cluster.jobs import JobEndpoint; from infra.settings import Settings;"
+    "JobEndpoint(Settings.from_environment().ray_address)"
+)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -194,7 +191,7 @@ def test_attempts_are_counted_and_logs_are_copied(head: RayHead, tmp_path: Path)
     ],
 )
 def test_wrong_token_error_names_the_variables(head: RayHead, changes: dict[str, str], message: str) -> None:
-    process = head.python(JOBS, **changes)
+    process = head.python(KNOCK, **changes)
     output, _ = process.communicate(timeout=120)
     assert process.returncode != 0
     assert re.search(message, output.splitlines()[-1]), output
