@@ -215,7 +215,7 @@ def _read_parquet(piece: Slice, file: WatchedFile) -> Iterator[Row]:
 
 
 def _parquet_rows(piece: Slice, source: Any) -> Iterator[Row]:
-    with pyarrow.parquet.ParquetFile(source) as file:
+    with _opened(source) as file:
         groups = range(file.num_row_groups)[piece.start : piece.end]
         number = piece.first_row
         given = file.schema_arrow.names
@@ -227,6 +227,14 @@ def _parquet_rows(piece: Slice, source: Any) -> Iterator[Row]:
                     row = dict(zip(names, row.values(), strict=True))
                 yield number, row
                 number += 1
+
+
+def _opened(source: Any) -> Any:
+    """Open a Parquet file; raises ArrowInvalid as well where the name of a column is damaged, as in b"te\x80t"."""
+    try:
+        return pyarrow.parquet.ParquetFile(source)
+    except UnicodeDecodeError as error:  # of Arrow's Python part, which does not make it one of its own errors
+        raise pa.ArrowInvalid(f"the name of a column is not UTF-8: {error}") from error
 
 
 _NO_OBJECT = (ValueError, OverflowError, LookupError)

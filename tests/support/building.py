@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import Any
 
 import fsspec
+import numpy.random  # noqa: F401
+import pandas  # noqa: F401 - pyarrow imports it with its first table: hundreds of operations on files
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.spec import AbstractFileSystem
 from pydantic import Field
