@@ -102,7 +102,9 @@ def test_a_checkpoint_of_a_run_can_be_exported(
     assert main(["export", "--run", str(checkpoint.path), "--output", str(other)]) == 2
     assert "not empty" in capsys.readouterr().err
     assert main(["export", "--run", str(checkpoint.path), "--output", str(tmp_path / "no"), "--step", "5"]) == 2
-    assert f"no checkpoint of step 5; there are: {', '.join(map(str, kept))}, 6" in capsys.readouterr().err
+    assert (
+        f"no checkpoint of step 5. Steps with a checkpoint: {', '.join(map(str, kept))}, 6" in capsys.readouterr().err
+    )
 
 
 def test_a_second_run_finds_everything_done(model: Path, home: Path, corpus: Path, environment: None) -> None:
