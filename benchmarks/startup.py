@@ -45,7 +45,10 @@ COMMANDS = (
     Command("a wrong value", ("run", "corpus/refresh", "--param", "deduplicate.threshold=many"), 2),
     Command("a wrong key of training", ("run", "pretrain/ehealth-tiny", "--param", "training.stepz=3"), 2),
     Command("refresh with nothing new", ("run", "corpus/refresh")),
-    Command("second demo", ("run", "pretrain/ehealth-tiny", "--param", "training.steps=4")),
+    Command(
+        "second demo",
+        ("run", "pretrain/ehealth-tiny", "--param", "training.steps=4", "--param", "training.warmup_steps=1"),
+    ),
 )
 
 
