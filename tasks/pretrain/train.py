@@ -18,9 +18,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from infra import schemas
 from infra.artifacts import Artifact
 from infra.errors import UserError
 from infra.stage import Output, stage
+from models import objectives
 from tasks.pretrain.check import check_training
 from tasks.pretrain.params import TrainParams
 from tasks.training.checkpoints import FOLDER, Checkpoints
@@ -57,6 +59,13 @@ def check_examples(spec: RunSpec, examples: Artifact) -> None:
         UserError: there are fewer examples than a batch holds, or more workers than rows to share.
     """
     workers = spec.resources.most_workers
+    wanted = objectives.describe(spec.objective, spec.model).columns
+    missing = [column.name for column in wanted if column.name not in schemas.EXAMPLES.names]
+    if missing:
+        raise UserError(
+            f"Objective {spec.objective} reads the columns {', '.join(missing)} with these settings, and the examples "
+            "have none: a row is one segment. Set model.pair_task to none."
+        )
     rows, held_out, batch = examples.rows("examples"), examples.rows("held_out"), spec.config.batch_size
     if batch is None:  # training.batch_tokens is set: any number of rows may make a batch
         batch = rows

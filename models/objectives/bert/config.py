@@ -37,7 +37,8 @@ class BertObjectiveConfig(ObjectiveConfig):
     """
     pair_task: str = "none"
     """none; nsp: does the second sentence follow the first in the text? (Devlin et al., 2019); sop: are both in the
-    order of the text? (Lan et al., 2020). Pairs are made by `encode.pairs` of a preset.
+    order of the text? (Lan et al., 2020). Both need examples with a column `second`, which the stage `encode` does not
+    write: its rows are single segments.
     """
     pair_weight: float = 1.0
     """Weight of the pair task in the loss."""

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from infra.artifacts import ArtifactStore
 from infra.errors import UserError
+from infra.stage import run
 from tasks.pretrain.train import TrainParams, check_training, train
 from tasks.training.cluster import Cluster, Workers
-from tests.support.synthetic_examples import TINY_MODEL, VOCABULARY, training
+from tests.support.synthetic_examples import TINY_MODEL, VOCABULARY, make_inputs, training
 
 
 def params(
@@ -74,3 +76,11 @@ def test_micro_batches_and_workers_that_change_the_loss_are_in_the_fingerprint()
 def test_micro_batches_and_workers_that_change_the_loss_must_be_given(given: TrainParams, message: str) -> None:
     with pytest.raises(UserError, match=rf"csp_across_micro_batches=false .*{message}"):
         check_training(given, VOCABULARY)
+
+
+@pytest.mark.parametrize("pair_task", ["nsp", "sop"])
+def test_columns_that_examples_lack_are_named(pair_task: str, store: ArtifactStore) -> None:
+    model = {"num_layers": 1, "hidden_size": 24, "num_heads": 2, "intermediate_size": 24, "max_positions": 64}
+    given = TrainParams(objective="bert", model=model | {"pair_task": pair_task}, training=training())
+    with pytest.raises(UserError, match=r"Objective bert reads the columns second.* Set model\.pair_task to none"):
+        run(train, store, given, make_inputs(store))
