@@ -291,3 +291,10 @@ def test_registry_errors() -> None:
         build("elektra", {})
     with pytest.raises(ValueError, match="needs vocab_size"):
         build("ehealth", {"hidden_size": 768})
+
+
+def test_held_out_loss_weighs_its_terms_as_equation_8(tiny: dict[str, Any], make_rows: Callable[..., Any]) -> None:
+    objective = build("ehealth", tiny).eval()
+    rates = objective.rates(objective.metrics(objective.collate(make_rows([30] * 6), seed=1, step=0)))
+    terms = [rates[f"{term}_loss"] for term in ("mlm", "rtd", "mts", "csp")]
+    assert rates["loss"] == pytest.approx(sum(w * t for w, t in zip((1, 50, 20, 1), terms, strict=True)))
