@@ -47,12 +47,12 @@ def write_corpus(folder: Path) -> Path:
 
 
 def synthetic_texts(folder: Path, files: int = 60) -> Path:
-    """Write half a megabyte of synthetic sentences a file, enough for half a minute of work in parts."""
+    """Write half a megabyte of synthetic sentences per file; 60 files are 10 to 30 seconds of work in parts."""
     folder.mkdir(parents=True)
     drawn = random.Random(3)
     for number in range(files):
         documents = ("".join(_sentence(drawn) for _ in range(30)) for _ in range(300))
-        (folder / f"{number:02d}.txt").write_text("\n".join(documents), encoding="utf-8")
+        (folder / f"{number:03d}.txt").write_text("\n".join(documents), encoding="utf-8")
     return folder
 
 
