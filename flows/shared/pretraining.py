@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from flows.recipes.pretraining import Preset
@@ -10,6 +10,7 @@ from flows.shared.documents import TextInputs, collect_documents, cut_segments, 
 from flows.shared.graphs import GraphSource, deciding_frequencies, fused
 from flows.shared.vocabularies import adopt_vocabulary, build_vocabulary
 from infra.artifacts import Artifact
+from models import objectives
 from tasks.files.raw_input import RawInput
 from tasks.finetune.inputs import ModelFolder
 from tasks.pretrain.encode import encode
@@ -18,10 +19,13 @@ from tasks.runner import StageRunner
 
 @dataclass(frozen=True)
 class TrainingData:
-    """Examples that models are trained on, and the vocabulary of their tokens."""
+    """Examples that models are trained on, the vocabulary of their tokens, and what they were made from."""
 
     vocabulary: Artifact
     examples: Artifact
+    segments: Artifact
+    entities: Artifact | None = None
+    """The fused graph whose entities the examples mention, if any."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,12 @@ class TrainedModel:
 
     checkpoint: Artifact
     model: Artifact
+
+
+MakeInput = Callable[[StageRunner, Preset, TrainingData], Artifact]
+
+DATA: Mapping[str, MakeInput] = {}
+"""By the name of an input that an objective's settings ask for (`data` of its config), the function that makes it."""
 
 
 def prepare(
@@ -51,11 +61,18 @@ def prepare(
     else:
         vocabulary = adopt_vocabulary(run, recipe, vocabulary_file)
     segments = cut_segments(run, recipe, documents, text, vocabulary)
-    linked = {}
+    linked, entities = {}, None
     if graphs:
         entities = fused(run, recipe, graphs)
         linked = {"entities": entities, **deciding_frequencies(run, segments, entities)}
-    return TrainingData(vocabulary, run(encode, recipe.encode, segments=segments, vocabulary=vocabulary, **linked))
+    examples = run(encode, recipe.encode, segments=segments, vocabulary=vocabulary, **linked)
+    return TrainingData(vocabulary, examples, segments, entities)
+
+
+def more_inputs(run: StageRunner, recipe: Preset, data: TrainingData) -> dict[str, Artifact]:
+    """Make what the recipe's objective needs beside the examples, by the names of the inputs of `train`."""
+    model = {**recipe.train.model, "vocab_size": data.vocabulary.rows()}
+    return {name: DATA[name](run, recipe, data) for name in objectives.data(recipe.objective, model)}
 
 
 def train_model(run: StageRunner, recipe: Preset, data: TrainingData, init: ModelFolder | None = None) -> TrainedModel:
@@ -64,6 +81,6 @@ def train_model(run: StageRunner, recipe: Preset, data: TrainingData, init: Mode
     from tasks.pretrain.export import export
     from tasks.pretrain.train import train
 
-    given = {"examples": data.examples, "vocabulary": data.vocabulary}
+    given = {"examples": data.examples, "vocabulary": data.vocabulary, **more_inputs(run, recipe, data)}
     checkpoint = run(train, recipe.train, **given, **({} if init is None else {"init": init}))
     return TrainedModel(checkpoint, run(export, recipe.export, checkpoint=checkpoint, **given))

@@ -40,6 +40,7 @@ class Stream(IntEnum):
     DEVICE = 8
     PAIR_ORDER = 9
     ENCODER_DROPOUT = 10
+    TASK = 11
 
 
 def _splitmix64(state: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from models.objectives.bert.config import BertObjectiveConfig
-from models.objectives.config import Ablation, ObjectiveConfig
+from models.objectives.config import Ablation, ObjectiveConfig, check_shares
 from models.objectives.ehealth.config import EHealthConfig
 from models.objectives.electra.config import ElectraObjectiveConfig
 
@@ -22,6 +22,7 @@ __all__ = [
     "check_keys",
     "config_keys",
     "cut_dependence",
+    "data",
     "describe",
     "flops_formula",
     "speed_only",
@@ -62,6 +63,14 @@ def cut_dependence(name: str, config: Mapping[str, Any]) -> str | None:
     return _OBJECTIVES[name][0].cut_dependence(config) if name in _OBJECTIVES else None
 
 
+def data(name: str, config: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of the inputs that objective `name` needs with these settings, beside examples of text.
+
+    Raises ValueError as `build` does, but needs no torch.
+    """
+    return tuple(check(name, config).data())
+
+
 def flops_formula(name: str) -> str:
     """Return how the objective `name` counts the floating-point operations of a training step, in words."""
     return str(_network(name).flops_formula)
@@ -93,7 +102,10 @@ def check(name: str, config: Mapping[str, Any]) -> Any:
     missing = [one.name for one in fields(kind) if one.default is MISSING and one.name not in config]
     if missing:
         raise ValueError(f"objective {name!r} needs {', '.join(missing)}")
-    return kind(**config)
+    settings = kind(**config)
+    if settings.shares():
+        check_shares(settings.shares())
+    return settings
 
 
 def config_keys(name: str) -> list[str]:

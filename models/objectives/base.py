@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from models.batch import PackedBatch
 from models.distributed import global_sum, world
 from models.training.columns import WORDS, Column
+from models.training.tasks import Task, drawn_task
 
 if TYPE_CHECKING:  # transformers takes half a second to import, and checking a preset needs none of it
     from transformers import PreTrainedConfig
@@ -30,11 +31,17 @@ class Trains(Protocol):
     """What the training loop asks of an objective."""
 
     @property
-    def columns(self) -> tuple[Column, ...]:
-        """Columns of the examples table that the objective reads."""
+    def tasks(self) -> tuple[Task, ...]:
+        """What a step may do, each with a table of rows."""
+
+    def task(self, step: int, seed: int) -> str:
+        """Return the name of the task that a step does (steps count from 0); it depends on nothing else."""
 
     def collate(self, rows: Any, *, seed: int, step: int, row_indices: Any = None) -> Any:
-        """Return a batch of these rows, a `PackedBatch`."""
+        """Return a batch of these rows, a `PackedBatch`.
+
+        An objective with several tasks takes the name of the rows' task too, as `task`.
+        """
 
     def survey(self, batches: Any) -> Sequence[Any]:
         """Return, for each of this rank's micro-batches of one global batch, what it must know of the others.
@@ -159,8 +166,18 @@ class EncoderObjective(nn.Module):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Columns of the examples table that the objective reads."""
+        """Columns of its table that the objective's only task reads."""
         return WORDS
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """The only task, named as the objective, on the table `examples`."""
+        return (Task(self.name, self.columns),)
+
+    def task(self, step: int, seed: int) -> str:
+        """Return the name of the task that a step does, drawn by the shares of its settings."""
+        shares = self.config.shares()
+        return drawn_task(shares, step, seed) if shares else self.tasks[0].name
 
     @property
     def longest_row(self) -> int:

@@ -26,6 +26,7 @@ from models.training.prefetch import Prefetcher
 from models.training.reader import ExampleStream
 from models.training.spikes import SpikeGuard
 from models.training.step_window import StepWindow
+from models.training.streams import Streams, by_task
 
 __all__ = [
     "CHECKPOINT_FILE",
@@ -65,8 +66,8 @@ change.
 
 def train(
     objective: Any,
-    examples: ExampleStream,
-    held_out: ExampleStream,
+    examples: Streams,
+    held_out: Streams,
     config: TrainingConfig,
     *,
     worker: Worker | None = None,
@@ -84,6 +85,7 @@ def train(
         infra.errors.DamagedArtifactError: a part of the examples is missing or was changed; the message names it.
     """
     worker = worker or Worker()
+    (examples,), (held_out,) = (by_task(objective.tasks, given).values() for given in (examples, held_out))
     if held_out.rows < worker.world_size:
         raise ValueError(
             f"held-out text of {held_out.rows} rows cannot be shared among {worker.world_size} workers; give more text "

@@ -63,10 +63,11 @@ class ExampleStream:
 
     def __init__(self, parts: Sequence[ExamplePart], seed: int, columns: Sequence[Column] = WORDS) -> None:
         self._parts = [part for part in parts if part.rows > 0]
-        self._seed = seed
+        self.seed = seed
         self.columns = tuple(columns)
         self._cached: tuple[tuple[int, int], _Window] | None = None
         self._planned: tuple[int, _Plan] | None = None
+        self.parts = len(self._parts)
         self.rows = sum(part.rows for part in self._parts)
         if self.rows == 0:
             raise ValueError("there are no examples to read: the examples table is empty")
@@ -98,7 +99,7 @@ class ExampleStream:
 
     def _plan(self, epoch: int) -> _Plan:
         if self._planned is None or self._planned[0] != epoch:
-            order = _generator(self._seed, epoch, 0).permutation(len(self._parts))
+            order = _generator(self.seed, epoch, 0).permutation(len(self._parts))
             rows = np.array([self._parts[part].rows for part in order])
             starts = np.concatenate([[0], np.cumsum(rows)[:-1]])[::WINDOW]
             self._planned = (epoch, _Plan(order, starts))
@@ -109,7 +110,7 @@ class ExampleStream:
             self._cached = None  # frees the old window before the new one is read
             chosen = plan.order[number * WINDOW : (number + 1) * WINDOW]
             examples = [example for part in chosen for example in self._read(self._parts[part])]
-            order = _generator(self._seed, epoch, number + 1).permutation(len(examples))
+            order = _generator(self.seed, epoch, number + 1).permutation(len(examples))
             self._cached = ((epoch, number), _Window(examples, order))
         return self._cached[1]
 

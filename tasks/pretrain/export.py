@@ -22,6 +22,7 @@ from tasks.pretrain.model_card import TrainingRecord, write_model_card
 from tasks.pretrain.params import ExportParams
 from tasks.training.checkpoints import Checkpoints
 from tasks.training.run_spec import RunSpec
+from tasks.training.sources import EXAMPLES
 
 TOKENIZER_FILES = ("vocab.txt", "tokenizer.json", "tokenizer_config.json")
 
@@ -30,7 +31,7 @@ TOKENIZER_FILES = ("vocab.txt", "tokenizer.json", "tokenizer_config.json")
 def export(inputs: Mapping[str, Artifact], params: ExportParams, out: Output) -> None:
     """Export `inputs["checkpoint"]` with the tokeniser of `inputs["vocabulary"]`.
 
-    `inputs["examples"]`, which it was trained on, are described in the card.
+    All other inputs, `examples` and whatever else it was trained on, are described in the card.
     """
     checkpoint = inputs["checkpoint"]
     with tempfile.TemporaryDirectory(prefix="yiwen-export-") as temporary:
@@ -40,8 +41,9 @@ def export(inputs: Mapping[str, Artifact], params: ExportParams, out: Output) ->
         write_model(folder, spec, load_state(Path(temporary)), inputs["vocabulary"])
         (folder / "curves.png").write_bytes(checkpoint.read_file("curves.png"))
         record = TrainingRecord.of(checkpoint)
+        sources = [given for name, given in inputs.items() if name not in ("checkpoint", "vocabulary")]
         card = write_model_card(
-            params.name or f"yiwen-{spec.objective}", params.license, spec, record, inputs["examples"], out.store
+            params.name or f"yiwen-{spec.objective}", params.license, spec, record, sources, out.store
         )
         (folder / "README.md").write_text(card, encoding="utf-8")
         out.add_folder(folder)
@@ -72,14 +74,16 @@ def export_checkpoint(run: str, output: Path, step: int | None = None) -> int:
     checkpoints = Checkpoints(run, spec.name)
     record = checkpoints.at(step)
     store = ArtifactStore(spec.store)
-    examples = store.get("encode", spec.examples)
+    sources = [store.get(one.stage, one.fingerprint) for one in spec.sources.values()]
+    examples = store.get(spec.sources[EXAMPLES].stage, spec.sources[EXAMPLES].fingerprint)
     given = examples.manifest.inputs.get("vocabulary") if examples is not None else None
     vocabulary = store.get(given.stage, given.fingerprint) if given is not None else None
-    if examples is None or vocabulary is None:
+    known = [one for one in sources if one is not None]
+    if len(known) < len(sources) or vocabulary is None:
         raise UserError(f"{spec.store} no longer has the examples or the vocabulary of this run. Run its flow again.")
     output.mkdir(parents=True, exist_ok=True)
     write_model(output, spec, checkpoints.load(record), vocabulary)
     training = TrainingRecord(record.step, code_version(), record.figures)
-    card = write_model_card(f"{spec.objective}, step {record.step:,}", None, spec, training, examples, store)
+    card = write_model_card(f"{spec.objective}, step {record.step:,}", None, spec, training, known, store)
     (output / "README.md").write_text(card, encoding="utf-8")
     return record.step

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,11 +46,11 @@ def write_model_card(
     licence: str | None,
     spec: RunSpec,
     record: TrainingRecord,
-    examples: Artifact,
+    sources: Sequence[Artifact],
     store: ArtifactStore,
 ) -> str:
-    """Return the card as Markdown with the front matter that model hubs read."""
-    stages = list(lineage(examples, store))
+    """Return the card as Markdown with the front matter that model hubs read; `sources` is what it was trained on."""
+    stages = list(lineage(sources, store))
     templated = any(artifact.stage == "render_articles" for artifact in stages)
     front = ["language: zh", "library_name: transformers", f"tags: [biomedical, {_exported(spec).model_type}, chinese]"]
     front += [f"license: {licence}"] if licence else []
@@ -64,8 +64,8 @@ def write_model_card(
     return "\n\n".join("\n".join(lines) for lines in sections) + "\n"
 
 
-def lineage(artifact: Artifact, store: ArtifactStore) -> Iterator[Artifact]:
-    """Yield the artifacts that `artifact` was made from, sources first, and then `artifact`; each once."""
+def lineage(artifacts: Sequence[Artifact], store: ArtifactStore) -> Iterator[Artifact]:
+    """Yield the artifacts that `artifacts` were made from, sources first, and then these; each once."""
     seen: dict[str, Artifact] = {}
 
     def visit(one: Artifact) -> None:
@@ -75,7 +75,8 @@ def lineage(artifact: Artifact, store: ArtifactStore) -> Iterator[Artifact]:
                 visit(source)
         seen[one.fingerprint] = one
 
-    visit(artifact)
+    for artifact in artifacts:
+        visit(artifact)
     yield from seen.values()
 
 

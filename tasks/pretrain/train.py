@@ -18,19 +18,21 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from infra import schemas
 from infra.artifacts import Artifact
 from infra.errors import UserError
 from infra.stage import Output, stage
-from models import objectives
 from tasks.pretrain.check import check_training
 from tasks.pretrain.params import TrainParams
+from tasks.pretrain.tables import check_examples
 from tasks.training.checkpoints import FOLDER, Checkpoints
 from tasks.training.curves import curves_page, draw_curves
 from tasks.training.launch import launch
 from tasks.training.metrics_log import STEP, TensorBoardLog, read_metrics, read_steps
 from tasks.training.run_spec import RunSpec
+from tasks.training.sources import recorded
 
+WITHOUT_ROWS = frozenset({"vocabulary", "init"})
+"""Inputs that no task reads rows from."""
 STEPS_AT_ONCE = 1_000
 """Steps whose figures are converted to rows at a time."""
 
@@ -39,52 +41,26 @@ STEPS_AT_ONCE = 1_000
 def train(inputs: Mapping[str, Any], params: TrainParams, out: Output) -> None:
     """Train `params.objective` on `inputs["examples"]`; `inputs["vocabulary"]` sets the vocabulary size.
 
-    If there is `inputs["init"]`, a `ModelFolder`, training begins with the weights of that BERT or ELECTRA.
+    If there is `inputs["init"]`, a `ModelFolder`, training begins with the weights of that BERT or ELECTRA. Any other
+    input is an artifact with tables for tasks of the objective, such as `pairs`.
 
     Raises:
         UserError: this cannot be trained, or not on this machine or cluster; the message has the remedy.
     """
     spec = resolve_run(inputs, params, out)
-    check_examples(spec, inputs["examples"])
+    check_examples(spec, row_artifacts(inputs))
     launch(spec, out.on_progress)
     _keep_result(spec, out)
 
 
-def check_examples(spec: RunSpec, examples: Artifact) -> None:
-    """Fail early on anything that would stop every worker.
-
-    The number of parts does not matter, since workers share rows.
-
-    Raises:
-        UserError: there are fewer examples than a batch holds, or more workers than rows to share.
-    """
-    workers = spec.resources.most_workers
-    wanted = objectives.describe(spec.objective, spec.model).columns
-    missing = [column.name for column in wanted if column.name not in schemas.EXAMPLES.names]
-    if missing:
-        raise UserError(
-            f"Objective {spec.objective} reads the columns {', '.join(missing)} with these settings, and the examples "
-            "have none: a row is one segment. Set model.pair_task to none."
-        )
-    rows, held_out, batch = examples.rows("examples"), examples.rows("held_out"), spec.config.batch_size
-    if batch is None:  # training.batch_tokens is set: any number of rows may make a batch
-        batch = rows
-    if batch > rows:
-        raise UserError(
-            f"training.batch_size is {batch}, but there are only {rows} examples, and a batch has no example twice. "
-            "Give more text or reduce training.batch_size."
-        )
-    for what, count in (("sequences in a batch", batch), ("held-out examples", held_out)):
-        if workers > count:
-            raise UserError(
-                f"cluster.workers is {workers}, more than the {what} ({count}), so some would have nothing to do. "
-                "Reduce cluster.workers, or raise training.batch_size or encode.held_out_share."
-            )
+def row_artifacts(inputs: Mapping[str, Any]) -> dict[str, Artifact]:
+    """Return the inputs with tables of rows, `examples` first."""
+    return {name: given for name, given in inputs.items() if name not in WITHOUT_ROWS}
 
 
 def resolve_run(inputs: Mapping[str, Any], params: TrainParams, out: Output) -> RunSpec:
     """Return the run, with sizes from the inputs. Cores and GPUs that are not set are left to the driver."""
-    examples, vocabulary = inputs["examples"], inputs["vocabulary"]
+    vocabulary = inputs["vocabulary"]
     check_training(params, vocabulary.rows(), inputs["init"].path if "init" in inputs else None)
     cluster = params.cluster
     if cluster.tensorboard and not out.store.is_local:
@@ -94,7 +70,7 @@ def resolve_run(inputs: Mapping[str, Any], params: TrainParams, out: Output) -> 
     return RunSpec(
         name=out.fingerprint,
         store=out.store.root,
-        examples=examples.fingerprint,
+        sources=recorded(row_artifacts(inputs)),
         storage=out.scratch,
         objective=params.objective,
         model={**params.model, "vocab_size": vocabulary.rows()},

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import sys
 
-from infra.artifacts import ArtifactStore
-from infra.errors import UserError
 from infra.settings import available_cores
 from tasks.training.launch.program import run_program
 from tasks.training.run_spec import RunSpec
+from tasks.training.sources import opened
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -24,14 +23,10 @@ def run(spec: RunSpec) -> None:
     """Train to the end, resuming where an earlier attempt stopped; the first worker writes `result.json`.
 
     Raises:
-        UserError: the examples cannot be seen from here, the workers find no room, or a worker raised one.
+        UserError: an input cannot be seen from here, the workers find no room, or a worker raised one.
         FloatingPointError: the loss stayed NaN or infinite.
     """
-    if ArtifactStore(spec.store).get("encode", spec.examples) is None:
-        raise UserError(
-            f"{spec.store} has no encoded examples {spec.examples}. On a cluster every node must see YIWEN_HOME: "
-            "a shared file system, or a URI such as s3://…."
-        )
+    opened(spec.sources, spec.store)
     if spec.workers == 0:
         _train_here(spec)
     else:
@@ -56,9 +51,9 @@ def _train_on_ray(spec: RunSpec) -> None:
     from tasks.training.ray_train import fit, placed
     from tasks.training.worker import train_worker
 
-    with placed(spec.resources) as placement:
+    with placed(spec.allocation) as placement:
         resolved = spec.model_copy(update={"cpus_per_worker": placement.cpus, "gpu": placement.gpu})
-        fit(train_worker, resolved, spec.resources, placement)
+        fit(train_worker, resolved, spec.allocation, placement)
 
 
 if __name__ == "__main__":

@@ -18,11 +18,13 @@ from models.training.allocator import keep_freed_memory
 from models.training.loop import Report, TrainingConfig, Worker, train
 from models.training.memory import choose_micro_batch, usable_memory
 from models.training.reader import ExampleStream
+from models.training.streams import stream_seed
 from tasks.training.background import BackgroundWriter
 from tasks.training.checkpoints import Checkpoints
 from tasks.training.metrics_log import MetricsLog, TensorBoardLog
 from tasks.training.notes import opening_notes, out_of_memory
 from tasks.training.run_spec import RunResult, RunSpec
+from tasks.training.sources import EXAMPLES, opened, source_of
 
 Agree = Callable[[int], int]
 """Takes a number from every process, and returns that of the first to all of them."""
@@ -32,17 +34,15 @@ def train_process(spec: RunSpec, worker: Worker, agree: Agree = lambda number: n
     """Do this process's share of a run from the newest checkpoint to the end; `spec` leaves nothing open.
 
     Raises:
-        UserError: the examples cannot be seen from here, the initial weights do not fit, a checkpoint could not be
+        UserError: an input cannot be seen from here, the initial weights do not fit, a checkpoint could not be
             written, or the GPU's memory is too small for a micro-batch.
     """
     _make_deterministic(spec, worker)
-    artifact = ArtifactStore(spec.store).get("encode", spec.examples)
-    if artifact is None:
-        raise UserError(f"{spec.store} has no encoded examples {spec.examples}. Is it shared with this node?")
+    sources = opened(spec.sources, spec.store)
     objective = objectives.build(spec.objective, spec.model)
     step, state = _last_state(spec, worker, agree)
     if spec.init_from is not None and state is None:  # a resumed run has weights of its own
-        initialise_from(objective, spec.init_from, _vocabulary(spec, artifact))
+        initialise_from(objective, spec.init_from, _vocabulary(spec, sources[EXAMPLES]))
     config = resolve_micro_batch(objective, spec.config, worker)
     saver = Saver(spec, worker, config.micro_batch_size)
     if worker.rank == 0:
@@ -50,8 +50,7 @@ def train_process(spec: RunSpec, worker: Worker, agree: Agree = lambda number: n
     try:
         train(
             objective,
-            ExampleStream(artifact.parts("examples"), config.seed, objective.columns),
-            ExampleStream(artifact.parts("held_out"), config.seed, objective.columns),
+            *_streams(objective, sources, config.seed),
             config,
             worker=worker,
             state=state,
@@ -62,6 +61,19 @@ def train_process(spec: RunSpec, worker: Worker, agree: Agree = lambda number: n
         cuts = objectives.cut_dependence(spec.objective, spec.model)
         raise UserError(out_of_memory(spec.config, config, worker, error, cuts)) from error
     saver.finish()
+
+
+def _streams(
+    objective: Any, sources: Mapping[str, Artifact], seed: int
+) -> tuple[dict[str, ExampleStream], dict[str, ExampleStream]]:
+    """Return the streams of rows to train on and of held-out ones, by task."""
+    rows, held_out = {}, {}
+    for task in objective.tasks:
+        source = source_of(task.table, sources, objective.name)
+        order = stream_seed(seed, task, objective.tasks)
+        rows[task.name] = ExampleStream(source.parts(task.table), order, task.columns)
+        held_out[task.name] = ExampleStream(source.parts(task.held_out), order, task.columns)
+    return rows, held_out
 
 
 def resolve_micro_batch(objective: Any, config: TrainingConfig, worker: Worker) -> TrainingConfig:

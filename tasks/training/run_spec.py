@@ -6,12 +6,14 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from infra.artifacts import InputRecord
 from models import objectives
 from models.training.loop import TrainingConfig, training_config
 from tasks.training.cluster import Cluster, Workers
 from tasks.training.launch import LongWork, Progress
+from tasks.training.sources import EXAMPLES
 
 
 class RunSpec(LongWork):
@@ -22,9 +24,9 @@ class RunSpec(LongWork):
     module: ClassVar[str] = "tasks.training.driver"
 
     store: str
-    """Root of the artifact store that holds the examples."""
-    examples: str
-    """Fingerprint of the `encode` artifact."""
+    """Root of the artifact store that holds the inputs."""
+    sources: dict[str, InputRecord]
+    """By name, the inputs whose tables the run reads; `examples`, of the stage `encode`, is always among them."""
     objective: str
     model: dict[str, Any]
     training: dict[str, Any]
@@ -35,6 +37,15 @@ class RunSpec(LongWork):
     """Folder of the BERT or ELECTRA whose weights the run begins with; None: random weights."""
     cluster: Cluster = Field(default_factory=Cluster)
     """Settings that are used as given: memory, patience, restarts, checkpoints."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_sources(cls, given: Any) -> Any:
+        """Read the `run.json` of earlier versions, which has the fingerprint of the examples alone."""
+        if not isinstance(given, Mapping) or "examples" not in given:
+            return given
+        rest = {name: value for name, value in given.items() if name != "examples"}
+        return {**rest, "sources": {EXAMPLES: {"stage": "encode", "fingerprint": given["examples"]}}}
 
     @property
     def config(self) -> TrainingConfig:
@@ -52,7 +63,7 @@ class RunSpec(LongWork):
         return f"{self.training['batch_tokens']:,} tokens" if size is None else f"{size:,} sequences"
 
     @property
-    def resources(self) -> Cluster:
+    def allocation(self) -> Cluster:
         """Settings of the cluster with the workers, cores and GPUs of this run."""
         own = {"workers": self.workers, "cpus_per_worker": self.cpus_per_worker, "gpu": self.gpu}
         return self.cluster.model_copy(update=own)

@@ -20,6 +20,7 @@ from models.training.loop import Worker
 from tasks.training.metrics_log import read_metrics
 from tasks.training.process import train_process
 from tasks.training.run_spec import RunSpec
+from tasks.training.sources import recorded
 from tests.support.synthetic_examples import TINY_MODEL, VOCABULARY, make_inputs, training
 
 pytestmark = pytest.mark.slow
@@ -31,7 +32,7 @@ def write_spec(folder: Path, store: ArtifactStore, name: str) -> RunSpec:
     spec = RunSpec(
         name="run",
         store=store.root,
-        examples=make_inputs(store)["examples"].fingerprint,
+        sources=recorded({"examples": make_inputs(store)["examples"]}),
         storage=str(folder / name),
         objective="ehealth",
         model={**TINY_MODEL, "hidden_dropout": 0.1, "attention_dropout": 0.1, "vocab_size": VOCABULARY},

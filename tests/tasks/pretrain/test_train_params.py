@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from infra.errors import UserError
 from infra.stage import run
 from tasks.pretrain.train import TrainParams, check_training, train
 from tasks.training.cluster import Cluster, Workers
+from tasks.training.run_spec import RunSpec
 from tests.support.synthetic_examples import TINY_MODEL, VOCABULARY, make_inputs, training
 
 
@@ -84,3 +86,15 @@ def test_columns_that_examples_lack_are_named(pair_task: str, store: ArtifactSto
     given = TrainParams(objective="bert", model=model | {"pair_task": pair_task}, training=training())
     with pytest.raises(UserError, match=r"Objective bert reads the columns second.* Set model\.pair_task to none"):
         run(train, store, given, make_inputs(store))
+
+
+def test_run_file_of_an_earlier_version_is_read(store: ArtifactStore) -> None:
+    examples = make_inputs(store)["examples"]
+    old = {
+        "name": "run", "storage": "", "store": store.root, "examples": examples.fingerprint, "objective": "ehealth",
+        "model": {}, "training": training(), "workers": 1, "cpus_per_worker": 1, "gpu": False,
+    }  # fmt: skip
+    spec = RunSpec.model_validate_json(json.dumps(old))
+    assert spec.sources["examples"].stage == "encode"
+    assert spec.sources["examples"].fingerprint == examples.fingerprint
+    assert RunSpec.model_validate_json(spec.model_dump_json()) == spec

@@ -20,7 +20,7 @@ def spec() -> RunSpec:
     return RunSpec(
         name="0123abcd",
         store="",
-        examples="",
+        sources={},
         storage="",
         objective="ehealth",
         model={"num_layers": 2, "vocab_size": 100},

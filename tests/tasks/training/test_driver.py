@@ -28,6 +28,7 @@ from tasks.training.checkpoints import Checkpoints
 from tasks.training.cluster import Cluster
 from tasks.training.metrics_log import read_metrics
 from tasks.training.run_spec import RunResult, RunSpec
+from tasks.training.sources import recorded
 from tests.support.synthetic_examples import TINY_MODEL, VOCABULARY, make_inputs, training
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(900)]
@@ -46,7 +47,7 @@ def write_spec(
     spec = RunSpec(
         name=name,
         store=store.root,
-        examples=make_inputs(store)["examples"].fingerprint,
+        sources=recorded({"examples": make_inputs(store)["examples"]}),
         storage=str(folder / name),
         objective="ehealth",
         model={**DROPOUT_MODEL, "vocab_size": VOCABULARY},

@@ -18,6 +18,7 @@ from tasks.training import process as training_process
 from tasks.training.notes import opening_notes, out_of_memory
 from tasks.training.process import resolve_micro_batch, train_process
 from tasks.training.run_spec import RunResult, RunSpec
+from tasks.training.sources import recorded
 from tests.support.synthetic_examples import TINY_MODEL, VOCABULARY, make_inputs, training
 
 CUDA = Worker(device=torch.device("cuda"))
@@ -39,7 +40,7 @@ def spec(store: ArtifactStore, tmp_path: Path) -> RunSpec:
     return RunSpec(
         name="run",
         store=store.root,
-        examples=make_inputs(store)["examples"].fingerprint,
+        sources=recorded({"examples": make_inputs(store)["examples"]}),
         storage=str(storage),
         objective="ehealth",
         model={**TINY_MODEL, "vocab_size": VOCABULARY},

@@ -25,7 +25,7 @@ def spec(tmp_path: Path) -> RunSpec:
     return RunSpec(
         name="run",
         store="",
-        examples="",
+        sources={},
         storage=str(tmp_path / "run"),
         objective="ehealth",
         model={"vocab_size": 100},
@@ -103,7 +103,7 @@ def test_time_left_follows_from_the_steps_since_the_first_look(spec: RunSpec, mo
 def test_nothing_is_missed_however_the_run_goes_back_and_on(moves: list[tuple[int, int]]) -> None:
     storage = f"memory://followed/{uuid.uuid4().hex}"
     spec = RunSpec(
-        name="run", store="", examples="", storage=storage, objective="ehealth",
+        name="run", store="", sources={}, storage=storage, objective="ehealth",
         model={"vocab_size": 100}, training=training(),
         workers=1, cpus_per_worker=1, gpu=False,
     )  # fmt: skip
