@@ -3,7 +3,7 @@ SHELL := /bin/bash
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
-TEST_WORKERS ?= 2
+TEST_WORKERS ?= 3
 export PYTHONPATH := $(CURDIR)
 export DO_NOT_TRACK := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
@@ -22,7 +22,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt infra/setup.sh .ci/requiremen
 demo: setup  ## Templated articles of a real knowledge graph in, a pre-trained eHealth model out
 	@$(BIN)/python -m flows run pretrain/ehealth-tiny
 
-test: setup  ## Run the tests, two files at a time, those that take longest first
+test: setup  ## Run the tests, three files at a time, those that take longest first
 	@$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
 lint: setup  ## ruff: rules and format
