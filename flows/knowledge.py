@@ -7,8 +7,8 @@ from typing import Any
 from flows.recipes.knowledge import KnowledgeRecipe
 from flows.recipes.partial import load_sections
 from flows.shared.documents import collect_documents, cut_segments, last, text_inputs
-from flows.shared.graphs import Graphs, deciding_frequencies, fused, fusion_tables, requested_graphs
-from tasks.knowledge.link import EntityFrequenciesParams, entity_frequencies, link
+from flows.shared.graphs import Graphs, fused, fusion_tables, requested_graphs
+from flows.shared.knowledge import arrays_of, studied
 from tasks.reports.graph import report_graph
 from tasks.runner import flow, stage_runner
 
@@ -36,7 +36,7 @@ def knowledge(
         relations: the same for relations; kg/fusion/relations.csv by default.
         benchmarks: dev and test sets of downstream tasks; text that overlaps with them is cut out of the corpus.
         dictionary: UTF-8 file with one term per line, or in jieba's format; its terms are words.
-        vectors: train TransR, which takes longest.
+        vectors: train TransR, which takes longest, and write all that models read of the graph as arrays.
         overrides: dotted preset keys to values, such as `{"embed.epochs": 100}`.
 
     Returns:
@@ -45,19 +45,12 @@ def knowledge(
     recipe = load_sections(KnowledgeRecipe, preset, overrides)
     text = text_inputs(corpus, benchmarks, dictionary)
     requested, tables = requested_graphs(graphs), fusion_tables(types, relations)
-    # Torch is imported here, so that mistakes are explained without it.
-    from tasks.knowledge.embed import embed_graph
-    from tasks.knowledge.neighbours import neighbours
-
     with stage_runner() as run:
         graph = fused(run, recipe, requested, tables)
-        found = {"graph": graph, "neighbours": run(neighbours, recipe.neighbours, graph=graph)}
         documents = last(collect_documents(run, recipe, text))
-        segments = found["segments"] = cut_segments(run, recipe, documents, text)
-        deciding = deciding_frequencies(run, segments, graph)
-        mentions = found["mentions"] = run(link, recipe.link, segments=segments, entities=graph, **deciding)
-        found["entity_frequencies"] = run(entity_frequencies, EntityFrequenciesParams(), links=mentions)
+        segments = cut_segments(run, recipe, documents, text)
+        found = studied(run, recipe, graph, segments, vectors)
         if vectors:
-            found["embeddings"] = run(embed_graph, recipe.embed, graph=graph)
-        run(report_graph, recipe.report_graph, **found)
+            arrays_of(run, graph, found)
+        run(report_graph, recipe.report_graph, graph=graph, segments=segments, **found)
     return str(graph.path)

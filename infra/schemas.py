@@ -173,11 +173,13 @@ EXAMPLES = pa.schema(
                     [
                         _field("start", pa.uint16(), "first token of the mention"),
                         _field("end", pa.uint16(), "token after its last"),
-                        _field("entity_id", pa.string(), "id in the entity vocabulary"),
+                        _field("entity", pa.uint32(), "row of the linked table of entities, counted from 0"),
+                        _field("surface", pa.uint16(), "which of the row's names: 0 the first, i the i-th alias"),
                     ]
                 )
             ),
-            "entity mentions; empty if no entity vocabulary was linked",
+            "entity mentions; the table is that of the manifest's input `entities`: kg_entities, or entities, where a "
+            "row has one name. Empty if no entities were linked",
         ),
         _field("doc_id", pa.string(), "the document it comes from"),
         _field("source", pa.string(), "sub-domain, as in documents"),
@@ -315,9 +317,26 @@ NEIGHBOURS = pa.schema(
         _field("entity_id", pa.string(), "the mention's entity"),
         _field("rank", pa.int32(), "1 for the neighbour with the highest score; equal scores by neighbour_id"),
         _field("neighbour_id", pa.string(), "entity_id of the neighbour"),
-        _field("relation", pa.string(), "relation of the triple between them; outgoing before incoming, then by name"),
+        _field(
+            "relation",
+            pa.string(),
+            "relation of the first triple between them: outgoing before incoming, then the relation with more triples "
+            "in the graph, then by name",
+        ),
         _field("direction", pa.int8(), "1 where the entity is the head of that triple, -1 where it is its tail"),
         _field("score", pa.float64(), "converged PEPR score of the neighbour for this entity's jump vector"),
+        _field(
+            "others",
+            _list_of(
+                pa.struct(
+                    [
+                        _field("relation", pa.string(), "its relation"),
+                        _field("direction", pa.int8(), "as for the first triple"),
+                    ]
+                )
+            ),
+            "the other triples between the two, in the same order; mostly none",
+        ),
     ]
 )
 

@@ -9,6 +9,7 @@ The root is a local path or any URI that fsspec opens. This package only reads; 
 """
 
 from infra.artifacts.checked_files import open_root, read_checked
+from infra.artifacts.local import local_folder
 from infra.artifacts.manifest import (
     MANIFEST,
     FileRecord,
@@ -31,6 +32,7 @@ __all__ = [
     "PartRecord",
     "TableRecord",
     "fingerprint_of",
+    "local_folder",
     "open_root",
     "read_checked",
 ]

@@ -34,6 +34,8 @@ class Mentions(NamedTuple):
     """int64 (M,): character after the last."""
     entities: np.ndarray
     """int64 (M,): index of the entity in `EntityLinker.entity_ids`."""
+    forms: np.ndarray
+    """int64 (M,): index of the form that was found, as in `EntityLinker.forms`."""
     shared: np.ndarray
     """bool (M,): whether other entities have the name too."""
 
@@ -54,6 +56,8 @@ class EntityLinker:
         num_surfaces: number of distinct forms that are searched for.
         num_ambiguous: number of these forms that several entities share.
         num_left_out: number of names that are never linked: empty, one character, only digits or only punctuation.
+        forms: int64, for each name in the order of `names_to_ids` the index of its form; -1 if it is never linked.
+        entities: int64 (num_surfaces,), index in `entity_ids` of the entity that each form is linked to.
     """
 
     def __init__(
@@ -64,15 +68,19 @@ class EntityLinker:
         frequencies: Mapping[str, int] | None = None,
     ) -> None:
         sharing: dict[str, set[str]] = {}
+        numbers: dict[str, int] = {}
         ids: set[str] = set()
+        self.forms = np.full(len(names_to_ids), -1, dtype=np.int64)
         self.num_left_out = 0
-        for name, form, given in zip(names_to_ids, forms_of_names(names_to_ids), names_to_ids.values(), strict=True):
+        given_forms = zip(names_to_ids, forms_of_names(names_to_ids), names_to_ids.values(), strict=True)
+        for number, (name, form, given) in enumerate(given_forms):
             entities = {given} if isinstance(given, str) else set(given)
             ids |= entities
             if not _is_linkable(name, form):
                 self.num_left_out += 1
             elif entities:
                 sharing.setdefault(form, set()).update(entities)
+                self.forms[number] = numbers.setdefault(form, len(numbers))
 
         def by_probability(entity: str) -> tuple[float, str]:
             prior = (type_priors or {}).get((types or {}).get(entity, ""), 1.0)
@@ -82,7 +90,7 @@ class EntityLinker:
         self.num_surfaces = len(sharing)
         places = {entity: place for place, entity in enumerate(self.entity_ids)}
         chosen = (min(entities, key=by_probability) for entities in sharing.values())
-        self._entities = np.fromiter((places[entity] for entity in chosen), np.int64, len(sharing))
+        self.entities = np.fromiter((places[entity] for entity in chosen), np.int64, len(sharing))
         self._shared = np.fromiter((len(entities) > 1 for entities in sharing.values()), bool, len(sharing))
         self.num_ambiguous = int(self._shared.sum())
         self._trie = SurfaceTrie(list(sharing))
@@ -111,7 +119,7 @@ class EntityLinker:
         firsts = np.cumsum([0, *(len(text) + 1 for text in texts)])
         text = np.searchsorted(firsts, begins, side="right") - 1
         starts, names = firsts[text], found.names[chosen]
-        return Mentions(text, begins - starts, ends - starts, self._entities[names], self._shared[names])
+        return Mentions(text, begins - starts, ends - starts, self.entities[names], names, self._shared[names])
 
 
 def left_to_right(found: Matches) -> np.ndarray:

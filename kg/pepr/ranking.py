@@ -25,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 from scipy import sparse
 
+from infra.schemas import NEIGHBOURS
 from kg.pepr.core_inverse import inverse_entries, row_blocks
 from kg.pepr.elimination import Round, eliminate, entries_at, undo
 from kg.pepr.limits import MAX_DENSE
@@ -61,18 +62,21 @@ class System(NamedTuple):
 class Candidates(NamedTuple):
     """The neighbours of every entity in either direction, each once, without the entity itself.
 
-    Those of entity i are at [offsets[i], offsets[i + 1]), in the order of their ids. If several triples join the two,
-    the relation is that of an outgoing triple before an incoming one, and then the first by name.
+    Those of entity i are at [offsets[i], offsets[i + 1]), in the order of their ids. The triples that join candidate e
+    to its entity are at [triple_offsets[e], triple_offsets[e + 1]): outgoing ones before incoming ones, then those
+    whose relation has more triples in the graph, then by name. A model that wants one triple takes the first.
     """
 
     offsets: np.ndarray
     """int64 (Z + 1,)."""
     neighbours: np.ndarray
     """int64 (E,)."""
+    triple_offsets: np.ndarray
+    """int64 (E + 1,)."""
     relations: np.ndarray
-    """int64 (E,)."""
+    """int64 (T,)."""
     directions: np.ndarray
-    """int8 (E,): 1 where the entity is the head, −1 where it is the tail."""
+    """int8 (T,): 1 where the entity is the head, −1 where it is the tail."""
     scores: np.ndarray
     """float64 (E,): V at the neighbour, with the jump vector of the entity."""
 
@@ -96,7 +100,9 @@ def rank_neighbours(
 
     Returns:
         entity, neighbour: ids; rank: int32 from 1; relation: name; direction: int8, 1 where the entity is the head
-        and −1 where it is the tail; score: float64, V. Ordered by entity and rank; equal scores in the order of ids.
+        and −1 where it is the tail; score: float64, V; others: the relation and direction of each further triple
+        between the two, which are in the order of `Candidates`. Ordered by entity and rank; equal scores in the order
+        of ids.
 
     Time: for graphs like CMeKG (170,217 entities, 967,408 triples) 1 to 2 minutes of one core, mostly the cube of the
     core that elimination leaves (14,000 entities there); memory half its square (0.8 GB). A graph of 274,163 entities
@@ -111,17 +117,36 @@ def rank_neighbours(
     found = score_candidates(graph, system, entries, alpha)
     places, ranks, scores = top(found.offsets, found.scores, k)
     ids = pa.array(graph.entity_ids, pa.string())
-    names = pa.array(graph.relation_names, pa.string())
+    joined = joining_triples(graph, found, places)
     return pa.table(
         {
             "entity": ids.take(pa.array(found.owners[places])),
             "rank": pa.array(ranks, pa.int32()),
             "neighbour": ids.take(pa.array(found.neighbours[places])),
-            "relation": names.take(pa.array(found.relations[places])),
-            "direction": pa.array(found.directions[places], pa.int8()),
+            "relation": joined["relation"],
+            "direction": joined["direction"],
             "score": pa.array(scores),
+            "others": joined["others"],
         }
     )
+
+
+def joining_triples(graph: Graph, found: Candidates, places: np.ndarray) -> dict[str, pa.Array]:
+    """Return the columns relation, direction and others of some candidates: their first triple, and the rest."""
+    names = pa.array(graph.relation_names, pa.string())
+    first = found.triple_offsets[places]
+    sizes = found.triple_offsets[places + 1] - first - 1
+    borders = np.concatenate([[0], np.cumsum(sizes)])
+    # Triples [4, 5, 6] of a candidate: 4 is the first, and the places of the others are 4 + 1 + (0, 1).
+    rest = np.repeat(first + 1 - borders[:-1], sizes) + np.arange(borders[-1])
+    kind = NEIGHBOURS.field("others").type
+    columns = [names.take(pa.array(found.relations[rest])), pa.array(found.directions[rest], pa.int8())]
+    others = pa.StructArray.from_arrays(columns, fields=list(kind.value_type))
+    return {
+        "relation": names.take(pa.array(found.relations[first])),
+        "direction": pa.array(found.directions[first], pa.int8()),
+        "others": pa.ListArray.from_arrays(pa.array(borders, pa.int32()), others, type=kind),
+    }
 
 
 def prepare(graph: Graph, alpha: float, max_dense: int = MAX_DENSE) -> System:
@@ -152,13 +177,13 @@ def score_candidates(graph: Graph, system: System, entries: Iterable[np.ndarray]
     core, size = system.core, system.weights.shape[0]
     values = np.concatenate([np.zeros(0), *entries])
     inverse = undo(system.rounds, sparse.csr_array((values, core.indices, core.indptr), shape=core.shape))
-    owners, neighbours, relations, directions = _neighbours(graph, size)
+    owners, neighbours, *triples = _neighbours(graph, size)
     sums = strengths(system.weights)
     personal = alpha * np.sqrt(sums[neighbours] / sums[owners]) * entries_at(inverse, owners, neighbours)
     common = converged_scores(system.weights, np.full(size, 1 / max(size, 1)), alpha)
     offsets = np.searchsorted(owners, np.arange(size + 1))
     scores = common[neighbours] + (1 - 1 / max(size, 1)) * personal
-    return Candidates(offsets, neighbours, relations, directions, scores)
+    return Candidates(offsets, neighbours, *triples, scores)
 
 
 def top(offsets: np.ndarray, scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -188,16 +213,17 @@ def top(offsets: np.ndarray, scores: np.ndarray, k: int) -> tuple[np.ndarray, np
     return order[kept], ranks[kept], score[kept]
 
 
-def _neighbours(graph: Graph, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return (owners, neighbours, relations, directions) as in `Candidates`."""
+def _neighbours(graph: Graph, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return (owners, neighbours, triple_offsets, relations, directions) as in `Candidates`."""
     other = graph.heads != graph.tails
     heads, tails, relations = (array[other].astype(np.int64) for array in (graph.heads, graph.tails, graph.relations))
-    # Each triple from both of its ends; among triples of one pair, np.unique keeps the first: outgoing, then by name.
+    # Each triple from both of its ends; those of one pair follow each other, relations being numbered by their names.
     keys = np.concatenate([heads * size + tails, tails * size + heads])
     incoming = np.repeat([False, True], len(heads))
     relations = np.concatenate([relations, relations])
-    order = np.lexsort((relations, incoming, keys))
+    uses = np.bincount(graph.relations, minlength=len(graph.relation_names))
+    order = np.lexsort((relations, -uses[relations], incoming, keys))
     keys, first = np.unique(keys[order], return_index=True)
-    chosen = order[first]
     owners, neighbours = np.divmod(keys, max(size, 1))
-    return owners, neighbours, relations[chosen], np.where(incoming[chosen], -1, 1).astype(np.int8)
+    directions = np.where(incoming[order], -1, 1).astype(np.int8)
+    return owners, neighbours, np.append(first, len(order)), relations[order], directions

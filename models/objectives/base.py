@@ -12,6 +12,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
@@ -48,6 +49,9 @@ class Trains(Protocol):
 
         `forward` and `metrics` take it as their second argument. All ranks call it.
         """
+
+    def attach(self, name: str, folder: Path) -> None:
+        """Take an artifact that the settings' `resources` name, before training; `folder` is local."""
 
     def identity(self) -> dict[str, Any]:
         """Return plain values that decide weights and losses; a checkpoint resumes only where they are the same."""
@@ -164,6 +168,25 @@ class EncoderObjective(nn.Module):
     """Name by which presets call the objective."""
     config: Any
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.attached: dict[str, str] = {}
+        """Stage and fingerprint of each artifact that was attached."""
+
+    def attach(self, name: str, folder: Path) -> None:
+        """Take one of the artifacts that the settings' `resources` name, before training.
+
+        The artifact is known by the last two steps of its folder, `<stage>/<fingerprint>`. A subclass calls this, then
+        opens what it reads there.
+
+        Raises:
+            ValueError: the settings name no such artifact.
+        """
+        known = self.config.resources()
+        if name not in known:
+            raise ValueError(f"objective {self.name} takes no {name!r}; it takes {', '.join(known) or 'none'}")
+        self.attached[name] = "/".join(folder.parts[-2:])
+
     @property
     def columns(self) -> tuple[Column, ...]:
         """Columns of its table that the objective's only task reads."""
@@ -187,7 +210,7 @@ class EncoderObjective(nn.Module):
     def identity(self) -> dict[str, Any]:
         """Return what decides this objective's weights and losses, as plain values for a checkpoint."""
         settings = {name: value for name, value in asdict(self.config).items() if name not in self.config.speed_only}
-        return {"objective": self.name} | settings
+        return {"objective": self.name} | settings | ({"resources": dict(self.attached)} if self.attached else {})
 
     def check_export(self, name: str | None) -> str:
         """Return the name of an export, the first for None. Raises ValueError for one that is not in `exports`."""

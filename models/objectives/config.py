@@ -67,3 +67,10 @@ class ObjectiveConfig:
         None: the losses of micro-batches add up to that of the uncut batch.
         """
         return None
+
+    def resources(self) -> tuple[str, ...]:
+        """Return the names of the artifacts that the objective reads beside its rows, such as `("knowledge",)`.
+
+        A run has an input of each name, and gives it to the objective with `attach`.
+        """
+        return ()

@@ -128,6 +128,7 @@ class Value(Column):
 INPUT_IDS = Tokens("input_ids")
 WORD_STARTS = Starts("word_starts")
 MENTIONS = Spans("mentions")
+"""int64 (N, 4): first token, token behind the last, row of the entity in the linked table, number of its name there."""
 SECOND = Place("second")
 """Token at which the second sentence of a pair begins."""
 

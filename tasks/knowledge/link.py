@@ -3,7 +3,7 @@
 A part of segments (or of documents) becomes a part of mentions and a part of counts. The second stage adds up the
 counts, so the result does not depend on the number of workers. Before them, `unambiguous_counts` counts the entities
 that are mentioned by names of their own. From the sums `link` learns which of several entities that share a name is the
-frequent one. `entity_linker` gives other stages the same linker.
+frequent one. `entity_linker` gives other stages the same linker, `entity_rows` the rows of what it finds.
 
 Time grows with the characters (about 30 MB of text per second and core, benchmarks/linking.py), memory with one part
 and the names, about 700 bytes each. A worker builds the linker once, in 10 µs per name.
@@ -12,9 +12,10 @@ and the names, about 700 bytes each. A worker builds the linker once, in 10 µs 
 from __future__ import annotations
 
 import functools
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -190,12 +191,22 @@ def entity_linker(
     Raises:
         UserError: the artifact has no such table, or none of the names can be linked.
     """
-    addresses = tuple(
-        (artifact.store_root, artifact.stage, artifact.fingerprint)
-        for artifact in (entities, frequencies)
-        if artifact is not None
-    )
-    return _linker(addresses, tuple(sorted(type_priors.items())))
+    return _linked_table(entities, type_priors, frequencies).linker
+
+
+def entity_rows(
+    entities: Artifact, type_priors: Mapping[str, float], frequencies: Artifact | None = None
+) -> np.ndarray:
+    """Return where the table has the name that each of `entity_linker`'s forms stands for: int64 (forms, 2).
+
+    The first column is the row, counted from 0. The second is the number of the name in the row: 0 for `name`, i for
+    the i-th alias; always 0 in the table `entities`, where a row has one name. If an entity has several names of one
+    form (ＭＲＩ and MRI), it is the first of them.
+
+    Raises:
+        UserError: as `entity_linker`, or an entity has more aliases than a mention can number.
+    """
+    return _linked_table(entities, type_priors, frequencies).places
 
 
 @functools.lru_cache(maxsize=1)
@@ -204,29 +215,85 @@ def id_array(linker: EntityLinker) -> pa.Array:
     return pa.array(linker.entity_ids, pa.string())
 
 
+class _LinkedTable(NamedTuple):
+    """The linker of a table, and the row and number of the name behind each of its forms."""
+
+    linker: EntityLinker
+    places: np.ndarray
+
+
+class _Names(NamedTuple):
+    """All names of a table, and where they occur in it."""
+
+    entities: dict[str, set[str]]
+    """The entities that have each name."""
+    owners: list[str]
+    """The entity of each row."""
+    occurrences: np.ndarray
+    """int64 (N, 3), in the order of the table: row, number in the row, and index of the name in `entities`."""
+
+
+def _linked_table(entities: Artifact, type_priors: Mapping[str, float], frequencies: Artifact | None) -> _LinkedTable:
+    addresses = tuple(
+        (artifact.store_root, artifact.stage, artifact.fingerprint)
+        for artifact in (entities, frequencies)
+        if artifact is not None
+    )
+    return _link_table(addresses, tuple(sorted(type_priors.items())))
+
+
 @functools.lru_cache(maxsize=1)
-def _linker(addresses: tuple[tuple[str, str, str], ...], type_priors: tuple[tuple[str, float], ...]) -> EntityLinker:
+def _link_table(
+    addresses: tuple[tuple[str, str, str], ...], type_priors: tuple[tuple[str, float], ...]
+) -> _LinkedTable:
     entities, *others = (ArtifactStore(root).get(stage, fingerprint) for root, stage, fingerprint in addresses)
     assert entities is not None, "the caller holds it"
     table = next((name for name in ("entities", "kg_entities") if name in entities.manifest.tables), None)
     if table is None:
         raise UserError(f"{entities.path} has no entities to link: it needs a table entities or kg_entities.")
-    names: dict[str, set[str]] = defaultdict(set)
-    types: dict[str, str] = {}
+    rows = entities.scan(table).collect()
+    names = _names(rows)
+    types = dict(rows.select("entity_id", "type").iter_rows())
     frequencies: Counter[str] = Counter()
-    for row in entities.scan(table).collect().iter_rows(named=True):
-        entity = row["entity_id"]
-        types[entity] = row["type"]
-        frequencies[entity] += row.get("frequency", 0)
-        # The table entities has a row per surface, kg_entities a row per entity with all its names.
-        for name in (row["surface"] if "surface" in row else row["name"], *row.get("aliases", ())):
-            names[name].add(entity)
+    if "frequency" in rows.columns:
+        frequencies.update(dict(rows.group_by("entity_id").agg(pl.col("frequency").sum()).iter_rows()))
     for counted in filter(None, others):
         frequencies = Counter(dict(counted.scan("entity_frequencies").select("entity_id", "count").collect().rows()))
-    linker = EntityLinker(names, types, dict(type_priors), frequencies)
+    linker = EntityLinker(names.entities, types, dict(type_priors), frequencies)
     if not linker.num_surfaces:
         raise UserError(
-            f"{entities.path}: none of the {len(names):,} names in table {table} can be linked. A name needs two "
-            "characters or more, and not only digits or punctuation. Give entities with such names."
+            f"{entities.path}: none of the {len(names.entities):,} names in table {table} can be linked. A name needs "
+            "two characters or more, and not only digits or punctuation. Give entities with such names."
         )
-    return linker
+    places = _places(linker, names)
+    if places[:, 1].max() > np.iinfo(np.uint16).max:
+        row = int(places[places[:, 1].argmax(), 0])
+        raise UserError(
+            f"{entities.path}: entity {rows['entity_id'][row]!r} in table {table} has more than 65,535 aliases. Remove "
+            "those that are not names of it."
+        )
+    return _LinkedTable(linker, places)
+
+
+def _names(rows: pl.DataFrame) -> _Names:
+    # The table entities has a row per surface, kg_entities a row per entity with all its names.
+    columns = ["entity_id", "surface"] if "surface" in rows.columns else ["entity_id", "name", "aliases"]
+    entities: dict[str, set[str]] = defaultdict(set)
+    numbers: dict[str, int] = {}
+    occurrences = array("q")  # a list of tuples would take ten times the memory
+    for row, (entity, first, *aliases) in enumerate(rows.select(columns).iter_rows()):
+        for place, name in enumerate((first, *(aliases[0] if aliases else ()))):
+            entities[name].add(entity)
+            occurrences.extend((row, place, numbers.setdefault(name, len(numbers))))
+    return _Names(entities, rows["entity_id"].to_list(), np.array(occurrences, dtype=np.int64).reshape(-1, 3))
+
+
+def _places(linker: EntityLinker, names: _Names) -> np.ndarray:
+    """Return for each form the first occurrence of a name with it in a row of the entity that it is linked to."""
+    index = {entity: number for number, entity in enumerate(linker.entity_ids)}
+    owners = np.fromiter((index[entity] for entity in names.owners), np.int64, len(names.owners))
+    rows, _, numbers = names.occurrences.T
+    forms = linker.forms[numbers]
+    linked = np.flatnonzero((forms >= 0) & (linker.entities[forms] == owners[rows]))
+    _, first = np.unique(forms[linked], return_index=True)
+    return names.occurrences[linked[first], :2]

@@ -7,8 +7,10 @@ A part of segments becomes a part of examples. Parts are cut by bytes of text, w
 character is 3 bytes and one token, and a token of letters is about as long (2.6 to 3.3 bytes per token over ten kinds
 of real text). Ids are uint32. uint16 would not save space in Parquet, which packs integers and has no 16-bit values.
 
-If entities are given, their mentions (kg/linking/linker.py) are written as spans of tokens. A mention that begins or
-ends inside a token, or that is cut off, is left out and counted.
+If entities are given, their mentions (kg/linking/linker.py) are written as spans of tokens with the row of the entity
+in the linked table and the number of its name there (`entity_rows` of tasks/knowledge/link.py). The linked artifact is
+the input `entities` of the manifest; `linked_entities` (linked.py) finds it. A mention that begins or ends inside a
+token, or that is cut off, is left out and counted.
 
 Time grows with the characters. Memory grows with one part, and with about 100 bytes per character encoded at once.
 """
@@ -17,6 +19,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +36,7 @@ from kg.linking.linker import EntityLinker
 from models.tokenizer.corpus import CorpusTokenizer, EncodedTexts, corpus_tokenizer
 from models.tokenizer.wordpiece import SPECIAL_TOKENS
 from tasks.documents import share_of
-from tasks.knowledge.link import TypePriors, entity_linker, id_array
+from tasks.knowledge.link import TypePriors, entity_linker, entity_rows
 
 UNKNOWN, CLS, SEP = (SPECIAL_TOKENS.index(token) for token in ("[UNK]", "[CLS]", "[SEP]"))
 
@@ -51,7 +54,7 @@ class EncodeParams(StageParams):
     type_priors: TypePriors = Field(default={}, exclude_if=operator.not_, description="as in the stage link")
 
 
-@stage(name="encode", version=3, params=EncodeParams, tables=("examples", "held_out"))
+@stage(name="encode", version=4, params=EncodeParams, tables=("examples", "held_out"))
 def encode(inputs: Mapping[str, Artifact], params: EncodeParams, out: Output) -> None:
     """Encode `inputs["segments"]` with the tokeniser of `inputs["vocabulary"]`.
 
@@ -88,13 +91,25 @@ def encode_part(
 ) -> None:
     """Encode one part. Documents whose draw is at most `limit` are held out; `entities`, if given, are linked."""
     tokenizer = corpus_tokenizer(tokenizer_json)
-    linker = entity_linker(entities, params.type_priors, frequencies) if entities is not None else None
+    linked = _Linked.of(entities, params, frequencies) if entities is not None else None
     for batch in _batches(segments.read(columns=["doc_id", "source", "text", "words"])):
-        examples = _examples(part, batch, tokenizer, linker, params)
+        examples = _examples(part, batch, tokenizer, linked, params)
         held_out = np.array([_draw(doc_id, params) <= limit for doc_id in batch["doc_id"].to_pylist()])
         for table, chosen in (("examples", ~held_out), ("held_out", held_out)):
             if chosen.any():
                 part.write(table, examples.filter(pa.array(chosen)))
+
+
+class _Linked(NamedTuple):
+    """What finds mentions, and the row and surface of each form that it finds: int64 (forms, 2)."""
+
+    linker: EntityLinker
+    rows: np.ndarray
+
+    @classmethod
+    def of(cls, entities: Artifact, params: EncodeParams, frequencies: Artifact | None) -> _Linked:
+        given = entities, params.type_priors, frequencies
+        return cls(entity_linker(*given), entity_rows(*given))
 
 
 def word_begins(token_starts: np.ndarray, words: np.ndarray) -> np.ndarray:
@@ -123,7 +138,7 @@ def _batches(segments: pa.Table) -> Iterator[pa.Table]:
 
 
 def _examples(
-    part: PartWriter, rows: pa.Table, tokenizer: CorpusTokenizer, linker: EntityLinker | None, params: EncodeParams
+    part: PartWriter, rows: pa.Table, tokenizer: CorpusTokenizer, linked: _Linked | None, params: EncodeParams
 ) -> pa.Table:
     """Return the rows of the table examples for some segments, in order."""
     texts = rows["text"].to_pylist()
@@ -153,7 +168,7 @@ def _examples(
     columns = {
         "input_ids": _lists(ids, borders),
         "word_starts": _lists((place[firsts] + 1).astype(np.uint16), word_borders),
-        "mentions": _mentions(part, texts, encoded, linker, room),
+        "mentions": _mentions(part, texts, encoded, linked, room),
         "doc_id": rows["doc_id"],
         "source": rows["source"],
     }
@@ -186,13 +201,13 @@ def token_spans(encoded: EncodedTexts, texts: np.ndarray, starts: np.ndarray, en
 
 
 def _mentions(
-    part: PartWriter, texts: list[str], encoded: EncodedTexts, linker: EntityLinker | None, room: int
+    part: PartWriter, texts: list[str], encoded: EncodedTexts, linked: _Linked | None, room: int
 ) -> pa.ListArray:
     """Return the column `mentions` of some texts, of which only the first `room` tokens are kept."""
     kind = schemas.EXAMPLES.field("mentions").type
-    if linker is None:
+    if linked is None:
         return pa.array([[]] * len(texts), kind)
-    found = linker.link_many(texts)
+    found = linked.linker.link_many(texts)
     spans = token_spans(encoded, found.texts, found.starts, found.ends)
     whole, inside = spans[:, 0] >= 0, spans[:, 1] <= room
     kept = whole & inside
@@ -200,9 +215,10 @@ def _mentions(
     for counter, left_out in (("mentions_inside_tokens", ~whole), ("truncated_mentions", whole & ~inside)):
         if left_out.any():
             part.count(counter, int(left_out.sum()))
-    spans = (spans[kept] + 1).astype(np.uint16)  # [CLS] comes first
-    ids = id_array(linker).take(pa.array(found.entities[kept]))
-    rows = pa.StructArray.from_arrays([pa.array(spans[:, 0]), pa.array(spans[:, 1]), ids], fields=list(kind.value_type))
+    places = np.concatenate([spans[kept] + 1, linked.rows[found.forms[kept]]], axis=1)  # + 1: [CLS] comes first
+    fields = list(kind.value_type)
+    columns = [pa.array(column).cast(field.type) for column, field in zip(places.T, fields, strict=True)]
+    rows = pa.StructArray.from_arrays(columns, fields=fields)
     borders = np.searchsorted(found.texts[kept], np.arange(len(texts) + 1))
     return pa.ListArray.from_arrays(pa.array(borders.astype(np.int32)), rows, type=kind)
 

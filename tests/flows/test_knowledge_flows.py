@@ -131,7 +131,8 @@ def test_mentions_of_examples_go_to_the_frequent_entity(
     recipe = load_preset("ehealth-tiny", SMALL)
     with stage_runner() as run:
         examples = prepare(run, recipe, text_inputs(text), graphs=requested_graphs(graphs)).examples
-    mentioned = {mention["entity_id"] for row in examples.to_table().to_pylist() for mention in row["mentions"]}
+    ids = latest(tmp_path, "fuse_graphs").to_table("kg_entities")["entity_id"].to_pylist()
+    mentioned = {ids[mention["entity"]] for row in examples.to_table().to_pylist() for mention in row["mentions"]}
     assert shared_name["frequent"] in mentioned and shared_name["rare"] not in mentioned
 
 

@@ -176,7 +176,7 @@ def test_alias_of_hundreds_is_one_surface() -> None:
 def test_no_names_link_nothing() -> None:
     linker = EntityLinker({})
     assert linker.link("糖尿病") == []
-    assert [len(array) for array in linker.link_many([])] == [0, 0, 0, 0, 0]
+    assert [len(array) for array in linker.link_many([])] == [0, 0, 0, 0, 0, 0]
 
 
 def test_forms_equal_those_of_the_tokeniser() -> None:

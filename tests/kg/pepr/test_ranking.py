@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 from unittest import mock
 
@@ -69,23 +70,28 @@ def expected(graph: KnowledgeGraph, k: int, alpha: float) -> list[dict[str, Any]
     """Return the rows of the table, entity by entity."""
     rows = []
     triples = list(zip(graph.heads, graph.relations, graph.tails, strict=True))
+    uses = Counter(relation for _, relation, _ in triples)
     for entity in range(graph.num_entities):
         scores = iterated(graph, entity, alpha)
-        joined: dict[int, tuple[int, int]] = {}
+        joined: dict[int, list[tuple[int, int, str]]] = {}
         for head, relation, tail in triples:
             for one, other, incoming in ((head, tail, 0), (tail, head, 1)):
                 if one == entity and other != entity:
-                    joined[other] = min(joined.get(other, (2, 0)), (incoming, relation))
+                    one_of_them = (incoming, -uses[relation], graph.relation_names[relation])
+                    joined.setdefault(other, []).append(one_of_them)
         order = sorted(joined, key=lambda other: (-round(scores[other], 11), other))
         for rank, other in enumerate(order[:k], start=1):
+            first, *others = (
+                {"relation": name, "direction": -1 if incoming else 1} for incoming, _, name in sorted(joined[other])
+            )
             rows.append(
                 {
                     "entity": graph.entity_ids[entity],
                     "rank": rank,
                     "neighbour": graph.entity_ids[other],
-                    "relation": graph.relation_names[joined[other][1]],
-                    "direction": -1 if joined[other][0] else 1,
+                    **first,
                     "score": pytest.approx(scores[other], abs=1e-12),
+                    "others": others,
                 }
             )
     return rows
@@ -157,7 +163,7 @@ def test_core_and_blocks_do_not_change_the_result(
     assert len(system.blocks) == (1 if max_dense else -(-system.core.shape[0] // rows))
     other = scored(graph, 0.15, max_dense)
     assert other.scores == pytest.approx(usual.scores, rel=1e-12)
-    for mine, theirs in zip(other[:4], usual[:4], strict=True):
+    for mine, theirs in zip(other[:5], usual[:5], strict=True):
         assert np.array_equal(mine, theirs)
 
 
@@ -221,12 +227,23 @@ def test_long_chain_is_computed_exactly() -> None:
         assert found.scores[place] == pytest.approx(scores, rel=1e-12)
 
 
-def test_relation_is_of_the_first_outgoing_triple() -> None:
-    table = rank_neighbours(graph_of([("甲", "乙类", "子"), ("子", "丙类", "甲"), ("甲", "丁类", "子")]), None, 1, 0.15)
-    rows = {row["entity"]: (row["relation"], row["direction"]) for row in table.to_pylist()}
-    assert rows == {"甲": (min("乙类", "丁类"), 1), "子": ("丙类", 1)}
+@pytest.mark.parametrize(("more", "first"), [((), "丁类"), ((("丑", "乙类", "寅"),), "乙类")])
+def test_relation_is_of_the_first_outgoing_triple(more: tuple[Triple, ...], first: str) -> None:
+    """Then of the relation with more triples in the graph, then by name."""
+    joined = [("甲", "乙类", "子"), ("子", "丙类", "甲"), ("甲", "丁类", "子")]
+    table = rank_neighbours(graph_of([*joined, *more]), None, 1, 0.15).to_pylist()
+    rows = {row["entity"]: (row["relation"], row["direction"]) for row in table}
+    assert (rows["甲"], rows["子"]) == ((first, 1), ("丙类", 1))
+    others = {row["entity"]: [(one["relation"], one["direction"]) for one in row["others"]] for row in table}
+    second = ({"乙类", "丁类"} - {first}).pop()
+    assert others["甲"] == [(second, 1), ("丙类", -1)]
+    assert others["子"] == [(first, -1), (second, -1)]
+
+
+def test_lone_triple_has_no_others_and_two_directions() -> None:
     table = rank_neighbours(graph_of([("甲", "乙类", "子")]), None, 1, 0.15)
     assert table.filter(table["entity"].to_numpy() == "子")["direction"].to_pylist() == [-1]
+    assert table["others"].to_pylist() == [[], []]
 
 
 def test_graph_without_triples_has_no_neighbours() -> None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from infra.schemas import EXAMPLES
 from models.training.columns import MENTIONS, SECOND, WORDS, Value, read_rows, row_type, shorten
 from models.training.global_batch import read_global_batch
 from models.training.reader import ExampleStream
@@ -19,11 +20,10 @@ MENTIONED = (*WORDS, MENTIONS)
 
 
 def table(rows: list[dict[str, Any]]) -> pa.Table:
-    mention = pa.struct([("start", pa.uint16()), ("end", pa.uint16()), ("entity", pa.uint32())])
     kinds = {
         "input_ids": pa.list_(pa.uint32()),
         "word_starts": pa.list_(pa.uint16()),
-        "mentions": pa.list_(mention),
+        "mentions": EXAMPLES.field("mentions").type,
         "second": pa.uint16(),
         "label": pa.uint8(),
     }
@@ -31,14 +31,15 @@ def table(rows: list[dict[str, Any]]) -> pa.Table:
 
 
 def test_rows_come_back_as_they_are_stored() -> None:
-    mentions: list[list[dict[str, int]]] = [[{"start": 1, "end": 3, "entity": 70_000}], []]
+    mentions: list[list[dict[str, int]]] = [[{"start": 1, "end": 3, "entity": 70_000, "surface": 2}], []]
     rows = [
         {"input_ids": [2, 9, 8, 7, 3], "word_starts": [1, 3], "mentions": some, "second": 3, "label": 1}
         for some in mentions
     ]
     first, other = read_rows(table(rows), (*MENTIONED, SECOND, LABEL))
     assert first.input_ids.tolist() == [2, 9, 8, 7, 3] and first.word_starts.tolist() == [1, 3]
-    assert first.mentions.tolist() == [[1, 3, 70_000]] and other.mentions.shape == (0, 3)
+    assert first.mentions.tolist() == [[1, 3, 70_000, 2]] and other.mentions.shape == (0, 4)
+    assert first.mentions.dtype == np.int64
     assert (first.second, first.label) == (3, 1)
 
 
@@ -87,10 +88,13 @@ def test_stream_reads_its_columns_and_counts_dropped_spans() -> None:
 
         def read(self, columns: list[str] | None = None) -> pa.Table:
             assert columns == ["input_ids", "word_starts", "mentions"]
-            mentions = [{"start": 1, "end": 2, "entity": 1}, {"start": 6, "end": 9, "entity": 2}]
+            mentions = [
+                {"start": 1, "end": 2, "entity": 1, "surface": 0},
+                {"start": 6, "end": 9, "entity": 2, "surface": 3},
+            ]
             row = {"input_ids": [2, *range(10, 20), 3], "word_starts": list(range(1, 11)), "mentions": mentions}
             return table([row] * 4)
 
     batch = read_global_batch(ExampleStream([Part()], 0, MENTIONED), 0, size=3, longest=8)
     assert batch.dropped_spans == 3
-    assert [row.mentions.tolist() for row in batch.rows] == [[[1, 2, 1]]] * 3
+    assert [row.mentions.tolist() for row in batch.rows] == [[[1, 2, 1, 0]]] * 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -31,6 +32,22 @@ def test_the_stage_ranks_as_the_function(store: ArtifactStore) -> None:
     assert rows(artifact) == [tuple(row.values()) for row in table.to_pylist()]
     assert artifact.manifest.counters["entities"] == len(set(table["entity"].to_pylist()))
     assert artifact.manifest.counters["candidates"] > table.num_rows
+    pairs = Counter(frozenset((head, tail)) for head, _, tail in set(triples) if head != tail)
+    several = sum(2 for count in pairs.values() if count > 1)
+    assert artifact.manifest.counters["candidates_with_several_triples"] == several > 0
+
+
+def test_every_triple_of_a_neighbour_is_kept(store: ArtifactStore) -> None:
+    triples = random_triples(5)
+    artifact = do(store, neighbours, NeighbourParams(k=1000), graph=graph_artifact(store, triples))
+    found = Counter(
+        (row["entity_id"], one["relation"], row["neighbour_id"], one["direction"])
+        for row in artifact.to_table().to_pylist()
+        for one in ({"relation": row["relation"], "direction": row["direction"]}, *row["others"])
+    )
+    wanted = {(head, relation, tail, 1) for head, relation, tail in triples if head != tail}
+    wanted |= {(tail, relation, head, -1) for head, relation, tail in triples if head != tail}
+    assert found == Counter(wanted)
 
 
 @pytest.mark.parametrize(("candidates", "block"), [(1, 7), (50, 1000)])

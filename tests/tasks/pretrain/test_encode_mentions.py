@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from infra.artifacts import Artifact, ArtifactStore
+from infra.errors import UserError
 from kg.linking.linker import EntityLinker
 from models.tokenizer.corpus import CorpusTokenizer
 from models.tokenizer.wordpiece import build_tokenizer
 from tasks.pretrain.encode import EncodeParams, encode, token_spans
+from tasks.pretrain.linked import linked_entities
 from tasks.segment.stage import SegmentParams, segment
 from tasks.vocabulary.stages import CountWordsParams, VocabularyParams, build_vocabulary, count_words, vocabulary
 from tests.support.linked import entities_artifact
@@ -90,7 +92,8 @@ def test_tokens_of_a_mention_spell_its_name(store: ArtifactStore) -> None:
         for mention in row["mentions"]:
             ids = row["input_ids"][mention["start"] : mention["end"]]
             spelt = "".join(tokens[number].removeprefix("##") for number in ids)
-            assert f"E:{spelt}".lower() == mention["entity_id"].lower()
+            assert spelt.lower() == NAMES[mention["entity"]].lower()
+            assert mention["surface"] == 0
             count += 1
     linker = EntityLinker({name: name for name in NAMES})
     segments = inputs["segments"].to_table()["text"].to_pylist()
@@ -132,5 +135,62 @@ def test_priors_decide_as_in_linking(store: ArtifactStore, priors: dict[str, flo
     ]
     params = EncodeParams(max_length=64, held_out_share=0.3, type_priors=priors)
     artifact = do(store, encode, params, **prepared(store), entities=entities_artifact(store, rows))
-    found = {mention["entity_id"] for row in rows_of(artifact) for mention in row["mentions"]}
+    found = {rows[mention["entity"]]["entity_id"] for row in rows_of(artifact) for mention in row["mentions"]}
     assert found == {entity}
+
+
+def spellings(artifact: Artifact, vocabulary: Artifact) -> list[tuple[str, int, int]]:
+    """The tokens of every mention, joined, with its row and surface."""
+    tokens = vocabulary.to_table()["token"].to_pylist()
+    return [
+        (
+            "".join(
+                tokens[number].removeprefix("##") for number in row["input_ids"][mention["start"] : mention["end"]]
+            ),
+            mention["entity"],
+            mention["surface"],
+        )
+        for row in rows_of(artifact)
+        for mention in row["mentions"]
+    ]
+
+
+def test_mention_of_a_graph_has_the_row_and_the_number_of_its_name(store: ArtifactStore) -> None:
+    """Rows are in another order than ids; a name that only differs in width counts as the first with its form."""
+    first, second, third = DISEASES[:3]
+    rows = [
+        {"entity_id": "z", "name": "没有提到", "aliases": [first, second]},
+        {"entity_id": "a", "name": "ＭＲＩ", "aliases": ["MRI", third, "mri"]},
+    ]
+    inputs = prepared(store, f"患者因{third}行MRI检查，未见{first}。" * 3)
+    artifact = do(store, encode, PARAMS, **inputs, entities=entities_artifact(store, rows))
+    found = set(spellings(artifact, inputs["vocabulary"]))
+    assert found == {(first, 0, 1), (second, 0, 2), (third, 1, 2), ("mri", 1, 0)}
+
+
+def test_mention_of_a_vocabulary_has_the_row_of_its_surface(store: ArtifactStore) -> None:
+    """The table `entities` has a row for each surface and homonym, so that the row alone says which name it is."""
+    first, second = DISEASES[:2]
+    rows = [
+        {"entity_id": "rare", "surface": first, "frequency": 1},
+        {"entity_id": "same", "surface": second, "frequency": 5},
+        {"entity_id": "same", "surface": first, "frequency": 5},
+    ]
+    inputs = prepared(store)
+    artifact = do(store, encode, PARAMS, **inputs, entities=entities_artifact(store, rows, "entities"))
+    assert set(spellings(artifact, inputs["vocabulary"])) == {(first, 2, 0), (second, 1, 0)}
+
+
+def test_entity_with_too_many_aliases_is_named(store: ArtifactStore) -> None:
+    many = [f"第{number}号名称" for number in range(2**16)]
+    rows = [{"entity_id": "few", "name": "贫血"}, {"entity_id": "many", "name": "发热", "aliases": many}]
+    with pytest.raises(UserError, match="'many' in table kg_entities has more than 65,535 aliases"):
+        do(store, encode, PARAMS, **prepared(store), entities=entities_artifact(store, rows))
+
+
+def test_linked_artifact_is_found_in_the_manifest(store: ArtifactStore) -> None:
+    inputs = prepared(store)
+    entities = entities_artifact(store, ENTITIES)
+    linked = linked_entities(do(store, encode, PARAMS, **inputs, entities=entities))
+    assert linked is not None and (linked.stage, linked.fingerprint) == (entities.stage, entities.fingerprint)
+    assert linked_entities(do(store, encode, PARAMS, **inputs)) is None
