@@ -177,13 +177,13 @@ def score_candidates(graph: Graph, system: System, entries: Iterable[np.ndarray]
     core, size = system.core, system.weights.shape[0]
     values = np.concatenate([np.zeros(0), *entries])
     inverse = undo(system.rounds, sparse.csr_array((values, core.indices, core.indptr), shape=core.shape))
-    owners, neighbours, *triples = _neighbours(graph, size)
+    owners, neighbours, triple_offsets, relations, directions = _neighbours(graph, size)
     sums = strengths(system.weights)
     personal = alpha * np.sqrt(sums[neighbours] / sums[owners]) * entries_at(inverse, owners, neighbours)
     common = converged_scores(system.weights, np.full(size, 1 / max(size, 1)), alpha)
     offsets = np.searchsorted(owners, np.arange(size + 1))
     scores = common[neighbours] + (1 - 1 / max(size, 1)) * personal
-    return Candidates(offsets, neighbours, *triples, scores)
+    return Candidates(offsets, neighbours, triple_offsets, relations, directions, scores)
 
 
 def top(offsets: np.ndarray, scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
