@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
+
+from models.encoder.config import EncoderConfig
+from models.tokenizer.special_ids import NUM_SPECIAL
+from models.training.field_types import check_types
 
 
 @dataclass(frozen=True)
@@ -74,3 +78,82 @@ class ObjectiveConfig:
         A run has an input of each name, and gives it to the objective with `attach`.
         """
         return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderObjectiveConfig(ObjectiveConfig):
+    """Settings of an objective that trains one encoder; the defaults are BERT-base's.
+
+    A subclass adds fields, and checks them in a `__post_init__` that calls this one first. Raises ValueError naming
+    field and remedy.
+    """
+
+    vocab_size: int
+    hidden_size: int = 768
+    num_layers: int = 12
+    num_heads: int = 12
+    intermediate_size: int = 3072
+    max_positions: int = 512
+    type_vocab_size: int = 2
+    hidden_dropout: float = 0.1
+    attention_dropout: float = 0.1
+    layer_norm_eps: float = 1e-12
+    initializer_range: float = 0.02
+    positions: str = "absolute"
+    """Encoding of a token's place: "absolute", as in the papers, or "rotary". See `EncoderConfig`."""
+    vocab_multiple: int = 1
+    """Divisor of the word table's rows, filled up with zeros; 64 suits matrix units. See `EncoderConfig`."""
+    checkpoint_activations: bool = False
+    """Recompute activations in the backward pass instead of keeping them. See `EncoderConfig`."""
+    compile_layers: bool = False
+    """Let torch.compile fuse parts of the layers. See `EncoderConfig`."""
+
+    def __post_init__(self) -> None:
+        check_types(self, "model.")
+        _ = self.encoder  # its own checks come first
+        if self.vocab_size <= NUM_SPECIAL:
+            raise ValueError(f"vocab_size={self.vocab_size} leaves no token besides the {NUM_SPECIAL} special ones")
+
+    @property
+    def encoder(self) -> EncoderConfig:
+        """Sizes of the encoder that is pre-trained: every field of this config that an `EncoderConfig` has too."""
+        mine = {one.name for one in fields(self)}
+        return EncoderConfig(
+            **{one.name: getattr(self, one.name) for one in fields(EncoderConfig) if one.name in mine}
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class GeneratorObjectiveConfig(EncoderObjectiveConfig):
+    """Settings of an objective that trains a discriminator with a generator, as ELECTRA does (Clark et al., 2020)."""
+
+    embedding_size: int | None = None
+    generator_divisor: int = 3
+    """Divisor of the generator's hidden size, FFN size and heads relative to the discriminator's; it must divide all
+    three.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        sizes = {name: getattr(self, name) for name in ("hidden_size", "intermediate_size", "num_heads")}
+        divisor = self.generator_divisor
+        bad = [f"{name}={size}" for name, size in sizes.items() if divisor < 1 or size % divisor]
+        if bad:
+            possible = [d for d in range(1, self.num_heads + 1) if not any(size % d for size in sizes.values())]
+            raise ValueError(f"generator_divisor={divisor} must divide {', '.join(bad)}; possible here: {possible}")
+
+    @property
+    def discriminator(self) -> EncoderConfig:
+        """Sizes of the discriminator, the encoder that is pre-trained."""
+        return self.encoder
+
+    @property
+    def generator(self) -> EncoderConfig:
+        """Sizes of the generator: narrower, equally deep, on the same embeddings."""
+        wide, divisor = self.encoder, self.generator_divisor
+        return replace(
+            wide,
+            hidden_size=wide.hidden_size // divisor,
+            intermediate_size=wide.intermediate_size // divisor,
+            num_heads=wide.num_heads // divisor,
+        )
