@@ -118,9 +118,7 @@ class EncoderObjectiveConfig(ObjectiveConfig):
     def encoder(self) -> EncoderConfig:
         """Sizes of the encoder that is pre-trained: every field of this config that an `EncoderConfig` has too."""
         mine = {one.name for one in fields(self)}
-        return EncoderConfig(
-            **{one.name: getattr(self, one.name) for one in fields(EncoderConfig) if one.name in mine}
-        )
+        return EncoderConfig(**{one.name: getattr(self, one.name) for one in fields(EncoderConfig) if one.name in mine})
 
 
 @dataclass(frozen=True, kw_only=True)
