@@ -1,4 +1,4 @@
-"""Settings of objectives: keys and defaults are those of finished runs, and the shared part gives the networks' sizes."""
+"""Settings of objectives: keys and defaults are those of finished runs; the shared part gives the sizes of networks."""
 
 from __future__ import annotations
 
