@@ -186,6 +186,40 @@ EXAMPLES = pa.schema(
     ]
 )
 
+PRODUCT_RECORDS = pa.schema(
+    [
+        _field("title", pa.string(), "title of a product"),
+        _field("attribute", pa.string(), "name of one of its attributes"),
+        _field("values", _list_of(pa.string()), "its values of the attribute, distinct and sorted"),
+        _field("held_out", pa.bool_(), "whether the title is held out, with all its attributes"),
+    ]
+)
+
+PRODUCTS = pa.schema(
+    [
+        _field("input_ids", _list_of(pa.uint32()), "[CLS] title [SEP] name of the attribute [SEP]"),
+        _field("second", pa.uint16(), "first token of the attribute's name"),
+        _field("attribute", pa.uint32(), "number of the attribute in the arrays beside the table"),
+        _field("values", _list_of(pa.uint32()), "numbers of its values there, increasing"),
+        _field("title", pa.string(), "the title, for people"),
+        _field("attribute_name", pa.string(), "the name of the attribute"),
+    ]
+)
+
+VALUE_RANKS = pa.schema(
+    [
+        _field("title", pa.string(), "title of a product"),
+        _field("attribute", pa.string(), "name of the attribute that is asked for"),
+        _field("value", pa.string(), "a right value"),
+        _field("wrong", pa.string(), "draw of the wrong candidates: values (equally), or records (by frequency)"),
+        _field("candidates", pa.int64(), "the right value and the wrong ones it was ranked among"),
+        _field("rank", pa.float64(), "its rank by the model, from 1; of equal distances half are ahead"),
+        _field("popularity_rank", pa.float64(), "its rank by the number of training titles that have the value"),
+        _field("is_seen", pa.bool_(), "whether a training title has the value for this attribute"),
+        _field("is_known_title", pa.bool_(), "whether the title is one of those trained on"),
+    ]
+)
+
 KG_ENTITY_VECTORS = pa.schema(
     [
         _field("entity_id", pa.string(), "as in kg_entities, in ascending order"),
@@ -482,7 +516,22 @@ GOLD_RANKS = pa.schema(
     ]
 )
 
-FEW_VALUES = frozenset({"source", "reason", "kind", "benchmark", "split", "name", "task", "of", "metric"})
+FEW_VALUES = frozenset(
+    {
+        "source",
+        "reason",
+        "kind",
+        "benchmark",
+        "split",
+        "name",
+        "task",
+        "of",
+        "metric",
+        "attribute",
+        "attribute_name",
+        "wrong",
+    }
+)
 """Columns with few distinct values, stored as Parquet dictionaries. For the others, building one only costs time."""
 
 TABLES: Mapping[str, pa.Schema] = {
@@ -503,6 +552,10 @@ TABLES: Mapping[str, pa.Schema] = {
     "kg_relation_vectors": KG_RELATION_VECTORS,
     "examples": EXAMPLES,
     "held_out": EXAMPLES,
+    "product_records": PRODUCT_RECORDS,
+    "products": PRODUCTS,
+    "held_out_products": PRODUCTS,
+    "value_ranks": VALUE_RANKS,
     "metrics": METRICS,
     "mentions": MENTIONS,
     "mention_counts": ENTITY_FREQUENCIES,

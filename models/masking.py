@@ -32,6 +32,8 @@ BERT = Replacement(0.8, 0.1)
 """Devlin et al., 2019, section 3.1."""
 ELECTRA = Replacement(0.85, 0.0)
 """Clark et al., 2020: their released code keeps 15 % of the selected tokens and masks the others."""
+WHOLE = Replacement(1.0, 0.0)
+"""Every selected token is masked: ELECTRA+EM+PAP, section 3.1."""
 
 
 class Masked(NamedTuple):

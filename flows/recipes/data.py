@@ -21,6 +21,8 @@ from tasks.knowledge.thesaurus import ThesaurusParams
 from tasks.phrases.segments import PhraseSegmentsParams
 from tasks.phrases.stage import PhrasesParams
 from tasks.pretrain.encode import EncodeParams
+from tasks.pretrain.product_records import ProductRecordsParams
+from tasks.pretrain.products import ProductsParams
 from tasks.reports.corpus import ReportParams
 from tasks.reports.entities import ReportEntitiesParams
 from tasks.reports.graph import ReportGraphParams
@@ -51,6 +53,8 @@ class Recipe(BaseModel):
     report_vocabulary: ReportVocabularyParams = Field(default_factory=ReportVocabularyParams)
     segment: SegmentParams = Field(default_factory=SegmentParams)
     encode: EncodeParams = Field(default_factory=EncodeParams)
+    product_records: ProductRecordsParams = Field(default_factory=ProductRecordsParams)
+    products: ProductsParams = Field(default_factory=ProductsParams)
     fuse: FuseGraphsParams = Field(default_factory=FuseGraphsParams)
     link: LinkParams = Field(default_factory=LinkParams)
     report_graph: ReportGraphParams = Field(default_factory=ReportGraphParams)

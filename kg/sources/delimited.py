@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,29 +55,44 @@ def read(path: str | Path, columns: Columns | None = None, types: Path | None = 
     Raises:
         UserError: the file cannot be read in the format of its suffix, or lacks a column; the message names both.
     """
-    file, columns = Path(path), columns or Columns()
+    columns = columns or Columns()
     wanted = columns.wanted()
-    try:
-        rows, rejects = _READERS[file.suffix.lower()](file, columns)
-    except KeyError:
-        raise UserError(f"{file}: triples must be in {', '.join(SUFFIXES)}. Convert the file or rename it.") from None
-    except (OSError, UnicodeDecodeError, pl.exceptions.PolarsError) as error:
-        raise UserError(f"{file} cannot be read as {file.suffix[1:]}: {error}.") from error
-    held = [column for column in rows.columns if column != ROW]
-    missing = sorted(set(wanted.values()) - set(held))
-    if missing:
-        raise UserError(
-            f"{file} has no column {', '.join(missing)}; its columns are {', '.join(held)}. Give the names of the "
-            "columns of head, relation and tail."
-        )
+    rows, rejects = read_columns(path, list(wanted.values()), columns.header)
     # Expressions, not names, because one column may have two roles.
     frame = rows.select(
         pl.col(ROW).alias("row"), *(pl.col(column).cast(pl.String).alias(what) for what, column in wanted.items())
     )
     if types is not None:
         frame = with_types(frame, types)
-    found = checked(frame, file.name)
+    found = checked(frame, Path(path).name)
     return SourceTriples(found.triples, pl.concat([rejects, found.rejects]))
+
+
+def read_columns(path: str | Path, wanted: Sequence[str], header: bool = True) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return a file's rows, with their numbers in a column `ROW`, and the lines that could not be read as rows.
+
+    Args:
+        wanted: names of columns that must be there; in a file without a header, their numbers from 1.
+        header: whether the first line of a TSV or CSV file names the columns.
+
+    Raises:
+        UserError: the file cannot be read in the format of its suffix, or lacks a column; the message names both.
+    """
+    file = Path(path)
+    try:
+        rows, rejects = _READERS[file.suffix.lower()](file, wanted, header)
+    except KeyError:
+        raise UserError(f"{file}: triples must be in {', '.join(SUFFIXES)}. Convert the file or rename it.") from None
+    except (OSError, UnicodeDecodeError, pl.exceptions.PolarsError) as error:
+        raise UserError(f"{file} cannot be read as {file.suffix[1:]}: {error}.") from error
+    held = [column for column in rows.columns if column != ROW]
+    missing = sorted(set(wanted) - set(held))
+    if missing:
+        raise UserError(
+            f"{file} has no column {', '.join(missing)}; its columns are {', '.join(held)}. Give the names of the "
+            "columns of head, relation and tail."
+        )
+    return rows, rejects
 
 
 _Read = tuple[pl.DataFrame, pl.DataFrame]
@@ -88,18 +103,18 @@ def _no_rejects() -> pl.DataFrame:
     return pl.DataFrame(schema=REJECT_SCHEMA)
 
 
-def _read_separated(file: Path, columns: Columns) -> _Read:
+def _read_separated(file: Path, wanted: Sequence[str], header: bool) -> _Read:
     is_tsv = file.suffix.lower() == ".tsv"
     read_csv = functools.partial(
         pl.read_csv,
         file,
         separator="\t" if is_tsv else ",",
         quote_char=None if is_tsv else '"',
-        has_header=columns.header,
+        has_header=header,
         infer_schema=False,
         truncate_ragged_lines=True,
     )
-    if not columns.header:
+    if not header:
         frame = read_csv()
         frame.columns = [str(number) for number in range(1, frame.width + 1)]
         return frame.with_row_index(ROW, 1), _no_rejects()
@@ -111,8 +126,8 @@ def _read_separated(file: Path, columns: Columns) -> _Read:
         extra_columns="ignore",
         raise_if_empty=False,
     )
-    header = frame.select(pl.any_horizontal(pl.all().is_not_null()).arg_max()).item()  # blank lines may come first
-    frame = frame.slice(header + 1).with_row_index(ROW, 1)
+    first = frame.select(pl.any_horizontal(pl.all().is_not_null()).arg_max()).item()  # blank lines may come first
+    frame = frame.slice(first + 1).with_row_index(ROW, 1)
     longer = pl.col(FURTHER).is_not_null()
     rejects = frame.filter(longer).select(
         pl.format("{}#{}", pl.lit(file.name), ROW).alias("place"),
@@ -123,17 +138,16 @@ def _read_separated(file: Path, columns: Columns) -> _Read:
     return frame.filter(~longer).drop(FURTHER), rejects
 
 
-def _read_parquet(file: Path, columns: Columns) -> _Read:
+def _read_parquet(file: Path, wanted: Sequence[str], header: bool) -> _Read:
     lazy = pl.scan_parquet(file)
     held = set(lazy.collect_schema().names())
-    frame = lazy.select(sorted(held & set(columns.wanted().values())) or sorted(held)).collect()
+    frame = lazy.select(sorted(held & set(wanted)) or sorted(held)).collect()
     return frame.with_row_index(ROW, 1), _no_rejects()
 
 
-def _read_jsonl(file: Path, columns: Columns) -> _Read:
+def _read_jsonl(file: Path, wanted: Sequence[str], header: bool) -> _Read:
     rows: list[Mapping[str, Any]] = []
     rejects = []
-    wanted = list(columns.wanted().values())
     with file.open(encoding="utf-8-sig") as lines:
         for number, line in enumerate(lines, start=1):
             try:

@@ -41,6 +41,7 @@ class Stream(IntEnum):
     PAIR_ORDER = 9
     ENCODER_DROPOUT = 10
     TASK = 11
+    PRODUCT_VALUES = 15
 
 
 def _splitmix64(state: np.ndarray) -> np.ndarray:

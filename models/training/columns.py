@@ -125,6 +125,14 @@ class Value(Column):
         return list(array.to_pylist())
 
 
+@dataclass(frozen=True)
+class Numbers(Column):
+    """Several numbers about the whole row, such as those of its values: (N,)."""
+
+    def cut(self, value: np.ndarray, cut: Cut) -> np.ndarray:
+        return value
+
+
 INPUT_IDS = Tokens("input_ids")
 WORD_STARTS = Starts("word_starts")
 MENTIONS = Spans("mentions")
