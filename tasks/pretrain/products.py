@@ -15,7 +15,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -183,7 +183,7 @@ def _rows(
             part.count("truncated_titles")
         rows.append((ids.tolist(), second, number, own.tolist(), title, attribute, held_out))
     columns = [*schemas.PRODUCTS.names, "held_out"]
-    types = [pl.List(pl.UInt32), pl.UInt16, pl.UInt32, pl.List(pl.UInt32), pl.String, pl.String, pl.Boolean]
+    types: list[Any] = [pl.List(pl.UInt32), pl.UInt16, pl.UInt32, pl.List(pl.UInt32), pl.String, pl.String, pl.Boolean]
     return pl.DataFrame(rows, schema=dict(zip(columns, types, strict=True)), orient="row")
 
 
