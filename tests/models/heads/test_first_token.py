@@ -25,7 +25,7 @@ def make(**change: Any) -> tuple[Encoder, Layout, torch.Tensor, torch.Tensor]:
     return encoder, Layout.from_lengths(LENGTHS), torch.randint(0, 30, (total,)), torch.randint(0, 2, (total,))
 
 
-@pytest.mark.parametrize("change", [{}, {"embedding_size": 8}, {"num_layers": 1}])
+@pytest.mark.parametrize("change", [{}, {"embedding_size": 8}, {"num_layers": 1}, {"positions": "rotary"}])
 def test_values_and_gradients_are_the_encoder_s(change: dict[str, Any]) -> None:
     encoder, layout, ids, types = make(**{k: v for k, v in change.items() if k != "num_layers"})
     if "num_layers" in change:
