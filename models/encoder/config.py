@@ -4,6 +4,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 POSITIONS = ("absolute", "rotary")
+TRANSFORMERS_TYPES = ("bert", "electra", "ernie", "roformer")
+"""Kinds of transformers' models that our encoder reads: `model_type` in their config.json."""
 
 
 @dataclass(frozen=True, kw_only=True)

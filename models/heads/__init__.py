@@ -1,11 +1,11 @@
 """Downstream heads, by name (eHealth, appendix E, and the other papers' tasks).
 
-    model = models.heads.build("single", load_encoder(folder), num_labels=44)
+    model = models.heads.build("single", open_encoder(folder), num_labels=44)
     losses = model(model.collate(examples, seed=1, step=0))
     predictions = models.inference.predict(model, examples)
 
 models/heads/examples.py describes the inputs and outputs of each head. To add one, subclass `TaskModel` and add a line
-to `_HEADS`.
+to `_HEADS`. models/heads/encoders.py describes what a head asks of its encoder, and how to add a kind of encoder.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from infra.errors import UserError
 from models.encoder.config import EncoderConfig
 from models.encoder.network import Encoder
 from models.heads.classification import Choice, MultiLabel, Pair, Ranking, Single
+from models.heads.encoders import AnyEncoder, open_encoder
 from models.heads.tagging import Tagging, TwoStream
 from models.heads.task_model import HEAD_CONFIG, HEAD_WEIGHTS, TaskModel
 from models.heads.triples import Triples
-from models.weights.pretrained import load_encoder
 
 _HEADS: dict[str, type[TaskModel]] = {
     head.name: head for head in (Single, Pair, MultiLabel, Ranking, Choice, Tagging, TwoStream, Triples)
@@ -36,7 +36,7 @@ _HEADS: dict[str, type[TaskModel]] = {
 
 def build(
     name: str,
-    encoder: Encoder | EncoderConfig | Mapping[str, Any] | None = None,
+    encoder: AnyEncoder | EncoderConfig | Mapping[str, Any] | None = None,
     *,
     num_labels: int | Sequence[int] | None = None,
     seed: int | None = None,
@@ -46,7 +46,7 @@ def build(
 
     Args:
         name: `single`, `pair`, `multi_label`, `ranking`, `choice`, `tagging`, `two_stream` or `triples`.
-        encoder: an encoder (it becomes the model's), or the config of a fresh one, also as a mapping of
+        encoder: an encoder of any kind (it becomes the model's), or the config of a fresh one, also as a mapping of
             `EncoderConfig`'s fields. None: base size with the 21,128 entries of BERT's Chinese vocabulary.
         num_labels: number of classes, labels, tags ("outside" included) or relations. `two_stream` takes two numbers,
             by default 5 and 33; `ranking` and `choice` take none.
@@ -85,7 +85,7 @@ def load(folder: str | Path) -> TaskModel:
         raise UserError(
             f"{path} is not a fine-tuned model: it has no {HEAD_CONFIG}. Run a fine-tuning flow to make one"
         )
-    encoder = load_encoder(path)
+    encoder = open_encoder(path)
     try:
         config = json.loads((path / HEAD_CONFIG).read_text(encoding="utf-8"))
         model = build(config.pop("head"), encoder, **config)
@@ -98,9 +98,9 @@ def load(folder: str | Path) -> TaskModel:
     return model.eval()
 
 
-def _as_encoder(encoder: Encoder | EncoderConfig | Mapping[str, Any] | None) -> Encoder:
-    if isinstance(encoder, Encoder):
-        return encoder
+def _as_encoder(encoder: AnyEncoder | EncoderConfig | Mapping[str, Any] | None) -> AnyEncoder:
     if isinstance(encoder, EncoderConfig):
         return Encoder(encoder)
-    return Encoder(EncoderConfig(**{"vocab_size": 21_128, **(encoder or {})}))
+    if encoder is None or isinstance(encoder, Mapping):
+        return Encoder(EncoderConfig(**{"vocab_size": 21_128, **(encoder or {})}))
+    return encoder

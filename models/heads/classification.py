@@ -6,7 +6,7 @@ Shape legend: E examples, S sequences, D hidden size, C classes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -14,31 +14,40 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from models.encoder.linear import Linear
-from models.encoder.network import Encoder
 from models.heads.batch import TaskBatch
+from models.heads.encoders import AnyEncoder
 from models.heads.examples import HeadExample
 from models.heads.task_model import TaskModel, check_num_labels, softmax_numpy
+from models.weights.task_heads import TransformersHead, multiple_choice, sequence_classifier
 
 
 class _FirstTokenHead(TaskModel):
     """A dense layer on [CLS]."""
 
-    def __init__(self, encoder: Encoder, outputs: int, *, dropout: float) -> None:
+    problem_type: ClassVar[str | None] = None
+    """How transformers' pipelines read the logits; None: a single logit."""
+
+    def __init__(self, encoder: AnyEncoder, outputs: int, *, dropout: float) -> None:
         super().__init__(encoder, dropout=dropout)
-        self.classifier = Linear(encoder.config.hidden_size, outputs)
+        self.classifier = Linear(self.sizes.hidden_size, outputs)
         self.initialise_head()
 
     def logits(self, batch: TaskBatch) -> Tensor:
         """Return float32 (S, outputs), in the examples' order."""
         return self.classifier(self.encode_first(batch)).float()
 
+    def transformers_head(self) -> TransformersHead | None:
+        """See `TaskModel.transformers_head`."""
+        return sequence_classifier(self.classifier, self.dropout, self.problem_type)
+
 
 class Single(_FirstTokenHead):
     """Softmax over C classes of one text."""
 
     name = "single"
+    problem_type = "single_label_classification"
 
-    def __init__(self, encoder: Encoder, *, num_labels: int, dropout: float = 0.1) -> None:
+    def __init__(self, encoder: AnyEncoder, *, num_labels: int, dropout: float = 0.1) -> None:
         self.num_labels = check_num_labels(num_labels, self.name)
         super().__init__(encoder, num_labels, dropout=dropout)
 
@@ -73,8 +82,9 @@ class MultiLabel(_FirstTokenHead):
     """C independent yes-or-no questions about one text."""
 
     name = "multi_label"
+    problem_type = "multi_label_classification"
 
-    def __init__(self, encoder: Encoder, *, num_labels: int, dropout: float = 0.1) -> None:
+    def __init__(self, encoder: AnyEncoder, *, num_labels: int, dropout: float = 0.1) -> None:
         self.num_labels = check_num_labels(num_labels, self.name)
         super().__init__(encoder, num_labels, dropout=dropout)
 
@@ -107,7 +117,7 @@ class Ranking(_FirstTokenHead):
 
     name = "ranking"
 
-    def __init__(self, encoder: Encoder, *, dropout: float = 0.1) -> None:
+    def __init__(self, encoder: AnyEncoder, *, dropout: float = 0.1) -> None:
         super().__init__(encoder, 1, dropout=dropout)
 
     def config(self) -> dict[str, Any]:
@@ -141,12 +151,16 @@ class Choice(_FirstTokenHead):
     name = "choice"
     sequences_per_example = None
 
-    def __init__(self, encoder: Encoder, *, dropout: float = 0.1) -> None:
+    def __init__(self, encoder: AnyEncoder, *, dropout: float = 0.1) -> None:
         super().__init__(encoder, 1, dropout=dropout)
 
     def config(self) -> dict[str, Any]:
         """See `TaskModel.config`."""
         return {"dropout": self.dropout}
+
+    def transformers_head(self) -> TransformersHead:
+        """See `TaskModel.transformers_head`."""
+        return multiple_choice(self.classifier, self.dropout)
 
     def check_target(self, example: HeadExample) -> None:
         """Check the number of the right option, from 0."""

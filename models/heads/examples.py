@@ -10,7 +10,7 @@
 | two_stream | 1 | int64 (2, L), -100 for none | tags int64 (2, L) |
 | triples | 1 | `Pointers` | `Pointers`, with scores |
 
-Shape legend: L tokens of a sequence with [CLS] and [SEP], C classes.
+Shape legend: L tokens of a sequence with [CLS] and [SEP], C classes, N mentions, F features of a token.
 """
 
 from __future__ import annotations
@@ -20,15 +20,22 @@ from typing import Any
 
 import numpy as np
 
+MENTION_FIELDS = 4
+"""Numbers of a mention: first token, the token after its last, row of the entity table, number of the surface."""
+
 
 @dataclass(frozen=True, slots=True)
 class TokenSequence:
-    """Token ids of one sequence, [CLS] … [SEP]."""
+    """Token ids of one sequence, [CLS] … [SEP], and what else some encoders read."""
 
     input_ids: np.ndarray
     """int64 (L,)"""
     type_ids: np.ndarray
     """int64 (L,): 0 for the first text, 1 for the second."""
+    mentions: np.ndarray | None = None
+    """int64 (N, 4): entities of a knowledge graph that the text names, `MENTION_FIELDS` each; None if not looked up."""
+    features: np.ndarray | None = None
+    """float32 (L, F): vectors of the tokens, such as a frozen encoder's states; None if there are none."""
 
 
 @dataclass(frozen=True, slots=True)

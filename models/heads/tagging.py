@@ -15,11 +15,12 @@ from torch import Tensor
 
 from models.encoder.layout import Layout
 from models.encoder.linear import Linear
-from models.encoder.network import Encoder
 from models.heads.batch import TaskBatch
 from models.heads.crf import UNLABELLED, ConditionalRandomField
+from models.heads.encoders import AnyEncoder
 from models.heads.examples import HeadExample
 from models.heads.task_model import TaskModel, check_num_labels
+from models.weights.task_heads import TransformersHead, token_classifier
 
 
 class Tagging(TaskModel):
@@ -27,17 +28,26 @@ class Tagging(TaskModel):
 
     name = "tagging"
 
-    def __init__(self, encoder: Encoder, *, num_labels: int, crf: bool = False, dropout: float = 0.1) -> None:
+    def __init__(self, encoder: AnyEncoder, *, num_labels: int, crf: bool = False, dropout: float = 0.1) -> None:
         """`num_labels`: C, including the tag for "outside"."""
         super().__init__(encoder, dropout=dropout)
         self.num_labels = check_num_labels(num_labels, self.name)
-        self.classifier = Linear(encoder.config.hidden_size, num_labels)
+        self.classifier = Linear(self.sizes.hidden_size, num_labels)
         self.crf = ConditionalRandomField(num_labels) if crf else None
         self.initialise_head()
 
     def config(self) -> dict[str, Any]:
         """See `TaskModel.config`."""
         return {"num_labels": self.num_labels, "crf": self.crf is not None, "dropout": self.dropout}
+
+    def transformers_head(self) -> TransformersHead | None:
+        """See `TaskModel.transformers_head`: a tagger without CRF."""
+        return None if self.crf is not None else token_classifier(self.classifier, self.dropout)
+
+    @property
+    def form(self) -> str:
+        """See `TaskModel.form`."""
+        return self.name if self.crf is None else f"{self.name}-crf"
 
     def check_target(self, example: HeadExample) -> None:
         """Check int (L,): tags from 0 to C - 1, or -100; a CRF ignores [CLS] and [SEP]."""
@@ -82,13 +92,13 @@ class TwoStream(TaskModel):
 
     name = "two_stream"
 
-    def __init__(self, encoder: Encoder, *, num_labels: Sequence[int] = (5, 33), dropout: float = 0.1) -> None:
+    def __init__(self, encoder: AnyEncoder, *, num_labels: Sequence[int] = (5, 33), dropout: float = 0.1) -> None:
         """`num_labels`: tags of the first and of the second stream, "outside" included."""
         super().__init__(encoder, dropout=dropout)
         if isinstance(num_labels, int) or len(num_labels) != 2:
             raise ValueError(f"head 'two_stream' needs two num_labels, one per stream, got {num_labels!r}")
         self.num_labels = tuple(check_num_labels(number, self.name) for number in num_labels)
-        self.classifiers = torch.nn.ModuleList(Linear(encoder.config.hidden_size, n) for n in self.num_labels)
+        self.classifiers = torch.nn.ModuleList(Linear(self.sizes.hidden_size, n) for n in self.num_labels)
         self.initialise_head()
 
     def config(self) -> dict[str, Any]:

@@ -1,8 +1,12 @@
 """An encoder with the head of one task: what all heads share.
 
 A head defines its targets, its losses and how its predictions are read; packing, dropout, checking and saving are here.
-On disk a task model is a standard transformers folder of the encoder (models/weights/pretrained.py) with two more
-files: `head.json` and `head.safetensors`.
+What it asks of an encoder is in models/heads/encoders.py.
+
+On disk a task model has `head.json` and `head.safetensors`, and beside them one of two forms. If transformers has a
+class for the encoder with this head, config.json and model.safetensors are that class's. Otherwise the encoder is in
+the folder `encoder/`, and config.json names a type that transformers does not know: its classes refuse the folder by
+that name, instead of answering at random from a head with fresh weights.
 
 Shape legend: E examples, S sequences, T tokens laid end to end, D hidden size, N = S or T.
 """
@@ -20,18 +24,20 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from models.encoder import inference as encoder_inference
 from models.encoder.dropout import draw_mask, dropout
 from models.encoder.layout import Layout
 from models.encoder.network import Encoder, initialise
 from models.encoder.randomness import SequenceNoise
 from models.heads.batch import TaskBatch, check_sequence, pack
+from models.heads.encoders import ENCODER_FOLDER, AnyEncoder, EncoderSizes, TaskEncoder, as_task_encoder
 from models.heads.examples import HeadExample
-from models.heads.first_token import encode_first
-from models.weights.pretrained import save_encoder
+from models.weights.pretrained import CONFIG_FILE
+from models.weights.task_heads import TransformersHead, class_name, save_with_head
 
 HEAD_CONFIG = "head.json"
 HEAD_WEIGHTS = "head.safetensors"
+OWN_TYPE = "yiwen-"
+"""Beginning of the `model_type` of models that transformers has no class for, followed by the head."""
 
 
 class TaskModel(nn.Module, ABC):
@@ -42,13 +48,27 @@ class TaskModel(nn.Module, ABC):
     sequences_per_example: ClassVar[int | None] = 1
     """Number of sequences of an example; None: one or more."""
 
-    def __init__(self, encoder: Encoder, *, dropout: float = 0.1) -> None:
-        """`dropout`: rate between encoder and head (eHealth, Table 8). Raises ValueError outside [0, 1)."""
+    def __init__(self, encoder: AnyEncoder, *, dropout: float = 0.1) -> None:
+        """`dropout`: rate between encoder and head (eHealth, Table 8).
+
+        Raises ValueError outside [0, 1), or if `encoder` is not an encoder.
+        """
         super().__init__()
         if not 0.0 <= dropout < 1.0:
             raise ValueError(f"dropout must be in [0, 1), got {dropout!r}")
+        as_task_encoder(encoder)
         self.encoder = encoder
         self.dropout = dropout
+
+    @property
+    def reader(self) -> TaskEncoder:
+        """The encoder as heads use it."""
+        return as_task_encoder(self.encoder)
+
+    @property
+    def sizes(self) -> EncoderSizes:
+        """The encoder's sizes."""
+        return self.reader.sizes
 
     @abstractmethod
     def config(self) -> dict[str, Any]:
@@ -73,6 +93,21 @@ class TaskModel(nn.Module, ABC):
     def decode(self, batch: TaskBatch) -> list[Any]:
         """Return the result of `predict`; called without gradients, in eval mode."""
 
+    def transformers_head(self) -> TransformersHead | None:
+        """Return this head in transformers' form; None if it has no such class."""
+        return None
+
+    @property
+    def transformers_class(self) -> str | None:
+        """Name of the class of transformers that loads what `save` writes; None if there is none."""
+        head = self.transformers_head()
+        return class_name(self.encoder, head) if isinstance(self.encoder, Encoder) and head is not None else None
+
+    @property
+    def form(self) -> str:
+        """Name of the head in the `model_type` of a folder that transformers has no class for."""
+        return self.name
+
     @torch.no_grad()
     def predict(self, batch: TaskBatch) -> list[Any]:
         """Return one prediction per example, in their order and in the form of models/heads/examples.py.
@@ -92,7 +127,7 @@ class TaskModel(nn.Module, ABC):
         Raises ValueError as `check` does, and if only some of the examples have a target.
         """
         self.check(examples)
-        batch = pack(examples, seed=seed, step=step)
+        batch = pack(examples, seed=seed, step=step, look_up=self.reader.look_up)
         labelled = sum(example.target is not None for example in examples)
         if labelled not in (0, len(examples)):
             raise ValueError(f"{labelled} of {len(examples)} examples have a target; a batch needs all or none")
@@ -105,7 +140,7 @@ class TaskModel(nn.Module, ABC):
         """
         if not examples:
             raise ValueError("no examples given; at least one is needed")
-        sizes = self.encoder.config
+        sizes = self.sizes
         for number, example in enumerate(examples, start=first):
             try:
                 if not example.sequences or self.sequences_per_example not in (None, len(example.sequences)):
@@ -120,25 +155,20 @@ class TaskModel(nn.Module, ABC):
 
     def initialise_head(self) -> None:
         """Initialise everything but the encoder like BERT, with the encoder's standard deviation."""
+        deviation = self.sizes.initializer_range
         for name, child in self.named_children():
             if name != "encoder":
-                child.apply(lambda module: initialise(module, self.encoder.config.initializer_range))
+                child.apply(lambda module: initialise(module, deviation))
 
     def encode(self, batch: TaskBatch) -> Tensor:
         """Return hidden states (T, D) after dropout, in the layout's order."""
-        if encoder_inference.applies(self.encoder):
-            return encoder_inference.encode(self.encoder, batch.input_ids, batch.layout, batch.type_ids)
         noise = self._noise(batch)
-        hidden_TD = self.encoder(batch.input_ids, batch.layout, batch.type_ids, noise)
-        return self._drop(hidden_TD, batch.layout, noise)
+        return self._drop(self.reader.states(batch, noise), batch.layout, noise)
 
     def encode_first(self, batch: TaskBatch) -> Tensor:
         """Return hidden states (S, D) of [CLS] after dropout, in the examples' order."""
-        if encoder_inference.applies(self.encoder):
-            first_SD = encoder_inference.encode_first(self.encoder, batch.input_ids, batch.layout, batch.type_ids)
-            return first_SD[batch.places]
         noise = self._noise(batch)
-        first_SD = encode_first(self.encoder, batch.input_ids, batch.layout, batch.type_ids, noise)
+        first_SD = self.reader.first_states(batch, noise)
         if self.training:
             first_SD = self._drop(first_SD, Layout.from_lengths([1] * len(first_SD)), noise)
         return first_SD[batch.places]
@@ -149,10 +179,22 @@ class TaskModel(nn.Module, ABC):
             raise ValueError("these examples have no targets, so there is no loss; use predict")
         return batch.targets[name]
 
-    def save(self, folder: str | Path) -> None:
-        """Write the encoder in transformers' layout, `head.json` and `head.safetensors`, for `models.heads.load`."""
+    def save(self, folder: str | Path, labels: Sequence[str] | None = None) -> None:
+        """Write the model for `models.heads.load` and, where transformers has its class, for that too.
+
+        `labels`: names of the outputs in transformers' `id2label`; several may share one.
+
+        Raises ValueError if the number of labels is not that of the outputs.
+        """
         target = Path(folder)
-        save_encoder(self.encoder, target)
+        target.mkdir(parents=True, exist_ok=True)
+        head = self.transformers_head()
+        if isinstance(self.encoder, Encoder) and head is not None:
+            save_with_head(self.encoder, head, target, labels)
+        else:
+            self.reader.save(target / ENCODER_FOLDER)
+            own = {"model_type": f"{OWN_TYPE}{self.form}", "architectures": [type(self).__name__]}
+            (target / CONFIG_FILE).write_text(json.dumps(own, indent=2) + "\n", encoding="utf-8")
         weights = {
             name: tensor.detach().contiguous().cpu()
             for name, tensor in self.state_dict().items()
@@ -169,7 +211,7 @@ class TaskModel(nn.Module, ABC):
     def _drop(self, x_ND: Tensor, layout: Layout, noise: SequenceNoise | None) -> Tensor:
         if not self.training:
             return x_ND
-        site = self.encoder.config.num_layers + 1  # the encoder's own sites are 0 to num_layers
+        site = self.sizes.dropout_sites  # the encoder's own are those before
         mask_ND = draw_mask(x_ND, self.dropout, layout, noise.fork(site) if noise else None)
         return dropout(x_ND, self.dropout, mask_ND)
 

@@ -28,8 +28,8 @@ from torch import Tensor
 
 from models.encoder.layout import Layout
 from models.encoder.linear import Linear, linear, matmul_transposed, weight_gradient
-from models.encoder.network import Encoder
 from models.heads.batch import TaskBatch
+from models.heads.encoders import AnyEncoder
 from models.heads.examples import HeadExample, Pointers
 from models.heads.task_model import TaskModel, check_num_labels
 
@@ -44,7 +44,7 @@ class Triples(TaskModel):
 
     def __init__(
         self,
-        encoder: Encoder,
+        encoder: AnyEncoder,
         *,
         num_labels: int,
         relation_weight: float = 50.0,
@@ -68,7 +68,7 @@ class Triples(TaskModel):
         if not 0.0 < relation_prior < 1.0:
             raise ValueError(f"relation_prior must be in (0, 1), got {relation_prior!r}")
         self.relation_prior = relation_prior
-        width = encoder.config.hidden_size
+        width = self.sizes.hidden_size
         self.pointer = Linear(width, 2)
         self.selection = Linear(width, num_labels * width)
         self.subject = Linear(width, num_labels)

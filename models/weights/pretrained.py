@@ -19,7 +19,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from infra.errors import UserError
-from models.encoder.config import EncoderConfig
+from models.encoder.config import TRANSFORMERS_TYPES, EncoderConfig
 from models.encoder.network import Encoder
 from models.weights.convert import WORD_TABLE, load_from_transformers, to_transformers, transformers_config
 
@@ -30,7 +30,6 @@ CONFIG_FILE = "config.json"
 SAFETENSORS_FILE = "model.safetensors"
 PICKLE_FILE = "pytorch_model.bin"
 
-_MODEL_TYPES = ("bert", "electra", "ernie", "roformer")
 _PREFIXES = (
     "discriminator.electra.",
     "discriminator.bert.",
@@ -116,9 +115,11 @@ def _read_config(folder: Path) -> dict[str, Any]:
         config = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is not JSON: {error}. Download the model again") from error
-    if not isinstance(config, dict) or config.get("model_type") not in _MODEL_TYPES:
+    if not isinstance(config, dict) or config.get("model_type") not in TRANSFORMERS_TYPES:
         kind = config.get("model_type") if isinstance(config, dict) else None
-        raise UserError(f"{path}: model_type is {kind!r}; supported are {', '.join(_MODEL_TYPES)}. Use one of these")
+        raise UserError(
+            f"{path}: model_type is {kind!r}; supported are {', '.join(TRANSFORMERS_TYPES)}. Use one of these"
+        )
     return config
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from tasks.downstream.features.base import RIGHT, Prediction
+from tasks.downstream.features.base import RIGHT, WRONG, Prediction
 from tasks.downstream.records import Kind, Record
 from tasks.downstream.scoring import tally
 from tasks.downstream.spec import TaskSpec
@@ -59,7 +59,7 @@ def final_predictions(spec: TaskSpec, records: Sequence[Record], predictions: Se
         if group not in best or _scores(predictions[number])[0] > _scores(predictions[best[group]])[0]:
             best[group] = number
     right = set(best.values())
-    return [replace(one, answer=RIGHT if number in right else "0") for number, one in enumerate(predictions)]
+    return [replace(one, answer=RIGHT if number in right else WRONG) for number, one in enumerate(predictions)]
 
 
 def _scores(prediction: Prediction) -> tuple[float, ...]:

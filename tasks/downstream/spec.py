@@ -17,7 +17,7 @@ HEADS: Mapping[Kind, str] = {
     Kind.SINGLE: "single",
     Kind.PAIR: "pair",
     Kind.MULTI_LABEL: "multi_label",
-    Kind.RANKING: "ranking",
+    Kind.RANKING: "pair",  # webMedQA: a classifier of pairs, wrong or right (eHealth, appendix E)
     Kind.CHOICE: "choice",
     Kind.TAGGING: "tagging",
     Kind.NESTED_TAGGING: "two_stream",

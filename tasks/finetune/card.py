@@ -5,17 +5,37 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tasks.downstream.evaluation import score_text
+from tasks.downstream.records import Kind
 from tasks.downstream.scoring import Scored
 from tasks.downstream.spec import TaskSpec
 from tasks.finetune.result import TrialResult
 
+_FOLDER = "path/to/this/folder"
+_CLASSIFIER = f'pipeline("text-classification", model="{_FOLDER}")'
+_PAIR = f'{_CLASSIFIER}({{"text": "…", "text_pair": "…"}})'
+_USES: Mapping[Kind, tuple[str, str]] = {
+    Kind.SINGLE: ("pipeline", f'{_CLASSIFIER}("…")'),
+    Kind.PAIR: ("pipeline", _PAIR),
+    Kind.RANKING: ("pipeline", _PAIR),
+    Kind.MULTI_LABEL: ("pipeline", f'{_CLASSIFIER}("…", top_k=None)'),
+    Kind.TAGGING: (
+        "pipeline",
+        f'pipeline("token-classification", model="{_FOLDER}", aggregation_strategy="simple")("…")',
+    ),
+    Kind.CHOICE: ("AutoModelForMultipleChoice", f'AutoModelForMultipleChoice.from_pretrained("{_FOLDER}")'),
+}
+"""What to import from transformers, and a call of it, for kinds of tasks that it has a class for."""
 
-def write_finetune_card(spec: TaskSpec, best: TrialResult, scores: Mapping[str, Scored], encoder: str) -> str:
+
+def write_finetune_card(
+    spec: TaskSpec, best: TrialResult, scores: Mapping[str, Scored], encoder: str, transformers_class: str | None = None
+) -> str:
     """Return the card as Markdown with the front matter that model hubs read.
 
     Args:
         scores: scores by split, of the splits with known answers.
         encoder: name of the encoder's folder.
+        transformers_class: class of transformers that loads the model; None if there is none.
     """
     trial = best.trial
     dropout = "" if trial.dropout is None else f"dropout {trial.dropout:g}, "
@@ -32,10 +52,10 @@ def write_finetune_card(spec: TaskSpec, best: TrialResult, scores: Mapping[str, 
         [
             "```python",
             "from tasks.finetune.predict import Predictor",
-            'Predictor("path/to/this/folder").predict([…])',
+            f'Predictor("{_FOLDER}").predict([…])',
             "```",
         ],
-        ["The encoder alone loads with `AutoModel.from_pretrained`."],
+        _with_transformers(spec, transformers_class),
         ["| split | metric | score | 95 % interval |", "|---|---|---|---|", *rows],
         [
             f"Batch size {trial.batch_size}, learning rate {trial.learning_rate:g}, {trial.epochs} epochs (the best "
@@ -44,3 +64,28 @@ def write_finetune_card(spec: TaskSpec, best: TrialResult, scores: Mapping[str, 
         ["Not a medical device: its output is not advice, and no clinician has checked it."],
     ]
     return "\n\n".join("\n".join(lines) for lines in sections) + "\n"
+
+
+def _with_transformers(spec: TaskSpec, transformers_class: str | None) -> list[str]:
+    """Return what transformers does with the folder."""
+    if transformers_class is None:
+        return [
+            "transformers has no class for this head and refuses the folder by its `model_type`. The encoder alone is",
+            "in `encoder/`.",
+        ]
+    name, call = _USES[spec.kind]
+    text = [
+        f"transformers loads it as `{transformers_class}`, with the same logits; the encoder alone with `AutoModel`.",
+        "",
+        "```python",
+        f"from transformers import {name}",
+        call,
+        "```",
+    ]
+    if spec.kind is Kind.TAGGING:
+        text += [
+            "",
+            "Its pipelines cut English words and numbers into word pieces, and long texts off; `Predictor` tags every",
+            "character by itself, in windows. They know no tags E and S, which are named I and B here.",
+        ]
+    return text

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from functools import cached_property
 from pathlib import Path
 
 from infra.errors import UserError
+from models.encoder.config import TRANSFORMERS_TYPES
 from tasks.downstream.features.alignment import TOKENIZER_FILES
 from tasks.downstream.readers.question import ANSWERS, QUESTIONS
 from tasks.downstream.readers.read import sources
@@ -16,13 +18,15 @@ from tasks.files.access import hash_file
 WEIGHTS_IN_PIECES = ("*.index.json", "model-*-of-*.safetensors", "pytorch_model-*-of-*.bin")
 """Names of weights in several files, as Hugging Face's tools split them: model-00001-of-00003.safetensors."""
 ENCODER_FILES = ("config.json", "model.safetensors", "pytorch_model.bin", *WEIGHTS_IN_PIECES, *TOKENIZER_FILES)
-"""Names and patterns of the files that make up a model."""
+"""Names and patterns of the files that make up a model of transformers."""
+CARD = "README.md"
 
 
 class ModelFolder:
-    """An encoder with its tokeniser in Hugging Face's layout; satisfies `infra.stage.StageInput`.
+    """An encoder with its tokeniser in Hugging Face's layout, or of a kind of `models.heads.encoders.KINDS`.
 
-    A model card or a picture beside the weights does not change the fingerprint.
+    It satisfies `infra.stage.StageInput`. A model card beside the weights does not change the fingerprint; a picture
+    does not either, unless the encoder is of a kind of its own, whose files are not known here.
     """
 
     stage = "model"
@@ -49,9 +53,17 @@ class ModelFolder:
     @cached_property
     def fingerprint(self) -> str:
         """32 hex digits over the names and contents of the model's files."""
-        return _fingerprint(
-            {file.name: file for name in ENCODER_FILES for file in self.path.glob(name) if file.is_file()}
-        )
+        names = ENCODER_FILES if self._is_of_transformers() else ("**/*",)
+        files = {file for name in names for file in self.path.glob(name) if file.is_file() and file.name != CARD}
+        return _fingerprint({file.relative_to(self.path).as_posix(): file for file in files})
+
+    def _is_of_transformers(self) -> bool:
+        """Return True also for a broken config.json, which the encoder's loader explains."""
+        try:
+            config = json.loads((self.path / "config.json").read_text(encoding="utf-8"))
+            return str(config["model_type"]) in TRANSFORMERS_TYPES
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return True
 
 
 class TaskFiles:

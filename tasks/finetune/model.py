@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 from infra.errors import UserError
 from models import heads
-from models.encoder.network import Encoder
+from models.heads.encoders import AnyEncoder, as_task_encoder, open_encoder
 from models.heads.task_model import TaskModel
-from models.weights.pretrained import load_encoder, random_encoder
 from tasks.downstream.catalogue import task
 from tasks.downstream.features.alignment import TextTokenizer
 from tasks.finetune.saved_model import LEAST_LENGTH
@@ -21,7 +20,7 @@ logger = logging.getLogger(__name__)
 class Start(NamedTuple):
     """Encoder and tokeniser that a trial begins with."""
 
-    encoder: Encoder
+    encoder: AnyEncoder
     tokenizer: TextTokenizer
     max_length: int
     """Tokens of a sequence."""
@@ -35,19 +34,19 @@ def load_start(trial: Trial) -> Start:
             positions.
     """
     tokenizer = TextTokenizer.from_folder(trial.model)
-    encoder = load_encoder(trial.model, trial.dropout)
-    sizes = encoder.config
+    encoder = open_encoder(trial.model, trial.dropout)
+    sizes = as_task_encoder(encoder).sizes
     if tokenizer.size > sizes.vocab_size:
         raise UserError(
             f"{trial.model}: the tokeniser has {tokenizer.size:,} tokens and the encoder embeddings for "
             f"{sizes.vocab_size:,}. Put the tokeniser there that belongs to the encoder."
         )
     tokenizer.types = sizes.type_vocab_size
-    encoder = random_encoder(sizes, trial.seed) if trial.random_weights else encoder
+    encoder = as_task_encoder(encoder).fresh(trial.seed) if trial.random_weights else encoder
     return Start(encoder, tokenizer, _max_length(trial, sizes.max_positions))
 
 
-def build_model(trial: Trial, head: str, encoder: Encoder, **options: Any) -> TaskModel:
+def build_model(trial: Trial, head: str, encoder: AnyEncoder, **options: Any) -> TaskModel:
     """Return the encoder with a fresh head, on the trial's device; raises `UserError` for impossible options."""
     if trial.dropout is not None:
         options["dropout"] = trial.dropout
@@ -58,9 +57,9 @@ def build_model(trial: Trial, head: str, encoder: Encoder, **options: Any) -> Ta
     return model.to("cuda" if trial.gpu else "cpu")
 
 
-def warn_without_dropout(trial: Trial, encoder: Encoder) -> None:
+def warn_without_dropout(trial: Trial, encoder: AnyEncoder) -> None:
     """Log a warning if neither the trial nor its encoder sets any dropout."""
-    if trial.dropout is None and encoder.config.hidden_dropout == encoder.config.attention_dropout == 0.0:
+    if trial.dropout is None and as_task_encoder(encoder).sizes.dropout == 0.0:
         logger.warning(
             "%s: config.json sets no dropout. For BERT's rate, set %s.dropout=0.1.", trial.model, trial.section
         )

@@ -1,6 +1,7 @@
 """A fine-tuned model on disk: encoder and head, tokeniser, and `task.json`; it predicts without other files.
 
-The encoder is in Hugging Face's layout: `AutoModel.from_pretrained` loads it without the head.
+Where transformers has a class for the head, that class and its pipelines load the folder too; it refuses the others
+(models/heads/task_model.py).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class SavedModel(NamedTuple):
 def save_task_model(folder: Path, model: TaskModel, shape: TaskShape, tokenizer_folder: str | Path) -> None:
     """Write the model, its `task.json` and its tokeniser's files."""
     folder.mkdir(parents=True, exist_ok=True)
-    model.save(folder)
+    model.save(folder, shape.output_labels)
     for name in TOKENIZER_FILES:
         if (Path(tokenizer_folder) / name).is_file():
             shutil.copyfile(Path(tokenizer_folder) / name, folder / name)
@@ -61,13 +62,13 @@ def load_task_model(folder: str | Path) -> SavedModel:
     if fault := _fault(saved):
         raise UserError(f"{path}: {fault}. Copy the whole folder again from the run that made it.")
     # BERT marks the second text of a pair by type 1; encoders with a single type have no such embedding.
-    saved.tokenizer.types = saved.model.encoder.config.type_vocab_size
+    saved.tokenizer.types = saved.model.sizes.type_vocab_size
     return saved
 
 
 def _fault(saved: SavedModel) -> str:
     """Return why the files of a folder cannot belong to one model; empty if they can."""
-    sizes, shape, head = saved.model.encoder.config, saved.shape, saved.model.config()
+    sizes, shape, head = saved.model.sizes, saved.shape, saved.model.config()
     if shape.head != saved.model.name or any(head.get(name) != value for name, value in shape.head_options.items()):
         return f"{TASK_FILE} and {HEAD_CONFIG} belong to different models"
     if not LEAST_LENGTH <= shape.max_length <= sizes.max_positions:

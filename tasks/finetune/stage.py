@@ -42,7 +42,7 @@ from tasks.finetune.scores import TRIALS, count_trials, score_row, trial_rows, t
 from tasks.finetune.task_trial import TaskTrial, check_trials
 
 
-@stage(name="finetune", version=1, params=FinetuneParams, tables=("scores", "predictions"), unit="epoch")
+@stage(name="finetune", version=2, params=FinetuneParams, tables=("scores", "predictions"), unit="epoch")
 def finetune(inputs: Mapping[str, Any], params: FinetuneParams, out: Output) -> None:
     """Fine-tune `inputs["model"]` (a `ModelFolder`) on the files `inputs["data"]` (`TaskFiles`)."""
     spec = task(params.task)
@@ -69,7 +69,7 @@ def finetune(inputs: Mapping[str, Any], params: FinetuneParams, out: Output) -> 
                 if records:
                     found = _predict(part, spec, saved, split, records, params, folder)
                     scores |= {} if found is None else {split: found}
-        card = write_finetune_card(spec, best, scores, model.path.name)
+        card = write_finetune_card(spec, best, scores, model.path.name, saved.model.transformers_class)
         (folder / MODEL / "README.md").write_text(card, encoding="utf-8")
         record = trials_json(spec, params.grid(spec).source, data, results, best)
         (folder / TRIALS).write_text(record, encoding="utf-8")

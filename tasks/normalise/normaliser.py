@@ -165,7 +165,7 @@ def load_ranker(folder: Path, device: str | None = None, max_length: int | None 
         UserError: a file is missing or unreadable.
     """
     model = heads.load(folder).to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    tokenizer, sizes = TextTokenizer.from_folder(folder), model.encoder.config
+    tokenizer, sizes = TextTokenizer.from_folder(folder), model.sizes
     tokenizer.types = sizes.type_vocab_size
     return TermRanker(model, tokenizer, max_length or min(MAX_LENGTH, sizes.max_positions))
 

@@ -15,6 +15,7 @@ from typing import ClassVar
 from models.heads.examples import HeadExample
 from tasks.downstream.catalogue import task
 from tasks.downstream.features.alignment import TOKENIZER_FILES
+from tasks.downstream.features.base import RIGHT, WRONG
 from tasks.finetune.model import build_model, load_start, warn_without_dropout
 from tasks.finetune.result import TrialResult
 from tasks.finetune.trial import Figures, Trial, Work, check_seen
@@ -61,7 +62,7 @@ class _RankerWork:
         )
 
     def save(self, folder: Path) -> None:
-        self.model.save(folder)
+        self.model.save(folder, (WRONG, RIGHT))
         for name in TOKENIZER_FILES:
             if (Path(self._trial.model) / name).is_file():
                 shutil.copyfile(Path(self._trial.model) / name, folder / name)

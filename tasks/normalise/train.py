@@ -61,7 +61,7 @@ from tasks.retrieve.embedded import EmbeddedIndex
 
 @stage(
     name="normaliser",
-    version=5,
+    version=6,
     params=NormaliserParams,
     tables=("scores", "predictions", "gold_ranks"),
     unit="epoch",

@@ -20,8 +20,8 @@ from tasks.downstream.records import Answer, Kind, Record
 
 RECORDS_AT_ONCE = 1_000
 """Records tokenised in one call, which bounds the memory of their tokens."""
-RIGHT = "1"
-"""Label of a right candidate in a ranking task."""
+RIGHT, WRONG = "1", "0"
+"""Labels of a right and of a wrong candidate in a ranking task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Shape(Protocol):
 
 @dataclass
 class Classes:
-    """SINGLE, PAIR, MULTI_LABEL and RANKING: one sequence, one vector of probabilities (or one score)."""
+    """SINGLE, PAIR, MULTI_LABEL and RANKING: one sequence, one vector of probabilities."""
 
     kind: Kind
     labels: Sequence[str]
@@ -84,7 +84,8 @@ class Classes:
         found = np.asarray(predictions[0], dtype=np.float64).reshape(-1)
         scores = tuple(found.tolist())
         if self.kind is Kind.RANKING:
-            return Prediction(RIGHT if scores[0] > 0.0 else "0", scores)  # a log-odds: 0 is a probability of one half
+            odds = _log_odds(found)
+            return Prediction(RIGHT if odds > 0.0 else WRONG, (odds,))
         if self.kind is Kind.MULTI_LABEL:
             return Prediction(tuple(self.labels[place] for place in np.flatnonzero(found > 0.5).tolist()), scores)
         return Prediction(self.labels[int(found.argmax())], scores)
@@ -197,6 +198,18 @@ def longest_first(texts: Sequence[np.ndarray], room: int) -> list[np.ndarray]:
         long = room - short
     lengths = (long, short) if len(first) > len(second) else (short, long)
     return [first[: lengths[0]], second[: lengths[1]]]
+
+
+def _log_odds(found: np.ndarray) -> float:
+    """Return the log-odds that a candidate is right; 0 is a probability of one half.
+
+    `found` has the probabilities of wrong and right. Models of before November 2026 give the log-odds themselves.
+    """
+    if len(found) == 1:
+        return float(found[0])
+    # Log-odds keep candidates apart whose probabilities both round to 1; a probability of 0 gets the least above it.
+    wrong, right = np.log(np.maximum(found, np.finfo(np.float32).tiny))
+    return float(right - wrong)
 
 
 def _sequence(tokenizer: TextTokenizer, *texts: np.ndarray) -> TokenSequence:

@@ -36,6 +36,14 @@ def tag_names(types: Sequence[str]) -> list[str]:
     return ["O", *(f"{letter}-{type_}" for type_ in types for letter in "BIES")]
 
 
+def begin_inside_names(types: Sequence[str]) -> list[str]:
+    """Return the name of each tag in the scheme that transformers' pipelines join entities by: O, B-dis, I-dis.
+
+    They know no E and S: E-dis would be an entity of its own. So E is called I, and S is called B.
+    """
+    return ["O", *(f"{letter}-{type_}" for type_ in types for letter in "BIIB")]
+
+
 def encode(spans: Iterable[Span], length: int) -> np.ndarray:
     """Return tags int64 (length,) of spans that do not overlap.
 

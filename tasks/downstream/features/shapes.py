@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from tasks.downstream.features import bioes
 from tasks.downstream.features.alignment import TextTokenizer
-from tasks.downstream.features.base import Choices, Classes, Features, Shape
+from tasks.downstream.features.base import RIGHT, WRONG, Choices, Classes, Features, Shape
 from tasks.downstream.features.spans import Tags
 from tasks.downstream.features.triples import PairTypes, Relations
 from tasks.downstream.readers.read import labels_of
@@ -39,9 +39,20 @@ class TaskShape(BaseModel):
         tags = [bioes.number_of_tags(len(types)) for types in self.streams]
         if self.kind is Kind.NESTED_TAGGING:
             return {"num_labels": tags}
-        if self.kind in (Kind.RANKING, Kind.CHOICE):
+        if self.kind is Kind.CHOICE or self.head == "ranking":  # the latter: models of before November 2026
             return {}
+        if self.kind is Kind.RANKING:
+            return {"num_labels": len((WRONG, RIGHT))}
         return {"num_labels": tags[0] if tags else len(self.labels)}
+
+    @property
+    def output_labels(self) -> tuple[str, ...] | None:
+        """Names of the head's outputs for transformers' `id2label`; None if it has several sets of outputs, or none."""
+        if self.kind is Kind.RANKING:
+            return (RIGHT,) if self.head == "ranking" else (WRONG, RIGHT)
+        if self.kind is Kind.TAGGING:
+            return tuple(bioes.begin_inside_names(self.streams[0]))
+        return None if self.kind in (Kind.CHOICE, Kind.NESTED_TAGGING, Kind.TRIPLES) else self.labels
 
     def features(self, tokenizer: TextTokenizer) -> Features:
         """Return the encoder and decoder of the task's records."""

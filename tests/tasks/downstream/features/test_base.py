@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
@@ -137,7 +138,15 @@ def test_ranking_and_choice(tokenizer: TextTokenizer) -> None:
     pieces = ranking.encode([record("头痛吗", "是", answer="1"), record("头痛吗", "不", answer="0")])
     assert [piece.example.target for piece in pieces] == [1, 0]
     found = ranking.decode([record("头痛吗", "是"), record("头痛吗", "不")], pieces, [-0.5, 2.0])
-    assert [(p.answer, p.scores) for p in found] == [("0", (-0.5,)), ("1", (2.0,))]
+    assert [(p.answer, p.scores) for p in found] == [("0", (-0.5,)), ("1", (2.0,))]  # models of before November 2026
+    asked = [record("头痛吗", "是")] * 4
+    logits = np.array([[0.3, -0.4], [1.0, 5.0], [0.0, 40.0], [0.0, 300.0]], dtype=np.float32)
+    shares = torch.softmax(torch.from_numpy(logits), 1).numpy()
+    found = ranking.decode(asked, ranking.encode(asked), list(shares))
+    assert [p.answer for p in found] == ["0", "1", "1", "1"]
+    odds = [p.scores[0] for p in found if p.scores is not None]
+    assert odds[:3] == pytest.approx([-0.7, 4.0, 40.0], abs=1e-4)  # probabilities of 40 and 50 both round to 1
+    assert np.isfinite(odds[3]) and odds[3] > 80.0
     choice = shape(Kind.CHOICE, 12).features(tokenizer)
     given_record = record("高血压引起的头痛发热", "病是", "糖尿病", "高血压", "肺", answer=1)
     (piece,) = choice.encode([given_record])
