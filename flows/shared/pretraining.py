@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from flows.recipes.pretraining import Preset
 from flows.shared.documents import TextInputs, collect_documents, cut_segments, last
 from flows.shared.graphs import GraphSource, deciding_frequencies, fused
+from flows.shared.knowledge import arrays_of, studied
 from flows.shared.vocabularies import adopt_vocabulary, build_vocabulary
 from infra.artifacts import Artifact
+from infra.errors import UserError
 from models import objectives
 from tasks.files.raw_input import RawInput
 from tasks.finetune.inputs import ModelFolder
@@ -38,8 +40,27 @@ class TrainedModel:
 
 MakeInput = Callable[[StageRunner, Preset, TrainingData], Artifact]
 
-DATA: Mapping[str, MakeInput] = {}
-"""By the name of an input that an objective's settings ask for (`data` of its config), the function that makes it."""
+
+def make_knowledge(run: StageRunner, recipe: Preset, data: TrainingData) -> Artifact:
+    """Study the graph that the examples mention, and return its arrays. Raises `UserError` if they mention none."""
+    check_linked(recipe, data.entities is not None)
+    assert data.entities is not None
+    return arrays_of(run, data.entities, studied(run, recipe, data.entities, data.segments))
+
+
+DATA: Mapping[str, MakeInput] = {"knowledge": make_knowledge}
+"""By the name of an input that an objective's settings ask for (`data` and `resources` of its config), the function
+that makes it."""
+
+
+def check_linked(recipe: Preset, linked: bool) -> None:
+    """Raise `UserError` if the recipe's objective reads knowledge, and the text is not linked to a graph."""
+    model = {**recipe.train.model, "vocab_size": recipe.vocabulary.size}
+    if not linked and "knowledge" in objectives.resources(recipe.objective, model):
+        raise UserError(
+            f"Objective {recipe.objective} reads knowledge of the entities that the text mentions. Give --param "
+            "mentions=true, and your own graphs with --param graphs=…; by default it is CMeKG."
+        )
 
 
 def prepare(
@@ -72,7 +93,8 @@ def prepare(
 def more_inputs(run: StageRunner, recipe: Preset, data: TrainingData) -> dict[str, Artifact]:
     """Make what the recipe's objective needs beside the examples, by the names of the inputs of `train`."""
     model = {**recipe.train.model, "vocab_size": data.vocabulary.rows()}
-    return {name: DATA[name](run, recipe, data) for name in objectives.data(recipe.objective, model)}
+    names = (*objectives.data(recipe.objective, model), *objectives.resources(recipe.objective, model))
+    return {name: DATA[name](run, recipe, data) for name in names}
 
 
 def train_model(run: StageRunner, recipe: Preset, data: TrainingData, init: ModelFolder | None = None) -> TrainedModel:

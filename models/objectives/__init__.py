@@ -25,6 +25,7 @@ __all__ = [
     "data",
     "describe",
     "flops_formula",
+    "resources",
     "speed_only",
     "tabulated",
 ]
@@ -69,6 +70,14 @@ def data(name: str, config: Mapping[str, Any]) -> tuple[str, ...]:
     Raises ValueError as `build` does, but needs no torch.
     """
     return tuple(check(name, config).data())
+
+
+def resources(name: str, config: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of the artifacts that objective `name` reads beside its rows with these settings.
+
+    Raises ValueError as `build` does, but needs no torch.
+    """
+    return tuple(check(name, config).resources())
 
 
 def flops_formula(name: str) -> str:

@@ -10,6 +10,7 @@ from infra.errors import UserError
 from models import objectives
 from models.training.columns import MENTIONS
 from models.training.tasks import Task
+from tasks.pretrain.linked import linked_entities
 from tasks.training.run_spec import RunSpec
 from tasks.training.sources import source_of
 
@@ -50,8 +51,10 @@ def _check_columns(task: Task, source: Artifact, objective: str) -> None:
             f"{task.table} lacks them. {remedy}"
         )
     # The column is always there; it is empty where the stage was given no entities to link.
-    if MENTIONS in task.columns and source.stage == "encode" and "entities" not in source.manifest.inputs:
-        raise UserError(f"Objective {objective} reads mentions of entities, and the examples have none. {LINK}")
+    if MENTIONS in task.columns and linked_entities(source) is None:
+        raise UserError(
+            f"Objective {objective} reads mentions of entities, and no entities were linked for {source.path}. {LINK}"
+        )
 
 
 def _check_rows(task: Task, source: Artifact, spec: RunSpec) -> None:

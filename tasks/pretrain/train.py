@@ -18,11 +18,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from infra.artifacts import Artifact
 from infra.errors import UserError
 from infra.stage import Output, stage
 from tasks.pretrain.check import check_training
 from tasks.pretrain.params import TrainParams
+from tasks.pretrain.resources import check_resources, resource_artifacts
 from tasks.pretrain.tables import check_examples
 from tasks.training.checkpoints import FOLDER, Checkpoints
 from tasks.training.curves import curves_page, draw_curves
@@ -42,20 +42,18 @@ def train(inputs: Mapping[str, Any], params: TrainParams, out: Output) -> None:
     """Train `params.objective` on `inputs["examples"]`; `inputs["vocabulary"]` sets the vocabulary size.
 
     If there is `inputs["init"]`, a `ModelFolder`, training begins with the weights of that BERT or ELECTRA. Any other
-    input is an artifact with tables for tasks of the objective, such as `pairs`.
+    input is an artifact with tables for tasks of the objective, such as `pairs`, or one that the objective's settings
+    name as a resource, such as `knowledge`.
 
     Raises:
         UserError: this cannot be trained, or not on this machine or cluster; the message has the remedy.
     """
     spec = resolve_run(inputs, params, out)
-    check_examples(spec, row_artifacts(inputs))
+    rows, resources = ({name: inputs[name] for name in names} for names in (spec.sources, spec.resources))
+    check_examples(spec, rows)
+    check_resources(spec, rows, resources)
     launch(spec, out.on_progress)
     _keep_result(spec, out)
-
-
-def row_artifacts(inputs: Mapping[str, Any]) -> dict[str, Artifact]:
-    """Return the inputs with tables of rows, `examples` first."""
-    return {name: given for name, given in inputs.items() if name not in WITHOUT_ROWS}
 
 
 def resolve_run(inputs: Mapping[str, Any], params: TrainParams, out: Output) -> RunSpec:
@@ -67,13 +65,17 @@ def resolve_run(inputs: Mapping[str, Any], params: TrainParams, out: Output) -> 
         raise UserError(
             "cluster.tensorboard appends to files. Put YIWEN_HOME on a local or mounted disk, or turn it off."
         )
+    model = {**params.model, "vocab_size": vocabulary.rows()}
+    resources = resource_artifacts(params.objective, model, inputs)
+    rows = {name: given for name, given in inputs.items() if name not in WITHOUT_ROWS | resources.keys()}
     return RunSpec(
         name=out.fingerprint,
         store=out.store.root,
-        sources=recorded(row_artifacts(inputs)),
+        sources=recorded(rows),
+        resources=recorded(resources),
         storage=out.scratch,
         objective=params.objective,
-        model={**params.model, "vocab_size": vocabulary.rows()},
+        model=model,
         training=params.training,
         workers=cluster.workers,
         cpus_per_worker=cluster.cpus_per_worker,

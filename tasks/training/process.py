@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from infra.artifacts import Artifact, ArtifactStore
+from infra.artifacts import Artifact, ArtifactStore, local_folder
 from infra.errors import UserError
 from models import objectives
 from models.continual import initialise_from
@@ -40,6 +40,8 @@ def train_process(spec: RunSpec, worker: Worker, agree: Agree = lambda number: n
     _make_deterministic(spec, worker)
     sources = opened(spec.sources, spec.store)
     objective = objectives.build(spec.objective, spec.model)
+    for name, resource in opened(spec.resources, spec.store).items():
+        objective.attach(name, local_folder(resource))
     step, state = _last_state(spec, worker, agree)
     if spec.init_from is not None and state is None:  # a resumed run has weights of its own
         initialise_from(objective, spec.init_from, _vocabulary(spec, sources[EXAMPLES]))

@@ -27,6 +27,8 @@ class RunSpec(LongWork):
     """Root of the artifact store that holds the inputs."""
     sources: dict[str, InputRecord]
     """By name, the inputs whose tables the run reads; `examples`, of the stage `encode`, is always among them."""
+    resources: dict[str, InputRecord] = Field(default_factory=dict)
+    """By name, the artifacts that are attached to the objective."""
     objective: str
     model: dict[str, Any]
     training: dict[str, Any]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,18 @@ from flows.knowledge import knowledge
 from flows.recipes.pretraining import load_preset
 from flows.shared.documents import text_inputs
 from flows.shared.graphs import requested_graphs
-from flows.shared.pretraining import prepare
+from flows.shared.pretraining import more_inputs, prepare
 from flows.vocabulary import vocabulary
 from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
 from kg.fusion.fused_graph import entity_ids
 from kg.sources import cmekg
+from models import objectives
+from models.knowledge import KnowledgeArrays
 from tasks.knowledge.read import read_graph
+from tasks.pretrain.linked import linked_entities
 from tasks.runner import stage_runner
+from tests.support.knowing import register
 
 DISEASES = ["再生障碍性贫血", "新型冠状病毒肺炎", "糖尿病酮酸中毒", "急性阑尾炎", "慢性肾小球肾炎"]
 SIGNS = ["面色苍白", "发热", "恶心", "腹痛", "水肿"]
@@ -96,6 +101,8 @@ def test_graphs_are_fused_ranked_embedded_and_linked(
         best.setdefault(ids[row["entity_id"]], set()).add(ids[row["neighbour_id"]])
     assert best["急性阑尾炎"] == {"腹痛", "头孢曲松"}
     assert latest(tmp_path, "kg_embeddings").rows("kg_entity_vectors") == 15
+    known = KnowledgeArrays.open(latest(tmp_path, "knowledge_arrays").path)
+    assert {ids[known.entity_id(row)] for row in range(known.num_entities)} == {*DISEASES, *SIGNS, *DRUGS}
     assert "急性阑尾炎" in latest(tmp_path, "report_graph").read_file("report.html").decode()
     counts = {ids[row["entity_id"]]: row for row in latest(tmp_path, "entity_frequencies").to_table().to_pylist()}
     assert all(counts[disease]["documents"] == 24 for disease in DISEASES)
@@ -134,6 +141,24 @@ def test_mentions_of_examples_go_to_the_frequent_entity(
     ids = latest(tmp_path, "fuse_graphs").to_table("kg_entities")["entity_id"].to_pylist()
     mentioned = {ids[mention["entity"]] for row in examples.to_table().to_pylist() for mention in row["mentions"]}
     assert shared_name["frequent"] in mentioned and shared_name["rare"] not in mentioned
+
+
+def test_objective_that_reads_knowledge_gets_that_of_its_mentions(
+    graphs: dict[str, dict[str, Any]], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(objectives, "_OBJECTIVES", dict(objectives._OBJECTIVES))
+    register()
+    recipe = load_preset("ehealth-tiny", SMALL).model_copy(update={"objective": "knowing", "model": {}})
+    with stage_runner() as run:
+        data = prepare(run, recipe, text_inputs(text), graphs=requested_graphs(graphs))
+        made = more_inputs(run, recipe, data)
+    known = KnowledgeArrays.open(made["knowledge"].path)
+    linked = linked_entities(data.examples)
+    assert linked is not None and known.graph == (linked.stage, linked.fingerprint)
+    mentioned = {mention["entity"] for row in data.examples.to_table().to_pylist() for mention in row["mentions"]}
+    assert mentioned and all(known.frequencies[row] > 0 for row in mentioned)
+    with pytest.raises(UserError, match="--param mentions=true"), stage_runner() as run:
+        more_inputs(run, recipe, replace(data, entities=None))
 
 
 def test_vectors_are_optional(graphs: dict[str, dict[str, Any]], text: str, tmp_path: Path) -> None:

@@ -65,7 +65,12 @@ def start(rank: int, *given: Any) -> int:
     os._exit(status)  # gloo's threads may outlive the group and abort an orderly exit
 
 
-if __name__ == "__main__":
+def group() -> None:
+    """Start the group that the command line describes, and print the exit statuses."""
     size = int(sys.argv[1])
     processes = [start(rank, size, *sys.argv[2:4], int(sys.argv[4])) for rank in range(size)]
     print(*(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) for process in processes))
+
+
+if __name__ == "__main__":
+    group()
