@@ -29,7 +29,10 @@ if TYPE_CHECKING:  # transformers takes half a second to import, and checking a 
 
 
 class Trains(Protocol):
-    """What the training loop asks of an objective."""
+    """What the training loop asks of an objective.
+
+    A batch knows its task where that matters, by its class or by a field: `forward` and `metrics` do what is right.
+    """
 
     @property
     def tasks(self) -> tuple[Task, ...]:
@@ -74,11 +77,11 @@ class Reports(Protocol):
         """Return sums and counts over a held-out batch, which add up over batches and ranks."""
 
     def rates(self, added: Mapping[str, float | Tensor]) -> dict[str, float]:
-        """Return losses, accuracies and chance levels from added `metrics`."""
+        """Return losses, accuracies and chance levels from added `metrics` of one task."""
 
     @property
     def held_out_figures(self) -> tuple[str, ...]:
-        """Names of the figures in `rates`."""
+        """Names of the figures in `rates`, over all tasks; `loss` is the tasks' sum."""
 
 
 class Costs(Protocol):
@@ -233,6 +236,7 @@ class EncoderObjective(nn.Module):
 class TermwiseObjective(EncoderObjective):
     """An objective whose terms are means over tokens or sequences that a batch names before it is computed.
 
+    Of several tasks each has terms of its own: `divisors` and `outcome` give those of the batch's task.
     A subclass gives `terms`, `divisors`, `outcome`, `held_out_rates` with `rate_names`, and its costs; losses,
     micro-batches, workers and held-out figures follow. An objective that compares the sequences of a whole global
     batch, as eHealth does, writes its own.
@@ -245,7 +249,7 @@ class TermwiseObjective(EncoderObjective):
 
     @abstractmethod
     def divisors(self, batch: Any) -> dict[str, int]:
-        """Return, for each term, the number of tokens or sequences of a batch that it is a mean of."""
+        """Return, for each term of a batch's task, the number of tokens or sequences that it is a mean of."""
 
     @abstractmethod
     def outcome(self, batch: Any, *, measure: bool) -> Outcome:
@@ -258,7 +262,7 @@ class TermwiseObjective(EncoderObjective):
 
     @abstractmethod
     def held_out_rates(self, sums: Mapping[str, float]) -> dict[str, float]:
-        """Return accuracies and chance levels from added counts; `divisors` are among them as `<term>_total`."""
+        """Return accuracies and chance levels from a task's added counts, with its `divisors` as `<term>_total`."""
 
     def forward(self, batch: PackedBatch, totals: Mapping[str, float] | None = None) -> dict[str, Tensor]:
         """Return {"loss", each term} as scalars, and counts that `step_figures` reads; only "loss" has a gradient.
@@ -271,7 +275,7 @@ class TermwiseObjective(EncoderObjective):
         by = self._totals([batch]) if totals is None else totals
         # DDP averages gradients over ranks: times the number of ranks, divided by the global count, is the global mean.
         means = {name: value * (world().size / by[name]) for name, value in found.sums.items()}
-        loss = torch.stack([means[term.name] * term.weight for term in self.terms]).sum()
+        loss = torch.stack([means[term.name] * term.weight for term in self.terms if term.name in means]).sum()
         counts = {
             name: torch.as_tensor(value, dtype=torch.float32, device=loss.device) * world().size
             for name, value in found.counts.items()
@@ -284,7 +288,7 @@ class TermwiseObjective(EncoderObjective):
 
     def step_figures(self, values: Mapping[str, float]) -> dict[str, float]:
         """Return the losses of a step."""
-        return {name: values[name] for name in ("loss", *(term.name for term in self.terms))}
+        return {name: values[name] for name in ("loss", *(term.name for term in self.terms)) if name in values}
 
     @torch.no_grad()
     def metrics(self, batch: PackedBatch, totals: Mapping[str, float] | None = None) -> dict[str, Tensor]:
@@ -296,10 +300,11 @@ class TermwiseObjective(EncoderObjective):
         return {name: torch.as_tensor(value, dtype=torch.float64) for name, value in sums.items()}
 
     def rates(self, added: Mapping[str, float | Tensor]) -> dict[str, float]:
-        """Return the loss, its terms, accuracies and chance levels from added `metrics`."""
+        """Return the loss, its terms, accuracies and chance levels from the added `metrics` of a task."""
         sums = {name: float(value) for name, value in added.items()}
-        losses = {term.name: ratio(sums[f"{term.name}_loss_sum"], sums[f"{term.name}_total"]) for term in self.terms}
-        whole = {"loss": sum(term.weight * losses[term.name] for term in self.terms)}
+        terms = [term for term in self.terms if f"{term.name}_total" in sums]
+        losses = {term.name: ratio(sums[f"{term.name}_loss_sum"], sums[f"{term.name}_total"]) for term in terms}
+        whole = {"loss": sum(term.weight * losses[term.name] for term in terms)}
         return whole | {f"{name}_loss": value for name, value in losses.items()} | self.held_out_rates(sums)
 
     @property
@@ -309,8 +314,9 @@ class TermwiseObjective(EncoderObjective):
 
     def _totals(self, batches: Sequence[Any]) -> dict[str, float]:
         """Divisor of each term: its count over these batches of all ranks, at least 1."""
-        names = [term.name for term in self.terms]
-        counts = np.sum([[self.divisors(batch)[name] for name in names] for batch in batches], axis=0)
+        found = [self.divisors(batch) for batch in batches]
+        names = [term.name for term in self.terms if term.name in found[0]]
+        counts = np.sum([[one[name] for name in names] for one in found], axis=0)
         totals = global_sum(torch.as_tensor(counts, dtype=torch.float64))
         return dict(zip(names, totals.clamp(min=1.0).tolist(), strict=True))
 

@@ -17,13 +17,12 @@ import torch
 from torch import Tensor
 
 from models.training.parallel import sharded_like, whole
+from models.training.streams import Description, check_streams
 
 CHECKPOINT_FILE = "state.pt"
-FORMAT = 1
+FORMAT = 2
 """Version of the format, raised whenever the meaning of a checkpoint changes."""
-_KEYS = ("format", "step", "position", "identity", "model", "optimizer", "skipped", "held_out")
-_NEWER_KEYS = ("window",)
-"""Keys that older checkpoints of this format lack."""
+_KEYS = ("format", "step", "positions", "streams", "identity", "model", "optimizer", "skipped", "held_out", "window")
 
 
 @dataclass
@@ -32,18 +31,18 @@ class Progress:
 
     step: int = 0
     """Steps done, skipped ones included."""
-    position: int = 0
-    """Sample of the stream at which the next batch begins."""
+    positions: dict[str, int] = field(default_factory=dict)
+    """By task, the sample of its stream at which its next batch begins; 0 for a task that is missing."""
     held_out: dict[str, float] = field(default_factory=dict)
     """Latest figures on held-out text; empty before the first evaluation."""
-    skipped: dict[str, list[Any]] | None = None
-    """State of the `SpikeGuard`."""
+    skipped: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """State of each task's `SpikeGuard`."""
     window: list[tuple[int, dict[str, float]]] = field(default_factory=list)
     """Figures of the steps since the last entry of the curves."""
 
 
 def snapshot(
-    objective: Any, optimizer: torch.optim.Optimizer, progress: Progress, *, keep: bool
+    objective: Any, optimizer: torch.optim.Optimizer, progress: Progress, streams: Description, *, keep: bool
 ) -> dict[str, Any] | None:
     """Return the state of a run as CPU tensors that later steps do not change, so that it can be written meanwhile.
 
@@ -61,7 +60,8 @@ def snapshot(
     return {
         "format": FORMAT,
         "step": progress.step,
-        "position": progress.position,
+        "positions": dict(progress.positions),
+        "streams": streams,
         "identity": objective.identity(),
         "model": model,
         "optimizer": moments,
@@ -71,15 +71,20 @@ def snapshot(
     }
 
 
-def restore(objective: Any, optimizer: torch.optim.Optimizer, state: Mapping[str, Any] | None) -> Progress:
+def restore(
+    objective: Any, optimizer: torch.optim.Optimizer, state: Mapping[str, Any] | None, streams: Description
+) -> Progress:
     """Load `state` into both and return its progress; None is the beginning. Every worker must call it.
 
     Raises:
-        ValueError: the checkpoint belongs to another objective, preset or vocabulary; the message names what differs.
+        ValueError: the checkpoint belongs to another objective, preset or vocabulary, or to other rows than those of
+            `streams`; the message names what differs.
     """
     if state is None:
         return Progress()
     check_identity(objective, state["identity"])
+    if state["streams"]:  # checkpoints of format 1 say nothing of them
+        check_streams(streams, state["streams"])
     own = objective.state_dict()
     _check_shapes(own, state["model"])
     objective.load_state_dict({name: sharded_like(value, own[name]) for name, value in state["model"].items()})
@@ -94,7 +99,7 @@ def restore(objective: Any, optimizer: torch.optim.Optimizer, state: Mapping[str
     }
     optimizer.load_state_dict({**state["optimizer"], "state": moments})
     return Progress(
-        int(state["step"]), int(state["position"]), dict(state["held_out"]), state["skipped"], state.get("window", [])
+        int(state["step"]), dict(state["positions"]), dict(state["held_out"]), dict(state["skipped"]), state["window"]
     )
 
 
@@ -139,6 +144,9 @@ def load_state(folder: Path) -> dict[str, Any]:
         version = state.get("format")
     except Exception as error:
         raise ValueError(f"{path} is not a readable checkpoint: {error}. Delete it to start over.") from error
+    if version == 1:
+        state = _of_one_stream(state)
+        version = FORMAT
     missing = [key for key in _KEYS if key not in state]
     if version != FORMAT or missing:
         found = f"format {version}" if version != FORMAT else f"no {', '.join(missing)}"
@@ -146,7 +154,19 @@ def load_state(folder: Path) -> dict[str, Any]:
             f"{path} is not a readable checkpoint: it has {found}, this program reads format {FORMAT}. Resume with the "
             "version that wrote it, or delete it to start over."
         )
-    return {key: state[key] for key in (*_KEYS, *_NEWER_KEYS) if key in state}
+    return {key: state[key] for key in _KEYS}
+
+
+def _of_one_stream(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a checkpoint of format 1 as one of today's: its run had one task, named as its objective."""
+    if not {"position", "identity", "skipped", "step"} <= state.keys():
+        return dict(state)
+    task = state["identity"].get("objective", "")
+    guard = state["skipped"]
+    if guard is not None:
+        guard = {**guard, "own_steps": guard["steps"], "judged": state["step"]}
+    newer = {"positions": {task: state["position"]}, "streams": {}, "skipped": {} if guard is None else {task: guard}}
+    return {"window": [], **state, **newer, "format": FORMAT}
 
 
 def _copy(tensor: Tensor, keep: bool) -> Tensor | None:

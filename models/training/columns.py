@@ -142,6 +142,8 @@ SECOND = Place("second")
 
 WORDS = (INPUT_IDS, WORD_STARTS)
 """What every row of text has."""
+NO_WORDS = np.empty(0, dtype=np.int64)
+"""Word starts of a row that is cut after any token."""
 
 
 @functools.cache
@@ -176,8 +178,9 @@ def shorten(row: Row, columns: Sequence[Column], longest: int | None) -> tuple[R
 def _kept_of_one(row: Row, longest: int) -> np.ndarray:
     length = len(row.input_ids)
     kept = np.zeros(length, dtype=bool)
-    begin = int(row.word_starts[0]) if len(row.word_starts) else 1
-    kept[: _word_end(row.word_starts, begin, longest - 1)] = True
+    starts = getattr(row, "word_starts", NO_WORDS)
+    begin = int(starts[0]) if len(starts) else 1
+    kept[: _word_end(starts, begin, longest - 1)] = True
     kept[-1] = True
     return kept
 

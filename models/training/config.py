@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any
 
-from models.training.field_types import check_types
+from models.training.field_types import check_types, with_integers
 
 PRECISIONS = ("fp32", "bf16")
 PARALLEL = ("ddp", "fsdp2")
@@ -15,6 +15,26 @@ SPEED_ONLY = frozenset({"micro_batch_size", "parallel", "prefetch_batches"})
 """Settings that change only speed, memory and rounding: a run may resume with other values."""
 LARGEST_SEED = 2**63
 """Upper limit of seeds, exclusive: hashes and generators take 64 bits."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskConfig:
+    """Batches of one of several tasks, where they differ from those of the run."""
+
+    batch_size: int | None = None
+    """As in the run's settings. If both are None, the task's batches are as large as the run's."""
+    batch_tokens: int | None = None
+    longest: int | None = None
+    """Tokens to which the task's rows are cut, at the end of a word. None: they are not cut."""
+
+    def check(self, where: str) -> None:
+        """Check the values; `where` is the section's name with a dot. Raises ValueError naming the field."""
+        check_types(self, where)
+        if self.batch_size is not None and self.batch_tokens is not None:
+            raise ValueError(f"{where}batch_size and {where}batch_tokens are both given; give one")
+        for name, least in (("batch_size", 1), ("batch_tokens", 1), ("longest", 3)):  # [CLS], a token and [SEP]
+            if getattr(self, name) is not None:
+                _at_least(self, name, least, where)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,9 +102,12 @@ class TrainingConfig:
     """Number of batches of held-out text per evaluation."""
     checkpoint_every: int = 200
     """Steps between two checkpoints; the last step is always saved."""
+    tasks: Mapping[str, TaskConfig] = field(default_factory=dict)
+    """Settings of single tasks, by name, for objectives with several: `[training.tasks.pap]` in a preset."""
 
     def __post_init__(self) -> None:
-        check_types(self, "training.")
+        check_types(self, "training.", but={"tasks"})
+        object.__setattr__(self, "tasks", _task_configs(self.tasks))
         self._check_batch()
         for name in (
             "steps",
@@ -124,9 +147,19 @@ class TrainingConfig:
             if getattr(self, name) is not None:
                 _at_least(self, name, 1)
 
-    def longest_row(self, step: int) -> int | None:
-        """Return the tokens to which the rows of `step` (from 0) are cut; None: they are not cut."""
-        return self.length_warmup_tokens if step < self.length_warmup_steps else None
+    def batch_of(self, task: str) -> TaskConfig:
+        """Return the batches of a task: its own settings, or those of the run where it has none."""
+        own = self.tasks.get(task, TaskConfig())
+        if own.batch_size is None and own.batch_tokens is None:
+            return replace(own, batch_size=self.batch_size, batch_tokens=self.batch_tokens)
+        return own
+
+    def longest_row(self, step: int, task: str) -> int | None:
+        """Return the tokens to which a task's rows of `step` (from 0) are cut; None: they are not cut."""
+        own = self.batch_of(task).longest
+        if step >= self.length_warmup_steps:
+            return own
+        return self.length_warmup_tokens if own is None else min(own, self.length_warmup_tokens)
 
 
 def training_config(settings: Mapping[str, Any]) -> TrainingConfig:
@@ -136,7 +169,8 @@ def training_config(settings: Mapping[str, Any]) -> TrainingConfig:
         ValueError: an unknown key (naming near ones), a missing key or an impossible value.
     """
     check_training_keys(settings)
-    missing = [one.name for one in fields(TrainingConfig) if one.default is MISSING and one.name not in settings]
+    needed = [one.name for one in fields(TrainingConfig) if one.default is MISSING and one.default_factory is MISSING]
+    missing = [name for name in needed if name not in settings]
     if missing:
         raise ValueError(f"training needs {', '.join(missing)}")
     return TrainingConfig(**settings)
@@ -144,13 +178,51 @@ def training_config(settings: Mapping[str, Any]) -> TrainingConfig:
 
 def check_training_keys(settings: Iterable[str]) -> None:
     """Raise ValueError for an unknown key, naming near ones."""
-    known = [one.name for one in fields(TrainingConfig)]
-    for key in settings:
+    _check_keys(settings, TrainingConfig, "training")
+
+
+def check_tasks(config: TrainingConfig, known: Collection[str]) -> None:
+    """Raise ValueError for settings of a task that is not among `known`, the tasks of the objective."""
+    for name in config.tasks:
+        if name not in known:
+            raise ValueError(f"training.tasks.{name}: the objective has no such task; its tasks: {', '.join(known)}")
+
+
+def with_whole_numbers(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings as a preset has them, with integers where there must be: 1e3 steps become 1000."""
+    taken = with_integers(TrainingConfig, settings)
+    tasks = taken.get("tasks")
+    if isinstance(tasks, Mapping):
+        taken["tasks"] = {
+            name: with_integers(TaskConfig, own) if isinstance(own, Mapping) else own for name, own in tasks.items()
+        }
+    return taken
+
+
+def _task_configs(given: Any) -> dict[str, TaskConfig]:
+    """Return the settings of tasks, which a preset has as nested mappings."""
+    if not isinstance(given, Mapping):
+        raise ValueError(f"training.tasks is {given!r}; it must be a section for each task, such as training.tasks.rtd")
+    found = {}
+    for name, own in given.items():
+        if not isinstance(own, Mapping | TaskConfig):
+            raise ValueError(f"training.tasks.{name} is {own!r}; it must be a section with the settings of a task")
+        if isinstance(own, Mapping):
+            _check_keys(own, TaskConfig, f"training.tasks.{name}")
+            own = TaskConfig(**own)
+        own.check(f"training.tasks.{name}.")
+        found[name] = own
+    return found
+
+
+def _check_keys(given: Iterable[str], kind: type, where: str) -> None:
+    known = [one.name for one in fields(kind)]
+    for key in given:
         if key not in known:
             near = difflib.get_close_matches(str(key), known) or sorted(known)
-            raise ValueError(f"unknown key {key!r} in training; did you mean {', '.join(near)}?")
+            raise ValueError(f"unknown key {key!r} in {where}; did you mean {', '.join(near)}?")
 
 
-def _at_least(config: TrainingConfig, name: str, least: int) -> None:
+def _at_least(config: Any, name: str, least: int, where: str = "training.") -> None:
     if getattr(config, name) < least:
-        raise ValueError(f"training.{name} is {getattr(config, name)}; it must be at least {least}")
+        raise ValueError(f"{where}{name} is {getattr(config, name)}; it must be at least {least}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields
 from types import NoneType
 from typing import Any, get_args, get_type_hints
@@ -19,8 +19,8 @@ _WORDS: dict[Any, tuple[str, ...]] = {
 """Supported annotations, and words for their values in messages."""
 
 
-def check_types(settings: Any, where: str = "") -> None:
-    """Check every field of a dataclass whose fields are int, float, bool or str, or one of them or None.
+def check_types(settings: Any, where: str = "", but: Collection[str] = ()) -> None:
+    """Check every field of a dataclass, `but` some, whose fields are int, float, bool or str, or one of them or None.
 
     Numbers are converted to the annotated type: 1e3 becomes the integer 1000, and 1 the number 1.0. It is meant for
     `__post_init__`, also of frozen dataclasses.
@@ -28,7 +28,7 @@ def check_types(settings: Any, where: str = "") -> None:
         ValueError: a value is none of these; the message names the field after `where`, the value and what it must be.
     """
     hints = get_type_hints(type(settings))
-    for name in (one.name for one in fields(settings)):  # not every hint: a ClassVar is not a setting
+    for name in (one.name for one in fields(settings) if one.name not in but):  # not every hint: no ClassVar
         value, kinds = getattr(settings, name), get_args(hints[name]) or (hints[name],)
         taken = _converted(value, kinds)
         if not _is_one_of(taken, kinds):

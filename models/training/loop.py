@@ -1,32 +1,36 @@
 """Training loop: plain torch, the same on one process and on many, resumable at any step.
 
-Every random choice of a step (masks, dropout, samples) is a function of the seed and the step, and the rows of a batch
-follow from a position in the stream, so a checkpoint (models/training/checkpoint.py) holds no generator. The global
-batch is the same for any number of workers and of micro-batches. The loop knows neither Ray nor Prefect: it is given a
-worker's place among the workers, and callbacks that save and report.
+Every random choice of a step (its task, masks, dropout, samples) is a function of the seed and the step, and the rows
+of a batch follow from a position in the task's stream, so a checkpoint (models/training/checkpoint.py) holds no
+generator. The global batch is the same for any number of workers and of micro-batches. The loop knows neither Ray nor
+Prefect: it is given a worker's place among the workers, and callbacks that save and report.
+
+Parameters that a step's task does not use have no gradient in that step, and AdamW leaves them and their moments alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from models.distributed import global_sum
-from models.training.checkpoint import CHECKPOINT_FILE, Progress, load_state, restore, save_state, snapshot
+from models.training.checkpoint import CHECKPOINT_FILE, load_state, restore, save_state, snapshot
 from models.training.config import TrainingConfig, training_config
-from models.training.global_batch import read_global_batch, share_out
+from models.training.global_batch import read_global_batch
 from models.training.meter import Meter
 from models.training.optimisation import clip_gradients, learning_rate_at, make_optimizer, set_learning_rate
 from models.training.parallel import parallelise, without_averaging
 from models.training.prefetch import Prefetcher
 from models.training.reader import ExampleStream
 from models.training.spikes import SpikeGuard
+from models.training.step_batches import Shared, StepBatch, step_batches
 from models.training.step_window import StepWindow
-from models.training.streams import Streams, by_task
+from models.training.streams import Streams, by_task, described
+from models.training.tasks import figures_of_task, joined
+from models.training.worker import Worker, add_over_ranks
 
 __all__ = [
     "CHECKPOINT_FILE",
@@ -40,15 +44,6 @@ __all__ = [
     "train",
     "training_config",
 ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Worker:
-    """Place of this process among the training processes."""
-
-    rank: int = 0
-    world_size: int = 1
-    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
 
 
 Report = Callable[[int, str, Mapping[str, float]], None]
@@ -77,22 +72,23 @@ def train(
 ) -> None:
     """Train `objective` (an `nn.Module` that is an `Objective`) in place, from `state` if given.
 
+    An objective with several tasks has a stream for each, by name, to train on and to be evaluated on.
+
     With `parallel="fsdp2"` and several workers the objective is left sharded.
 
     Raises:
         FloatingPointError: too many steps were skipped; the message names the step and the terms.
-        ValueError: there are more workers than rows of a batch, less text than a batch, or `state` is another model's.
+        ValueError: there are more workers than rows of a batch, fewer rows than a batch, or `state` is another model's
+            or of other streams.
         infra.errors.DamagedArtifactError: a part of the examples is missing or was changed; the message names it.
     """
     worker = worker or Worker()
-    (examples,), (held_out,) = (by_task(objective.tasks, given).values() for given in (examples, held_out))
-    if held_out.rows < worker.world_size:
-        raise ValueError(
-            f"held-out text of {held_out.rows} rows cannot be shared among {worker.world_size} workers; give more text "
-            "or use fewer workers"
-        )
-    run = _Run(objective, config, worker, state)
-    source = _step_batches(objective, examples, config, worker, run.progress)
+    streams, held_out = by_task(objective.tasks, examples), by_task(objective.tasks, held_out)
+    _check_held_out(held_out, worker)
+    run = _Run(objective, config, worker, state, streams)
+    source = step_batches(
+        objective, streams, config, worker, first_step=run.progress.step, positions=run.progress.positions
+    )
     with Prefetcher(source, config.prefetch_batches) as batches:
         for batch in batches:
             figures = run.step(batch, batches.take_waited_seconds(), report)
@@ -115,25 +111,45 @@ def train(
 
 
 @torch.no_grad()
-def evaluate(objective: Any, held_out: ExampleStream, config: TrainingConfig, worker: Worker) -> dict[str, float]:
-    """Return figures on held-out text, with the same examples, masks and samples at every evaluation.
+def evaluate(objective: Any, held_out: Streams, config: TrainingConfig, worker: Worker) -> dict[str, float]:
+    """Return figures on held-out rows, with the same rows, masks and samples at every evaluation.
 
-    The batch is the training batch, or all of the held-out text if there is less; batches end where the text does.
-    Under FSDP2 a micro-batch of one row may become one of two: all workers must have equally many.
+    Each task is evaluated on its own rows; `joined` says what their figures make together. The batch is the training
+    batch, or all of the held-out rows if there are fewer; batches end where the rows do. Under FSDP2 a micro-batch of
+    one row may become one of two: all workers must have equally many.
     """
     objective.eval()
+    streams = by_task(objective.tasks, held_out)
+    return joined(
+        {
+            task: objective.rates(_held_out_sums(objective, task, stream, config, worker))
+            for task, stream in streams.items()
+        }
+    )
+
+
+def _held_out_sums(
+    objective: Any, task: str, held_out: ExampleStream, config: TrainingConfig, worker: Worker
+) -> dict[str, float]:
+    """Add up a task's `metrics` over its held-out rows and over all workers."""
+    settings = config.batch_of(task)
     sums: dict[str, float] = {}
     position = 0
     for number in range(config.held_out_batches):
         batch = read_global_batch(
-            held_out, position, size=config.batch_size, tokens=config.batch_tokens, whole_stream=True
+            held_out,
+            position,
+            size=settings.batch_size,
+            tokens=settings.batch_tokens,
+            longest=settings.longest,
+            whole_stream=True,
         )
         if number > 0 and batch.next_position > held_out.rows:
             break
         position = batch.next_position
         # A seed of its own keeps these masks apart from the masks of training step `number`.
-        shared = _Shared.of(
-            objective, batch.rows, config, worker, seed=config.seed + 1, step=number,
+        shared = Shared.of(
+            objective, task, batch.rows, config, worker, seed=config.seed + 1, step=number,
             equally_many=config.parallel == "fsdp2",
         )  # fmt: skip
         micro_batches = [one.to(worker.device) for one in shared.micro_batches]
@@ -142,82 +158,20 @@ def evaluate(objective: Any, held_out: ExampleStream, config: TrainingConfig, wo
                 found = objective.metrics(one) if share is None else objective.metrics(one, share)
             for name, value in found.items():
                 sums[name] = sums.get(name, 0.0) + float(value)
-    return objective.rates(add_over_ranks(sums, worker))
-
-
-def add_over_ranks(figures: Mapping[str, float], worker: Worker) -> dict[str, float]:
-    """Return named figures, each summed over all workers; every worker must have the same names."""
-    values = torch.tensor(list(figures.values()), dtype=torch.float64, device=worker.device)
-    return dict(zip(figures, global_sum(values).tolist(), strict=True))
-
-
-class _Shared(NamedTuple):
-    """One worker's share of a global batch."""
-
-    micro_batches: list[Any]
-    cut: bool
-    """True if any worker's share is cut into several micro-batches: then every worker treats its share as cut."""
-
-    @classmethod
-    def of(
-        cls,
-        objective: Any,
-        rows: Sequence[Any],
-        config: TrainingConfig,
-        worker: Worker,
-        *,
-        seed: int,
-        step: int,
-        equally_many: bool = False,
-    ) -> _Shared:
-        lengths = [len(row.input_ids) for row in rows]
-        shares = share_out(lengths, worker.world_size, config.micro_batch_size, equally_many=equally_many)
-        if config.parallel == "fsdp2" and len({len(share) for share in shares}) > 1:
-            raise ValueError(
-                f"{len(rows)} rows in micro-batches of {config.micro_batch_size} give {worker.world_size} workers "
-                "unequal numbers of them, which fsdp2 cannot share; make training.batch_size a multiple of the "
-                "workers, or raise training.micro_batch_size"
-            )
-        micro_batches = [
-            objective.collate([rows[index] for index in share], seed=seed, step=step, row_indices=share)
-            for share in shares[worker.rank]
-        ]
-        return cls(micro_batches, max(len(share) for share in shares) > 1)
-
-
-class _StepBatch(NamedTuple):
-    """Everything that the background prepares for a step."""
-
-    shared: _Shared
-    next_position: int
-
-
-def _step_batches(
-    objective: Any, examples: ExampleStream, config: TrainingConfig, worker: Worker, progress: Progress
-) -> Iterator[_StepBatch]:
-    """Yield the batches of all steps still to do, masked and packed, on the CPU."""
-    if worker.device.type == "cuda":
-        torch.cuda.set_device(worker.device)  # of the background thread, which would pin memory for the first GPU
-    position = progress.position
-    for step in range(progress.step, config.steps):
-        batch = read_global_batch(
-            examples,
-            position,
-            size=config.batch_size,
-            tokens=config.batch_tokens,
-            longest=config.longest_row(step),
-        )
-        position = batch.next_position
-        shared = _Shared.of(objective, batch.rows, config, worker, seed=config.seed, step=step)
-        if worker.device.type == "cuda":
-            shared = shared._replace(micro_batches=[one.pin_memory() for one in shared.micro_batches])
-        yield _StepBatch(shared, position)
+    return add_over_ranks(sums, worker)
 
 
 class _Run:
     """A model, its optimiser, and their progress."""
 
-    def __init__(self, objective: Any, config: TrainingConfig, worker: Worker, state: Mapping[str, Any] | None) -> None:
+    def __init__(
+        self,
+        objective: Any,
+        config: TrainingConfig,
+        worker: Worker,
+        state: Mapping[str, Any] | None,
+        streams: Mapping[str, ExampleStream],
+    ) -> None:
         self._objective, self._config, self._worker = objective.to(worker.device), config, worker
         self._model = parallelise(objective, config.parallel, worker.device)
         self._optimizer = make_optimizer(
@@ -227,14 +181,17 @@ class _Run:
             eps=config.adam_epsilon,
             weight_decay=config.weight_decay,
         )
-        self._guard = SpikeGuard(config.spike_factor, config.max_skipped)
-        self.progress = restore(objective, self._optimizer, state)
-        if self.progress.skipped is not None:
-            self._guard.resume(self.progress.skipped)
+        self._tasks = [task.name for task in objective.tasks]
+        self._guards = {task: SpikeGuard(config.spike_factor, config.max_skipped) for task in self._tasks}
+        self._streams = described(objective.tasks, streams)
+        self.progress = restore(objective, self._optimizer, state, self._streams)
+        for task, guard in self._guards.items():
+            if task in self.progress.skipped:
+                guard.resume(self.progress.skipped[task])
         self.window = StepWindow(self.progress.window)
-        self.meter = Meter(worker.device, config.precision)
+        self.meter = Meter(worker.device, config.precision, self._tasks)
 
-    def step(self, batch: _StepBatch, waited_seconds: float, report: Report) -> dict[str, float]:
+    def step(self, batch: StepBatch, waited_seconds: float, report: Report) -> dict[str, float]:
         """Take the next step, or skip it if its loss or gradient is bad; return its figures."""
         config, step = self._config, self.progress.step
         self._objective.train()
@@ -248,22 +205,26 @@ class _Run:
         means = _global_means(values | {"gradient_norm": norm}, self._worker)
         norm_value = means.pop("gradient_norm")
         figures = self._objective.step_figures(means) | {"gradient_norm": norm_value, "learning_rate": rate}
-        # All ranks see the same sums, so all take the step or none does.
-        objection = self._guard.objection(figures["loss"], norm_value)
-        self.progress.step, self.progress.position = step + 1, batch.next_position
+        # All ranks see the same sums, so all take the step or none does. A task's losses are compared with its own.
+        guard = self._guards[batch.task]
+        objection = guard.objection(figures["loss"], norm_value)
+        if len(self._tasks) > 1:
+            figures = figures_of_task(figures, batch.task)
+        self.progress.step, self.progress.positions[batch.task] = step + 1, batch.next_position
         if objection is None:
             self._optimizer.step()
         else:
             _on_first(self._worker, report, step + 1, "skipped", figures)
-            self._guard.skip(step + 1, objection, figures)
+            guard.skip(step + 1, objection, figures)
         self._optimizer.zero_grad(set_to_none=True)
-        self._count(micro_batches, waited_seconds)
-        return figures | {"skipped_steps": float(len(self._guard.skipped))}
+        self._count(batch.task, micro_batches, waited_seconds)
+        return figures | {"skipped_steps": float(sum(len(one.skipped) for one in self._guards.values()))}
 
     def state(self) -> dict[str, Any] | None:
         """Return the run's state for its checkpoint; None on all workers but the first. Every worker must call it."""
-        self.progress.skipped, self.progress.window = self._guard.state(), self.window.state()
-        return snapshot(self._objective, self._optimizer, self.progress, keep=self._worker.rank == 0)
+        self.progress.skipped = {task: guard.state() for task, guard in self._guards.items()}
+        self.progress.window = self.window.state()
+        return snapshot(self._objective, self._optimizer, self.progress, self._streams, keep=self._worker.rank == 0)
 
     def _accumulate(self, micro_batches: Sequence[Any], cut: bool) -> dict[str, Tensor]:
         """Compute the gradients of the global batch's loss; return its values, this worker's share of them."""
@@ -278,13 +239,24 @@ class _Run:
                 added[name] = added[name] + value.detach() if name in added else value.detach()
         return added
 
-    def _count(self, micro_batches: Sequence[Any], waited_seconds: float) -> None:
+    def _count(self, task: str, micro_batches: Sequence[Any], waited_seconds: float) -> None:
         self.meter.add(
+            task,
             tokens=sum(batch.tokens for batch in micro_batches),
             sequences=sum(batch.sequences for batch in micro_batches),
             flops=sum(self._objective.flops(batch) for batch in micro_batches),
             waited_seconds=waited_seconds,
         )
+
+
+def _check_held_out(held_out: Mapping[str, ExampleStream], worker: Worker) -> None:
+    for task, stream in held_out.items():
+        if stream.rows < worker.world_size:
+            of = f" of task {task}" if len(held_out) > 1 else ""
+            raise ValueError(
+                f"held-out text{of} of {stream.rows} rows cannot be shared among {worker.world_size} workers; give "
+                "more text or use fewer workers"
+            )
 
 
 def _survey(objective: Any, micro_batches: Sequence[Any], cut: bool, config: TrainingConfig) -> Sequence[Any]:

@@ -23,7 +23,7 @@ import torch
 
 from models.encoder.config import EncoderConfig
 from models.encoder.network import count_parameters
-from models.training.config import TrainingConfig
+from models.training.config import TaskConfig, TrainingConfig
 
 USABLE = 0.85
 """Share of a GPU's memory to plan with; the rest is for CUDA's context, NCCL and gaps between tensors."""
@@ -65,12 +65,17 @@ def choose_micro_batch(objective: Any, config: TrainingConfig, workers: int, mem
     state = state_bytes(count_parameters(objective), config.precision, shards) + objective.workspace_bytes()
     per_row = objective.row_bytes(config.precision)
     rows = rows_that_fit(memory, state, per_row)
-    if config.batch_size is not None:
-        # The worker with the most rows has the share rounded up.
-        return None if -(-config.batch_size // workers) <= rows else rows
-    # Dealing rows out can give one worker up to a row more than its share of the tokens.
-    share = (config.batch_tokens or 0) / workers + objective.longest_row
-    return None if state + per_row * share / objective.longest_row <= memory else rows
+
+    def fits(batch: TaskConfig) -> bool:
+        if batch.batch_size is not None:
+            # The worker with the most rows has the share rounded up.
+            return -(-batch.batch_size // workers) <= rows
+        # Dealing rows out can give one worker up to a row more than its share of the tokens.
+        share = (batch.batch_tokens or 0) / workers + objective.longest_row
+        return state + per_row * share / objective.longest_row <= memory
+
+    # The run's own batch, "", and those of tasks; rows of a task with shorter ones need less than is planned.
+    return None if all(fits(config.batch_of(task)) for task in ("", *config.tasks)) else rows
 
 
 def usable_memory(device: torch.device) -> float | None:

@@ -6,7 +6,8 @@ import contextlib
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 
@@ -27,16 +28,29 @@ MFU_FORMULA = "model FLOPs utilisation (MFU) = model FLOPs of a step / (seconds 
 AddOverRanks = Callable[[Mapping[str, float]], dict[str, float]]
 
 
-class Meter:
-    """Figures over the steps since the last reading, for all workers together."""
+@dataclass
+class _OwnSteps:
+    """Steps of one task, with the seconds from the end of the step before each to its own end."""
 
-    def __init__(self, device: torch.device, precision: str) -> None:
+    steps: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+
+
+class Meter:
+    """Figures over the steps since the last reading, for all workers together.
+
+    With several `tasks` there are figures of each beside those of all steps.
+    """
+
+    def __init__(self, device: torch.device, precision: str, tasks: Sequence[str] = ()) -> None:
         self._device = device
+        self._tasks = tuple(tasks) if len(tasks) > 1 else ()
         self._peak = peak_flops(device, precision)
         self._reset()
 
-    def add(self, *, tokens: int, sequences: int, flops: float, waited_seconds: float) -> None:
-        """Count a step of this worker.
+    def add(self, task: str, *, tokens: int, sequences: int, flops: float, waited_seconds: float) -> None:
+        """Count a step of this worker, which lasted since the last one, and its task.
 
         Tokens and sequences count every view; `flops` are those that the objective needs, and `waited_seconds` is the
         time that the step waited for its batch.
@@ -46,6 +60,10 @@ class Meter:
         self._sequences += sequences
         self._flops += flops
         self._waited += waited_seconds
+        now = time.perf_counter()
+        own = self._own.setdefault(task, _OwnSteps())
+        own.steps, own.tokens, own.seconds = own.steps + 1, own.tokens + tokens, own.seconds + now - self._last
+        self._last = now
 
     def read(self, add_over_ranks: AddOverRanks) -> dict[str, float]:
         """Return the figures since the last reading; every rank must call it.
@@ -56,9 +74,11 @@ class Meter:
         - model_flops_per_second;
         - mfu: model FLOPs utilisation, model_flops_per_second / (workers x peak of the device), on devices of `PEAKS`
           in bf16;
-        - peak_memory_bytes of the first worker: the maximum that torch held on a GPU, the process's peak on a CPU.
+        - peak_memory_bytes of the first worker: the maximum that torch held on a GPU, the process's peak on a CPU;
+        - step_seconds_<task> and tokens_per_second_<task>, of the tasks' own steps, where there are several tasks.
         """
         seconds = time.perf_counter() - self._started
+        done = [task for task in self._tasks if task in self._own]
         sums = add_over_ranks(
             {
                 "tokens": self._tokens,
@@ -66,6 +86,7 @@ class Meter:
                 "flops": self._flops,
                 "waited": self._waited,
                 "workers": 1.0,
+                **{f"tokens_{task}": self._own[task].tokens for task in done},
             }
         )
         figures = {
@@ -78,6 +99,10 @@ class Meter:
         }
         if self._peak is not None:
             figures["mfu"] = figures["model_flops_per_second"] / (sums["workers"] * self._peak)
+        for task in done:
+            own = self._own[task]
+            figures[f"step_seconds_{task}"] = own.seconds / own.steps
+            figures[f"tokens_per_second_{task}"] = sums[f"tokens_{task}"] / own.seconds
         self._reset()
         return figures
 
@@ -86,12 +111,14 @@ class Meter:
         """Exclude the time spent in the block."""
         began = time.perf_counter()
         yield
-        self._started += time.perf_counter() - began
+        took = time.perf_counter() - began
+        self._started, self._last = self._started + took, self._last + took
 
     def _reset(self) -> None:
         self._steps, self._tokens, self._sequences = 0, 0, 0
         self._waited, self._flops = 0.0, 0.0
-        self._started = time.perf_counter()
+        self._own: dict[str, _OwnSteps] = {}
+        self._started = self._last = time.perf_counter()
 
 
 def peak_flops(device: torch.device, precision: str) -> float | None:

@@ -35,7 +35,11 @@ def parallelise(objective: Any, kind: str, device: torch.device) -> nn.Module:
     if world().size == 1:
         return objective
     if kind == "ddp":
-        return DistributedDataParallel(objective, gradient_as_bucket_view=True)
+        # A step of one of several tasks leaves the others' parameters without a gradient: DDP must look for them in
+        # the graph of every step, which a run of one task is spared.
+        return DistributedDataParallel(
+            objective, gradient_as_bucket_view=True, find_unused_parameters=len(objective.tasks) > 1
+        )
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
 

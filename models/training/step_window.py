@@ -32,7 +32,7 @@ class StepWindow:
         there are no others.
         """
         steps, self._steps = self._steps, []
-        names = steps[-1][1] if steps else {}
+        names = dict.fromkeys(name for _, figures in steps for name in figures)  # steps of two tasks have other figures
         values = {name: [figures[name] for _, figures in steps if name in figures] for name in names}
         return steps, {name: _summary(name, given) for name, given in values.items()}
 

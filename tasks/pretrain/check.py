@@ -8,7 +8,7 @@ from typing import Any
 
 from infra.errors import UserError
 from models import objectives
-from models.training.config import training_config
+from models.training.config import check_tasks, training_config
 from tasks.pretrain.params import TrainParams
 
 
@@ -32,8 +32,8 @@ def check_training(
         raise UserError("model.vocab_size follows from the vocabulary. Set vocabulary.size instead.")
     model = {**params.model, "vocab_size": vocabulary_size}
     try:
-        training_config(params.training)
-        objectives.check(params.objective, model)
+        config = training_config(params.training)
+        check_tasks(config, objectives.check(params.objective, model).shares() or (params.objective,))
     except ValueError as error:
         raise UserError(f"This model cannot be trained: {error}") from error
     if params.cut_dependence is not None:

@@ -11,8 +11,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, field_validator, mode
 
 from infra.stage import StageParams
 from models import objectives
-from models.training.config import SPEED_ONLY, TrainingConfig
-from models.training.field_types import with_integers
+from models.training.config import SPEED_ONLY, with_whole_numbers
 from tasks.training.cluster import Cluster
 
 
@@ -33,7 +32,7 @@ class TrainParams(StageParams):
     @field_validator("training")
     @classmethod
     def _with_integers(cls, training: dict[str, Any]) -> dict[str, Any]:
-        return with_integers(TrainingConfig, training)  # 1e3 steps are the same work as 1000
+        return with_whole_numbers(training)  # 1e3 steps are the same work as 1000
 
     @property
     def cut_dependence(self) -> str | None:

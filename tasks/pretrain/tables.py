@@ -65,18 +65,21 @@ def _check_rows(task: Task, source: Artifact, spec: RunSpec) -> None:
                 f"Task {task.name} of objective {spec.objective} reads the table {table} of {source.path}, which has "
                 "no rows. Give more data."
             )
-    batch = spec.config.batch_size
-    if batch is None:  # training.batch_tokens is set: any number of rows may make a batch
-        batch = rows
-    if batch > rows:
+    batch = spec.config.batch_of(task.name)
+    size, setting = batch.batch_size, "training."
+    if task.name in spec.config.tasks:
+        setting += f"tasks.{task.name}."
+    if size is None:  # batch_tokens is set: any number of rows may make a batch
+        size = rows
+    if size > rows:
         raise UserError(
-            f"training.batch_size is {batch}, but there are only {rows} {task.table}, and a batch has no example "
-            "twice. Give more text or reduce training.batch_size."
+            f"{setting}batch_size is {size}, but there are only {rows} {task.table}, and a batch has no example twice. "
+            f"Give more text or reduce {setting}batch_size."
         )
     workers = spec.allocation.most_workers
-    for what, count in (("sequences in a batch", batch), ("held-out examples", held_out)):
+    for what, count in (("sequences in a batch", size), ("held-out examples", held_out)):
         if workers > count:
             raise UserError(
                 f"cluster.workers is {workers}, more than the {what} ({count}), so some would have nothing to do. "
-                "Reduce cluster.workers, or raise training.batch_size or encode.held_out_share."
+                f"Reduce cluster.workers, or raise {setting}batch_size or encode.held_out_share."
             )

@@ -14,7 +14,7 @@ from infra.pages import render
 from models import objectives
 from models.training.meter import MFU_FORMULA
 from tasks.training.run_spec import RunSpec
-from tasks.training.terms import CHANCE, chance_of, title_of
+from tasks.training.terms import CHANCE, LOSS_OF_TASK, chance_of, title_of
 
 TEMPLATE = Path(__file__).with_name("curves_page.html.j2")
 
@@ -134,7 +134,9 @@ def _groups(
     training: Mapping[str, Series], held_out: Mapping[str, Series], terms: Collection[str]
 ) -> list[tuple[str, list[Panel]]]:
     """Return the headings of the page, each with its panels."""
-    losses = [name for name in training if name == "loss" or f"{name}_loss" in held_out]
+    losses = [
+        name for name in training if name == "loss" or name.startswith(LOSS_OF_TASK) or f"{name}_loss" in held_out
+    ]
     rates = [name for name in held_out if not name.endswith(("loss", CHANCE))]
     return [
         (

@@ -102,7 +102,7 @@ def read_steps(path: str) -> Iterator[tuple[int, dict[str, float]]]:
             # {"step": [21, 22], "loss": [63.1, 62.8]}: a list per figure, as long as the list of steps
             numbers = columns.pop("step")
             for place, step in enumerate(numbers):
-                yield step, {name: values[place] for name, values in columns.items()}
+                yield step, {name: values[place] for name, values in columns.items() if values[place] is not None}
 
 
 def _whole_lines(text: bytes) -> list[bytes]:
@@ -117,11 +117,13 @@ def _step(line: bytes) -> float:
         return math.inf
 
 
-def _columns(steps: list[tuple[int, dict[str, float]]]) -> dict[str, list[float]]:
-    """Return figures by name, to the seven digits of float32, with NaN where a step lacks a figure."""
+def _columns(steps: list[tuple[int, dict[str, float]]]) -> dict[str, list[float | None]]:
+    """Return figures by name, to the seven digits of float32; None where a step lacks one that another task has."""
     names = dict.fromkeys(name for _, figures in steps for name in figures)
-    columns: dict[str, list[float]] = {STEP: [step for step, _ in steps]}
-    return columns | {name: [float(f"{figures.get(name, math.nan):.7g}") for _, figures in steps] for name in names}
+    columns: dict[str, list[float | None]] = {STEP: [step for step, _ in steps]}
+    return columns | {
+        name: [float(f"{figures[name]:.7g}") if name in figures else None for _, figures in steps] for name in names
+    }
 
 
 class _Part(NamedTuple):

@@ -10,10 +10,12 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from infra.artifacts import InputRecord
 from models import objectives
+from models.training.config import TaskConfig
 from models.training.loop import TrainingConfig, training_config
 from tasks.training.cluster import Cluster, Workers
 from tasks.training.launch import LongWork, Progress
 from tasks.training.sources import EXAMPLES
+from tasks.training.terms import LOSS_OF_TASK
 
 
 class RunSpec(LongWork):
@@ -60,9 +62,10 @@ class RunSpec(LongWork):
 
     @property
     def batch(self) -> str:
-        """Size of the global batch for people, such as `96 sequences`."""
-        size = self.training.get("batch_size")
-        return f"{self.training['batch_tokens']:,} tokens" if size is None else f"{size:,} sequences"
+        """Size of the global batch for people, such as `96 sequences (pap: 16 sequences)`."""
+        config = self.config
+        own = ", ".join(f"{name}: {_size(config.batch_of(name))}" for name in config.tasks)
+        return _size(config.batch_of("")) + (f" ({own})" if own else "")
 
     @property
     def allocation(self) -> Cluster:
@@ -80,13 +83,20 @@ class RunSpec(LongWork):
         if not training:
             return None
         figures = training[-1]["figures"]
-        losses = [f"{name} {figures[name]:.3g}" for name in ("loss", *self.terms) if name in figures]
+        wholes = [name for name in figures if name == "loss" or name.startswith(LOSS_OF_TASK)]
+        losses = [f"{name.replace('_', ' ')} {figures[name]:.3g}" for name in (*wholes, *self.terms) if name in figures]
         return Progress(training[-1]["step"], ", ".join([f"{figures['tokens_per_second']:,.0f} tokens/s", *losses]))
 
     def result(self) -> RunResult | None:
         """Return what `result.json` says, or None while the run is not done."""
         content = self.read_result()
         return None if content is None else RunResult.model_validate_json(content)
+
+
+def _size(batch: TaskConfig) -> str:
+    if batch.batch_size is None:
+        return f"{batch.batch_tokens:,} tokens"
+    return f"{batch.batch_size:,} sequences"
 
 
 class RunResult(BaseModel):

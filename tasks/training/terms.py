@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+LOSS_OF_TASK = "loss_"
+"""Beginning of the figure that is the whole loss of one of several tasks in training: `loss_pap`."""
 CHANCE = "_chance"
 """Ending of the figure that says what guessing would score: `mts_chance` belongs to `mts_accuracy`."""
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from models.training.columns import WORDS, Column
 from models.training.reader import ExampleStream
+
+TYPES = {"input_ids": pa.list_(pa.uint32()), "word_starts": pa.list_(pa.uint16()), "label": pa.uint8()}
 
 
 class MemoryPart:
@@ -21,10 +25,12 @@ class MemoryPart:
         return len(self._rows)
 
     def read(self, columns: list[str] | None = None) -> pa.Table:
-        types = {"input_ids": pa.list_(pa.uint32()), "word_starts": pa.list_(pa.uint16())}
-        return pa.table({name: pa.array([list(row[name]) for row in self._rows], kind) for name, kind in types.items()})
+        wanted = columns or ["input_ids", "word_starts"]
+        return pa.table(
+            {name: pa.array([np.asarray(row[name]).tolist() for row in self._rows], TYPES[name]) for name in wanted}
+        )
 
 
-def stream_of(rows: Sequence[Mapping[str, Any]], seed: int = 1) -> ExampleStream:
+def stream_of(rows: Sequence[Mapping[str, Any]], seed: int = 1, columns: Sequence[Column] = WORDS) -> ExampleStream:
     """The stream over these rows."""
-    return ExampleStream([MemoryPart(rows)], seed)
+    return ExampleStream([MemoryPart(rows)], seed, columns)

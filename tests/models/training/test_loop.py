@@ -101,7 +101,7 @@ def test_resumed_run_ends_with_the_same_bits(store: ArtifactStore, tmp_path: Pat
         assert same_weights(whole, resumed)
         behind = {key: values for key, values in told.items() if key[0] > stop_at}
         assert losses(behind).items() <= losses(told_again).items() <= losses(told).items()
-        assert again[12][0]["position"] == states[12]["position"]
+        assert again[12][0]["positions"] == states[12]["positions"]
         assert all(again[step][1] == pytest.approx(handed[step], abs=0, nan_ok=True) for step in again)
     assert handed[4] == {}  # before the first evaluation, at 6
     assert handed[8] == pytest.approx(states[8]["held_out"], abs=0, nan_ok=True) and handed[8]["mlm_loss"] > 0

@@ -115,12 +115,12 @@ def test_bad_step_is_skipped_and_reported_and_the_run_continues() -> None:
     before, after, later = (states[step]["model"] for step in (4, 5, 6))
     assert all(torch.equal(before[name], after[name]) for name in before)
     assert any(not torch.equal(after[name], later[name]) for name in after)
-    assert states[5]["skipped"]["steps"] == [5] and math.isfinite(curve(entries, "loss")[-1])
+    assert states[5]["skipped"]["ehealth"]["steps"] == [5] and math.isfinite(curve(entries, "loss")[-1])
 
     resumed = poison(build(), {4}, lambda loss: loss * math.nan)
     _, again = run(resumed, settings, state=states[6])
     assert all(torch.equal(again[12]["model"][name], value) for name, value in states[12]["model"].items())
-    assert again[12]["skipped"]["steps"] == [5]
+    assert again[12]["skipped"]["ehealth"]["steps"] == [5]
 
 
 def test_spike_is_skipped_if_enabled() -> None:
@@ -177,7 +177,7 @@ def test_meter_divides_by_time_and_peak(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("models.training.meter.peak_flops", lambda device, precision: 1000.0)
     meter = Meter(torch.device("cpu"), "bf16")
     for _ in range(2):
-        meter.add(tokens=30, sequences=4, flops=500.0, waited_seconds=0.5)
+        meter.add("ehealth", tokens=30, sequences=4, flops=500.0, waited_seconds=0.5)
         now[0] += 5.0
     with meter.paused():
         now[0] += 77.0
@@ -275,10 +275,10 @@ def test_checkpoint_of_another_preset_is_named() -> None:
 def test_checkpoint_of_another_version_is_named(tmp_path: Path) -> None:
     _, states = run(build(), training(steps=4))
     save_state({**states[4], "format": 99}, tmp_path)
-    with pytest.raises(ValueError, match=r"state\.pt .*it has format 99, this program reads format 1"):
+    with pytest.raises(ValueError, match=r"state\.pt .*it has format 99, this program reads format 2"):
         load_state(tmp_path)
-    save_state({name: value for name, value in states[4].items() if name != "position"}, tmp_path)
-    with pytest.raises(ValueError, match=r"it has no position"):
+    save_state({name: value for name, value in states[4].items() if name != "positions"}, tmp_path)
+    with pytest.raises(ValueError, match=r"it has no positions"):
         load_state(tmp_path)
 
 

@@ -29,10 +29,30 @@ def test_loss_far_over_the_median_is_skipped_and_not_remembered() -> None:
 
 def test_too_many_in_a_hundred_steps_end_the_run_with_step_and_terms() -> None:
     guard = SpikeGuard(None, 2)
-    for step in (1, 50, 101, 151):  # never three within a hundred
-        guard.skip(step, "the loss or its gradient is not finite", {})
+    for step in range(1, 152):
+        bad = step in (1, 50, 101, 151)  # never three within a hundred
+        said = guard.objection(math.nan if bad else 1.0, 1.0)
+        if said is not None:
+            guard.skip(step, said, {})
+    said = guard.objection(math.nan, 1.0)
+    assert said is not None and guard.skipped == [1, 50, 101, 151]
     with pytest.raises(FloatingPointError, match=r"step 152: the loss .*\(mlm nan, rtd 0\.5\)\. 3 of the last 100"):
-        guard.skip(152, "the loss or its gradient is not finite", {"mlm": math.nan, "rtd": 0.5})
+        guard.skip(152, said, {"mlm": math.nan, "rtd": 0.5})
+
+
+def test_steps_of_other_tasks_do_not_count() -> None:
+    """Every tenth step is the task's: its first three lie within thirty steps of all, its next within three hundred."""
+    guard = SpikeGuard(None, 2)
+    for number in range(1, 121):
+        said = guard.objection(math.nan if number in (1, 60, 120) else 1.0, 1.0)
+        if said is not None:
+            guard.skip(10 * number, said, {})
+    assert guard.skipped == [10, 600, 1200]
+    assert guard.objection(1.0, 1.0) is None
+    said = guard.objection(math.inf, 1.0)
+    assert said is not None
+    with pytest.raises(FloatingPointError, match=r"step 1220: .* 3 of the last 100 steps"):
+        guard.skip(1220, said, {})
 
 
 @given(st.lists(st.floats(0.1, 10.0) | st.just(math.nan), max_size=80), st.integers(0, 80))
