@@ -45,6 +45,7 @@ class Meter:
 
     def __init__(self, device: torch.device, precision: str, tasks: Sequence[str] = ()) -> None:
         self._device = device
+        self._last = 0.0
         self._tasks = tuple(tasks) if len(tasks) > 1 else ()
         self._peak = peak_flops(device, precision)
         self._reset()
@@ -60,10 +61,10 @@ class Meter:
         self._sequences += sequences
         self._flops += flops
         self._waited += waited_seconds
-        now = time.perf_counter()
         own = self._own.setdefault(task, _OwnSteps())
-        own.steps, own.tokens, own.seconds = own.steps + 1, own.tokens + tokens, own.seconds + now - self._last
-        self._last = now
+        own.steps += 1
+        own.tokens += tokens
+        own.seconds += self._lap()
 
     def read(self, add_over_ranks: AddOverRanks) -> dict[str, float]:
         """Return the figures since the last reading; every rank must call it.
@@ -112,13 +113,21 @@ class Meter:
         began = time.perf_counter()
         yield
         took = time.perf_counter() - began
-        self._started, self._last = self._started + took, self._last + took
+        self._started += took
+        self._last += took
+
+    def _lap(self) -> float:
+        """Return the seconds since the last call, or since the last reading."""
+        now = time.perf_counter()
+        seconds, self._last = now - self._last, now
+        return seconds
 
     def _reset(self) -> None:
         self._steps, self._tokens, self._sequences = 0, 0, 0
         self._waited, self._flops = 0.0, 0.0
         self._own: dict[str, _OwnSteps] = {}
-        self._started = self._last = time.perf_counter()
+        self._started = time.perf_counter()
+        self._last = self._started
 
 
 def peak_flops(device: torch.device, precision: str) -> float | None:
