@@ -186,6 +186,18 @@ EXAMPLES = pa.schema(
     ]
 )
 
+PAIRS = pa.schema(
+    [
+        _field("input_ids", _list_of(pa.uint32()), "token ids: [CLS], first sentence, [SEP], second sentence, [SEP]"),
+        EXAMPLES.field("word_starts"),
+        EXAMPLES.field("mentions"),
+        _field("second", pa.uint16(), "first token of the second sentence"),
+        _field("is_random", pa.bool_(), "whether the second sentence comes from another document"),
+        _field("doc_id", pa.string(), "the document that the first sentence comes from"),
+        EXAMPLES.field("source"),
+    ]
+)
+
 PRODUCT_RECORDS = pa.schema(
     [
         _field("title", pa.string(), "title of a product"),
@@ -552,6 +564,8 @@ TABLES: Mapping[str, pa.Schema] = {
     "kg_relation_vectors": KG_RELATION_VECTORS,
     "examples": EXAMPLES,
     "held_out": EXAMPLES,
+    "pairs": PAIRS,
+    "held_out_pairs": PAIRS,
     "product_records": PRODUCT_RECORDS,
     "products": PRODUCTS,
     "held_out_products": PRODUCTS,

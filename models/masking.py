@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from infra.arrays.ranges import ranges
 from models.encoder.randomness import Stream, uniforms
 from models.tokenizer.special_ids import MASK, NUM_SPECIAL
 
@@ -170,7 +171,7 @@ class _Words(NamedTuple):
         begin = offsets[sequence] + start
         last_of_sequence = np.append(sequence[1:] != sequence[:-1], True)[: len(begin)]
         end = np.where(last_of_sequence, offsets[sequence + 1] - 1, np.append(begin[1:], 0)[: len(begin)])
-        token = _ranges(begin, end)
+        token = ranges(begin, end)
         word = np.repeat(np.arange(len(begin)), end - begin)
         ordinary = ids[token] >= num_special
         if blocked is not None:
@@ -190,13 +191,6 @@ def _check_starts(start: np.ndarray, sequence: np.ndarray, lengths: np.ndarray) 
             f"word_starts of sequence {index} include {int(start[where])}: starts must increase and be "
             f"between [CLS] (0) and [SEP] ({int(lengths[index]) - 1}), both excluded"
         )
-
-
-def _ranges(begin: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """Return the numbers begin[i] to end[i] - 1 of all i, end to end: begin (2, 7), end (4, 8) give 2, 3, 7."""
-    sizes = end - begin
-    first = np.cumsum(sizes) - sizes
-    return np.arange(sizes.sum()) + np.repeat(begin - first, sizes)
 
 
 def _choose_words(

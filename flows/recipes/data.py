@@ -21,6 +21,7 @@ from tasks.knowledge.thesaurus import ThesaurusParams
 from tasks.phrases.segments import PhraseSegmentsParams
 from tasks.phrases.stage import PhrasesParams
 from tasks.pretrain.encode import EncodeParams
+from tasks.pretrain.pairs import PairsParams
 from tasks.pretrain.product_records import ProductRecordsParams
 from tasks.pretrain.products import ProductsParams
 from tasks.reports.corpus import ReportParams
@@ -53,6 +54,7 @@ class Recipe(BaseModel):
     report_vocabulary: ReportVocabularyParams = Field(default_factory=ReportVocabularyParams)
     segment: SegmentParams = Field(default_factory=SegmentParams)
     encode: EncodeParams = Field(default_factory=EncodeParams)
+    pairs: PairsParams = Field(default_factory=PairsParams)
     product_records: ProductRecordsParams = Field(default_factory=ProductRecordsParams)
     products: ProductsParams = Field(default_factory=ProductsParams)
     fuse: FuseGraphsParams = Field(default_factory=FuseGraphsParams)

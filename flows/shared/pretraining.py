@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from flows.recipes.pretraining import Preset
 from flows.shared.documents import TextInputs, collect_documents, cut_segments, last
@@ -16,6 +17,7 @@ from models import objectives
 from tasks.files.raw_input import RawInput
 from tasks.finetune.inputs import ModelFolder
 from tasks.pretrain.encode import encode
+from tasks.pretrain.pairs import pairs
 from tasks.runner import StageRunner
 
 
@@ -48,7 +50,16 @@ def make_knowledge(run: StageRunner, recipe: Preset, data: TrainingData) -> Arti
     return arrays_of(run, data.entities, studied(run, recipe, data.entities, data.segments))
 
 
-DATA: Mapping[str, MakeInput] = {"knowledge": make_knowledge}
+def sentence_pairs(run: StageRunner, recipe: Preset, data: TrainingData) -> Artifact:
+    """Make pairs of neighbouring segments, with random second sentences where the objective learns to find them."""
+    settings = objectives.check(recipe.objective, _model(recipe, data))
+    fitting = {"max_length": min(recipe.pairs.max_length, settings.max_positions)}
+    if not settings.random_pairs:
+        fitting["random_share"] = 0
+    return run(pairs, recipe.pairs.model_copy(update=fitting), examples=data.examples, vocabulary=data.vocabulary)
+
+
+DATA: Mapping[str, MakeInput] = {"pairs": sentence_pairs, "knowledge": make_knowledge}
 """By the name of an input that an objective's settings ask for (`data` and `resources` of its config), the function
 that makes it."""
 
@@ -92,9 +103,14 @@ def prepare(
 
 def more_inputs(run: StageRunner, recipe: Preset, data: TrainingData) -> dict[str, Artifact]:
     """Make what the recipe's objective needs beside the examples, by the names of the inputs of `train`."""
-    model = {**recipe.train.model, "vocab_size": data.vocabulary.rows()}
+    model = _model(recipe, data)
     names = (*objectives.data(recipe.objective, model), *objectives.resources(recipe.objective, model))
     return {name: DATA[name](run, recipe, data) for name in names}
+
+
+def _model(recipe: Preset, data: TrainingData) -> dict[str, Any]:
+    """Settings of the recipe's objective, with the size of the vocabulary."""
+    return {**recipe.train.model, "vocab_size": data.vocabulary.rows()}
 
 
 def train_model(run: StageRunner, recipe: Preset, data: TrainingData, init: ModelFolder | None = None) -> TrainedModel:

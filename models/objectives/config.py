@@ -57,6 +57,11 @@ class ObjectiveConfig:
         """
         return ()
 
+    @property
+    def random_pairs(self) -> bool:
+        """True if half of the sentence pairs take their second sentence from another document, as for NSP."""
+        return False
+
     def shares(self) -> Mapping[str, float]:
         """Return the share of the steps of each task, by name; empty for an objective with one task.
 

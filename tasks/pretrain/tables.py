@@ -14,11 +14,6 @@ from tasks.pretrain.linked import linked_entities
 from tasks.training.run_spec import RunSpec
 from tasks.training.sources import source_of
 
-COLUMN_REMEDIES = {
-    "second": "A row of examples is one segment. Set model.pair_task to none.",
-    "is_random": "A row of examples is one segment. Set model.pair_task to none.",
-}
-"""By the name of a column, how a run gets it or does without it, for messages."""
 LINK = "Give the flow knowledge graphs (--param graphs=…) and --param mentions=true."
 
 
@@ -45,10 +40,9 @@ def _check_columns(task: Task, source: Artifact, objective: str) -> None:
     known = schemas.TABLES[task.table].names
     missing = [column.name for column in task.columns if column.name not in known]
     if missing:
-        remedy = COLUMN_REMEDIES.get(missing[0], f"It has {', '.join(known)}.")
         raise UserError(
             f"Objective {objective} reads the columns {', '.join(missing)} with these settings, and the table "
-            f"{task.table} lacks them. {remedy}"
+            f"{task.table} lacks them: it has {', '.join(known)}."
         )
     # The column is always there; it is empty where the stage was given no entities to link.
     if MENTIONS in task.columns and linked_entities(source) is None:

@@ -13,7 +13,9 @@ from infra.errors import UserError
 EXAMPLES = "examples"
 """Name of the input that every run has, an artifact of the stage `encode`; it also leads to the vocabulary."""
 
-TABLE_REMEDIES: dict[str, str] = {}
+TABLE_REMEDIES: dict[str, str] = {
+    "pairs": "The flow pretrain makes it with the stage `pairs`; the preset's section [pairs] sets it.",
+}
 """By the name of a table, how a run gets it or does without it, for messages."""
 
 

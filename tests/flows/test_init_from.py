@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import AutoModel, AutoTokenizer, BertConfig, BertForMaskedLM, BertModel, BertTokenizer
+from transformers import AutoModel, AutoTokenizer, BertConfig, BertForPreTraining, BertModel, BertTokenizer
 
 from flows.cli import main
 from flows.pretrain import pretrain
 from infra.artifacts import ArtifactStore
 from infra.errors import UserError
 from models.tokenizer.wordpiece import normalise
+from models.training.loop import load_state
 from tests.support.synthetic_text import synthetic_documents, write_corpus
 
 pytestmark = pytest.mark.slow
@@ -65,7 +66,7 @@ def bert(tmp_path: Path) -> Path:
     torch.manual_seed(0)
     sizes = {"num_hidden_layers": 1, "num_attention_heads": 4, "hidden_size": 128, "intermediate_size": 512}
     folder = tmp_path / "chinese-bert"
-    BertForMaskedLM(BertConfig(vocab_size=len(tokens), max_position_embeddings=128, **sizes)).save_pretrained(folder)
+    BertForPreTraining(BertConfig(vocab_size=len(tokens), max_position_embeddings=128, **sizes)).save_pretrained(folder)
     (folder / "vocab.txt").write_text("\n".join(tokens) + "\n", encoding="utf-8")
     return folder
 
@@ -92,6 +93,29 @@ def test_a_checkpoint_with_the_vocabulary_of_a_bert_is_exported(corpus: str, ber
         found = AutoModel.from_pretrained(folder).eval()(**encoded).last_hidden_state
         known = BertModel.from_pretrained(bert).eval()(**expected).last_hidden_state
     torch.testing.assert_close(found, known, rtol=1e-4, atol=1e-4)
+
+
+def test_cmed_bert_starts_with_the_weights_and_heads_of_a_bert(corpus: str, bert: Path, tmp_path: Path) -> None:
+    """The paper's recipe at the size of that BERT; its position table of 128 rows is as long as the pairs here."""
+    sizes = {"hidden_size": 128, "num_layers": 1, "num_heads": 4, "intermediate_size": 512, "max_positions": 128}
+    small = {f"model.{key}": size for key, size in sizes.items()} | {"pairs.copies": 1, "segment.max_tokens": 41}
+    folder = pretrain.fn("cmed-bert", corpus, init_from=str(bert), overrides=STILL | small)
+    run = ArtifactStore(tmp_path / "home").latest("train")
+    assert run is not None
+    state = load_state(run.path)["model"]
+    theirs = BertForPreTraining.from_pretrained(bert).state_dict()
+    for ours, name in (
+        ("pooler.weight", "bert.pooler.dense.weight"),
+        ("pair_output.weight", "cls.seq_relationship.weight"),
+        ("head.transform.weight", "cls.predictions.transform.dense.weight"),
+    ):
+        torch.testing.assert_close(state[ours], theirs[name], rtol=0, atol=1e-6)
+    exported = BertModel.from_pretrained(folder).eval()
+    sentence = AutoTokenizer.from_pretrained(folder)("糖尿病患者", "常出现乏力", return_tensors="pt")
+    known = BertTokenizer.from_pretrained(bert)("糖尿病患者", "常出现乏力", return_tensors="pt")
+    with torch.no_grad():
+        found, expected = exported(**sentence), BertModel.from_pretrained(bert).eval()(**known)
+    torch.testing.assert_close(found.pooler_output, expected.pooler_output, rtol=1e-4, atol=1e-4)
 
 
 def test_missing_model_or_vocabulary_is_reported_before_any_work(corpus: str, tmp_path: Path) -> None:

@@ -23,11 +23,20 @@ class BertObjectiveConfig(EncoderObjectiveConfig):
     """
     pair_task: str = "none"
     """none; nsp: does the second sentence follow the first in the text? (Devlin et al., 2019); sop: are both in the
-    order of the text? (Lan et al., 2020). Both need examples with a column `second`, which the stage `encode` does not
-    write: its rows are single segments.
+    order of the text? (Lan et al., 2020). Both read the tables of the stage `pairs` in place of single segments;
+    segments should then have at most a third of a pair's length (segment.max_tokens), or much text is cut off.
     """
     pair_weight: float = 1.0
     """Weight of the pair task in the loss."""
+
+    def data(self) -> tuple[str, ...]:
+        """Return `("pairs",)` where there is a pair task."""
+        return () if self.pair_task == "none" else ("pairs",)
+
+    @property
+    def random_pairs(self) -> bool:
+        """True for next sentence prediction."""
+        return self.pair_task == "nsp"
 
     def __post_init__(self) -> None:
         super().__post_init__()

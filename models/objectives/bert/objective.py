@@ -34,6 +34,7 @@ from models.objectives.parts.lm_head import LanguageModelHead
 from models.objectives.parts.noise import StepNoise
 from models.training.columns import SECOND, WORDS, Column, Value
 from models.training.memory import encoder_bytes, number_bytes
+from models.training.tasks import Task
 from models.weights.convert import to_transformers, transformers_config
 from models.weights.heads import layer_from, renamed
 
@@ -71,6 +72,12 @@ class Bert(TermwiseObjective):
     def columns(self) -> tuple[Column, ...]:
         """Words; of pairs also where the second sentence begins, and for NSP whether it is a random one."""
         return {"none": WORDS, "sop": (*WORDS, SECOND), "nsp": (*WORDS, SECOND, IS_RANDOM)}[self.config.pair_task]
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """The only task: on single segments, or on pairs where there is a pair task."""
+        tables = ("examples", "held_out") if self.config.pair_task == "none" else ("pairs", "held_out_pairs")
+        return (Task(self.name, self.columns, *tables),)
 
     @property
     def terms(self) -> tuple[Term, ...]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 from transformers import AutoModel, AutoModelForMaskedLM
 
 from flows.recipes.pretraining import load_preset, model_presets
@@ -74,22 +75,26 @@ def test_exports_are_models_of_transformers(name: str) -> None:
     objective = build_on_meta(name)
     with torch.device("meta"):
         theirs = AutoModel.from_config(objective.exported().config)
-    exported = objective.exported().state
+    shapes = {key: tensor.shape for key, tensor in objective.exported().state.items()}
+    expected = {key: tensor.shape for key, tensor in theirs.state_dict().items()}
     # A pooler belongs to a pair task; transformers gives every bare BERT one.
-    assert {key: tensor.shape for key, tensor in exported.items()} == {
-        key: tensor.shape for key, tensor in theirs.state_dict().items() if not key.startswith("pooler.")
-    }
+    assert expected | shapes == expected
+    assert all(key.startswith("pooler.") for key in expected.keys() - shapes.keys())
+    assert ("pooler.dense.weight" in shapes) == (name == "cmed-bert")
 
 
 @pytest.mark.parametrize("name", presets_of("bert") + presets_of("electra"))
 def test_plain_objectives_have_the_parameters_of_transformers_classes(name: str) -> None:
-    """BertForMaskedLM; for ELECTRA the detector, and a generator whose embeddings are the detector's."""
+    """Those of BertForMaskedLM or BertForPreTraining; for ELECTRA of the detector and a generator on its embeddings."""
     objective, config = build_on_meta(name, vocab_multiple=1), load_preset(name)
     with torch.device("meta"):
         if config.objective == "bert":
             whole = objective.exported("pre_training").config
-            theirs = AutoModelForMaskedLM.from_config(whole)
+            theirs = getattr(transformers, whole.architectures[0])(whole)
             expected = count_trained(theirs)
+            if config.model.get("pair_task") == "nsp" and config.model.get("positions") == "rotary":
+                width = config.model["hidden_size"]  # RoFormer has neither pooler nor classifier of pairs
+                expected += (width + 1) * width + 2 * (width + 1)
         else:
             generator = AutoModelForMaskedLM.from_config(objective.exported("generator").config)
             detector = AutoModel.from_config(objective.exported().config)

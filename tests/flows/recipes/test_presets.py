@@ -55,10 +55,22 @@ def test_ehealth_holds_table_7() -> None:
     assert preset.vocabulary.min_frequency == 5
 
 
+def test_cmed_bert_holds_table_3() -> None:
+    preset = load_preset("cmed-bert")
+    assert preset.model["max_predictions"] == 77
+    assert preset.pairs.max_length == preset.model["max_positions"] == 384
+    wanted = {"learning_rate": 1e-4, "warmup_steps": 10_000, "batch_size": 32, "steps": 120_000}
+    assert {key: preset.training[key] for key in wanted} == wanted
+    assert preset.model["pair_task"] == "nsp"
+
+
 @pytest.mark.parametrize("name", model_presets())
 def test_every_model_preset_loads_and_its_lengths_fit(name: str) -> None:
     preset = load_preset(name)
     assert preset.segment.max_tokens + 2 <= preset.encode.max_length <= preset.model["max_positions"]
+    if preset.model.get("pair_task", "none") != "none":
+        room = preset.pairs.max_length - 3
+        assert 3 * preset.segment.max_tokens <= room < preset.model["max_positions"]
     assert preset.description
 
 
