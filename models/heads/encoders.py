@@ -33,6 +33,8 @@ from models.weights.pretrained import CONFIG_FILE, load_encoder, random_encoder,
 
 ENCODER_FOLDER = "encoder"
 """Folder of the encoder within a fine-tuned model that transformers has no class for."""
+OWN_TYPE = "yiwen-"
+"""Beginning of the `model_type` of such a model, followed by the head."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +165,10 @@ def open_encoder(folder: str | Path, dropout: float | None = None) -> AnyEncoder
         UserError: the folder is of no known kind, or one of its files is missing or damaged; the message names it.
     """
     place = Path(folder)
-    place = place / ENCODER_FOLDER if (place / ENCODER_FOLDER / CONFIG_FILE).is_file() else place
+    if _model_type(place).startswith(OWN_TYPE):
+        place /= ENCODER_FOLDER
+        if not (place / CONFIG_FILE).is_file():
+            raise UserError(f"{place} is missing or has no {CONFIG_FILE}. Copy the whole folder of the model again")
     return KINDS.get(_model_type(place), load_encoder)(place, dropout)
 
 

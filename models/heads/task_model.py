@@ -29,15 +29,13 @@ from models.encoder.layout import Layout
 from models.encoder.network import Encoder, initialise
 from models.encoder.randomness import SequenceNoise
 from models.heads.batch import TaskBatch, check_sequence, pack
-from models.heads.encoders import ENCODER_FOLDER, AnyEncoder, EncoderSizes, TaskEncoder, as_task_encoder
+from models.heads.encoders import ENCODER_FOLDER, OWN_TYPE, AnyEncoder, EncoderSizes, TaskEncoder, as_task_encoder
 from models.heads.examples import HeadExample
 from models.weights.pretrained import CONFIG_FILE
 from models.weights.task_heads import TransformersHead, class_name, save_with_head
 
 HEAD_CONFIG = "head.json"
 HEAD_WEIGHTS = "head.safetensors"
-OWN_TYPE = "yiwen-"
-"""Beginning of the `model_type` of models that transformers has no class for, followed by the head."""
 
 
 class TaskModel(nn.Module, ABC):

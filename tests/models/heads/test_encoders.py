@@ -185,3 +185,6 @@ def test_what_is_no_encoder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "smed"}')
     with pytest.raises(UserError, match=r"model_type is 'smed'; supported are bert, electra"):
         open_encoder(tmp_path)
+    (tmp_path / "config.json").write_text('{"model_type": "yiwen-two_stream"}')
+    with pytest.raises(UserError, match=r"encoder is missing or has no config\.json\. Copy the whole folder"):
+        open_encoder(tmp_path)
