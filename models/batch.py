@@ -112,9 +112,12 @@ def collate_masked(
     vocab_size: int,
     max_positions: int,
     masking: Masking,
+    spared: Sequence[np.ndarray] | None = None,
 ) -> MaskedBatch:
     """Pack and mask `rows`, each `views` times over. `row_indices` are the rows' global numbers, by default their
     places in the batch.
+
+    `spared`: for each row, bool (its length,), tokens that must not be selected; a word that holds one is left whole.
 
     Raises:
         ValueError: ids outside the vocabulary, a missing [CLS] or [SEP], a row too long, or a second sentence that
@@ -144,6 +147,7 @@ def collate_masked(
         probability=masking.probability,
         replacement=masking.replacement,
         most=masking.most,
+        blocked=None if spared is None else np.concatenate([spared[i] for i in order]),
     )
     batch = _batch(masked, lengths, sequence_rows, sequence_views, seed, step)
     if not has_field(rows[0], "second"):

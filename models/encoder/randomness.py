@@ -42,6 +42,11 @@ class Stream(IntEnum):
     ENCODER_DROPOUT = 10
     TASK = 11
     PRODUCT_VALUES = 15
+    ENTITY_REPLACED = 20
+    ENTITY_LABEL = 21
+    ENTITY_SURFACE = 22
+    TERM_MASKED = 23
+    TERM_SIDE = 24
 
 
 def _splitmix64(state: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ from models.objectives.bert.config import BertObjectiveConfig
 from models.objectives.config import Ablation, ObjectiveConfig, check_shares
 from models.objectives.ehealth.config import EHealthConfig
 from models.objectives.electra.config import ElectraObjectiveConfig
+from models.objectives.embert.config import EmbertConfig
 
 __all__ = [
     "ablations",
@@ -34,6 +35,7 @@ _OBJECTIVES: dict[str, tuple[type[ObjectiveConfig], str]] = {
     "bert": (BertObjectiveConfig, "models.objectives.bert.objective:Bert"),
     "ehealth": (EHealthConfig, "models.objectives.ehealth.objective:EHealth"),
     "electra": (ElectraObjectiveConfig, "models.objectives.electra.objective:Electra"),
+    "embert": (EmbertConfig, "models.objectives.embert.objective:Embert"),
 }
 """By name, the settings of an objective, and where its `nn.Module` is."""
 

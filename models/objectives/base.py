@@ -163,6 +163,10 @@ class Outcome:
     counts: dict[str, Tensor | int]
     """Numbers that add up over batches, such as right answers."""
 
+    def __or__(self, other: Outcome) -> Outcome:
+        """Return both, of terms with different names."""
+        return Outcome(self.sums | other.sums, self.counts | other.counts)
+
 
 class EncoderObjective(nn.Module):
     """The part that all objectives share; `config` is an `ObjectiveConfig` with `max_positions`."""
@@ -304,7 +308,8 @@ class TermwiseObjective(EncoderObjective):
         sums = {name: float(value) for name, value in added.items()}
         terms = [term for term in self.terms if f"{term.name}_total" in sums]
         losses = {term.name: ratio(sums[f"{term.name}_loss_sum"], sums[f"{term.name}_total"]) for term in terms}
-        whole = {"loss": sum(term.weight * losses[term.name] for term in terms)}
+        # A term of which the held-out rows have nothing adds nothing, as in training.
+        whole = {"loss": sum(term.weight * losses[term.name] for term in terms if sums[f"{term.name}_total"])}
         return whole | {f"{name}_loss": value for name, value in losses.items()} | self.held_out_rates(sums)
 
     @property

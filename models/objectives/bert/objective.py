@@ -130,8 +130,15 @@ class Bert(TermwiseObjective):
 
     def outcome(self, batch: MaskedBatch, *, measure: bool) -> Outcome:
         """Compute both terms on a batch."""
+        return self.text_terms(self.hidden(batch), batch, measure=measure)
+
+    def hidden(self, batch: MaskedBatch) -> Tensor:
+        """Return the encoder's states (T, D)."""
         noise = StepNoise(batch, self.training).dropout(Stream.ENCODER_DROPOUT)
-        hidden_TD = self.encoder(batch.input_ids, batch.layout, batch.type_ids, noise)
+        return self.encoder(batch.input_ids, batch.layout, batch.type_ids, noise)
+
+    def text_terms(self, hidden_TD: Tensor, batch: MaskedBatch, *, measure: bool) -> Outcome:
+        """Compute MLM, and the pair task where there is one, from the encoder's states."""
         # Only selected positions meet the vocabulary: 15 % of the logits that all positions would take.
         hidden_MD = hidden_TD.index_select(0, batch.selected)
         restored = self.head(hidden_MD, self.encoder.embeddings.word.weight, batch.original, count_correct=measure)

@@ -72,17 +72,8 @@ class LanguageModelHead(nn.Module):
 
         None: nothing is drawn, and `sample` and `negatives` are empty.
         """
-        if uniforms_MJ2 is None:
-            uniforms_MJ2 = hidden_MD.new_empty(len(hidden_MD), 0, 2, dtype=torch.float64)
         x_ME = self.norm(F.gelu(self.transform(hidden_MD)).float())
-        product = product_for(x_ME.device.type)
-        bias_P: Tensor = self.bias
-        if not torch.is_grad_enabled():  # the function below sees only that weights are trainable, not this mode
-            table_PE, bias_P = table_PE.detach(), bias_P.detach()
-        with torch.autocast(x_ME.device.type, enabled=False):  # softmax, loss and samples stay float32
-            settings = (product, self.vocabulary, count_correct)
-            out = _LossAndSamples.apply(x_ME, table_PE, bias_P, original_M, uniforms_MJ2, *settings)
-        return HeadOutput(*out)
+        return tied_loss(x_ME, table_PE, original_M, self.vocabulary, self.bias, uniforms_MJ2, count_correct)
 
     def read(self, state: Mapping[str, Tensor], model_type: str, order_V: Tensor) -> dict[str, Tensor]:
         """Return a checkpoint's weights for this head, the bias filled up as this one is; see `HeadReader`."""
@@ -98,6 +89,31 @@ class LanguageModelHead(nn.Module):
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         load_filled(state_dict, f"{prefix}bias", self.vocabulary, len(self.bias))
         super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+def tied_loss(
+    x_ME: Tensor,
+    table_PE: Tensor,
+    original_M: Tensor,
+    vocabulary: int,
+    bias_P: Tensor | None = None,
+    uniforms_MJ2: Tensor | None = None,
+    count_correct: bool = False,
+) -> HeadOutput:
+    """Compare float32 vectors with all tokens of a tied table: softmax cross entropy, and samples if asked for.
+
+    `vocabulary`: rows of the table that are tokens. See `LanguageModelHead.forward` for the draws.
+    """
+    if uniforms_MJ2 is None:
+        uniforms_MJ2 = x_ME.new_empty(len(x_ME), 0, 2, dtype=torch.float64)
+    if bias_P is None:
+        bias_P = table_PE.new_zeros(len(table_PE))
+    if not torch.is_grad_enabled():  # the function below sees only that weights are trainable, not this mode
+        table_PE, bias_P = table_PE.detach(), bias_P.detach()
+    product = product_for(x_ME.device.type)
+    with torch.autocast(x_ME.device.type, enabled=False):  # softmax, loss and samples stay float32
+        settings = (product, vocabulary, count_correct)
+        return HeadOutput(*_LossAndSamples.apply(x_ME, table_PE, bias_P, original_M, uniforms_MJ2, *settings))
 
 
 Product = Callable[[Tensor, Tensor], Tensor]

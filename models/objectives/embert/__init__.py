@@ -1,0 +1,1 @@
+"""EMBERT: BERT with three objectives about entities."""
