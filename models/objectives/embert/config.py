@@ -14,7 +14,7 @@ _NO_BIDIRECTIONAL = {"model.bidirectional_weight": 0.0}
 
 @dataclass(frozen=True, kw_only=True)
 class EmbertConfig(BertObjectiveConfig):
-    """Sizes and settings; the defaults are those of the paper's section 4.1. Raises ValueError naming field and remedy."""
+    """Sizes and settings; the defaults are those of section 4.1. Raises ValueError naming field and remedy."""
 
     ablations: ClassVar[tuple[Ablation, ...]] = (
         Ablation("full", "EMBERT"),

@@ -45,6 +45,7 @@ from models.objectives.embert.surfaces import EntitySurfaces
 from models.objectives.parts.lm_head import tied_loss
 from models.training.columns import SECOND, WORDS, Column, Spans
 from models.training.memory import number_bytes
+from models.training.tasks import Task
 
 ENTITIES = Spans("entities")
 """Entities of a row: first token, token behind the last, number of the surface."""
@@ -56,8 +57,8 @@ class Embert(Bert):
 
     name = "embert"
     flops_formula = (
-        f"{Bert.flops_formula} + 6 x weights of each entity head x the entities or tokens it judges + 6 x table x masked "
-        "tokens of terms"
+        f"{Bert.flops_formula} + 6 x weights of each entity head x the entities or tokens that it judges + 6 x table x "
+        "masked tokens of terms"
     )
     config: EmbertConfig
 
@@ -76,9 +77,9 @@ class Embert(Bert):
 
         Raises:
             UserError: a file is missing or damaged.
+            ValueError: `name` is another.
         """
-        if name != "entity_surfaces":
-            raise ValueError(f"embert has no use for {name!r}; it needs entity_surfaces")
+        super().attach(name, folder)
         self._surfaces = EntitySurfaces.open(folder)
 
     @property
@@ -92,6 +93,11 @@ class Embert(Bert):
     def columns(self) -> tuple[Column, ...]:
         """Words, entities, and where the second sentence begins."""
         return (*WORDS, SECOND, ENTITIES)
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """The only task, on the table `entity_examples`."""
+        return (Task(self.name, self.columns, "entity_examples", "held_out_entity_examples"),)
 
     @property
     def terms(self) -> tuple[Term, ...]:
@@ -149,7 +155,7 @@ class Embert(Bert):
             )
         return entity_batch(batch, laid, surfaces, masked_terms)
 
-    def divisors(self, batch: EntityBatch) -> dict[str, int]:
+    def divisors(self, batch: Any) -> dict[str, int]:
         """Selected tokens, sequences, replaced entities, tokens of long entities, and masked tokens of terms."""
         return {
             **super().divisors(batch),
@@ -158,7 +164,7 @@ class Embert(Bert):
             **{name: len(getattr(batch, name)["original"]) for name in TERMS},
         }
 
-    def outcome(self, batch: EntityBatch, *, measure: bool) -> Outcome:
+    def outcome(self, batch: Any, *, measure: bool) -> Outcome:
         """Compute all terms on a batch."""
         hidden_TD = self.hidden(batch)
         found = self.text_terms(hidden_TD, batch, measure=measure)
@@ -221,7 +227,7 @@ class Embert(Bert):
             found[f"{name}_unseen_count"] = sums[f"{name}_unseen"]
         return {name: found[name] for name in self.rate_names}
 
-    def flops(self, batch: EntityBatch) -> float:
+    def flops(self, batch: Any) -> float:
         """Return the floating-point operations of a training step on this batch."""
         width, table = self.config.hidden_size, self.config.encoder.embedding_width * self.config.vocab_size
         total, counts = super().flops(batch), self.divisors(batch)

@@ -4,7 +4,7 @@ The stage `entity_surfaces` writes them, one `.npy` per field, and every trainin
 that are the same tokens, such as `ACEI` and `acei`, are one.
 
 Shape legend: F surfaces, L their tokens laid end to end, M surfaces that may replace others, G groups of synonyms,
-Q pools (a type; apart from it, those of its entities that are kept for evaluation), V vocabulary, N entities in a batch.
+Q pools (a type's entities; apart from them, those kept for evaluation), V vocabulary, N entities in a batch.
 """
 
 from __future__ import annotations

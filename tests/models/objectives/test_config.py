@@ -32,6 +32,19 @@ GENERATOR: dict[str, Any] = {**ENCODER, "embedding_size": None, "generator_divis
 EXPECTED: dict[str, dict[str, Any]] = {
     "bert": {**ENCODER, "max_predictions": None, "pair_task": "none", "pair_weight": 1.0},
     "electra": GENERATOR,
+    "embert": {
+        **ENCODER,
+        "max_predictions": None,
+        "pair_task": "sop",
+        "pair_weight": 1.0,
+        "consistency_weight": 2.0,
+        "segmentation_weight": 2.0,
+        "bidirectional_weight": 0.5,
+        "replace_probability": None,
+        "term_probability": None,
+        "term_positions": 64,
+        "term_position_size": 200,
+    },
     "ehealth": {
         **GENERATOR,
         "mts_weight": 20.0,

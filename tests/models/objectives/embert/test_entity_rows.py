@@ -174,7 +174,7 @@ def test_unfit_entities_are_refused_with_their_row(entities: list[list[int]]) ->
         "second": 4,
         "entities": np.array(entities),
     }
-    with pytest.raises(ValueError, match="row 4: entity .* train with the entity_surfaces that the examples"):
+    with pytest.raises(ValueError, match=r"row 4: entity .* train with the entity_surfaces that the examples"):
         laid([row | {"entities": np.empty((0, 3), np.int64)}, row], surfaces)
 
 

@@ -352,7 +352,7 @@ def test_without_surfaces_a_batch_is_refused() -> None:
     objective = build("embert", TINY)
     with pytest.raises(ValueError, match="embert needs entity_surfaces: call attach"):
         objective.collate(random_entity_rows(SURFACES, 1), seed=0, step=0)
-    with pytest.raises(ValueError, match="embert has no use for 'knowledge'"):
+    with pytest.raises(ValueError, match="embert takes no 'knowledge'; it takes entity_surfaces"):
         objective.attach("knowledge", Path("."))
 
 
