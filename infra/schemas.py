@@ -232,6 +232,35 @@ VALUE_RANKS = pa.schema(
     ]
 )
 
+ENTITY_SURFACES = pa.schema(
+    [
+        _field("surface", pa.string(), "a surface of the entity vocabulary; entity_examples call it by its row"),
+        _field("group_id", pa.string(), "its group of synonyms; null if it has none or several", nullable=True),
+        _field("replaceable", pa.bool_(), "whether it may replace others and be replaced"),
+        _field("unseen", pa.bool_(), "whether it is kept for evaluation"),
+        _field("pieces", pa.uint16(), "number of its sub-entities, as far as they end with a token"),
+    ]
+)
+
+ENTITY_EXAMPLES = pa.schema(
+    [
+        *(PAIRS.field(name) for name in ("input_ids", "word_starts", "second", "doc_id", "source")),
+        _field(
+            "entities",
+            _list_of(
+                pa.struct(
+                    [
+                        _field("start", pa.uint16(), "first token of the entity"),
+                        _field("end", pa.uint16(), "token after its last"),
+                        _field("surface", pa.uint32(), "row of its surface in the table entity_surfaces"),
+                    ]
+                )
+            ),
+            "entities, in order and without overlap",
+        ),
+    ]
+)
+
 KG_ENTITY_VECTORS = pa.schema(
     [
         _field("entity_id", pa.string(), "as in kg_entities, in ascending order"),
@@ -570,6 +599,9 @@ TABLES: Mapping[str, pa.Schema] = {
     "products": PRODUCTS,
     "held_out_products": PRODUCTS,
     "value_ranks": VALUE_RANKS,
+    "entity_surfaces": ENTITY_SURFACES,
+    "entity_examples": ENTITY_EXAMPLES,
+    "held_out_entity_examples": ENTITY_EXAMPLES,
     "metrics": METRICS,
     "mentions": MENTIONS,
     "mention_counts": ENTITY_FREQUENCIES,

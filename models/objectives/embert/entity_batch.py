@@ -13,9 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from infra.arrays.ranges import ranges
 from models.batch import MaskedBatch
 from models.encoder.randomness import Stream
-from models.objectives.embert.entity_rows import NOT_REPLACED, EntityRows, ranges
+from models.objectives.embert.entity_rows import NOT_REPLACED, EntityRows
 from models.objectives.embert.surfaces import EntitySurfaces
 from models.tokenizer.special_ids import MASK
 

@@ -16,6 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from infra.arrays.ranges import ranges
 from models.batch import field_of
 from models.encoder.randomness import Stream, uniforms
 from models.objectives.embert.surfaces import EntitySurfaces
@@ -160,12 +161,6 @@ def exchanged(rows: EntityRows, which: np.ndarray) -> EntityRows:
         words=words[np.lexsort((words[:, 1], words[:, 0]))],
         entities=entities,
     )
-
-
-def ranges(begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """Return the numbers begins[i] to ends[i] - 1 of all i, end to end: (2, 7), (4, 8) give 2, 3, 7."""
-    sizes = ends - begins
-    return np.arange(sizes.sum()) + np.repeat(begins - (np.cumsum(sizes) - sizes), sizes)
 
 
 def _fitting(rows: EntityRows, chosen: np.ndarray, growth: np.ndarray, longest: int) -> np.ndarray:
