@@ -1,7 +1,7 @@
 """Surface forms: the form in which names and texts are compared, and the places where a name may begin or end.
 
-Every character is normalised by itself, as in the models' tokeniser: numerals such as Ⅱ and ❶ become digits;
-full-width, enclosed and squared characters become plain ones, all in lower case; invisible characters are removed.
+Every character is normalised by itself: numerals such as Ⅱ and ❶ become digits; full-width, enclosed, squared, raised
+and lowered characters become plain ones, all in lower case; invisible characters are removed.
 Accented letters are decomposed (NFKD), so that it does not matter how they were typed. Brackets of all kinds are
 unified, and so are dashes, middle dots and tildes (kg/names.py). The result for a character does not depend on its
 neighbours, so each character of a form has one place in the text.

@@ -2,7 +2,8 @@
 
 Texts are laid end to end as code points and looked up in a table: a Chinese character, a digit or a mark is one token
 after one look-up. Runs of letters are cut by WordPiece, each distinct run once while it is cached. A text with a
-character that is normalised with its neighbours (a combining mark) is left to the Hugging Face tokeniser.
+character that is normalised with its neighbours (a combining mark, a numeral beside a number) is left to the Hugging
+Face tokeniser.
 
 Time and memory grow with the characters of a batch: about 90 bytes each.
 """
@@ -96,7 +97,7 @@ class CorpusTokenizer:
             self._table.learn(points[strange[forms[strange] == UNSEEN]])
             forms = self._table.form[points]
             strange = np.flatnonzero(forms > LAST)
-        depends = strange[forms[strange] == DEPENDS]
+        depends = np.union1d(strange[forms[strange] == DEPENDS], self._table.separated(points, strange))
         if len(depends):
             left_out = np.unique(np.searchsorted(firsts, depends, side="right") - 1)
             for text in left_out:

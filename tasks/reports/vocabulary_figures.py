@@ -18,7 +18,8 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 from infra.arrays.batching import batches_of
 from infra.artifacts import Artifact
-from models.tokenizer.wordpiece import MAX_WORD, SPECIAL_TOKENS, normalise
+from models.tokenizer.normal_form import normalise
+from models.tokenizer.wordpiece import MAX_WORD, SPECIAL_TOKENS
 from tasks.reports.vocabulary_examples import draw_examples
 from tasks.segment.words import words_of
 

@@ -2,7 +2,7 @@
 
 Most characters of a Chinese text are words of their own, so that a histogram of code points gives most counts. Only
 each distinct run of letters and each distinct character is normalised, once. A text that contains a character whose
-form depends on its neighbours (a combining mark) is left to `split_words`.
+form depends on its neighbours (a combining mark, a numeral beside a number) is left to `split_words`.
 
 Time grows with the characters, memory with the distinct words and with one batch, about 25 bytes per character.
 """
@@ -19,18 +19,23 @@ import numpy as np
 import regex
 
 from infra.arrays.batching import batches_of
-from models.tokenizer.wordpiece import WORD, normalise, split_words
+from models.tokenizer.character_table import NUMBER, NUMERAL, forms_of
+from models.tokenizer.normal_form import normalise
+from models.tokenizer.wordpiece import WORD, split_words
 
 CHARACTERS_AT_ONCE = 1 << 20
 """Most characters of a batch; a longer text is a batch of its own."""
 
-_ALONE, _BLANK, _RUN, _HARD = range(4)
-"""Kinds of code points: a word of its own, between words, part of a run, form depends on the neighbours."""
+_ALONE, _BLANK, _RUN, _HARD, _NUMERAL = range(5)
+"""Kinds of code points: a word of its own, between words, part of a run, form depends on the neighbours, a word of its
+own if no number is beside it."""
 
 _END = 0x40000
 """Code points from here on are left to `split_words`."""
 
 _WORD = regex.compile(WORD)
+_MAYBE_NUMBER = regex.compile(r"[\p{N}.]")
+"""A number or a point: `Ⅱ`, `.` or the `2` in the form of ₂; not `,`."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 """Half of a surrogate pair: U+D83D."""
 
@@ -59,12 +64,13 @@ def _count_batch(texts: Sequence[str], alone: np.ndarray, runs: Counter[str]) ->
     """Add the characters and the runs, not normalised, of all texts but the hard ones, and return these."""
     points, kinds = _laid_out(texts)
     hard: list[str] = []
-    if (kinds == _HARD).any():
+    places = _hard_places(points, kinds)
+    if len(places):
         starts = np.cumsum([0, *(len(text) + 1 for text in texts)])
-        owners = set((np.searchsorted(starts, np.flatnonzero(kinds == _HARD), side="right") - 1).tolist())
+        owners = set((np.searchsorted(starts, places, side="right") - 1).tolist())
         hard = [texts[number] for number in sorted(owners)]
         points, kinds = _laid_out([text for number, text in enumerate(texts) if number not in owners])
-    histogram = np.bincount(points[kinds == _ALONE])
+    histogram = np.bincount(points[(kinds == _ALONE) | (kinds == _NUMERAL)])
     alone[: len(histogram)] += histogram
     in_run = kinds == _RUN
     kept = in_run.copy()
@@ -77,21 +83,42 @@ def _count_batch(texts: Sequence[str], alone: np.ndarray, runs: Counter[str]) ->
 def _laid_out(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """Return the code points of all texts, each followed by a line end, and their kinds."""
     points = np.frombuffer("\n".join([*texts, ""]).encode("utf-32-le", "surrogatepass"), dtype="<u4")
-    return points, _kinds()[points]
+    return points, _kinds()[0][points]
+
+
+def _hard_places(points: np.ndarray, kinds: np.ndarray) -> np.ndarray:
+    """Return the places of characters whose form depends on their neighbours here."""
+    numerals = np.flatnonzero(kinds == _NUMERAL)
+    is_number = _kinds()[1]
+    # The last character is a line end, so that the first one has it as its neighbour before.
+    separated = numerals[is_number[points[numerals - 1]] | is_number[points[numerals + 1]]]
+    return np.concatenate([np.flatnonzero(kinds == _HARD), separated])
 
 
 @functools.cache
-def _kinds() -> np.ndarray:
-    """Return the kind of every code point, found by normalising it between two letters with the tokeniser's rules."""
+def _kinds() -> tuple[np.ndarray, np.ndarray]:
+    """Return the kind of every code point, and whether a numeral beside it may have to be separated from it.
+
+    Kinds are found by normalising each character between two letters with the tokeniser's rules.
+    """
     kinds = np.full(0x110000, _HARD, dtype=np.uint8)
     kinds[0xD800:0xE000] = kinds[ord("\n")] = _BLANK
     # Code points beyond are private or unassigned. Those that this Python does not know (Cn) may be known to others.
     codes = map(chr, range(_END))
     known = [c for c in codes if unicodedata.category(c) not in ("Cn", "Cs") and c != "\n"]
     easy = [character for character in known if not _joins_before(unicodedata.normalize("NFKD", character)[0])]
-    lines = normalise("\n".join(f"a{character}a" for character in easy)).split("\n")
+    # By blocks, since most blocks have no character that needs all steps of the normaliser.
+    blocks = ("\n".join(f"a{one}a" for one in easy[first : first + 1024]) for first in range(0, len(easy), 1024))
+    lines = [line for block in blocks for line in normalise(block).split("\n")]
     kinds[[ord(character) for character in easy]] = [_kind(_WORD.findall(line)) for line in lines]
-    return kinds
+    # The other characters have nothing to do with numbers: a letter, a Chinese character, a comma.
+    maybe = [one for one, line in zip(easy, lines, strict=True) if line == "aa" or _MAYBE_NUMBER.search(one + line)]
+    is_number = np.zeros(0x110000, dtype=np.bool_)
+    for character, (_, beside) in zip(maybe, forms_of(maybe, normalise), strict=True):
+        is_number[ord(character)] = beside & NUMBER
+        if beside & NUMERAL:
+            kinds[ord(character)] = _NUMERAL
+    return kinds, is_number
 
 
 def _kind(words: Sequence[str]) -> int:

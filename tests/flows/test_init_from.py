@@ -15,7 +15,7 @@ from flows.cli import main
 from flows.pretrain import pretrain
 from infra.artifacts import ArtifactStore
 from infra.errors import UserError
-from models.tokenizer.wordpiece import normalise
+from models.tokenizer.normal_form import normalise
 from models.training.loop import load_state
 from tests.support.synthetic_text import synthetic_documents, write_corpus
 

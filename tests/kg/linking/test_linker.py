@@ -18,7 +18,7 @@ from benchmarks.near_duplicates import real_texts
 from kg.linking.linker import EntityLinker
 from kg.linking.surface_forms import forms_of_names, surface_forms
 from kg.linking.surface_trie import SurfaceTrie
-from models.tokenizer.wordpiece import normalise
+from models.tokenizer.normal_form import normalise
 
 LETTERS = "小剂量糖尿病abmriI12"
 TRICKY = LETTERS + "()【〕︻-—－·・〜“、ＭⅡⅻ⓫①㎎ﬁ℃㈠㍿株式会社é\u0301각ᄀ\u1161α。 \u3000\n\r\u200b\ue000\ufe0fß\ud800"

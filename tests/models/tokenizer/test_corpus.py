@@ -18,11 +18,12 @@ from tokenizers import Tokenizer
 
 from models.tokenizer.character_table import is_settled
 from models.tokenizer.corpus import CorpusTokenizer, EncodedTexts
-from models.tokenizer.wordpiece import SPECIAL_TOKENS, build_tokenizer, normalise, split_words
+from models.tokenizer.normal_form import SEPARATOR, normalise
+from models.tokenizer.wordpiece import SPECIAL_TOKENS, build_tokenizer, split_words
 
 LETTERS = [mark + letter for letter in "abcgmnxéßαωя" for mark in ("", "##")]
 PIECES = ["ab", "##bc", "ct", "mg", "##mg", "mri", "αω", "ab##", "i"]
-TOKENS = [*SPECIAL_TOKENS, *LETTERS, *PIECES, *"0123456789甲乙病，。[]-.°\u0304\u200d가か🙂"]
+TOKENS = [*SPECIAL_TOKENS, *LETTERS, *PIECES, *"0123456789甲乙病，、。[]-.°\u0304\u200d가か🙂"]
 TOKENIZER_JSON = build_tokenizer(TOKENS).to_str()
 OURS = CorpusTokenizer(TOKENIZER_JSON)
 UNKNOWN = SPECIAL_TOKENS.index("[UNK]")
@@ -49,7 +50,31 @@ def assert_equal(texts: Sequence[str], ours: CorpusTokenizer = OURS, theirs: Tok
 
 FRAGMENTS = st.sampled_from(
     [
-        *("甲", "病", "abc", "MRI", "ａｂ", "Ⅻ", "❶", "⓫", "℃", "㎎", "½", "…", "ﬁ", "İ", "ΑΣ", "ß", "é", "e\u0301"),
+        *(
+            "甲",
+            "病",
+            "abc",
+            "MRI",
+            "ａｂ",
+            "Ⅻ",
+            "❶",
+            "⓫",
+            "℃",
+            "㎎",
+            "½",
+            "₂",
+            "⁹",
+            "5",
+            ".",
+            "…",
+            "ﬁ",
+            "İ",
+            "ΑΣ",
+            "ß",
+            "é",
+            "e\u0301",
+        ),
+        *("₂", "⁹", "5", ".", "㏠", "①"),
         *("\u200b", "\ufeff", "\ue000", "\ufe0f", "❤\ufe0f", "👩\u200d⚕", " ", "\u3000", "\n", "\x1c", "\x85", "\x00"),
         *("[MASK]", "[UNK]", "##b", "ﷺ", "\u1100\u1161\u11a8", "\uac01", "a" * 99, "\U000e0100", "\U0002f800"),
         *("\ud800", "\u0344", "\u2028", "か\u3099"),
@@ -115,13 +140,14 @@ def test_unknown_tokens_point_to_their_text(text: str) -> None:
     tokens = list(zip(*(column.tolist() for column in encoded[:3]), strict=True))
     while tokens:
         group = [tokens.pop(0)]
-        while tokens and tokens[0][1] < group[-1][2]:  # ½ is three tokens from one place
+        while tokens and tokens[0][1] < group[-1][2]:  # Ⅻ is two tokens from one place
             group.append(tokens.pop(0))
         start, end = group[0][1], group[-1][2]
         assert start >= last
         last = end
         if any(number == UNKNOWN for number, _, _ in group):
-            back.append(normalise(text[start:end]))
+            separator = SEPARATOR if group[-1][0] == TOKENS.index(SEPARATOR) and len(group) > 1 else ""  # ½Ⅱ is ½、2
+            back.append(normalise(text[start:end]).removesuffix(SEPARATOR) + separator)
         else:
             back.append("".join(TOKENS[number].removeprefix("##") for number, _, _ in group))
     # Blanks between, so that a separate mark (¯) does not merge with the letter of the token before it.

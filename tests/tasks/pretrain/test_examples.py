@@ -15,7 +15,8 @@ from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
 from infra.stage import Output, StageParams, stage
 from models.tokenizer.corpus import CorpusTokenizer
-from models.tokenizer.wordpiece import SPECIAL_TOKENS, normalise
+from models.tokenizer.normal_form import normalise
+from models.tokenizer.wordpiece import SPECIAL_TOKENS
 from tasks.pretrain.encode import EncodeParams, encode, word_begins
 from tasks.segment.stage import SegmentParams, segment, segment_words
 from tasks.vocabulary.stages import CountWordsParams, VocabularyParams, count_words, vocabulary

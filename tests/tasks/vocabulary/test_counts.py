@@ -15,7 +15,7 @@ from benchmarks.near_duplicates import real_texts
 from models.tokenizer.wordpiece import split_words
 from tasks.vocabulary.counts import count_words_of
 
-TRICKY = "ⅡⅫⅯ❶⓫①ＡａΣς%〇αҐ患者0９½ﬁ㎎℃İ\u200b\ue000\x1c\x85\xa0\ufe0f\u0301한\u1161\u11a8각¨ㇰŉ\n\r\u2028 "
+TRICKY = "ⅡⅫⅯ❶⓫①₂⁹5.ＡａΣς%〇αҐ患者0９½ﬁ㎎℃İ\u200b\ue000\x1c\x85\xa0\ufe0f\u0301한\u1161\u11a8각¨ㇰŉ\n\r\u2028 "
 TEXTS = st.lists(st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from(TRICKY), max_size=20), max_size=8)
 
 

@@ -16,7 +16,8 @@ from transformers import AutoTokenizer
 from infra.artifacts import ArtifactStore
 from infra.errors import UserError
 from infra.stage import run
-from models.tokenizer.wordpiece import SPECIAL_TOKENS, build_tokenizer, normalise, save_tokenizer, split_words
+from models.tokenizer.normal_form import normalise
+from models.tokenizer.wordpiece import SPECIAL_TOKENS, build_tokenizer, save_tokenizer, split_words
 from tasks.files.raw_input import RawInput
 from tasks.vocabulary.files import parse_vocabulary, read_vocabularies
 from tasks.vocabulary.stages import (
@@ -142,7 +143,7 @@ def test_unused_tokens_follow_the_special_tokens() -> None:
 
 def test_normalisation_of_numerals_and_widths() -> None:
     assert split_words("ⅡA期ＡＤＲ") == ["2", "a", "期", "adr"]
-    assert split_words("❸①㎡℃ Ⅻ") == ["3", "1", "m", "2", "°", "c", "1", "2"]
+    assert split_words("❸㎡①℃ Ⅻ") == ["3", "m", "²", "1", "°", "c", "1", "2"]
 
 
 def test_exported_tokeniser_is_the_one_of_training(tmp_path: Path) -> None:

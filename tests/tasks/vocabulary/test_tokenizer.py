@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
 from models.tokenizer.corpus import CorpusTokenizer
-from models.tokenizer.wordpiece import SPECIAL_TOKENS, build_tokenizer, normalise, save_tokenizer, split_words
+from models.tokenizer.normal_form import normalise
+from models.tokenizer.wordpiece import SPECIAL_TOKENS, build_tokenizer, save_tokenizer, split_words
 from tasks.vocabulary.stages import CountWordsParams, VocabularyParams, build_vocabulary, count_words, vocabulary
 from tests.support.stages import do
 from tests.support.tables import documents_artifact
@@ -44,7 +45,9 @@ def small_corpus(size: int = 60, seed: int = 0) -> list[str]:
     ("text", "words"),
     [
         ("ⅡA期ＡＤＲ", ["2", "a", "期", "adr"]),
-        ("ⅫⅣ①⑳❶⓫㈠", ["1", "2", "4", "1", "2", "0", "1", "1", "1", "(", "一", ")"]),
+        ("Ⅻ、Ⅳ、①、⑳、❶、⓫、㈠", [*"12、4、1、20、1、11、(一)"]),
+        ("ⅡⅢ①", [*"2、3、1"]),
+        ("10⁹½", [*"10⁹½"]),
         ("血压120/80mmHg", ["血", "压", "1", "2", "0", "/", "8", "0", "mmhg"]),
         ("µg ℃ ㎎", ["μg", "°", "c", "mg"]),
         ("β-HCG、TNF-α", ["β", "-", "hcg", "、", "tnf", "-", "α"]),
@@ -57,7 +60,7 @@ def test_words_after_normalisation(text: str, words: list[str]) -> None:
     assert split_words(text) == words
 
 
-TRICKY = "ⅡⅫⅯ❶⓫①ＡａΣς%〇αҐ患者0９½ﬁ㎎İ\u200b\ue000\x1c\x85\xa0\ufe0f\u0301"
+TRICKY = "ⅡⅫⅯ❶⓫①₂⁹5.ＡａΣς%〇αҐ患者0９½ﬁ㎎İ\u200b\ue000\x1c\x85\xa0\ufe0f\u0301"
 CHARACTERS = st.characters(exclude_categories=["Cs"]) | st.sampled_from(TRICKY)
 
 

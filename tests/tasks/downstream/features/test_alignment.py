@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import normalizers
 from transformers import AutoTokenizer, BertTokenizer
 
 from infra.errors import UserError
+from models.tokenizer.wordpiece import SPECIAL_TOKENS, build_tokenizer
 from tasks.downstream.features.alignment import TextTokenizer
 from tests.support.tokenizers import VOCABULARY, save_ours, save_vocab_txt
 
@@ -53,6 +55,20 @@ def test_span_between_characters_with_tokens_is_found(tokenizer: TextTokenizer, 
 def test_words_match_the_tokeniser(tokenizer: TextTokenizer, text: str) -> None:
     (tokens,) = tokenizer.words([text])
     assert (tokens.starts < tokens.ends).all() and (tokens.ends <= len(text)).all()
+
+
+def test_model_with_an_earlier_normaliser_is_cut_by_its_own(tmp_path: Path) -> None:
+    tokens = [*SPECIAL_TOKENS, *"0123456789、⁹"]
+    tokenizer = build_tokenizer(tokens)
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()])
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    (ours,) = TextTokenizer.from_folder(tmp_path).words(["10⁹、①②"])
+    assert [tokens[number] for number in ours.ids] == [*"109、12"]
+    assert ours.starts.tolist() == [0, 1, 2, 3, 4, 5]
+    build_tokenizer(tokens).save(str(tmp_path / "tokenizer.json"))
+    (ours,) = TextTokenizer.from_folder(tmp_path).words(["10⁹、①②"])
+    assert [tokens[number] for number in ours.ids] == [*"10⁹、1、2"]
+    assert ours.starts.tolist() == [0, 1, 2, 3, 4, 4, 5]
 
 
 def test_capitals_missing_from_the_vocabulary_are_read_in_lower_case(tmp_path: Path) -> None:
