@@ -1,15 +1,22 @@
-"""Speed and memory of an eHealth training step: ours against the same objective written plainly on transformers.
+"""Speed of a training step: ours against the same objective on transformers' models, at its best and written plainly.
 
-    python benchmarks/pretrain_step.py --device cpu --preset small --compare transformers
+    python benchmarks/pretrain_step.py --objective bert electra --rows 4 16 --compare transformers --minutes 7.5
 
-A step is collate, forward, backward, clipping and AdamW. *Ours* is models/: packed sequences, gathered positions.
-*Plain* is the obvious first version: two `ElectraModel`s on batches padded to their longest row, logits of the whole
-vocabulary at every position, sample and negatives by `torch.multinomial` from their softmax. Both get the same rows,
-masking, sizes and dropout, and take turns in one process. Each has the allocator it would run with: ours keeps freed
-memory (models/training/allocator.py), plain has glibc's defaults; with --malloc both plain keeps it too, and needs much
-more memory. A turn of ours begins with a step that is not counted, because the other's turn returned the memory to the
-system, which never happens in a training run. Peak memory is measured separately, in one process each, since a
-process's peak cannot be reset.
+A step is collate, forward, backward, clipping and AdamW (fused, on all sides). *Ours* is models/: packed sequences,
+gathered positions. Its peers, *gathered* and *plain*, are in `pretrain_peers.py`. All have the same sizes, masks,
+dropout rates and optimiser.
+
+The sides take turns in one process. Each round has `ROUND_ROWS` rows, the same for every side. They are drawn as a
+data loader that groups by length draws them: `GROUPED` batches' worth of rows, sorted and cut into batches, of which a
+round has one from each part of the range of lengths. *Gathered* takes these batches. Ours and *plain* get the same rows
+in batches of random rows, as our training has them. Ours and *gathered* keep freed memory
+(models/training/allocator.py); *plain* has glibc's defaults, as a script that does nothing about it. With
+`--precision faster`, ours and *gathered* have float32 or bfloat16 (autocast), whichever is faster in their first steps,
+and *plain* has float32.
+
+Rates are tokens (real ones, over all views) by seconds of the clock and by CPU seconds of the process: median over
+rounds, with the smallest and the largest. *Plain*, the slowest, takes part in the first `--plain-rounds` rounds only.
+`--memory` measures peak memory separately, in one process per side, since a process's peak cannot be reset.
 
 Model FLOPs utilisation (MFU) is the objective's own FLOPs divided by time and peak; the page prints the formula. Work
 repeated to save memory, and work on padding, count as time but not as FLOPs.
@@ -20,7 +27,7 @@ finds the largest batch of 512-token rows that a device of 24, 40, 80 and 141 GB
 steps under a cap on this device's memory.
 
 Row lengths are those of real text (`LENGTHS`, or --lengths FILE with one number per line); token ids are random,
-words are two tokens. Needs only torch and transformers.
+words are two tokens. Positions are the papers', absolute. Needs only torch and transformers.
 """
 
 import argparse
@@ -34,31 +41,32 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 import transformers
-from torch import Tensor, nn
-from transformers import ElectraConfig, ElectraModel
+from torch import nn
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from benchmarks.pages import cpu_name, publish
-from models.batch import MaskedBatch
-from models.objectives import build
-from models.objectives.ehealth.config import EHealthConfig
-from models.objectives.ehealth.objective import EHealth
+from benchmarks.pages import cpu_name, publish, table
+from benchmarks.pretrain_peers import PEERS, Padded
+from models import objectives
 from models.training.allocator import keep_freed_memory, return_freed_memory
 from models.training.optimisation import clip_gradients, make_optimizer
-from models.weights.convert import electra_config
 
 VOCABULARY = 21_128
 PRESETS = {"tiny": "ehealth-tiny", "small": "ehealth-small", "base": "ehealth", "large": "ehealth-large"}
-"""Names here, and the files of flows/presets/ whose model they are."""
+"""Names here, and the files of flows/presets/ whose sizes they are, for every objective."""
 PRESET_FOLDER = Path(__file__).parents[1] / "flows" / "presets"
+SIDES = ("ours", "gathered", "plain")
+ROUND_ROWS = 32
+KEEPERS = {"best": "all but plain", "all": "all", "none": "none"}
+"""Who keeps freed memory, by the values of --malloc."""
+GROUPED = 50
+"""Batches whose rows are sorted together, as by transformers' `group_by_length`."""
 # fmt: off
 LENGTHS = (
     34, 35, 37, 42, 47, 52, 57, 62, 66, 71, 76, 80, 84, 88, 93, 97, 102, 107, 112, 117, 122, 128, 133, 139, 146,
@@ -78,131 +86,257 @@ PEAKS = {"H200": 989e12, "H100": 989e12, "A100": 312e12}
 
 DEVICE_SIZES = (24, 40, 80, 141)
 """GB (10^9 bytes) of the devices that `--largest-batch` asks about."""
-MFU_FORMULA = (
-    "MFU = FLOPs of a step / seconds / peak; FLOPs = sum over both networks of 6 T (n (4 D^2 + 2 D F) + [E != D] E D) "
-    "+ 12 n D sum(L^2), + 6 T (m E (V + G) + D^2), with T tokens and L lengths over both views, n layers, D width, F "
-    "FFN, E embedding, m share masked, V vocabulary, G the generator's width"
-)
+
+Rows = list[dict[str, np.ndarray]]
 
 
-def preset_model(name: str) -> dict[str, Any]:
-    """The section `model` of a preset, with a vocabulary of `VOCABULARY`."""
-    with (PRESET_FOLDER / f"{PRESETS[name]}.toml").open("rb") as file:
+def preset_model(size: str, objective: str = "ehealth") -> dict[str, Any]:
+    """Return the model settings of an objective at a size: those of eHealth's preset that the objective has.
+
+    The vocabulary has `VOCABULARY` tokens. BERT has no embedding width of its own.
+    """
+    with (PRESET_FOLDER / f"{PRESETS[size]}.toml").open("rb") as file:
         model: dict[str, Any] = tomllib.load(file)["model"]
-    return {"vocab_size": VOCABULARY} | model
+    known = objectives.config_keys(objective)
+    own = {name: value for name, value in model.items() if name in known}
+    return {"vocab_size": VOCABULARY} | own | {"positions": "absolute"}
 
 
-class PlainEHealth(nn.Module):
-    """Eq. 1 to 8 of eHealth on padded transformers models, everything computed everywhere."""
-
-    def __init__(self, config: EHealthConfig) -> None:
-        super().__init__()
-        self.config = config
-        self.discriminator = ElectraModel(ElectraConfig(**electra_config(config.discriminator)))
-        self.generator = ElectraModel(ElectraConfig(**electra_config(config.generator)))
-        self.generator.embeddings = self.discriminator.embeddings
-        width, embedding = config.hidden_size, config.discriminator.embedding_width
-        self.transform = nn.Sequential(
-            nn.Linear(config.generator.hidden_size, embedding), nn.GELU(), nn.LayerNorm(embedding, eps=1e-12)
-        )
-        self.bias = nn.Parameter(torch.zeros(config.vocab_size))
-        self.detector = nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.Linear(width, 1))
-        self.selector = nn.Linear(width, embedding) if width != embedding else nn.Identity()
-
-    def forward(self, batch: dict[str, Tensor]) -> Tensor:
-        """The weighted loss for padded tensors (S, L)."""
-        ids, mask, labels = batch["input_ids"], batch["attention_mask"], batch["labels"]
-        table = self.discriminator.embeddings.word_embeddings.weight
-        hidden_g = self.generator(ids, attention_mask=mask)[0]
-        logits = F.linear(self.transform(hidden_g), table, self.bias).float()
-        mlm = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=-100)
-        original = labels.clamp(min=0)
-        sample, negatives = self.draw(logits.detach(), original)
-        corrupted = torch.where(labels >= 0, sample, ids)
-        replaced = (labels >= 0) & (corrupted != original)
-        hidden = self.discriminator(corrupted, attention_mask=mask)[0]
-        detection = self.detector(hidden)[:, :, 0].float()
-        rtd = F.binary_cross_entropy_with_logits(detection, replaced.float(), reduction="none")
-        candidates = F.embedding(torch.cat([original[:, :, None], negatives], 2), table)
-        scores = torch.einsum("slke,sle->slk", candidates, self.selector(hidden)).float()
-        target = torch.where(replaced, 0, -100)
-        mts = F.cross_entropy(scores.flatten(0, 1), target.flatten(), ignore_index=-100)
-        unit = F.normalize(hidden[:, 0].float(), dim=1)
-        cosines = (unit @ unit.t() / self.config.csp_temperature).fill_diagonal_(-torch.inf)
-        csp = F.cross_entropy(cosines, torch.arange(len(unit), device=unit.device) ^ 1)
-        return mlm + 50 * (rtd * mask).sum() / mask.sum() + 20 * mts + csp
-
-    @torch.no_grad()
-    def draw(self, logits: Tensor, original: Tensor) -> tuple[Tensor, Tensor]:
-        """Sample (S, L) and negatives (S, L, k) from the softmax at every position."""
-        probabilities = torch.softmax(logits, -1)
-        sample = torch.multinomial(probabilities.flatten(0, 1), 1)
-        probabilities.scatter_(2, original[:, :, None], 0.0)
-        negatives = torch.multinomial(probabilities.flatten(0, 1), self.config.mts_negatives)
-        return sample.view(original.shape), negatives.view(*original.shape, -1)
-
-
-def pad(batch: MaskedBatch) -> dict[str, Tensor]:
-    """Our masked batch as padded (S, L) tensors with labels of -100 where nothing was selected."""
-    lengths = list(batch.layout.lengths)
-    labels = torch.full_like(batch.input_ids, -100).index_copy(0, batch.selected, batch.original)
-    mask = torch.ones_like(batch.input_ids)
-    parts = {"input_ids": (batch.input_ids, 0), "labels": (labels, -100), "attention_mask": (mask, 0)}
-    return {
-        name: nn.utils.rnn.pad_sequence(list(values.split(lengths)), batch_first=True, padding_value=fill)
-        for name, (values, fill) in parts.items()
-    }
-
-
-def make_rows(count: int, lengths: np.ndarray, seed: int) -> list[dict[str, np.ndarray]]:
-    """Rows of random ordinary tokens with lengths drawn from `lengths`, in words of two tokens."""
+def make_rows(lengths: Sequence[int] | np.ndarray, seed: int) -> Rows:
+    """Return rows of random ordinary tokens of these lengths, in words of two tokens."""
     rng = np.random.default_rng(seed)
     rows = []
-    for length in rng.choice(lengths, count):
+    for length in lengths:
         ids = np.concatenate([[2], rng.integers(5, VOCABULARY, length - 2), [3]])
         rows.append({"input_ids": ids, "word_starts": np.arange(1, length - 1, 2)})
     return rows
 
 
-def make_step(side: str, config: dict[str, Any], args: argparse.Namespace) -> Callable[[int, list[Any]], int]:
-    """A function (step, rows) that trains once and returns the number of real tokens, both views counted."""
-    torch.manual_seed(0)
-    objective: EHealth = build("ehealth", config)
-    module: nn.Module = (objective if side == "ours" else PlainEHealth(objective.config)).to(args.device).train()
-    optimizer = make_optimizer(module) if side == "ours" else torch.optim.AdamW(module.parameters(), lr=2e-4, eps=1e-6)
-    autocast = torch.autocast(args.device, dtype=torch.bfloat16, enabled=args.precision == "bf16")
+def round_batches(rows: int, lengths: np.ndarray, seed: int) -> tuple[list[Rows], list[Rows]]:
+    """Return the batches of one round, of `rows` rows each: grouped by length, and the same rows at random."""
+    rng = np.random.default_rng(seed)
+    batches = np.sort(rng.choice(lengths, GROUPED * rows)).reshape(GROUPED, rows)
+    count = max(1, ROUND_ROWS // rows)
+    parts = np.array_split(np.arange(GROUPED), count)
+    grouped = [make_rows(batches[rng.choice(part)], int(rng.integers(2**32))) for part in parts]
+    together = [row for batch in grouped for row in batch]
+    order = rng.permutation(len(together)).reshape(count, rows)
+    return grouped, [[together[index] for index in chosen] for chosen in order]
 
-    def step(number: int, rows: list[Any]) -> int:
+
+class Measured(NamedTuple):
+    """What steps cost; measurements add up."""
+
+    seconds: float
+    cpu_seconds: float
+    tokens: int
+    flops: float
+
+
+def total(measured: Sequence[Measured]) -> Measured:
+    """Return the sum of measurements."""
+    return Measured(*(sum(values) for values in zip(*measured, strict=True)))
+
+
+class Case(NamedTuple):
+    """An objective with its settings, and the number of rows of a batch."""
+
+    objective: str
+    config: dict[str, Any]
+    rows: int
+
+
+def make_step(side: str, case: Case, args: argparse.Namespace) -> Callable[[int, Rows, str], Measured]:
+    """Return a function (step, rows, precision) that trains once and returns what it cost."""
+    torch.manual_seed(0)
+    objective = objectives.build(case.objective, case.config)
+    module: nn.Module = objective if side == "ours" else PEERS[case.objective](objective.config, side == "gathered")
+    module = module.to(args.device).train()
+    optimizer = make_optimizer(module)
+
+    def step(number: int, rows: Rows, precision: str) -> Measured:
+        began, began_cpu = time.perf_counter(), time.process_time()
         batch = objective.collate(rows, seed=1, step=number)
-        with autocast:
-            if side == "ours":
-                loss = module(batch.to(args.device))["loss"]
-            else:
-                loss = module({name: value.to(args.device) for name, value in pad(batch).items()})
-        loss.backward()
+        with torch.autocast(args.device, dtype=torch.bfloat16, enabled=precision == "bf16"):
+            found = module((batch if side == "ours" else Padded.of(batch)).to(args.device))
+        (found["loss"] if side == "ours" else found).backward()
         clip_gradients(module)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         if args.device == "cuda":
             torch.cuda.synchronize()
-        return batch.tokens
+        seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - began_cpu
+        return Measured(seconds, cpu_seconds, batch.tokens, objective.flops(batch))
 
     return step
 
 
-def flops_of_step(config: EHealthConfig, lengths: np.ndarray) -> float:
-    """FLOPs that the objective needs, forward and backward, for these row lengths: 6 a matrix weight and token,
-    both networks, both views; 12 L D a token and layer for attention; the vocabulary at 15 % of the tokens.
-    """
-    tokens, squares = 2.0 * lengths.sum(), 2.0 * (lengths.astype(float) ** 2).sum()
-    total = 0.0
-    for encoder in (config.generator, config.discriminator):
-        width, projection = encoder.hidden_size, encoder.embedding_width
-        weights = encoder.num_layers * (4 * width * width + 2 * width * encoder.intermediate_size)
-        weights += projection * width if projection != width else 0
-        total += 6 * weights * tokens + 12 * encoder.num_layers * width * squares
-    head = config.discriminator.embedding_width * (config.vocab_size + config.generator.hidden_size)
-    return total + 6 * tokens * (config.mask_probability * head + config.hidden_size**2)
+class Sides:
+    """The sides of a comparison in one process, each with its weights, its precision and its allocator."""
+
+    def __init__(self, names: Sequence[str], case: Case, args: argparse.Namespace) -> None:
+        self._args = args
+        self._steps = {name: make_step(name, case, args) for name in names}
+        self._fresh = dict.fromkeys(names, True)
+        """Sides whose memory is not there yet: a training run asks the system for it once."""
+        self._taken = 0
+        self.precision = dict.fromkeys(names, "fp32" if args.precision == "faster" else args.precision)
+
+    def choose_precision(self, batch: Rows) -> None:
+        """Time a step in both precisions, each after one that is not counted, and keep the faster; not for plain."""
+        for side in [name for name in self._steps if name != "plain"]:
+            set_allocator(side, self._args)
+            seconds = {}
+            for precision in ("fp32", "bf16"):
+                self._one(side, batch, precision)
+                seconds[precision] = self._one(side, batch, precision).seconds
+            self.precision[side] = min(seconds, key=lambda name: seconds[name])
+            self._fresh[side] = not keeps_memory(side, self._args)
+
+    def turn(self, side: str, batches: Sequence[Rows]) -> Measured:
+        """Train a side on these batches, after a step that is not counted if its memory was returned meanwhile."""
+        self._prepare(side, max(batches, key=lambda batch: sum(len(row["input_ids"]) for row in batch)))
+        found = total([self._one(side, batch, self.precision[side]) for batch in batches])
+        print(f"# {side}: {found.tokens} tokens, {found.seconds:.2f} s", file=sys.stderr, flush=True)
+        return found
+
+    def _prepare(self, side: str, batch: Rows) -> None:
+        set_allocator(side, self._args)
+        if keeps_memory(side, self._args):
+            if self._fresh[side]:
+                self._one(side, batch, self.precision[side])
+            self._fresh[side] = False
+        else:
+            self._fresh = dict.fromkeys(self._fresh, True)
+
+    def _one(self, side: str, batch: Rows, precision: str) -> Measured:
+        self._taken += 1
+        return self._steps[side](self._taken, batch, precision)
+
+
+def keeps_memory(side: str, args: argparse.Namespace) -> bool:
+    """Return whether a side keeps freed memory: as asked, else all but plain."""
+    return args.malloc == "all" or (args.malloc == "best" and side != "plain")
+
+
+def set_allocator(side: str, args: argparse.Namespace) -> None:
+    """Give a side the allocator it runs with."""
+    (keep_freed_memory if keeps_memory(side, args) else return_freed_memory)()
+
+
+class Result(NamedTuple):
+    """What was measured of a case: rounds of each side, the precision it chose, and its peak memory in bytes."""
+
+    case: Case
+    rounds: dict[str, list[Measured]]
+    precision: dict[str, str]
+    memory: dict[str, float]
+
+
+def measure(case: Case, sides: Sequence[str], lengths: np.ndarray, seconds: float, args: argparse.Namespace) -> Result:
+    """Return the rounds of a case: as many as fit into `seconds`, warming up included, but no fewer than `--rounds`."""
+    deadline = time.monotonic() + seconds
+    memory = {side: memory_in_own_process(side, case) for side in sides} if args.memory else {}
+    state = Sides(sides, case, args)
+    if args.precision == "faster":
+        state.choose_precision(round_batches(case.rows, lengths, seed=99)[1][0])
+    rounds: dict[str, list[Measured]] = {side: [] for side in sides}
+    number, last = 0, 0.0
+    while number < args.rounds or time.monotonic() + last < deadline:
+        began = time.monotonic()
+        grouped, at_random = round_batches(case.rows, lengths, seed=100 + number)
+        kept = [side for side in sides if side != "plain"]
+        turns = kept[number % len(kept) :] + kept[: number % len(kept)]
+        turns += ["plain"] if "plain" in sides and number < args.plain_rounds else []
+        for side in turns:
+            rounds[side].append(state.turn(side, grouped if side == "gathered" else at_random))
+        number += 1
+        last = 0.0 if "plain" in turns else time.monotonic() - began
+    return Result(case, rounds, state.precision, memory)
+
+
+def measure_memory(side: str, case: Case, lengths: np.ndarray, args: argparse.Namespace) -> float:
+    """Return the peak memory in bytes of two steps: of the process on a CPU, of the allocator on CUDA."""
+    set_allocator(side, args)
+    step = make_step(side, case, args)
+    precision = "fp32" if args.precision == "faster" else args.precision
+    for number in range(2):
+        grouped, at_random = round_batches(case.rows, lengths, seed=100 + number)
+        step(number, (grouped if side == "gathered" else at_random)[-1], precision)
+    if args.device == "cuda":
+        return float(torch.cuda.max_memory_allocated())
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0
+
+
+def memory_in_own_process(side: str, case: Case) -> float:
+    """Return `measure_memory` of a process of its own, with this process's arguments."""
+    chosen = ["--memory-of", side, "--objective", case.objective, "--rows", str(case.rows)]
+    done = subprocess.run([sys.executable, *sys.argv, *chosen], stdout=subprocess.PIPE, text=True, check=True)
+    return float(json.loads(done.stdout)["peak_memory"])
+
+
+def spread(values: Sequence[float], digits: int = 0) -> str:
+    """Return the median, with the smallest and the largest where there are several."""
+    middle = f"{statistics.median(values):,.{digits}f}"
+    return middle if len(values) == 1 else f"{middle} ({min(values):,.{digits}f} to {max(values):,.{digits}f})"
+
+
+def ratios(result: Result, side: str, rate: Callable[[Measured], float]) -> list[float]:
+    """Return how many times as fast ours was as a side, for each round of that side."""
+    return [rate(ours) / rate(other) for ours, other in zip(result.rounds["ours"], result.rounds[side], strict=False)]
+
+
+def table_rows(result: Result, peaks: dict[str, tuple[float, str]]) -> list[list[str]]:
+    """Return the rows of the page's table for a case, one per side."""
+    rows = []
+    for side, rounds in result.rounds.items():
+        rate, peak = statistics.median(one.flops / one.seconds for one in rounds), peaks[result.precision[side]][0]
+        cells = [f"{result.case.objective}, {result.case.rows}", side, result.precision[side], str(len(rounds))]
+        cells.append(spread([one.tokens / one.seconds for one in rounds]))
+        cells.append(spread([one.tokens / one.cpu_seconds for one in rounds]))
+        cells += [f"{rate / 1e9:,.1f}", f"{rate / peak:.1%}"]
+        rows.append([*cells, f"{result.memory[side] / 1e9:.2f}"] if result.memory else cells)
+    return rows
+
+
+def verdicts(result: Result) -> list[str]:
+    """Return how many times as fast ours is as each other side of a case."""
+    lines = []
+    for side in [name for name in result.rounds if name != "ours"]:
+        by_clock = spread(ratios(result, side, lambda one: one.tokens / one.seconds), 2)
+        by_cpu = spread(ratios(result, side, lambda one: one.tokens / one.cpu_seconds), 2)
+        what = f"{result.case.objective}, {result.case.rows} rows"
+        lines.append(f"- {what}: ours is {by_clock} times as fast as {side}, {by_cpu} times per CPU second.")
+    return lines
+
+
+def report(results: Sequence[Result], args: argparse.Namespace) -> list[str]:
+    """Return the result as a Markdown page."""
+    precisions = sorted({precision for result in results for precision in result.precision.values()})
+    peaks = {precision: peak_flops(args.device, precision) for precision in precisions}
+    named = "; ".join(f"{peak / 1e9:,.0f} GFLOP/s in {name} ({source})" for name, (peak, source) in peaks.items())
+    head = ["objective, rows", "side", "precision", "rounds", "tokens/s", "tokens per CPU s", "GFLOP/s", "MFU"]
+    formulas = {result.case.objective: objectives.flops_formula(result.case.objective) for result in results}
+    return [
+        f"# Training step, size {args.preset}, {args.device}",
+        "",
+        f"{setting(args)}; dropout {args.dropout}; AdamW (fused) on all sides; freed memory kept by "
+        f"{KEEPERS[args.malloc]}{chosen(args)}. Tokens are real tokens over all views; rates are medians over rounds, "
+        "with the smallest and the largest. *Gathered* and *plain* are the forms of benchmarks/pretrain_peers.py on "
+        f"transformers' models. Peak: {named}.",
+        "",
+        *table(
+            [*head, *(["peak memory, GB"] if results[0].memory else [])],
+            [row for result in results for row in table_rows(result, peaks)],
+        ),
+        "",
+        *(line for result in results for line in verdicts(result)),
+        "",
+        "MFU = FLOPs of a step / seconds / peak. FLOPs of a step:",
+        "",
+        *(f"- {name}: {formula}." for name, formula in formulas.items()),
+        "",
+    ]
 
 
 def peak_flops(device: str, precision: str) -> tuple[float, str]:
@@ -225,91 +359,6 @@ def peak_flops(device: str, precision: str) -> tuple[float, str]:
             torch.cuda.synchronize()
         best = max(best, 2 * size**3 / (time.perf_counter() - started))
     return best, f"measured {precision} product of {size}"
-
-
-class Measured(NamedTuple):
-    """One step of one side."""
-
-    seconds: float
-    tokens: int
-    flops: float
-
-
-def measure_time(
-    sides: list[str], config: dict[str, Any], lengths: np.ndarray, args: argparse.Namespace
-) -> dict[str, list[Measured]]:
-    """Each side's steps over the same batches, taken in turns, after one step each for warming up."""
-    steps = {side: make_step(side, config, args) for side in sides}
-    found: dict[str, list[Measured]] = {side: [] for side in sides}
-    for number in range(-1, args.steps):
-        rows = make_rows(args.rows, lengths, seed=100 + number)
-        flops = flops_of_step(EHealthConfig(**config), np.array([len(row["input_ids"]) for row in rows]))
-        for side, step in steps.items():
-            set_allocator(side, args)
-            if side == "ours":
-                step(max(number, 0), rows)  # the other side's turn gave the memory back; no run would
-            started = time.perf_counter()
-            tokens = step(max(number, 0), rows)
-            seconds = time.perf_counter() - started
-            print(f"# step {number} {side}: {tokens} tokens, {seconds:.2f} s", file=sys.stderr, flush=True)
-            if number >= 0:
-                found[side].append(Measured(seconds, tokens, flops))
-    return found
-
-
-def set_allocator(side: str, args: argparse.Namespace) -> None:
-    """Give a side the allocator it runs with: `keep_freed_memory` for ours, glibc's defaults for plain, or as asked."""
-    keeps = args.malloc == "both" or (args.malloc == "ours" and side == "ours")
-    (keep_freed_memory if keeps else return_freed_memory)()
-
-
-def measure_memory(side: str, config: dict[str, Any], lengths: np.ndarray, args: argparse.Namespace) -> float:
-    """Peak memory in bytes of two steps on the first two batches: of the process on a CPU, of the allocator on
-    CUDA.
-    """
-    set_allocator(side, args)
-    step = make_step(side, config, args)
-    for number in range(2):
-        step(number, make_rows(args.rows, lengths, seed=100 + number))
-    if args.device == "cuda":
-        return float(torch.cuda.max_memory_allocated())
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0
-
-
-def memory_in_own_process(side: str) -> float:
-    """`measure_memory` in a process of its own, with this process's arguments."""
-    command = [sys.executable, *sys.argv, "--memory-of", side]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    return float(json.loads(done.stdout)["peak_memory"])
-
-
-def report(found: dict[str, list[Measured]], memory: dict[str, float], args: argparse.Namespace) -> list[str]:
-    """The result as a Markdown page. Rates are medians over steps, which a busy machine disturbs less than means."""
-    peak, source = peak_flops(args.device, args.precision)
-    lines = [
-        f"# eHealth training step, preset {args.preset}, {args.device}, {args.precision}",
-        "",
-        f"{setting(args)}; {args.rows} rows, {args.steps} steps, dropout {args.dropout}, "
-        f"freed memory kept by {args.malloc}{chosen(args)}. Tokens are real tokens over both views; rates are medians "
-        f"over steps. Peak {peak / 1e9:,.0f} GFLOP/s ({source}). {MFU_FORMULA}.",
-        "",
-        "| step | tokens/s | sequences/s | GFLOP/s | MFU | peak memory, GB |",
-        "|---|---|---|---|---|---|",
-    ]
-    speeds = {}
-    for side, steps in found.items():
-        speeds[side] = statistics.median(step.tokens / step.seconds for step in steps)
-        sequences = statistics.median(2 * args.rows / step.seconds for step in steps)
-        rate = statistics.median(step.flops / step.seconds for step in steps)
-        lines.append(
-            f"| {side} | {speeds[side]:,.0f} | {sequences:.1f} | {rate / 1e9:,.1f} | {rate / peak:.1%} | "
-            f"{memory[side] / 1e9:.2f} |"
-        )
-    if "plain" in found:
-        share = memory["ours"] / memory["plain"]
-        ratio = speeds["ours"] / speeds["plain"]
-        lines += ["", f"Ours is {ratio:.1f} times as fast, with {share:.2f} of the memory."]
-    return [*lines, ""]
 
 
 def setting(args: argparse.Namespace) -> str:
@@ -343,13 +392,12 @@ def largest(fits: Callable[[int], bool]) -> int:
     return below
 
 
-def fits_on_device(side: str, config: dict[str, Any], rows: int, args: argparse.Namespace) -> bool:
-    """Whether two training steps on `rows` rows of full length run within the cap on the device's memory."""
-    full = np.array([config["max_positions"]])
+def fits_on_device(side: str, case: Case, args: argparse.Namespace) -> bool:
+    """Return whether two training steps on rows of full length run within the cap on the device's memory."""
     try:
-        step = make_step(side, config, args)
+        step = make_step(side, case, args)
         for number in range(2):  # AdamW's state exists from the second step on
-            step(number, make_rows(rows, full, seed=number))
+            step(number, make_rows([case.config["max_positions"]] * case.rows, seed=number), args.precision)
         return True
     except torch.cuda.OutOfMemoryError:
         return False
@@ -358,76 +406,103 @@ def fits_on_device(side: str, config: dict[str, Any], rows: int, args: argparse.
         torch.cuda.empty_cache()
 
 
-def largest_batches(sides: list[str], config: dict[str, Any], args: argparse.Namespace) -> list[str]:
-    """The Markdown page of `--largest-batch`."""
-    total = torch.cuda.get_device_properties(0).total_memory
-    sizes = [size for size in DEVICE_SIZES if size * 1e9 <= total]
+def largest_batches(sides: Sequence[str], case: Case, args: argparse.Namespace) -> list[str]:
+    """Return the Markdown page of `--largest-batch`."""
+    whole = torch.cuda.get_device_properties(0).total_memory
+    sizes = [size for size in DEVICE_SIZES if size * 1e9 <= whole]
     lines = [
-        f"# Largest batch of eHealth, preset {args.preset}, {args.precision}",
+        f"# Largest batch of {case.objective}, size {args.preset}, {args.precision}",
         "",
-        f"{setting(args)}; rows of {config['max_positions']} tokens, two views each, dropout {args.dropout}"
-        f"{chosen(args)}. The process's memory was capped at each size, of the {total / 1e9:.0f} GB that are there; "
+        f"{setting(args)}; rows of {case.config['max_positions']} tokens, dropout {args.dropout}"
+        f"{chosen(args)}. The process's memory was capped at each size, of the {whole / 1e9:.0f} GB that are there; "
         "larger sizes are left out.",
         "",
         "| device, GB | " + " | ".join(f"{side}, rows" for side in sides) + " |",
         "|---" * (1 + len(sides)) + "|",
     ]
     for size in sizes:
-        torch.cuda.set_per_process_memory_fraction(size * 1e9 / total)
-        found = [largest(lambda rows, side=side: fits_on_device(side, config, rows, args)) for side in sides]
+        torch.cuda.set_per_process_memory_fraction(size * 1e9 / whole)
+        found = [
+            largest(lambda rows, side=side: fits_on_device(side, case._replace(rows=rows), args)) for side in sides
+        ]
         lines.append(f"| {size} | " + " | ".join(map(str, found)) + " |")
     return [*lines, ""]
 
 
 def parse_arguments() -> argparse.Namespace:
-    """The command line."""
+    """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--objective", nargs="+", choices=tuple(PEERS), default=["ehealth"])
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--preset", choices=tuple(PRESETS), default="small")
-    parser.add_argument("--compare", choices=("transformers", "nothing"), default="nothing")
-    parser.add_argument("--rows", type=int, default=16, help="rows in a batch; each is two sequences")
-    parser.add_argument("--steps", type=int, default=3, help="measured steps of each side, after one for warming up")
+    parser.add_argument("--preset", choices=tuple(PRESETS), default="small", help="size of every objective")
+    parser.add_argument("--compare", choices=("transformers", "gathered", "nothing"), default="nothing")
+    parser.add_argument("--rows", type=int, nargs="+", default=[16], help="rows in a batch; eHealth has two views each")
+    parser.add_argument("--rounds", type=int, default=3, help="fewest measured rounds of each case")
+    parser.add_argument("--plain-rounds", type=int, default=1, help="rounds in which plain takes part")
+    parser.add_argument(
+        "--minutes", type=float, default=0.0, help="time for all cases; more rounds where there is some"
+    )
     parser.add_argument("--lengths", type=Path, help="file with a row length in tokens a line; default: built-in")
     parser.add_argument("--dropout", type=float, default=0.1, help="rate of both dropouts")
     parser.add_argument(
-        "--precision", choices=("fp32", "bf16"), default="fp32", help="bf16: autocast, weights stay fp32"
+        "--precision",
+        choices=("fp32", "bf16", "faster"),
+        default="fp32",
+        help="bf16: autocast, weights stay fp32; faster: what each side is faster in",
     )
     for name in ("--checkpoint-activations", "--compile-layers"):
         action = argparse.BooleanOptionalAction
         parser.add_argument(
             name, action=action, help="of ours, as models/encoder/network.py says; default: the preset's"
         )
+    parser.add_argument("--memory", action="store_true", help="also measure peak memory, in one process per side")
     parser.add_argument("--largest-batch", action="store_true", help="find the largest batch that fits (CUDA only)")
-    parser.add_argument("--malloc", choices=("ours", "both", "default"), default="ours", help="who keeps freed memory")
+    parser.add_argument(
+        "--malloc",
+        choices=("best", "all", "none"),
+        default="best",
+        help="who keeps freed memory: all but plain, all, or none",
+    )
     parser.add_argument("--output", type=Path, help="also write the result to this file")
-    parser.add_argument("--memory-of", choices=("ours", "plain"), help=argparse.SUPPRESS)
+    parser.add_argument("--memory-of", choices=SIDES, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.largest_batch and args.device != "cuda":
         parser.error(
             "--largest-batch needs --device cuda: it caps the device's memory and tries; a CPU has no such cap"
         )
+    if args.largest_batch and args.precision == "faster":
+        parser.error("--largest-batch needs --precision fp32 or bf16")
     return args
+
+
+def settings_of(objective: str, args: argparse.Namespace) -> dict[str, Any]:
+    """Return an objective's settings as the command line asks for them."""
+    config = preset_model(args.preset, objective) | dict.fromkeys(("hidden_dropout", "attention_dropout"), args.dropout)
+    for name in ("checkpoint_activations", "compile_layers"):
+        if getattr(args, name) is not None:
+            config[name] = getattr(args, name)
+    return config
 
 
 def main() -> None:
     """Measure, print, save."""
     args = parse_arguments()
-    config = preset_model(args.preset) | {"hidden_dropout": args.dropout, "attention_dropout": args.dropout}
-    for name in ("checkpoint_activations", "compile_layers"):
-        if getattr(args, name) is not None:
-            config[name] = getattr(args, name)
+    cases = [Case(name, settings_of(name, args), rows) for name in args.objective for rows in args.rows]
     lengths = np.loadtxt(args.lengths, dtype=int, ndmin=1) if args.lengths else np.array(LENGTHS)
-    lengths = np.minimum(lengths, config["max_positions"])
+    lengths = np.minimum(lengths, cases[0].config["max_positions"])
     if args.memory_of:
-        print(json.dumps({"peak_memory": measure_memory(args.memory_of, config, lengths, args)}))
+        print(json.dumps({"peak_memory": measure_memory(args.memory_of, cases[0], lengths, args)}))
         return
-    sides = ["ours", "plain"] if args.compare == "transformers" else ["ours"]
+    sides = {"transformers": SIDES, "gathered": SIDES[:2], "nothing": SIDES[:1]}[args.compare]
     if args.largest_batch:
-        publish(largest_batches(sides, config, args), args.output)
+        publish(largest_batches(sides, cases[0], args), args.output)
         return
-    memory = {side: memory_in_own_process(side) for side in sides}
-    page = report(measure_time(sides, config, lengths, args), memory, args)
-    publish(page, args.output)
+    results, end = [], time.monotonic() + 60 * args.minutes
+    for number, case in enumerate(cases):
+        print(f"# {case.objective}, {case.rows} rows", file=sys.stderr, flush=True)
+        share = max(0.0, end - time.monotonic()) / (len(cases) - number)
+        results.append(measure(case, sides, lengths, share, args))
+    publish(report(results, args), args.output)
 
 
 if __name__ == "__main__":
