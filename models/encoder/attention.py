@@ -64,8 +64,10 @@ def attend_jagged(q_THC: Tensor, k_THC: Tensor, v_THC: Tensor, layout: Layout, r
 def _attend_runs(qkv_T3HC: Tensor, layout: Layout) -> Tensor:
     """Attention without dropout: torch's fused CPU kernel, run by run."""
     outputs = []
-    for run in layout.runs:
-        q, k, v = _by_head(qkv_T3HC[run.tokens], run).unbind(0)
+    # Slices would each fill a gradient of the whole batch with zeros; the derivative of a split is one concatenation.
+    parts = qkv_T3HC.split([run.sequences * run.length for run in layout.runs])
+    for run, part in zip(layout.runs, parts, strict=True):
+        q, k, v = _by_head(part, run).unbind(0)
         out_nHLC = F.scaled_dot_product_attention(q, k, v)
         outputs.append(out_nHLC.transpose(1, 2).reshape(run.sequences * run.length, -1))
     return torch.cat(outputs)

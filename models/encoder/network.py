@@ -115,8 +115,7 @@ def turned(qkv_T3HC: Tensor, turns_TC: Tensor | None) -> Tensor:
     if turns_TC is None:
         return qkv_T3HC
     heads = qkv_T3HC.shape[2]
-    query_key = turn(qkv_T3HC[:, :2].flatten(1, 2), turns_TC).unflatten(1, (2, heads))
-    return torch.cat([query_key, qkv_T3HC[:, 2:]], 1)
+    return turn(qkv_T3HC.flatten(1, 2), turns_TC, 2 * heads).unflatten(1, (3, heads))
 
 
 def _after_attention(

@@ -32,28 +32,45 @@ def turns(max_positions: int, channels: int, device: torch.device) -> Tensor:
     return torch.polar(torch.ones_like(angles), angles).to(torch.complex64).to(device)
 
 
-def turn(x_TNC: Tensor, turns_TC: Tensor) -> Tensor:
+def turn(x_TNC: Tensor, turns_TC: Tensor, heads: int | None = None) -> Tensor:
     """Return channels turned by their tokens' places, in the shape given: (T, N, C) of N heads, queries and keys alike.
 
     `turns_TC` complex64 (T, C / 2) are rows of `turns`. Half-precision channels are turned in float32.
+
+    Args:
+        heads: number of heads, from the first, that are turned; the others are copied, such as the values of a fused
+            product. None: all.
     """
-    return _Turn.apply(x_TNC, turns_TC)
+    return _Turn.apply(x_TNC, turns_TC, x_TNC.shape[1] if heads is None else heads)
 
 
 class _Turn(torch.autograd.Function):
     """Multiplication by `turns_TC`; its derivative turns back, so no activation is kept."""
 
     @staticmethod
-    def forward(ctx: Any, x_TNC: Tensor, turns_TC: Tensor) -> Tensor:
+    def forward(ctx: Any, x_TNC: Tensor, turns_TC: Tensor, heads: int) -> Tensor:
         ctx.save_for_backward(turns_TC)
-        return _multiplied(x_TNC, turns_TC)
+        ctx.heads = heads
+        return _multiplied(x_TNC, turns_TC, heads)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         (turns_TC,) = ctx.saved_tensors
-        return _multiplied(grads[0], turns_TC.conj()), None
+        return _multiplied(grads[0], turns_TC.conj(), ctx.heads), None, None
 
 
-def _multiplied(x_TNC: Tensor, turns_TC: Tensor) -> Tensor:
-    pairs = torch.view_as_complex(x_TNC.float().contiguous().unflatten(2, (-1, 2)))
-    return torch.view_as_real(pairs * turns_TC[:, None]).flatten(2).to(x_TNC.dtype)
+def _multiplied(x_TNC: Tensor, turns_TC: Tensor, heads: int) -> Tensor:
+    x_TNC = x_TNC.contiguous()
+    out_TNC = torch.empty_like(x_TNC)
+    out_TNC[:, heads:] = x_TNC[:, heads:]
+    turned, given = out_TNC[:, :heads], x_TNC[:, :heads]
+    if x_TNC.dtype == torch.float32:  # straight into its place: one pass over memory
+        torch.mul(_pairs(given), turns_TC[:, None], out=_pairs(turned))
+    else:
+        turned.copy_(torch.view_as_real(_pairs(given.float()) * turns_TC[:, None]).flatten(2))
+    return out_TNC
+
+
+def _pairs(x_TNC: Tensor) -> Tensor:
+    """View channels 2i and 2i + 1 as one complex number."""
+    return torch.view_as_complex(x_TNC.unflatten(2, (-1, 2)))
