@@ -132,7 +132,7 @@ def _make_deterministic(spec: RunSpec, worker: Worker) -> None:
     wanted = on_cpu if spec.config.deterministic is None else spec.config.deterministic
     torch.use_deterministic_algorithms(wanted)
     # By default this also fills every new tensor with NaN: 6 to 9 % of a tiny step. Nothing here reads one unwritten.
-    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[assignment]
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     if wanted and not on_cpu:  # cuBLAS reads it later, at its first use; a user's own size is kept
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     if on_cpu:
