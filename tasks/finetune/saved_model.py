@@ -6,6 +6,7 @@ Where transformers has a class for the head, that class and its pipelines load t
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +20,7 @@ from tasks.downstream.features.alignment import TOKENIZER_FILES, TextTokenizer
 from tasks.downstream.features.shapes import TaskShape
 
 TASK_FILE = "task.json"
+TOKENIZER_CONFIG = "tokenizer_config.json"
 LEAST_LENGTH = 8
 """Least tokens per sequence. With fewer, the special ones leave no room for text."""
 
@@ -35,10 +37,26 @@ def save_task_model(folder: Path, model: TaskModel, shape: TaskShape, tokenizer_
     """Write the model, its `task.json` and its tokeniser's files."""
     folder.mkdir(parents=True, exist_ok=True)
     model.save(folder, shape.output_labels)
-    for name in TOKENIZER_FILES:
-        if (Path(tokenizer_folder) / name).is_file():
-            shutil.copyfile(Path(tokenizer_folder) / name, folder / name)
+    copy_tokenizer(tokenizer_folder, folder)
     (folder / TASK_FILE).write_text(shape.model_dump_json(indent=1) + "\n", encoding="utf-8")
+
+
+def copy_tokenizer(source: str | Path, folder: Path) -> None:
+    """Copy a tokeniser's files such that transformers' `AutoTokenizer` cuts texts as `TextTokenizer` does.
+
+    RoFormer's own class, which would also be the default for rotary encoders, looks words up with jieba first.
+    """
+    for name in TOKENIZER_FILES:
+        if (Path(source) / name).is_file():
+            shutil.copyfile(Path(source) / name, folder / name)
+    path = folder / TOKENIZER_CONFIG
+    config = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    if config.get("tokenizer_class", "RoFormerTokenizer").startswith("RoFormerTokenizer"):
+        # Only this class uses tokenizer.json unchanged; it has no special tokens of its own.
+        whole = (folder / "tokenizer.json").is_file()
+        config["tokenizer_class"] = "PreTrainedTokenizerFast" if whole else "BertTokenizer"
+        config = {f"{name}_token": f"[{name.upper()}]" for name in ("unk", "cls", "sep", "pad", "mask")} | config
+        path.write_text(json.dumps(config, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
 def load_task_model(folder: str | Path) -> SavedModel:

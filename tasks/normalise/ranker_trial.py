@@ -6,7 +6,6 @@ Its score is the F1 on dev of the decision that does best with it there (tasks/n
 from __future__ import annotations
 
 import functools
-import shutil
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -14,10 +13,10 @@ from typing import ClassVar
 
 from models.heads.examples import HeadExample
 from tasks.downstream.catalogue import task
-from tasks.downstream.features.alignment import TOKENIZER_FILES
 from tasks.downstream.features.base import RIGHT, WRONG
 from tasks.finetune.model import build_model, load_start, warn_without_dropout
 from tasks.finetune.result import TrialResult
+from tasks.finetune.saved_model import copy_tokenizer
 from tasks.finetune.trial import Figures, Trial, Work, check_seen
 from tasks.normalise.decision import TermDecision, tune_decision
 from tasks.normalise.ranker import PairEncoder, TermRanker
@@ -63,9 +62,7 @@ class _RankerWork:
 
     def save(self, folder: Path) -> None:
         self.model.save(folder, (WRONG, RIGHT))
-        for name in TOKENIZER_FILES:
-            if (Path(self._trial.model) / name).is_file():
-                shutil.copyfile(Path(self._trial.model) / name, folder / name)
+        copy_tokenizer(self._trial.model, folder)
 
     def _decide(self) -> tuple[TermDecision, float]:
         judged = self._ranker.judge(self._dev.texts, self._dev.found, self._dev.parts)

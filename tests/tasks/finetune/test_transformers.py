@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -59,12 +60,12 @@ def shape(kind: Kind, head: str, labels: tuple[str, ...], **more: Any) -> TaskSh
     return TaskShape(task="toy", kind=kind, head=head, max_length=32, labels=labels, **more)
 
 
-def saved(folder: Path, start: str, form: TaskShape) -> str:
+def saved(folder: Path, start: str, form: TaskShape, save_tokenizer: Callable[[Path], Any] = save_ours) -> str:
     """A task model with random weights on an encoder that transformers saved."""
     torch.manual_seed(1)
     encoder = folder / "encoder"
     STARTS[start]().save_pretrained(encoder)
-    save_ours(encoder)
+    save_tokenizer(encoder)
     model = heads.build(form.head, open_encoder(encoder), **form.head_options)
     for name, parameter in model.named_parameters():
         if not name.startswith("encoder."):
@@ -166,12 +167,25 @@ def test_pipelines_refuse_what_transformers_cannot_answer(tmp_path: Path) -> Non
     assert Predictor(folder, "cpu").predict(TEXTS)
 
 
-def test_vocab_txt_alone_serves_pipelines(tmp_path: Path) -> None:
-    folder = Path(saved(tmp_path, "bert", shape(Kind.SINGLE, "single", ("0", "1"))))
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        (folder / name).unlink()
+def save_roformer_s(folder: Path) -> None:
+    """`vocab.txt`, and the name of the class that published RoFormers have, which needs jieba."""
     save_vocab_txt(folder)
-    texts = TEXTS[:3]
-    ours = Predictor(folder, "cpu").predict(texts)
-    for one, found in zip(ours, pipeline("text-classification", model=str(folder), device="cpu")(texts), strict=True):
-        assert found["label"] == one.answer
+    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "RoFormerTokenizer", "do_lower_case": true}')
+
+
+def save_json_alone(folder: Path) -> None:
+    save_ours(folder)
+    for name in ("tokenizer_config.json", "vocab.txt"):
+        (folder / name).unlink()
+
+
+@pytest.mark.parametrize("save_tokenizer", [save_vocab_txt, save_roformer_s, save_json_alone])
+@pytest.mark.parametrize("start", ["bert", "roformer"])
+def test_published_tokenisers_cut_alike_in_pipelines(
+    start: str, save_tokenizer: Callable[[Path], Any], tmp_path: Path
+) -> None:
+    folder = saved(tmp_path, start, shape(Kind.SINGLE, "single", ("0", "1")), save_tokenizer)
+    ours = Predictor(folder, "cpu").predict(TEXTS)
+    for one, found in zip(ours, pipeline("text-classification", model=folder, device="cpu")(TEXTS), strict=True):
+        assert one.scores is not None
+        assert found["label"] == one.answer and found["score"] == pytest.approx(max(one.scores), abs=1e-5)

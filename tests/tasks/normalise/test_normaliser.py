@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from transformers import pipeline
 
 from flows.cli import main
 from flows.normalise import normalise
@@ -21,7 +22,7 @@ from tasks.finetune.run import Listener, run_trial
 from tasks.finetune.scores import TRIALS
 from tasks.finetune.trial import Trial
 from tasks.normalise.file import ADDED, normalise_file, open_normaliser
-from tasks.normalise.normaliser import DECISION, Normaliser
+from tasks.normalise.normaliser import DECISION, Normaliser, load_ranker
 from tasks.normalise.pairs import Pair
 from tasks.normalise.query_settings import QUERIES_FILE
 from tasks.normalise.ranker_data import LabelledDiagnoses, RankerData, load_ranker_data, save_ranker_data
@@ -93,6 +94,14 @@ def test_trained_normaliser_answers_from_its_folder(trained: Path, given: dict[s
     assert answers[1].terms[0].term == "胃癌" and answers[1].terms[0].score == 1.0
     assert answers[1].terms[0].code == dict((term, code) for code, term in TERMS)["胃癌"]
     assert answers[2].terms == () == answers[2].considered
+
+
+def test_ranker_gives_its_probabilities_in_transformers(trained: Path) -> None:
+    term = Candidate("", "胃炎", 0.0)
+    (judged,) = load_ranker(trained / "model", "cpu").judge(["考虑肺炎"], [[term]], [1])
+    ask = pipeline("text-classification", model=str(trained / "model"), device="cpu", top_k=None)
+    found = {one["label"]: one["score"] for one in ask({"text": "考虑肺炎", "text_pair": "胃炎"})}
+    assert found["1"] == pytest.approx(judged.probabilities[0], abs=1e-5) and set(found) == {"0", "1"}
 
 
 def test_scores_agree_with_the_predictions(trained: Path, home: Path) -> None:
