@@ -14,13 +14,16 @@ from pathlib import Path
 import pytest
 import torch
 
+from infra import schemas
 from infra.artifacts import ArtifactStore
 from infra.settings import REPOSITORY
+from models import objectives
 from models.training.loop import Worker
 from tasks.training.metrics_log import read_metrics
 from tasks.training.process import train_process
 from tasks.training.run_spec import RunSpec
 from tasks.training.sources import recorded
+from tests.support import two_tasks
 from tests.support.synthetic_examples import TINY_MODEL, VOCABULARY, make_inputs, training
 
 pytestmark = pytest.mark.slow
@@ -28,15 +31,20 @@ pytestmark = pytest.mark.slow
 numbers = itertools.count()
 
 
-def write_spec(folder: Path, store: ArtifactStore, name: str) -> RunSpec:
+def write_spec(folder: Path, store: ArtifactStore, name: str, objective: str) -> RunSpec:
+    sources = {"examples": make_inputs(store)["examples"]}
+    model, own = TINY_MODEL, {}
+    if objective == two_tasks.NAME:
+        sources["classes"] = two_tasks.make_classes(store)
+        model, own = two_tasks.SIZES, {"tasks": {"classify": {"batch_size": 6}}}
     spec = RunSpec(
         name="run",
         store=store.root,
-        sources=recorded({"examples": make_inputs(store)["examples"]}),
+        sources=recorded(sources),
         storage=str(folder / name),
-        objective="ehealth",
-        model={**TINY_MODEL, "hidden_dropout": 0.1, "attention_dropout": 0.1, "vocab_size": VOCABULARY},
-        training=training(),
+        objective=objective,
+        model={**model, "hidden_dropout": 0.1, "attention_dropout": 0.1, "vocab_size": VOCABULARY},
+        training=training(**own),
         workers=(1, 2),
         cpus_per_worker=1,
         gpu=False,
@@ -59,13 +67,25 @@ def losses(spec: RunSpec) -> dict[tuple[int, str, str], float]:
         (entry["step"], entry["split"], name): value
         for entry in read_metrics(spec.metrics_path)
         for name, value in entry["figures"].items()
-        if name in ("loss", "mlm", "rtd", "mts", "csp", "gradient_norm") or name.endswith("_loss")
+        if name in ("loss", "mlm", "rtd", "mts", "csp", "class")
+        or name.endswith("_loss")
+        or name.startswith(("loss_", "gradient_norm"))
     }
 
 
+@pytest.fixture(autouse=True)
+def _known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(objectives, "_OBJECTIVES", dict(objectives._OBJECTIVES))
+    monkeypatch.setattr(schemas, "TABLES", dict(schemas.TABLES))
+    two_tasks.register()
+
+
 @pytest.mark.timeout(300)
-def test_resized_run_has_the_losses_of_one_that_is_not_resized(store: ArtifactStore, tmp_path: Path) -> None:
-    whole, resized = (write_spec(tmp_path, store, name) for name in ("whole", "resized"))
+@pytest.mark.parametrize("objective", ["ehealth", two_tasks.NAME])
+def test_resized_run_has_the_losses_of_one_that_is_not_resized(
+    objective: str, store: ArtifactStore, tmp_path: Path
+) -> None:
+    whole, resized = (write_spec(tmp_path, store, name, objective) for name in ("whole", "resized"))
     try:
         train_process(whole, Worker())
     finally:

@@ -17,6 +17,7 @@ from models.training.loop import Worker
 from tasks.training import process as training_process
 from tasks.training.process import Saver, train_process
 from tasks.training.run_spec import RunSpec
+from tests.support import two_tasks
 
 
 class LeavingSaver(Saver):
@@ -73,4 +74,5 @@ def group() -> None:
 
 
 if __name__ == "__main__":
+    two_tasks.register()
     group()
