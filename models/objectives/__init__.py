@@ -15,6 +15,7 @@ from models.objectives.config import Ablation, ObjectiveConfig, check_shares
 from models.objectives.ehealth.config import EHealthConfig
 from models.objectives.electra.config import ElectraObjectiveConfig
 from models.objectives.embert.config import EmbertConfig
+from models.objectives.electra_em_pap.config import ElectraEmPapConfig
 
 __all__ = [
     "ablations",
@@ -36,6 +37,7 @@ _OBJECTIVES: dict[str, tuple[type[ObjectiveConfig], str]] = {
     "ehealth": (EHealthConfig, "models.objectives.ehealth.objective:EHealth"),
     "electra": (ElectraObjectiveConfig, "models.objectives.electra.objective:Electra"),
     "embert": (EmbertConfig, "models.objectives.embert.objective:Embert"),
+    "electra_em_pap": (ElectraEmPapConfig, "models.objectives.electra_em_pap.objective:ElectraEmPap"),
 }
 """By name, the settings of an objective, and where its `nn.Module` is."""
 

@@ -172,8 +172,10 @@ def _drugs(found: SourceTriples) -> SourceTriples:
     主治 (main indication) belongs to drugs, herbs and formulas alike, so the head's type of one triple is not enough.
     """
     is_drug = (pl.col("head_type") == TITLE_TYPE).any().over("head")
-    named = ~pl.col("tail_type").fill_null("").is_in(NOT_TAKEN)
-    return SourceTriples(found.triples.filter(is_drug & named), found.rejects)
+    # 阿司匹林 also has 常见症状, which is for diseases, and relations without a type, such as 警示语.
+    of_drugs = pl.col("head_type").fill_null("").is_in(("", TITLE_TYPE))
+    named = ~pl.col("tail_type").fill_null("").is_in(("", *NOT_TAKEN))
+    return SourceTriples(found.triples.filter(is_drug & of_drugs & named), found.rejects)
 
 
 def _chosen(triples: pl.DataFrame, params: ProductRecordsParams) -> pl.DataFrame:

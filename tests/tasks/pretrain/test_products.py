@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from infra.artifacts import Artifact, ArtifactStore
-from infra.builds import PartWriter
 from infra.errors import UserError
 from infra.stage import Output, StageParams, stage
 from models.objectives.electra_em_pap.pairs import Drawing, collate_pairs
@@ -18,23 +17,13 @@ from models.tokenizer.special_ids import CLS, SEP
 from models.training.columns import INPUT_IDS, SECOND, Numbers, Value
 from models.training.reader import ExampleStream
 from tasks.pretrain.products import ProductsParams, pair_ids, products
+from tests.support.given_records import given_records
 from tests.support.stages import do
 from tests.support.tokenizers import VOCABULARY, save_ours
 
 
 class GivenParams(StageParams):
-    rows: tuple[tuple[str, str, tuple[str, ...], bool], ...] = ()
-    folder: str = ""
-
-
-@stage(name="product_records", version=1, params=GivenParams, tables=("product_records",))
-def given_records(inputs: Any, params: GivenParams, out: Output) -> None:
-    def write(part: PartWriter) -> None:
-        names = ("title", "attribute", "values", "held_out")
-        part.write("product_records", [dict(zip(names, row, strict=True)) for row in params.rows])
-
-    with out.part() as part:
-        write(part)
+    folder: str
 
 
 @stage(name="vocabulary", version=1, params=GivenParams)
@@ -53,7 +42,7 @@ KEYS = {token: number for number, token in enumerate(VOCABULARY)}
 
 def encoded(tmp_path: Path, rows: Any = ROWS, **params: Any) -> Artifact:
     store = ArtifactStore(tmp_path / "store")
-    records = do(store, given_records, GivenParams(rows=rows))
+    records = given_records(store, rows)
     vocabulary = do(store, given_vocabulary, GivenParams(folder=str(save_ours(tmp_path / "tokenizer"))))
     return do(store, products, ProductsParams(**params), records=records, vocabulary=vocabulary)
 

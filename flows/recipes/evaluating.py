@@ -1,0 +1,40 @@
+"""Settings of the evaluation on products: sections of the stages that it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from flows.recipes.loading import checked, overlaid
+from tasks.evaluate.query_title import QueryTitleParams
+from tasks.evaluate.value_params import RankValuesParams
+from tasks.pretrain.product_records import ProductRecordsParams
+
+
+class ProductEvaluation(BaseModel):
+    """Parameters of every stage of the evaluation on products."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    product_records: ProductRecordsParams = Field(default_factory=ProductRecordsParams)
+    other: ProductRecordsParams | None = None
+    rank_values: RankValuesParams = Field(default_factory=RankValuesParams)
+    query_title: QueryTitleParams = Field(default_factory=QueryTitleParams)
+
+
+def load_product_evaluation(
+    other: Mapping[str, Any] | None = None, overrides: Mapping[str, Any] | None = None
+) -> ProductEvaluation:
+    """Return the parameters.
+
+    Args:
+        other: parameters of `product_records` for a second table of products.
+        overrides: dotted keys to values, such as `{"rank_values.pairs": 500}`.
+
+    Raises:
+        UserError: unknown keys or unusable values.
+    """
+    given = {} if other is None else {"other": dict(other)}
+    return checked(ProductEvaluation, overlaid(given, "the flow's parameters", overrides))

@@ -1,0 +1,72 @@
+"""Sizes and settings of ELECTRA+EM+PAP (Liu et al., 2023), checked before anything is built."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from models.objectives.config import Ablation
+from models.objectives.electra.config import ElectraObjectiveConfig
+
+RTD, PAP = "rtd", "pap"
+"""Names of the tasks."""
+PRODUCTS = "products"
+"""Name of the table of pairs, and of the input that has it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ElectraEmPapConfig(ElectraObjectiveConfig):
+    """Sizes and settings; the defaults are the paper's base model. Raises ValueError naming field and remedy."""
+
+    ablations: ClassVar[tuple[Ablation, ...]] = (
+        Ablation("full", "ELECTRA+EM+PAP"),
+        Ablation("without_pap", "w/o PAP (ELECTRA+EM)", {"model.pap_share": 0.0}),
+        Ablation("without_em", "w/o EM (ELECTRA+PAP)", {"model.entity_masking": False}),
+        Ablation("without_em_pap", "w/o both (ELECTRA)", {"model.pap_share": 0.0, "model.entity_masking": False}),
+    )
+    tabulated: ClassVar[Mapping[str, str]] = {
+        **ElectraObjectiveConfig.tabulated,
+        "pap_loss": "PAP loss",
+        "pap_accuracy": "PAP acc.",
+    }
+
+    entity_masking: bool = True
+    """Mask mentions of entities whole, as words are (section 3.1). The examples must name their mentions."""
+    pap_share: float = 0.05
+    """ρ, the probability of a step to be one of product attribute prediction (Algorithm 1). 0: there are none, and no
+    products are needed.
+    """
+    margin: float = 4.0
+    """γ of Equation 3: the distance at which a value is as likely right as wrong."""
+    distance_norm: int = 2
+    """Norm of Equation 2: 2, or 1 as in TransE's other form."""
+    negatives_per_value: int = 2
+    """Negative values for each positive; the paper's k is twice the number of positives."""
+    most_values: int = 8
+    """The most positives of a pair of title and attribute in a step; others are drawn at another. It bounds the memory
+    of a step: a pair is at most 1 + most_values x (1 + negatives_per_value) sequences. (The paper has 6.5 values per
+    title; drugs of CMeKG have up to hundreds.)
+    """
+
+    def data(self) -> tuple[str, ...]:
+        """Products, where there are PAP steps."""
+        return (PRODUCTS,) if self.pap_share else ()
+
+    def resources(self) -> tuple[str, ...]:
+        """The same artifact again: its arrays of values, from which negatives are drawn."""
+        return self.data()
+
+    def shares(self) -> Mapping[str, float]:
+        """ρ of the steps are PAP's, the others RTD's."""
+        return {RTD: 1.0 - self.pap_share, PAP: self.pap_share} if self.pap_share else {}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0.0 <= self.pap_share < 1.0:
+            raise ValueError(f"pap_share must be in [0, 1), got {self.pap_share!r}: RTD steps train the embeddings")
+        if not self.margin > 0.0:
+            raise ValueError(f"margin must be positive, got {self.margin!r}")
+        if self.distance_norm not in (1, 2):
+            raise ValueError(f"distance_norm must be 1 or 2, got {self.distance_norm!r}")
+        for name in ("negatives_per_value", "most_values"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)!r}")

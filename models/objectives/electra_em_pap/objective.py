@@ -1,0 +1,170 @@
+"""ELECTRA+EM+PAP (Liu et al., 2023): ELECTRA with entity masking, and product attribute prediction.
+
+    RTD step: loss = MLM + rtd_weight x RTD, words and entities masked whole (section 3.1, Equation 1)
+    PAP step: loss = PAP (section 3.2, Equations 2 and 3)
+
+Each step is one of the two: PAP with probability `pap_share` (Algorithm 1). PAP encodes titles, attribute names and
+values with the discriminator; the generator, its head and RTD's head take no part in it, nor PAP's head in RTD.
+
+Every selected token becomes [MASK], as the paper says, where ELECTRA's own code keeps 15 % of them. Words and entities
+are selected independently with `mask_probability`, so every place of a row is selected equally often.
+
+Shape legend: S sequences, T tokens laid end to end, N values, D hidden size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from models.batch import MaskedBatch, Masking, PackedBatch, collate_masked, field_of
+from models.encoder.randomness import Stream
+from models.masking import WHOLE, join_spans
+from models.objectives.base import Outcome, Term, TermwiseObjective, ratio
+from models.objectives.electra.objective import Electra
+from models.objectives.electra_em_pap.attributes import (
+    AttributeHead,
+    attribute_loss,
+    distances,
+    farther_negatives,
+)
+from models.objectives.electra_em_pap.config import PAP, PRODUCTS, RTD, ElectraEmPapConfig
+from models.objectives.electra_em_pap.pairs import Drawing, PairBatch, collate_pairs
+from models.objectives.electra_em_pap.values import VALUES, ProductValues
+from models.objectives.parts.cost import encoder_flops
+from models.objectives.parts.noise import StepNoise
+from models.training.columns import INPUT_IDS, MENTIONS, SECOND, WORDS, Column, Numbers, Value
+from models.training.tasks import Task
+
+PAIRS: tuple[Column, ...] = (INPUT_IDS, SECOND, Value("attribute"), Numbers("values"))
+
+
+class ElectraEmPap(Electra):
+    """ELECTRA's two networks, and a projection for the distances of PAP."""
+
+    name = "electra_em_pap"
+    flops_formula = (
+        f"in RTD steps: {Electra.flops_formula}; in PAP steps: 6 x (weights of the discriminator's dense layers) x "
+        "tokens + 12 x layers x width x sum of length^2 + 6 x (projection) x sequences"
+    )
+    config: ElectraEmPapConfig
+
+    def __init__(self, config: ElectraEmPapConfig) -> None:
+        super().__init__(config)
+        self.pap_head = AttributeHead(config.hidden_size, config.initializer_range) if config.pap_share else None
+        self._values: ProductValues | None = None
+
+    def attach(self, name: str, folder: Path) -> None:
+        """Take the values of products: `folder` is that of an artifact of the stage `products`."""
+        super().attach(name, folder)
+        self._values = ProductValues.load(folder / VALUES)
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """RTD on text, and PAP on pairs of title and attribute."""
+        rtd = Task(RTD, (*WORDS, MENTIONS) if self.config.entity_masking else WORDS)
+        pap = Task(PAP, PAIRS, PRODUCTS, f"held_out_{PRODUCTS}")
+        return (rtd, pap) if self.config.pap_share else (rtd,)
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """MLM and RTD, and PAP where there is some."""
+        pap = (Term(PAP, "product attribute prediction"),)
+        return super().terms + (pap if self.config.pap_share else ())
+
+    def collate(
+        self,
+        rows: Sequence[Mapping[str, Any] | Any],
+        *,
+        seed: int,
+        step: int,
+        row_indices: Sequence[int] | np.ndarray | None = None,
+        task: str = RTD,
+    ) -> PackedBatch:
+        """Return the rows as a batch of a task: masked text, or pairs with their values.
+
+        Raises:
+            ValueError: a row does not fit; for PAP also, the values were not attached.
+        """
+        if task == PAP:
+            return self._pairs(rows, seed, step, row_indices)
+        if self.config.entity_masking:
+            rows = [_with_entities(row) for row in rows]
+        return collate_masked(
+            rows,
+            seed=seed,
+            step=step,
+            row_indices=row_indices,
+            views=1,
+            vocab_size=self.config.vocab_size,
+            max_positions=self.config.max_positions,
+            masking=Masking(probability=self.config.mask_probability, replacement=WHOLE),
+        )
+
+    def _pairs(self, rows: Any, seed: int, step: int, row_indices: Any) -> PairBatch:
+        if self._values is None:
+            raise ValueError("product attribute prediction needs the values of the products: attach them first")
+        drawing = Drawing(most_values=self.config.most_values, negatives=self.config.negatives_per_value)
+        return collate_pairs(rows, self._values, seed=seed, step=step, row_indices=row_indices, drawing=drawing)
+
+    def divisors(self, batch: PackedBatch) -> dict[str, int]:
+        """Triples of title, attribute and value for PAP; selected tokens for MLM, all tokens for RTD."""
+        return {PAP: batch.positives} if isinstance(batch, PairBatch) else super().divisors(_masked(batch))
+
+    def outcome(self, batch: PackedBatch, *, measure: bool) -> Outcome:
+        """Compute the terms of the batch's task."""
+        return (
+            self._ranked(batch, measure)
+            if isinstance(batch, PairBatch)
+            else super().outcome(_masked(batch), measure=measure)
+        )
+
+    def _ranked(self, batch: PairBatch, measure: bool) -> Outcome:
+        assert self.pap_head is not None, "without PAP there is no such batch"
+        noise = StepNoise(batch, self.training).dropout(Stream.DISCRIMINATOR_DROPOUT)
+        states_TD = self.discriminator(batch.input_ids, batch.layout, batch.type_ids, noise)
+        projected_SD = self.pap_head(states_TD.index_select(0, batch.layout.firsts))
+        distance_N = distances(projected_SD, batch, self.config.distance_norm)
+        counts: dict[str, Any] = {}
+        if measure:
+            farther, comparisons = farther_negatives(distance_N, batch)
+            counts = {"pap_farther": farther, "pap_comparisons": comparisons}
+        return Outcome({PAP: attribute_loss(distance_N, batch, self.config.margin)}, counts)
+
+    def step_figures(self, values: Mapping[str, float]) -> dict[str, float]:
+        """Return the loss of a PAP step, or the losses of an RTD step with what RTD found."""
+        return TermwiseObjective.step_figures(self, values) if PAP in values else super().step_figures(values)
+
+    @property
+    def rate_names(self) -> tuple[str, ...]:
+        """Names of the figures in `held_out_rates`."""
+        return super().rate_names + (("pap_accuracy", "pap_chance") if self.config.pap_share else ())
+
+    def held_out_rates(self, sums: Mapping[str, float]) -> dict[str, float]:
+        """Return accuracies; PAP's is the share of (right, wrong) values of a pair that are in the right order."""
+        if "pap_comparisons" not in sums:
+            return super().held_out_rates(sums)
+        return {"pap_accuracy": ratio(sums["pap_farther"], sums["pap_comparisons"]), "pap_chance": 0.5}
+
+    def flops(self, batch: PackedBatch) -> float:
+        """Return the floating-point operations of a training step on this batch."""
+        if not isinstance(batch, PairBatch):
+            return super().flops(_masked(batch))
+        projection = 6.0 * batch.sequences * self.config.hidden_size**2
+        return encoder_flops(self.config.discriminator, batch.layout.lengths) + projection
+
+
+def _with_entities(row: Mapping[str, Any] | Any) -> dict[str, Any]:
+    """Return a row in which every mention of an entity is a word of its own, to be masked whole."""
+    ids, starts, mentions = (field_of(row, name) for name in ("input_ids", "word_starts", "mentions"))
+    if len(mentions):
+        starts = join_spans(starts, np.asarray(mentions)[:, :2], len(ids))
+    return {"input_ids": ids, "word_starts": starts}
+
+
+def _masked(batch: PackedBatch) -> MaskedBatch:
+    assert isinstance(batch, MaskedBatch), "a batch is of one task or of the other"
+    return batch

@@ -1,0 +1,40 @@
+"""The run behind an exported model: its checkpoint, its vocabulary, and the products it was trained on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from infra.artifacts import Artifact, ArtifactStore
+from tasks.finetune.inputs import ModelFolder
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A model as stages take it, and the records of its products, if it was trained on some."""
+
+    inputs: dict[str, Artifact | ModelFolder]
+    """`checkpoint` and `vocabulary` of a run of ours; `model` for any other folder."""
+    records: Artifact | None = None
+
+
+def trained(folder: str | Path) -> Trained:
+    """Look for the run that a model's folder was exported from; a folder of another origin is a model by itself.
+
+    Raises:
+        UserError: there is no such folder, or it has no model.
+    """
+    model = ModelFolder(folder)
+    store = ArtifactStore(str(model.path.parent.parent))
+    exported = store.get("export", model.path.name) if model.path.parent.name == "export" else None
+    checkpoint = _input(store, exported, "checkpoint")
+    vocabulary = _input(store, exported, "vocabulary")
+    if checkpoint is None or vocabulary is None:
+        return Trained({"model": model})
+    records = _input(store, _input(store, checkpoint, "products"), "records")
+    return Trained({"checkpoint": checkpoint, "vocabulary": vocabulary}, records)
+
+
+def _input(store: ArtifactStore, artifact: Artifact | None, name: str) -> Artifact | None:
+    given = artifact.manifest.inputs.get(name) if artifact is not None else None
+    return None if given is None else store.get(given.stage, given.fingerprint)
