@@ -7,7 +7,7 @@ from typing import Any
 from flows.recipes.pretraining import Preset, load_preset
 from flows.shared.documents import text_inputs
 from flows.shared.graphs import Graphs, requested_graphs
-from flows.shared.pretraining import check_linked, prepare, train_model
+from flows.shared.pretraining import check_linked, check_products, prepare, train_model
 from flows.shared.vocabularies import vocabulary_input
 from infra.errors import UserError
 from tasks.files.raw_input import RawInput
@@ -53,6 +53,7 @@ def pretrain(
     if init is not None and vocabulary is not None:
         _check_start(recipe, init, vocabulary)
     check_linked(recipe, mentions)
+    check_products(recipe)
     requested = requested_graphs(graphs) if mentions else {}
     with stage_runner() as run:
         data = prepare(run, recipe, text, vocabulary, requested)

@@ -10,6 +10,7 @@ from flows.recipes.pretraining import Preset
 from flows.shared.documents import TextInputs, collect_documents, cut_segments, last
 from flows.shared.graphs import GraphSource, deciding_frequencies, fused
 from flows.shared.knowledge import arrays_of, studied
+from flows.shared.products import product_source, records
 from flows.shared.vocabularies import adopt_vocabulary, build_vocabulary
 from infra.artifacts import Artifact
 from infra.errors import UserError
@@ -18,6 +19,7 @@ from tasks.files.raw_input import RawInput
 from tasks.finetune.inputs import ModelFolder
 from tasks.pretrain.encode import encode
 from tasks.pretrain.pairs import pairs
+from tasks.pretrain.products import products
 from tasks.runner import StageRunner
 
 
@@ -59,9 +61,25 @@ def sentence_pairs(run: StageRunner, recipe: Preset, data: TrainingData) -> Arti
     return run(pairs, recipe.pairs.model_copy(update=fitting), examples=data.examples, vocabulary=data.vocabulary)
 
 
-DATA: Mapping[str, MakeInput] = {"pairs": sentence_pairs, "knowledge": make_knowledge}
+def encoded_products(run: StageRunner, recipe: Preset, data: TrainingData) -> Artifact:
+    """Read the products that the recipe names, and encode them with the vocabulary of the text."""
+    return run(products, recipe.products, records=records(run, recipe.product_records), vocabulary=data.vocabulary)
+
+
+DATA: Mapping[str, MakeInput] = {
+    "knowledge": make_knowledge,
+    "pairs": sentence_pairs,
+    "products": encoded_products,
+}
 """By the name of an input that an objective's settings ask for (`data` and `resources` of its config), the function
 that makes it."""
+
+
+def check_products(recipe: Preset) -> None:
+    """Raise `UserError` if the recipe's objective reads products, and those that are named cannot be read."""
+    model = {**recipe.train.model, "vocab_size": recipe.vocabulary.size}
+    if "products" in objectives.data(recipe.objective, model):
+        product_source(recipe.product_records)
 
 
 def check_linked(recipe: Preset, linked: bool) -> None:
@@ -105,7 +123,7 @@ def more_inputs(run: StageRunner, recipe: Preset, data: TrainingData) -> dict[st
     """Make what the recipe's objective needs beside the examples, by the names of the inputs of `train`."""
     model = _model(recipe, data)
     names = (*objectives.data(recipe.objective, model), *objectives.resources(recipe.objective, model))
-    return {name: DATA[name](run, recipe, data) for name in names}
+    return {name: DATA[name](run, recipe, data) for name in dict.fromkeys(names)}
 
 
 def _model(recipe: Preset, data: TrainingData) -> dict[str, Any]:

@@ -39,6 +39,10 @@ class Mentions(NamedTuple):
     shared: np.ndarray
     """bool (M,): whether other entities have the name too."""
 
+    def chosen(self, which: np.ndarray) -> Mentions:
+        """Return some of the mentions: `which` is bool (M,)."""
+        return Mentions(*(column[which] for column in self))
+
 
 class EntityLinker:
     """Finds names of entities in texts.

@@ -209,6 +209,13 @@ def entity_rows(
     return _linked_table(entities, type_priors, frequencies).places
 
 
+def entity_types(
+    entities: Artifact, type_priors: Mapping[str, float], frequencies: Artifact | None = None
+) -> np.ndarray:
+    """Return the type of each row of the table, text. Raises `UserError` as `entity_linker` does."""
+    return _linked_table(entities, type_priors, frequencies).types
+
+
 @functools.lru_cache(maxsize=1)
 def id_array(linker: EntityLinker) -> pa.Array:
     """Return the ids of a linker's entities as a column to take from."""
@@ -216,10 +223,11 @@ def id_array(linker: EntityLinker) -> pa.Array:
 
 
 class _LinkedTable(NamedTuple):
-    """The linker of a table, and the row and number of the name behind each of its forms."""
+    """The linker of a table, the row and number of the name behind each of its forms, and the type of each row."""
 
     linker: EntityLinker
     places: np.ndarray
+    types: np.ndarray
 
 
 class _Names(NamedTuple):
@@ -272,7 +280,7 @@ def _link_table(
             f"{entities.path}: entity {rows['entity_id'][row]!r} in table {table} has more than 65,535 aliases. Remove "
             "those that are not names of it."
         )
-    return _LinkedTable(linker, places)
+    return _LinkedTable(linker, places, rows["type"].to_numpy().astype(str))
 
 
 def _names(rows: pl.DataFrame) -> _Names:

@@ -36,7 +36,7 @@ from kg.linking.linker import EntityLinker
 from models.tokenizer.corpus import CorpusTokenizer, EncodedTexts, corpus_tokenizer
 from models.tokenizer.wordpiece import SPECIAL_TOKENS
 from tasks.documents import share_of
-from tasks.knowledge.link import TypePriors, entity_linker, entity_rows
+from tasks.knowledge.link import TypePriors, entity_linker, entity_rows, entity_types
 
 UNKNOWN, CLS, SEP = (SPECIAL_TOKENS.index(token) for token in ("[UNK]", "[CLS]", "[SEP]"))
 
@@ -50,7 +50,12 @@ class EncodeParams(StageParams):
     max_length: int = Field(default=512, ge=3, le=2**16 - 1, description="tokens per example, with [CLS] and [SEP]")
     held_out_share: float = Field(default=0.02, gt=0, lt=1, description="share of documents that are held out")
     seed: int = 42
-    # Left out where empty, so that examples without entities keep their address.
+    # The rest is left out where empty, so that examples without entities keep their address.
+    mention_types: tuple[str, ...] = Field(
+        default=(),
+        exclude_if=operator.not_,
+        description="types of the entities whose mentions are recorded; by default all",
+    )
     type_priors: TypePriors = Field(default={}, exclude_if=operator.not_, description="as in the stage link")
 
 
@@ -101,15 +106,27 @@ def encode_part(
 
 
 class _Linked(NamedTuple):
-    """What finds mentions, and the row and surface of each form that it finds: int64 (forms, 2)."""
+    """What finds mentions, and of each form that it finds the row and surface and whether its type is recorded."""
 
     linker: EntityLinker
     rows: np.ndarray
+    """int64 (forms, 2)"""
+    recorded: np.ndarray
+    """bool (forms,)"""
 
     @classmethod
     def of(cls, entities: Artifact, params: EncodeParams, frequencies: Artifact | None) -> _Linked:
         given = entities, params.type_priors, frequencies
-        return cls(entity_linker(*given), entity_rows(*given))
+        rows = entity_rows(*given)
+        types = entity_types(*given)
+        unknown = sorted(set(params.mention_types) - set(types))
+        if unknown:
+            raise UserError(
+                f"encode.mention_types names {', '.join(unknown)}, but the entities of {entities.path} have the types "
+                f"{', '.join(sorted(set(types)))}. Correct it."
+            )
+        of_types = np.isin(types, params.mention_types) if params.mention_types else np.ones(len(types), dtype=bool)
+        return cls(entity_linker(*given), rows, of_types[rows[:, 0]])
 
 
 def word_begins(token_starts: np.ndarray, words: np.ndarray) -> np.ndarray:
@@ -208,6 +225,7 @@ def _mentions(
     if linked is None:
         return pa.array([[]] * len(texts), kind)
     found = linked.linker.link_many(texts)
+    found = found.chosen(linked.recorded[found.forms])
     spans = token_spans(encoded, found.texts, found.starts, found.ends)
     whole, inside = spans[:, 0] >= 0, spans[:, 1] <= room
     kept = whole & inside

@@ -20,6 +20,7 @@ from typing import Any
 
 from infra.errors import UserError
 from infra.stage import Output, stage
+from models import objectives
 from tasks.pretrain.check import check_training
 from tasks.pretrain.params import TrainParams
 from tasks.pretrain.resources import check_resources, resource_artifacts
@@ -67,7 +68,9 @@ def resolve_run(inputs: Mapping[str, Any], params: TrainParams, out: Output) -> 
         )
     model = {**params.model, "vocab_size": vocabulary.rows()}
     resources = resource_artifacts(params.objective, model, inputs)
-    rows = {name: given for name, given in inputs.items() if name not in WITHOUT_ROWS | resources.keys()}
+    # Products are both: their rows are read, and their values attached.
+    without_rows = WITHOUT_ROWS | (resources.keys() - set(objectives.data(params.objective, model)))
+    rows = {name: given for name, given in inputs.items() if name not in without_rows}
     return RunSpec(
         name=out.fingerprint,
         store=out.store.root,

@@ -194,3 +194,19 @@ def test_linked_artifact_is_found_in_the_manifest(store: ArtifactStore) -> None:
     linked = linked_entities(do(store, encode, PARAMS, **inputs, entities=entities))
     assert linked is not None and (linked.stage, linked.fingerprint) == (entities.stage, entities.fingerprint)
     assert linked_entities(do(store, encode, PARAMS, **inputs)) is None
+
+
+def test_only_mentions_of_the_types_that_are_asked_for_are_recorded(store: ArtifactStore) -> None:
+    rows = [{"entity_id": name, "name": name, "type": "Disease"} for name in DISEASES]
+    rows += [{"entity_id": name, "name": name, "type": "Drug"} for name in DRUGS]
+    inputs = {**prepared(store), "entities": entities_artifact(store, rows)}
+    params = {"max_length": 64, "held_out_share": 0.3}
+    whole, drugs = (
+        do(store, encode, EncodeParams(**params, mention_types=types), **inputs) for types in ((), ("Drug",))
+    )
+    of_drugs = [[m for m in row["mentions"] if rows[m["entity"]]["type"] == "Drug"] for row in rows_of(whole)]
+    assert [row["mentions"] for row in rows_of(drugs)] == of_drugs
+    assert 0 < drugs.manifest.counters["mentions"] < whole.manifest.counters["mentions"]
+    assert "mention_types" not in whole.manifest.params
+    with pytest.raises(UserError, match=r"encode.mention_types names Drugs, but .* have the types Disease, Drug"):
+        do(store, encode, EncodeParams(**params, mention_types=("Drugs",)), **inputs)
