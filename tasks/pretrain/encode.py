@@ -17,6 +17,7 @@ Time grows with the characters. Memory grows with one part, and with about 100 b
 
 from __future__ import annotations
 
+import logging
 import operator
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -37,6 +38,8 @@ from models.tokenizer.corpus import CorpusTokenizer, EncodedTexts, corpus_tokeni
 from models.tokenizer.wordpiece import SPECIAL_TOKENS
 from tasks.documents import share_of
 from tasks.knowledge.link import TypePriors, entity_linker, entity_rows, entity_types
+
+logger = logging.getLogger(__name__)
 
 UNKNOWN, CLS, SEP = (SPECIAL_TOKENS.index(token) for token in ("[UNK]", "[CLS]", "[SEP]"))
 
@@ -74,6 +77,8 @@ def encode(inputs: Mapping[str, Artifact], params: EncodeParams, out: Output) ->
     limit = params.held_out_share
     if segments.rows("segments") <= FEW_SEGMENTS:
         limit = _limit_for_few(parts, params)
+    if "entities" in inputs:
+        _check_types(inputs["entities"], params)
     linked = [inputs[name] for name in ("entities", "entity_frequencies") if name in inputs and "entities" in inputs]
     out.map(encode_part, parts, params, limit, tokenizer, *linked)
     for table, what in (("examples", "to train on"), ("held_out", "to hold out for evaluation")):
@@ -83,6 +88,24 @@ def encode(inputs: Mapping[str, Artifact], params: EncodeParams, out: Output) ->
                 "whole documents are held out. Give more text or lower segment.min_tokens. The tables `rejects` list "
                 "what was dropped, and why."
             )
+
+
+def _check_types(entities: Artifact, params: EncodeParams) -> None:
+    """Warn about types of `params.mention_types` that no entity has. Raises `UserError` if none of them has any."""
+    table = next((name for name in ("entities", "kg_entities") if name in entities.manifest.tables), None)
+    if table is None or not params.mention_types:
+        return
+    known = set(entities.scan(table).select("type").unique().collect()["type"])
+    unknown = sorted(set(params.mention_types) - known)
+    if not unknown:
+        return
+    message = (
+        f"encode.mention_types names {', '.join(unknown)}, but the entities of {entities.path} have the types "
+        f"{', '.join(sorted(known - {''}))}."
+    )
+    if len(unknown) == len(set(params.mention_types)):
+        raise UserError(f"{message} Name some of these.")
+    logger.warning("%s", message)
 
 
 def encode_part(
@@ -117,14 +140,7 @@ class _Linked(NamedTuple):
     @classmethod
     def of(cls, entities: Artifact, params: EncodeParams, frequencies: Artifact | None) -> _Linked:
         given = entities, params.type_priors, frequencies
-        rows = entity_rows(*given)
-        types = entity_types(*given)
-        unknown = sorted(set(params.mention_types) - set(types))
-        if unknown:
-            raise UserError(
-                f"encode.mention_types names {', '.join(unknown)}, but the entities of {entities.path} have the types "
-                f"{', '.join(sorted(set(types)))}. Correct it."
-            )
+        rows, types = entity_rows(*given), entity_types(*given)
         of_types = np.isin(types, params.mention_types) if params.mention_types else np.ones(len(types), dtype=bool)
         return cls(entity_linker(*given), rows, of_types[rows[:, 0]])
 

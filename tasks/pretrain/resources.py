@@ -16,8 +16,13 @@ from tasks.pretrain.linked import linked_entities
 from tasks.training.run_spec import RunSpec
 from tasks.training.sources import source_of
 
-STAGES = {"knowledge": "knowledge_arrays"}
+STAGES = {"knowledge": "knowledge_arrays", "products": "products"}
 """By the name of a resource, the stage that makes it."""
+REMEDIES = {
+    "knowledge": "makes it from knowledge graphs: give --param mentions=true, and your own with --param graphs=…",
+    "products": "makes it from CMeKG's drugs, or from your table with --param product_records.source=…",
+}
+"""How the flow pretrain makes each."""
 
 
 def resource_artifacts(objective: str, model: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, Artifact]:
@@ -34,8 +39,7 @@ def resource_artifacts(objective: str, model: Mapping[str, Any], inputs: Mapping
             there = "none was given" if given is None else f"{given.path} is one of the stage {given.stage}"
             raise UserError(
                 f"Objective {objective} reads {name}, an artifact of the stage {stage or name}, but {there}. The flow "
-                "pretrain makes it from knowledge graphs: give --param mentions=true, and your own graphs with --param "
-                "graphs=…"
+                f"pretrain {REMEDIES.get(name, 'makes it')}"
             )
         found[name] = given
     return found

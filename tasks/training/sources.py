@@ -15,6 +15,7 @@ EXAMPLES = "examples"
 
 TABLE_REMEDIES: dict[str, str] = {
     "pairs": "The flow pretrain makes it with the stage `pairs`; the preset's section [pairs] sets it.",
+    "products": "The flow pretrain makes it with the stage `products`; set model.pap_share to 0 to train without.",
 }
 """By the name of a table, how a run gets it or does without it, for messages."""
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
+from infra import schemas
 from models.objectives.electra_em_pap.values import ProductValues
+from models.training.reader import ExampleStream
+from tests.support.token_rows import random_rows
 
 CLS, SEP = 2, 3
 
@@ -43,3 +47,37 @@ def product_rows(count: int = 6) -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+class TablePart:
+    """A table as a part that `ExampleStream` reads."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+        self.rows = len(table)
+
+    def read(self, columns: list[str] | None = None) -> pa.Table:
+        return self._table.select(columns or self._table.column_names)
+
+
+def streams_of(objective: Any, count: int, seed: int) -> dict[str, ExampleStream]:
+    """Streams of both tasks of an objective: `count` rows of text with a mention each, and as many pairs."""
+    text = [
+        {
+            "input_ids": row["input_ids"].tolist(),
+            "word_starts": row["word_starts"].tolist(),
+            "mentions": [{"start": 2, "end": 5, "entity": 0, "surface": 0}],
+            "doc_id": "",
+            "source": "synthetic",
+        }
+        for row in random_rows([12 + number % 9 for number in range(count)], seed=seed)
+    ]
+    pairs = [
+        {**{name: np.asarray(value).tolist() for name, value in row.items()}, "title": "", "attribute_name": ""}
+        for row in product_rows(count)
+    ]
+    tables = {"examples": text, "products": pairs}
+    return {
+        task.name: ExampleStream([TablePart(schemas.conform(tables[task.table], task.table))], seed, task.columns)
+        for task in objective.tasks
+    }

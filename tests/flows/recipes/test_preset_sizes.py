@@ -105,6 +105,13 @@ def test_plain_objectives_have_the_parameters_of_transformers_classes(name: str)
     assert count_parameters(objective) == expected
 
 
+def test_products_add_one_dense_layer_to_electra() -> None:
+    """The base of numbers: 112,162,441 of ELECTRA with its tables tied, and f of Equation 2, 768 x 768 + 768."""
+    with_pap = build_on_meta("electra-em-pap", vocab_multiple=1)
+    assert count_parameters(with_pap) == 112_162_441 + 768 * 768 + 768
+    assert count_parameters(build_on_meta("electra-em-pap", vocab_multiple=1, pap_share=0.0)) == 112_162_441
+
+
 def count_trained(model: Any) -> int:
     return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
 

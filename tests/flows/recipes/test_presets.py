@@ -64,6 +64,20 @@ def test_cmed_bert_holds_table_3() -> None:
     assert preset.model["pair_task"] == "nsp"
 
 
+def test_electra_em_pap_holds_section_4() -> None:
+    preset = load_preset("electra-em-pap")
+    settings = objectives.check(preset.objective, {**preset.model, "vocab_size": 20_000})
+    assert (settings.pap_share, settings.margin, settings.negatives_per_value) == (0.05, 4.0, 2)
+    assert (settings.mask_probability, settings.generator_divisor, settings.entity_masking) == (0.15, 3, True)
+    assert (preset.training["learning_rate"], preset.training["batch_size"]) == (2e-4, 16)
+    assert preset.training["tasks"]["pap"] == {"batch_size": 16, "longest": 128}
+    assert preset.encode.max_length == preset.products.max_length == 128
+    assert {"Drug", "Disease", "Efficacy"} <= set(preset.encode.mention_types)
+    tiny = load_preset("electra-em-pap-tiny")
+    for key in ("pap_share", "margin", "negatives_per_value", "mask_probability", "rtd_weight"):
+        assert tiny.model[key] == preset.model[key]
+
+
 @pytest.mark.parametrize("name", model_presets())
 def test_every_model_preset_loads_and_its_lengths_fit(name: str) -> None:
     preset = load_preset(name)

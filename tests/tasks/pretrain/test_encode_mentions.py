@@ -210,3 +210,11 @@ def test_only_mentions_of_the_types_that_are_asked_for_are_recorded(store: Artif
     assert "mention_types" not in whole.manifest.params
     with pytest.raises(UserError, match=r"encode.mention_types names Drugs, but .* have the types Disease, Drug"):
         do(store, encode, EncodeParams(**params, mention_types=("Drugs",)), **inputs)
+
+
+def test_types_that_no_entity_has_are_named(store: ArtifactStore, caplog: pytest.LogCaptureFixture) -> None:
+    rows = [{"entity_id": name, "name": name, "type": "Drug"} for name in DRUGS]
+    params = EncodeParams(max_length=64, held_out_share=0.3, mention_types=("Drug", "Formula"))
+    artifact = do(store, encode, params, **prepared(store), entities=entities_artifact(store, rows))
+    assert artifact.manifest.counters["mentions"] > 0
+    assert "encode.mention_types names Formula" in caplog.text

@@ -15,7 +15,8 @@ from transformers import AutoModel
 from models.export import save_pretrained
 from models.objectives import build, check
 from models.tokenizer.special_ids import MASK
-from tests.support.products import product_rows, product_values
+from models.training.loop import train, training_config
+from tests.support.products import product_rows, product_values, streams_of
 from tests.support.token_rows import TINY, Rows, random_rows
 
 NO_DROPOUT = {"hidden_dropout": 0.0, "attention_dropout": 0.0}
@@ -195,6 +196,56 @@ def test_without_pap_it_is_electra_with_entity_masking() -> None:
     assert objective.config.data() == () == objective.config.resources()
     electra = build("electra", {**TINY, **NO_DROPOUT})
     assert objective.state_dict().keys() == electra.state_dict().keys()
+
+
+TRAINING = {
+    "steps": 14,
+    "batch_size": 6,
+    "learning_rate": 1e-3,
+    "warmup_steps": 2,
+    "log_every": 1,
+    "evaluate_every": 7,
+    "held_out_batches": 2,
+    "checkpoint_every": 5,
+    "tasks": {"pap": {"batch_size": 4, "longest": 64}},
+}
+
+
+def trained(folder: Path, state: Any = None) -> tuple[Any, dict[int, Any], list[tuple[int, str, dict[str, float]]]]:
+    """A model after a short training, its states on the way, and what was reported."""
+    objective = model(folder, pap_share=0.4, hidden_dropout=0.1)
+    states: dict[int, Any] = {}
+    entries: list[tuple[int, str, dict[str, float]]] = []
+    train(
+        objective,
+        streams_of(objective, 40, 1),
+        streams_of(objective, 12, 2),
+        training_config(TRAINING),
+        state=state,
+        report=lambda step, split, figures: entries.append((step, split, dict(figures))),
+        save=lambda step, state, held_out: states.update({step: state}),
+    )
+    return objective, states, entries
+
+
+def test_a_run_resumes_with_every_bit(folder: Path) -> None:
+    whole, states, entries = trained(folder)
+    steps = Counter(name for _, split, figures in entries if split == "step" for name in figures)
+    assert min(steps["loss_rtd"], steps["loss_pap"]) >= 3
+    resumed, _, _ = trained(folder, states[5])
+    for name, value in whole.state_dict().items():
+        assert torch.equal(value, resumed.state_dict()[name]), name
+    held_out = next(figures for step, split, figures in entries if split == "held_out")
+    assert set(whole.held_out_figures) <= held_out.keys()
+
+
+def test_other_products_are_not_resumed_with(folder: Path, tmp_path: Path) -> None:
+    _, states, _ = trained(folder)
+    other = tmp_path / "other"
+    (other / "values").mkdir(parents=True)
+    product_values().save(other / "values")
+    with pytest.raises(ValueError, match="resources"):
+        trained(other, states[5])
 
 
 @pytest.mark.parametrize(
