@@ -7,7 +7,7 @@ the negative of the other.
 
 A pair whose title has every value of the attribute has no negative of that attribute. It is rejected with its name.
 
-Time and memory grow with the distinct texts, which are encoded at once: 1 s and 0.5 GB for CMeKG's 100,000 values.
+Time and memory grow with the records, which are encoded at once: 3 s and 0.3 GB for CMeKG's 46,904 pairs.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ def products(inputs: Mapping[str, Artifact], params: ProductsParams, out: Output
     records = records_of(inputs["records"])
     with out.part() as part:
         values, number_of = _values(part, records, tokenizer, params)
-        rows = _rows(part, records, values, number_of, tokenizer, params)
-        for table, chosen in (("products", ~rows["held_out"]), ("held_out_products", rows["held_out"])):
-            _write(part, table, rows.filter(chosen))
+        rows, held_out = _rows(part, records, values, number_of, tokenizer, params)
+        for table, chosen in (("products", ~held_out), ("held_out_products", held_out)):
+            _write(part, table, rows.filter(pa.array(chosen)))
     with tempfile.TemporaryDirectory(prefix="yiwen-products-") as folder:
         (Path(folder) / VALUES).mkdir()
         values.save(Path(folder) / VALUES)
@@ -166,25 +166,31 @@ def _rows(
     number_of: Mapping[str, int],
     tokenizer: CorpusTokenizer,
     params: ProductsParams,
-) -> pl.DataFrame:
+) -> tuple[pa.Table, np.ndarray]:
+    """Return the rows, and for each whether it is held out, bool."""
     titles = encoded(records["title"].unique().sort().to_list(), tokenizer)
     names = attribute_names(records)
     name_ids = encoded(names, tokenizer)
-    rows = []
+    trained = [set(values.of(number).tolist()) for number in range(len(names))]
+    rows: list[tuple[Any, ...]] = []
+    split: list[bool] = []
     for title, attribute, stated, held_out in records.iter_rows():
-        own = np.unique([number_of[text] for text in stated if text in number_of]).astype(np.int64)
+        own = {number_of[text] for text in stated if text in number_of}
         number = name_ids.number[attribute]
-        others = len(values.of(number)) - int(np.isin(own, values.of(number)).sum())
-        if not len(own) or not others:
-            _reject(part, title, attribute, stated, "no_value" if not len(own) else "no_negative")
+        if not own or trained[number] <= own:
+            _reject(part, title, attribute, stated, "no_negative" if own else "no_value")
             continue
         ids, second = pair_ids(titles.of(title), name_ids.of(attribute), params.max_length)
         if len(ids) < SEPARATORS + len(titles.of(title)) + len(name_ids.of(attribute)):
             part.count("truncated_titles")
-        rows.append((ids.tolist(), second, number, own.tolist(), title, attribute, held_out))
-    columns = [*schemas.PRODUCTS.names, "held_out"]
-    types: list[Any] = [pl.List(pl.UInt32), pl.UInt16, pl.UInt32, pl.List(pl.UInt32), pl.String, pl.String, pl.Boolean]
-    return pl.DataFrame(rows, schema=dict(zip(columns, types, strict=True)), orient="row")
+        rows.append((ids, second, number, sorted(own), title, attribute))
+        split.append(held_out)
+    columns = zip(*rows, strict=True) if rows else ([] for _ in schemas.PRODUCTS)
+    table = pa.Table.from_arrays(
+        [pa.array(list(column), field.type) for column, field in zip(columns, schemas.PRODUCTS, strict=True)],
+        schema=schemas.PRODUCTS,
+    )
+    return table, np.array(split, dtype=bool)
 
 
 def _reject(part: PartWriter, title: str, attribute: str, stated: list[str], reason: str) -> None:
@@ -196,8 +202,7 @@ def _reject(part: PartWriter, title: str, attribute: str, stated: list[str], rea
     part.reject(doc_id=title, source=attribute, reason=reason, detail=why, text="; ".join(stated))
 
 
-def _write(part: PartWriter, table: str, rows: pl.DataFrame) -> None:
+def _write(part: PartWriter, table: str, rows: pa.Table) -> None:
     for first in range(0, len(rows), ROWS_PER_PART):
-        found: pa.Table = rows.slice(first, ROWS_PER_PART).drop("held_out").to_arrow()
-        part.write(table, found.cast(schemas.TABLES[table]))
+        part.write(table, rows.slice(first, ROWS_PER_PART))
     part.count(table, len(rows))
