@@ -14,8 +14,8 @@ from models.objectives.bert.config import BertObjectiveConfig
 from models.objectives.config import Ablation, ObjectiveConfig, check_shares
 from models.objectives.ehealth.config import EHealthConfig
 from models.objectives.electra.config import ElectraObjectiveConfig
-from models.objectives.embert.config import EmbertConfig
 from models.objectives.electra_em_pap.config import ElectraEmPapConfig
+from models.objectives.embert.config import EmbertConfig
 
 __all__ = [
     "ablations",
