@@ -83,7 +83,7 @@ class ElectraEmPap(Electra):
         step: int,
         row_indices: Sequence[int] | np.ndarray | None = None,
         task: str = RTD,
-    ) -> PackedBatch:
+    ) -> Any:
         """Return the rows as a batch of a task: masked text, or pairs with their values.
 
         Raises:

@@ -6,7 +6,7 @@ Shape legend: M selected tokens.
 import torch
 from torch import Tensor
 
-from models.batch import MaskedBatch
+from models.batch import MaskedBatch, PackedBatch
 from models.encoder.randomness import SequenceNoise, Stream, seed_device
 
 
@@ -16,7 +16,7 @@ class StepNoise:
     A second pass over the same batch draws the same numbers, which is what a survey before the pass relies on.
     """
 
-    def __init__(self, batch: MaskedBatch, training: bool) -> None:
+    def __init__(self, batch: PackedBatch, training: bool) -> None:
         self.batch, self.training = batch, training
         device = batch.input_ids.device
         # Streams per sequence would have to be copied from the CPU at every layer; a GPU draws its own numbers.
@@ -31,7 +31,8 @@ class StepNoise:
         return self._streams(stream)
 
     def uniforms(self, draws: int) -> Tensor:
-        """Return float64 (M, draws, 2) in [0, 1)."""
+        """Return float64 (M, draws, 2) in [0, 1), for the selected tokens of a masked batch."""
+        assert isinstance(self.batch, MaskedBatch), "nothing else is sampled for"
         shape = (len(self.batch.original), draws, 2)
         if self.device_generator is not None:
             return torch.rand(
