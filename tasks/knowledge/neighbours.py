@@ -3,7 +3,7 @@
     graph → eliminated, here → inverse of the core (a unit per block) → scores, here → ranks (a unit per range)
 
 A row is a neighbour with the first triple that joins the two and, mostly empty, the others (`Candidates` has their
-order). In CMeKG 55,063 of 875,023 pairs are joined by several.
+order). In the fused CMeKG 55,063 of 875,021 pairs are joined by several.
 
 Entity frequencies of the corpus are not an input: Eq. 1 of SMedBERT only starts from them, and converged scores do not
 depend on the start.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
+import time
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -72,6 +73,7 @@ def test_processes_that_come_together_fetch_one_copy(remote: Artifact, monkeypat
 
     def counted(self: Any, source: str, target: str, *given: Any, **named: Any) -> None:
         fetched.append(source)
+        time.sleep(0.1)  # so that all have come before the first is done
         get(self, source, target, *given, **named)
 
     monkeypatch.setattr(type(filesystem), "get_file", counted)

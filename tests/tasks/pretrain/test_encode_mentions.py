@@ -16,6 +16,7 @@ from models.tokenizer.corpus import CorpusTokenizer
 from models.tokenizer.wordpiece import build_tokenizer
 from tasks.pretrain.encode import EncodeParams, encode, token_spans
 from tasks.pretrain.linked import linked_entities
+from tasks.pretrain.pairs import PairsParams, pairs
 from tasks.segment.stage import SegmentParams, segment
 from tasks.vocabulary.stages import CountWordsParams, VocabularyParams, build_vocabulary, count_words, vocabulary
 from tests.support.linked import entities_artifact
@@ -218,3 +219,14 @@ def test_types_that_no_entity_has_are_named(store: ArtifactStore, caplog: pytest
     artifact = do(store, encode, params, **prepared(store), entities=entities_artifact(store, rows))
     assert artifact.manifest.counters["mentions"] > 0
     assert "encode.mention_types names Formula" in caplog.text
+
+
+def test_linked_artifact_of_pairs_is_that_of_their_examples(store: ArtifactStore) -> None:
+    inputs = prepared(store)
+    entities = entities_artifact(store, ENTITIES)
+    examples = do(store, encode, PARAMS, **inputs, entities=entities)
+    paired = do(store, pairs, PairsParams(), examples=examples, vocabulary=inputs["vocabulary"])
+    linked = linked_entities(paired)
+    assert linked is not None and (linked.stage, linked.fingerprint) == (entities.stage, entities.fingerprint)
+    mentions = [mention for row in paired.to_table("pairs").to_pylist() for mention in row["mentions"]]
+    assert mentions and all(mention["entity"] < len(ENTITIES) and mention["surface"] == 0 for mention in mentions)
