@@ -55,9 +55,9 @@ def make_knowledge(run: StageRunner, recipe: Preset, data: TrainingData) -> Arti
 def sentence_pairs(run: StageRunner, recipe: Preset, data: TrainingData) -> Artifact:
     """Make pairs of neighbouring segments, with random second sentences where the objective learns to find them."""
     settings = objectives.check(recipe.objective, _model(recipe, data))
-    fitting = {"max_length": min(recipe.pairs.max_length, settings.max_positions)}
+    fitting: dict[str, float] = {"max_length": min(recipe.pairs.max_length, settings.max_positions)}
     if not settings.random_pairs:
-        fitting["random_share"] = 0
+        fitting["random_share"] = 0.0
     return run(pairs, recipe.pairs.model_copy(update=fitting), examples=data.examples, vocabulary=data.vocabulary)
 
 

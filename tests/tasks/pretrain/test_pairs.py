@@ -60,7 +60,7 @@ def example_rows(documents: Sequence[Document], spans: Sequence[tuple[int, int]]
                 for one in kind
                 if one.name not in ("start", "end")
             }
-            mentions = [{"start": start, "end": end, **about} for start, end in sorted(inside)]
+            mentions = [{"start": start, "end": end, **about} for start, end in inside]
             rows.append(
                 {
                     "input_ids": ids,
