@@ -22,6 +22,7 @@ Time grows with the tokens times `copies`, memory with one part.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -36,6 +37,8 @@ from infra.stage import Output, StageParams, stage
 from tasks.documents import share_of
 from tasks.pretrain.pair_rows import choose_pairs, cut, rows_of, split_single_segments, text_of
 
+logger = logging.getLogger(__name__)
+
 SENTENCE_ENDS = ("。", "!", "?", ";")
 """Tokens that end a sentence, as the tokeniser normalises them: `！` is `!`."""
 
@@ -44,6 +47,10 @@ ROWS_TOGETHER = 4_096
 
 PAIRS_AT_ONCE = 4_096
 """Pairs whose rows are made at a time."""
+
+
+CUTS_TO_WARN_OF = 0.1
+"""Share of the tokens above which a run warns of what is cut off."""
 
 
 class PairsParams(StageParams):
@@ -92,6 +99,7 @@ def pairs(inputs: Mapping[str, Artifact], params: PairsParams, out: Output) -> N
     training = [Rows(some, "pairs", copy) for copy in range(params.copies) for some in together["examples"]]
     held_out = [Rows(some, "held_out_pairs", 0) for some in together["held_out"]]
     out.map(pairs_part, [*training, *held_out], params, sentence_ends)
+    _warn_of_cuts(out.counters(), params)
     _check(out, "pairs", "to train on", params)
     _check(out, "held_out_pairs", "to hold out for evaluation", params)
 
@@ -113,6 +121,7 @@ def pairs_part(part: PartWriter, rows: Rows, params: PairsParams, sentence_ends:
     lost = (whole.sizes - chosen.sizes).sum(axis=1)
     counts = {
         rows.table: len(chosen.segments),
+        "tokens": int(chosen.sizes.sum()) + 3 * len(chosen.segments),
         f"random_{rows.table}": int(chosen.is_random.sum()),
         f"{rows.table}_without_partner": chosen.without_partner,
         "cut_pairs": int((lost > 0).sum()),
@@ -144,6 +153,17 @@ def _read_together(parts: Sequence[Part]) -> list[tuple[Part, ...]]:
     if len(groups) > 1 and sum(one.rows for one in groups[-1]) < ROWS_TOGETHER:
         groups[-2:] = [groups[-2] + groups[-1]]
     return groups
+
+
+def _warn_of_cuts(counters: Mapping[str, int], params: PairsParams) -> None:
+    lost = counters["cut_tokens"] / max(1, counters["cut_tokens"] + counters["tokens"])
+    if lost > CUTS_TO_WARN_OF:
+        logger.warning(
+            "%.0f %% of the tokens of sentence pairs are cut off, because two segments seldom fit into %d tokens. Set "
+            "segment.max_tokens to a third of pairs.max_length",
+            100 * lost,
+            params.max_length,
+        )
 
 
 def _check(out: Output, table: str, purpose: str, params: PairsParams) -> None:

@@ -301,7 +301,7 @@ def test_order_of_the_units_changes_nothing(
 ) -> None:
     monkeypatch.setattr("tasks.pretrain.pairs.ROWS_TOGETHER", 30)
     rows = example_rows(MANY)
-    parts = [rows[:50], rows[50:90], rows[90:95], rows[95:]]
+    parts = [rows[:50], rows[50:90], rows[90:95], rows[95:-5], rows[-5:]]
     params = PairsParams(max_length=20, copies=2)
     other = ArtifactStore(tmp_path / "other")
     found = do(store, pairs, params, **stage_inputs(store, parts))
@@ -309,7 +309,7 @@ def test_order_of_the_units_changes_nothing(
     for table in ("pairs", "held_out_pairs"):
         assert found.to_table(table).equals(again.to_table(table))
     assert found.manifest.counters == again.manifest.counters
-    assert len(found.parts("pairs")) == 2 * 3  # the few rows of the third part are read with the fourth
+    assert len(found.parts("pairs")) == 2 * 3  # few rows are read with the next part, or with the one before
 
 
 def test_documents_that_cross_parts_stay_whole(store: ArtifactStore) -> None:
@@ -332,19 +332,41 @@ def test_held_out_pairs_are_of_held_out_documents(store: ArtifactStore) -> None:
 
 
 def test_documents_of_one_segment_are_split_or_rejected(store: ArtifactStore) -> None:
-    """Token 13 is 。: the first document is split behind it, the second in its middle; the third has too few words."""
+    """Token 13 is 。: the first document is split behind it, the second in its middle; the third has too few words.
+
+    Documents are counted once, whatever the number of copies.
+    """
     documents: list[Document] = [[[1] * 10], [[1] * 10], [[1] * 3]]
     inputs = stage_inputs(store, [example_rows(documents)], sentence_end=13)
-    artifact = do(store, pairs, PairsParams(min_words=2, random_share=0.0), **inputs)
+    artifact = do(store, pairs, PairsParams(min_words=2, random_share=0.0, copies=2), **inputs)
     found = [(row["input_ids"], row["second"]) for row in artifact.to_table("pairs").to_pylist()]
-    assert found == [
-        ([CLS, *range(10, 14), SEP, *range(14, 20), SEP], 6),
-        ([CLS, *range(20, 25), SEP, *range(25, 30), SEP], 7),
-    ]
+    assert (
+        found
+        == [
+            ([CLS, *range(10, 14), SEP, *range(14, 20), SEP], 6),
+            ([CLS, *range(20, 25), SEP, *range(25, 30), SEP], 7),
+        ]
+        * 2
+    )
     assert reasons_of(artifact) == ["no_second_sentence"]
     assert artifact.to_table("rejects")["doc_id"].to_pylist() == ["d2"]
     counters = artifact.manifest.counters
     assert (counters["split_documents"], counters["rejected_no_second_sentence"]) == (2, 1)
+
+
+def test_much_cut_text_is_warned_of(store: ArtifactStore, caplog: pytest.LogCaptureFixture) -> None:
+    inputs = stage_inputs(store, [example_rows([[[1] * 30] * 4] * 4)])
+    whole = do(store, pairs, PairsParams(max_length=64), **inputs)
+    assert "cut off" not in caplog.text and "cut_tokens" not in whole.manifest.counters
+    short = do(store, pairs, PairsParams(max_length=33), **inputs)
+    counters = short.manifest.counters
+    tables = [short.to_table(table) for table in ("pairs", "held_out_pairs")]
+    tokens = sum(len(ids) for table in tables for ids in table["input_ids"].to_pylist())
+    assert (counters["tokens"], counters["cut_pairs"]) == (tokens, counters["pairs"])
+    assert counters["cut_tokens"] == 30 * counters["pairs"]  # 60 tokens of two segments, room for 30
+    share = f"{100 * counters['cut_tokens'] / (counters['cut_tokens'] + tokens):.0f} %"
+    assert f"{share} of the tokens of sentence pairs are cut off" in caplog.text
+    assert "segment.max_tokens" in caplog.text
 
 
 def test_text_without_pairs_is_refused_with_a_remedy(store: ArtifactStore) -> None:
