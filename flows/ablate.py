@@ -8,7 +8,8 @@ from flows.recipes.finetuning import load_finetuning
 from flows.recipes.pretraining import load_preset
 from flows.shared.documents import text_inputs
 from flows.shared.downstream import chosen_tasks, task_files
-from flows.shared.pretraining import TrainedModel, prepare, train_model
+from flows.shared.graphs import Graphs, requested_graphs
+from flows.shared.pretraining import TrainedModel, check_linked, prepare, train_model
 from flows.shared.vocabularies import vocabulary_input
 from infra.artifacts import Artifact
 from infra.errors import UserError
@@ -20,7 +21,7 @@ from tasks.pretrain.check import check_scores
 from tasks.runner import StageRunner, flow, stage_runner
 
 Scores = dict[str, dict[str, float]]
-"""Scores by setting (full, without_csp, without_mts, without_csp_mts) and task, in percent."""
+"""Scores by setting (such as full and without_csp) and task, in percent."""
 
 Downstream = list[tuple[TaskSpec, FinetuneParams, TaskFiles]]
 """Tasks that models are scored by."""
@@ -33,20 +34,22 @@ def ablate(
     benchmarks: str | None = None,
     dictionary: str | None = None,
     vocabulary_file: str | None = None,
+    graphs: Graphs | None = None,
+    mentions: bool = False,
     tasks: str | list[str] | None = None,
     data: str | None = None,
     quick: bool = True,
     scores: Scores | None = None,
     overrides: dict[str, Any] | None = None,
 ) -> str:
-    """Train one preset in the paper's four settings (full, w/o CSP, w/o MTS, w/o both), and print the table.
+    """Train one preset in the settings that its paper compares, the full one first, and print the table.
 
     Args:
         preset: name of a shipped preset, or a path to a TOML file.
-        corpus, benchmarks, dictionary, vocabulary_file: as in pretrain/ehealth.
+        corpus, benchmarks, dictionary, vocabulary_file, graphs, mentions: as in the flow pretrain.
         tasks, data, quick: every model is fine-tuned on these tasks, as in finetune/<task>, and scored on dev.
         scores: further scores for the table, from fine-tuning elsewhere, by setting and task.
-        overrides: dotted preset keys to values; they hold for all four settings.
+        overrides: dotted preset keys to values; they hold for all settings.
 
     Returns:
         The folder of the table.
@@ -56,10 +59,12 @@ def ablate(
     recipes = {one.name: load_preset(preset, {**(overrides or {}), **one.overrides}) for one in variants}
     text = text_inputs(corpus, benchmarks, dictionary)
     vocabulary = vocabulary_input(vocabulary_file)
+    check_linked(recipe, mentions)
+    requested = requested_graphs(graphs) if mentions else {}
     check_scores(recipe.train.objective, scores or {})
     downstream = _downstream(tasks, data, quick)
     with stage_runner() as run:
-        examples = prepare(run, recipe, text, vocabulary)
+        examples = prepare(run, recipe, text, vocabulary, requested)
         models = {name: train_model(run, one, examples) for name, one in recipes.items()}
         found = {name: score(run, one, downstream) | (scores or {}).get(name, {}) for name, one in models.items()}
         table = compare(run, models, {name: own for name, own in found.items() if own})

@@ -6,12 +6,10 @@ from typing import Any
 
 from flows.recipes.partial import load_recipe
 from flows.shared.documents import collect_documents, cut_segments, found, last, text_inputs
+from flows.shared.entities import entity_vocabulary, named_lists
 from flows.shared.graphs import Graphs, fused, requested_graphs
-from tasks.entities.stage import entities as entities_stage
 from tasks.knowledge.thesaurus import thesaurus
-from tasks.phrases.autophrase import wiki_lists
 from tasks.phrases.segments import phrase_segments
-from tasks.phrases.stage import phrases
 from tasks.reports.entities import report_entities
 from tasks.runner import flow, stage_runner
 
@@ -46,15 +44,14 @@ def entities(
     """
     recipe = load_recipe(preset, overrides)
     text = text_inputs(corpus, benchmarks, dictionary)
-    lists = _given(labels=found(labels), wiki=wiki_lists())
-    answers, held = _given(cut_points=found(cut_points)), _given(held_out=found(held_out))
+    lists = _given(labels=found(labels), cut_points=found(cut_points)) | named_lists()
+    held = _given(held_out=found(held_out))
     requested = requested_graphs(graphs)
     with stage_runner() as run:
         segments = cut_segments(run, recipe, last(collect_documents(run, recipe, text)), text)
         known = {"kg_entities": fused(run, recipe, requested)} if requested else {}
-        mined = run(phrases, recipe.phrases, segments=segments, **known, **lists)
+        mined, made = entity_vocabulary(run, recipe, segments, {**known, **lists})
         run(phrase_segments, recipe.phrase_segments, segments=segments, phrases=mined)
-        made = run(entities_stage, recipe.entities, phrases=mined, segments=segments, **known, **answers)
         synonyms = {"synonyms": run(thesaurus, recipe.thesaurus, **known)} if known else {}
         run(report_entities, recipe.report_entities, entities=made, phrases=mined, **synonyms, **held)
     return str(made.path)

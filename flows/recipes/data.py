@@ -21,6 +21,7 @@ from tasks.knowledge.thesaurus import ThesaurusParams
 from tasks.phrases.segments import PhraseSegmentsParams
 from tasks.phrases.stage import PhrasesParams
 from tasks.pretrain.encode import EncodeParams
+from tasks.pretrain.entity_surfaces import EntitySurfacesParams
 from tasks.pretrain.pairs import PairsParams
 from tasks.pretrain.product_records import ProductRecordsParams
 from tasks.pretrain.products import ProductsParams
@@ -55,6 +56,7 @@ class Recipe(BaseModel):
     segment: SegmentParams = Field(default_factory=SegmentParams)
     encode: EncodeParams = Field(default_factory=EncodeParams)
     pairs: PairsParams = Field(default_factory=PairsParams)
+    entity_surfaces: EntitySurfacesParams = Field(default_factory=EntitySurfacesParams)
     product_records: ProductRecordsParams = Field(default_factory=ProductRecordsParams)
     products: ProductsParams = Field(default_factory=ProductsParams)
     fuse: FuseGraphsParams = Field(default_factory=FuseGraphsParams)

@@ -8,6 +8,7 @@ from typing import Any
 
 from flows.recipes.pretraining import Preset
 from flows.shared.documents import TextInputs, collect_documents, cut_segments, last
+from flows.shared.entities import entity_vocabulary, named_lists
 from flows.shared.graphs import GraphSource, deciding_frequencies, fused
 from flows.shared.knowledge import arrays_of, studied
 from flows.shared.products import product_source, records
@@ -17,7 +18,10 @@ from infra.errors import UserError
 from models import objectives
 from tasks.files.raw_input import RawInput
 from tasks.finetune.inputs import ModelFolder
+from tasks.knowledge.thesaurus import thesaurus
 from tasks.pretrain.encode import encode
+from tasks.pretrain.entity_examples import EntityExamplesParams, entity_examples
+from tasks.pretrain.entity_surfaces import entity_surfaces
 from tasks.pretrain.pairs import pairs
 from tasks.pretrain.products import products
 from tasks.runner import StageRunner
@@ -31,7 +35,9 @@ class TrainingData:
     examples: Artifact
     segments: Artifact
     entities: Artifact | None = None
-    """The fused graph whose entities the examples mention, if any."""
+    """The entities that the examples mention, if any: the fused graph, or an entity vocabulary."""
+    graph: Artifact | None = None
+    """The fused graph, if there is one."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +54,8 @@ MakeInput = Callable[[StageRunner, Preset, TrainingData], Artifact]
 def make_knowledge(run: StageRunner, recipe: Preset, data: TrainingData) -> Artifact:
     """Study the graph that the examples mention, and return its arrays. Raises `UserError` if they mention none."""
     check_linked(recipe, data.entities is not None)
-    assert data.entities is not None
-    return arrays_of(run, data.entities, studied(run, recipe, data.entities, data.segments))
+    assert data.graph is not None
+    return arrays_of(run, data.graph, studied(run, recipe, data.graph, data.segments))
 
 
 def sentence_pairs(run: StageRunner, recipe: Preset, data: TrainingData) -> Artifact:
@@ -66,7 +72,26 @@ def encoded_products(run: StageRunner, recipe: Preset, data: TrainingData) -> Ar
     return run(products, recipe.products, records=records(run, recipe.product_records), vocabulary=data.vocabulary)
 
 
+def make_entity_surfaces(run: StageRunner, recipe: Preset, data: TrainingData) -> Artifact:
+    """Cut the entity vocabulary and its thesaurus into tokens. Raises `UserError` if there is no vocabulary."""
+    check_linked(recipe, data.entities is not None)
+    assert data.graph is not None
+    assert data.entities is not None
+    synonyms = run(thesaurus, recipe.thesaurus, kg_entities=data.graph)
+    given = {"vocabulary": data.vocabulary, "entities": data.entities, "synonyms": synonyms}
+    return run(entity_surfaces, recipe.entity_surfaces, **given)
+
+
+def make_entity_examples(run: StageRunner, recipe: Preset, data: TrainingData) -> Artifact:
+    """Make pairs of neighbouring segments that name their entities."""
+    surfaces = make_entity_surfaces(run, recipe, data)
+    pairs_of_text = sentence_pairs(run, recipe, data)
+    return run(entity_examples, EntityExamplesParams(), pairs=pairs_of_text, entity_surfaces=surfaces)
+
+
 DATA: Mapping[str, MakeInput] = {
+    "entity_examples": make_entity_examples,
+    "entity_surfaces": make_entity_surfaces,
     "knowledge": make_knowledge,
     "pairs": sentence_pairs,
     "products": encoded_products,
@@ -84,12 +109,16 @@ def check_products(recipe: Preset) -> None:
 
 def check_linked(recipe: Preset, linked: bool) -> None:
     """Raise `UserError` if the recipe's objective reads knowledge, and the text is not linked to a graph."""
-    model = {**recipe.train.model, "vocab_size": recipe.vocabulary.size}
-    if not linked and "knowledge" in objectives.resources(recipe.objective, model):
+    if not linked and {"knowledge", "entity_surfaces"} & set(_resources(recipe)):
         raise UserError(
             f"Objective {recipe.objective} reads knowledge of the entities that the text mentions. Give --param "
             "mentions=true, and your own graphs with --param graphs=…; by default it is CMeKG."
         )
+
+
+def _resources(recipe: Preset) -> tuple[str, ...]:
+    """Names of what the recipe's objective reads beside its rows."""
+    return objectives.resources(recipe.objective, {**recipe.train.model, "vocab_size": recipe.vocabulary.size})
 
 
 def prepare(
@@ -103,7 +132,8 @@ def prepare(
 
     Args:
         vocabulary_file: `vocab.txt` to encode with; None to build a vocabulary from the text.
-        graphs: graphs to fuse; the examples then name the entities that they mention.
+        graphs: graphs to fuse; the examples then name the entities that they mention. These are the graph's or, if
+            the objective reads `entity_surfaces`, those of the vocabulary that it and the text's phrases make.
     """
     documents = last(collect_documents(run, recipe, text))
     if vocabulary_file is None:
@@ -111,12 +141,14 @@ def prepare(
     else:
         vocabulary = adopt_vocabulary(run, recipe, vocabulary_file)
     segments = cut_segments(run, recipe, documents, text, vocabulary)
-    linked, entities = {}, None
-    if graphs:
-        entities = fused(run, recipe, graphs)
-        linked = {"entities": entities, **deciding_frequencies(run, segments, entities)}
+    linked: dict[str, Artifact] = {}
+    graph = fused(run, recipe, graphs) if graphs else None
+    if graph is not None and "entity_surfaces" in _resources(recipe):
+        _, linked["entities"] = entity_vocabulary(run, recipe, segments, {"kg_entities": graph, **named_lists()})
+    elif graph is not None:
+        linked = {"entities": graph, **deciding_frequencies(run, segments, graph)}
     examples = run(encode, recipe.encode, segments=segments, vocabulary=vocabulary, **linked)
-    return TrainingData(vocabulary, examples, segments, entities)
+    return TrainingData(vocabulary, examples, segments, linked.get("entities"), graph)
 
 
 def more_inputs(run: StageRunner, recipe: Preset, data: TrainingData) -> dict[str, Artifact]:

@@ -16,10 +16,12 @@ from tasks.pretrain.linked import linked_entities
 from tasks.training.run_spec import RunSpec
 from tasks.training.sources import source_of
 
-STAGES = {"knowledge": "knowledge_arrays", "products": "products"}
+STAGES = {"entity_surfaces": "entity_surfaces", "knowledge": "knowledge_arrays", "products": "products"}
 """By the name of a resource, the stage that makes it."""
+_FROM_GRAPHS = "makes it from knowledge graphs: give --param mentions=true, and your own with --param graphs=…"
 REMEDIES = {
-    "knowledge": "makes it from knowledge graphs: give --param mentions=true, and your own with --param graphs=…",
+    "entity_surfaces": _FROM_GRAPHS,
+    "knowledge": _FROM_GRAPHS,
     "products": "makes it from CMeKG's drugs, or from your table with --param product_records.source=…",
 }
 """How the flow pretrain makes each."""
@@ -53,12 +55,20 @@ def check_resources(spec: RunSpec, rows: Mapping[str, Artifact], resources: Mapp
         resources: those of `resource_artifacts`. One that is of a graph has it as its input `graph`.
 
     Raises:
-        UserError: a resource is of another graph than the mentions; the message names both.
+        UserError: a resource is of another graph than the mentions, or is not the one that the rows were made with; the
+            message names both.
     """
     for task in objectives.describe(spec.objective, spec.model).tasks:
+        source = source_of(task.table, rows, spec.objective)
+        for name, resource in resources.items():
+            made_with = source.manifest.inputs.get(name)
+            if made_with is not None and made_with.fingerprint != resource.fingerprint:
+                raise UserError(
+                    f"{source.path} was made with the {name} {_address(made_with)}, and not with {resource.path}: the "
+                    "same numbers would mean other entities. Give the one that it was made with."
+                )
         if MENTIONS not in task.columns:
             continue
-        source = source_of(task.table, rows, spec.objective)
         linked = linked_entities(source)
         for name, resource in resources.items():
             graph = resource.manifest.inputs.get("graph")
