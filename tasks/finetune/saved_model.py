@@ -42,9 +42,9 @@ def save_task_model(folder: Path, model: TaskModel, shape: TaskShape, tokenizer_
 
 
 def copy_tokenizer(source: str | Path, folder: Path) -> None:
-    """Copy a tokeniser's files such that transformers' `AutoTokenizer` cuts texts as `TextTokenizer` does.
+    """Copy a tokeniser's files such that transformers' `AutoTokenizer` gives the ids and types of `TextTokenizer`.
 
-    RoFormer's own class, which would also be the default for rotary encoders, looks words up with jieba first.
+    RoFormer's own class, which would also be the default for rotary encoders, needs jieba and gives no types.
     """
     for name in TOKENIZER_FILES:
         if (Path(source) / name).is_file():
@@ -55,7 +55,8 @@ def copy_tokenizer(source: str | Path, folder: Path) -> None:
         # Only this class uses tokenizer.json unchanged; it has no special tokens of its own.
         whole = (folder / "tokenizer.json").is_file()
         config["tokenizer_class"] = "PreTrainedTokenizerFast" if whole else "BertTokenizer"
-        config = {f"{name}_token": f"[{name.upper()}]" for name in ("unk", "cls", "sep", "pad", "mask")} | config
+        special = {f"{name}_token": f"[{name.upper()}]" for name in ("unk", "cls", "sep", "pad", "mask")}
+        config = special | {"model_input_names": ["input_ids", "token_type_ids", "attention_mask"]} | config
         path.write_text(json.dumps(config, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 

@@ -168,7 +168,7 @@ def test_pipelines_refuse_what_transformers_cannot_answer(tmp_path: Path) -> Non
 
 
 def save_roformer_s(folder: Path) -> None:
-    """`vocab.txt`, and the name of the class that published RoFormers have, which needs jieba."""
+    """`vocab.txt`, and the class of published RoFormers, which needs jieba and gives no segment types."""
     save_vocab_txt(folder)
     (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "RoFormerTokenizer", "do_lower_case": true}')
 
@@ -184,8 +184,9 @@ def save_json_alone(folder: Path) -> None:
 def test_published_tokenisers_cut_alike_in_pipelines(
     start: str, save_tokenizer: Callable[[Path], Any], tmp_path: Path
 ) -> None:
-    folder = saved(tmp_path, start, shape(Kind.SINGLE, "single", ("0", "1")), save_tokenizer)
-    ours = Predictor(folder, "cpu").predict(TEXTS)
-    for one, found in zip(ours, pipeline("text-classification", model=folder, device="cpu")(TEXTS), strict=True):
+    folder = saved(tmp_path, start, shape(Kind.PAIR, "pair", ("0", "1")), save_tokenizer)
+    ours = Predictor(folder, "cpu").predict([(text, "用药") for text in TEXTS])
+    asked = [{"text": text, "text_pair": "用药"} for text in TEXTS]
+    for one, found in zip(ours, pipeline("text-classification", model=folder, device="cpu")(asked), strict=True):
         assert one.scores is not None
         assert found["label"] == one.answer and found["score"] == pytest.approx(max(one.scores), abs=1e-5)
