@@ -31,6 +31,8 @@ EXPECTED = {
     "ablate/ehealth-tiny",
     "pretrain/ehealth-small",
     "pretrain/ehealth-large",
+    "pretrain/cmed-bert",
+    "pretrain/cmed-bert-tiny",
     "pretrain/electra-em-pap",
     "pretrain/electra-em-pap-tiny",
     "evaluate/products",

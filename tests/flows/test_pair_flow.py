@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from transformers import AutoModel, BertForPreTraining
 
 from flows.pretrain import pretrain
 from infra.artifacts import Artifact, ArtifactStore
+from infra.errors import UserError
 from models import objectives
 from models.export import save_pretrained
 from models.training.columns import read_rows
@@ -94,6 +96,16 @@ def test_transformers_gives_the_outputs_of_both_heads(store: ArtifactStore, corp
     torch.testing.assert_close((ours["mlm"], ours["nsp"]), (restored, judged), rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(states.last_hidden_state[0], expected, rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(states.pooler_output, torch.tanh(objective.pooler(expected[:1])), rtol=1e-5, atol=1e-5)
+
+
+def test_documents_of_one_short_segment_are_refused_before_training(store: ArtifactStore, tmp_path: Path) -> None:
+    texts = [f"患者{number}号出现头痛{number}天。" for number in range(200)]
+    notes = tmp_path / "notes.jsonl"
+    notes.write_text("\n".join(json.dumps({"text": text}) for text in texts), encoding="utf-8")
+    given = OVERRIDES | {"segment.min_tokens": 5, "deduplicate.threshold": None, "vocabulary.min_frequency": 1}
+    with pytest.raises(UserError, match=r"no sentence pairs to train on\..* Give longer documents, lower segment"):
+        pretrain.fn("cmed-bert-tiny", str(notes), overrides=given)
+    assert store.latest("encode") is not None and store.latest("train") is None
 
 
 def test_sentence_order_needs_no_random_pairs(store: ArtifactStore, corpus: str) -> None:
