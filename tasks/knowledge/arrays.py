@@ -6,9 +6,10 @@ order of the stage `neighbours`: a model that wants one takes the first.
 
 TransR gives every entity a vector, but never learns that of an entity without triples: it counts as none.
 
-Time and memory: parts are read one after the other. Vectors go straight to their file; ids (about 100 bytes each),
-integers of the neighbours (40 bytes per neighbour, 30 per triple) and one part are in memory. The files, with room for
-two copies, are written to the folder for temporary files before they go to the store.
+Time and memory grow with the entities, the neighbours and their triples. Parts are read one after the other; vectors go
+straight to their file, so that one part, the ids and the integers of all neighbours are in memory: 0.8 GB for a random
+graph of SMedBERT's size (benchmarks/knowledge.py). The files, with room for two copies, are written to the folder for
+temporary files before they go to the store.
 """
 
 from __future__ import annotations
@@ -145,8 +146,9 @@ def _write_neighbours(folder: Path, artifact: Artifact, names: _Names) -> np.nda
         rows = part.read()
         others = rows["others"].combine_chunks()
         sizes = 1 + pc.list_value_length(others).to_numpy()
-        columns["owner"].append(_places(rows["entity_id"], names.ids, f"{artifact.path}: entity_id"))
-        columns["other"].append(_places(rows["neighbour_id"], names.ids, f"{artifact.path}: neighbour_id"))
+        for column, name in (("owner", "entity_id"), ("other", "neighbour_id")):
+            places = _places(rows[name], names.ids, f"{artifact.path}: {name}")
+            columns[column].append(places.astype(np.int32))
         columns["rank"].append(rows["rank"].to_numpy())
         columns["score"].append(rows["score"].to_numpy().astype(np.float32))
         columns["size"].append(sizes)
