@@ -34,6 +34,8 @@ OVERRIDES: dict[str, Any] = {
 }
 STILL = OVERRIDES | {"training.learning_rate": 1e-9, "training.seed": 7}
 """Another seed for other random weights, and a learning rate that hardly changes them."""
+LEARNED = {"model.positions": "absolute"}
+"""Positions as a BERT has them; those of the tiny presets are rotary."""
 
 
 def weights(folder: str) -> dict[str, torch.Tensor]:
@@ -72,7 +74,7 @@ def bert(tmp_path: Path) -> Path:
 
 
 def test_a_checkpoint_with_the_vocabulary_of_a_bert_is_exported(corpus: str, bert: Path, tmp_path: Path) -> None:
-    whole = Path(pretrain.fn("ehealth-tiny", corpus, init_from=str(bert), overrides=STILL))
+    whole = Path(pretrain.fn("ehealth-tiny", corpus, init_from=str(bert), overrides=STILL | LEARNED))
     run = ArtifactStore(tmp_path / "home").latest("train")
     assert run is not None
     folder = tmp_path / "exported"
@@ -132,14 +134,18 @@ def test_missing_model_or_vocabulary_is_reported_before_any_work(corpus: str, tm
 
 def test_unfitting_weights_are_reported_before_any_work(corpus: str, bert: Path, tmp_path: Path) -> None:
     """A worker would fail only after hours of encoding."""
-    wider = OVERRIDES | {"model.num_layers": 2}
+    fitting = OVERRIDES | LEARNED
     with pytest.raises(UserError, match=r"other sizes than the model to be trained\. Set model\.num_layers = 1"):
-        pretrain.fn("ehealth-tiny", corpus, init_from=str(bert), overrides=wider)
+        pretrain.fn("ehealth-tiny", corpus, init_from=str(bert), overrides=fitting | {"model.num_layers": 2})
+    with pytest.raises(
+        UserError, match=r"other sizes than the model to be trained\. Set model\.positions = 'absolute'"
+    ):
+        pretrain.fn("ehealth-tiny", corpus, init_from=str(bert), overrides=OVERRIDES)
     other = tmp_path / "vocab.txt"
     other.write_text((bert / "vocab.txt").read_text(encoding="utf-8") + "肺炎\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"not the vocabulary in use: 1 \('肺炎'\) only in use"):
-        pretrain.fn("ehealth-tiny", corpus, init_from=str(bert), vocabulary_file=str(other), overrides=OVERRIDES)
+        pretrain.fn("ehealth-tiny", corpus, init_from=str(bert), vocabulary_file=str(other), overrides=fitting)
     (bert / "model.safetensors").unlink()
     with pytest.raises(UserError, match=r"has neither model\.safetensors nor pytorch_model\.bin"):
-        pretrain.fn("ehealth-tiny", corpus, init_from=str(bert), overrides=OVERRIDES)
+        pretrain.fn("ehealth-tiny", corpus, init_from=str(bert), overrides=fitting)
     assert not (tmp_path / "home").exists()

@@ -1,4 +1,4 @@
-"""The tiny preset's first twenty steps have their recorded losses.
+"""The first twenty steps of a tiny eHealth with the paper's absolute positions have their recorded losses.
 
 A change of these values is a change of what training computes: name its reason where it is committed, and write the
 file anew with `PYTHONPATH=. python tests/models/objectives/ehealth/test_golden_curve.py`.
@@ -7,21 +7,39 @@ file anew with `PYTHONPATH=. python tests/models/objectives/ehealth/test_golden_
 from __future__ import annotations
 
 import json
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from infra.settings import REPOSITORY
 from models import objectives
 from models.training.loop import TrainingConfig, train
 from tests.support.memory_part import stream_of
 from tests.support.token_rows import random_rows
 
 GOLDEN = Path(__file__).with_name("golden") / "ehealth_tiny.json"
-PRESET = REPOSITORY / "flows" / "presets" / "ehealth-tiny.toml"
+MODEL: dict[str, Any] = {
+    "num_layers": 2,
+    "hidden_size": 128,
+    "intermediate_size": 512,
+    "num_heads": 4,
+    "embedding_size": 128,
+    "generator_divisor": 4,
+    "max_positions": 128,
+    "positions": "absolute",
+    "initializer_range": 0.08,
+    "mask_probability": 0.15,
+    "attention_dropout": 0.0,
+    "hidden_dropout": 0.0,
+    "rtd_weight": 50.0,
+    "mts_weight": 20.0,
+    "csp_weight": 1.0,
+    "mts_negatives": 5,
+    "csp_temperature": 0.07,
+    "vocab_size": 1000,
+}
+"""The settings of the first preset ehealth-tiny, which the recorded losses are of."""
 NAMES = ("loss", "mlm", "rtd", "mts", "csp", "gradient_norm", "replaced_rate")
 STEPS = 20
 TOLERANCE = 1e-4
@@ -31,15 +49,19 @@ and instructions of 2005 in place of AVX-512 were measured to change the values 
 
 
 def measure() -> list[dict[str, float]]:
-    """Losses of steps 1 to 20 on synthetic rows: the preset's model, batch size and learning rate."""
-    preset = tomllib.loads(PRESET.read_text(encoding="utf-8"))
+    """Losses of steps 1 to 20 on synthetic rows."""
     torch.manual_seed(0)
-    objective = objectives.build("ehealth", preset["model"] | {"vocab_size": 1000})
+    objective = objectives.build("ehealth", MODEL)
     lengths = [int(length) for length in torch.randint(8, 48, (60,), generator=torch.Generator().manual_seed(1))]
     rows = random_rows(lengths, vocab_size=1000)
-    settings: dict[str, Any] = {name: preset["training"][name] for name in ("batch_size", "learning_rate")}
     config = TrainingConfig(
-        **settings, steps=STEPS, warmup_steps=5, log_every=1, evaluate_every=STEPS, held_out_batches=1
+        steps=STEPS,
+        batch_size=16,
+        learning_rate=5e-4,
+        warmup_steps=5,
+        log_every=1,
+        evaluate_every=STEPS,
+        held_out_batches=1,
     )
     curve: list[dict[str, float]] = []
 
@@ -51,7 +73,7 @@ def measure() -> list[dict[str, float]]:
     return curve
 
 
-def test_tiny_preset_still_has_its_golden_curve() -> None:
+def test_tiny_ehealth_still_has_its_golden_curve() -> None:
     golden = json.loads(GOLDEN.read_text())
     found = measure()
     assert len(found) == len(golden) == STEPS
