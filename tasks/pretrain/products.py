@@ -60,7 +60,7 @@ class Texts(NamedTuple):
         return self.ids[self.borders[number] : self.borders[number + 1]]
 
 
-@stage(name="products", version=1, params=ProductsParams, tables=("products", "held_out_products", "rejects"))
+@stage(name="products", version=2, params=ProductsParams, tables=("products", "held_out_products", "rejects"))
 def products(inputs: Mapping[str, Artifact], params: ProductsParams, out: Output) -> None:
     """Encode `inputs["records"]`, of the stage `product_records`, with the tokeniser of `inputs["vocabulary"]`.
 
@@ -132,13 +132,14 @@ def _values(
     part.count("values", len(kept))
     part.count("values_read_alike", len(number_of) - len(kept))
     trained = records.filter(~pl.col("held_out"))
-    stated = [_numbers_of(found["values"], number_of) for _, found in _by_attribute(records, trained)]
+    stated = [_counted(found["values"], number_of) for _, found in _by_attribute(records, trained)]
     return (
         ProductValues(
             np.concatenate([*kept, np.empty(0, int)]).astype(np.uint32),
             np.cumsum([0, *map(len, kept)]),
-            np.concatenate([*stated, np.empty(0, int)]).astype(np.uint32),
-            np.cumsum([0, *map(len, stated)]),
+            np.concatenate([*(own for own, _ in stated), np.empty(0, int)]).astype(np.uint32),
+            np.cumsum([0, *(len(own) for own, _ in stated)]),
+            np.concatenate([*(counts for _, counts in stated), np.empty(0, int)]).astype(np.uint32),
         ),
         number_of,
     )
@@ -154,9 +155,10 @@ def _by_attribute(records: pl.DataFrame, some: pl.DataFrame) -> list[tuple[str, 
     return [(str(name), grouped.get(name, some.clear())) for name in attribute_names(records)]
 
 
-def _numbers_of(values: pl.Series, number_of: Mapping[str, int]) -> np.ndarray:
-    """Return the distinct numbers of lists of values, increasing, int64."""
-    return np.unique([number_of[text] for text in values.explode().unique().to_list() if text in number_of]).astype(int)
+def _counted(values: pl.Series, number_of: Mapping[str, int]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct numbers in lists of values, increasing, and how many lists have each; int64."""
+    numbers = [number for stated in values.to_list() for number in {number_of[t] for t in stated if t in number_of}]
+    return np.unique(np.array(numbers, dtype=np.int64), return_counts=True)
 
 
 def _rows(

@@ -36,6 +36,8 @@ EXPECTED = {
     "pretrain/electra-em-pap",
     "pretrain/electra-em-pap-tiny",
     "evaluate/products",
+    "sweep/electra-em-pap",
+    "sweep/electra-em-pap-tiny",
     "knowledge/fuse",
     "entities/mine",
     "finetune/cblue",

@@ -11,6 +11,7 @@ from transformers import AutoModel
 
 from flows.evaluate_products import evaluate
 from flows.pretrain import pretrain
+from flows.sweep import sweep
 from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
 from tests.support.synthetic_text import DISEASES, DRUGS, SYMPTOMS, write_corpus
@@ -123,3 +124,15 @@ def test_products_that_are_not_there_are_told_before_any_work(
 def test_mentions_that_are_missing_are_told_with_the_parameter(store: ArtifactStore, given: dict[str, Any]) -> None:
     with pytest.raises(UserError, match=r"--param mentions=true"):
         pretrain.fn("electra-em-pap-tiny", **{**given, "graphs": None, "mentions": False})
+
+
+def test_shares_are_swept_with_equally_many_rtd_steps(store: ArtifactStore, given: dict[str, Any]) -> None:
+    wanted = {key: given[key] for key in ("corpus", "graphs")}
+    overrides = given["overrides"] | {"rank_values.negatives": 5}
+    folder = Path(sweep.fn("electra-em-pap-tiny", shares=[0.0, 0.5], overrides=overrides, **wanted))
+    rows = json.loads((folder / "summary.json").read_text())["rows"]
+    assert [row["share"] for row in rows] == [0.0, 0.5]
+    assert rows[0]["steps"] == rows[1]["steps"] - rows[1]["pap_steps"] and rows[1]["pap_steps"] > 2
+    assert rows[0]["pap_steps"] == 0 and "pap_accuracy" not in rows[0]["held_out"]
+    assert (folder / "figure2.png").stat().st_size > 10_000
+    assert (folder / "table.md").read_text().count("\n") == 4

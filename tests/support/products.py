@@ -25,6 +25,7 @@ def product_values() -> ProductValues:
         np.cumsum([0, *map(len, ids)]),
         np.array([value for values in stated for value in values], dtype=np.uint32),
         np.cumsum([0, *map(len, stated)]),
+        np.array([1 + value % 3 for values in stated for value in values], dtype=np.uint32),
     )
 
 

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from models.objectives.config import Ablation
 from models.objectives.electra.config import ElectraObjectiveConfig
 
 RTD, PAP = "rtd", "pap"
 """Names of the tasks."""
+NEGATIVES = ("values", "records")
 PRODUCTS = "products"
 """Name of the table of pairs, and of the input that has it."""
 
@@ -17,12 +17,6 @@ PRODUCTS = "products"
 class ElectraEmPapConfig(ElectraObjectiveConfig):
     """Sizes and settings; the defaults are the paper's base model. Raises ValueError naming field and remedy."""
 
-    ablations: ClassVar[tuple[Ablation, ...]] = (
-        Ablation("full", "ELECTRA+EM+PAP"),
-        Ablation("without_pap", "w/o PAP (ELECTRA+EM)", {"model.pap_share": 0.0}),
-        Ablation("without_em", "w/o EM (ELECTRA+PAP)", {"model.entity_masking": False}),
-        Ablation("without_em_pap", "w/o both (ELECTRA)", {"model.pap_share": 0.0, "model.entity_masking": False}),
-    )
     tabulated: ClassVar[Mapping[str, str]] = {
         **ElectraObjectiveConfig.tabulated,
         "pap_loss": "PAP loss",
@@ -41,6 +35,11 @@ class ElectraEmPapConfig(ElectraObjectiveConfig):
     """Norm of Equation 2: 2, or 1 as in TransE's other form."""
     negatives_per_value: int = 2
     """Negative values for each positive; the paper's k is twice the number of positives."""
+    negatives: str = "values"
+    """Draw of the negatives among those of the same attribute: "values", each with equal probability, or "records", in
+    proportion to the titles that have it. The paper says randomly. Most values are rare, so that of "values" a model
+    learns first which are frequent; of "records" it must look at the title.
+    """
     most_values: int = 8
     """The most positives of a pair of title and attribute in a step; others are drawn at another. It bounds the memory
     of a step: a pair is at most 1 + most_values x (1 + negatives_per_value) sequences. (The paper has 6.5 values per
@@ -67,6 +66,8 @@ class ElectraEmPapConfig(ElectraObjectiveConfig):
             raise ValueError(f"margin must be positive, got {self.margin!r}")
         if self.distance_norm not in (1, 2):
             raise ValueError(f"distance_norm must be 1 or 2, got {self.distance_norm!r}")
+        if self.negatives not in NEGATIVES:
+            raise ValueError(f"negatives must be one of {', '.join(NEGATIVES)}, got {self.negatives!r}")
         for name in ("negatives_per_value", "most_values"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)!r}")

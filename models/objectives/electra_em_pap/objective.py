@@ -107,7 +107,11 @@ class ElectraEmPap(Electra):
     def _pairs(self, rows: Any, seed: int, step: int, row_indices: Any) -> PairBatch:
         if self._values is None:
             raise ValueError("product attribute prediction needs the values of the products: attach them first")
-        drawing = Drawing(most_values=self.config.most_values, negatives=self.config.negatives_per_value)
+        config = self.config
+        by_frequency = config.negatives == "records"
+        drawing = Drawing(
+            most_values=config.most_values, negatives=config.negatives_per_value, by_frequency=by_frequency
+        )
         return collate_pairs(rows, self._values, seed=seed, step=step, row_indices=row_indices, drawing=drawing)
 
     def divisors(self, batch: PackedBatch) -> dict[str, int]:

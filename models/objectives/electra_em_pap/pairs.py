@@ -52,6 +52,8 @@ class Drawing:
     most_values: int
     negatives: int
     """Negatives for each positive."""
+    by_frequency: bool = False
+    """Draw negatives in proportion to the titles that have them."""
 
 
 def collate_pairs(
@@ -127,7 +129,7 @@ def _drawn(
     if len(stated) > drawing.most_values:
         shown = np.sort(draw.choice(stated, drawing.most_values, replace=False))
     attribute = int(field_of(row, "attribute"))
-    negatives = values.negatives(attribute, stated, drawing.negatives * len(shown), draw)
+    negatives = values.negatives(attribute, stated, drawing.negatives * len(shown), draw, drawing.by_frequency)
     if not len(negatives):
         raise ValueError(f"row {index}: there is no value that its title lacks, so no negative can be drawn")
     return shown, negatives

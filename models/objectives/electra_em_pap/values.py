@@ -16,6 +16,8 @@ import numpy as np
 
 VALUES = "values"
 """Folder of these files in an artifact of products."""
+DRAWN = 4
+"""Records that are drawn for each negative, of which some repeat others or are of positives."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +32,10 @@ class ProductValues:
     """uint32, the distinct values of each attribute in training, end to end and increasing within an attribute."""
     stated_borders: np.ndarray
     """int64 (A+1,): those of attribute a are `stated[stated_borders[a]:stated_borders[a + 1]]`."""
+    counts: np.ndarray
+    """uint32, the number of training titles that have each value of `stated`."""
 
-    FILES = ("ids", "borders", "stated", "stated_borders")
+    FILES = ("ids", "borders", "stated", "stated_borders", "counts")
 
     @classmethod
     def load(cls, folder: Path) -> ProductValues:
@@ -57,20 +61,42 @@ class ProductValues:
         return self.stated[self.stated_borders[attribute] : self.stated_borders[attribute + 1]]
 
     def negatives(
-        self, attribute: int, positives: Sequence[int] | np.ndarray, count: int, draw: np.random.Generator
+        self,
+        attribute: int,
+        positives: Sequence[int] | np.ndarray,
+        count: int,
+        draw: np.random.Generator,
+        by_frequency: bool = False,
     ) -> np.ndarray:
         """Return distinct values that are not among `positives`, int64 in random order: `count`, or as many as exist.
 
-        They are values of the same attribute, each with equal probability. Where these are too few, all of them are
-        taken, and values of other attributes fill up.
+        They are values of the same attribute, each with equal probability or, `by_frequency`, in proportion to the
+        titles that have it. Where these are too few, all of them are taken, and values of other attributes fill up.
         """
         excluded = np.unique(np.asarray(positives, dtype=np.int64))
-        own = others_of(self.of(attribute), excluded, count, draw)
+        frequent = self._frequent(attribute, excluded, count, draw) if by_frequency else excluded[:0]
+        known = np.union1d(excluded, frequent)
+        rest = others_of(self.of(attribute), known, count - len(frequent), draw)
+        own = np.concatenate([frequent, rest])
         if len(own) == count:
             return own
         # Of two dosage forms, tablet and capsule, one positive leaves one negative where two are wanted.
         known = np.union1d(excluded, self.of(attribute))
         return np.concatenate([own, others_of(np.unique(self.stated), known, count - len(own), draw)])
+
+    def _frequent(self, attribute: int, excluded: np.ndarray, count: int, draw: np.random.Generator) -> np.ndarray:
+        """Return up to `count` distinct values that are not excluded, drawn in proportion to their counts.
+
+        As many records are drawn at once as mostly suffice; a few values that are missing then are drawn by the caller.
+        """
+        own = self.of(attribute)
+        ends = np.cumsum(self.counts[self.stated_borders[attribute] : self.stated_borders[attribute + 1]])
+        if not len(own):
+            return excluded[:0]
+        drawn = own[np.searchsorted(ends, draw.integers(ends[-1], size=DRAWN * count), side="right")].astype(np.int64)
+        _, first = np.unique(drawn, return_index=True)
+        distinct = drawn[np.sort(first)]
+        return distinct[~np.isin(distinct, excluded)][:count]
 
 
 def others_of(pool: np.ndarray, excluded: np.ndarray, count: int, draw: np.random.Generator) -> np.ndarray:

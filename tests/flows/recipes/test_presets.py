@@ -70,7 +70,6 @@ def test_electra_em_pap_holds_section_4() -> None:
     assert (settings.pap_share, settings.margin, settings.negatives_per_value) == (0.05, 4.0, 2)
     assert (settings.mask_probability, settings.generator_divisor, settings.entity_masking) == (0.15, 3, True)
     assert (preset.training["learning_rate"], preset.training["batch_size"]) == (2e-4, 16)
-    assert preset.training["tasks"]["pap"] == {"batch_size": 16, "longest": 128}
     assert preset.encode.max_length == preset.products.max_length == 128
     assert {"Drug", "Disease", "Efficacy"} <= set(preset.encode.mention_types)
     tiny = load_preset("electra-em-pap-tiny")

@@ -161,6 +161,22 @@ def test_negatives_are_of_the_same_attribute_until_these_run_out() -> None:
     assert len(set(many)) == len(own) + 3 and not set(many[len(own) - 1 :]) & own
 
 
+def test_negatives_by_frequency_are_those_of_random_records() -> None:
+    """Attribute 0 has values 0 to 24 with 1, 2, 3, 1, … titles; 3 is a positive."""
+    values, drawn = product_values(), Counter[int]()
+    for seed in range(6_000):
+        found = values.negatives(0, [3], 1, draws(seed), by_frequency=True).tolist()
+        assert len(found) == 1 and found[0] != 3
+        drawn[found[0]] += 1
+    weights = {value: 1 + value % 3 for value in range(25) if value != 3}
+    total = sum(weights.values())
+    assert all(drawn[value] / 6_000 == pytest.approx(weight / total, abs=0.012) for value, weight in weights.items())
+    whole = values.negatives(0, [3], 24, draws(1), by_frequency=True).tolist()
+    assert sorted(whole) == sorted(weights)
+    beyond = values.negatives(1, [25], 6, draws(1), by_frequency=True).tolist()
+    assert len(set(beyond)) == 6 and {26, 27, 28, 29} < set(beyond) and 25 not in beyond
+
+
 def test_values_are_mapped_from_their_files(tmp_path: Path) -> None:
     values = product_values()
     values.save(tmp_path)

@@ -256,6 +256,7 @@ def test_other_products_are_not_resumed_with(folder: Path, tmp_path: Path) -> No
         ({"distance_norm": 3}, "distance_norm must be 1 or 2"),
         ({"negatives_per_value": 0}, "negatives_per_value must be at least 1"),
         ({"most_values": 0}, "most_values must be at least 1"),
+        ({"negatives": "all"}, "negatives must be one of values, records"),
     ],
 )
 def test_impossible_settings_are_refused(settings: dict[str, Any], message: str) -> None:
