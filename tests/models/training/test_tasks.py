@@ -248,6 +248,14 @@ def test_tasks_have_batches_and_lengths_of_their_own(monkeypatch: pytest.MonkeyP
     assert states[12]["positions"] == {"detect": 8 * found["detect"], "classify": 6 * found["classify"]}
 
 
+def test_length_warm_up_and_a_tasks_own_length_both_hold() -> None:
+    config = TrainingConfig(**training(tasks=OWN, length_warmup_steps=5, length_warmup_tokens=20))
+    assert [config.longest_row(step, "classify") for step in (0, 4, 5)] == [12, 12, 12]
+    assert [config.longest_row(step, "detect") for step in (0, 4, 5)] == [20, 20, None]
+    short = TrainingConfig(**training(tasks=OWN, length_warmup_steps=5, length_warmup_tokens=8))
+    assert [short.longest_row(step, "classify") for step in (4, 5)] == [8, 12]
+
+
 def test_figures_are_by_task() -> None:
     objective = build()
     entries, _ = run(objective, training(log_every=6, tasks=OWN))
@@ -291,13 +299,12 @@ def test_every_task_is_evaluated_on_its_own_held_out_rows() -> None:
     assert both["mlm_loss"] == other["mlm_loss"] and both["class_loss"] != other["class_loss"]
     rows = [row for row in held_out["classify"].take(0, 12)]  # 15 rows in batches of 6: the last 3 are no batch
     objective.eval()
-    right = 0
+    loss = 0.0
     for first in (0, 6):
-        batch = objective.collate(
-            [cut(row) for row in rows[first : first + 6]], seed=43, step=first // 6, task="classify"
-        )
-        right += int(objective.metrics(batch)["class_correct"])
-    assert both["class_accuracy"] == right / 12
+        chosen = [cut(row) for row in rows[first : first + 6]]
+        batch = objective.collate(chosen, seed=43, step=first // 6, task="classify")
+        loss += float(objective.metrics(batch)["class_loss_sum"])
+    assert both["class_loss"] == pytest.approx(loss / 12, rel=1e-6)
 
 
 def cut(row: Any) -> Any:
