@@ -112,3 +112,12 @@ def test_generator_is_narrower_on_the_embeddings_of_the_discriminator(name: str,
 def test_shared_settings_are_checked_for_every_objective(name: str, wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         objectives.check(name, {"vocab_size": 99} | wrong)
+
+
+@pytest.mark.parametrize(
+    ("pair_task", "data", "random_pairs"), [("none", (), False), ("nsp", ("pairs",), True), ("sop", ("pairs",), False)]
+)
+def test_pair_tasks_ask_for_pairs(pair_task: str, data: tuple[str, ...], random_pairs: bool) -> None:
+    given = {"vocab_size": 99, "pair_task": pair_task}
+    assert objectives.data("bert", given) == data
+    assert objectives.check("bert", given).random_pairs == random_pairs
