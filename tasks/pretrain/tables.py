@@ -42,7 +42,7 @@ def _check_columns(task: Task, source: Artifact, objective: str) -> None:
     if missing:
         raise UserError(
             f"Objective {objective} reads the columns {', '.join(missing)} with these settings, and the table "
-            f"{task.table} lacks them: it has {', '.join(known)}."
+            f"{task.table} lacks them. It has {', '.join(known)}."
         )
     # The column is always there; it is empty where the stage was given no entities to link.
     if MENTIONS in task.columns and linked_entities(source) is None:

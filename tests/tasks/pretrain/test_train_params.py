@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,9 +10,6 @@ import pytest
 from infra.artifacts import ArtifactStore
 from infra.errors import UserError
 from infra.stage import run
-from models.training.columns import WORDS, Value
-from models.training.tasks import Task
-from tasks.pretrain.tables import check_examples
 from tasks.pretrain.train import TrainParams, check_training, train
 from tasks.training.cluster import Cluster, Workers
 from tasks.training.run_spec import RunSpec
@@ -91,17 +87,6 @@ def test_table_that_no_input_has_is_named(pair_task: str, store: ArtifactStore) 
     missing = r"reads the table pairs .* none of its inputs \(examples\) has it\. The flow pretrain makes it"
     with pytest.raises(UserError, match=missing):
         run(train, store, given, make_inputs(store))
-
-
-def test_columns_that_a_table_lacks_are_named(store: ArtifactStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    reader = SimpleNamespace(tasks=(Task("judge", (*WORDS, Value("label"))),))
-    monkeypatch.setattr("tasks.pretrain.tables.objectives.describe", lambda name, config: reader)
-    examples = {"examples": make_inputs(store)["examples"]}
-    spec: Any = SimpleNamespace(objective="judge", model={})
-    with pytest.raises(
-        UserError, match=r"reads the columns label .* table examples lacks them: it has input_ids, word"
-    ):
-        check_examples(spec, examples)
 
 
 def test_run_file_of_an_earlier_version_is_read(store: ArtifactStore) -> None:
