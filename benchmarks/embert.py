@@ -4,9 +4,9 @@
 
 FOLDER is the YIWEN_HOME of a finished `pretrain/embert-tiny` (or `embert`): its newest rows, surfaces and pairs are
 used. A step is collate, forward, backward, clipping and AdamW. BERT has sentence order too, and reads the same rows
-without their entities; both take turns on every batch. Per token, because replacement changes the length of rows.
-Seconds of the stage are CPU seconds of one process; MB are 10^6 bytes of UTF-8 of the segments that the rows were made
-of.
+without their entities; both take turns on every batch. Costs are per token, because replacement changes the length of
+rows. Seconds are CPU seconds of the process, of steps over all its threads; MB are 10^6 bytes of UTF-8 of the segments
+that the rows were made of.
 """
 
 from __future__ import annotations
@@ -68,15 +68,15 @@ class Trained:
 
     def take(self, rows: list[Any], step: int) -> None:
         """Take a step and record it."""
-        began = time.perf_counter()
+        began = time.process_time()
         batch = self.objective.collate(rows, seed=1, step=step)
-        collated = time.perf_counter()
+        collated = time.process_time()
         self.objective(batch)["loss"].backward()
         clip_gradients(self.objective, 1.0)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self.collate.append((collated - began) / batch.tokens)
-        self.step.append((time.perf_counter() - began) / batch.tokens)
+        self.step.append((time.process_time() - began) / batch.tokens)
 
 
 def measured_steps(home: Path, name: str, batch: int, steps: int) -> list[str]:
@@ -148,7 +148,7 @@ def main() -> None:
     keep_freed_memory()
     stage_rows = measured_stage(options.home)
     steps = [measured_steps(options.home, name, options.batch, options.steps) for name in options.sizes]
-    head = ["size", "BERT, µs per token (of it collate)", "EMBERT", "ratio (median of steps)", "range"]
+    head = ["size", "BERT, CPU µs per token (of it collate)", "EMBERT", "ratio (median of steps)", "range"]
     page = [
         f"# Cost of EMBERT, {date.today()}",
         "",
