@@ -69,7 +69,9 @@ def sentence_pairs(run: StageRunner, recipe: Preset, data: TrainingData) -> Arti
 
 def encoded_products(run: StageRunner, recipe: Preset, data: TrainingData) -> Artifact:
     """Read the products that the recipe names, and encode them with the vocabulary of the text."""
-    return run(products, recipe.products, records=records(run, recipe.product_records), vocabulary=data.vocabulary)
+    longest = objectives.check(recipe.objective, _model(recipe, data)).max_positions
+    params = recipe.products.model_copy(update={"max_length": min(recipe.products.max_length, longest)})
+    return run(products, params, records=records(run, recipe.product_records), vocabulary=data.vocabulary)
 
 
 def make_entity_surfaces(run: StageRunner, recipe: Preset, data: TrainingData) -> Artifact:

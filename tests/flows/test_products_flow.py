@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import load_file
 from transformers import AutoModel
 
 from flows.evaluate_products import evaluate
@@ -124,6 +126,17 @@ def test_products_that_are_not_there_are_told_before_any_work(
 def test_mentions_that_are_missing_are_told_with_the_parameter(store: ArtifactStore, given: dict[str, Any]) -> None:
     with pytest.raises(UserError, match=r"--param mentions=true"):
         pretrain.fn("electra-em-pap-tiny", **{**given, "graphs": None, "mentions": False})
+
+
+def test_it_starts_from_any_electra(store: ArtifactStore, given: dict[str, Any]) -> None:
+    """Weights that hardly change under a tiny learning rate; PAP's own head begins at random."""
+    electra = {name: value for name, value in OVERRIDES.items() if name.split(".")[0] not in ("product_records",)}
+    del electra["model.pap_share"], electra["encode.mention_types"]
+    first = pretrain.fn("electra-tiny", given["corpus"], overrides=electra)
+    still = given["overrides"] | {"training.learning_rate": 1e-9, "training.seed": 7}
+    second = pretrain.fn("electra-em-pap-tiny", **{**given, "init_from": first, "overrides": still})
+    before, after = (load_file(Path(folder) / "model.safetensors") for folder in (first, second))
+    torch.testing.assert_close(after, before, rtol=0, atol=1e-6)
 
 
 def test_shares_are_swept_with_equally_many_rtd_steps(store: ArtifactStore, given: dict[str, Any]) -> None:

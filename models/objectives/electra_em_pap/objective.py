@@ -112,7 +112,19 @@ class ElectraEmPap(Electra):
         drawing = Drawing(
             most_values=config.most_values, negatives=config.negatives_per_value, by_frequency=by_frequency
         )
-        return collate_pairs(rows, self._values, seed=seed, step=step, row_indices=row_indices, drawing=drawing)
+        batch = collate_pairs(rows, self._values, seed=seed, step=step, row_indices=row_indices, drawing=drawing)
+        longest, largest = max(batch.layout.lengths), int(batch.input_ids.max())
+        if longest > config.max_positions:
+            raise ValueError(
+                f"a title or value has {longest} tokens, max_positions is {config.max_positions}; set "
+                "products.max_length to it, or raise max_positions"
+            )
+        if largest >= config.vocab_size:
+            raise ValueError(
+                f"a title or value has id {largest}, but vocab_size is {config.vocab_size}; encode the products with "
+                "the vocabulary that the model was built for"
+            )
+        return batch
 
     def divisors(self, batch: PackedBatch) -> dict[str, int]:
         """Triples of title, attribute and value for PAP; selected tokens for MLM, all tokens for RTD."""

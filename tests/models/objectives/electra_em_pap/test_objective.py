@@ -264,6 +264,18 @@ def test_impossible_settings_are_refused(settings: dict[str, Any], message: str)
         check("electra_em_pap", TINY | settings)
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"max_positions": 5}, "has 8 tokens, max_positions is 5; set products.max_length"),
+        ({"vocab_size": 100}, "but vocab_size is 100; encode the products with the vocabulary"),
+    ],
+)
+def test_pairs_that_do_not_fit_the_model_are_refused(folder: Path, settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        pairs(model(folder, **settings), [0, 1, 2])
+
+
 def test_pairs_without_their_values_are_refused() -> None:
     with pytest.raises(ValueError, match="attach them first"):
         pairs(model(), [0, 1])
