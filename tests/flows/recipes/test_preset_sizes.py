@@ -64,7 +64,8 @@ def presets_of(objective: str) -> list[str]:
 def test_every_preset_has_the_parameters_of_its_sizes(name: str) -> None:
     model = load_preset(name).model
     sizes = [model[key] for key in ("num_layers", "hidden_size", "intermediate_size", "embedding_size")]
-    expected = trained_parameters(*sizes, model["generator_divisor"], model["max_positions"])
+    positions = 0 if model.get("positions") == "rotary" else model["max_positions"]  # rows of the learned table
+    expected = trained_parameters(*sizes, model["generator_divisor"], positions)
     assert count_parameters(build_on_meta(name, vocab_multiple=1)) == expected
     filling = -CHINESE_BERT % model.get("vocab_multiple", 1)
     assert count_parameters(build_on_meta(name)) == expected + filling * (model["embedding_size"] + 1)
