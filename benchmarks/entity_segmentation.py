@@ -107,9 +107,10 @@ def ways(mined: Mined) -> dict[str, Callable[[Sequence[str]], Pieces]]:
         known: Mapping[str, float] = mined.phrases,
         share: float = 0.3,
         corrections: Pieces | None = None,
+        hmm: bool = True,
     ) -> Callable[[Sequence[str]], Pieces]:
         chosen = CutPoints.of(medicine_cut_points()) if cut_points else CutPoints()
-        return lambda names: pieces_of(segment_entities(names, chosen, known, share, corrections))
+        return lambda names: pieces_of(segment_entities(names, chosen, known, share, corrections, hmm))
 
     def plain(hmm: bool) -> Callable[[Sequence[str]], Pieces]:
         def cut(names: Sequence[str]) -> Pieces:
@@ -121,9 +122,11 @@ def ways(mined: Mined) -> dict[str, Callable[[Sequence[str]], Pieces]]:
     found = {"jieba": plain(True), "jieba without its hidden Markov model": plain(False)}
     if mined.phrases:
         found["ours"] = ours()
+        found["ours without jieba's model"] = ours(hmm=False)
         found["ours, corrected by AutoPhrase's segments"] = ours(corrections=mined.segments)
     return found | {
         "ours, no phrases": ours(known={}),
+        "ours, no phrases, without jieba's model": ours(known={}, hmm=False),
         "ours, no phrases, no cut points": ours(cut_points=False, known={}),
         "ours, single characters never corrected": ours(known={}, share=1.0),
     }

@@ -1,10 +1,11 @@
 """TransR (Lin et al. 2015, "Learning Entity and Relation Embeddings for Knowledge Graph Completion"): one space for
 entities, and one per relation, into which a matrix projects them and where the relation is a translation.
 
-    distance(h, r, t) = ‖c(h M_r) + r − c(t M_r)‖₂        (SMedBERT, Eq. 14)
+    distance(h, r, t) = ‖c(h M_r) + r − c(t M_r)‖₂
 
-c shortens a vector longer than 1 to length 1: the constraints ‖h M_r‖ ≤ 1 and ‖t M_r‖ ≤ 1 of the paper (section 3.3),
-held by construction; ‖h‖, ‖t‖, ‖r‖ ≤ 1 are held after each step.
+SMedBERT's Eq. 14 is ‖h M_r + r − t M_r‖, without c. c shortens a vector longer than 1 to length 1: it is TransR's own
+constraint, ‖h M_r‖ ≤ 1 and ‖t M_r‖ ≤ 1 (Lin et al., below their Eq. 8), held by construction. Where both ends obey it,
+the two formulas agree. Lin et al.'s other constraints, ‖h‖, ‖t‖, ‖r‖ ≤ 1, are held after each step.
 
 A batch has few relations, and the same entity many times in the same relation. So each distinct (relation, entity)
 is projected once, those of one relation by one product. This avoids the (B, D, K) gather of matrices that makes a naive

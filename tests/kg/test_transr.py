@@ -82,6 +82,19 @@ def test_projected_entities_have_length_at_most_one() -> None:
     torch.testing.assert_close(model.distance(3, 1, t), by_points)
 
 
+def test_distance_is_smedberts_where_both_ends_obey_lins_constraint() -> None:
+    """‖h M + r − t M‖ (SMedBERT, Eq. 14) up to length 1; beyond, an end is shortened to 1 first (Lin et al.)."""
+    model = randomised(TransR(20, 2, 6, 5), 2, length=0.5)
+    h, t = (each.ravel() for each in torch.meshgrid(torch.arange(20), torch.arange(20), indexing="ij"))
+    heads, tails = (model.entities[ends] @ model.projections[1] for ends in (h, t))
+    obeys = (heads.norm(dim=1) <= 1) & (tails.norm(dim=1) <= 1)
+    assert obeys.any() and not obeys.all()
+    plain = (heads + model.relations[1] - tails).norm(dim=1)
+    torch.testing.assert_close(model.distance(h, 1, t)[obeys], plain[obeys])
+    short = [ends / ends.norm(dim=1, keepdim=True).clamp(min=1) for ends in (heads, tails)]
+    torch.testing.assert_close(model.distance(h, 1, t), (short[0] + model.relations[1] - short[1]).norm(dim=1))
+
+
 @pytest.mark.parametrize("dims", [(6, 6), (6, 3), (3, 6)])
 def test_transr_from_transe_equals_that_transe(dims: tuple[int, int]) -> None:
     transe = TransE(9, 2, dims[0], seed=5)

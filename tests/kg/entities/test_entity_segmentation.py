@@ -19,9 +19,11 @@ from tests.support.labelled_entities import accuracy, borders, read_names
 MEDICINE = CutPoints.of(medicine_cut_points())
 
 
-def cut(surface: str, *others: str, phrases: Mapping[str, float] | None = None, share: float = 0.3) -> str:
+def cut(
+    surface: str, *others: str, phrases: Mapping[str, float] | None = None, share: float = 0.3, hmm: bool = True
+) -> str:
     """Return the pieces of a surface that is segmented together with other names."""
-    return "|".join(segment_entities([surface, *others], MEDICINE, phrases, share)[surface].pieces)
+    return "|".join(segment_entities([surface, *others], MEDICINE, phrases, share, hmm=hmm)[surface].pieces)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +44,22 @@ def test_cases_of_the_paper(surface: str, adjective: str | None, atomic: str) ->
 def test_sub_entities_of_the_paper_end_at_borders() -> None:
     assert "冠状病毒" in cut("新型冠状病毒肺炎").split("|")
     assert cut("糖尿病酮酸中毒").startswith("糖尿病|")
-    assert cut("再生障碍性贫血").endswith("性|贫血")
+    assert cut("再生障碍性贫血") == "再生障碍性|贫血"
+
+
+def test_bound_word_stays_with_the_word_before_it() -> None:
+    assert cut("珠蛋白生成障碍性贫血") == "珠蛋白|生成障碍性|贫血"
+    assert cut("肾功能障碍检查").startswith("肾功能|障碍")
+
+
+def test_words_that_the_dictionary_lacks_are_guessed() -> None:
+    assert cut("进行性核上性麻痹") == "进行性|核上性|麻痹"
+    assert cut("进行性核上性麻痹", hmm=False) == "进行性|核|上|性|麻痹"
+
+
+def test_guess_that_leaves_single_characters_is_not_used() -> None:
+    assert cut("苯噻啶与西吡氯铵") == cut("苯噻啶与西吡氯铵", hmm=False) == "苯噻啶|与|西吡氯铵"
+    assert cut("苯噻啶与西吡氯铵", share=1.0) == "苯|噻啶|与|西|吡氯铵"
 
 
 def test_short_entities_stay_whole_and_form_the_dictionary() -> None:
@@ -61,9 +78,9 @@ def test_cut_points_come_before_the_dictionary() -> None:
 def test_too_many_single_characters_are_corrected_by_phrases() -> None:
     surface = "枸橼酸西吡氯铵胶囊"
     uncorrected = "枸橼酸|西|吡|氯|铵|胶囊"
-    assert cut(surface, share=1.0) == uncorrected
-    assert cut(surface, phrases={"吡氯铵": 0.9}, share=0.5) == "枸橼酸|西|吡氯铵|胶囊"
-    assert cut(surface, phrases={"吡氯铵": 0.9}, share=4 / 6) == uncorrected
+    assert cut(surface, share=1.0, hmm=False) == uncorrected
+    assert cut(surface, phrases={"吡氯铵": 0.9}, share=0.5, hmm=False) == "枸橼酸|西|吡氯铵|胶囊"
+    assert cut(surface, phrases={"吡氯铵": 0.9}, share=4 / 6, hmm=False) == uncorrected
 
 
 def test_given_segments_replace_only_cuts_with_too_many_single_characters() -> None:
@@ -97,6 +114,10 @@ def test_punctuation_at_the_end_belongs_to_the_atomic_term() -> None:
     [
         (["增多", "症"], ["增多症"]),
         (["软骨", "样", "汗管瘤"], ["软骨样", "汗管瘤"]),
+        (["再生", "障碍性", "贫血"], ["再生障碍性", "贫血"]),
+        (["再生", "障碍", "性", "贫血"], ["再生障碍性", "贫血"]),
+        (["障碍性", "贫血"], ["障碍性", "贫血"]),
+        (["或", "障碍性", "贫血"], ["或", "障碍性", "贫血"]),
         (["等", "症"], ["等", "症"]),
         (["（", "症"], ["（", "症"]),
         (["症", "状"], ["症状"]),
@@ -186,5 +207,5 @@ def test_real_names_are_cut_well(shared_data: Path) -> None:
     surfaces = {name for name in surfaces if 0 < len(name) <= 32} | {name.surface for name in names}
     found = {surface: cut.pieces for surface, cut in segment_entities(surfaces, MEDICINE).items()}
     reached = accuracy(names, found)
-    assert reached.exact >= 0.65
-    assert reached.f1 >= 0.88
+    assert reached.exact >= 0.7
+    assert reached.f1 >= 0.9

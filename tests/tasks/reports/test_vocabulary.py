@@ -136,6 +136,7 @@ def test_the_page_is_complete_and_shows_no_identifier(store: ArtifactStore, tmp_
     assert tags.open == []
     assert not {"script", "b"} & tags.seen
     assert "词 &lt;b&gt;&amp;" in page
+    assert "tensor2tensor" in page, "how ours departs from the paper's builder"
     for name in ("report.html", "summary.json"):
         assert not re.search(r"1[3-9]\d{9}", artifact.read_file(name).decode())
 
