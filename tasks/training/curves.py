@@ -141,7 +141,7 @@ def _groups(
     return [
         (
             "Losses in training, means since the previous entry",
-            [panel(title_of(name, terms), {name: training[name]}) for name in losses],
+            [panel(_title(name, terms), {name: training[name]}) for name in losses],
         ),
         (
             "Losses on held-out text",
@@ -153,13 +153,19 @@ def _groups(
         ),
         (
             "The run",
-            [
-                panel(RUN_FIGURES.get(name, title_of(name, terms)), {name: series})
-                for name, series in training.items()
-                if name not in losses
-            ],
+            [panel(_title(name, terms), {name: series}) for name, series in training.items() if name not in losses],
         ),
     ]
+
+
+def _title(name: str, terms: Collection[str]) -> str:
+    """Return the title of a figure of training; the task of one of several is in brackets: `Loss (pap)`."""
+    for one, title in {**RUN_FIGURES, "loss": "Loss"}.items():
+        if name == one:
+            return title
+        if name.startswith(f"{one}_"):
+            return f"{title} ({name.removeprefix(f'{one}_')})"
+    return title_of(name, terms)
 
 
 def panel(title: str, series: Mapping[str, Series], chance: Series | None = None) -> Panel:

@@ -43,6 +43,42 @@ def entries() -> list[dict[str, Any]]:
     return found
 
 
+def test_figures_of_several_tasks_name_the_task() -> None:
+    found = []
+    for step in range(20, 201, 20):
+        figures = {"loss_rtd": 40.0 - step / 10, "mlm": 5.0, "rtd": 0.4, "gradient_norm_rtd": 1.0}
+        figures |= {"tokens_per_second": 9e3, "step_seconds": 0.2}
+        if step % 60 == 0:  # PAP has fewer steps, and windows without any
+            figures |= {"loss_pap": 3.0 - step / 200, "pap": 3.0 - step / 200, "gradient_norm_pap": 9.0}
+            figures |= {"step_seconds_pap": 0.1, "tokens_per_second_pap": 1e4}
+        found.append({"step": step, "split": "train", "figures": figures})
+    held_out = {"loss": 9.0, "mlm_loss": 4.0, "rtd_loss": 0.3, "pap_loss": 2.0, "pap_accuracy": 0.7, "pap_chance": 0.5}
+    found.append({"step": 200, "split": "held_out", "figures": held_out})
+    given = spec().model_copy(update={"objective": "electra_em_pap"})
+    page = curves_page(given, found)
+    assert re.findall("<figcaption>(.*?)</figcaption>", page) == [
+        "Loss (rtd)",
+        "MLM",
+        "RTD",
+        "Loss (pap)",
+        "PAP",
+        "Loss",
+        "MLM loss",
+        "RTD loss",
+        "PAP loss",
+        "PAP accuracy",
+        "Gradient norm before clipping (rtd)",
+        "Tokens per second",
+        "Seconds per step",
+        "Gradient norm before clipping (pap)",
+        "Seconds per step (pap)",
+        "Tokens per second (pap)",
+    ]
+    note = given.progress(found)
+    assert note is not None and note.done == 200
+    assert note.note == "9,000 tokens/s, loss rtd 20, mlm 5, rtd 0.4"
+
+
 def test_every_figure_has_a_panel_and_the_table_the_best() -> None:
     page = curves_page(spec(), entries())
     captions = re.findall("<figcaption>(.*?)</figcaption>", page)
