@@ -28,15 +28,15 @@ _NUMERAL = re.compile(
 _MAYBE_NUMERAL = rf"(?:^|[^a-z0-9])(?:[ivx]{{2,4}}(?:$|[^a-z0-9]|[a-c]{_GRADE})|[iv][a-c]?{_GRADE})"
 
 VARIANTS = {
-    "(": "[{【〔〖「『《〈<⟨﹝",
-    ")": "]}】〕〗」』》〉>⟩﹞",
+    "(": "[{【〔〖「『《〈⟨﹝",
+    ")": "]}】〕〗」』》〉⟩﹞",
     "-": "‐‑‒–—―−─⁃﹘",
     ",": "、،",
     "·": "•・‧∙⋅●",
     "~": "～〜∼",
     "": "\"'`´“”‘’„‟‛′″\u00ad\u200b\u200c\u200d\u2060\ufeff",
 }
-"""Variants by the character that replaces them; the last ones are removed."""
+"""Variants by the character that replaces them; the last ones are removed. < and > are none: they compare (GFR<50)."""
 
 _UNIFIED = {variant: plain for plain, variants in VARIANTS.items() for variant in variants}
 _EDGES = " ,.;:!?。·-~_/|"

@@ -43,7 +43,7 @@ class FuseGraphsParams(StageParams):
 
 @stage(
     name="fuse_graphs",
-    version=3,
+    version=4,
     params=FuseGraphsParams,
     tables=("kg_triples", "kg_entities", "kg_alignments", "kg_conflicts", "rejects"),
 )

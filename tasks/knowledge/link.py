@@ -54,7 +54,7 @@ class EntityFrequenciesParams(StageParams):
     """No parameters."""
 
 
-@stage(name="link", version=2, params=LinkParams, tables=("mentions", "mention_counts"))
+@stage(name="link", version=3, params=LinkParams, tables=("mentions", "mention_counts"))
 def link(inputs: Mapping[str, Artifact], params: LinkParams, out: Output) -> None:
     """Link `inputs["segments"]`, or `inputs["documents"]`, to the entities of `inputs["entities"]`.
 
@@ -89,7 +89,7 @@ def link_part(
     part.count("mentions", int(counts.counts.sum()))
 
 
-@stage(name="unambiguous_counts", version=1, params=UnambiguousCountsParams, tables=("mention_counts",))
+@stage(name="unambiguous_counts", version=2, params=UnambiguousCountsParams, tables=("mention_counts",))
 def unambiguous_counts(inputs: Mapping[str, Artifact], params: UnambiguousCountsParams, out: Output) -> None:
     """Count mentions of the entities of `inputs["entities"]` by names that no other entity has, in texts as for `link`.
 

@@ -43,7 +43,7 @@ class BenchmarkParams(StageParams):
 
 
 @stage(
-    name="benchmark_mentions", version=2, params=BenchmarkParams, tables=("benchmark_mentions", "benchmark_left_out")
+    name="benchmark_mentions", version=3, params=BenchmarkParams, tables=("benchmark_mentions", "benchmark_left_out")
 )
 def benchmark_mentions(inputs: Mapping[str, Any], params: BenchmarkParams, out: Output) -> None:
     """Create the benchmark from `inputs["cmekg"]` (its pickle) and `inputs["terminology"]`, built without a graph.
@@ -85,7 +85,7 @@ class RecallParams(StageParams):
     )
 
 
-@stage(name="candidate_recall", version=3, params=RecallParams, tables=("candidate_recall",))
+@stage(name="candidate_recall", version=4, params=RecallParams, tables=("candidate_recall",))
 def candidate_recall(inputs: Mapping[str, Artifact], params: RecallParams, out: Output) -> None:
     """Search `inputs["terminology"]` for the queries of `inputs["mentions"]`.
 

@@ -51,7 +51,7 @@ class TerminologyParams(StageParams):
     min_documents: int = Field(default=1, ge=1, description="documents that must state a synonym before it is used")
 
 
-@stage(name="terminology", version=2, params=TerminologyParams, tables=("terms", "rejects"))
+@stage(name="terminology", version=3, params=TerminologyParams, tables=("terms", "rejects"))
 def terminology(inputs: Mapping[str, Any], params: TerminologyParams, out: Output) -> None:
     """Read `inputs["list"]` and, if given, `["labels"]` (files for `labels_in`), `["graph"]` and `["synonyms"]` (an
     artifact of the stage `text_synonyms`).

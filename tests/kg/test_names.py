@@ -29,6 +29,9 @@ from kg.names import normalise_name, normalise_names
         ("\u3000糖尿\u00a0病\u200b ", "糖尿病"),
         ("帕金森“病”", "帕金森病"),
         ("II—型", "2-型"),
+        ("血红蛋白＜100 g/L", "血红蛋白<100 g/l"),
+        ("p<0.05", "p<0.05"),
+        ("尿pH＞6〈成人〉", "尿ph>6(成人)"),
     ],
 )
 def test_spellings_of_one_name_have_one_form(name: str, form: str) -> None:
@@ -39,6 +42,7 @@ def test_spellings_of_one_name_have_one_form(name: str, form: str) -> None:
     ("one", "other"),
     [
         ("注射用头孢唑林钠", "头孢唑林钠"),
+        ("GFR<50", "GFR(50"),
         ("阿司匹林肠溶片(25mg)", "阿司匹林肠溶片"),
         ("X线", "10线"),
         ("维生素C", "维生素100"),
