@@ -6,6 +6,7 @@ scores half are ahead.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,14 +33,17 @@ class KnownValues:
     def wrong(self, right: Iterable[str], number: int, kind: Kind, key: str) -> list[str]:
         """Return up to `number` distinct values that are not right; the draw is a function of `key`."""
         draw = np.random.default_rng(int.from_bytes(hashlib.blake2b(f"{kind}\0{key}".encode(), digest_size=8).digest()))
-        excluded = set(right)
         weights = np.ones(len(self.values)) if kind == "values" else self.counts.astype(float)
-        weights[[place for place, value in enumerate(self.values) if value in excluded]] = 0.0
+        weights[[self._places[value] for value in right if value in self._places]] = 0.0
         left = int((weights > 0).sum())
         if not left:
             return []
         chosen = draw.choice(len(self.values), min(number, left), replace=False, p=weights / weights.sum())
         return [self.values[place] for place in chosen]
+
+    @functools.cached_property
+    def _places(self) -> dict[str, int]:
+        return {value: place for place, value in enumerate(self.values)}
 
 
 def known_values(records: pl.DataFrame) -> dict[str, KnownValues]:
