@@ -13,7 +13,7 @@ from infra.errors import UserError
 from tasks.evaluate.query_title import OTHER, query_title
 from tasks.evaluate.trained import Trained, trained
 from tasks.finetune.inputs import ModelFolder
-from tasks.runner import StageRunner, flow, stage_runner
+from tasks.runner import StageRunner, flow, stage_runner, warn
 
 RELEVANCE = ["qtrel-easy", "qtrel-hard"]
 
@@ -44,6 +44,8 @@ def evaluate(
     if model is None:
         raise UserError("No model was given. Give the folder that a pretrain flow printed, as in --param model=FOLDER.")
     judged = trained(model)
+    if judged.records is not None and any(key.startswith("product_records.") for key in overrides or {}):
+        warn("product_records.* is ignored: the products are those that the model was trained on.")
     for params in (recipe.other, None if judged.records else recipe.product_records):
         if params is not None:
             product_source(params)
