@@ -124,12 +124,25 @@ def test_overrides_reach_every_section() -> None:
         ({"model.vocab_size": 5}, r"model\.vocab_size follows from the vocabulary\. Set vocabulary\.size"),
         ({"cluster.best_by": "nonsense"}, r"best_by='nonsense'.*mts_accuracy"),
         ({"objective": "brt"}, r"objective \(from --param or overrides\): unknown objective 'brt'; known: .*ehealth"),
+        ({"training.tasks.pap.batch_size": 4}, r"training\.tasks\.pap: .* no such task; its tasks: ehealth"),
+        ({"training.tasks.ehealth.batch": 4}, r"unknown key 'batch' in training\.tasks\.ehealth; did you mean batch_"),
+        ({"training.tasks": 4}, r"training\.tasks is 4; it must be a section for each task"),
         ({"description.x": 1}, r"'description\.x' \(from --param or overrides\): 'description' is a value"),
     ],
 )
 def test_wrong_overrides_name_the_key(overrides: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
         load_preset("ehealth-tiny", overrides)
+
+
+def test_tasks_have_settings_of_their_own() -> None:
+    overrides = {"training.tasks.pap.batch_size": 8.0, "training.tasks.pap.longest": 64, "model.pap_share": 0.2}
+    preset = load_preset("electra-em-pap-tiny", overrides)
+    assert preset.train.training["tasks"]["pap"] == {"batch_size": 8, "longest": 64}
+    with pytest.raises(UserError, match=r"training\.tasks\.papp: .* no such task; its tasks: rtd, pap"):
+        load_preset("electra-em-pap-tiny", {"training.tasks.papp.batch_size": 8})
+    with pytest.raises(UserError, match=r"pap_share must be in \[0, 1\), got 1\.5"):
+        load_preset("electra-em-pap-tiny", {"model.pap_share": 1.5})
 
 
 def test_unknown_and_broken_presets_are_named(tmp_path: Path) -> None:
