@@ -232,6 +232,51 @@ VALUE_RANKS = pa.schema(
     ]
 )
 
+SYNONYM_OCCURRENCES = pa.schema(
+    [
+        _field("segment_id", pa.string(), "the segment that the sentence is from"),
+        _field("sentence", pa.string(), "a sentence with an entity that has a synonym"),
+        _field("start", pa.uint32(), "first character of the entity in the sentence"),
+        _field("end", pa.uint32(), "character after its last"),
+        _field("group_id", pa.string(), "group of the entity's synonyms, as in synonyms"),
+        _field("draw", pa.float64(), "random number in [0, 1); the smallest of a group are taken"),
+    ]
+)
+
+SYNONYM_SENTENCES = pa.schema(
+    [
+        *SYNONYM_OCCURRENCES,
+        _field("type", pa.string(), "type of the entity; empty if unknown"),
+        _field("entity", pa.string(), "the entity, as the sentence has it"),
+        _field("synonym", pa.string(), "another name of it"),
+        _field("random", pa.string(), "a random entity of the type, about as long as the synonym"),
+    ]
+)
+
+ATTENTION_SIMILARITIES = pa.schema(
+    [
+        *(SYNONYM_SENTENCES.field(name) for name in ("sentence", "start", "end", "group_id", "type")),
+        *(SYNONYM_SENTENCES.field(name) for name in ("entity", "synonym", "random")),
+        _field("context", pa.int64(), "number of tokens that are compared: all but those of the entity"),
+        _field(
+            "received_synonym",
+            pa.float64(),
+            "cosine of the attention that the context pays to the entity and to the synonym in its place",
+        ),
+        _field("received_random", pa.float64(), "the same for the random entity"),
+        _field(
+            "given_synonym",
+            pa.float64(),
+            "cosine of the attention that the entity, and the synonym in its place, pay to the context",
+        ),
+        _field("given_random", pa.float64(), "the same for the random entity"),
+        _field("within", pa.float64(), "share of the entity's attention that stays within the entity"),
+        _field("within_chance", pa.float64(), "the entity's share of the tokens: what even attention would give"),
+        _field("shares_characters", pa.bool_(), "whether the synonym has a character of the entity"),
+        _field("unseen", pa.bool_(), "whether training named none of the group; null if unknown", nullable=True),
+    ]
+)
+
 ENTITY_SURFACES = pa.schema(
     [
         _field("surface", pa.string(), "a surface of the entity vocabulary; entity_examples call it by its row"),
@@ -599,6 +644,9 @@ TABLES: Mapping[str, pa.Schema] = {
     "products": PRODUCTS,
     "held_out_products": PRODUCTS,
     "value_ranks": VALUE_RANKS,
+    "synonym_occurrences": SYNONYM_OCCURRENCES,
+    "synonym_sentences": SYNONYM_SENTENCES,
+    "attention_similarities": ATTENTION_SIMILARITIES,
     "entity_surfaces": ENTITY_SURFACES,
     "entity_examples": ENTITY_EXAMPLES,
     "held_out_entity_examples": ENTITY_EXAMPLES,

@@ -1,4 +1,4 @@
-"""Settings of the evaluation on products: sections of the stages that it runs."""
+"""Settings of evaluations: sections of the stages that they run."""
 
 from __future__ import annotations
 
@@ -7,10 +7,20 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from flows.recipes.data import Recipe
 from flows.recipes.loading import checked, overlaid
+from tasks.evaluate.attention_params import AttentionParams
 from tasks.evaluate.query_title import QueryTitleParams
+from tasks.evaluate.synonym_sentences import SynonymSentencesParams
 from tasks.evaluate.value_params import RankValuesParams
 from tasks.pretrain.product_records import ProductRecordsParams
+
+
+class IntrinsicRecipe(Recipe):
+    """Parameters of every stage that works on data, and of those that look into an encoder."""
+
+    synonym_sentences: SynonymSentencesParams = Field(default_factory=SynonymSentencesParams)
+    attention: AttentionParams = Field(default_factory=AttentionParams)
 
 
 class ProductEvaluation(BaseModel):

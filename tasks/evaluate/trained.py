@@ -1,4 +1,4 @@
-"""The run behind an exported model: its checkpoint, its vocabulary, and the products it was trained on."""
+"""The run behind an exported model: its checkpoint, its vocabulary, and the products and entities it was trained on."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ class Trained:
     inputs: dict[str, Artifact | ModelFolder]
     """`checkpoint` and `vocabulary` of a run of ours; `model` for any other folder."""
     records: Artifact | None = None
+    entity_surfaces: Artifact | None = None
+    """The entity vocabulary that its training named, if it named any."""
 
 
 def trained(folder: str | Path) -> Trained:
@@ -32,7 +34,8 @@ def trained(folder: str | Path) -> Trained:
     if checkpoint is None or vocabulary is None:
         return Trained({"model": model})
     records = _input(store, _input(store, checkpoint, "products"), "records")
-    return Trained({"checkpoint": checkpoint, "vocabulary": vocabulary}, records)
+    surfaces = _input(store, checkpoint, "entity_surfaces")
+    return Trained({"checkpoint": checkpoint, "vocabulary": vocabulary}, records, surfaces)
 
 
 def _input(store: ArtifactStore, artifact: Artifact | None, name: str) -> Artifact | None:

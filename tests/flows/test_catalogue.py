@@ -35,6 +35,7 @@ EXPECTED = {
     "pretrain/cmed-bert-tiny",
     "pretrain/electra-em-pap",
     "pretrain/electra-em-pap-tiny",
+    "evaluate/intrinsic",
     "evaluate/products",
     "sweep/electra-em-pap",
     "sweep/electra-em-pap-tiny",

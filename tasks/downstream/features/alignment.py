@@ -91,6 +91,11 @@ class TextTokenizer:
         """Number of tokens, added ones included: an encoder needs as many embeddings."""
         return int(max(self._tokenizer.get_vocab().values())) + 1
 
+    @property
+    def unknown(self) -> int | None:
+        """Id of the token for what the vocabulary lacks; None if there is none."""
+        return self._unknown
+
     def words(self, texts: Sequence[str]) -> list[Tokens]:
         """Return the tokens of each text, cut as the tokeniser does."""
         if self._corpus_tokenizer is not None:
