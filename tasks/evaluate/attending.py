@@ -53,18 +53,13 @@ class Attending:
 
         Row i of a map is the attention that token i pays to every token, and sums to one. The paper's sum over heads is
         this mean times their number. Sequences of like length share a batch, so they come in the order of their
-        lengths. Layers are counted from 1; those above the highest are not computed.
+        lengths. Layers are counted from 1.
         """
-        model = self._model
-        whole, model.encoder.layer = model.encoder.layer, model.encoder.layer[: max(layers)]
-        try:
-            for numbers in _batches([len(ids) for ids, _ in sequences]):
-                maps_SNLL = self._batch([sequences[number] for number in numbers], layers)
-                for number, maps_NLL in zip(numbers, maps_SNLL, strict=True):
-                    length = len(sequences[number][0])
-                    yield number, maps_NLL[:, :length, :length].numpy()
-        finally:
-            model.encoder.layer = whole
+        for numbers in _batches([len(ids) for ids, _ in sequences]):
+            maps_SNLL = self._batch([sequences[number] for number in numbers], layers)
+            for number, maps_NLL in zip(numbers, maps_SNLL, strict=True):
+                length = len(sequences[number][0])
+                yield number, maps_NLL[:, :length, :length].numpy()
 
     def _batch(self, sequences: Sequence[Ids], layers: Sequence[int]) -> torch.Tensor:
         """Return the mean over heads of some layers: float32 (sequences, layers, longest, longest)."""

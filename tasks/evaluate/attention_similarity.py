@@ -1,9 +1,9 @@
 """Similarity of the attention around an entity and around what takes its place (EMBERT, section 4.5, Figure 2).
 
-The caption of Figure 2 speaks of the attention of each token *to* the entity, the text of section 4.5 of that *from*
-the entity to the other tokens. Both are computed: the attention that the tokens of the context pay to the entity, summed
-over the entity's tokens (received), and what the entity's tokens pay to each token of the context (given). [CLS] and
-[SEP] are no context. The similarity of two such vectors is their cosine, which does not depend on their sums.
+The caption of Figure 2 speaks of the attention of each token *to* the entity, section 4.5 of that *from* the entity to
+the other tokens. Both are computed: the attention that the tokens of the context pay to the entity, summed over the
+entity's tokens (received), and what the entity's tokens pay to each token of the context (given). [CLS] and [SEP] are
+no context. The similarity of two such vectors is their cosine, which does not depend on their sums.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def asked(tmp_path: Path) -> dict[str, Any]:
     (tmp_path / "names.tsv").write_text("head\trelation\ttail\n" + "\n".join(rows), encoding="utf-8")
     texts = [
         f"患者有{name}引起的{sign}，用药治疗{number}。检查{name}，不是{sign}。"
-        for number, (name, sign) in enumerate(((name, sign) for name in NAMES for sign in ("头痛", "发热", "咳嗽")))
+        for number, (name, sign) in enumerate((name, sign) for name in NAMES for sign in ("头痛", "发热", "咳嗽"))
     ]
     lines = [json.dumps({"text": text}, ensure_ascii=False) for text in texts]
     (tmp_path / "text.jsonl").write_text("\n".join(lines), encoding="utf-8")
