@@ -1,12 +1,16 @@
-"""Cost of EMBERT: its step against BERT's on the same rows, its batches, and the stage that makes its rows.
+"""EMBERT: what a run has learnt, the cost of its step against BERT's on the same rows, and of the stage of its rows.
 
-    python benchmarks/embert.py --home FOLDER [--sizes tiny small] [--threads 1] [--output FILE.md]
+    python benchmarks/embert.py --home FOLDER [--sizes tiny small] [--threads 1] [--draws 4] [--output FILE.md]
 
 FOLDER is the YIWEN_HOME of a finished `pretrain/embert-tiny` (or `embert`): its newest rows, surfaces and pairs are
-used. A step is collate, forward, backward, clipping and AdamW. BERT has sentence order too, and reads the same rows
-without their entities; both take turns on every batch. Costs are per token, because replacement changes the length of
-rows. Seconds are CPU seconds of the process, of steps over all its threads; MB are 10^6 bytes of UTF-8 of the segments
-that the rows were made of.
+used. Figures are of all held-out rows, each replaced and masked `--draws` times, with the last checkpoint of the newest
+run and with the weights that a run begins with; unseen entities are those that no training row names. Chance is the
+best constant answer.
+
+A step is collate, forward, backward, clipping and AdamW. BERT has sentence order too, and reads the same rows without
+their entities; both take turns on every batch. Costs are per token, because replacement changes the length of rows.
+Seconds are CPU seconds of the process, of steps over all its threads; MB are 10^6 bytes of UTF-8 of the segments that
+the rows were made of.
 """
 
 from __future__ import annotations
@@ -30,9 +34,11 @@ from infra.artifacts import Artifact, ArtifactStore, local_folder
 from infra.builds import BuildPlace, Unit, run_unit
 from models.objectives import build
 from models.training.allocator import keep_freed_memory
+from models.training.checkpoint import CHECKPOINT_FILE, load_state
 from models.training.optimisation import clip_gradients, make_optimizer
 from models.training.reader import ExampleStream
 from tasks.pretrain.entity_examples import examples_part
+from tasks.training.run_spec import RunSpec
 
 PRESETS = Path(__file__).resolve().parent.parent / "flows" / "presets"
 SMALL = {"num_layers": 12, "hidden_size": 256, "intermediate_size": 1024, "num_heads": 4, "initializer_range": 0.02}
@@ -103,6 +109,56 @@ def measured_steps(home: Path, name: str, batch: int, steps: int) -> list[str]:
     ]
 
 
+def run_of(home: Path) -> tuple[RunSpec, dict[str, Any]]:
+    """Return the newest run of EMBERT, and the weights of its last checkpoint."""
+    for found in reversed(ArtifactStore(home).list("train")):
+        spec = RunSpec.model_validate_json(found.read_file("run.json"))
+        if spec.objective == "embert":
+            with tempfile.TemporaryDirectory(prefix="yiwen-embert-") as folder:
+                (Path(folder) / CHECKPOINT_FILE).write_bytes(found.read_file(CHECKPOINT_FILE))
+                return spec, load_state(Path(folder))["model"]
+    raise SystemExit(f"{home} has no finished run of EMBERT.")
+
+
+@torch.no_grad()
+def figures(objective: Any, stream: ExampleStream, draws: int, batch: int) -> dict[str, float]:
+    """Return the rates over all rows of a stream, `draws` times."""
+    sums: dict[str, float] = {}
+    for draw in range(draws):
+        for number in range(stream.rows // batch):
+            rows = stream.take(number * batch, batch)
+            found = objective.metrics(objective.collate(rows, seed=draw, step=number))
+            sums = {name: sums.get(name, 0.0) + float(value) for name, value in found.items()}
+    return dict(objective.rates(sums))
+
+
+def learnt(home: Path, draws: int, batch: int) -> list[list[str]]:
+    """Return a row of the page for each term: losses before and after, accuracies and chance levels."""
+    spec, state = run_of(home)
+    columns: list[dict[str, float]] = []
+    for weights in (None, state):
+        torch.manual_seed(spec.config.seed)
+        objective = build("embert", spec.model).eval()
+        objective.attach("entity_surfaces", local_folder(artifact(home, "entity_surfaces")))
+        if weights is not None:
+            objective.load_state_dict(weights)
+        parts = artifact(home, "entity_examples").parts("held_out_entity_examples")
+        columns.append(figures(objective, ExampleStream(parts, 1, objective.columns), draws, batch))
+    before, after = columns
+    rows = []
+    for term in objective.terms:
+        name = term.name
+
+        def shown(figure: str, name: str = name) -> str:
+            value = after.get(f"{name}_{figure}")
+            return "–" if value is None else f"{value:,.0f}" if figure == "unseen_count" else f"{value:.3f}"
+
+        losses = [f"{one[f'{name}_loss']:.3f}" for one in columns]
+        kinds = ("accuracy", "chance", "unseen_accuracy", "unseen_chance", "unseen_count")
+        rows.append([term.title, *losses, *map(shown, kinds)])
+    return [*rows, ["whole loss", f"{before['loss']:.3f}", f"{after['loss']:.3f}", *["–"] * 5]]
+
+
 def measured_stage(home: Path) -> list[list[str]]:
     """Return the speed of the stage's part function, and the recorded cost of the stages before it."""
     made, pairs = artifact(home, "entity_examples"), artifact(home, "pairs")
@@ -142,17 +198,23 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--draws", type=int, default=4, help="times that the held-out rows are read; 0: no figures")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     keep_freed_memory()
     stage_rows = measured_stage(options.home)
     steps = [measured_steps(options.home, name, options.batch, options.steps) for name in options.sizes]
+    known = learnt(options.home, options.draws, options.batch) if options.draws else []
     head = ["size", "BERT, CPU µs per token (of it collate)", "EMBERT", "ratio (median of steps)", "range"]
     page = [
-        f"# Cost of EMBERT, {date.today()}",
+        f"# EMBERT, {date.today()}",
         "",
         f"{cpu_name()}; torch {torch.__version__}, {options.threads} thread(s); batches of {options.batch} pairs.",
+        "",
+        "## Held-out figures",
+        "",
+        *table(["term", "loss at first", "loss", "accuracy", "chance", "unseen", "chance", "unseen, number"], known),
         "",
         "## Steps on the same rows",
         "",

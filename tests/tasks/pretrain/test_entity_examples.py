@@ -93,7 +93,7 @@ def surfaces_artifact(store: ArtifactStore, folder: Path, unseen_share: float = 
     ]
     groups = [
         {"group_id": group, "entity_id": group, "surface": surface, "type": kind, "ambiguous": ambiguous}
-        for group, surface, kind, ambiguous in GROUPS
+        for group, surface, kind, ambiguous in changes.get("groups", GROUPS)
     ]
     inputs = {"vocabulary": vocabulary_of(store, folder), "entities": entities_artifact(store, rows, "entities")}
     if changes.get("thesaurus", True):
@@ -258,6 +258,19 @@ def test_entities_kept_for_evaluation_are_only_named_in_held_out_rows(store: Art
     assert in_held_out == in_training | (in_held_out & unseen)
     assert in_held_out & unseen
     assert artifact.manifest.counters["kept_for_evaluation"] == len(in_held_out & unseen)
+
+
+def test_unseen_entities_replace_each_other_alone(store: ArtifactStore, tmp_path: Path) -> None:
+    names = ["".join(pair) for pair in itertools.product("糖尿病消渴", "贫血肺炎")]
+    groups = [(f"G{number // 2}", name, "disease", False) for number, name in enumerate(names)]
+    entities = [(name, group, kind, [name], 0) for group, name, kind, _ in groups]
+    made = surfaces_artifact(store, tmp_path, unseen_share=0.5, entities=entities, groups=groups)
+    surfaces = EntitySurfaces.open(Path(made.path))
+    able = np.flatnonzero(surfaces.group >= 0)
+    assert {True, False} == set(surfaces.unseen[able].tolist())
+    for uniform in (0.0, 0.3, 0.6, 0.99):
+        others = surfaces.other(able, np.full(len(able), uniform))
+        assert (surfaces.unseen[others] == surfaces.unseen[able]).all()
 
 
 def test_text_without_any_entity_is_refused(store: ArtifactStore, made: Artifact) -> None:

@@ -291,6 +291,17 @@ def test_rates_count_right_answers_and_state_chance(folder: Path) -> None:
     assert rates["adjective_chance"] == pytest.approx(float((batch.adjective["original"] == 31).float().mean()))
 
 
+def test_chance_is_the_more_frequent_label(folder: Path) -> None:
+    objective, rows = embert(folder).eval(), random_entity_rows(SURFACES, 24)
+    shares = []
+    for step in range(8):
+        batch = objective.collate(rows, seed=3, step=step)
+        shares.append(float(batch.consistency["labels"].float().mean()))
+        rates = objective.rates(objective.metrics(batch))
+        assert rates["consistency_chance"] == pytest.approx(max(shares[-1], 1 - shares[-1]))
+    assert min(shares) < 0.5 < max(shares)
+
+
 @pytest.mark.parametrize("variant", ablations("embert"), ids=lambda variant: variant.name)
 def test_ablations_leave_out_head_term_and_corruption(variant: Any, folder: Path) -> None:
     switches = {key.removeprefix("model."): value for key, value in variant.overrides.items()}
