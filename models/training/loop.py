@@ -210,6 +210,8 @@ class _Run:
         objection = guard.objection(figures["loss"], norm_value)
         if len(self._tasks) > 1:
             figures = figures_of_task(figures, batch.task)
+        if batch.dropped_spans is not None:
+            figures["dropped_mentions"] = float(batch.dropped_spans)
         self.progress.step, self.progress.positions[batch.task] = step + 1, batch.next_position
         if objection is None:
             self._optimizer.step()

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from models.training.columns import Spans
 from models.training.config import TrainingConfig
 from models.training.global_batch import read_global_batch, share_out
 from models.training.reader import ExampleStream
@@ -66,6 +67,8 @@ class StepBatch(NamedTuple):
     shared: Shared
     next_position: int
     """Sample of the task's stream at which its next batch begins."""
+    dropped_spans: int | None = None
+    """Mentions of the global batch that were dropped because their rows were cut; None for rows without mentions."""
 
 
 def step_batches(
@@ -98,4 +101,5 @@ def step_batches(
         shared = Shared.of(objective, task, batch.rows, config, worker, seed=config.seed, step=step)
         if worker.device.type == "cuda":
             shared = shared._replace(micro_batches=[one.pin_memory() for one in shared.micro_batches])
-        yield StepBatch(task, shared, batch.next_position)
+        has_spans = any(isinstance(column, Spans) for column in streams[task].columns)
+        yield StepBatch(task, shared, batch.next_position, batch.dropped_spans if has_spans else None)

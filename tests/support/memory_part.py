@@ -8,10 +8,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from infra.schemas import EXAMPLES
 from models.training.columns import WORDS, Column
 from models.training.reader import ExampleStream
 
-TYPES = {"input_ids": pa.list_(pa.uint32()), "word_starts": pa.list_(pa.uint16()), "label": pa.uint8()}
+TYPES = {
+    "input_ids": pa.list_(pa.uint32()),
+    "word_starts": pa.list_(pa.uint16()),
+    "label": pa.uint8(),
+    "mentions": EXAMPLES.field("mentions").type,
+}
 
 
 class MemoryPart:
@@ -26,9 +32,12 @@ class MemoryPart:
 
     def read(self, columns: list[str] | None = None) -> pa.Table:
         wanted = columns or ["input_ids", "word_starts"]
-        return pa.table(
-            {name: pa.array([np.asarray(row[name]).tolist() for row in self._rows], TYPES[name]) for name in wanted}
-        )
+        return pa.table({name: pa.array([_plain(row[name]) for row in self._rows], TYPES[name]) for name in wanted})
+
+
+def _plain(value: Any) -> Any:
+    """Return numbers as Arrow takes them; mentions are dictionaries already."""
+    return value if isinstance(value, list) else np.asarray(value).tolist()
 
 
 def stream_of(rows: Sequence[Mapping[str, Any]], seed: int = 1, columns: Sequence[Column] = WORDS) -> ExampleStream:
