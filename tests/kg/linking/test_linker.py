@@ -21,12 +21,12 @@ from kg.linking.surface_trie import SurfaceTrie
 from models.tokenizer.normal_form import normalise
 
 LETTERS = "小剂量糖尿病abmriI12"
-TRICKY = LETTERS + "()【〕︻-—－·・〜“、ＭⅡⅻ⓫①㎎ﬁ℃㈠㍿株式会社é\u0301각ᄀ\u1161α。 \u3000\n\r\u200b\ue000\ufe0fß\ud800"
+TRICKY = LETTERS + "()<>【〕︻-—－·・〜“、ＭⅡⅻ⓫①㎎ﬁ℃㈠㍿株式会社é\u0301각ᄀ\u1161α。 \u3000\n\r\u200b\ue000\ufe0fß\ud800"
 
-BRACKETS = ("[{【〔〖「『《〈<⟨﹝", "]}】〕〗」』》〉>⟩﹞")
+BRACKETS = ("[{【〔〖「『《〈⟨﹝", "]}】〕〗」』》〉⟩﹞")
 DASHES, DOTS, TILDES = "‐‑‒–—―−─⁃﹘", "•・‧∙⋅●", "～〜∼"
 ALIKE = str.maketrans(
-    "".join((*BRACKETS, DASHES, DOTS, TILDES)), "(" * 12 + ")" * 12 + "-" * len(DASHES) + "·" * len(DOTS) + "~~~"
+    "".join((*BRACKETS, DASHES, DOTS, TILDES)), "(" * 11 + ")" * 11 + "-" * len(DASHES) + "·" * len(DOTS) + "~~~"
 )
 
 plain_texts = st.text(LETTERS, max_size=30)

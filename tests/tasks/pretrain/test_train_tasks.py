@@ -71,7 +71,7 @@ def test_every_task_finds_its_table_in_the_inputs(store: ArtifactStore) -> None:
     assert names == set(objectives.describe("two_tasks", {**SIZES, "vocab_size": VOCABULARY}).held_out_figures)
     steps = [row for row in rows if row["split"] == "step" and row["name"] in ("loss_detect", "loss_classify")]
     assert sorted(row["step"] for row in steps) == list(range(1, 7))  # one of them for each step
-    assert "Loss classify" in artifact.read_file("report.html").decode()
+    assert "Loss (classify)" in artifact.read_file("report.html").decode()
 
 
 def test_table_that_no_input_has_is_named(store: ArtifactStore) -> None:
