@@ -21,7 +21,9 @@ from kg.linking.surface_trie import SurfaceTrie
 from models.tokenizer.normal_form import normalise
 
 LETTERS = "小剂量糖尿病abmriI12"
-TRICKY = LETTERS + "()<>【〕︻-—－·・〜“、ＭⅡⅻ⓫①㎎ﬁ℃㈠㍿株式会社é\u0301각ᄀ\u1161α。 \u3000\n\r\u200b\ue000\ufe0fß\ud800"
+TRICKY = (
+    LETTERS + "()<>【〕︻-—－·・〜“、ＭⅡⅻ⓫①㎎ﬁ℃㈠㍿株式会社é\u0301각ᄀ\u1161α。 \u3000\n\r\u200b\ue000\ufe0fß\ud800"
+)
 
 BRACKETS = ("[{【〔〖「『《〈⟨﹝", "]}】〕〗」』》〉⟩﹞")
 DASHES, DOTS, TILDES = "‐‑‒–—―−─⁃﹘", "•・‧∙⋅●", "～〜∼"
