@@ -84,7 +84,7 @@ def _chosen(candidates: dict[str, int], minimum: int, alphabet: Iterable[str]) -
 
 
 def as_wordpiece(tokens: Iterable[str]) -> list[str]:
-    """Return the tokens in the form of WordPiece: `▁mr` as `mr`, `i` as `##i`; the mark alone is none."""
+    """Return the tokens in the form of WordPiece: `▁mr` as `mr`, `i` as `##i`; the mark alone is left out."""
     return [token[1:] if token.startswith(MARK) else f"##{token}" for token in tokens if token != MARK]
 
 

@@ -36,7 +36,7 @@ VARIANTS = {
     "~": "～〜∼",
     "": "\"'`´“”‘’„‟‛′″\u00ad\u200b\u200c\u200d\u2060\ufeff",
 }
-"""Variants by the character that replaces them; the last ones are removed. < and > are none: they compare (GFR<50)."""
+"""Variants by the character that replaces them; the last ones are removed. < and > are kept: they compare (GFR<50)."""
 
 _UNIFIED = {variant: plain for plain, variants in VARIANTS.items() for variant in variants}
 _EDGES = " ,.;:!?。·-~_/|"

@@ -14,7 +14,7 @@ that open the same folder share one copy in memory, the page cache's, and only w
     triple_offsets.npy          int64 (N + 1,), where the triples between the two begin
     relations.npy               int32 (P,), place in the names of relations
     directions.npy              int8 (P,): 1 where the entity is the head, -1 where the neighbour is
-    entity_vectors.npy          float32 (E, D), TransR's; zeros where there is none
+    entity_vectors.npy          float32 (E, D), TransR's; zeros for an entity without a vector
     has_vector.npy              bool (E,)
     relation_vectors.npy        float32 (R, C), in the relation's space
     projections.npy             float32 (R, D, C): e is M[r].T @ e in the space of relation r

@@ -148,7 +148,7 @@ KINDS: dict[str, Loader] = dict.fromkeys(TRANSFORMERS_TYPES, load_encoder)
 
 
 def as_task_encoder(encoder: AnyEncoder) -> TaskEncoder:
-    """Return the encoder as heads use it. Raises ValueError if it is none."""
+    """Return the encoder as heads use it. Raises ValueError if it is not an encoder."""
     if isinstance(encoder, Encoder):
         return PlainEncoder(encoder)
     if not (isinstance(encoder, TaskEncoder) and isinstance(encoder, nn.Module)):

@@ -35,7 +35,7 @@ class TokenSequence:
     mentions: np.ndarray | None = None
     """int64 (N, 4): entities of a knowledge graph that the text names, `MENTION_FIELDS` each; None if not looked up."""
     features: np.ndarray | None = None
-    """float32 (L, F): vectors of the tokens, such as a frozen encoder's states; None if there are none."""
+    """float32 (L, F): vectors of the tokens, such as a frozen encoder's states; None without such vectors."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,7 +97,7 @@ class TaskModel(nn.Module, ABC):
 
     @property
     def transformers_class(self) -> str | None:
-        """Name of the class of transformers that loads what `save` writes; None if there is none."""
+        """Name of the transformers class that loads what `save` writes; None for a head that transformers lacks."""
         head = self.transformers_head()
         return class_name(self.encoder, head) if isinstance(self.encoder, Encoder) and head is not None else None
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -26,7 +26,7 @@ from torch import Tensor
 from models.batch import MaskedBatch, Masking, collate_masked
 from models.encoder.network import Encoder, initialise
 from models.encoder.randomness import Stream
-from models.masking import ELECTRA
+from models.masking import ELECTRA, Replacement
 from models.objectives.base import Exported, HeadReader, Outcome, Start, Term, TermwiseObjective, ratio
 from models.objectives.electra.config import ElectraObjectiveConfig
 from models.objectives.parts.cost import encoder_flops, head_bytes, head_flops, table_bytes
@@ -42,6 +42,8 @@ class Electra(TermwiseObjective):
     """Generator and discriminator on one embedding block."""
 
     name = "electra"
+    replacement: ClassVar[Replacement] = ELECTRA
+    """What takes the place of a selected token."""
     flops_formula = (
         "6 x (weights of the dense layers of both networks) x tokens + 12 x layers x width x sum of length^2 for each "
         "network + 6 x (table + generator's dense layer) x selected tokens + 6 x (RTD's dense layer) x tokens"
@@ -79,7 +81,7 @@ class Electra(TermwiseObjective):
             views=1,
             vocab_size=self.config.vocab_size,
             max_positions=self.config.max_positions,
-            masking=Masking(probability=self.config.mask_probability, replacement=ELECTRA),
+            masking=Masking(probability=self.config.mask_probability, replacement=self.replacement),
         )
 
     def divisors(self, batch: MaskedBatch) -> dict[str, int]:

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from models.batch import MaskedBatch, Masking, PackedBatch, collate_masked, field_of
+from models.batch import MaskedBatch, PackedBatch, field_of
 from models.encoder.randomness import Stream
 from models.masking import WHOLE, join_spans
 from models.objectives.base import Outcome, Term, TermwiseObjective, ratio
@@ -46,6 +46,7 @@ class ElectraEmPap(Electra):
     """ELECTRA's two networks, and a projection for the distances of PAP."""
 
     name = "electra_em_pap"
+    replacement = WHOLE
     flops_formula = (
         f"in RTD steps: {Electra.flops_formula}; in PAP steps: 6 x (weights of the discriminator's dense layers) x "
         "tokens + 12 x layers x width x sum of length^2 + 6 x (projection) x sequences"
@@ -93,16 +94,7 @@ class ElectraEmPap(Electra):
             return self._pairs(rows, seed, step, row_indices)
         if self.config.entity_masking:
             rows = [_with_entities(row) for row in rows]
-        return collate_masked(
-            rows,
-            seed=seed,
-            step=step,
-            row_indices=row_indices,
-            views=1,
-            vocab_size=self.config.vocab_size,
-            max_positions=self.config.max_positions,
-            masking=Masking(probability=self.config.mask_probability, replacement=WHOLE),
-        )
+        return super().collate(rows, seed=seed, step=step, row_indices=row_indices)
 
     def _pairs(self, rows: Any, seed: int, step: int, row_indices: Any) -> PairBatch:
         if self._values is None:
