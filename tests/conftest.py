@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 
 from infra.artifacts import ArtifactStore
 from infra.settings import REPOSITORY
-from tests.support.live_elasticsearch import LiveServer, NoServerError
+from tests.support.processes.live_elasticsearch import LiveServer, NoServerError
 
 # Time is no matter of the tests: on a busy machine any example may be slow. CI draws the same examples every time, so
 # that a change is judged by what it changes; every other run draws new ones.

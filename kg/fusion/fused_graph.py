@@ -9,7 +9,7 @@ of its name in comparable form, so neither ids nor anything else depend on the o
 itself, or a fused graph again, changes nothing.
 
 Time grows with n log n of the triples, memory with the triples and the names: two graphs of 1 and 3.8 million triples
-take 11 CPU seconds and, with reading them, 1.5 to 2.2 GB at the peak (benchmarks/fusion.py).
+take 11 CPU seconds and, with reading them, 1.5 to 2.2 GB at the peak (benchmarks/knowledge/fusion.py).
 """
 
 from __future__ import annotations

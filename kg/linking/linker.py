@@ -8,7 +8,7 @@ A name shared by several entities is linked to the one with the highest P(entity
 
 The names are in a trie of our own (kg/linking/surface_trie.py), not in an Aho-Corasick automaton. If the longest name
 is rejected because it would cut a word, a shorter one or one further right may fit, which an automaton for
-leftmost-longest matches would have skipped. The trie is also faster (benchmarks/linking.py).
+leftmost-longest matches would have skipped. The trie is also faster (benchmarks/knowledge/linking.py).
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def inverse_on_pattern(matrix: sparse.csr_array, side: int = SIDE) -> np.ndarray
     """Return entries of the inverse where `matrix` has stored entries, in their order: float64.
 
     `matrix`: symmetric, positive definite, float64 (n, n). Time n³ (5e10 operations per second and core on the machine
-    of benchmarks/pepr.py), with torch's number of threads.
+    of benchmarks/knowledge/pepr.py), with torch's number of threads.
 
     Raises:
         ArithmeticError: the matrix is not positive definite.

@@ -6,7 +6,7 @@ ids: a knowledge model the batch's mentions of entities, a network over word vec
 with the examples, or the encoder finds them itself (`look_up`).
 
 To add a kind: a class that is an `nn.Module` and a `TaskEncoder`, and a line in `KINDS` for the `model_type` that its
-`save` writes into config.json. tests/support/other_encoders.py has two small ones.
+`save` writes into config.json. tests/support/heads/other_encoders.py has two small ones.
 
 Shape legend: S sequences, T tokens laid end to end, D hidden size.
 """

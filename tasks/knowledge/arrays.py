@@ -8,8 +8,8 @@ TransR gives every entity a vector, but never learns that of an entity without t
 
 Time and memory grow with the entities, the neighbours and their triples. Parts are read one after the other; vectors go
 straight to their file, so that one part, the ids and the integers of all neighbours are in memory: 0.8 GB for a random
-graph of SMedBERT's size (benchmarks/knowledge.py). The files, with room for two copies, are written to the folder for
-temporary files before they go to the store.
+graph of SMedBERT's size (benchmarks/knowledge/arrays.py). The files, with room for two copies, are written to the
+folder for temporary files before they go to the store.
 """
 
 from __future__ import annotations

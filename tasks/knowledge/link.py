@@ -5,8 +5,8 @@ counts, so the result does not depend on the number of workers. Before them, `un
 that are mentioned by names of their own. From the sums `link` learns which of several entities that share a name is the
 frequent one. `entity_linker` gives other stages the same linker, `entity_rows` the rows of what it finds.
 
-Time grows with the characters (about 30 MB of text per second and core, benchmarks/linking.py), memory with one part
-and the names, about 700 bytes each. A worker builds the linker once, in 10 µs per name.
+Time grows with the characters (about 30 MB of text per second and core, benchmarks/knowledge/linking.py), memory with
+one part and the names, about 700 bytes each. A worker builds the linker once, in 10 µs per name.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ repeat it. Nor is anything replaced here: batches are, anew in each epoch.
 Left out and counted are mentions whose tokens are those of no surface (the text spells the name in another way),
 mentions that overlap another, and in training rows those of entities kept for evaluation.
 
-Time grows with the tokens (benchmarks/embert.py), memory with a part and the surfaces.
+Time grows with the tokens (benchmarks/training/embert.py), memory with a part and the surfaces.
 """
 
 from __future__ import annotations

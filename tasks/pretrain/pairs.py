@@ -16,7 +16,7 @@ number of the pair in it); the partners to draw from are the documents of the pa
 
 This is a stage and not the collator's work because batches are read in shuffled order: a collator would have to read
 whole documents, and to take partners from what is in memory by chance. It would also cost each step ten times what
-reading finished pairs does (benchmarks/pairs.py). The stage costs 1.4 to 2.4 bytes on disk per token and copy.
+reading finished pairs does (benchmarks/training/pairs.py). The stage costs 1.4 to 2.4 bytes on disk per token and copy.
 
 Time grows with the tokens times `copies`, memory with one part.
 """

@@ -8,7 +8,7 @@ import numpy as np
 
 from infra.settings import REPOSITORY
 
-SCRIPT = REPOSITORY / "benchmarks" / "precision.py"
+SCRIPT = REPOSITORY / "benchmarks" / "training" / "precision.py"
 SPEC = importlib.util.spec_from_file_location("precision_benchmark", SCRIPT)
 assert SPEC is not None and SPEC.loader is not None
 benchmark = importlib.util.module_from_spec(SPEC)

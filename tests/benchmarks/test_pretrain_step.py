@@ -13,14 +13,14 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from benchmarks import pretrain_step
-from benchmarks.pretrain_peers import PEERS, EHealthPeer, ElectraPeer, Padded, distinct, inverted
+from benchmarks.training import pretrain_step
+from benchmarks.training.pretrain_peers import PEERS, EHealthPeer, ElectraPeer, Padded, distinct, inverted
 from infra.settings import REPOSITORY
 from models import objectives
 from models.encoder import linear
 from models.weights.convert import to_transformers
 
-SCRIPT = REPOSITORY / "benchmarks" / "pretrain_step.py"
+SCRIPT = REPOSITORY / "benchmarks" / "training" / "pretrain_step.py"
 SIZES: dict[str, Any] = {
     "vocab_size": 21_128,
     "hidden_size": 64,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.subword_builder import MARK, as_wordpiece, build, build_to_size, with_characters
+from benchmarks.text.subword_builder import MARK, as_wordpiece, build, build_to_size, with_characters
 from tasks.vocabulary.wordpiece import longest_match
 
 

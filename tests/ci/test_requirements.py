@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from infra.settings import REPOSITORY
-from tests.support.fake_program import fake
+from tests.support.processes.fake_program import fake
 
 requirements = runpy.run_path(str(REPOSITORY / ".ci" / "requirements.py"))["requirements"]
 

@@ -10,8 +10,8 @@ import pytest
 from flows.ablate import ablate
 from infra.artifacts import ArtifactStore
 from infra.errors import UserError
-from tests.support import toy_task as toy
-from tests.support.synthetic_text import write_corpus
+from tests.support.heads import toy_task as toy
+from tests.support.text.synthetic_text import write_corpus
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

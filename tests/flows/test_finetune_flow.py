@@ -19,7 +19,7 @@ from infra.errors import UserError
 from tasks.downstream.catalogue import TASKS, suites
 from tasks.downstream.records import Kind
 from tasks.finetune.predict import Predictor
-from tests.support import toy_task as toy
+from tests.support.heads import toy_task as toy
 
 SMALL: dict[str, Any] = {
     "finetune.epochs": [1],

@@ -17,7 +17,7 @@ from infra.artifacts import ArtifactStore
 from infra.errors import UserError
 from models.tokenizer.normal_form import normalise
 from models.training.loop import load_state
-from tests.support.synthetic_text import synthetic_documents, write_corpus
+from tests.support.text.synthetic_text import synthetic_documents, write_corpus
 
 pytestmark = pytest.mark.slow
 

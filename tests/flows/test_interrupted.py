@@ -21,9 +21,9 @@ from flows.shared.documents import text_inputs
 from flows.shared.pretraining import prepare
 from tasks.phrases.autophrase import SEGMENT, TRAIN
 from tasks.runner import stage_runner
-from tests.support.fake_program import fake
-from tests.support.synthetic_text import synthetic_texts, write_corpus
-from tests.support.terminal import CTRL_C, TerminalRun, files_below, wait_until_gone
+from tests.support.processes.fake_program import fake
+from tests.support.processes.terminal import CTRL_C, TerminalRun, files_below, wait_until_gone
+from tests.support.text.synthetic_text import synthetic_texts, write_corpus
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(400)]
 

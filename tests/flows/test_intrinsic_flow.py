@@ -15,7 +15,7 @@ from infra.artifacts import ArtifactStore
 from infra.errors import UserError
 from models.encoder.config import EncoderConfig
 from models.weights.pretrained import random_encoder, save_encoder
-from tests.support.tokenizers import VOCABULARY, save_ours, save_vocab_txt
+from tests.support.text.tokenizers import VOCABULARY, save_ours, save_vocab_txt
 
 pytestmark = pytest.mark.slow
 

@@ -28,7 +28,7 @@ from models.knowledge import KnowledgeArrays
 from tasks.knowledge.read import read_graph
 from tasks.pretrain.linked import linked_entities
 from tasks.runner import stage_runner
-from tests.support.knowing import register
+from tests.support.training.knowing import register
 
 DISEASES = ["再生障碍性贫血", "新型冠状病毒肺炎", "糖尿病酮酸中毒", "急性阑尾炎", "慢性肾小球肾炎"]
 SIGNS = ["面色苍白", "发热", "恶心", "腹痛", "水肿"]

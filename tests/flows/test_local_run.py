@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from infra.settings import REPOSITORY
-from tests.support.synthetic_text import write_corpus
+from tests.support.text.synthetic_text import write_corpus
 
 
 def flows(*arguments: str, home: Path, script: str = "", **environment: str) -> subprocess.CompletedProcess[str]:

@@ -20,7 +20,7 @@ from models.export import save_pretrained
 from models.training.columns import read_rows
 from models.training.loop import CHECKPOINT_FILE, load_state
 from tasks.training.run_spec import RunSpec
-from tests.support.synthetic_text import write_corpus
+from tests.support.text.synthetic_text import write_corpus
 
 pytestmark = pytest.mark.slow
 

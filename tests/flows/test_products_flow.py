@@ -16,7 +16,7 @@ from flows.pretrain import pretrain
 from flows.sweep import sweep
 from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
-from tests.support.synthetic_text import DISEASES, DRUGS, SYMPTOMS, write_corpus
+from tests.support.text.synthetic_text import DISEASES, DRUGS, SYMPTOMS, write_corpus
 
 pytestmark = pytest.mark.slow
 

@@ -26,7 +26,7 @@ from infra.errors import UserError
 from infra.settings import REPOSITORY
 from kg.sources import cmekg
 from models.tokenizer.wordpiece import SPECIAL_TOKENS
-from tests.support.edited import document, edited
+from tests.support.text.edited import document, edited
 
 pytestmark = pytest.mark.slow
 

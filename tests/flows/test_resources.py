@@ -25,10 +25,10 @@ from tasks.training.metrics_log import read_metrics
 from tasks.training.process import train_process
 from tasks.training.run_spec import RunSpec
 from tasks.training.sources import recorded
-from tests.support.knowing import KnowingConfig, register
-from tests.support.knowing_inputs import graph_inputs, knowing_inputs
-from tests.support.stages import do
-from tests.support.synthetic_examples import VOCABULARY, make_inputs, training
+from tests.support.text.stages import do
+from tests.support.training.knowing import KnowingConfig, register
+from tests.support.training.knowing_inputs import graph_inputs, knowing_inputs
+from tests.support.training.synthetic_examples import VOCABULARY, make_inputs, training
 
 MODEL = {"vocab_size": VOCABULARY}
 PARAMS = TrainParams(
@@ -184,7 +184,15 @@ def test_two_processes_have_the_losses_of_one(store: ArtifactStore, tmp_path: Pa
     inputs = knowing_inputs(store)
     one, two = (spec_of(tmp_path, name, inputs, store) for name in ("one", "two"))
     one_process(one)
-    command = [sys.executable, "-m", "tests.support.knowing_member", "2", f"{two.storage}/meeting", two.run_path, "0"]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.support.training.knowing_member",
+        "2",
+        f"{two.storage}/meeting",
+        two.run_path,
+        "0",
+    ]
     done = subprocess.run(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True, check=True)
     assert done.stdout.splitlines()[-1].split() == ["0", "0"], Path(two.storage, "0.log").read_text()
     result = two.result()

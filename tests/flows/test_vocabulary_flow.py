@@ -16,7 +16,7 @@ from infra.errors import UserError
 from infra.stage import Stage, StageParams, run
 from models.tokenizer.wordpiece import SPECIAL_TOKENS
 from tasks.files.raw_input import RawInput
-from tests.support.tables import documents_artifact
+from tests.support.text.tables import documents_artifact
 
 
 def test_a_vocabulary_is_built_or_adopted(store: ArtifactStore, tmp_path: Path) -> None:

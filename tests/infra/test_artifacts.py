@@ -21,7 +21,7 @@ from infra import schemas
 from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import DamagedArtifactError, UserError
 from infra.stage import Output, StageParams, run, stage
-from tests.support.building import SampleParams, content_of, leftovers, run_sample
+from tests.support.processes.building import SampleParams, content_of, leftovers, run_sample
 
 SMALL = SampleParams(parts=2)
 FIRST_PART = "documents/part-00000-000.parquet"

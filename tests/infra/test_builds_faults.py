@@ -23,7 +23,7 @@ from infra.artifacts import ArtifactStore
 from infra.builds import open_scratch
 from infra.errors import StorageFullError
 from infra.settings import REPOSITORY
-from tests.support.building import (
+from tests.support.processes.building import (
     PARTS,
     Job,
     PoolExecutor,
@@ -356,7 +356,7 @@ def test_build_on_a_full_disk_resumes_once_space_is_freed(folder: Path, undistur
     disk = folder / "小盘"
     disk.mkdir()
     half = sum(len(data) for data in undisturbed.values()) // 2
-    script = [sys.executable, "-m", "tests.support.building", str(disk), str(half)]
+    script = [sys.executable, "-m", "tests.support.processes.building", str(disk), str(half)]
     environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
     done = subprocess.run([*PRIVATE_MOUNTS, *script], env=environment, cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

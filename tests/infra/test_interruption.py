@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from tests.support.terminal import CTRL_C, TerminalRun, wait_until_gone
+from tests.support.processes.terminal import CTRL_C, TerminalRun, wait_until_gone
 
 FAREWELL = "Interrupted. Run it again."
 

@@ -17,7 +17,7 @@ import pytest
 from infra.artifacts import Artifact, ArtifactStore, local_folder
 from infra.errors import DamagedArtifactError, StorageFullError, UserError
 from infra.stage import Output, StageParams, stage
-from tests.support.stages import do
+from tests.support.text.stages import do
 
 FILES = {"one.npy": b"1" * 100_000, "deep/two.json": b"{}"}
 

@@ -19,7 +19,7 @@ from infra.artifacts import Artifact, ArtifactStore
 from infra.builds import PartWriter
 from infra.memo import WorkKeys
 from infra.stage import Output, StageParams, run, stage
-from tests.support.tables import documents_artifact
+from tests.support.text.tables import documents_artifact
 
 done: list[str] = []
 """Texts that were computed and not reused."""

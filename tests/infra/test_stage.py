@@ -31,7 +31,7 @@ from infra.settings import REPOSITORY
 from infra.stage import Output, SerialExecutor, StageParams, code_version, run, stage
 from infra.usage import measure_usage
 from infra.version import VERSION
-from tests.support.building import SampleParams, run_sample, sample
+from tests.support.processes.building import SampleParams, run_sample, sample
 
 TOKEN = {"id": 0, "token": "医", "frequency": 1}
 

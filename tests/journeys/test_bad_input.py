@@ -20,8 +20,8 @@ from infra.stage import run
 from tasks.files import lines as text_files
 from tasks.files.raw_input import RawInput
 from tasks.ingest.stage import IngestParams, ingest
-from tests.support.reading import COMPRESSIONS, FORMATS, ingested, jsonl, metas, rejects, written
-from tests.support.stages import reasons_of, texts_of
+from tests.support.text.reading import COMPRESSIONS, FORMATS, ingested, jsonl, metas, rejects, written
+from tests.support.text.stages import reasons_of, texts_of
 
 pytestmark = pytest.mark.slow
 

@@ -16,7 +16,7 @@ from tasks.files.access import changed_file
 from tasks.files.raw_input import RawInput
 from tasks.ingest.plan import plan_units
 from tasks.ingest.stage import IngestParams, ingest
-from tests.support.reading import COMPRESSIONS, FORMATS, jsonl, written, zipped
+from tests.support.text.reading import COMPRESSIONS, FORMATS, jsonl, written, zipped
 
 ROWS = [{"title": f"标题{n}", "text": f"第{n}篇：患者年龄{n}岁。"} for n in range(50)]
 

@@ -24,9 +24,9 @@ from tasks.entities.counts import Surfaces
 from tasks.files.raw_input import RawInput
 from tasks.knowledge.neighbours import NeighbourParams, neighbours
 from tasks.phrases.arrays import SharedArray
-from tests.support.graph_artifacts import graph_artifact, random_triples
-from tests.support.stages import do, texts_of
-from tests.support.tables import documents_artifact
+from tests.support.graphs.graph_artifacts import graph_artifact, random_triples
+from tests.support.text.stages import do, texts_of
+from tests.support.text.tables import documents_artifact
 
 ARTICLE = "高血压患者应当长期控制血压，低盐饮食，规律运动，按时服药，定期复查，避免情绪激动和过度劳累。"
 NOTICE = "本站文章仅供参考，不能代替医生的诊断。"

@@ -13,7 +13,7 @@ from flows.cli import main
 from flows.pretrain import pretrain
 from infra.artifacts import ArtifactStore
 from infra.errors import UserError
-from tests.support.synthetic_text import synthetic_documents, write_corpus
+from tests.support.text.synthetic_text import synthetic_documents, write_corpus
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(600)]
 

@@ -23,8 +23,8 @@ from tasks.training.metrics_log import read_metrics
 from tasks.training.process import train_process
 from tasks.training.run_spec import RunSpec
 from tasks.training.sources import recorded
-from tests.support import two_tasks
-from tests.support.synthetic_examples import TINY_MODEL, VOCABULARY, make_inputs, training
+from tests.support.training import two_tasks
+from tests.support.training.synthetic_examples import TINY_MODEL, VOCABULARY, make_inputs, training
 
 pytestmark = pytest.mark.slow
 
@@ -57,7 +57,15 @@ def write_spec(folder: Path, store: ArtifactStore, name: str, objective: str) ->
 def run_group(spec: RunSpec, size: int, leaves: int = 0) -> list[int]:
     """Return the exit statuses of a group, whose last process is killed at the checkpoint of step `leaves`."""
     rendezvous = f"{spec.storage}/rendezvous-{next(numbers)}"
-    command = [sys.executable, "-m", "tests.support.group_member", str(size), rendezvous, spec.run_path, str(leaves)]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.support.training.group_member",
+        str(size),
+        rendezvous,
+        spec.run_path,
+        str(leaves),
+    ]
     done = subprocess.run(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True, check=True)
     return [int(status) for status in done.stdout.splitlines()[-1].split()]  # the processes print before
 

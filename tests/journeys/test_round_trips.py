@@ -12,7 +12,7 @@ from infra.errors import UserError
 from tasks.files.json_rows import read_json
 from tasks.files.lines import Lines
 from tasks.files.slices import Problem
-from tests.support.reading import COMPRESSIONS, FORMATS, ingested, jsonl, zipped
+from tests.support.text.reading import COMPRESSIONS, FORMATS, ingested, jsonl, zipped
 
 pytestmark = pytest.mark.slow
 

@@ -17,9 +17,9 @@ import pytest
 
 from infra.artifacts import ArtifactStore
 from infra.settings import REPOSITORY
-from tests.support.job_endpoint import JobEndpointStandIn
-from tests.support.synthetic_text import synthetic_texts, write_corpus
-from tests.support.terminal import CTRL_C, TerminalRun, files_below, wait_until_gone
+from tests.support.processes.job_endpoint import JobEndpointStandIn
+from tests.support.processes.terminal import CTRL_C, TerminalRun, files_below, wait_until_gone
+from tests.support.text.synthetic_text import synthetic_texts, write_corpus
 
 pytestmark = [pytest.mark.server, pytest.mark.ray, pytest.mark.timeout(420)]
 

@@ -7,7 +7,7 @@ import torch
 
 from kg.embedding.start import ENTITY_LENGTH
 from kg.transe import TransE
-from tests.support.embedding_graphs import plain_distance, randomised
+from tests.support.graphs.embedding_graphs import plain_distance, randomised
 
 
 def test_score_equals_the_formula() -> None:

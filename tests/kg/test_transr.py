@@ -13,7 +13,7 @@ from kg.embedding.loss import MarginLoss
 from kg.embedding.workers import Workers
 from kg.transe import TransE
 from kg.transr import TransR
-from tests.support.embedding_graphs import plain_distance, plain_loss, random_batch, randomised
+from tests.support.graphs.embedding_graphs import plain_distance, plain_loss, random_batch, randomised
 
 sizes = st.integers(1, 6)
 

@@ -10,8 +10,8 @@ import torch
 from models import heads
 from models.heads.examples import HeadExample
 from models.heads.task_model import TaskModel
-from tests.support.tiny_heads import OPTIONS, SIZES, make_sequence, make_target
-from tests.support.token_rows import TINY, Rows, random_rows
+from tests.support.heads.tiny_heads import OPTIONS, SIZES, make_sequence, make_target
+from tests.support.training.token_rows import TINY, Rows, random_rows
 
 # Tensors here are tiny: a second thread only adds waiting, and a lot of it on a busy machine.
 torch.set_num_threads(1)

@@ -13,8 +13,8 @@ from infra.settings import REPOSITORY
 from models.distributed import gather_with_gradient, global_sum, world
 from models.objectives import build
 from models.training.loop import TrainingConfig, train
-from tests.support.memory_part import stream_of
-from tests.support.token_rows import TINY, random_rows
+from tests.support.training.memory_part import stream_of
+from tests.support.training.token_rows import TINY, random_rows
 
 pytestmark = pytest.mark.slow
 

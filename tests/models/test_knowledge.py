@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from infra.errors import UserError
 from infra.settings import REPOSITORY
 from models.knowledge import DESCRIPTION, KINDS, KnowledgeArrays
-from tests.support.knowledge_folders import save_knowledge
+from tests.support.graphs.knowledge_folders import save_knowledge
 
 Pairs = list[list[tuple[int, list[tuple[int, int]]]]]
 """For each entity its neighbours, best first: row, and the triples as (relation, direction)."""
@@ -103,7 +103,7 @@ def test_two_processes_hold_one_copy(tmp_path: Path) -> None:
     """The kernel's counts: each process has all of the vectors (Rss), of which one half is its share (Pss)."""
     rows, width = 40_000, 200
     save_knowledge(tmp_path, [[] for _ in range(rows)], relations=1, width=width)
-    script = str(REPOSITORY / "tests/support/mapped_share.py")
+    script = str(REPOSITORY / "tests/support/graphs/mapped_share.py")
     with Member(script, tmp_path) as one, Member(script, tmp_path) as other:
         assert (one.answer(), other.answer()) == ("read", "read")  # before either counts
         counted = [json.loads(member.answer("count")) for member in (one, other)]

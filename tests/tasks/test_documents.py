@@ -14,8 +14,8 @@ from tasks.deidentify.stage import DeidentifyParams, deidentify_documents
 from tasks.deidentify.untreated import untreated_warning
 from tasks.files.raw_input import RawInput
 from tasks.ingest.stage import IngestParams, ingest
-from tests.support.reading import ingested, jsonl, metas, written, zipped
-from tests.support.stages import do, texts_of
+from tests.support.text.reading import ingested, jsonl, metas, written, zipped
+from tests.support.text.stages import do, texts_of
 
 RECORD = "住院号：20190871，患者诉头痛三天。"
 

@@ -15,8 +15,8 @@ from models import objectives
 from models.encoder.network import count_parameters
 from models.training.loop import train, training_config
 from models.training.meter import peak_flops
-from tests.support.memory_part import stream_of
-from tests.support.token_rows import random_rows
+from tests.support.training.memory_part import stream_of
+from tests.support.training.token_rows import random_rows
 
 CHINESE_BERT = 21_128
 """Size of Google's Chinese vocabulary, with which published sizes are counted."""

@@ -17,8 +17,8 @@ from kg.embedding.training import EmbeddingConfig, train_embedding
 from kg.embedding.workers import Workers
 from kg.transe import TransE
 from kg.transr import TransR
-from tests.support.embedding_graphs import grouped_graph
-from tests.support.other_device import DEVICE, ElsewhereTensor, OtherDevice
+from tests.support.graphs.embedding_graphs import grouped_graph
+from tests.support.training.other_device import DEVICE, ElsewhereTensor, OtherDevice
 
 # torch knows the stand-in's name as that of a device without numbers.
 pytestmark = pytest.mark.filterwarnings("ignore:.*copying from a non-meta parameter:UserWarning")

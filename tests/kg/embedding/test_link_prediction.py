@@ -14,7 +14,7 @@ from kg.embedding.known import KnownTriples
 from kg.embedding.link_prediction import filtered_ranks, means_of, rank_figures, rank_sums
 from kg.transe import TransE
 from kg.transr import TransR
-from tests.support.embedding_graphs import plain_distance, randomised
+from tests.support.graphs.embedding_graphs import plain_distance, randomised
 
 ENTITIES, RELATIONS = 6, 3
 triple_lists = st.lists(

@@ -25,7 +25,7 @@ from kg.embedding.training import EmbeddingConfig, train_embedding
 from kg.embedding.workers import Workers
 from kg.transe import TransE
 from kg.transr import TransR
-from tests.support.embedding_graphs import grouped_graph
+from tests.support.graphs.embedding_graphs import grouped_graph
 
 GRAPH = grouped_graph()
 

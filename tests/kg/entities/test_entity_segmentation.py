@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kg.entities.cut_points import CutPoints, medicine_cut_points
 from kg.entities.entity_segmentation import Segmentation, join_bound, merge_phrases, segment_entities
-from tests.support.labelled_entities import accuracy, borders, read_names
+from tests.support.graphs.labelled_entities import accuracy, borders, read_names
 
 MEDICINE = CutPoints.of(medicine_cut_points())
 

@@ -14,7 +14,7 @@ import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.near_duplicates import real_texts
+from benchmarks.text.near_duplicates import real_texts
 from kg.linking.linker import EntityLinker
 from kg.linking.surface_forms import forms_of_names, surface_forms
 from kg.linking.surface_trie import SurfaceTrie

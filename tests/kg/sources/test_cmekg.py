@@ -19,7 +19,7 @@ from kg.articles.articles import render_article
 from kg.sources import cmekg
 from tasks.files.raw_input import RawInput
 from tasks.ingest.render_articles import RenderParams, render_articles
-from tests.support.cmekg_pickles import GRAPH, written
+from tests.support.graphs.cmekg_pickles import GRAPH, written
 
 
 class Attack:

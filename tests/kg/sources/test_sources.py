@@ -15,7 +15,7 @@ from kg.sources.neo4j import read_neo4j
 from kg.sources.products import read_products
 from kg.sources.rdf import read_ntriples
 from kg.sources.source_triples import TRIPLE_SCHEMA, SourceTriples, retyped
-from tests.support.cmekg_pickles import GRAPH, written
+from tests.support.graphs.cmekg_pickles import GRAPH, written
 
 Triple = tuple[str, str, str]
 FACTS = [("糖尿病", "症状", "多饮"), ("糖尿病", "检查", "血糖，空腹"), ("胰岛素", "治疗", "糖尿病")]

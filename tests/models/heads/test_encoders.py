@@ -21,8 +21,8 @@ from models.heads.encoders import AnyEncoder, as_task_encoder, open_encoder
 from models.heads.examples import HeadExample, TokenSequence
 from models.heads.task_model import TaskModel
 from models.inference import predict
-from tests.support.other_encoders import MentionEncoder, VectorEncoder, register
-from tests.support.tiny_heads import OPTIONS, SIZES
+from tests.support.heads.other_encoders import MentionEncoder, VectorEncoder, register
+from tests.support.heads.tiny_heads import OPTIONS, SIZES
 
 NAMES = [[7, 8], [9], [8, 10]]
 

@@ -6,7 +6,7 @@ import pytest
 
 from models import heads
 from models.finetuning import FinetuneConfig, finetune
-from tests.support.tiny_heads import OPTIONS, SIZES
+from tests.support.heads.tiny_heads import OPTIONS, SIZES
 
 GOLDEN = {
     "single": (1.092910, 0.911570, 0.867739, 0.734900),

@@ -27,8 +27,8 @@ from models.heads.examples import HeadExample, TokenSequence
 from models.heads.task_model import TaskModel
 from models.inference import predict
 from models.weights.pretrained import load_encoder, save_encoder
-from tests.support.other_encoders import VectorEncoder, register
-from tests.support.tiny_heads import OPTIONS, SIZES
+from tests.support.heads.other_encoders import VectorEncoder, register
+from tests.support.heads.tiny_heads import OPTIONS, SIZES
 
 LAYOUTS: dict[str, dict[str, Any]] = {
     "bert": {},

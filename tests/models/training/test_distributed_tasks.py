@@ -12,8 +12,8 @@ import torch
 
 from infra.settings import REPOSITORY
 from models.training.loop import TrainingConfig, train
-from tests.support.synthetic_examples import training
-from tests.support.two_tasks import build, streams
+from tests.support.training.synthetic_examples import training
+from tests.support.training.two_tasks import build, streams
 
 pytestmark = pytest.mark.slow
 

@@ -10,8 +10,8 @@ from models.objectives.bert.config import BertObjectiveConfig
 from models.objectives.bert.objective import Bert
 from models.training.columns import MENTIONS, WORDS, Column
 from models.training.loop import TrainingConfig, train
-from tests.support.memory_part import stream_of
-from tests.support.synthetic_examples import VOCABULARY, synthetic_rows, training
+from tests.support.training.memory_part import stream_of
+from tests.support.training.synthetic_examples import VOCABULARY, synthetic_rows, training
 
 LONGEST = 8
 

@@ -18,7 +18,7 @@ from infra.settings import REPOSITORY
 from models import objectives
 from models.training.loop import Report, TrainingConfig, load_state, save_state, train
 from models.training.reader import ExampleStream
-from tests.support.synthetic_examples import TINY_MODEL, VOCABULARY, make_inputs, training
+from tests.support.training.synthetic_examples import TINY_MODEL, VOCABULARY, make_inputs, training
 
 pytestmark = pytest.mark.slow
 
@@ -131,7 +131,7 @@ from infra.artifacts import ArtifactStore
 from models.training.loop import TrainingConfig, load_state, save_state, train
 from tests.models.training.test_loop import build
 from tests.models.training.test_loop import streams
-from tests.support.synthetic_examples import training
+from tests.support.training.synthetic_examples import training
 torch.use_deterministic_algorithms(True)
 folder = Path(sys.argv[2])
 def save(step, state, held_out):

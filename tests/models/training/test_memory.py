@@ -13,7 +13,7 @@ from flows.recipes.pretraining import load_preset
 from models import objectives
 from models.training.config import TrainingConfig, training_config
 from models.training.memory import choose_micro_batch, rows_that_fit, state_bytes, usable_memory
-from tests.support.token_rows import random_rows
+from tests.support.training.token_rows import random_rows
 
 GB = 1e9
 

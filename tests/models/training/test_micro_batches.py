@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from models.objectives import build
 from models.objectives.ehealth.objective import EHealth
 from models.objectives.parts.contrast import compare_views, compare_views_of
-from tests.support.token_rows import TINY, random_rows
+from tests.support.training.token_rows import TINY, random_rows
 
 MakeRows = Callable[..., list[Any]]
 

@@ -18,9 +18,9 @@ from models.encoder import linear
 from models.training.loop import TrainingConfig, Worker, evaluate, load_state, save_state, train
 from models.training.meter import Meter
 from models.training.reader import ExampleStream
-from tests.support.memory_part import stream_of
-from tests.support.synthetic_examples import TINY_MODEL, make_inputs, synthetic_rows, training
-from tests.support.tiny_training import Entries, build, run
+from tests.support.training.memory_part import stream_of
+from tests.support.training.synthetic_examples import TINY_MODEL, make_inputs, synthetic_rows, training
+from tests.support.training.tiny_training import Entries, build, run
 
 pytestmark = pytest.mark.slow
 

@@ -130,7 +130,7 @@ def test_losses_of_ehealth_under_autocast(tiny: dict[str, Any], make_rows: MakeR
 
 def test_bf16_learns_as_float32_does(tiny: dict[str, Any], make_rows: MakeRows) -> None:
     """The curves agree step by step at first, and in the mean at the end; 500 steps of the small preset are
-    benchmarks/precision.py's.
+    benchmarks/training/precision.py's.
     """
     rows = make_rows([30] * 8, vocab_size=60)
     options = {"initializer_range": 0.1, "hidden_dropout": 0.0, "attention_dropout": 0.0}

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.training.step_window import StepWindow
-from tests.support.synthetic_examples import training
-from tests.support.tiny_training import build, run
+from tests.support.training.synthetic_examples import training
+from tests.support.training.tiny_training import build, run
 
 NUMBERS = st.floats(-1e6, 1e6)
 

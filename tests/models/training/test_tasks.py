@@ -19,12 +19,12 @@ from models.training.loop import TrainingConfig, Worker, evaluate, load_state, s
 from models.training.optimisation import make_optimizer
 from models.training.streams import by_task, stream_seed
 from models.training.tasks import Task, drawn_task, joined
-from tests.support.memory_part import stream_of
-from tests.support.synthetic_examples import synthetic_rows, training
-from tests.support.tiny_training import Entries
-from tests.support.tiny_training import build as one_task
-from tests.support.tiny_training import run as run_one_task
-from tests.support.two_tasks import build, streams
+from tests.support.training.memory_part import stream_of
+from tests.support.training.synthetic_examples import synthetic_rows, training
+from tests.support.training.tiny_training import Entries
+from tests.support.training.tiny_training import build as one_task
+from tests.support.training.tiny_training import run as run_one_task
+from tests.support.training.two_tasks import build, streams
 
 pytestmark = pytest.mark.slow
 

@@ -17,7 +17,7 @@ from infra.stage import Output, StageParams, run, stage
 from tasks.clean.profile import adapted
 from tasks.clean.stage import PROFILES, CleanParams, CleanProfile, clean
 from tasks.documents import make_document
-from tests.support.tables import documents_artifact
+from tests.support.text.tables import documents_artifact
 
 ARTICLE = "糖尿病是一组以高血糖为特征的代谢性疾病，应当控制饮食并坚持运动。"
 LAB = "白细胞 5.6 10^9/L 3.5-9.5 ↑\n血红蛋白 120 g/L 115-150\n血小板 210 10^9/L 125-350\n血糖 9.8 mmol/L 3.9-6.1 ↑"

@@ -16,8 +16,8 @@ from infra.artifacts import Artifact, ArtifactStore
 from tasks.clean import repeated_lines as module
 from tasks.clean.repeated_lines import LineCountsParams, RepeatedLinesParams, keys_of_lines, line_counts, repeated_lines
 from tasks.text.comparable import comparable, key_of
-from tests.support.stages import do, texts_of
-from tests.support.tables import documents_artifact
+from tests.support.text.stages import do, texts_of
+from tests.support.text.tables import documents_artifact
 
 FOOTER = "本站内容仅供参考，不作为诊断及医疗依据。"
 

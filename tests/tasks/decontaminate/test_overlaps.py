@@ -13,7 +13,7 @@ from tasks.decontaminate import ngrams
 from tasks.decontaminate.ngrams import NgramIndex
 from tasks.decontaminate.overlaps import find_overlaps, without_passages
 from tasks.decontaminate.plain_form import plain_forms
-from tests.support.plain_runs import plain, runs
+from tests.support.text.plain_runs import plain, runs
 
 alphabet = st.sampled_from("甲乙丙丁Aa１1①½Ⅲé가ﾀﾞΣς，。 \n\u0301")
 texts_drawn = st.lists(st.text(alphabet, max_size=30), min_size=1, max_size=6)

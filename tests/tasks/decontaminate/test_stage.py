@@ -15,9 +15,9 @@ from infra.errors import UserError
 from infra.stage import run
 from tasks.decontaminate.stage import DecontaminateParams, decontaminate
 from tasks.files.raw_input import RawInput
-from tests.support.plain_runs import plain
-from tests.support.stages import do, reasons_of, texts_of
-from tests.support.tables import documents_artifact
+from tests.support.text.plain_runs import plain
+from tests.support.text.stages import do, reasons_of, texts_of
+from tests.support.text.tables import documents_artifact
 
 QUESTION = "高血压患者早晨空腹服用氨氯地平五毫克以后仍然头晕怎么办"
 ANSWER = "建议连续一周在家中自测血压并带着记录到心内科门诊复诊"

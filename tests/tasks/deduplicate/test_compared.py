@@ -24,8 +24,8 @@ from tasks.deduplicate.pairs import candidates
 from tasks.deduplicate.sketches import NearParams, sketches
 from tasks.deduplicate.stage import PartDrops, drop_part
 from tasks.text.comparable_batch import comparables
-from tests.support.edited import document, edited
-from tests.support.tables import documents_artifact
+from tests.support.text.edited import document, edited
+from tests.support.text.tables import documents_artifact
 
 PARAMS = NearParams(threshold=0.6, numbers_apart=False)
 TABLES = ("near", "compared")

@@ -17,9 +17,9 @@ from tasks.deduplicate.stage import DeduplicateParams, deduplicate
 from tasks.text import comparable_batch
 from tasks.text.comparable import comparable, text_key
 from tasks.text.comparable_batch import comparables
-from tests.support.edited import document, edited
-from tests.support.stages import do
-from tests.support.tables import documents_artifact
+from tests.support.text.edited import document, edited
+from tests.support.text.stages import do
+from tests.support.text.tables import documents_artifact
 
 
 def similarity(one: str, other: str, size: int = 5) -> float:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tasks.deduplicate.clusters import ANCHORS, NEIGHBOURS, components, pairs_of_groups
 from tasks.deduplicate.shingles import jaccard, shingle
 from tasks.deduplicate.similarity import BINS, bands, estimate, fingerprints, rows_for, sketch
-from tests.support.edited import document, edited
+from tests.support.text.edited import document, edited
 
 TEXTS = st.lists(st.text(st.sampled_from("病人血压1２ 𠮷a"), max_size=12), max_size=8)
 

@@ -20,7 +20,7 @@ from tasks.deduplicate.pairs import candidates
 from tasks.deduplicate.sketches import NearParams, sketches
 from tasks.deduplicate.stage import DeduplicateParams, deduplicate
 from tasks.text.comparable import text_key
-from tests.support.tables import documents_artifact
+from tests.support.text.tables import documents_artifact
 
 
 @pytest.mark.parametrize(

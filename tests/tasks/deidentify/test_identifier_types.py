@@ -10,7 +10,7 @@ from tasks.deidentify import deidentify
 from tasks.deidentify.find import find_identifiers
 from tasks.deidentify.identifier import Cues, Number, Way
 from tasks.deidentify.identifier_types import PLACEHOLDERS, TYPES
-from tests.support.labelled_identifiers import read_marked
+from tests.support.text.labelled_identifiers import read_marked
 
 WAYS = [(each.name, way) for each in TYPES for way in each.ways]
 FOUND = [(name, way, marked) for name, way in WAYS for marked in way.found]

@@ -20,7 +20,7 @@ from tasks.deidentify.find import find_identifiers
 from tasks.deidentify.identifier_types import PLACEHOLDERS
 from tasks.deidentify.stage import DeidentifyParams, deidentify_documents
 from tasks.documents import document_id, make_document
-from tests.support.labelled_identifiers import read_marked, read_sentences, score
+from tests.support.text.labelled_identifiers import read_marked, read_sentences, score
 
 # Every name and number here is invented.
 FOUND = {

@@ -19,7 +19,7 @@ from tasks.downstream.readers.assemble import assemble
 from tasks.downstream.records import Answer, Entity, Kind, Record, Triple
 from tasks.downstream.spec import TaskSpec
 from tasks.downstream.submission import check_submission, write_submission, write_zip
-from tests.support.official_files import write_official
+from tests.support.heads.official_files import write_official
 
 CBLUE = [spec.name for spec in suite("cblue")]
 

@@ -17,9 +17,9 @@ from tasks.entities.segments import primitive_segments
 from tasks.phrases.autophrase import SEGMENT, SETTING
 from tasks.phrases.segments import PhraseSegmentsParams
 from tasks.phrases.stage import PhrasesParams, name_cutter, phrases
-from tests.support.fake_program import fake
-from tests.support.given_tables import given_phrases
-from tests.support.phrase_texts import NAMES, list_of, need_program, segments_of, texts
+from tests.support.processes.fake_program import fake
+from tests.support.text.phrase_texts import NAMES, list_of, need_program, segments_of, texts
+from tests.support.training.given_tables import given_phrases
 
 MODEL: Any = given_phrases((("糖尿病", "肾病"), 0.9, "kg"), (("肾病", "患者"), 0.2, "none"), (("急性",), 0.9, "none"))
 

@@ -14,9 +14,9 @@ from infra.stage import run
 from kg.entities.cut_points import read_cut_points
 from tasks.entities.stage import DICTIONARY, REVIEW, EntitiesParams, entities
 from tasks.files.raw_input import RawInput
-from tests.support.entity_corpus import GRAPH_ROWS, TEXTS, segments_of
-from tests.support.given_tables import given_graph, given_phrases
-from tests.support.stages import do
+from tests.support.graphs.entity_corpus import GRAPH_ROWS, TEXTS, segments_of
+from tests.support.text.stages import do
+from tests.support.training.given_tables import given_graph, given_phrases
 
 PHRASE_ROWS = (
     (("糖尿病",), 0.9, "kg"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tasks.evaluate.pap_steps import rtd_steps, steps_for
-from tests.support.token_rows import TINY
+from tests.support.training.token_rows import TINY
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.15, 0.6])

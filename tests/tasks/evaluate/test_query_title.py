@@ -13,8 +13,8 @@ from tasks.downstream.catalogue import task
 from tasks.downstream.readers.read import read_split
 from tasks.evaluate.query_title import QueryTitleParams, is_of_kind, query_title
 from tasks.finetune.inputs import TaskFiles
-from tests.support.given_records import given_records
-from tests.support.stages import do
+from tests.support.text.stages import do
+from tests.support.training.given_records import given_records
 
 ILLNESSES = ["感冒", "头痛", "咳嗽", "胃溃疡", "高血压", "糖尿病", "失眠", "湿疹"]
 

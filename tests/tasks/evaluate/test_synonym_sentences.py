@@ -12,9 +12,9 @@ from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
 from tasks.evaluate.synonym_sentences import SynonymSentencesParams, synonym_sentences
 from tasks.knowledge.thesaurus import ThesaurusParams, thesaurus
-from tests.support.entity_corpus import segments_of
-from tests.support.linked import entities_artifact
-from tests.support.stages import do
+from tests.support.graphs.entity_corpus import segments_of
+from tests.support.graphs.linked import entities_artifact
+from tests.support.text.stages import do
 
 GRAPH = (
     ("D1", "糖尿病", ["消渴病"], "disease"),

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tasks.files import compression
-from tests.support.reading import COMPRESSIONS, FORMATS, ingested, jsonl, metas, rejects, zipped
-from tests.support.stages import reasons_of, texts_of
+from tests.support.text.reading import COMPRESSIONS, FORMATS, ingested, jsonl, metas, rejects, zipped
+from tests.support.text.stages import reasons_of, texts_of
 
 ROWS = [{"title": f"标题{n}", "text": f"第{n}篇：患者年龄{n}岁。"} for n in range(50)]
 

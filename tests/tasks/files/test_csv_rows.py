@@ -17,8 +17,8 @@ from tasks.files import lines as text_files
 from tasks.files.csv_rows import read_csv
 from tasks.files.lines import Lines
 from tasks.files.slices import Problem
-from tests.support.reading import ingested, rejects
-from tests.support.stages import reasons_of, texts_of
+from tests.support.text.reading import ingested, rejects
+from tests.support.text.stages import reasons_of, texts_of
 
 CELL = st.text(alphabet='头痛a1,\t" \n', max_size=12)
 """All characters with a meaning in CSV except carriage returns, which are not part of lines."""

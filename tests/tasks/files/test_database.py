@@ -9,7 +9,7 @@ import pytest
 
 from infra.errors import UserError
 from tasks.files.database import PASSWORD, DatabaseTable
-from tests.support.guarded_database import SECRET
+from tests.support.processes.guarded_database import SECRET
 
 COLUMNS = ("title", "attribute", "value")
 ROWS = [("感冒灵颗粒", "适应症", "感冒"), ("感冒灵颗粒", "适应症", "头痛"), ("头孢克肟片", "适应症", None)]

@@ -15,8 +15,8 @@ from tasks.clean.stage import CleanParams, clean
 from tasks.files import lines as text_files
 from tasks.files.encodings import detect_encoding
 from tasks.files.lines import Lines
-from tests.support.reading import FORMATS, SENTENCES, ingested, jsonl, rejects, table
-from tests.support.stages import do, texts_of
+from tests.support.text.reading import FORMATS, SENTENCES, ingested, jsonl, rejects, table
+from tests.support.text.stages import do, texts_of
 
 ROWS = [{"title": f"标题{n}", "text": f"第{n}篇：患者年龄{n}岁。"} for n in range(50)]
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tasks.clean.stage import clean_text
 from tasks.files.html_text import page_text
 from tasks.text.raised_digits import with_raised_digits
-from tests.support.reading import ingested, rejects
-from tests.support.stages import texts_of
+from tests.support.text.reading import ingested, rejects
+from tests.support.text.stages import texts_of
 
 PAGE = """<!DOCTYPE html>
 <html><head><meta charset="{charset}"><title>糖尿病 &amp; 血糖</title>

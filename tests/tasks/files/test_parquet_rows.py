@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support.reading import FORMATS, ingested
-from tests.support.stages import reasons_of, texts_of
+from tests.support.text.reading import FORMATS, ingested
+from tests.support.text.stages import reasons_of, texts_of
 
 TEXTS = ["患者头痛三天，伴有恶心和呕吐。", "建议复查血常规和肝功能。"]
 

@@ -12,8 +12,8 @@ from infra.artifacts import ArtifactStore
 from infra.errors import UserError
 from tasks.files.raw_input import RawInput
 from tasks.ingest.stage import IngestParams, ingest
-from tests.support.reading import COMPRESSIONS, FORMATS, jsonl, table, zipped
-from tests.support.stages import do, texts_of
+from tests.support.text.reading import COMPRESSIONS, FORMATS, jsonl, table, zipped
+from tests.support.text.stages import do, texts_of
 
 MEMORY = fsspec.filesystem("memory")
 

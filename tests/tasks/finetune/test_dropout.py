@@ -20,7 +20,7 @@ from tasks.finetune.params import FinetuneParams
 from tasks.finetune.run import run_trial
 from tasks.finetune.stage import finetune, make_trials
 from tasks.finetune.task_trial import TaskTrial, check_trials
-from tests.support import toy_task as toy
+from tests.support.heads import toy_task as toy
 
 torch.set_num_threads(1)
 SPEC = task("cmedqq")

@@ -22,9 +22,9 @@ from tasks.finetune.inputs import ModelFolder, TaskFiles
 from tasks.finetune.params import FinetuneParams, Resources
 from tasks.finetune.predict import Predictor
 from tasks.finetune.stage import finetune
-from tests.support import toy_task as toy
-from tests.support.other_encoders import MentionEncoder, VectorEncoder, register
-from tests.support.tokenizers import VOCABULARY, save_ours
+from tests.support.heads import toy_task as toy
+from tests.support.heads.other_encoders import MentionEncoder, VectorEncoder, register
+from tests.support.text.tokenizers import VOCABULARY, save_ours
 
 torch.set_num_threads(1)
 

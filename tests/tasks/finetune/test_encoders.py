@@ -20,8 +20,8 @@ from tasks.finetune.inputs import ModelFolder, TaskFiles
 from tasks.finetune.params import FinetuneParams, Resources
 from tasks.finetune.predict import Predictor
 from tasks.finetune.stage import finetune
-from tests.support import toy_task as toy
-from tests.support.tokenizers import VOCABULARY, save_ours, save_vocab_txt
+from tests.support.heads import toy_task as toy
+from tests.support.text.tokenizers import VOCABULARY, save_ours, save_vocab_txt
 
 torch.set_num_threads(1)
 

@@ -19,8 +19,8 @@ from tasks.downstream.records import Kind
 from tasks.finetune.predict import Predictor
 from tasks.finetune.predict_file import predict_file
 from tasks.finetune.saved_model import save_task_model
-from tests.support import toy_task as toy
-from tests.support.tokenizers import VOCABULARY
+from tests.support.heads import toy_task as toy
+from tests.support.text.tokenizers import VOCABULARY
 
 torch.set_num_threads(1)
 

@@ -45,7 +45,7 @@ from tasks.finetune.task_trial import TaskTrial
 from tasks.finetune.trial import Trial
 from tasks.reports.finetune import ReportFinetuneParams, report_finetune
 from tasks.reports.suite import ReportSuiteParams, report_suite
-from tests.support import toy_task as toy
+from tests.support.heads import toy_task as toy
 
 torch.set_num_threads(1)
 

@@ -19,8 +19,8 @@ from tasks.documents import document_id
 from tasks.files.encodings import detect_encoding
 from tasks.files.raw_input import RawInput
 from tasks.ingest.stage import IngestParams, ingest
-from tests.support.reading import COMPRESSIONS, FORMATS, jsonl
-from tests.support.stages import do, reasons_of, texts_of
+from tests.support.text.reading import COMPRESSIONS, FORMATS, jsonl
+from tests.support.text.stages import do, reasons_of, texts_of
 
 ROWS = [{"title": f"标题{n}", "text": f"第{n}篇：患者年龄{n}岁。"} for n in range(50)]
 

@@ -14,8 +14,8 @@ from pydantic import ValidationError
 from infra.errors import UserError
 from tasks.ingest.dialogues import dialogue_text
 from tasks.ingest.stage import IngestParams
-from tests.support.reading import ingested, jsonl, metas, parquet, rejects, table
-from tests.support.stages import texts_of
+from tests.support.text.reading import ingested, jsonl, metas, parquet, rejects, table
+from tests.support.text.stages import texts_of
 
 TURNS = [
     {"role": "user", "content": "头痛\r\n三天"},

@@ -16,8 +16,8 @@ from tasks.files.raw_input import RawFile, RawInput
 from tasks.files.slices import Slice
 from tasks.ingest.plan import plan_units
 from tasks.ingest.stage import IngestParams, ingest
-from tests.support.reading import jsonl, parquet, written, zipped
-from tests.support.stages import do
+from tests.support.text.reading import jsonl, parquet, written, zipped
+from tests.support.text.stages import do
 
 PART = 1 << 20
 

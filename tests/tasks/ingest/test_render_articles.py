@@ -12,7 +12,7 @@ from infra.artifacts import ArtifactStore
 from infra.errors import UserError
 from tasks.files.raw_input import RawInput
 from tasks.ingest.render_articles import RenderParams, render_articles
-from tests.support.stages import do
+from tests.support.text.stages import do
 
 GRAPH = {f"药{n}": {"成份": ["水", f"物{n}"], "不良反应": ["恶心"]} for n in range(30)} | {"空": {"成份": [""]}}
 

@@ -19,7 +19,7 @@ from infra.errors import UserError
 from infra.stage import run
 from tasks.files.raw_input import RawInput
 from tasks.ingest.stage import IngestParams, ingest
-from tests.support.synthetic_text import synthetic_documents
+from tests.support.text.synthetic_text import synthetic_documents
 
 ROWS = [
     {"title": d["title"], "text": f"{d['text']}第{number}篇。"} for number, d in enumerate(synthetic_documents()[:20])

@@ -13,8 +13,8 @@ from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
 from models.knowledge import KnowledgeArrays
 from tasks.knowledge.arrays import KnowledgeArraysParams, knowledge_arrays
-from tests.support.given_knowledge import given_knowledge
-from tests.support.stages import do
+from tests.support.graphs.given_knowledge import given_knowledge
+from tests.support.text.stages import do
 
 ENTITIES = [  # not in the order of their ids
     {"entity_id": "z", "name": "糖尿病", "type": "疾病"},

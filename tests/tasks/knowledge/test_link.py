@@ -23,10 +23,10 @@ from tasks.knowledge.link import (
     unambiguous_counts,
 )
 from tasks.segment.stage import SegmentParams, segment
-from tests.support.linked import entities_artifact
-from tests.support.stages import do
-from tests.support.synthetic_text import DISEASES, DRUGS, SYMPTOMS, synthetic_documents
-from tests.support.tables import documents_artifact
+from tests.support.graphs.linked import entities_artifact
+from tests.support.text.stages import do
+from tests.support.text.synthetic_text import DISEASES, DRUGS, SYMPTOMS, synthetic_documents
+from tests.support.text.tables import documents_artifact
 
 TEXTS = [document["text"] for document in synthetic_documents()]
 

@@ -16,8 +16,8 @@ from kg.pepr import core_inverse, elimination
 from kg.pepr.ranking import rank_neighbours
 from tasks.knowledge import neighbours as room
 from tasks.knowledge.neighbours import NeighbourParams, neighbours
-from tests.support.graph_artifacts import graph_artifact, random_triples
-from tests.support.stages import do
+from tests.support.graphs.graph_artifacts import graph_artifact, random_triples
+from tests.support.text.stages import do
 
 
 def rows(artifact: Artifact) -> list[tuple[Any, ...]]:

@@ -12,8 +12,8 @@ import pytest
 
 from infra.artifacts import Artifact, ArtifactStore
 from tasks.knowledge.thesaurus import ThesaurusParams, thesaurus
-from tests.support.given_tables import GivenTable, given_graph
-from tests.support.stages import do
+from tests.support.text.stages import do
+from tests.support.training.given_tables import GivenTable, given_graph
 
 ROWS = (
     ("D1", "白内障", ("晶状体混浊",), "disease"),

@@ -31,7 +31,7 @@ from tasks.normalise.scores import SCORES
 from tasks.reports.normaliser import hard_cases
 from tasks.retrieve.candidates import Candidate
 from tasks.retrieve.embedded import EmbeddedIndex
-from tests.support import toy_task as toy
+from tests.support.heads import toy_task as toy
 
 ORGANS = ("肺", "胃", "肝", "肾", "脑")
 KINDS = ("炎", "癌", "结石", "囊肿")

@@ -18,7 +18,7 @@ from tasks.normalise.terminology import TerminologyParams, entries_of, pairs_in,
 from tasks.normalise.text_names import with_text_names
 from tasks.normalise.text_synonyms import MAX_NAME, TextSynonymsParams, count_definitions, definitions, text_synonyms
 from tasks.retrieve.candidates import Entry
-from tests.support.tables import documents_artifact
+from tests.support.text.tables import documents_artifact
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from tasks.phrases.autophrase import (
     run_program,
     working_folder,
 )
-from tests.support.fake_program import fake
+from tests.support.processes.fake_program import fake
 
 
 def test_lines_are_logged_and_passed_on_and_arguments_arrive(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -8,7 +8,7 @@ from infra.artifacts import ArtifactStore
 from infra.errors import UserError
 from tasks.phrases import corpus as corpora
 from tasks.phrases.words import SEPARATOR, Vocabulary
-from tests.support.phrase_texts import segments_of
+from tests.support.text.phrase_texts import segments_of
 
 
 def test_words_are_counted_before_they_are_read(store: ArtifactStore) -> None:

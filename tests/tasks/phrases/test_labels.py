@@ -13,7 +13,7 @@ from infra.errors import UserError
 from tasks.files.raw_input import RawInput
 from tasks.phrases.autophrase import wiki_lists
 from tasks.phrases.labels import read_labels
-from tests.support.phrase_texts import list_of
+from tests.support.text.phrase_texts import list_of
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "gb18030", "utf-16"])

@@ -18,7 +18,7 @@ from tasks.phrases.segmenter import Segmenter, Words, length_penalty, phrase_sco
 from tasks.phrases.segments import PhraseSegmentsParams, phrase_segments
 from tasks.phrases.stage import WORDS, PhrasesParams, phrases
 from tasks.phrases.words import Vocabulary, cut_units
-from tests.support.phrase_texts import NAMES, list_of, need_program, segments_of, texts
+from tests.support.text.phrase_texts import NAMES, list_of, need_program, segments_of, texts
 
 SCORES = st.dictionaries(
     st.lists(st.integers(0, 3), min_size=1, max_size=3).map(tuple), st.floats(-20, -0.1), max_size=8

@@ -26,8 +26,8 @@ from tasks.phrases.autophrase import SEGMENT, SETTING
 from tasks.phrases.autophrase_files import SINGLE_WORD
 from tasks.phrases.segments import PhraseSegmentsParams, phrase_segments
 from tasks.phrases.stage import PENALTY, POSITIVES, WORDS, PhrasesParams, phrases
-from tests.support.fake_program import fake
-from tests.support.phrase_texts import NAMES, list_of, need_program, segments_of, texts
+from tests.support.processes.fake_program import fake
+from tests.support.text.phrase_texts import NAMES, list_of, need_program, segments_of, texts
 
 Engine = Literal["autophrase", "embedded"]
 ENGINES = ["autophrase", "embedded"]
@@ -241,10 +241,10 @@ from infra.artifacts import ArtifactStore
 from infra.stage import run
 from tasks.phrases.stage import PhrasesParams, phrases
 from tasks.files.raw_input import RawInput
-from tests.support.phrase_texts import NAMES
-from tests.support.phrase_texts import list_of
-from tests.support.phrase_texts import segments_of
-from tests.support.phrase_texts import texts
+from tests.support.text.phrase_texts import NAMES
+from tests.support.text.phrase_texts import list_of
+from tests.support.text.phrase_texts import segments_of
+from tests.support.text.phrase_texts import texts
 logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(message)s")
 folder = Path(sys.argv[1])
 store = ArtifactStore(folder / "store")

@@ -15,8 +15,8 @@ from models.tokenizer.wordpiece import build_tokenizer
 from tasks.pretrain.encode import EncodeParams, encode, word_begins
 from tasks.segment.stage import SegmentParams, segment, segment_words
 from tasks.vocabulary.stages import CountWordsParams, VocabularyParams, build_vocabulary, count_words, vocabulary
-from tests.support.synthetic_text import synthetic_documents
-from tests.support.tables import documents_artifact
+from tests.support.text.synthetic_text import synthetic_documents
+from tests.support.text.tables import documents_artifact
 
 TEXTS = [document["text"] for document in synthetic_documents()]
 TOKENIZER = build_tokenizer(build_vocabulary(TEXTS, 1000, 2))

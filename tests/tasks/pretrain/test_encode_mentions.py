@@ -19,10 +19,10 @@ from tasks.pretrain.linked import linked_entities
 from tasks.pretrain.pairs import PairsParams, pairs
 from tasks.segment.stage import SegmentParams, segment
 from tasks.vocabulary.stages import CountWordsParams, VocabularyParams, build_vocabulary, count_words, vocabulary
-from tests.support.linked import entities_artifact
-from tests.support.stages import do
-from tests.support.synthetic_text import DISEASES, DRUGS, SYMPTOMS, synthetic_documents
-from tests.support.tables import documents_artifact
+from tests.support.graphs.linked import entities_artifact
+from tests.support.text.stages import do
+from tests.support.text.synthetic_text import DISEASES, DRUGS, SYMPTOMS, synthetic_documents
+from tests.support.text.tables import documents_artifact
 
 TEXTS = [document["text"] for document in synthetic_documents()]
 TOKENIZER = CorpusTokenizer(build_tokenizer(build_vocabulary(TEXTS, 1000, 2)).to_str())

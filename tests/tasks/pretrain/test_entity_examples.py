@@ -23,8 +23,8 @@ from models.tokenizer.wordpiece import SPECIAL_TOKENS, build_tokenizer, save_tok
 from models.training.columns import SECOND, WORDS, Spans, read_rows
 from tasks.pretrain.entity_examples import EntityExamplesParams, entity_examples, sequence_hashes
 from tasks.pretrain.entity_surfaces import EntitySurfacesParams, entity_surfaces
-from tests.support.linked import entities_artifact
-from tests.support.stages import do
+from tests.support.graphs.linked import entities_artifact
+from tests.support.text.stages import do
 
 CHARACTERS = "再生障碍性贫血糖尿病酮酸中毒消渴高血压原发肺炎新型冠状患者有的,。abcdefi1²"
 VOCABULARY = [*SPECIAL_TOKENS, *dict.fromkeys(CHARACTERS), "ace", "acei", "##i", "##b", "##c", "hbv", "h", "##v"]

@@ -20,8 +20,8 @@ from models.tokenizer.wordpiece import SPECIAL_TOKENS
 from tasks.pretrain.encode import EncodeParams, encode, word_begins
 from tasks.segment.stage import SegmentParams, segment, segment_words
 from tasks.vocabulary.stages import CountWordsParams, VocabularyParams, count_words, vocabulary
-from tests.support.stages import do
-from tests.support.tables import documents_artifact
+from tests.support.text.stages import do
+from tests.support.text.tables import documents_artifact
 
 SENTENCES = [
     "患者主诉头痛3.5天，",

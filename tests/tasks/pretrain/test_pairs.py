@@ -23,7 +23,7 @@ from models.training.columns import read_rows
 from tasks.documents import share_of
 from tasks.pretrain.pair_rows import choose_pairs, cut, rows_of, split_single_segments, text_of
 from tasks.pretrain.pairs import PairsParams, pairs
-from tests.support.stages import do, reasons_of
+from tests.support.text.stages import do, reasons_of
 
 CLS, SEP = 2, 3
 FIRST = 10

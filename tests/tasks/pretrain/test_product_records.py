@@ -15,8 +15,8 @@ from infra.errors import UserError
 from tasks.files.database import DatabaseTable
 from tasks.files.raw_input import RawInput
 from tasks.pretrain.product_records import ProductRecordsParams, product_records, table_columns
-from tests.support.cmekg_pickles import written
-from tests.support.stages import do
+from tests.support.graphs.cmekg_pickles import written
+from tests.support.text.stages import do
 
 LONG = [(f"药品{number}", "适应症", value) for number in range(40) for value in ("头痛", f"病{number % 7}")]
 TABLE = ProductRecordsParams(held_out_share=0.2)

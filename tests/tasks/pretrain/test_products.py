@@ -17,9 +17,9 @@ from models.tokenizer.special_ids import CLS, SEP
 from models.training.columns import INPUT_IDS, SECOND, Numbers, Value
 from models.training.reader import ExampleStream
 from tasks.pretrain.products import ProductsParams, pair_ids, products
-from tests.support.given_records import given_records
-from tests.support.stages import do
-from tests.support.tokenizers import VOCABULARY, save_ours
+from tests.support.text.stages import do
+from tests.support.text.tokenizers import VOCABULARY, save_ours
+from tests.support.training.given_records import given_records
 
 
 class GivenParams(StageParams):

@@ -13,7 +13,7 @@ from infra.stage import run
 from tasks.pretrain.train import TrainParams, check_training, train
 from tasks.training.cluster import Cluster, Workers
 from tasks.training.run_spec import RunSpec
-from tests.support.synthetic_examples import TINY_MODEL, VOCABULARY, make_inputs, training
+from tests.support.training.synthetic_examples import TINY_MODEL, VOCABULARY, make_inputs, training
 
 
 def params(

@@ -22,9 +22,9 @@ from tasks.training.cluster import Cluster
 from tasks.training.process import train_process
 from tasks.training.run_spec import RunSpec
 from tasks.training.sources import recorded
-from tests.support import two_tasks
-from tests.support.synthetic_examples import VOCABULARY, make_inputs, training
-from tests.support.two_tasks import SIZES, make_classes
+from tests.support.training import two_tasks
+from tests.support.training.synthetic_examples import VOCABULARY, make_inputs, training
+from tests.support.training.two_tasks import SIZES, make_classes
 
 
 @pytest.fixture(autouse=True)

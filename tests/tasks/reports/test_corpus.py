@@ -22,7 +22,7 @@ from tasks.ingest.stage import IngestParams, ingest
 from tasks.reports.corpus import ReportParams, report_corpus, table_1
 from tasks.segment.stage import SegmentParams, segment
 from tests.support.html_tags import Tags
-from tests.support.reading import written
+from tests.support.text.reading import written
 
 DIALOGUE = "患者：我的电话是13812345678，头痛三天，伴有恶心和发热，请问要做哪些检查？\n医生：建议先查血常规。"
 ARTICLE = "高血压患者应当长期控制血压，低盐饮食，规律运动，按时服药，定期复查，避免情绪激动和过度劳累。"

@@ -22,7 +22,7 @@ from tasks.files.raw_input import RawInput
 from tasks.ingest.stage import IngestParams, ingest
 from tasks.reports.corpus import ReportParams, report_corpus
 from tasks.segment.stage import SegmentParams, segment
-from tests.support.reading import jsonl, written
+from tests.support.text.reading import jsonl, written
 
 CHROMIUM = next(filter(None, map(shutil.which, ("/usr/bin/chromium", "chromium", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="neither chromium nor google-chrome is on this machine")

@@ -14,10 +14,10 @@ from tasks.entities.stage import EntitiesParams, entities
 from tasks.files.raw_input import RawInput
 from tasks.knowledge.thesaurus import ThesaurusParams, thesaurus
 from tasks.reports.entities import ReportEntitiesParams, report_entities
-from tests.support.entity_corpus import GRAPH_ROWS, TEXTS, segments_of
-from tests.support.given_tables import GivenTable, given_graph, given_phrases
+from tests.support.graphs.entity_corpus import GRAPH_ROWS, TEXTS, segments_of
 from tests.support.html_tags import Tags
-from tests.support.stages import do
+from tests.support.text.stages import do
+from tests.support.training.given_tables import GivenTable, given_graph, given_phrases
 
 PHRASES = given_phrases(
     (("糖尿病",), 0.95, "kg"),

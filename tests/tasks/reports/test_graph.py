@@ -23,8 +23,8 @@ from tasks.knowledge.read import ReadGraphParams, read_graph
 from tasks.reports.graph import ReportGraphParams, report_graph
 from tasks.reports.graph_figures import draw
 from tests.support.html_tags import Tags
-from tests.support.stages import do
-from tests.support.tables import documents_artifact
+from tests.support.text.stages import do
+from tests.support.text.tables import documents_artifact
 
 HOSTILE = "<script>alert('病')</script>"
 ENTITIES = (

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.near_duplicates import real_texts
+from benchmarks.text.near_duplicates import real_texts
 from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
 from infra.stage import run
@@ -19,7 +19,7 @@ from tasks.files.raw_input import RawInput
 from tasks.reports.vocabulary import COLUMNS, ReportVocabularyParams, report_vocabulary, table
 from tasks.vocabulary.stages import CountWordsParams, VocabularyParams, count_words, vocabulary
 from tests.support.html_tags import Tags
-from tests.support.tables import documents_artifact
+from tests.support.text.tables import documents_artifact
 
 TABLE_2 = {
     "免疫组化IHC测定TSHR阳性": ("ihc tshr", "i ##hc ts ##hr"),

@@ -30,7 +30,7 @@ from tasks.retrieve.fields import SearchFields
 from tasks.retrieve.server import Patience
 from tasks.retrieve.server_index import ElasticsearchIndex
 from tasks.retrieve.server_search import IndexSearcher
-from tests.support.live_elasticsearch import SCRIPTS, UNAVAILABLE, LiveServer
+from tests.support.processes.live_elasticsearch import SCRIPTS, UNAVAILABLE, LiveServer
 
 pytestmark = pytest.mark.slow
 

@@ -19,7 +19,7 @@ from infra.builds import parts as parts_of_builds
 from infra.stage import run
 from tasks.segment.stage import SegmentParams, segment
 from tasks.segment.units import UnitCosts
-from tests.support.tables import documents_artifact
+from tests.support.text.tables import documents_artifact
 
 PARAMS = SegmentParams(max_tokens=24, min_tokens=5)
 

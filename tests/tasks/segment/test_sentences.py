@@ -21,8 +21,8 @@ from tasks.segment.sentences import LINE, SENTENCE, CountedCost, cut, ends_in
 from tasks.segment.stage import SegmentParams, segment, segment_words, split_document
 from tasks.segment.units import count_units
 from tasks.vocabulary.stages import CountWordsParams, VocabularyParams, count_words, vocabulary
-from tests.support.stages import do
-from tests.support.tables import documents_artifact
+from tests.support.text.stages import do
+from tests.support.text.tables import documents_artifact
 
 jieba.setLogLevel("WARNING")
 

@@ -24,7 +24,7 @@ from tasks.files.raw_input import RawInput
 from tasks.segment.stage import SegmentParams, cut_document, segment, split_document
 from tasks.segment.units import UnitCosts, count_units
 from tasks.segment.words import Engine, read_terms, segment_words
-from tests.support.tables import documents_artifact
+from tests.support.text.tables import documents_artifact
 
 pieces = st.sampled_from(
     [*["患者", "糖尿病", "3.5mg", "18-75岁", "。", "；", "，", "（见", "）", "TSHR", "！”", "、"], " ", "\n"]

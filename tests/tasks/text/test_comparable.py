@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from infra.artifacts import Artifact, ArtifactStore
 from tasks.deduplicate.stage import DeduplicateParams, deduplicate
 from tasks.text.comparable import comparable, text_key
-from tests.support.stages import do, texts_of
-from tests.support.tables import documents_artifact
+from tests.support.text.stages import do, texts_of
+from tests.support.text.tables import documents_artifact
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tasks.training.curves import HEIGHT, POINTS, WIDTH, curves_page, draw_curves, panel, ticks
 from tasks.training.run_spec import RunSpec
-from tests.support.synthetic_examples import training
+from tests.support.training.synthetic_examples import training
 
 
 def spec() -> RunSpec:

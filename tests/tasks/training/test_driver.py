@@ -29,7 +29,7 @@ from tasks.training.cluster import Cluster
 from tasks.training.metrics_log import read_metrics
 from tasks.training.run_spec import RunResult, RunSpec
 from tasks.training.sources import recorded
-from tests.support.synthetic_examples import TINY_MODEL, VOCABULARY, make_inputs, training
+from tests.support.training.synthetic_examples import TINY_MODEL, VOCABULARY, make_inputs, training
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(900)]
 
@@ -246,7 +246,7 @@ def test_impossible_sharing_is_rejected(
 
 
 def _with_ids_over_the_vocabulary(store: ArtifactStore) -> Artifact:
-    from tests.support.synthetic_examples import SyntheticParams, synthetic_examples, write_part_beyond
+    from tests.support.training.synthetic_examples import SyntheticParams, synthetic_examples, write_part_beyond
 
     damaged = type(synthetic_examples)(
         name="encode",

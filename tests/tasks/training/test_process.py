@@ -19,7 +19,7 @@ from tasks.training.notes import opening_notes, out_of_memory
 from tasks.training.process import resolve_micro_batch, train_process
 from tasks.training.run_spec import RunResult, RunSpec
 from tasks.training.sources import recorded
-from tests.support.synthetic_examples import TINY_MODEL, VOCABULARY, make_inputs, training
+from tests.support.training.synthetic_examples import TINY_MODEL, VOCABULARY, make_inputs, training
 
 CUDA = Worker(device=torch.device("cuda"))
 

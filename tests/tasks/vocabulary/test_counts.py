@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tasks.vocabulary.counts
-from benchmarks.near_duplicates import real_texts
+from benchmarks.text.near_duplicates import real_texts
 from models.tokenizer.wordpiece import split_words
 from tasks.vocabulary.counts import count_words_of
 

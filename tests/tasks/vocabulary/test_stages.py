@@ -31,7 +31,7 @@ from tasks.vocabulary.stages import (
     vocabulary_from_counts,
 )
 from tasks.vocabulary.wordpiece import letter_pieces, longest_match
-from tests.support.tables import documents_artifact
+from tests.support.text.tables import documents_artifact
 
 TABLE_2 = {
     "免疫组化IHC测定TSHR阳性": "免,疫,组,化,ihc,测,定,tshr,阳,性",

@@ -19,8 +19,8 @@ from models.tokenizer.corpus import CorpusTokenizer
 from models.tokenizer.normal_form import normalise
 from models.tokenizer.wordpiece import SPECIAL_TOKENS, build_tokenizer, save_tokenizer, split_words
 from tasks.vocabulary.stages import CountWordsParams, VocabularyParams, build_vocabulary, count_words, vocabulary
-from tests.support.stages import do
-from tests.support.tables import documents_artifact
+from tests.support.text.stages import do
+from tests.support.text.tables import documents_artifact
 
 TABLE_2 = [
     "免疫组化IHC测定TSHR阳性",

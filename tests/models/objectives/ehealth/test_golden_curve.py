@@ -15,8 +15,8 @@ import torch
 
 from models import objectives
 from models.training.loop import TrainingConfig, train
-from tests.support.memory_part import stream_of
-from tests.support.token_rows import random_rows
+from tests.support.training.memory_part import stream_of
+from tests.support.training.token_rows import random_rows
 
 GOLDEN = Path(__file__).with_name("golden") / "ehealth_tiny.json"
 MODEL: dict[str, Any] = {

@@ -14,7 +14,7 @@ from models.export import save_pretrained
 from models.objectives import build
 from models.objectives.parts.noise import StepNoise
 from models.tokenizer.special_ids import MASK
-from tests.support.token_rows import TINY, random_rows
+from tests.support.training.token_rows import TINY, random_rows
 
 NO_DROPOUT = {"hidden_dropout": 0.0, "attention_dropout": 0.0}
 

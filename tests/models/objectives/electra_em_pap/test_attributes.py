@@ -22,7 +22,7 @@ from models.objectives.electra_em_pap.attributes import (
 )
 from models.objectives.electra_em_pap.pairs import Drawing, PairBatch, collate_pairs
 from models.objectives.electra_em_pap.values import ProductValues, others_of
-from tests.support.products import product_rows, product_values
+from tests.support.training.products import product_rows, product_values
 
 DRAWING = Drawing(most_values=3, negatives=2)
 

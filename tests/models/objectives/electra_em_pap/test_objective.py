@@ -16,8 +16,8 @@ from models.export import save_pretrained
 from models.objectives import build, check
 from models.tokenizer.special_ids import MASK
 from models.training.loop import train, training_config
-from tests.support.products import product_rows, product_values, streams_of
-from tests.support.token_rows import TINY, Rows, random_rows
+from tests.support.training.products import product_rows, product_values, streams_of
+from tests.support.training.token_rows import TINY, Rows, random_rows
 
 NO_DROPOUT = {"hidden_dropout": 0.0, "attention_dropout": 0.0}
 

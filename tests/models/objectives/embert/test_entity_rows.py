@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from models.encoder.randomness import Stream, uniforms
 from models.objectives.embert.entity_rows import NOT_REPLACED, SAME, WRONG, EntityRows, exchanged, replaced
 from models.objectives.embert.surfaces import EntitySurfaces
-from tests.support.entity_rows import random_entity_rows, random_surfaces, surfaces_of
+from tests.support.training.entity_rows import random_entity_rows, random_surfaces, surfaces_of
 
 SURFACES = random_surfaces()
 Row = dict[str, Any]

@@ -18,8 +18,8 @@ from models.objectives import ablations, build
 from models.objectives.embert.entity_batch import EntityBatch
 from models.objectives.embert.entity_rows import NOT_REPLACED, EntityRows, exchanged, replaced
 from models.tokenizer.special_ids import MASK
-from tests.support.entity_rows import random_entity_rows, random_surfaces
-from tests.support.token_rows import TINY
+from tests.support.training.entity_rows import random_entity_rows, random_surfaces
+from tests.support.training.token_rows import TINY
 
 SURFACES = random_surfaces()
 NO_DROPOUT = {"hidden_dropout": 0.0, "attention_dropout": 0.0}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from infra.errors import UserError
 from models.objectives.embert.surfaces import EntitySurfaces
-from tests.support.entity_rows import random_surfaces, surfaces_of
+from tests.support.training.entity_rows import random_surfaces, surfaces_of
 
 #        0        1        2        3        4        5        6
 SMALL = surfaces_of(

@@ -13,9 +13,9 @@ import torch
 from models.objectives import build
 from models.training.loop import TrainingConfig, train
 from models.training.reader import ExampleStream
-from tests.support.entity_rows import random_entity_rows, random_surfaces
-from tests.support.synthetic_examples import training
-from tests.support.token_rows import TINY
+from tests.support.training.entity_rows import random_entity_rows, random_surfaces
+from tests.support.training.synthetic_examples import training
+from tests.support.training.token_rows import TINY
 
 SURFACES = random_surfaces()
 ENTITY = pa.struct({"start": pa.uint16(), "end": pa.uint16(), "surface": pa.uint32()})

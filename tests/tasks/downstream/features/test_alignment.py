@@ -15,7 +15,7 @@ from transformers import AutoTokenizer, BertTokenizer
 from infra.errors import UserError
 from models.tokenizer.wordpiece import SPECIAL_TOKENS, build_tokenizer
 from tasks.downstream.features.alignment import TextTokenizer
-from tests.support.tokenizers import VOCABULARY, save_ours, save_vocab_txt
+from tests.support.text.tokenizers import VOCABULARY, save_ours, save_vocab_txt
 
 STRANGE = "患者 CT\t2型㎎①Ⅱ½ﬁ\u200b\u00ad\ufeff\x00\x07👨‍👩‍👧🇨🇳\u0301é\ud800𠮷Ａ／İß[MASK]\n\u2028"
 TEXTS = st.text(st.one_of(st.sampled_from(STRANGE), st.characters(codec=None)), max_size=30)

@@ -22,7 +22,7 @@ from tasks.downstream.features.spans import IGNORED
 from tasks.downstream.features.triples import PairTypes
 from tasks.downstream.readers.read import read_split
 from tasks.downstream.records import Answer, Entity, Kind, Record, Triple
-from tests.support.tokenizers import CHARACTERS, save_ours
+from tests.support.text.tokenizers import CHARACTERS, save_ours
 
 TYPES = ("sym", "dis", "dru")
 

@@ -20,7 +20,7 @@ from tasks.downstream.readers.assemble import assemble
 from tasks.downstream.readers.read import available_splits, labels_of, read_split, unseen_labels
 from tasks.downstream.readers.tagged import read_bio
 from tasks.downstream.records import Entity, Kind, Record, Triple
-from tests.support.official_files import BIO, LUNG, OFFICIAL, WEBMEDQA, as_lines, as_list, as_tsv, write_official
+from tests.support.heads.official_files import BIO, LUNG, OFFICIAL, WEBMEDQA, as_lines, as_list, as_tsv, write_official
 
 
 def _read(

@@ -15,7 +15,7 @@ import pytest
 from infra.errors import UserError
 from infra.settings import REPOSITORY
 from tasks.training.launch import launch
-from tests.support.counting_work import CountingWork
+from tests.support.processes.counting_work import CountingWork
 
 
 @pytest.fixture(autouse=True)
@@ -78,7 +78,7 @@ def test_interrupted_launch_ends_the_child(tmp_path: Path) -> None:
 LAUNCH = """
 import sys
 from tasks.training.launch import launch
-from tests.support.counting_work import CountingWork
+from tests.support.processes.counting_work import CountingWork
 launch(CountingWork(name="run", storage=sys.argv[1], ending="never"), lambda *progress: None)
 """
 

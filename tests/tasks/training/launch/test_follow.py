@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tasks.training.launch.follow import RunFollower, duration
 from tasks.training.metrics_log import MetricsLog
 from tasks.training.run_spec import RunSpec
-from tests.support.synthetic_examples import training
+from tests.support.training.synthetic_examples import training
 
 
 def figures(step: int) -> dict[str, float]:

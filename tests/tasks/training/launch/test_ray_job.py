@@ -22,8 +22,8 @@ from infra.errors import UserError
 from infra.stage import run
 from tasks.pretrain.train import TrainParams, train
 from tasks.training.cluster import Cluster
-from tests.support.ray_head import RayHead
-from tests.support.synthetic_examples import TINY_MODEL, make_inputs, training
+from tests.support.processes.ray_head import RayHead
+from tests.support.training.synthetic_examples import TINY_MODEL, make_inputs, training
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(600)]
 

@@ -1,0 +1,231 @@
+"""EMBERT: what a run has learnt, the cost of its step against BERT's on the same rows, and of the stage of its rows.
+
+    python benchmarks/training/embert.py --home FOLDER [--sizes tiny small] [--threads 1] [--draws 4] [--output FILE.md]
+
+FOLDER is the YIWEN_HOME of a finished `pretrain/embert-tiny` (or `embert`): its newest rows, surfaces and pairs are
+used. Figures are of all held-out rows, each replaced and masked `--draws` times, with the last checkpoint of the newest
+run and with the weights that a run begins with; unseen entities are those that no training row names. Chance is the
+best constant answer.
+
+A step is collate, forward, backward, clipping and AdamW. BERT has sentence order too, and reads the same rows without
+their entities; both take turns on every batch. Costs are per token, because replacement changes the length of rows.
+Seconds are CPU seconds of the process, of steps over all its threads; MB are 10^6 bytes of UTF-8 of the segments that
+the rows were made of.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+import tomllib
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from benchmarks.pages import cpu_name, publish, table
+from infra.artifacts import Artifact, ArtifactStore, local_folder
+from infra.builds import BuildPlace, Unit, run_unit
+from models.objectives import build
+from models.training.allocator import keep_freed_memory
+from models.training.checkpoint import CHECKPOINT_FILE, load_state
+from models.training.optimisation import clip_gradients, make_optimizer
+from models.training.reader import ExampleStream
+from tasks.pretrain.entity_examples import examples_part
+from tasks.training.run_spec import RunSpec
+
+PRESETS = Path(__file__).resolve().parents[2] / "flows" / "presets"
+SMALL = {"num_layers": 12, "hidden_size": 256, "intermediate_size": 1024, "num_heads": 4, "initializer_range": 0.02}
+"""Sizes of ELECTRA-small."""
+ENTITY_SETTINGS = ("consistency_weight", "segmentation_weight", "bidirectional_weight", "term_position_size")
+
+
+def artifact(home: Path, stage: str) -> Artifact:
+    """Return the newest artifact of a stage."""
+    found = ArtifactStore(home).latest(stage)
+    if found is None:
+        raise SystemExit(
+            f"{home} has no artifact of the stage {stage}. Run pretrain/embert-tiny with YIWEN_HOME={home}."
+        )
+    return found
+
+
+def sizes_of(name: str, vocabulary: int) -> dict[str, Any]:
+    """Return the settings of EMBERT at a size."""
+    preset = "embert" if name == "base" else "embert-tiny"
+    settings = tomllib.loads((PRESETS / f"{preset}.toml").read_text(encoding="utf-8"))["model"]
+    return {**settings, **(SMALL if name == "small" else {}), "vocab_size": vocabulary}
+
+
+class Trained:
+    """An objective, its optimiser, and the seconds of its steps per token."""
+
+    def __init__(self, objective: Any) -> None:
+        self.objective = objective
+        self.optimizer = make_optimizer(objective, lr=1e-4)
+        self.collate: list[float] = []
+        self.step: list[float] = []
+
+    def take(self, rows: list[Any], step: int) -> None:
+        """Take a step and record it."""
+        began = time.process_time()
+        batch = self.objective.collate(rows, seed=1, step=step)
+        collated = time.process_time()
+        self.objective(batch)["loss"].backward()
+        clip_gradients(self.objective, 1.0)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        self.collate.append((collated - began) / batch.tokens)
+        self.step.append((time.process_time() - began) / batch.tokens)
+
+
+def measured_steps(home: Path, name: str, batch: int, steps: int) -> list[str]:
+    """Return a row of the page: microseconds per token of both, and their ratio."""
+    surfaces, rows = artifact(home, "entity_surfaces"), artifact(home, "entity_examples")
+    settings = sizes_of(name, artifact(home, "vocabulary").rows())
+    embert = build("embert", settings)
+    embert.attach("entity_surfaces", local_folder(surfaces))
+    plain = {key: value for key, value in settings.items() if key not in ENTITY_SETTINGS}
+    both = {"bert": Trained(build("bert", plain)), "embert": Trained(embert)}
+    stream = ExampleStream(rows.parts("entity_examples"), seed=1, columns=embert.columns)
+    for step in range(steps + 2):
+        taken = stream.take(step * batch, batch)
+        for one in both.values():
+            one.take(taken, step)
+    medians = {kind: statistics.median(one.step[2:]) * 1e6 for kind, one in both.items()}
+    collate = {kind: statistics.median(one.collate[2:]) * 1e6 for kind, one in both.items()}
+    ratios = [new / old for new, old in zip(both["embert"].step[2:], both["bert"].step[2:], strict=True)]
+    return [
+        name,
+        *(f"{medians[kind]:.2f} ({collate[kind]:.2f})" for kind in both),
+        f"{statistics.median(ratios):.2f}",
+        f"{min(ratios):.2f} to {max(ratios):.2f}",
+    ]
+
+
+def run_of(home: Path) -> tuple[RunSpec, dict[str, Any]]:
+    """Return the newest run of EMBERT, and the weights of its last checkpoint."""
+    for found in reversed(ArtifactStore(home).list("train")):
+        spec = RunSpec.model_validate_json(found.read_file("run.json"))
+        if spec.objective == "embert":
+            with tempfile.TemporaryDirectory(prefix="yiwen-embert-") as folder:
+                (Path(folder) / CHECKPOINT_FILE).write_bytes(found.read_file(CHECKPOINT_FILE))
+                return spec, load_state(Path(folder))["model"]
+    raise SystemExit(f"{home} has no finished run of EMBERT.")
+
+
+@torch.no_grad()
+def figures(objective: Any, stream: ExampleStream, draws: int, batch: int) -> dict[str, float]:
+    """Return the rates over all rows of a stream, `draws` times."""
+    sums: dict[str, float] = {}
+    for draw in range(draws):
+        for number in range(stream.rows // batch):
+            rows = stream.take(number * batch, batch)
+            found = objective.metrics(objective.collate(rows, seed=draw, step=number))
+            sums = {name: sums.get(name, 0.0) + float(value) for name, value in found.items()}
+    return dict(objective.rates(sums))
+
+
+def learnt(home: Path, draws: int, batch: int) -> list[list[str]]:
+    """Return a row of the page for each term: losses before and after, accuracies and chance levels."""
+    spec, state = run_of(home)
+    columns: list[dict[str, float]] = []
+    for weights in (None, state):
+        torch.manual_seed(spec.config.seed)
+        objective = build("embert", spec.model).eval()
+        objective.attach("entity_surfaces", local_folder(artifact(home, "entity_surfaces")))
+        if weights is not None:
+            objective.load_state_dict(weights)
+        parts = artifact(home, "entity_examples").parts("held_out_entity_examples")
+        columns.append(figures(objective, ExampleStream(parts, 1, objective.columns), draws, batch))
+    before, after = columns
+    rows = []
+    for term in objective.terms:
+        name = term.name
+
+        def shown(figure: str, name: str = name) -> str:
+            value = after.get(f"{name}_{figure}")
+            return "–" if value is None else f"{value:,.0f}" if figure == "unseen_count" else f"{value:.3f}"
+
+        losses = [f"{one[f'{name}_loss']:.3f}" for one in columns]
+        kinds = ("accuracy", "chance", "unseen_accuracy", "unseen_chance", "unseen_count")
+        rows.append([term.title, *losses, *map(shown, kinds)])
+    return [*rows, ["whole loss", f"{before['loss']:.3f}", f"{after['loss']:.3f}", *["–"] * 5]]
+
+
+def measured_stage(home: Path) -> list[list[str]]:
+    """Return the speed of the stage's part function, and the recorded cost of the stages before it."""
+    made, pairs = artifact(home, "entity_examples"), artifact(home, "pairs")
+    surfaces, encoded, segments = (artifact(home, stage) for stage in ("entity_surfaces", "encode", "segment"))
+    megabytes = sum(int(part.read(columns=["text"])["text"].nbytes) for part in segments.parts("segments")) / 1e6
+    parts = [part for name in ("pairs", "held_out_pairs") for part in pairs.parts(name)]
+    seconds = []
+    with tempfile.TemporaryDirectory(prefix="yiwen-embert-") as folder:
+        for number in range(3):
+            place = BuildPlace(folder, "entity_examples", f"{number:032x}")
+            began = time.process_time()
+            for index, part in enumerate(parts):
+                run_unit(place, examples_part, Unit(index, (part, surfaces)))
+            seconds.append(time.process_time() - began)
+    counters = made.manifest.counters
+    alone = statistics.median(seconds)
+    return [
+        ["text, MB", f"{megabytes:.1f}"],
+        ["entity_examples, MB of text per CPU second", f"{megabytes / alone:.1f}"],
+        ["encode with linking, MB per CPU second (as recorded)", f"{megabytes / encoded.manifest.cpu_seconds:.1f}"],
+        ["pairs, MB per CPU second (as recorded)", f"{megabytes / pairs.manifest.cpu_seconds:.1f}"],
+        ["rows", f"{counters['rows']:,}"],
+        ["entities named", f"{counters['entities']:,}"],
+        ["of them long; replaceable", f"{counters['long_entities']:,}; {counters['replaceable']:,}"],
+        [
+            "left out: other spellings; beside letters",
+            f"{counters.get('other_spellings', 0):,}; {counters.get('beside_letters', 0):,}",
+        ],
+    ]
+
+
+def main() -> None:
+    """Measure, print, save."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--home", type=Path, required=True)
+    parser.add_argument("--sizes", nargs="+", choices=("tiny", "small", "base"), default=["tiny", "small"])
+    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--draws", type=int, default=4, help="times that the held-out rows are read; 0: no figures")
+    parser.add_argument("--output", type=Path)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    keep_freed_memory()
+    stage_rows = measured_stage(options.home)
+    steps = [measured_steps(options.home, name, options.batch, options.steps) for name in options.sizes]
+    known = learnt(options.home, options.draws, options.batch) if options.draws else []
+    head = ["size", "BERT, CPU µs per token (of it collate)", "EMBERT", "ratio (median of steps)", "range"]
+    page = [
+        f"# EMBERT, {date.today()}",
+        "",
+        f"{cpu_name()}; torch {torch.__version__}, {options.threads} thread(s); batches of {options.batch} pairs.",
+        "",
+        "## Held-out figures",
+        "",
+        *table(["term", "loss at first", "loss", "accuracy", "chance", "unseen", "chance", "unseen, number"], known),
+        "",
+        "## Steps on the same rows",
+        "",
+        *table(head, steps),
+        "",
+        "## The stage `entity_examples`",
+        "",
+        *table(["figure", "value"], stage_rows),
+    ]
+    publish([*page, ""], options.output)
+
+
+if __name__ == "__main__":
+    main()
