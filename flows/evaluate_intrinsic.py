@@ -12,7 +12,7 @@ from flows.shared.documents import collect_documents, cut_segments, last, text_i
 from flows.shared.graphs import Graphs, fused, requested_graphs
 from infra.artifacts import Artifact
 from infra.errors import UserError
-from tasks.evaluate.synonym_sentences import synonym_sentences
+from tasks.evaluate.attention.synonym_sentences import synonym_sentences
 from tasks.evaluate.trained import trained
 from tasks.finetune.inputs import ModelFolder
 from tasks.knowledge.thesaurus import thesaurus
@@ -36,7 +36,7 @@ def attention_of_entities(
 ) -> list[Artifact]:
     """Compare the attention to entities, synonyms and random entities in the same sentences, for each model."""
     # Torch is imported here, so that mistakes are explained without it.
-    from tasks.evaluate.attention import attention
+    from tasks.evaluate.attention.stage import attention
 
     synonyms = run(thesaurus, recipe.thesaurus, kg_entities=data.graph)
     asked = {"kg_entities": data.graph, "synonyms": synonyms}
@@ -89,7 +89,7 @@ def evaluate(
     text = text_inputs(corpus, benchmarks, dictionary)
     requested = requested_graphs(graphs)
     # Torch is imported after all other checks, so that most mistakes are explained without it.
-    from tasks.evaluate.attention import check_attention
+    from tasks.evaluate.attention.stage import check_attention
 
     for one in models:
         check_attention(one.path, recipe.attention)

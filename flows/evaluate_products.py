@@ -10,7 +10,7 @@ from flows.shared.downstream import chosen_tasks, task_files
 from flows.shared.products import product_source, records
 from infra.artifacts import Artifact
 from infra.errors import UserError
-from tasks.evaluate.query_title import OTHER, query_title
+from tasks.evaluate.products.query_title import OTHER, query_title
 from tasks.evaluate.trained import Trained, trained
 from tasks.finetune.inputs import ModelFolder
 from tasks.runner import StageRunner, flow, stage_runner, warn
@@ -50,7 +50,7 @@ def evaluate(
         if params is not None:
             product_source(params)
     # Torch is imported here, so that mistakes are explained without it.
-    from tasks.evaluate.rank_values import rank_values
+    from tasks.evaluate.products.rank_values import rank_values
 
     with stage_runner() as run:
         own = judged.records or records(run, recipe.product_records)

@@ -15,8 +15,8 @@ from flows.shared.products import records
 from flows.shared.vocabularies import vocabulary_input
 from infra.artifacts import Artifact
 from infra.errors import UserError
-from tasks.evaluate.pap_steps import RANKS, RUN, rtd_steps, share_name, steps_for
-from tasks.evaluate.query_title import query_title
+from tasks.evaluate.products.query_title import query_title
+from tasks.evaluate.products.sweep_steps import RANKS, RUN, rtd_steps, share_name, steps_for
 from tasks.finetune.inputs import ModelFolder
 from tasks.runner import StageRunner, flow, stage_runner
 
@@ -64,8 +64,8 @@ def sweep(
     recipes = {share: _recipe(preset, of_preset, recipe, share) for share in shares}
     requested = requested_graphs(graphs)
     # Torch is imported here, so that mistakes are explained without it.
-    from tasks.evaluate.pap_sweep import PapSweepParams, pap_sweep
-    from tasks.evaluate.rank_values import rank_values
+    from tasks.evaluate.products.pap_sweep import PapSweepParams, pap_sweep
+    from tasks.evaluate.products.rank_values import rank_values
 
     with stage_runner() as run:
         data = prepare(run, recipe, text, vocabulary, requested)

@@ -9,10 +9,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from flows.recipes.data import Recipe
 from flows.recipes.loading import checked, overlaid
-from tasks.evaluate.attention_params import AttentionParams
-from tasks.evaluate.query_title import QueryTitleParams
-from tasks.evaluate.synonym_sentences import SynonymSentencesParams
-from tasks.evaluate.value_params import RankValuesParams
+from tasks.evaluate.attention.params import AttentionParams
+from tasks.evaluate.attention.synonym_sentences import SynonymSentencesParams
+from tasks.evaluate.products.query_title import QueryTitleParams
+from tasks.evaluate.products.value_params import RankValuesParams
 from tasks.pretrain.product_records import ProductRecordsParams
 
 

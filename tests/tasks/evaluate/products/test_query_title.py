@@ -11,7 +11,7 @@ from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
 from tasks.downstream.catalogue import task
 from tasks.downstream.readers.read import read_split
-from tasks.evaluate.query_title import QueryTitleParams, is_of_kind, query_title
+from tasks.evaluate.products.query_title import QueryTitleParams, is_of_kind, query_title
 from tasks.finetune.inputs import TaskFiles
 from tests.support.text.stages import do
 from tests.support.training.given_records import given_records

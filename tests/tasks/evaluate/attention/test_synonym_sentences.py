@@ -10,7 +10,7 @@ import pytest
 
 from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
-from tasks.evaluate.synonym_sentences import SynonymSentencesParams, synonym_sentences
+from tasks.evaluate.attention.synonym_sentences import SynonymSentencesParams, synonym_sentences
 from tasks.knowledge.thesaurus import ThesaurusParams, thesaurus
 from tests.support.graphs.entity_corpus import segments_of
 from tests.support.graphs.linked import entities_artifact

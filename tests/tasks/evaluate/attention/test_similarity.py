@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.evaluate.attention_params import AttentionParams, layer_of
-from tasks.evaluate.attention_similarity import DIRECTIONS, cosine, figures, sums_of, within
+from tasks.evaluate.attention.params import AttentionParams, layer_of
+from tasks.evaluate.attention.similarity import DIRECTIONS, cosine, figures, sums_of, within
 
 
 def attention_map(size: int, seed: int) -> np.ndarray:

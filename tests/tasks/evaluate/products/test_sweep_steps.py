@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tasks.evaluate.pap_steps import rtd_steps, steps_for
+from tasks.evaluate.products.sweep_steps import rtd_steps, steps_for
 from tests.support.training.token_rows import TINY
 
 

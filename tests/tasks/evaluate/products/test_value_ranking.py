@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.evaluate.value_ranking import KINDS, KnownValues, known_values, ranks, scores
+from tasks.evaluate.products.value_ranking import KINDS, KnownValues, known_values, ranks, scores
 
 RECORDS = pl.DataFrame(
     [

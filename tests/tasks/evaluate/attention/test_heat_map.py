@@ -10,7 +10,7 @@ from fontTools.ttLib import TTFont
 from matplotlib.image import imread
 from pylopdf_fonts_zh_cn import sans_path
 
-from tasks.evaluate.heat_map import MOST_TOKENS, draw_heat_map
+from tasks.evaluate.attention.heat_map import MOST_TOKENS, draw_heat_map
 
 
 def test_chinese_labels_and_signs_have_glyphs() -> None:

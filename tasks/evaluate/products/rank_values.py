@@ -24,9 +24,9 @@ from infra.errors import UserError
 from infra.pages import add_report, render
 from infra.stage import Output, stage
 from tasks.documents import share_of
+from tasks.evaluate.products.value_params import RankValuesParams
+from tasks.evaluate.products.value_ranking import HITS, KINDS, KnownValues, frequency, known_values, ranks, scores
 from tasks.evaluate.text_encoder import Text, TextEncoder, of_checkpoint, of_folder
-from tasks.evaluate.value_params import RankValuesParams
-from tasks.evaluate.value_ranking import HITS, KINDS, KnownValues, frequency, known_values, ranks, scores
 from tasks.pretrain.product_records import records_of
 from tasks.pretrain.products import encoded, pair_ids, value_ids
 

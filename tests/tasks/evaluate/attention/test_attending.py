@@ -18,8 +18,8 @@ from transformers import (
 )
 
 from infra.errors import UserError
-from tasks.evaluate import attending
-from tasks.evaluate.attending import Attending
+from tasks.evaluate.attention import attending
+from tasks.evaluate.attention.attending import Attending
 from tests.support.text.tokenizers import VOCABULARY, save_ours
 
 SIZES = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 32}

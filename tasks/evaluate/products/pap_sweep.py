@@ -19,7 +19,7 @@ from pydantic import Field
 from infra.artifacts import Artifact
 from infra.pages import add_report, render
 from infra.stage import Output, StageParams, stage
-from tasks.evaluate.pap_steps import RANKS, RUN, share_name
+from tasks.evaluate.products.sweep_steps import RANKS, RUN, share_name
 
 TEMPLATE = Path(__file__).with_name("pap_sweep.html.j2")
 GROUP = "values: all"

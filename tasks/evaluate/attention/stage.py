@@ -2,7 +2,7 @@
 
 For each sentence of `synonym_sentences` an encoder reads the sentence, the same with the synonym in the entity's place,
 and the same with a random entity of the type. The attention of one layer between the context and the name is compared
-(tasks/evaluate/attention_similarity.py). A synonym often shares characters with the entity, which alone makes it
+(tasks/evaluate/attention/similarity.py). A synonym often shares characters with the entity, which alone makes it
 similar, so figures for synonyms that share none are given too.
 
 Sentences are left out and counted if a name is not made of whole, known tokens in its place, if the tokens around it
@@ -28,10 +28,10 @@ from infra.errors import UserError
 from infra.pages import add_report, render
 from infra.stage import Output, stage
 from tasks.downstream.features.alignment import Tokens
-from tasks.evaluate.attending import Attending, Ids
-from tasks.evaluate.attention_params import HEAT_MAP_LAYER, SUMS_LAYER, AttentionParams, layer_of
-from tasks.evaluate.attention_similarity import DIRECTIONS, cosine, figures, sums_of, within
-from tasks.evaluate.heat_map import MOST_TOKENS, draw_heat_map
+from tasks.evaluate.attention.attending import Attending, Ids
+from tasks.evaluate.attention.heat_map import MOST_TOKENS, draw_heat_map
+from tasks.evaluate.attention.params import HEAT_MAP_LAYER, SUMS_LAYER, AttentionParams, layer_of
+from tasks.evaluate.attention.similarity import DIRECTIONS, cosine, figures, sums_of, within
 from tasks.knowledge.link import entity_linker
 
 TEMPLATE = Path(__file__).with_name("attention.html.j2")

@@ -1,0 +1,1 @@
+"""Attention to entities, their synonyms and random entities, and pictures of it (EMBERT, section 4.5)."""
