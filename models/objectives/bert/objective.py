@@ -26,12 +26,13 @@ from torch import Tensor
 from models.batch import MaskedBatch, Masking, collate_masked, field_of
 from models.encoder.linear import Linear
 from models.encoder.network import Encoder, initialise
-from models.encoder.randomness import Stream, uniforms
+from models.encoder.randomness import Stream
 from models.objectives.base import Exported, HeadReader, Outcome, Start, Term, TermwiseObjective, ratio
 from models.objectives.bert.config import BertObjectiveConfig
 from models.objectives.parts.cost import encoder_flops, head_bytes, head_flops, table_bytes
 from models.objectives.parts.lm_head import LanguageModelHead
 from models.objectives.parts.noise import StepNoise
+from models.objectives.parts.pair_order import by_sequence, exchanged, order_labels
 from models.training.columns import SECOND, WORDS, Column, Value
 from models.training.memory import encoder_bytes, number_bytes
 from models.training.tasks import Task
@@ -104,7 +105,7 @@ class Bert(TermwiseObjective):
         indices = np.arange(len(rows)) if row_indices is None else np.asarray(row_indices, dtype=np.int64)
         labels = np.empty(0, dtype=np.int64)
         if config.pair_task == "sop":
-            labels = (uniforms(seed, step, indices, Stream.PAIR_ORDER, 0) < 0.5).astype(np.int64)
+            labels = order_labels(seed, step, indices)
             rows = [exchanged(row) if label else row for row, label in zip(rows, labels, strict=True)]
         elif config.pair_task == "nsp":
             labels = np.array([int(field_of(row, "is_random")) for row in rows], dtype=np.int64)
@@ -120,9 +121,7 @@ class Bert(TermwiseObjective):
         )
         if config.pair_task == "none":
             return batch
-        place = {int(index): number for number, index in enumerate(indices)}
-        ordered = labels[[place[int(row)] for row in batch.rows]]
-        return batch.with_extras(pair_labels=torch.from_numpy(ordered))
+        return batch.with_extras(pair_labels=by_sequence(labels, indices, batch.rows))
 
     def divisors(self, batch: MaskedBatch) -> dict[str, int]:
         """Selected tokens for MLM, sequences for the pair task."""
@@ -222,14 +221,3 @@ class Bert(TermwiseObjective):
             config.architectures = ["BertForPreTraining"]
             state |= renamed(self.pair_output, "cls.seq_relationship")
         return Exported(config, state)
-
-
-def exchanged(row: Mapping[str, Any] | Any) -> dict[str, Any]:
-    """Return a pair with its sentences in the other order: [CLS] B [SEP] A [SEP]."""
-    ids, starts = np.asarray(field_of(row, "input_ids")), np.asarray(field_of(row, "word_starts"))
-    second = int(field_of(row, "second"))
-    first_size, second_size = second - 1, len(ids) - second  # each with its [SEP]
-    moved = np.concatenate([ids[:1], ids[second:], ids[1:second]])
-    behind = starts[starts >= second] - first_size
-    before = starts[starts < second] + second_size
-    return {"input_ids": moved, "word_starts": np.concatenate([behind, before]), "second": 1 + second_size}

@@ -20,6 +20,7 @@ from infra.arrays.ranges import ranges
 from models.batch import field_of
 from models.encoder.randomness import Stream, uniforms
 from models.objectives.embert.surfaces import EntitySurfaces
+from models.objectives.parts.pair_order import exchanged_place
 from models.tokenizer.special_ids import SEP
 
 NOT_REPLACED, WRONG, SAME = -1, 0, 1
@@ -138,13 +139,7 @@ def exchanged(rows: EntityRows, which: np.ndarray) -> EntityRows:
     """Return the rows with their sentences in the other order where `which` (B,) is true: [CLS] B [SEP] A [SEP]."""
 
     def moved(row: np.ndarray, place: np.ndarray) -> np.ndarray:
-        second, length = rows.seconds[row], rows.lengths[row]
-        first_sentence = place + length - second
-        moves = np.where(
-            place == second - 1, length - second, np.where(place < second, first_sentence, place - second + 1)
-        )
-        keeps = ~which[row] | (place == 0) | (place == length - 1)
-        return np.where(keeps, place, moves)
+        return np.where(which[row], exchanged_place(place, rows.seconds[row], rows.lengths[row]), place)
 
     row_T = np.repeat(np.arange(len(rows.lengths)), rows.lengths)
     ids = np.empty_like(rows.ids)

@@ -22,12 +22,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from models.batch import Masking, collate_masked
-from models.encoder.randomness import Stream, uniforms
 from models.objectives.base import Outcome, Term, ratio
 from models.objectives.bert.objective import Bert
 from models.objectives.embert.config import EmbertConfig
@@ -43,6 +41,7 @@ from models.objectives.embert.entity_rows import EntityRows, exchanged, replaced
 from models.objectives.embert.heads import ConsistencyHead, SegmentationHead, TermHead
 from models.objectives.embert.surfaces import EntitySurfaces
 from models.objectives.parts.lm_head import tied_loss
+from models.objectives.parts.pair_order import by_sequence, order_labels
 from models.training.columns import SECOND, WORDS, Column, Spans
 from models.training.memory import number_bytes
 from models.training.tasks import Task
@@ -133,7 +132,7 @@ class Embert(Bert):
             laid = replaced(laid, surfaces, **draws, probability=share, longest=longest)
         labels = np.zeros(len(rows), dtype=np.int64)
         if config.pair_task == "sop":
-            labels = (uniforms(seed, step, indices, Stream.PAIR_ORDER, 0) < 0.5).astype(np.int64)
+            labels = order_labels(seed, step, indices)
             laid = exchanged(laid, labels.astype(bool))
         masked_terms = no_terms()
         if self.term is not None:
@@ -149,10 +148,7 @@ class Embert(Bert):
             spared=spared_tokens(laid, masked_terms),
         )
         if config.pair_task == "sop":
-            order = np.argsort(indices)
-            batch = batch.with_extras(
-                pair_labels=torch.from_numpy(labels[order[np.searchsorted(indices, batch.rows, sorter=order)]])
-            )
+            batch = batch.with_extras(pair_labels=by_sequence(labels, indices, batch.rows))
         return entity_batch(batch, laid, surfaces, masked_terms)
 
     def divisors(self, batch: Any) -> dict[str, int]:

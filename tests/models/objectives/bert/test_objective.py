@@ -9,14 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import Tensor
 from transformers import AutoModel, AutoModelForMaskedLM, BertForPreTraining
 
 from models.export import save_pretrained
 from models.objectives import build
-from models.objectives.bert.objective import exchanged
 from models.tokenizer.special_ids import MASK
 from tests.support.training.token_rows import TINY, random_rows
 
@@ -132,21 +129,6 @@ def test_number_of_predictions_is_exact() -> None:
 
 
 SIZES = [3, 10, 100, 384, 512, 600]
-
-
-@given(st.lists(st.tuples(st.integers(1, 20), st.integers(1, 20)), min_size=1, max_size=5), st.integers(0, 9))
-def test_exchanged_pairs_keep_words_and_come_back(lengths: list[tuple[int, int]], seed: int) -> None:
-    for row in pairs(lengths, seed):
-        other = exchanged(row)
-        first, second = row["input_ids"][1 : row["second"] - 1], row["input_ids"][row["second"] : -1]
-        assert other["input_ids"].tolist() == [2, *second, 3, *first, 3]
-        assert other["second"] == len(second) + 2
-        words = {int(row["input_ids"][start]) for start in row["word_starts"]}
-        assert {int(other["input_ids"][start]) for start in other["word_starts"]} == words
-        assert (np.diff(other["word_starts"]) > 0).all()
-        again = exchanged(other)
-        assert again["input_ids"].tolist() == row["input_ids"].tolist()
-        assert again["word_starts"].tolist() == row["word_starts"].tolist()
 
 
 def test_half_of_the_pairs_are_exchanged_anew_each_step() -> None:
