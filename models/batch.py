@@ -13,8 +13,8 @@ Shape legend: B rows, S sequences (B times the number of views), T tokens laid e
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, Self
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, Self, cast
 
 import numpy as np
 import torch
@@ -30,7 +30,7 @@ class PackedBatch:
     """A batch of sequences laid end to end; (S,) arrays name the sequences for seeding and stay on the CPU.
 
     An objective adds what it needs as fields of a subclass or, by name, in `extras`: everything that is a tensor, a
-    layout or a mapping of tensors moves and pins with the batch.
+    layout, or a mapping or dataclass with tensors moves and pins with the batch.
     """
 
     layout: Layout
@@ -67,9 +67,14 @@ class PackedBatch:
                 return tensor(value)
             if isinstance(value, Layout):
                 return layout(value)
-            return {name: change(one) for name, one in value.items()} if isinstance(value, Mapping) else value
+            if isinstance(value, Mapping):
+                return {name: change(one) for name, one in value.items()}
+            return changed(value) if is_dataclass(value) else value
 
-        return replace(self, **{one.name: change(getattr(self, one.name)) for one in fields(self)})
+        def changed(whole: Any) -> Any:
+            return replace(whole, **{one.name: change(getattr(whole, one.name)) for one in fields(whole)})
+
+        return cast(Self, changed(self))
 
 
 @dataclass(frozen=True)
