@@ -44,9 +44,8 @@ class Spans:
             raise ValueError(f"mention {empty} is empty: tokens {firsts[empty]} to {behinds[empty]}")
         if len(np.unique(tokens)) != len(tokens):
             raise ValueError("two mentions share a token; link texts so that the longest name wins")
-        offsets = tokens - firsts[owners]
-        arrays = (torch.from_numpy(np.ascontiguousarray(array)) for array in (tokens, owners, offsets))
-        return cls(*arrays, count=len(firsts), longest=int(lengths.max(initial=0)))
+        placed = [torch.from_numpy(np.ascontiguousarray(array)) for array in (tokens, owners, tokens - firsts[owners])]
+        return cls(placed[0], placed[1], placed[2], count=len(firsts), longest=int(lengths.max(initial=0)))
 
     def sum(self, values_ND: Tensor) -> Tensor:
         """Return the sum over each mention's tokens, (M, D)."""
