@@ -104,8 +104,13 @@ class Spans(Column):
 
 
 @dataclass(frozen=True)
-class Place(Column):
-    """One token index, which is never cut off, such as `second`."""
+class Second(Column):
+    """First token of the second part of a row [CLS] A [SEP] B [SEP], which is never cut off."""
+
+    follows: bool = True
+    """True if B goes on where A ends, as in pairs of sentences: A loses its beginning and B its end, so that they stay
+    neighbours. False if B says what A is asked for, such as the name of an attribute: A loses its end, and B stays.
+    """
 
     def cut(self, value: int, cut: Cut) -> int:
         return int(cut.places[value])
@@ -137,7 +142,7 @@ INPUT_IDS = Tokens("input_ids")
 WORD_STARTS = Starts("word_starts")
 MENTIONS = Spans("mentions")
 """int64 (N, 4): first token, token behind the last, row of the entity in the linked table, number of its name there."""
-SECOND = Place("second")
+SECOND = Second("second")
 """Token at which the second sentence of a pair begins."""
 
 WORDS = (INPUT_IDS, WORD_STARTS)
@@ -163,12 +168,15 @@ def shorten(row: Row, columns: Sequence[Column], longest: int | None) -> tuple[R
     """Return the row cut to at most `longest` tokens, and how many spans were dropped; None: the row as it is.
 
     [CLS] and every [SEP] remain. A row of one sentence ends after the last word that fits whole, or inside the first
-    word where that alone is too long; of a pair the longer sentence is cut until both fit (Devlin et al., 2019).
+    word where that alone is too long. Of two sentences the longer one is cut until both fit (Devlin et al., 2019): each
+    has half of the room, and what the other leaves of its half; the first loses words at its beginning and the second
+    at its end, so that they stay neighbours. A second part that does not follow the first (`Second.follows`) is kept,
+    and the first is cut at its end. Each part keeps a token, so no pair is shorter than five.
     """
     if longest is None or len(row.input_ids) <= longest:
         return row, 0
-    second = getattr(row, "second", None)
-    kept = _kept_of_one(row, longest) if second is None else _kept_of_pair(row, int(second), longest)
+    border = next((column for column in columns if isinstance(column, Second)), None)
+    kept = _kept_of_one(row, longest) if border is None else _kept_of_pair(row, border, longest)
     cut = Cut(kept)
     values = {column.name: column.cut(getattr(row, column.name), cut) for column in columns}
     dropped = sum(column.dropped(getattr(row, column.name), values[column.name]) for column in columns)
@@ -178,31 +186,40 @@ def shorten(row: Row, columns: Sequence[Column], longest: int | None) -> tuple[R
 def _kept_of_one(row: Row, longest: int) -> np.ndarray:
     length = len(row.input_ids)
     kept = np.zeros(length, dtype=bool)
-    starts = getattr(row, "word_starts", NO_WORDS)
+    starts = _starts(row)
     begin = int(starts[0]) if len(starts) else 1
     kept[: _word_end(starts, begin, longest - 1)] = True
     kept[-1] = True
     return kept
 
 
-def _kept_of_pair(row: Row, second: int, longest: int) -> np.ndarray:
-    """[CLS] A [SEP] B [SEP]: `second` is B's first token."""
-    length = len(row.input_ids)
-    room = longest - 3
+def _kept_of_pair(row: Row, border: Second, longest: int) -> np.ndarray:
+    starts, second, length = _starts(row), int(getattr(row, border.name)), len(row.input_ids)
     first_size, second_size = second - 2, length - 1 - second
-    # The shorter sentence keeps all it can: each has half of the room, and what the other leaves of its half.
-    first_room = max(room // 2, room - second_size)
-    first_room = min(first_size, first_room)
-    second_room = min(second_size, room - first_room)
+    room = max(2, longest - 3)
+    first_room = min(first_size, max(room // 2 if border.follows else 1, room - second_size))
+    first_begin, first_end, second_end = 1, second - 1, length - 1
+    if first_room < first_size and border.follows:
+        first_begin = _word_begin(starts, first_end - first_room, first_end)
+    elif first_room < first_size:
+        first_end = _word_end(starts, 1, 1 + first_room)
+    if room - first_room < second_size:
+        second_end = _word_end(starts, second, second + room - first_room)
     kept = np.zeros(length, dtype=bool)
-    first_end = 1 + first_room if first_room == first_size else _word_end(row.word_starts, 1, 1 + first_room)
-    second_end = second + second_room
-    if second_room < second_size:
-        second_end = _word_end(row.word_starts, second, second_end)
-    kept[:first_end] = True
-    kept[second - 1 : second_end] = True
-    kept[-1] = True
+    kept[[0, second - 1, length - 1]] = True
+    kept[first_begin:first_end] = kept[second:second_end] = True
     return kept
+
+
+def _starts(row: Row) -> np.ndarray:
+    found: np.ndarray = getattr(row, "word_starts", NO_WORDS)
+    return found
+
+
+def _word_begin(starts: np.ndarray, first: int, end: int) -> int:
+    """Return the first begin of a word from token `first` on that is before `end`, or `first` where there is none."""
+    begins = starts[(starts >= first) & (starts < end)]
+    return int(begins[0]) if len(begins) else first
 
 
 def _word_end(starts: np.ndarray, begin: int, last: int) -> int:

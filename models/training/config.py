@@ -25,7 +25,7 @@ class TaskConfig:
     """As in the run's settings. If both are None, the task's batches are as large as the run's."""
     batch_tokens: int | None = None
     longest: int | None = None
-    """Tokens to which the task's rows are cut, at the end of a word. None: they are not cut."""
+    """Tokens to which the task's rows are cut, between words. None: they are not cut."""
 
     def check(self, where: str) -> None:
         """Check the values; `where` is the section's name with a dot. Raises ValueError naming the field."""
@@ -62,8 +62,9 @@ class TrainingConfig:
     warmup_steps: int
     """Steps of linear warm-up; the rate then falls linearly to 0."""
     length_warmup_steps: int = 0
-    """Number of first steps in which rows are cut to `length_warmup_tokens`, at the end of a word; the rest of a row is
-    not seen in those steps. 0: none (Li et al., "The stability-efficiency dilemma", NeurIPS 2022).
+    """Number of first steps in which rows are cut to `length_warmup_tokens`, between words; the rest of a row is not
+    seen in those steps. A pair of sentences is cut at its outer ends. 0: none (Li et al., "The stability-efficiency
+    dilemma", NeurIPS 2022).
     """
     length_warmup_tokens: int = 128
     adam_epsilon: float = 1e-6

@@ -36,10 +36,11 @@ from models.objectives.electra_em_pap.pairs import Drawing, PairBatch, collate_p
 from models.objectives.electra_em_pap.values import VALUES, ProductValues
 from models.objectives.parts.cost import encoder_flops
 from models.objectives.parts.noise import StepNoise
-from models.training.columns import INPUT_IDS, MENTIONS, SECOND, WORDS, Column, Numbers, Value
+from models.training.columns import INPUT_IDS, MENTIONS, WORDS, Column, Numbers, Second, Value
 from models.training.tasks import Task
 
-PAIRS: tuple[Column, ...] = (INPUT_IDS, SECOND, Value("attribute"), Numbers("values"))
+PAIRS: tuple[Column, ...] = (INPUT_IDS, Second("second", follows=False), Value("attribute"), Numbers("values"))
+"""A title, and the name of the attribute that it is asked for."""
 
 
 class ElectraEmPap(Electra):

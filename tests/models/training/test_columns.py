@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infra.schemas import EXAMPLES
-from models.training.columns import MENTIONS, SECOND, WORDS, Value, read_rows, row_type, shorten
+from models.training.columns import INPUT_IDS, MENTIONS, SECOND, WORDS, Second, Value, read_rows, row_type, shorten
 from models.training.global_batch import read_global_batch
 from models.training.reader import ExampleStream
 
 LABEL = Value("label")
-PAIRED = (*WORDS, SECOND, LABEL)
+PAIRED = (*WORDS, MENTIONS, SECOND, LABEL)
 MENTIONED = (*WORDS, MENTIONS)
+CLS, SEP = 2, 3
 
 
 def table(rows: list[dict[str, Any]]) -> pa.Table:
@@ -62,24 +63,58 @@ def test_spans_remain_whole_or_are_dropped(words: list[int], longest: int, data:
         assert cut.input_ids[first:behind].tolist() == ids[original[0] : original[1]].tolist()
 
 
-@given(first=st.integers(1, 30), second=st.integers(1, 30), longest=st.integers(5, 64), data=st.data())
-def test_pairs_keep_both_sentences_and_their_border(first: int, second: int, longest: int, data: st.DataObject) -> None:
+@given(first=st.integers(1, 30), second=st.integers(1, 30), longest=st.integers(3, 64), data=st.data())
+def test_sentences_of_a_pair_stay_neighbours(first: int, second: int, longest: int, data: st.DataObject) -> None:
+    """The first loses words at its beginning and the second at its end, as plain lists say; mentions follow."""
     places = [*range(1, 1 + first), *range(2 + first, 2 + first + second)]
     starts = sorted({1, 2 + first} | data.draw(st.sets(st.sampled_from(places))))
-    ids = np.array([2, *[10 + n for n in range(first)], 3, *[100 + n for n in range(second)], 3])
-    row = row_type(("input_ids", "word_starts", "second", "label"))(ids, np.array(starts), 2 + first, 1)
+    spans = sorted(data.draw(st.sets(st.tuples(st.sampled_from(places), st.integers(1, 5)), max_size=6)))
+    one, other = [10 + n for n in range(first)], [100 + n for n in range(second)]
+    ids = [CLS, *one, SEP, *other, SEP]
+    mentions = [[start, start + size, 7, n] for n, (start, size) in enumerate(spans) if SEP not in ids[start:][:size]]
+    row = row_type(("input_ids", "word_starts", "mentions", "second", "label"))(
+        np.array(ids), np.array(starts), np.array(mentions, dtype=np.int64).reshape(-1, 4), 2 + first, 1
+    )
     cut, dropped = shorten(row, PAIRED, longest)
+
+    begins = {ids[start] for start in starts}
+    if len(ids) > longest:
+        one_room = max((max(longest, 5) - 3) // 2, max(longest, 5) - 3 - len(other))
+        other_room = max(longest, 5) - 3 - min(one_room, len(one))
+        if len(one) > one_room:
+            one = one[-one_room:]
+            one = next((one[n:] for n, token in enumerate(one) if token in begins), one)
+        if len(other) > other_room:
+            ends = [n for n in range(1, other_room + 1) if other[n] in begins]
+            other = other[: ends[-1] if ends else other_room]
+    expected = [CLS, *one, SEP, *other, SEP]
+    assert cut.input_ids.tolist() == expected and (cut.second, cut.label) == (len(one) + 2, 1)
+    assert len(expected) <= max(longest, 5) and one and other
+    assert cut.word_starts.tolist() == [n for n, token in enumerate(expected) if token in begins]
+    whole = [n for *_, n in mentions if set(ids[mentions_of(mentions, n)]) <= {*one, *other}]
+    assert cut.mentions[:, 3].tolist() == whole and dropped == len(mentions) - len(whole)
+    for start, behind, _, n in cut.mentions.tolist():
+        assert expected[start:behind] == ids[mentions_of(mentions, n)]
+
+
+def mentions_of(mentions: list[list[int]], number: int) -> slice:
+    """The tokens of a mention in the row."""
+    return next(slice(start, behind) for start, behind, _, n in mentions if n == number)
+
+
+@given(title=st.integers(1, 30), name=st.integers(1, 9), longest=st.integers(3, 48))
+def test_title_is_cut_at_its_end_and_the_name_that_is_asked_for_stays(title: int, name: int, longest: int) -> None:
+    columns = (INPUT_IDS, Second("second", follows=False), LABEL)
+    ids = [CLS, *range(10, 10 + title), SEP, *range(100, 100 + name), SEP]
+    cut, _ = shorten(row_type(("input_ids", "second", "label"))(np.array(ids), 2 + title, 1), columns, longest)
     found = cut.input_ids.tolist()
-    assert dropped == 0 and cut.label == 1 and len(found) <= max(longest, 5)
-    one, other = found[1 : cut.second - 1], found[cut.second : -1]
-    assert found == [2, *one, 3, *other, 3]
-    assert one == ids[1 : 1 + len(one)].tolist() and one  # each sentence keeps its beginning
-    assert other == ids[2 + first : 2 + first + len(other)].tolist() and other
-    assert [found[start] for start in cut.word_starts] == [ids[s] for s in starts if ids[s] in {*one, *other}]
-    if len(ids) <= longest:
-        assert found == ids.tolist()
-    else:  # the shorter sentence is cut only where it is longer than half of the room
-        assert len(one) == first or len(other) == second or min(first, second) > (longest - 3) // 2
+    kept_title, kept_name = found[1 : cut.second - 1], found[cut.second : -1]
+    assert found == [CLS, *kept_title, SEP, *kept_name, SEP]
+    assert len(found) == min(len(ids), max(longest, 5))
+    assert kept_title == ids[1 : 1 + len(kept_title)] and kept_title
+    if len(kept_title) > 1:
+        assert len(kept_name) == name
+    assert kept_name == ids[2 + title : 2 + title + len(kept_name)] and kept_name
 
 
 def test_stream_reads_its_columns_and_counts_dropped_spans() -> None:
