@@ -19,6 +19,7 @@ FIXED_NAMES = (
     "models.encoder.EncoderConfig",
     "models.heads.build",
     "models.masking.mask_words",
+    "models.networks.build",
     "models.objectives.build",
     "tasks.clean.clean_text",
     "tasks.deduplicate.near_duplicates",

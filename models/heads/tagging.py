@@ -16,10 +16,10 @@ from torch import Tensor
 from models.encoder.layout import Layout
 from models.encoder.linear import Linear
 from models.heads.batch import TaskBatch
-from models.heads.crf import UNLABELLED, ConditionalRandomField
 from models.heads.encoders import AnyEncoder
 from models.heads.examples import HeadExample
 from models.heads.task_model import TaskModel, check_num_labels
+from models.networks.parts.crf import UNLABELLED, ConditionalRandomField
 from models.weights.task_heads import TransformersHead, token_classifier
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from models.encoder.layout import Layout
-from models.heads.crf import ConditionalRandomField
+from models.networks.parts.crf import ConditionalRandomField
 
 LENGTHS = [3, 1, 4, 2, 4]  # in no order
 
