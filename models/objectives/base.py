@@ -96,6 +96,9 @@ class Costs(Protocol):
     def row_bytes(self, precision: str) -> float:
         """Return the bytes of GPU memory that a row of the longest length takes in a training step."""
 
+    def row_bytes_of(self, task: str, precision: str) -> float:
+        """Return the same of a row of one of several tasks, with the sequences that `collate` adds to it."""
+
     def workspace_bytes(self) -> float:
         """Return the bytes of GPU memory needed beside weights, optimiser and rows."""
 
@@ -213,6 +216,14 @@ class EncoderObjective(nn.Module):
     def longest_row(self) -> int:
         """Tokens of the longest row that the model reads."""
         return int(self.config.max_positions)
+
+    def row_bytes_of(self, task: str, precision: str) -> float:
+        """Return `row_bytes`: by default a row takes as much in any task."""
+        return self.row_bytes(precision)
+
+    @abstractmethod
+    def row_bytes(self, precision: str) -> float:
+        """Return the bytes of GPU memory that a row of the longest length takes in a training step."""
 
     def identity(self) -> dict[str, Any]:
         """Return what decides this objective's weights and losses, as plain values for a checkpoint."""

@@ -23,7 +23,7 @@ import torch
 
 from models.encoder.config import EncoderConfig
 from models.encoder.network import count_parameters
-from models.training.config import TaskConfig, TrainingConfig
+from models.training.config import TrainingConfig
 
 USABLE = 0.85
 """Share of a GPU's memory to plan with; the rest is for CUDA's context, NCCL and gaps between tensors."""
@@ -58,24 +58,29 @@ def rows_that_fit(memory: float, state: float, per_row: float) -> int:
 def choose_micro_batch(objective: Any, config: TrainingConfig, workers: int, memory: float) -> int | None:
     """Return the `micro_batch_size` for workers with `memory` bytes each; `objective` must be whole, not sharded.
 
-    None if a worker's share of the global batch fits uncut, which saves the second forward pass of a cut one. The
-    result depends on the arguments alone, so all workers choose alike.
+    None if a worker's share of every task's global batch fits uncut, which saves the second forward pass of a cut one.
+    Of several tasks that do not fit, the one with the largest rows decides. The result depends on the arguments alone,
+    so all workers choose alike.
     """
     shards = workers if config.parallel == "fsdp2" else 1
     state = state_bytes(count_parameters(objective), config.precision, shards) + objective.workspace_bytes()
-    per_row = objective.row_bytes(config.precision)
-    rows = rows_that_fit(memory, state, per_row)
+    plain = objective.row_bytes(config.precision)
 
-    def fits(batch: TaskConfig) -> bool:
+    def rows_of(task: str) -> int | None:
+        """Return the rows of a task that fit, None if its whole share does."""
+        batch, per_row = config.batch_of(task), objective.row_bytes_of(task, config.precision)
+        rows = rows_that_fit(memory, state, per_row)
         if batch.batch_size is not None:
             # The worker with the most rows has the share rounded up.
-            return -(-batch.batch_size // workers) <= rows
+            return None if -(-batch.batch_size // workers) <= rows else rows
+        # A batch of 4,096 tokens may hold 400 pairs of 10, each with 24 values that its tokens do not count.
+        if per_row > plain:
+            return rows
         # Dealing rows out can give one worker up to a row more than its share of the tokens.
         share = (batch.batch_tokens or 0) / workers + objective.longest_row
-        return state + per_row * share / objective.longest_row <= memory
+        return None if state + per_row * share / objective.longest_row <= memory else rows
 
-    # The run's own batch, "", and those of tasks; rows of a task with shorter ones need less than is planned.
-    return None if all(fits(config.batch_of(task)) for task in ("", *config.tasks)) else rows
+    return min((rows for task in objective.tasks if (rows := rows_of(task.name)) is not None), default=None)
 
 
 def usable_memory(device: torch.device) -> float | None:

@@ -37,6 +37,7 @@ from models.objectives.electra_em_pap.values import VALUES, ProductValues
 from models.objectives.parts.cost import encoder_flops
 from models.objectives.parts.noise import StepNoise
 from models.training.columns import INPUT_IDS, MENTIONS, WORDS, Column, Numbers, Second, Value
+from models.training.memory import encoder_bytes, number_bytes
 from models.training.tasks import Task
 
 PAIRS: tuple[Column, ...] = (INPUT_IDS, Second("second", follows=False), Value("attribute"), Numbers("values"))
@@ -164,6 +165,22 @@ class ElectraEmPap(Electra):
             return super().flops(_masked(batch))
         projection = 6.0 * batch.sequences * self.config.hidden_size**2
         return encoder_flops(self.config.discriminator, batch.layout.lengths) + projection
+
+    def row_bytes_of(self, task: str, precision: str) -> float:
+        """Return the bytes of a row of a task: of PAP a pair with all values that a step can compare it with.
+
+        The pair is as long as the model reads. Its values are distinct, so they have no more tokens than as many of the
+        longest ones that were attached.
+        """
+        if task != PAP:
+            return self.row_bytes(precision)
+        sizes, number = self.config.discriminator, number_bytes(precision)
+        values = self.config.most_values * (1 + self.config.negatives_per_value)
+        tokens = self.longest_row * (1 + values)
+        if self._values is not None:
+            tokens = min(tokens, self.longest_row + self._values.most_tokens(values))
+        projected = (3 * number + 12) * sizes.hidden_size  # the dense layer, GELU, and a difference in float32
+        return tokens * encoder_bytes(sizes, precision) + (1 + values) * projected
 
 
 def _with_entities(row: Mapping[str, Any] | Any) -> dict[str, Any]:

@@ -56,6 +56,10 @@ class ProductValues:
         """Return the token ids of a value, a view."""
         return self.ids[self.borders[value] : self.borders[value + 1]]
 
+    def most_tokens(self, count: int) -> int:
+        """Return the most tokens that `count` distinct values have together."""
+        return int(np.sort(np.diff(self.borders))[-count:].sum())
+
     def of(self, attribute: int) -> np.ndarray:
         """Return the distinct values of an attribute in training, increasing."""
         return self.stated[self.stated_borders[attribute] : self.stated_borders[attribute + 1]]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 
 from flows.recipes.pretraining import load_preset
 from models import objectives
+from models.objectives.electra_em_pap.values import ProductValues
 from models.training.config import TrainingConfig, training_config
 from models.training.memory import choose_micro_batch, rows_that_fit, state_bytes, usable_memory
 from tests.support.training.token_rows import random_rows
@@ -50,6 +53,23 @@ def test_token_batches_are_cut_if_they_do_not_fit() -> None:
     many = settings("ehealth", batch_size=None, batch_tokens=131_072)
     assert choose_micro_batch(objective, many, 1, 68 * GB) == 106
     assert choose_micro_batch(objective, many, 8, 68 * GB) is None
+
+
+def test_the_task_with_the_largest_rows_decides_if_it_does_not_fit() -> None:
+    """A PAP row of 128 tokens brings 24 values of up to 128: 16 of them take more than 128 rows of text."""
+    objective, config = on_meta("electra-em-pap"), settings("electra-em-pap")
+    state = state_bytes(sum(p.numel() for p in objective.parameters()), config.precision) + objective.workspace_bytes()
+    text, pairs = (objective.row_bytes_of(task, config.precision) for task in ("rtd", "pap"))
+    assert text == objective.row_bytes(config.precision) and 8 * text < pairs < 25 * text
+    assert config.batch_of("pap").batch_size == 16
+    assert choose_micro_batch(objective, config, 1, state + 16 * pairs + 1) is None
+    assert choose_micro_batch(objective, config, 1, state + 15 * pairs + 1) == 15
+    assert choose_micro_batch(objective, config, 2, state + 8 * pairs + 1) is None
+    # 100 tokens of short pairs may be 20 pairs: how many is not known, so no batch may be larger than what fits.
+    by_tokens = settings("electra-em-pap", tasks={"pap": {"batch_tokens": 100}})
+    assert choose_micro_batch(objective, by_tokens, 1, state + 40 * pairs + 1) == 40
+    without = on_meta("electra-em-pap", pap_share=0.0)
+    assert choose_micro_batch(without, settings("electra-em-pap", tasks={}), 1, state + 128 * text) is None
 
 
 def test_sharding_leaves_room_for_rows() -> None:
@@ -94,14 +114,33 @@ def test_formula_covers_what_autograd_keeps(precision: str, again: bool, least: 
     assert least * estimated < measured < estimated, (measured, estimated)
 
 
-def _kept_bytes(objective: Any, rows: list[Any], precision: str) -> int:
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_formula_covers_a_pair_with_its_longest_values(precision: str, tmp_path: Path) -> None:
+    """Every title is as long as the model reads; attribute 0 has 60 values of 50 tokens, attribute 1 has 40 of 4."""
+    (tmp_path / "values").mkdir()
+    lengths = np.where(np.arange(100) < 60, 50, 4)
+    ids, stated = np.full(lengths.sum(), 7, dtype=np.uint32), np.arange(100, dtype=np.uint32)
+    borders = np.cumsum([0, *lengths])
+    ProductValues(ids, borders, stated, np.array([0, 60, 100]), np.ones_like(stated)).save(tmp_path / "values")
+    model = {"num_layers": 4, "hidden_size": 96, "num_heads": 3, "intermediate_size": 384, "max_positions": 64}
+    plain = {"vocab_size": 300, "hidden_dropout": 0.0, "attention_dropout": 0.0}
+    objective = objectives.build("electra_em_pap", {**model, **plain, "most_values": 20})
+    whole = objective.row_bytes_of("pap", precision)
+    objective.attach("products", tmp_path)
+    pair = {"input_ids": np.full(64, 7), "second": 50, "attribute": 0, "values": np.arange(20)}
+    kept = [_kept_bytes(objective, [pair] * rows, precision, task="pap") for rows in (2, 6)]
+    measured, estimated = (kept[1] - kept[0]) / 4, objective.row_bytes_of("pap", precision)
+    assert 0.65 * estimated < measured < estimated < whole, (measured, estimated, whole)
+
+
+def _kept_bytes(objective: Any, rows: list[Any], precision: str, **task: str) -> int:
     storages: dict[int, torch.UntypedStorage] = {}
 
     def keep(tensor: torch.Tensor) -> torch.Tensor:
         storages[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage()
         return tensor
 
-    batch = objective.collate(rows, seed=1, step=0)
+    batch = objective.collate(rows, seed=1, step=0, **task)
     with (
         torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor),
         torch.autocast("cpu", dtype=torch.bfloat16, enabled=precision == "bf16"),

@@ -13,6 +13,7 @@ import torch
 from infra.artifacts import ArtifactStore
 from infra.errors import UserError
 from models.training.loop import TrainingConfig, Worker
+from models.training.tasks import Task
 from tasks.training import driver
 from tasks.training import process as training_process
 from tasks.training.notes import opening_notes, out_of_memory
@@ -55,6 +56,7 @@ class Objective:
     """Weights of 1,000 bytes with their optimiser, and rows of 100."""
 
     longest_row = 10
+    tasks = (Task("example", ()),)
 
     def parameters(self) -> list[torch.Tensor]:
         return [torch.zeros(50)]
@@ -64,6 +66,9 @@ class Objective:
 
     def row_bytes(self, precision: str) -> float:
         return 100.0
+
+    def row_bytes_of(self, task: str, precision: str) -> float:
+        return self.row_bytes(precision)
 
 
 def test_the_micro_batch_follows_from_the_smallest_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
