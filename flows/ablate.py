@@ -8,8 +8,8 @@ from flows.recipes.finetuning import load_finetuning
 from flows.recipes.pretraining import load_preset
 from flows.shared.documents import text_inputs
 from flows.shared.downstream import chosen_tasks, task_files
-from flows.shared.graphs import Graphs, requested_graphs
-from flows.shared.pretraining import TrainedModel, check_linked, prepare, train_model
+from flows.shared.graphs import Graphs, graphs_to_link
+from flows.shared.pretraining import TrainedModel, check_inputs, prepare, train_model
 from flows.shared.vocabularies import vocabulary_input
 from infra.artifacts import Artifact
 from infra.errors import UserError
@@ -59,8 +59,9 @@ def ablate(
     recipes = {one.name: load_preset(preset, {**(overrides or {}), **one.overrides}) for one in variants}
     text = text_inputs(corpus, benchmarks, dictionary)
     vocabulary = vocabulary_input(vocabulary_file)
-    check_linked(recipe, mentions)
-    requested = requested_graphs(graphs) if mentions else {}
+    for one in recipes.values():
+        check_inputs(one, mentions)
+    requested = graphs_to_link(graphs, mentions)
     check_scores(recipe.train.objective, scores or {})
     downstream = _downstream(tasks, data, quick)
     with stage_runner() as run:

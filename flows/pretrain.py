@@ -6,8 +6,8 @@ from typing import Any
 
 from flows.recipes.pretraining import Preset, load_preset
 from flows.shared.documents import text_inputs
-from flows.shared.graphs import Graphs, requested_graphs
-from flows.shared.pretraining import check_linked, check_products, prepare, train_model
+from flows.shared.graphs import Graphs, graphs_to_link
+from flows.shared.pretraining import check_inputs, prepare, train_model
 from flows.shared.vocabularies import vocabulary_input
 from infra.errors import UserError
 from tasks.files.raw_input import RawInput
@@ -37,7 +37,7 @@ def pretrain(
         benchmarks: dev and test sets of downstream tasks; text that overlaps with them is cut out of the corpus.
         dictionary: UTF-8 file with one term per line, or in jieba's format; its terms are words.
         vocabulary_file: `vocab.txt` to train with; without one, a vocabulary is built from the text.
-        graphs: knowledge graphs, as in knowledge/fuse.
+        graphs: knowledge graphs, as in knowledge/fuse; by default CMeKG.
         mentions: record in the examples which entities of the fused graph they mention, and where.
         init_from: folder of a BERT or ELECTRA of the preset's sizes to start from, with its own vocab.txt. Every node
             that trains must see it under this path.
@@ -52,9 +52,8 @@ def pretrain(
     vocabulary = vocabulary_input(_vocabulary_of(init) if init and vocabulary_file is None else vocabulary_file)
     if init is not None and vocabulary is not None:
         _check_start(recipe, init, vocabulary)
-    check_linked(recipe, mentions)
-    check_products(recipe)
-    requested = requested_graphs(graphs) if mentions else {}
+    check_inputs(recipe, mentions)
+    requested = graphs_to_link(graphs, mentions)
     with stage_runner() as run:
         data = prepare(run, recipe, text, vocabulary, requested)
         return str(train_model(run, recipe, data, init).model.path)

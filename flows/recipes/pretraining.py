@@ -53,7 +53,28 @@ def load_preset(name: str, overrides: Mapping[str, Any] | None = None) -> Preset
         )
     preset = checked(Preset, values, free=_free_keys(values))
     check_training(preset.train, preset.vocabulary.size)
+    _check_rows(preset)
     return preset
+
+
+def _check_rows(preset: Preset) -> None:
+    """Check that the rows which the data stages make are rows that the objective can learn from.
+
+    Raises:
+        UserError: they may be longer than the model's positions, or all pairs would have one answer.
+    """
+    settings = objectives.check(preset.objective, {**preset.model, "vocab_size": preset.vocabulary.size})
+    if settings.reads_segments and preset.encode.max_length > settings.max_positions:
+        raise UserError(
+            f"encode.max_length is {preset.encode.max_length}, but model.max_positions is {settings.max_positions}. "
+            f"Set encode.max_length to at most {settings.max_positions} and segment.max_tokens to 2 less, or raise "
+            "model.max_positions."
+        )
+    if settings.random_pairs and not 0 < preset.pairs.random_share < 1:
+        raise UserError(
+            f"pairs.random_share is {preset.pairs.random_share:g}, so that all pairs have the same answer. Set it "
+            "between 0 and 1 (0.5 in BERT), or model.pair_task to sop or none."
+        )
 
 
 def model_presets() -> list[str]:

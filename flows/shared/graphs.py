@@ -59,6 +59,22 @@ class _Request(BaseModel):
     graphs: dict[str, _GraphRequest]
 
 
+def graphs_to_link(graphs: Graphs | None, mentions: bool) -> dict[str, GraphSource]:
+    """Return the graphs whose entities the examples of a run are to mention; none without `mentions`.
+
+    Raises:
+        UserError: graphs are given and not linked, or `requested_graphs` refuses them.
+    """
+    if mentions:
+        return requested_graphs(graphs)
+    if graphs is not None:
+        raise UserError(
+            "The parameter graphs is given, but nothing of them would be read. Give --param mentions=true to link the "
+            "text to them, or leave graphs out."
+        )
+    return {}
+
+
 def requested_graphs(graphs: Graphs | None) -> dict[str, GraphSource]:
     """Check a request for graphs before any work is done.
 

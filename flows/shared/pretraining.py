@@ -102,25 +102,42 @@ DATA: Mapping[str, MakeInput] = {
 that makes it."""
 
 
+def check_inputs(recipe: Preset, mentions: bool) -> None:
+    """Check before any work is done that what the recipe's objective reads beside text can be made.
+
+    Raises:
+        UserError: it reads mentions or knowledge, and the text is to be linked to no graph; or products, and those that
+            are named cannot be read.
+    """
+    check_linked(recipe, mentions)
+    check_products(recipe)
+
+
 def check_products(recipe: Preset) -> None:
     """Raise `UserError` if the recipe's objective reads products, and those that are named cannot be read."""
-    model = {**recipe.train.model, "vocab_size": recipe.vocabulary.size}
-    if "products" in objectives.data(recipe.objective, model):
+    if "products" in _settings(recipe).data():
         product_source(recipe.product_records)
 
 
 def check_linked(recipe: Preset, linked: bool) -> None:
-    """Raise `UserError` if the recipe's objective reads knowledge, and the text is not linked to a graph."""
-    if not linked and {"knowledge", "entity_surfaces"} & set(_resources(recipe)):
+    """Raise `UserError` if the recipe's objective reads mentions or knowledge, and text is not linked to a graph."""
+    needs_knowledge = not {"knowledge", "entity_surfaces"}.isdisjoint(_resources(recipe))
+    if not linked and (needs_knowledge or _settings(recipe).reads_mentions):
+        what = "knowledge of the entities that the text mentions" if needs_knowledge else "which entities are mentioned"
         raise UserError(
-            f"Objective {recipe.objective} reads knowledge of the entities that the text mentions. Give --param "
-            "mentions=true, and your own graphs with --param graphs=…; by default it is CMeKG."
+            f"Objective {recipe.objective} reads {what}. Give --param mentions=true, and your own graphs with --param "
+            "graphs=…; by default it is CMeKG."
         )
 
 
 def _resources(recipe: Preset) -> tuple[str, ...]:
     """Names of what the recipe's objective reads beside its rows."""
-    return objectives.resources(recipe.objective, {**recipe.train.model, "vocab_size": recipe.vocabulary.size})
+    return tuple(_settings(recipe).resources())
+
+
+def _settings(recipe: Preset) -> Any:
+    """Settings of the recipe's objective, before its vocabulary is known."""
+    return objectives.check(recipe.objective, {**recipe.model, "vocab_size": recipe.vocabulary.size})
 
 
 def prepare(

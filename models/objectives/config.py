@@ -58,6 +58,16 @@ class ObjectiveConfig:
         return ()
 
     @property
+    def reads_segments(self) -> bool:
+        """True if a task reads single segments: the rows of the stage `encode`, as long as it makes them."""
+        return not self.data()
+
+    @property
+    def reads_mentions(self) -> bool:
+        """True if the rows must say which entities of a graph they mention, and where."""
+        return False
+
+    @property
     def random_pairs(self) -> bool:
         """True if half of the sentence pairs take their second sentence from another document, as for NSP."""
         return False

@@ -8,8 +8,9 @@ from typing import Any
 
 from infra.errors import UserError
 from models import objectives
-from models.training.config import check_tasks, training_config
+from models.training.config import TrainingConfig, check_tasks, training_config
 from tasks.pretrain.params import TrainParams
+from tasks.training.cluster import Cluster
 
 
 def check_training(
@@ -33,13 +34,39 @@ def check_training(
     model = {**params.model, "vocab_size": vocabulary_size}
     try:
         config = training_config(params.training)
-        check_tasks(config, objectives.check(params.objective, model).shares() or (params.objective,))
+        tasks = objectives.check(params.objective, model).shares() or (params.objective,)
+        check_tasks(config, tasks)
     except ValueError as error:
         raise UserError(f"This model cannot be trained: {error}") from error
+    for task in tasks:
+        _check_workers(config, task, params.cluster)
     if params.cut_dependence is not None:
         _check_cuts(params)
     if params.cluster.best_by is not None or init_from is not None:
         _check_with_network(params, model, init_from, vocabulary)
+
+
+def _check_workers(config: TrainingConfig, task: str, cluster: Cluster) -> None:
+    """Require that the batches of a task can be shared among the workers. Those of `batch_tokens` are not known yet."""
+    size = config.batch_of(task).batch_size
+    setting = f"training.tasks.{task}.batch_size" if task in config.tasks else "training.batch_size"
+    if size is None:
+        return
+    if cluster.most_workers > size:
+        raise UserError(
+            f"cluster.workers is {cluster.most_workers}, more than the sequences in a batch ({size}), so some would "
+            f"have nothing to do. Reduce cluster.workers, or raise {setting}."
+        )
+    if config.parallel != "fsdp2" or config.micro_batch_size is None:
+        return
+    for workers in range(max(1, cluster.fewest_workers), cluster.most_workers + 1):
+        fewest, most = size // workers, -(-size // workers)
+        if -(-most // config.micro_batch_size) > fewest:  # 9 rows, 2 workers, micro-batches of 1: 5 and 4 of them
+            raise UserError(
+                f"{size} sequences in micro-batches of {config.micro_batch_size} give {workers} workers unequal "
+                f"numbers of them, which fsdp2 cannot share. Make {setting} a multiple of the workers, or raise "
+                "training.micro_batch_size."
+            )
 
 
 def _check_cuts(params: TrainParams) -> None:

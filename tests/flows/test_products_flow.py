@@ -126,6 +126,10 @@ def test_products_that_are_not_there_are_told_before_any_work(
 def test_mentions_that_are_missing_are_told_with_the_parameter(store: ArtifactStore, given: dict[str, Any]) -> None:
     with pytest.raises(UserError, match=r"--param mentions=true"):
         pretrain.fn("electra-em-pap-tiny", **{**given, "graphs": None, "mentions": False})
+    with pytest.raises(UserError, match=r"The parameter graphs is given, but .* --param mentions=true"):
+        without = {"mentions": False, "overrides": given["overrides"] | {"model.entity_masking": False}}
+        pretrain.fn("electra-em-pap-tiny", **{**given, **without})
+    assert store.list() == []
 
 
 def test_it_starts_from_any_electra(store: ArtifactStore, given: dict[str, Any]) -> None:

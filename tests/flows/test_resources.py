@@ -124,7 +124,7 @@ def test_flow_names_the_parameter_before_it_starts(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("YIWEN_HOME", str(tmp_path / "home"))
     (tmp_path / "text.txt").write_text("糖尿病患者出现多饮。", encoding="utf-8")
     settings = [f"{name} = {value}" for name, value in training().items()]
-    lines = ['description = "toy"', 'objective = "knowing"', "[training]", *settings]
+    lines = ['description = "toy"', 'objective = "knowing"', "[encode]", "max_length = 64", "[training]", *settings]
     (tmp_path / "knowing.toml").write_text("\n".join(lines), encoding="utf-8")
     with pytest.raises(UserError, match=r"knowing reads knowledge .* --param mentions=true"):
         pretrain.fn(preset=str(tmp_path / "knowing.toml"), corpus=str(tmp_path / "text.txt"))

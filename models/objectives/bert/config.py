@@ -48,5 +48,5 @@ class BertObjectiveConfig(EncoderObjectiveConfig):
             raise ValueError(f"pair_task must be one of {', '.join(PAIR_TASKS)}, got {self.pair_task!r}")
         if not self.pair_weight > 0.0:
             raise ValueError(f"pair_weight must be positive, got {self.pair_weight!r}; pair_task='none' leaves it out")
-        if self.pair_task != "none" and self.type_vocab_size < 2:
-            raise ValueError(f"pair_task={self.pair_task!r} needs type_vocab_size=2, one type for each sentence")
+        if self.data() and self.type_vocab_size < 2:
+            raise ValueError("a row of two sentences needs type_vocab_size=2, one type for each")

@@ -50,6 +50,16 @@ class ElectraEmPapConfig(ElectraObjectiveConfig):
         """Products, where there are PAP steps."""
         return (PRODUCTS,) if self.pap_share else ()
 
+    @property
+    def reads_segments(self) -> bool:
+        """True: RTD steps read text."""
+        return True
+
+    @property
+    def reads_mentions(self) -> bool:
+        """True if mentions are masked whole."""
+        return self.entity_masking
+
     def resources(self) -> tuple[str, ...]:
         """The same artifact again: its arrays of values, from which negatives are drawn."""
         return self.data()
@@ -62,6 +72,8 @@ class ElectraEmPapConfig(ElectraObjectiveConfig):
         super().__post_init__()
         if not 0.0 <= self.pap_share < 1.0:
             raise ValueError(f"pap_share must be in [0, 1), got {self.pap_share!r}: RTD steps train the embeddings")
+        if self.pap_share and self.type_vocab_size < 2:
+            raise ValueError("pap_share > 0 needs type_vocab_size=2, one type for titles and one for attributes")
         if not self.margin > 0.0:
             raise ValueError(f"margin must be positive, got {self.margin!r}")
         if self.distance_norm not in (1, 2):

@@ -127,6 +127,11 @@ def test_overrides_reach_every_section() -> None:
         ({"training.tasks.pap.batch_size": 4}, r"training\.tasks\.pap: .* no such task; its tasks: ehealth"),
         ({"training.tasks.ehealth.batch": 4}, r"unknown key 'batch' in training\.tasks\.ehealth; did you mean batch_"),
         ({"training.tasks": 4}, r"training\.tasks is 4; it must be a section for each task"),
+        ({"encode.max_length": 512}, r"encode\.max_length is 512, but model\.max_positions is 128\. Set .* segment"),
+        (
+            {"cluster.workers": [2, 99]},
+            r"cluster\.workers is 99, more than .* batch .* raise training\.batch_size",
+        ),
         ({"description.x": 1}, r"'description\.x' \(from --param or overrides\): 'description' is a value"),
     ],
 )
@@ -143,6 +148,22 @@ def test_tasks_have_settings_of_their_own() -> None:
         load_preset("electra-em-pap-tiny", {"training.tasks.papp.batch_size": 8})
     with pytest.raises(UserError, match=r"pap_share must be in \[0, 1\), got 1\.5"):
         load_preset("electra-em-pap-tiny", {"model.pap_share": 1.5})
+
+
+def test_rows_that_a_stage_cuts_may_come_from_longer_segments() -> None:
+    """Pairs are made as long as the model's positions, whatever the length of the segments."""
+    overrides = {"encode.max_length": 512, "model.pair_task": "sop"}
+    assert load_preset("bert-tiny", overrides).encode.max_length == 512
+    with pytest.raises(UserError, match=r"encode\.max_length is 512"):
+        load_preset("bert-tiny", overrides | {"model.pair_task": "none"})
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_next_sentences_have_two_answers(share: float) -> None:
+    overrides = {"model.pair_task": "nsp", "pairs.random_share": share}
+    with pytest.raises(UserError, match=rf"pairs\.random_share is {share:g}, so that all pairs have the same answer"):
+        load_preset("bert-tiny", overrides)
+    load_preset("bert-tiny", overrides | {"model.pair_task": "sop"})  # the flow takes neighbours only
 
 
 def test_unknown_and_broken_presets_are_named(tmp_path: Path) -> None:

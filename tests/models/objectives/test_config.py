@@ -9,6 +9,7 @@ import pytest
 
 from models import objectives
 from models.encoder.config import EncoderConfig
+from models.training.columns import MENTIONS
 
 ENCODER: dict[str, Any] = {
     "vocab_size": 99,
@@ -112,6 +113,40 @@ def test_generator_is_narrower_on_the_embeddings_of_the_discriminator(name: str,
 def test_shared_settings_are_checked_for_every_objective(name: str, wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         objectives.check(name, {"vocab_size": 99} | wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [
+        *((name, {}) for name in EXPECTED),
+        ("bert", {"pair_task": "nsp"}),
+        ("bert", {"pair_task": "sop"}),
+        ("embert", {"pair_task": "none"}),
+        ("electra_em_pap", {}),
+        ("electra_em_pap", {"entity_masking": False}),
+        ("electra_em_pap", {"pap_share": 0.0}),
+    ],
+)
+def test_settings_say_what_the_network_reads(name: str, changed: dict[str, Any]) -> None:
+    """They are asked before any work is done, the network's tasks only when training starts."""
+    settings = objectives.check(name, {"vocab_size": 99, **changed})
+    tasks = objectives.describe(name, {"vocab_size": 99, **changed}).tasks
+    assert settings.reads_segments == any(task.table == "examples" for task in tasks)
+    assert settings.reads_mentions == any(MENTIONS in task.columns for task in tasks)
+
+
+@pytest.mark.parametrize("given", [("bert", "nsp"), ("bert", "sop"), ("embert", "sop"), ("embert", "none")])
+def test_rows_of_two_sentences_need_two_types(given: tuple[str, str]) -> None:
+    name, pair_task = given
+    with pytest.raises(ValueError, match="type_vocab_size=2"):
+        objectives.check(name, {"vocab_size": 99, "pair_task": pair_task, "type_vocab_size": 1})
+
+
+def test_titles_and_attributes_need_two_types() -> None:
+    one_type = {"vocab_size": 99, "type_vocab_size": 1}
+    with pytest.raises(ValueError, match="pap_share > 0 needs type_vocab_size=2"):
+        objectives.check("electra_em_pap", one_type)
+    objectives.check("electra_em_pap", one_type | {"pap_share": 0.0})
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from infra.artifacts import ArtifactStore
 from infra.errors import UserError
 from infra.stage import run
+from models.training.global_batch import share_out
 from tasks.pretrain.train import TrainParams, check_training, train
 from tasks.training.cluster import Cluster, Workers
 from tasks.training.run_spec import RunSpec
@@ -78,6 +79,35 @@ def test_micro_batches_and_workers_that_change_the_loss_are_in_the_fingerprint()
 def test_micro_batches_and_workers_that_change_the_loss_must_be_given(given: TrainParams, message: str) -> None:
     with pytest.raises(UserError, match=rf"csp_across_micro_batches=false .*{message}"):
         check_training(given, VOCABULARY)
+
+
+def refused(given: TrainParams) -> str:
+    """What `check_training` says against it; empty if nothing."""
+    try:
+        check_training(given, VOCABULARY)
+    except UserError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("size", range(1, 10))
+def test_batches_that_workers_cannot_share_are_refused_before_any_work(size: int) -> None:
+    for workers in range(1, 10):
+        for cut in (1, 2, 3, None):
+            given = params(workers=workers, batch_size=size, micro_batch_size=cut, parallel="fsdp2")
+            if workers > size:
+                assert f"cluster.workers is {workers}, more than the sequences in a batch ({size})" in refused(given)
+                continue
+            counts = {len(share) for share in share_out([5] * size, workers, cut)}
+            assert ("which fsdp2 cannot share. Make training.batch_size" in refused(given)) == (len(counts) > 1)
+            assert not refused(params(workers=workers, batch_size=size, micro_batch_size=cut))
+    elastic = params(workers=(1, 2), batch_size=9, micro_batch_size=1, parallel="fsdp2")
+    assert "give 2 workers unequal numbers" in refused(elastic)
+
+
+def test_batch_of_a_task_names_its_own_setting() -> None:
+    given = params(workers=4, batch_size=8, tasks={"ehealth": {"batch_size": 3}})
+    assert "raise training.tasks.ehealth.batch_size" in refused(given)
 
 
 @pytest.mark.parametrize("pair_task", ["nsp", "sop"])
