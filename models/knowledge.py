@@ -18,6 +18,7 @@ that open the same folder share one copy in memory, the page cache's, and only w
     has_vector.npy              bool (E,)
     relation_vectors.npy        float32 (R, C), in the relation's space
     projections.npy             float32 (R, D, C): e is M[r].T @ e in the space of relation r
+    projected_norms.npy         float32 (R, E), the Euclidean norm of each entity's vector in the space of each relation
 
 Shape legend: E entities, N pairs of an entity and a neighbour, P triples between them, R relations, D width of an
 entity's vector, C of a relation's, M entities that are looked up, K neighbours that are found.
@@ -34,7 +35,7 @@ import numpy as np
 
 from infra.errors import UserError
 
-FORMAT = 1
+FORMAT = 2
 """Version of the layout, raised whenever the meaning of a file changes."""
 DESCRIPTION = "knowledge.json"
 
@@ -53,6 +54,7 @@ KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "has_vector": ("bool", ("E",)),
     "relation_vectors": ("float32", ("R", "C")),
     "projections": ("float32", ("R", "D", "C")),
+    "projected_norms": ("float32", ("R", "E")),
 }
 """By name, the type of each array and its shape in the letters of the legend."""
 
@@ -68,6 +70,8 @@ class Neighbours(NamedTuple):
     """int64 (K,)."""
     directions: np.ndarray
     """int64 (K,): 1 where the entity is the head, -1 where the neighbour is."""
+    places: np.ndarray
+    """int64 (K,): their places among the neighbours of all entities."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +92,7 @@ class KnowledgeArrays:
     has_vector: np.ndarray
     relation_vectors: np.ndarray
     projections: np.ndarray
+    projected_norms: np.ndarray
     type_names: tuple[str, ...]
     relation_names: tuple[str, ...]
     graph: tuple[str, str]
@@ -142,7 +147,7 @@ class KnowledgeArrays:
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         places = np.repeat(firsts - offsets[:-1], sizes) + np.arange(offsets[-1])
         triples = self.triple_offsets[places]
-        columns = self.neighbours[places], self.relations[triples], self.directions[triples]
+        columns = self.neighbours[places], self.relations[triples], self.directions[triples], places
         return Neighbours(offsets, *(column.astype(np.int64) for column in columns))
 
     def _check(self, folder: Path) -> None:

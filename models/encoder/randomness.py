@@ -47,6 +47,10 @@ class Stream(IntEnum):
     ENTITY_SURFACE = 22
     TERM_MASKED = 23
     TERM_SIDE = 24
+    MENTION_USED = 30
+    MENTION_MASKED = 31
+    NEGATIVE_ENTITY = 32
+    NEIGHBOUR_RELATION = 33
 
 
 def _splitmix64(state: np.ndarray) -> np.ndarray:

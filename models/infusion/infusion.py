@@ -47,8 +47,6 @@ class KnowledgeInfusion(nn.Module):
 
     def forward(self, hidden_TD: Tensor, mentions: Spans, knowledge: Neighbourhood) -> Tensor:
         """Return the states (T, D) with knowledge at the mentions' tokens."""
-        if not mentions.count:
-            return hidden_TD
         mention_MC = self.span(hidden_TD, mentions)
         known_MC = self.attention(mention_MC, knowledge)
         mixed_MD = F.gelu(self.mix(torch.cat([known_MC, mention_MC], 1)))

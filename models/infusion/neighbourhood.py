@@ -54,4 +54,4 @@ def with_vectors(knowledge: KnowledgeArrays, found: Neighbours) -> Neighbours:
     """Return the neighbours that have a vector."""
     kept = knowledge.has_vector[found.entities]
     offsets = np.concatenate([[0], np.cumsum(kept)])[found.offsets]
-    return Neighbours(offsets, found.entities[kept], found.relations[kept], found.directions[kept])
+    return Neighbours(offsets, *(column[kept] for column in found[1:]))

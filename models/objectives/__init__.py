@@ -16,6 +16,7 @@ from models.objectives.ehealth.config import EHealthConfig
 from models.objectives.electra.config import ElectraObjectiveConfig
 from models.objectives.electra_em_pap.config import ElectraEmPapConfig
 from models.objectives.embert.config import EmbertConfig
+from models.objectives.smedbert.config import SMedBertConfig
 
 __all__ = [
     "ablations",
@@ -38,6 +39,7 @@ _OBJECTIVES: dict[str, tuple[type[ObjectiveConfig], str]] = {
     "electra": (ElectraObjectiveConfig, "models.objectives.electra.objective:Electra"),
     "embert": (EmbertConfig, "models.objectives.embert.objective:Embert"),
     "electra_em_pap": (ElectraEmPapConfig, "models.objectives.electra_em_pap.objective:ElectraEmPap"),
+    "smedbert": (SMedBertConfig, "models.objectives.smedbert.objective:SMedBert"),
 }
 """By name, the settings of an objective, and where its `nn.Module` is."""
 

@@ -6,7 +6,8 @@ order of the stage `neighbours`: a model that wants one takes the first.
 
 TransR gives every entity a vector, but never learns that of an entity without triples: it counts as none.
 
-Time and memory grow with the entities, the neighbours and their triples. Parts are read one after the other; vectors go
+Time grows with the entities, the neighbours and their triples, and with entities × relations × the width of vectors
+squared for the norms of projected vectors; memory with the first three. Parts are read one after the other; vectors go
 straight to their file, so that one part, the ids and the integers of all neighbours are in memory: 0.8 GB for a random
 graph of SMedBERT's size (benchmarks/knowledge/arrays.py). The files, with room for two copies, are written to the
 folder for temporary files before they go to the store.
@@ -29,12 +30,15 @@ from infra.errors import UserError
 from infra.stage import Output, StageParams, stage
 from models.knowledge import DESCRIPTION, FORMAT, KINDS
 
+ROWS_AT_ONCE = 65_536
+"""Vectors that are projected at a time."""
+
 
 class KnowledgeArraysParams(StageParams):
     """No parameters: the neighbours are those of the stage `neighbours`, the vectors those of `kg_embeddings`."""
 
 
-@stage(name="knowledge_arrays", version=1, params=KnowledgeArraysParams)
+@stage(name="knowledge_arrays", version=2, params=KnowledgeArraysParams)
 def knowledge_arrays(inputs: Mapping[str, Artifact], params: KnowledgeArraysParams, out: Output) -> None:
     """Write the arrays of `inputs["graph"]`, an artifact with the tables kg_entities and kg_triples.
 
@@ -58,6 +62,7 @@ def knowledge_arrays(inputs: Mapping[str, Artifact], params: KnowledgeArraysPara
         _save(folder, "frequencies", frequencies)
         degrees = _write_neighbours(folder, inputs["neighbours"], names)
         has_vector = _write_vectors(folder, inputs["embeddings"], names)
+        _write_norms(folder)
         described = {
             "format": FORMAT,
             "graph": {"stage": graph.stage, "fingerprint": graph.fingerprint},
@@ -203,6 +208,17 @@ def _write_vectors(folder: Path, artifact: Artifact, names: _Names) -> np.ndarra
     _save(folder, "relation_vectors", vectors)
     _save(folder, "projections", _matrix(relations["projection"])[rows].reshape(len(rows), target.shape[1], -1))
     return has_vector
+
+
+def _write_norms(folder: Path) -> None:
+    """Write the norm of every entity in the space of every relation."""
+    vectors, projections = (np.load(_file(folder, name), mmap_mode="r") for name in ("entity_vectors", "projections"))
+    shape = len(projections), len(vectors)
+    norms = np.lib.format.open_memmap(_file(folder, "projected_norms"), "w+", "float32", shape)
+    for relation, projection in enumerate(projections):
+        for first in range(0, len(vectors), ROWS_AT_ONCE):
+            some = slice(first, first + ROWS_AT_ONCE)
+            norms[relation, some] = np.linalg.norm(vectors[some] @ projection, axis=1)
 
 
 def _places(values: pa.Array | pa.ChunkedArray, names: pa.Array, where: str | None) -> np.ndarray:

@@ -47,6 +47,8 @@ def save_knowledge(
         "relation_vectors": drawn.normal(size=(relations, width)),
         "projections": drawn.normal(size=(relations, width, width)),
     }
+    moved = np.einsum("ed,rdc->rec", arrays["entity_vectors"], arrays["projections"])
+    arrays["projected_norms"] = np.linalg.norm(moved, axis=2)
     for name, (kind, _) in KINDS.items():
         np.save(folder / f"{name}.npy", np.asarray(arrays[name]).astype(kind))
     described = {

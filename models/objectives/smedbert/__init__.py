@@ -1,0 +1,1 @@
+"""SMedBERT: BERT with knowledge of the neighbours of what its text mentions."""
