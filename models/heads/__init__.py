@@ -23,8 +23,11 @@ from safetensors.torch import load_file
 from infra.errors import UserError
 from models.encoder.config import EncoderConfig
 from models.encoder.network import Encoder
+from models.heads import embedding_table, frozen
 from models.heads.classification import Choice, MultiLabel, Pair, Ranking, Single
-from models.heads.encoders import AnyEncoder, open_encoder
+from models.heads.embedding_table import EmbeddingTable
+from models.heads.encoders import KINDS, AnyEncoder, open_encoder
+from models.heads.over_network import OVER_NETWORKS
 from models.heads.tagging import Tagging, TwoStream
 from models.heads.task_model import HEAD_CONFIG, HEAD_WEIGHTS, TaskModel
 from models.heads.triples import Triples
@@ -32,6 +35,9 @@ from models.heads.triples import Triples
 _HEADS: dict[str, type[TaskModel]] = {
     head.name: head for head in (Single, Pair, MultiLabel, Ranking, Choice, Tagging, TwoStream, Triples)
 }
+
+KINDS[embedding_table.MODEL_TYPE] = embedding_table.load_table
+KINDS[frozen.MODEL_TYPE] = frozen.load_frozen
 
 
 def build(
@@ -52,7 +58,9 @@ def build(
             by default 5 and 33; `ranking` and `choice` take none.
         seed: seed of the fresh weights; None: torch's default generator draws them.
         options: the head's own options. All: `dropout` (0.1). `tagging`: `crf` (False). `triples`: `relation_weight`
-            (50), `entity_threshold`, `relation_threshold` (0.5), `relation_prior` (0.01).
+            (50), `entity_threshold`, `relation_threshold` (0.5), `relation_prior` (0.01). `single`, `multi_label` and
+            `tagging`: `network`, a name of `models.networks.build` whose network answers instead of a dense layer. An
+            `Encoder` is frozen then, and the network reads its last four layers.
 
     Raises:
         ValueError: the head or an option is unknown (the message suggests similar ones), or a number is impossible.
@@ -60,7 +68,10 @@ def build(
     if name not in _HEADS:
         near = difflib.get_close_matches(str(name), _HEADS) or sorted(_HEADS)
         raise ValueError(f"unknown head {name!r}; did you mean {', '.join(near)}?")
-    head: Any = _HEADS[name]
+    network = options.get("network")
+    if network is None and isinstance(encoder, EmbeddingTable):
+        raise ValueError("vectors of tokens know no context; give a network that reads them, such as 'bilstm'")
+    head: Any = _HEADS[name] if network is None else _over_network(name, str(network))
     known = [key for key in inspect.signature(head.__init__).parameters if key not in ("self", "encoder")]
     if num_labels is not None:
         options["num_labels"] = num_labels
@@ -96,6 +107,14 @@ def load(folder: str | Path) -> TaskModel:
     except Exception as error:
         raise UserError(f"{path}: {HEAD_CONFIG} or {HEAD_WEIGHTS} is damaged: {error}. Fine-tune again") from error
     return model.eval()
+
+
+def _over_network(name: str, network: str) -> type[TaskModel]:
+    if name not in OVER_NETWORKS:
+        raise ValueError(
+            f"the network {network!r} cannot answer for head {name!r}, only for {', '.join(OVER_NETWORKS)}"
+        )
+    return OVER_NETWORKS[name]
 
 
 def _as_encoder(encoder: AnyEncoder | EncoderConfig | Mapping[str, Any] | None) -> AnyEncoder:

@@ -54,6 +54,8 @@ class EncoderSizes:
     """Highest dropout rate inside the encoder."""
     dropout_sites: int = 0
     """Number of the encoder's own dropout sites, which fork the batch's noise at 0, 1, …; the head's is the next."""
+    by_word: bool = False
+    """True if a tagged character's token is the word around it."""
 
 
 class TaskEncoder(ABC):

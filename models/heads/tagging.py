@@ -5,6 +5,7 @@ Shape legend: S sequences, T tokens laid end to end, L tokens of one sequence, D
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,31 +24,21 @@ from models.networks.parts.crf import UNLABELLED, ConditionalRandomField
 from models.weights.task_heads import TransformersHead, token_classifier
 
 
-class Tagging(TaskModel):
+class OneStream(TaskModel):
     """One tag per token: a softmax each, or a CRF over the tokens between [CLS] and [SEP]."""
 
     name = "tagging"
-
-    def __init__(self, encoder: AnyEncoder, *, num_labels: int, crf: bool = False, dropout: float = 0.1) -> None:
-        """`num_labels`: C, including the tag for "outside"."""
-        super().__init__(encoder, dropout=dropout)
-        self.num_labels = check_num_labels(num_labels, self.name)
-        self.classifier = Linear(self.sizes.hidden_size, num_labels)
-        self.crf = ConditionalRandomField(num_labels) if crf else None
-        self.initialise_head()
-
-    def config(self) -> dict[str, Any]:
-        """See `TaskModel.config`."""
-        return {"num_labels": self.num_labels, "crf": self.crf is not None, "dropout": self.dropout}
-
-    def transformers_head(self) -> TransformersHead | None:
-        """See `TaskModel.transformers_head`: a tagger without CRF."""
-        return None if self.crf is not None else token_classifier(self.classifier, self.dropout)
+    num_labels: int
+    """C, including the tag for "outside"."""
 
     @property
-    def form(self) -> str:
-        """See `TaskModel.form`."""
-        return self.name if self.crf is None else f"{self.name}-crf"
+    @abstractmethod
+    def transitions(self) -> ConditionalRandomField | None:
+        """The CRF; None for a softmax over each token's tags."""
+
+    @abstractmethod
+    def emissions(self, batch: TaskBatch) -> Tensor:
+        """Return the scores of each token's tags, float32 (T, C), in the layout's order."""
 
     def check_target(self, example: HeadExample) -> None:
         """Check int (L,): tags from 0 to C - 1, or -100; a CRF ignores [CLS] and [SEP]."""
@@ -62,25 +53,59 @@ class Tagging(TaskModel):
 
         With a CRF it is the sum of each sequence's -log p(tags) over labelled tokens, so that both have the same scale.
         """
-        logits_TC, tags_T = self.classifier(self.encode(batch)).float(), self.targets(batch, "tags")
-        if self.crf is None:
+        logits_TC, tags_T, crf = self.emissions(batch), self.targets(batch, "tags"), self.transitions
+        if crf is None:
             return {"loss": mean_cross_entropy(logits_TC, tags_T)}
         inner, layout = _between_ends(batch.layout)
         labelled = (tags_T[inner] != UNLABELLED).sum().clamp(min=1)
         if layout is None:
             return {"loss": logits_TC.sum() * 0.0}  # no token to learn from, but a gradient for DDP: zeros
-        return {"loss": -self.crf.log_likelihood(logits_TC[inner], tags_T[inner], layout).sum() / labelled}
+        return {"loss": -crf.log_likelihood(logits_TC[inner], tags_T[inner], layout).sum() / labelled}
 
     def decode(self, batch: TaskBatch) -> list[Any]:
         """Return tags int64 (L,) per example; -100 on [CLS] and [SEP]."""
-        logits_TC = self.classifier(self.encode(batch)).float()
-        if self.crf is None:
+        logits_TC, crf = self.emissions(batch), self.transitions
+        if crf is None:
             return split_tags(logits_TC.argmax(1), batch)
         inner, layout = _between_ends(batch.layout)
         tags_T = torch.full_like(batch.input_ids, UNLABELLED)
         if layout is not None:
-            tags_T[inner] = self.crf.viterbi(logits_TC[inner], layout)
+            tags_T[inner] = crf.viterbi(logits_TC[inner], layout)
         return split_tags(tags_T, batch)
+
+
+class Tagging(OneStream):
+    """A dense layer on each token, with or without a CRF."""
+
+    def __init__(self, encoder: AnyEncoder, *, num_labels: int, crf: bool = False, dropout: float = 0.1) -> None:
+        """`num_labels`: C, including the tag for "outside"."""
+        super().__init__(encoder, dropout=dropout)
+        self.num_labels = check_num_labels(num_labels, self.name)
+        self.classifier = Linear(self.sizes.hidden_size, num_labels)
+        self.crf = ConditionalRandomField(num_labels) if crf else None
+        self.initialise_head()
+
+    @property
+    def transitions(self) -> ConditionalRandomField | None:
+        """See `OneStream.transitions`."""
+        return self.crf
+
+    def emissions(self, batch: TaskBatch) -> Tensor:
+        """See `OneStream.emissions`."""
+        return self.classifier(self.encode(batch)).float()
+
+    def config(self) -> dict[str, Any]:
+        """See `TaskModel.config`."""
+        return {"num_labels": self.num_labels, "crf": self.crf is not None, "dropout": self.dropout}
+
+    def transformers_head(self) -> TransformersHead | None:
+        """See `TaskModel.transformers_head`: a tagger without CRF."""
+        return None if self.crf is not None else token_classifier(self.classifier, self.dropout)
+
+    @property
+    def form(self) -> str:
+        """See `TaskModel.form`."""
+        return self.name if self.crf is None else f"{self.name}-crf"
 
 
 class TwoStream(TaskModel):
