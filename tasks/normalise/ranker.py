@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 
 from models import inference
-from models.heads.examples import HeadExample, TokenSequence
+from models.heads.examples import HeadExample
 from models.heads.task_model import TaskModel
-from tasks.downstream.features.alignment import TextTokenizer
+from tasks.downstream.features.alignment import TextTokenizer, Tokens
 from tasks.downstream.features.base import longest_first
 from tasks.normalise.decision import Judged
 from tasks.normalise.pairs import Pair
@@ -32,17 +32,17 @@ class PairEncoder:
     def __init__(self, tokenizer: TextTokenizer, max_length: int = MAX_LENGTH) -> None:
         self._tokenizer = tokenizer
         self._room = max_length - FRAME
-        self._cut: dict[str, np.ndarray] = {}
+        self._cut: dict[str, Tokens] = {}
 
     def learn(self, texts: Iterable[str]) -> None:
         """Tokenise texts that will occur in pairs."""
         new = [text for text in dict.fromkeys(texts) if text not in self._cut]
-        self._cut.update((text, tokens.ids) for text, tokens in zip(new, self._tokenizer.words(new), strict=True))
+        self._cut.update(zip(new, self._tokenizer.words(new), strict=True))
 
     def example(self, diagnosis: str, term: str, right: bool | None = None) -> HeadExample:
         """Return a pair as input for the head. If it is too long, the longer text is truncated first."""
         kept = longest_first([self._cut[diagnosis], self._cut[term]], self._room)
-        return HeadExample((TokenSequence(*self._tokenizer.frame(*kept)),), None if right is None else int(right))
+        return HeadExample((self._tokenizer.sequence(*kept),), None if right is None else int(right))
 
     def examples(self, pairs: Sequence[Pair]) -> list[HeadExample]:
         """Return labelled pairs as training examples."""

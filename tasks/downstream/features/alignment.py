@@ -7,13 +7,16 @@ characters that normalisation lengthens are at its ends.
 
 Offsets count the characters of the original text. [MASK] in a text is ordinary text; a lone surrogate is read as
 U+FFFD.
+
+With a linker the tokens of a text know which entities it mentions. A mention that begins or ends inside a token is left
+out, and so is one that a later cut divides.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
@@ -23,6 +26,7 @@ import regex
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 from infra.errors import UserError
+from models.heads.examples import MENTION_FIELDS, TokenSequence
 from models.tokenizer.corpus import CorpusTokenizer, EncodedTexts, corpus_tokenizer
 
 _SURROGATE = regex.compile(r"\p{Cs}")
@@ -42,6 +46,20 @@ class Tokens:
     """int64 (L,): first character that the token covers; equal for all tokens of one character."""
     ends: np.ndarray
     """int64 (L,): the character after the last one it covers."""
+    mentions: np.ndarray | None = None
+    """int64 (N, 4): as in `TokenSequence`, in tokens of the text; None if it was not linked."""
+
+    def __len__(self) -> int:
+        """Return L."""
+        return len(self.ids)
+
+    def __getitem__(self, part: slice) -> Tokens:
+        """Return some neighbouring tokens, with the mentions that are whole in them; their characters stay the same."""
+        first, end, _ = part.indices(len(self.ids))
+        mentions = self.mentions
+        if mentions is not None:
+            mentions = mentions[(mentions[:, 0] >= first) & (mentions[:, 1] <= end)] - np.array([first, first, 0, 0])
+        return Tokens(self.ids[first:end], self.starts[first:end], self.ends[first:end], mentions)
 
     def span(self, start: int, end: int) -> tuple[int, int] | None:
         """Return the first and last token (inclusive) of characters [start, end).
@@ -54,10 +72,17 @@ class Tokens:
         return (first, last) if fits else None
 
 
+Linker = Callable[[Sequence[str]], Sequence[np.ndarray]]
+"""Function of texts that returns the mentions in each, int64 (N, 4): first character, the character after the last, row
+of the entity table, number of the surface.
+"""
+
+
 class TextTokenizer:
     """A tokeniser and the special tokens that a sequence is framed with.
 
-    `types` is the number of segment types that the encoder has; with a single one all tokens are of type 0.
+    `types` is the number of segment types that the encoder has; with a single one all tokens are of type 0. `linker`
+    finds the mentions of entities, for an encoder that reads them.
     """
 
     def __init__(self, tokenizer: Tokenizer, cls: str = "[CLS]", sep: str = "[SEP]", types: int = 2) -> None:
@@ -66,6 +91,7 @@ class TextTokenizer:
         tokenizer.encode_special_tokens = True
         self._tokenizer = tokenizer
         self.types = types
+        self.linker: Linker | None = None
         self._cls, self._sep = (np.array([_id_of(tokenizer, token)]) for token in (cls, sep))
         self._unknown = self._unknown_id()
         self._of_character: dict[str, tuple[int, ...]] = {}
@@ -98,15 +124,22 @@ class TextTokenizer:
 
     def words(self, texts: Sequence[str]) -> list[Tokens]:
         """Return the tokens of each text, cut as the tokeniser does."""
-        if self._corpus_tokenizer is not None:
-            return _split(self._corpus_tokenizer.encode(texts))
-        found = self._tokenizer.encode_batch([plain_text(text) for text in texts], add_special_tokens=False)
-        return [_tokens(encoding.ids, np.array(encoding.offsets, dtype=np.int64)) for encoding in found]
+        return self._linked(texts, self._by_word(texts))
 
     def characters(self, texts: Sequence[str]) -> list[Tokens]:
         """Return the tokens of each text, with every character cut by itself."""
         self._learn({character for text in texts for character in text} - self._of_character.keys())
-        return [self._by_character(text) for text in texts]
+        return self._linked(texts, [self._by_character(text) for text in texts])
+
+    def sequence(self, *texts: Tokens) -> TokenSequence:
+        """Return [CLS] text [SEP] text [SEP] …, with the mentions of all texts if they were linked."""
+        input_ids, type_ids = self.frame(*(text.ids for text in texts))
+        linked = [text.mentions for text in texts if text.mentions is not None]
+        if not linked:
+            return TokenSequence(input_ids, type_ids)
+        firsts = 1 + np.cumsum([0, *(len(text) + 1 for text in texts[:-1])])
+        moved = [mentions + np.array([at, at, 0, 0]) for mentions, at in zip(linked, firsts, strict=True)]
+        return TokenSequence(input_ids, type_ids, np.concatenate(moved))
 
     def frame(self, *texts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return ids and types, int64 (L,), of [CLS] text [SEP] text [SEP] …: type 0 for the first text, else 1."""
@@ -114,6 +147,21 @@ class TextTokenizer:
         first = len(texts[0]) + 2
         input_ids = np.concatenate(ids).astype(np.int64)
         return input_ids, ((np.arange(len(input_ids)) >= first) & (self.types > 1)).astype(np.int64)
+
+    def _linked(self, texts: Sequence[str], found: list[Tokens]) -> list[Tokens]:
+        """Return the tokens with the mentions of their texts, if there is a linker."""
+        if self.linker is None:
+            return found
+        return [
+            replace(tokens, mentions=_of_tokens(tokens, mentions))
+            for tokens, mentions in zip(found, self.linker(texts), strict=True)
+        ]
+
+    def _by_word(self, texts: Sequence[str]) -> list[Tokens]:
+        if self._corpus_tokenizer is not None:
+            return _split(self._corpus_tokenizer.encode(texts))
+        found = self._tokenizer.encode_batch([plain_text(text) for text in texts], add_special_tokens=False)
+        return [_tokens(encoding.ids, np.array(encoding.offsets, dtype=np.int64)) for encoding in found]
 
     def _by_character(self, text: str) -> Tokens:
         # A corpus has some 10,000 different characters, so each is tokenised once and then looked up.
@@ -124,16 +172,27 @@ class TextTokenizer:
     def _learn(self, characters: set[str]) -> None:
         """Look up characters; one that is unknown is looked up again in lower case."""
         unseen = sorted(characters)
-        for character, tokens in zip(unseen, self.words(unseen), strict=True):
+        for character, tokens in zip(unseen, self._by_word(unseen), strict=True):
             self._of_character[character] = tuple(tokens.ids.tolist())
         # A cased vocabulary without capitals would make [UNK] of the A in 维生素A.
         unknown = [one for one in unseen if self._unknown in self._of_character[one] and one.lower() != one]
-        for character, tokens in zip(unknown, self.words([one.lower() for one in unknown]), strict=True):
+        for character, tokens in zip(unknown, self._by_word([one.lower() for one in unknown]), strict=True):
             self._of_character[character] = tuple(tokens.ids.tolist())
 
     def _unknown_id(self) -> int | None:
         token = getattr(self._tokenizer.model, "unk_token", None)
         return self._tokenizer.token_to_id(token) if isinstance(token, str) else None
+
+
+def _of_tokens(tokens: Tokens, mentions: np.ndarray) -> np.ndarray:
+    """Return mentions in tokens instead of characters: those that begin and end where tokens do."""
+    if not len(mentions) or not len(tokens):
+        return np.empty((0, MENTION_FIELDS), dtype=np.int64)
+    firsts = np.searchsorted(tokens.starts, mentions[:, 0])
+    behinds = np.searchsorted(tokens.ends, mentions[:, 1], side="right")
+    begin = np.take(tokens.starts, firsts, mode="clip") == mentions[:, 0]
+    whole = begin & (tokens.ends[behinds - 1] == mentions[:, 1]) & (firsts < behinds)
+    return np.column_stack([firsts, behinds, mentions[:, 2:]])[whole]
 
 
 def _id_of(tokenizer: Tokenizer, token: str) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -73,12 +73,11 @@ class Classes:
         return self.tokenizer.words(texts)
 
     def encode(self, record: Record, tokens: Sequence[Tokens]) -> Iterator[tuple[HeadExample, None]]:
-        given = [text.ids for text in tokens]
         # [CLS], and a [SEP] after each text.
-        kept = longest_first(given, self.max_length - 1 - len(given))
-        if sum(map(len, kept)) < sum(map(len, given)):
+        kept = longest_first(tokens, self.max_length - 1 - len(tokens))
+        if sum(map(len, kept)) < sum(map(len, tokens)):
             self.counters["truncated"] += 1
-        yield HeadExample((_sequence(self.tokenizer, *kept),), self._target(record)), None
+        yield HeadExample((self.tokenizer.sequence(*kept),), self._target(record)), None
 
     def decode(self, record: Record, places: Sequence[Any], predictions: Sequence[Any]) -> Prediction:
         found = np.asarray(predictions[0], dtype=np.float64).reshape(-1)
@@ -116,7 +115,7 @@ class Choices:
         return self.tokenizer.words(texts)
 
     def encode(self, record: Record, tokens: Sequence[Tokens]) -> Iterator[tuple[HeadExample, None]]:
-        evidence, question, *options = (text.ids for text in tokens)
+        evidence, question, *options = tokens
         sequences = tuple(self._option(option, question, evidence) for option in options)
         yield HeadExample(sequences, record.answer), None
 
@@ -124,13 +123,13 @@ class Choices:
         scores = tuple(np.asarray(predictions[0], dtype=np.float64).tolist())
         return Prediction(int(np.argmax(scores)), scores)
 
-    def _option(self, option: np.ndarray, question: np.ndarray, evidence: np.ndarray) -> TokenSequence:
+    def _option(self, option: Tokens, question: Tokens, evidence: Tokens) -> TokenSequence:
         room = self.max_length - 4  # [CLS] and three [SEP]
         kept = longest_first([option, question], room)
         shortened = evidence[: room - sum(map(len, kept))]
         if len(shortened) < len(evidence) or sum(map(len, kept)) < len(option) + len(question):
             self.counters["truncated"] += 1
-        return _sequence(self.tokenizer, *kept, shortened)
+        return self.tokenizer.sequence(*kept, shortened)
 
 
 class Features:
@@ -184,7 +183,11 @@ class Features:
         return lambda predict: self.decode(records, pieces, predict(examples))
 
 
-def longest_first(texts: Sequence[np.ndarray], room: int) -> list[np.ndarray]:
+Text = TypeVar("Text", np.ndarray, Tokens)
+"""Ids of a text, or its tokens."""
+
+
+def longest_first(texts: Sequence[Text], room: int) -> list[Text]:
     """Cut one or two texts to `room` tokens in all, from the end of the longer one first.
 
     The result is that of transformers' `longest_first`.
@@ -210,7 +213,3 @@ def _log_odds(found: np.ndarray) -> float:
     # Log-odds keep candidates apart whose probabilities both round to 1; a probability of 0 gets the least above it.
     wrong, right = np.log(np.maximum(found, np.finfo(np.float32).tiny))
     return float(right - wrong)
-
-
-def _sequence(tokenizer: TextTokenizer, *texts: np.ndarray) -> TokenSequence:
-    return TokenSequence(*tokenizer.frame(*texts))

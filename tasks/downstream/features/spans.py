@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from models.heads.examples import HeadExample, TokenSequence
+from models.heads.examples import HeadExample
 from tasks.downstream.features import bioes
 from tasks.downstream.features.alignment import TextTokenizer, Tokens
 from tasks.downstream.features.base import Prediction
@@ -64,9 +64,9 @@ class Tags:
         self.counters["windows"] += len(windows) - 1
         tags = None if record.answer is None else self._tags(record.answer, text)
         for window in windows:
-            ids = text.ids[window.start : window.end]
+            part = text[window.start : window.end]
             target = None if tags is None else self._target(tags, window)
-            yield HeadExample((TokenSequence(*self.tokenizer.frame(ids)),), target), _Place(text, window)
+            yield HeadExample((self.tokenizer.sequence(part),), target), _Place(text, window)
 
     def decode(self, record: Record, places: Sequence[Any], predictions: Sequence[Any]) -> Prediction:
         """Take each token's tags from the window that answers for it, and read entities from the joined tags."""

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from models.heads.examples import HeadExample, Pointers, TokenSequence
+from models.heads.examples import HeadExample, Pointers
 from tasks.downstream.features.alignment import TextTokenizer, Tokens
 from tasks.downstream.features.base import Prediction
 from tasks.downstream.features.spans import FRAME
@@ -103,11 +103,8 @@ class Relations:
         self.counters["windows"] += len(windows) - 1
         targets = [None] * len(windows) if record.answer is None else self._targets(record, cut, windows)
         for window, target in zip(windows, targets, strict=True):
-            ids = cut.ids[window.start : window.end]
-            yield (
-                HeadExample((TokenSequence(*self.tokenizer.frame(ids)),), target),
-                _Place(text, cut, window),
-            )
+            part = cut[window.start : window.end]
+            yield HeadExample((self.tokenizer.sequence(part),), target), _Place(text, cut, window)
 
     def decode(self, record: Record, places: Sequence[Any], predictions: Sequence[Any]) -> Prediction:
         scores: dict[Triple, float] = {}
