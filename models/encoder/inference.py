@@ -42,24 +42,32 @@ def applies(encoder: Encoder) -> bool:
 
 def encode(encoder: Encoder, input_ids_T: Tensor, layout: Layout, type_ids_T: Tensor | None) -> Tensor:
     """Return the hidden states (T, D) of the last layer, like the encoder itself."""
-    return _through(encoder, len(encoder.layers), input_ids_T, layout, type_ids_T)
+    return run(encoder, embed(encoder, input_ids_T, layout, type_ids_T), layout)
 
 
 def encode_first(encoder: Encoder, input_ids_T: Tensor, layout: Layout, type_ids_T: Tensor | None) -> Tensor:
     """Return the hidden states (S, D) of each sequence's first token, like `encoder(...)[layout.firsts]`."""
-    x_TD = _through(encoder, len(encoder.layers) - 1, input_ids_T, layout, type_ids_T)
+    x_TD = embed(encoder, input_ids_T, layout, type_ids_T)
+    return finish_first(encoder, run(encoder, x_TD, layout, last=len(encoder.layers) - 1), layout)
+
+
+def finish_first(encoder: Encoder, x_TD: Tensor, layout: Layout) -> Tensor:
+    """Run the last layer on the states (T, D) before it, for the first token of each sequence alone: (S, D)."""
     last = cast(EncoderLayer, encoder.layers[-1])
     first_SD = x_TD[layout.firsts]
     return _after_attention(last, _attend_first(last, first_SD, x_TD, layout, encoder.turns(layout)), first_SD)
 
 
-def _through(encoder: Encoder, layers: int, input_ids_T: Tensor, layout: Layout, type_ids_T: Tensor | None) -> Tensor:
-    """Embeddings and the first `layers` layers."""
+def embed(encoder: Encoder, input_ids_T: Tensor, layout: Layout, type_ids_T: Tensor | None) -> Tensor:
+    """Return the embeddings (T, D) as the first layer reads them, like `Encoder.embed`."""
     x_TD = encoder.embeddings(input_ids_T, layout, type_ids_T)
-    if encoder.projection is not None:
-        x_TD = encoder.projection(x_TD)
+    return x_TD if encoder.projection is None else encoder.projection(x_TD)
+
+
+def run(encoder: Encoder, x_TD: Tensor, layout: Layout, *, first: int = 0, last: int | None = None) -> Tensor:
+    """Return the states (T, D) after layers `first` to `last`, like `Encoder.run`."""
     turns_TC = encoder.turns(layout)
-    for index in range(layers):
+    for index in range(len(encoder.layers))[first:last]:
         layer = cast(EncoderLayer, encoder.layers[index])
         qkv_T3HC = _linear(layer.qkv, x_TD).view(layout.total, 3, layer.config.num_heads, -1)
         x_TD = _after_attention(layer, attend(turned(qkv_T3HC, turns_TC), layout, 0.0, None), x_TD)

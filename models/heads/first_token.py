@@ -26,9 +26,13 @@ def encode_first(
     encoder: Encoder, input_ids_T: Tensor, layout: Layout, type_ids_T: Tensor, noise: SequenceNoise | None
 ) -> Tensor:
     """Return the hidden states (S, D) of each sequence's first token, like `encoder(...)[layout.firsts]`."""
-    layers = len(encoder.layers)
     x_TD = encoder.embed(input_ids_T, layout, type_ids_T, noise)
-    x_TD = encoder.run(x_TD, layout, noise, last=layers - 1)
+    return finish_first(encoder, encoder.run(x_TD, layout, noise, last=len(encoder.layers) - 1), layout, noise)
+
+
+def finish_first(encoder: Encoder, x_TD: Tensor, layout: Layout, noise: SequenceNoise | None) -> Tensor:
+    """Run the last layer on the states (T, D) before it, for the first token of each sequence alone: (S, D)."""
+    layers = len(encoder.layers)
     last = encoder.layers[-1]
     assert isinstance(last, EncoderLayer)
     return _first_of_layer(last, x_TD, layout, noise.fork(layers) if noise else None, encoder.turns(layout))
