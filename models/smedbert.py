@@ -51,8 +51,8 @@ class SMedBertModel(PreTrainedModel):
     def __init__(self, config: SMedBertModelConfig, knowledge: GivenKnowledge = None) -> None:
         super().__init__(config)
         text, infusion, source = read_settings(config.to_dict())
-        opened = open_knowledge(Path(config.name_or_path), source, knowledge)
-        config.knowledge = opened.source.to_json()
+        opened = open_knowledge(Path(config.name_or_path or "."), source, knowledge)
+        config.knowledge_source = opened.source.to_json()
         self.network = KnowledgeNetwork(Encoder(text), KnowledgeInfusion(infusion), opened.arrays)
         self.post_init()
 
@@ -101,7 +101,9 @@ class SMedBertModel(PreTrainedModel):
 def _packed(mentions: Sequence[Any], lengths: Sequence[int]) -> Tensor:
     """Return the mentions of all texts with tokens counted through the batch, int64 (M, 4)."""
     if len(mentions) != len(lengths):
-        raise ValueError(f"{len(lengths)} texts, but mentions for {len(mentions)}; give an empty list for a text without")
+        raise ValueError(
+            f"mentions are for {len(mentions)} texts of {len(lengths)}; give an empty list for one without"
+        )
     parts = [np.asarray(one, dtype=np.int64).reshape(-1, 4) for one in mentions]
     starts = np.cumsum([0, *lengths[:-1]])
     for number, (part, length) in enumerate(zip(parts, lengths, strict=True)):

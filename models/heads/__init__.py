@@ -5,7 +5,7 @@
     predictions = models.inference.predict(model, examples)
 
 models/heads/examples.py describes the inputs and outputs of each head. To add one, subclass `TaskModel` and add a line
-to `_HEADS`. models/heads/encoders.py describes what a head asks of its encoder, and how to add a kind of encoder.
+to `_HEADS`. models/heads/task_encoder.py says what a head asks of its encoder, encoders.py how to add a kind.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """An encoder with the head of one task: what all heads share.
 
 A head defines its targets, its losses and how its predictions are read; packing, dropout, checking and saving are here.
-What it asks of an encoder is in models/heads/encoders.py.
+What it asks of an encoder is in models/heads/task_encoder.py.
 
 On disk a task model has `head.json` and `head.safetensors`, and beside them one of two forms. If transformers has a
 class for the encoder with this head, config.json and model.safetensors are that class's. Otherwise the encoder is in

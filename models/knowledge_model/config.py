@@ -23,7 +23,7 @@ class SMedBertModelConfig(PreTrainedConfig):
 
     text: dict[str, Any] | None = None
     infusion: dict[str, Any] | None = None
-    knowledge: dict[str, Any] | None = None
+    knowledge_source: dict[str, Any] | None = None
 
     @classmethod
     def of(
@@ -34,7 +34,7 @@ class SMedBertModelConfig(PreTrainedConfig):
         sizes = replace(text, vocab_multiple=1, checkpoint_activations=False, compile_layers=False)
         knowledge = None if source is None else source.to_json()
         return cls(
-            text=asdict(sizes), infusion=asdict(infusion), knowledge=knowledge, architectures=[ARCHITECTURE]
+            text=asdict(sizes), infusion=asdict(infusion), knowledge_source=knowledge, architectures=[ARCHITECTURE]
         )
 
     @property

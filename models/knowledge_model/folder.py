@@ -44,7 +44,7 @@ def read_settings(config: Mapping[str, Any]) -> KnowledgeSettings:
         infusion = InfusionConfig(**config["infusion"])
     except (KeyError, TypeError) as error:
         raise ValueError(f"its sizes are damaged: {error}") from error
-    return KnowledgeSettings(text, infusion, KnowledgeSource.from_json(config.get("knowledge")))
+    return KnowledgeSettings(text, infusion, KnowledgeSource.from_json(config.get("knowledge_source")))
 
 
 class LoadedModel(NamedTuple):

@@ -9,7 +9,7 @@ Shape legend: T tokens laid end to end, D hidden size, M mentions.
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,7 +24,6 @@ from models.infusion.infusion import KnowledgeInfusion
 from models.infusion.neighbourhood import Neighbourhood
 from models.infusion.spans import Spans
 from models.knowledge import KnowledgeArrays
-
 
 MODEL_TYPE = "smedbert"
 """`model_type` in its config.json."""
@@ -133,10 +132,7 @@ def check_sizes(encoder: Encoder, infusion: InfusionConfig, knowledge: Knowledge
         )
 
 
-_Tensors = TypeVar("_Tensors", Spans, Neighbourhood)
-
-
-def _moved(some: _Tensors, device: torch.device) -> _Tensors:
-    """Return the same with its tensors on a device."""
+def _moved(some: Any, device: torch.device) -> Any:
+    """Return a dataclass with its tensors on a device."""
     values = {one.name: getattr(some, one.name) for one in fields(some)}
     return replace(some, **{name: value.to(device) for name, value in values.items() if isinstance(value, Tensor)})

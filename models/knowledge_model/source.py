@@ -59,7 +59,7 @@ class KnowledgeSource:
             graph, artifact = ((str(given[name]["stage"]), str(given[name]["fingerprint"])) for name in _RECORDS)
             return cls(graph, artifact, str(given["digest"]), str(given["folder"]))
         except (TypeError, KeyError) as error:
-            raise ValueError(f"its knowledge lacks {error}") from error
+            raise ValueError(f"its knowledge_source lacks {error}") from error
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values for config.json."""
