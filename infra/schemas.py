@@ -411,6 +411,14 @@ KG_TRIPLES = pa.schema(
     ]
 )
 
+KG_HELD_OUT_TRIPLES = pa.schema(
+    [
+        _field("head", pa.string(), "entity_id of the head of a triple that the vectors did not learn from"),
+        _field("relation", pa.string(), "name of its relation"),
+        _field("tail", pa.string(), "entity_id of its tail"),
+    ]
+)
+
 KG_ALIGNMENTS = pa.schema(
     [
         _field("entity_id", pa.string(), "the fused entity"),
@@ -659,6 +667,7 @@ TABLES: Mapping[str, pa.Schema] = {
     "synonyms": SYNONYMS,
     "kg_entities": KG_ENTITIES,
     "kg_triples": KG_TRIPLES,
+    "kg_held_out_triples": KG_HELD_OUT_TRIPLES,
     "kg_alignments": KG_ALIGNMENTS,
     "kg_conflicts": KG_CONFLICTS,
     "neighbours": NEIGHBOURS,

@@ -1,10 +1,10 @@
 """Stage `kg_embeddings`: a knowledge graph in, vectors of its entities and relations out (TransE, then TransR).
 
-Held-out triples, which are not learned from, judge the vectors and stop the training. Checkpoints are in the build's
-scratch folder under the fingerprint of the work: a killed stage, started again, resumes at the last one and ends with
-the same bits. One worker trains in this process. Several are Ray Train's, one process each, started by a program of
-their own (tasks/training/launch), and share every batch; only rounding differs. Where RAY_ADDRESS is a cluster's job
-endpoint, the program is a job there.
+Held-out triples, which are not learned from, judge the vectors and stop the training; the table kg_held_out_triples
+lists them. Checkpoints are in the build's scratch folder under the fingerprint of the work: a killed stage, started
+again, resumes at the last one and ends with the same bits. One worker trains in this process. Several are Ray Train's,
+one process each, started by a program of their own (tasks/training/launch), and share every batch; only rounding
+differs. Where RAY_ADDRESS is a cluster's job endpoint, the program is a job there.
 
 Time grows with epochs × triples × entity width × relation width. Memory of each worker grows with the vectors (four
 copies: weights, squares, best so far, one for the checkpoint), with about 100 bytes per triple, and with the entities
@@ -24,6 +24,7 @@ import torch
 from infra.artifacts import Artifact
 from infra.schemas import TABLES
 from infra.stage import Output, stage
+from kg.embedding.batches import Triples
 from kg.embedding.checkpoint import load_state
 from kg.embedding.numbering import NumberedGraph, number_graph
 from kg.embedding.split import SplitGraph, hold_out, save_split
@@ -40,9 +41,9 @@ ROWS_AT_ONCE = 16_384
 
 @stage(
     name="kg_embeddings",
-    version=2,
+    version=3,
     params=EmbedParams,
-    tables=("kg_entity_vectors", "kg_relation_vectors", "metrics"),
+    tables=("kg_entity_vectors", "kg_relation_vectors", "kg_held_out_triples", "metrics"),
     unit="epoch",
 )
 def embed_graph(inputs: Mapping[str, Artifact], params: EmbedParams, out: Output) -> None:
@@ -64,7 +65,7 @@ def embed_graph(inputs: Mapping[str, Artifact], params: EmbedParams, out: Output
         with followed(run, out.on_progress):
             train_here(run)
     steps_per_epoch = -(-len(split.training) // params.batch_size)
-    _keep_result(run, graph, steps_per_epoch, out)
+    _keep_result(run, graph, split, steps_per_epoch, out)
     out.count("triples", len(split.training))
     out.count("held_out", len(split.held_out))
     named = np.unique(np.concatenate([graph.triples.heads, graph.triples.tails]))
@@ -92,7 +93,7 @@ def _resolve(params: EmbedParams, out: Output) -> EmbeddingRun:
     )
 
 
-def _keep_result(run: EmbeddingRun, graph: NumberedGraph, steps_per_epoch: int, out: Output) -> None:
+def _keep_result(run: EmbeddingRun, graph: NumberedGraph, split: SplitGraph, steps_per_epoch: int, out: Output) -> None:
     state = load_state(run.path(TRANSR))
     assert state is not None, "the last epoch is always saved"
     # Without held-out triples no weights are best, and the last ones count.
@@ -111,6 +112,8 @@ def _keep_result(run: EmbeddingRun, graph: NumberedGraph, steps_per_epoch: int, 
                 projection=weights["projections"],
             ),
         )
+        if len(split.held_out):
+            part.write("kg_held_out_triples", _named(graph, split.held_out))
         part.write("metrics", _metric_rows(run, steps_per_epoch))
 
 
@@ -123,6 +126,17 @@ def _table(name: str, ids: list[str], **vectors: torch.Tensor) -> pa.Table:
         offsets = np.arange(0, flat.size + 1, flat.shape[1], dtype=np.int32)
         arrays.append(pa.ListArray.from_arrays(offsets, flat.ravel(), type=schema.field(column).type))
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _named(graph: NumberedGraph, triples: Triples) -> pa.Table:
+    """Return triples by the names of their entities and relations."""
+    ids, relations = pa.array(graph.entity_ids), pa.array(graph.relations)
+    columns = {
+        "head": ids.take(pa.array(triples.heads)),
+        "relation": relations.take(pa.array(triples.relations)),
+        "tail": ids.take(pa.array(triples.tails)),
+    }
+    return pa.table(columns, schema=TABLES["kg_held_out_triples"])
 
 
 def _metric_rows(run: EmbeddingRun, steps_per_epoch: int) -> list[dict[str, Any]]:

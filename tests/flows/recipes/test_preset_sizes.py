@@ -81,7 +81,7 @@ def test_exports_are_models_of_transformers(name: str) -> None:
     # A pooler belongs to a pair task; transformers gives every bare BERT one.
     assert expected | shapes == expected
     assert all(key.startswith("pooler.") for key in expected.keys() - shapes.keys())
-    assert ("pooler.dense.weight" in shapes) == (name in ("cmed-bert", "embert"))
+    assert ("pooler.dense.weight" in shapes) == (name in ("cmed-bert", "embert", "smedbert"))
 
 
 @pytest.mark.parametrize("name", presets_of("bert") + presets_of("electra"))

@@ -195,11 +195,24 @@ def test_the_order_and_repeats_of_rows_do_not_matter(store: ArtifactStore, drugs
     assert same(vectors(embedded(store, drugs)), vectors(embedded(ArtifactStore(tmp_path / "other"), shuffled)))
 
 
+def test_triples_that_are_not_learned_from_are_listed(store: ArtifactStore, drugs: Artifact) -> None:
+    from kg.embedding.numbering import number_graph
+    from kg.embedding.split import hold_out
+
+    entity_ids, relations, triples = number_graph(*(drugs.to_table(name) for name in ("kg_entities", "kg_triples")))
+    held_out = triples.take(hold_out(triples, 8, 42))
+    names = [entity_ids, relations, entity_ids]
+    columns = (held_out.heads, held_out.relations, held_out.tails)
+    expected = [[name[number] for number in some] for name, some in zip(names, columns, strict=True)]
+    listed = embedded(store, drugs).to_table("kg_held_out_triples")
+    assert [column.to_pylist() for column in listed.columns] == expected and len(expected[0]) == 8
+
+
 def test_without_transe_and_held_out_triples(store: ArtifactStore, drugs: Artifact) -> None:
     artifact = embedded(store, drugs, transe_epochs=0, held_out=0)
     assert list(figures(artifact, "transr_loss")) == [6 * epoch for epoch in range(1, 7)]
     assert not figures(artifact, "transr_mrr")
-    assert artifact.manifest.counters["held_out"] == 0
+    assert artifact.manifest.counters["held_out"] == 0 == artifact.to_table("kg_held_out_triples").num_rows
 
 
 @pytest.mark.parametrize(
