@@ -277,6 +277,44 @@ ATTENTION_SIMILARITIES = pa.schema(
     ]
 )
 
+SIMILARITY_PAIRS = pa.schema(
+    [
+        _field("entity_id", pa.string(), "entity of the fused graph that has both names"),
+        _field("name", pa.string(), "its name"),
+        _field("alias", pa.string(), "one of its aliases, which differs from the name in comparable form"),
+        _field("type", pa.string(), "its type; empty if unknown"),
+        _field("common", pa.int64(), "number of neighbours that both names have in the sources before fusion"),
+        _field("jaccard", pa.float64(), "these as a share of the neighbours that one of them has; 0 without any"),
+    ]
+)
+
+NAME_FREQUENCIES = pa.schema(
+    [
+        _field("form", pa.string(), "surface form of names of entities (kg/linking/surface_forms.py)"),
+        _field("count", pa.int64(), "number of its mentions in one part of the segments"),
+    ]
+)
+
+SIMILARITY_SAMPLES = pa.schema(
+    [
+        *(SIMILARITY_PAIRS.field(name) for name in ("entity_id", "type")),
+        _field("query", pa.string(), "the name that is asked about"),
+        _field("truth", pa.string(), "the other name of the pair"),
+        _field("negatives", _list_of(pa.string()), "19 names of entities of the type that resemble the right one"),
+        _field("is_close", pa.bool_(), "whether both names have most neighbours in common: sample of D2"),
+        _field("is_rare", pa.bool_(), "whether one of both names is a rare mention: sample of D3"),
+    ]
+)
+
+SIMILARITY_ANSWERS = pa.schema(
+    [
+        *(SIMILARITY_SAMPLES.field(name) for name in ("entity_id", "query", "truth", "is_close", "is_rare")),
+        _field("chosen", pa.string(), "the most similar candidate; the first in order of name if several are"),
+        _field("credit", pa.float64(), "1 if the right one is most similar, 1/n if n are equally so, else 0"),
+        _field("is_joined", pa.bool_(), "whether a graph that the model learnt from joins the pair's names"),
+    ]
+)
+
 ENTITY_SURFACES = pa.schema(
     [
         _field("surface", pa.string(), "a surface of the entity vocabulary; entity_examples call it by its row"),
@@ -652,6 +690,10 @@ TABLES: Mapping[str, pa.Schema] = {
     "products": PRODUCTS,
     "held_out_products": PRODUCTS,
     "value_ranks": VALUE_RANKS,
+    "similarity_pairs": SIMILARITY_PAIRS,
+    "name_frequencies": NAME_FREQUENCIES,
+    "similarity_samples": SIMILARITY_SAMPLES,
+    "similarity_answers": SIMILARITY_ANSWERS,
     "synonym_occurrences": SYNONYM_OCCURRENCES,
     "synonym_sentences": SYNONYM_SENTENCES,
     "attention_similarities": ATTENTION_SIMILARITIES,

@@ -13,6 +13,7 @@ from tasks.decontaminate.stage import DecontaminateParams
 from tasks.deduplicate.stage import DeduplicateParams
 from tasks.deidentify.stage import DeidentifyParams
 from tasks.entities.stage import EntitiesParams
+from tasks.evaluate.similarity.params import SimilarityPairsParams
 from tasks.ingest.render_articles import RenderParams
 from tasks.ingest.stage import IngestParams
 from tasks.knowledge.fuse import FuseGraphsParams
@@ -42,6 +43,11 @@ class Recipe(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     description: str
+    held_out_pairs: bool = Field(
+        default=False,
+        description="keep the pairs of evaluate/intrinsic's similarity sets (similarity_pairs) apart in the fused graph, "
+        "so that no model, neighbour or vector made from it has seen them as equal",
+    )
     ingest: IngestParams = Field(default_factory=IngestParams)
     render: RenderParams = Field(default_factory=RenderParams)
     clean: CleanParams = Field(default_factory=CleanParams)
@@ -60,6 +66,7 @@ class Recipe(BaseModel):
     product_records: ProductRecordsParams = Field(default_factory=ProductRecordsParams)
     products: ProductsParams = Field(default_factory=ProductsParams)
     fuse: FuseGraphsParams = Field(default_factory=FuseGraphsParams)
+    similarity_pairs: SimilarityPairsParams = Field(default_factory=SimilarityPairsParams)
     link: LinkParams = Field(default_factory=LinkParams)
     report_graph: ReportGraphParams = Field(default_factory=ReportGraphParams)
     phrases: PhrasesParams = Field(default_factory=PhrasesParams)

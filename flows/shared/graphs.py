@@ -16,8 +16,9 @@ from infra.artifacts import Artifact
 from infra.errors import UserError
 from kg.fusion import vocabularies
 from kg.sources import cmekg, icd10
+from tasks.evaluate.similarity.pairs import similarity_pairs
 from tasks.files.raw_input import RawInput
-from tasks.knowledge.fuse import fuse_graphs
+from tasks.knowledge.fuse import HELD_OUT, fuse_graphs
 from tasks.knowledge.link import (
     EntityFrequenciesParams,
     UnambiguousCountsParams,
@@ -112,9 +113,28 @@ def fused(
     graphs: Mapping[str, GraphSource],
     tables: Mapping[str, RawInput] | None = None,
 ) -> Artifact:
-    """Read all graphs and fuse them; `tables` are those of `fusion_tables`, the shipped ones by default."""
+    """Read all graphs and fuse them; `tables` are those of `fusion_tables`, the shipped ones by default.
+
+    If the recipe holds pairs of names out, they are drawn from the graph, and it is fused again without them.
+    """
+    read = sources(run, graphs, tables)
+    graph = run(fuse_graphs, recipe.fuse, **read)
+    if not recipe.held_out_pairs:
+        return graph
+    return run(fuse_graphs, recipe.fuse, **read, **{HELD_OUT: equal_names(run, recipe, graph, read)})
+
+
+def sources(
+    run: StageRunner, graphs: Mapping[str, GraphSource], tables: Mapping[str, RawInput] | None = None
+) -> dict[str, Any]:
+    """Read all graphs; return them and the tables of the vocabulary as the inputs of `fuse_graphs`."""
     read = {f"graph_{name}": run(read_graph, one.params, **one.inputs) for name, one in sorted(graphs.items())}
-    return run(fuse_graphs, recipe.fuse, **read, **(fusion_tables() if tables is None else tables))
+    return {**read, **(fusion_tables() if tables is None else tables)}
+
+
+def equal_names(run: StageRunner, recipe: Recipe, graph: Artifact, read: Mapping[str, Any]) -> Artifact:
+    """Return the pairs of equal names of a graph that was fused, with all pairs, from what `sources` returned."""
+    return run(similarity_pairs, recipe.similarity_pairs, fused=graph, **read)
 
 
 def deciding_frequencies(run: StageRunner, segments: Artifact, entities: Artifact) -> dict[str, Artifact]:

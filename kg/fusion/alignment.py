@@ -81,6 +81,8 @@ def _links(nodes: Nodes, labels: Indices, options: AlignmentOptions) -> pl.DataF
     links = pl.concat(found) if found else pl.DataFrame(schema=LINK_SCHEMA)
     if links.is_empty() and options.similarity is not None:
         pairs = similar_clusters(nodes, labels, types, graphs, options.similarity, options.overlap_weight)
+        # Any other evidence lacks these nodes, but each has a name that may resemble another.
+        pairs = pairs.filter(~pl.any_horizontal(pl.col("one", "other").is_in(nodes.apart)))
         return pairs.with_columns(evidence=pl.lit(SIMILARITY), value=pl.lit("")).select(*LINK_SCHEMA)
     return links
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,7 +29,7 @@ from kg.fusion.alignment import NAME, AlignmentOptions, align, voted_types
 from kg.fusion.components import Indices
 from kg.fusion.conflicts import type_conflicts, value_conflicts
 from kg.fusion.provenance import merge_sets, sources_of
-from kg.fusion.union import Union, unite
+from kg.fusion.union import HeldOut, Union, unite
 from kg.fusion.vocabularies import Vocabulary
 from kg.graph import KnowledgeGraph
 from kg.linking.surface_forms import forms_of_names
@@ -48,6 +48,8 @@ class Fusion:
     """(source, reason, head, relation, tail) of the omitted triples."""
     collapsed: int
     """Number of triples omitted because the names at their ends became one entity."""
+    held_out: int = 0
+    """Number of triples omitted because they join the names of a held-out pair."""
 
 
 def fuse(
@@ -63,13 +65,19 @@ def fuse_with_evidence(
     graphs: Sequence[KnowledgeGraph],
     options: AlignmentOptions | None = None,
     vocabulary: Vocabulary | None = None,
+    held_out: Iterable[tuple[str, str]] = (),
 ) -> Fusion:
-    """Return the fused graph with the alignments and their evidence, the conflicts, and the omitted triples."""
-    union = unite(graphs, vocabulary or _default_vocabulary())
+    """Return the fused graph with the alignments and their evidence, the conflicts, and the omitted triples.
+
+    `held_out` are pairs (name, alias) that the graph must not join (kg/fusion/union.py): the alias becomes an entity of
+    its own, or is left out if no graph has it as an entity.
+    """
+    union = unite(graphs, vocabulary or _default_vocabulary(), HeldOut.of(held_out))
     labels, links = align(union.nodes, options or AlignmentOptions())
     entities = _Entities.of(union, labels)
     triples = _entity_triples(union, entities)
-    coded, sets = merge_sets(triples.filter(~pl.col("collapsed")).drop("collapsed"), union.source_sets)
+    stated = _not_held_out(triples.filter(~pl.col("collapsed")).drop("collapsed"), union, entities)
+    coded, sets = merge_sets(stated, union.source_sets)
     used = coded["relation"].unique().sort()
     graph = KnowledgeGraph(
         _entity_table(union, labels, entities),
@@ -86,6 +94,7 @@ def fuse_with_evidence(
         conflicts=_conflicts(union, labels, entities, triples),
         rejects=union.rejects,
         collapsed=int(triples["collapsed"].sum()),
+        held_out=triples.height - int(triples["collapsed"].sum()) - stated.height,
     )
 
 
@@ -135,6 +144,18 @@ def _entity_triples(union: Union, entities: _Entities) -> pl.DataFrame:
     return union.triples.with_columns(
         head=pl.Series(head), tail=pl.Series(tail), collapsed=pl.Series((head == tail) & (heads != tails))
     )
+
+
+def _not_held_out(triples: pl.DataFrame, union: Union, entities: _Entities) -> pl.DataFrame:
+    """Return the triples but those between the entities of a held-out pair, in either direction."""
+    if union.held_out.is_empty():
+        return triples
+    pairs = union.held_out.select(
+        pl.Series(name, entities.of_node[union.held_out[column]].astype(np.int32))
+        for name, column in (("head", "name"), ("tail", "alias"))
+    )
+    both = pl.concat([pairs, pairs.select(head="tail", tail="head")])
+    return triples.join(both, on=["head", "tail"], how="anti", maintain_order="left")
 
 
 def _entity_table(union: Union, labels: Indices, entities: _Entities) -> pa.Table:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import numpy as np
 import polars as pl
 
 from kg.columns import at
@@ -26,6 +27,8 @@ class Nodes:
     """(node, value): its codes, distinct."""
     edges: pl.DataFrame
     """(head, tail): its neighbours."""
+    apart: Indices = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Nodes that are never aligned. None of their aliases and codes, and no alias equal to one of them, is above."""
 
     @property
     def count(self) -> int:

@@ -2,11 +2,14 @@
 
 A node is a name in comparable form. A relation with the role `alias` makes its tail another name of its head; such a
 tail is a node of its own only if the graph states something else about it.
+
+Pairs of names can be held out, so that what is learnt of the graph can be tested on them: the alias of such a pair is a
+node of its own and nobody's alias, it has no alias and no code as evidence, and no triple joins it with the pair's name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +27,7 @@ from kg.names import normalise_names
 MAX_RELATION_NAME = 200
 """Maximum characters of a relation name; a longer one is a sentence that a parser mistook for a name."""
 
-EMPTY_NAME, LONG_RELATION = "empty_name", "long_relation"
+EMPTY_NAME, LONG_RELATION, HELD_OUT = "empty_name", "long_relation", "held_out_pair"
 """Reasons for omitting a triple."""
 
 Mask = npt.NDArray[np.bool_]
@@ -47,13 +50,42 @@ class Union:
     functional: list[int]
     """Relations that may have only one tail per head."""
     source_sets: list[SourceSet]
+    held_out: pl.DataFrame
+    """(name, alias): nodes of the held-out pairs."""
     rejects: pl.DataFrame
     """(source, reason, head, relation, tail) of the triples that cannot be kept."""
 
 
-def unite(graphs: Sequence[KnowledgeGraph], vocabulary: Vocabulary) -> Union:
+@dataclass(frozen=True)
+class HeldOut:
+    """Pairs of names that must not be seen as one."""
+
+    pairs: pl.DataFrame
+    """(name, alias), in comparable form."""
+
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[str, str]]) -> HeldOut:
+        """Return these pairs (name, alias) of names in any spelling."""
+        given = pl.DataFrame(list(pairs), schema={"name": pl.String, "alias": pl.String}, orient="row")
+        return cls(given.select(normalise_names(given[column]) for column in given.columns))
+
+    @property
+    def forms(self) -> pl.Series:
+        """The aliases, which are nodes of their own; distinct."""
+        return self.pairs["alias"].unique().sort()
+
+    def nodes(self, surfaces: pl.DataFrame) -> pl.DataFrame:
+        """Return (name, alias): every two nodes that have the names of a pair, from (node, value)."""
+        bearers = surfaces.select("node", value=pl.col("value").cast(pl.String))
+        found = self.pairs.join(bearers, left_on="name", right_on="value")
+        found = found.join(bearers, left_on="alias", right_on="value", suffix="_alias")
+        return found.select(name="node", alias="node_alias")
+
+
+def unite(graphs: Sequence[KnowledgeGraph], vocabulary: Vocabulary, held_out: HeldOut | None = None) -> Union:
     """Combine graphs; time grows with their triples, but strings are processed only once per entity."""
-    readings = [_Reading(graph, vocabulary) for graph in graphs]
+    held_out = held_out or HeldOut.of(())
+    readings = [_Reading(graph, vocabulary, held_out) for graph in graphs]
     named = stacked([reading.node_forms().to_frame("form") for reading in readings], {"form": pl.String})
     forms = named.to_series().unique().sort()
     relations = {relation for reading in readings for relation in reading.relations_in_use()}
@@ -94,6 +126,7 @@ def unite(graphs: Sequence[KnowledgeGraph], vocabulary: Vocabulary) -> Union:
         surfaces=spellings.group_by("node", "value").agg(pl.col("is_name").any()),
         codes=gathered(_Reading.codes, {"node": pl.Int64, "value": pl.String}),
         edges=triples.select("head", "tail").unique(),
+        apart=forms.is_in(held_out.forms.implode()).arg_true().cast(pl.Int64).to_numpy(),
     )
     return Union(
         nodes=nodes,
@@ -104,6 +137,7 @@ def unite(graphs: Sequence[KnowledgeGraph], vocabulary: Vocabulary) -> Union:
         relation_names=relation_names,
         functional=sorted({relation_names.index(relation.name) for relation in relations if relation.functional}),
         source_sets=source_sets,
+        held_out=held_out.nodes(nodes.surfaces),
         rejects=stacked(
             [reading.rejects() for reading in readings],
             dict.fromkeys(("source", "reason", "head", "relation", "tail"), pl.String),
@@ -114,7 +148,7 @@ def unite(graphs: Sequence[KnowledgeGraph], vocabulary: Vocabulary) -> Union:
 class _Reading:
     """One graph in terms of the vocabulary. In its frames, entities are indices in the graph."""
 
-    def __init__(self, graph: KnowledgeGraph, vocabulary: Vocabulary) -> None:
+    def __init__(self, graph: KnowledgeGraph, vocabulary: Vocabulary, held_out: HeldOut) -> None:
         self.graph = graph
         self.vocabulary = vocabulary
         self.names = pl.Series("raw", graph.entities["name"]).str.strip_chars()
@@ -127,8 +161,16 @@ class _Reading:
         self.too_long = long[graph.relations]
         has_name = np.array([bool(name.strip()) for name in graph.relation_names], bool)
         self.nameless = ~(named[graph.heads] & named[graph.tails] & has_name[graph.relations]) & ~self.too_long
-        self.is_kept = ~(self.too_long | self.nameless)
-        self.is_node = named & self._says_something()
+        self.apart_forms = held_out.forms
+        self.apart = self.forms.is_in(self.apart_forms.implode()).to_numpy()
+        self.held_out = self._held_out() & ~(self.too_long | self.nameless)
+        self.is_kept = ~(self.too_long | self.nameless | self.held_out)
+        self.is_node = named & (self._says_something() | self.apart)
+
+    def _held_out(self) -> Mask:
+        """Return the triples that make a held-out alias an alias, or give it one."""
+        is_alias = np.array([relation.role is Role.ALIAS for relation in self.relations], bool)
+        return is_alias[self.graph.relations] & (self.apart[self.graph.heads] | self.apart[self.graph.tails])
 
     def _says_something(self) -> Mask:
         """Return the entities that are more than an alias of another: not only tails of alias relations."""
@@ -194,6 +236,9 @@ class _Reading:
             {"entity": self.graph.heads[stated], "value": self.forms.gather(tails), "raw": self.names.gather(tails)}
         ).with_columns(pl.col("entity").cast(pl.Int64), is_name=False)
         columns = ["entity", "value", "is_name", "raw"]
+        # Of held-out aliases, `related` has none: their triples are not kept.
+        own = pl.Series(self.apart).gather(listed["entity"])
+        listed = listed.filter(~pl.col("value").is_in(self.apart_forms.implode()) & ~own)
         return pl.concat([frame.select(columns) for frame in (names, listed, related)]).filter(pl.col("value") != "")
 
     def types(self) -> pl.DataFrame:
@@ -209,7 +254,7 @@ class _Reading:
 
     def codes(self) -> pl.DataFrame:
         """Return (entity, value) of every single code."""
-        stated = self._having(Role.CODE)
+        stated = self._having(Role.CODE) & ~self.apart[self.graph.heads]
         raw = self.names.gather(self.graph.tails[stated])
         codes = pl.DataFrame({"entity": self.graph.heads[stated], "value": codes_in(raw)})
         return codes.with_columns(pl.col("entity").cast(pl.Int64)).explode("value").drop_nulls()
@@ -217,7 +262,11 @@ class _Reading:
     def rejects(self) -> pl.DataFrame:
         """Return (source, reason, head, relation, tail) of the triples that are not kept."""
         frames = []
-        for reason, mask in ((EMPTY_NAME, self.nameless), (LONG_RELATION, self.too_long)):
+        for reason, mask in (
+            (EMPTY_NAME, self.nameless),
+            (LONG_RELATION, self.too_long),
+            (HELD_OUT, self.held_out),
+        ):
             relation_names = pl.Series("relation", self.graph.relation_names, pl.String)
             frames.append(
                 pl.DataFrame(

@@ -24,6 +24,8 @@ from kg.graph import KnowledgeGraph
 from tasks.knowledge.read import write_graph, write_rejects
 
 VOCABULARY_INPUTS = ("types", "relations")
+HELD_OUT = "held_out_pairs"
+"""Input with pairs of names that the graph must not join."""
 
 
 class FuseGraphsParams(StageParams):
@@ -50,12 +52,15 @@ class FuseGraphsParams(StageParams):
 def fuse_graphs(inputs: Mapping[str, Any], params: FuseGraphsParams, out: Output) -> None:
     """Fuse all inputs but `types` and `relations`, raw CSV files that replace the default vocabulary.
 
+    `inputs["held_out_pairs"]`, if given, has a table `similarity_pairs`: pairs of a name and an alias that the graph
+    must not join, because models that learn from it are tested on them.
+
     Callers that pass the default files (kg/fusion/vocabularies.py) as raw input get a new artifact after an edit.
 
     Raises:
         UserError: no graph is given, or a table of the vocabulary is faulty.
     """
-    artifacts = [given for name, given in sorted(inputs.items()) if name not in VOCABULARY_INPUTS]
+    artifacts = [given for name, given in sorted(inputs.items()) if name not in (*VOCABULARY_INPUTS, HELD_OUT)]
     if not artifacts:
         raise UserError("No knowledge graph to fuse. Read one with the stage read_graph first.")
     types, relations = (_path_of(inputs, name) for name in VOCABULARY_INPUTS)
@@ -63,6 +68,7 @@ def fuse_graphs(inputs: Mapping[str, Any], params: FuseGraphsParams, out: Output
         [_graph_of(artifact) for artifact in artifacts],
         AlignmentOptions(**params.model_dump()),
         Vocabulary.read(types, relations),
+        _held_out(inputs),
     )
     with out.part() as part:
         write_graph(part, fusion.graph)
@@ -76,12 +82,20 @@ def fuse_graphs(inputs: Mapping[str, Any], params: FuseGraphsParams, out: Output
             write_rejects(part, rejects, str(source[0]))
         part.count("graphs_in", len(artifacts))
         part.count("triples_collapsed", fusion.collapsed)
+        if HELD_OUT in inputs:
+            part.count("triples_held_out", fusion.held_out)
         for evidence, links in Counter(fusion.alignments["evidence"].to_pylist()).items():
             part.count(f"aligned_by_{evidence}", links)
 
 
 def _graph_of(artifact: Artifact) -> KnowledgeGraph:
     return KnowledgeGraph.from_tables(artifact.to_table("kg_entities"), artifact.to_table("kg_triples"))
+
+
+def _held_out(inputs: Mapping[str, Any]) -> list[tuple[str, str]]:
+    if HELD_OUT not in inputs:
+        return []
+    return list(inputs[HELD_OUT].scan("similarity_pairs").select("name", "alias").collect().iter_rows())
 
 
 def _path_of(inputs: Mapping[str, Any], name: str) -> Path | None:
