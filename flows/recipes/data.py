@@ -45,8 +45,8 @@ class Recipe(BaseModel):
     description: str
     held_out_pairs: bool = Field(
         default=False,
-        description="keep the pairs of evaluate/intrinsic's similarity sets (similarity_pairs) apart in the fused graph, "
-        "so that no model, neighbour or vector made from it has seen them as equal",
+        description="keep the pairs of evaluate/intrinsic's similarity sets (similarity_pairs) apart in the fused "
+        "graph, so that no model, neighbour or vector made from it has seen them as equal",
     )
     ingest: IngestParams = Field(default_factory=IngestParams)
     render: RenderParams = Field(default_factory=RenderParams)

@@ -4,7 +4,7 @@ A node is a name in comparable form. A relation with the role `alias` makes its 
 tail is a node of its own only if the graph states something else about it.
 
 Pairs of names can be held out, so that what is learnt of the graph can be tested on them: the alias of such a pair is a
-node of its own and nobody's alias, it has no alias and no code as evidence, and no triple joins it with the pair's name.
+node of its own and nobody's alias, has no alias and no code as evidence, and no triple joins it with the pair's name.
 """
 
 from __future__ import annotations

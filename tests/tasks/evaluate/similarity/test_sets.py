@@ -18,40 +18,14 @@ from tasks.evaluate.similarity.negatives import Names, draw_negatives
 from tasks.evaluate.similarity.pairs import similarity_pairs, with_common_neighbours
 from tasks.evaluate.similarity.params import SimilarityPairsParams, SimilaritySetsParams
 from tasks.evaluate.similarity.sets import similarity_sets
-from tasks.files.raw_input import RawInput
-from tasks.knowledge.fuse import FuseGraphsParams, fuse_graphs
-from tasks.knowledge.read import ReadGraphParams, read_graph
 from tests.support.graphs.entity_corpus import segments_of
+from tests.support.graphs.equal_names import ALIKE, PAIRS, TEXT, graphs_of
 from tests.support.text.stages import do
-
-ALIKE = [f"慢性{one}{other}炎" for one, other in product("胃肠肝肾肺", "甲乙丙丁戊")]
-TRIPLES = [
-    *((name, "症状", "发热") for name in ALIKE),
-    # Both are entities with the same four neighbours but one: Jaccard 3/4.
-    ("慢性胃病", "别称", "慢性胃炎"),
-    *(("慢性胃病", "症状", sign) for sign in ("胃痛", "腹胀", "反酸")),
-    *(("慢性胃炎", "症状", sign) for sign in ("胃痛", "腹胀", "反酸", "嗳气")),
-    ("慢性肝病", "别称", "慢性肝炎"),
-    ("慢性肝病", "英文名", "Liver disease"),
-    ("慢性肝病", "别称", "慢性 肝病"),
-    ("罕见病", "别称", "少见病"),
-]
-TYPES = "relation,head_type,tail_type\n症状,Disease,Symptom\n别称,Disease,Disease\n英文名,Disease,Disease\n"
-TEXT = ["患者有慢性肝炎病史，复查慢性肝炎。", "患者有慢性肝炎，用药治疗。"]
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> ArtifactStore:
     return ArtifactStore(tmp_path / "store")
-
-
-def graphs_of(store: ArtifactStore, folder: Path, types: str = TYPES) -> dict[str, Any]:
-    lines = ["head\trelation\ttail", *("\t".join(triple) for triple in TRIPLES)]
-    (folder / "graph.tsv").write_text("\n".join(lines), encoding="utf-8")
-    (folder / "types.csv").write_text(types, encoding="utf-8")
-    given = {"graph": RawInput(folder / "graph.tsv"), "types": RawInput(folder / "types.csv")}
-    read = do(store, read_graph, ReadGraphParams(source="own"), **given)
-    return {"graph_own": read, "fused": do(store, fuse_graphs, FuseGraphsParams(), graph_own=read)}
 
 
 def sets_of(store: ArtifactStore, graphs: Mapping[str, Any], *text: list[str], **changed: Any) -> Artifact:
@@ -63,11 +37,7 @@ def sets_of(store: ArtifactStore, graphs: Mapping[str, Any], *text: list[str], *
 def test_pairs_are_names_and_aliases_with_their_neighbours_before_fusion(store: ArtifactStore, tmp_path: Path) -> None:
     pairs = do(store, similarity_pairs, SimilarityPairsParams(), **graphs_of(store, tmp_path))
     rows = {frozenset((row["name"], row["alias"])): row for row in pairs.to_table().to_pylist()}
-    assert set(rows) == {
-        frozenset(("慢性胃病", "慢性胃炎")),
-        frozenset(("慢性肝病", "慢性肝炎")),
-        frozenset(("罕见病", "少见病")),
-    }
+    assert set(rows) == set(map(frozenset, PAIRS))
     assert {row["type"] for row in rows.values()} == {"Disease"}
     shared = rows[frozenset(("慢性胃病", "慢性胃炎"))]
     assert (shared["common"], shared["jaccard"]) == (3, 0.75)
@@ -222,7 +192,7 @@ def test_the_draw_is_the_same_in_any_unit(
 
 
 def test_a_graph_without_types_or_aliases_is_told_with_the_remedy(store: ArtifactStore, tmp_path: Path) -> None:
-    graphs = graphs_of(store, tmp_path, "relation,head_type,tail_type\n症状,,\n")
+    graphs = graphs_of(store, tmp_path, types="relation,head_type,tail_type\n症状,,\n")
     with pytest.raises(UserError, match=r"none of the 3 pairs is of an entity with a type.* Give a graph with types"):
         sets_of(store, graphs)
     with pytest.raises(UserError, match=r"no pair of equal names.* graph with aliases"):
