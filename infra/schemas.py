@@ -162,6 +162,43 @@ VOCABULARY = pa.schema(
     ]
 )
 
+EMBEDDING_COUNTS = pa.schema(
+    [
+        _field("word", pa.string(), "word or character of the text; never white space"),
+        _field("count", pa.int64(), "occurrences in the part"),
+    ]
+)
+
+WORD_VECTORS = pa.schema(
+    [
+        _field("word", pa.string(), "word or character; its vector is the same row of vectors.npy beside the table"),
+        _field("frequency", pa.int64(), "occurrences in the corpus; 0 if unknown"),
+    ]
+)
+
+WORD_SEQUENCES = pa.schema(
+    [_field("rows", _list_of(pa.uint32()), "rows of embedding_words: the frequent words of one segment, in its order")]
+)
+
+COOCCURRENCES = pa.schema(
+    [
+        _field("row", pa.uint32(), "row of a word in embedding_words"),
+        _field("column", pa.uint32(), "row of a word near it; not smaller than `row`, since both directions are equal"),
+        _field("count", pa.float32(), "sum of 1 / distance over the pairs of their occurrences, in both directions"),
+    ]
+)
+
+VECTOR_SCORES = pa.schema(
+    [
+        _field("vectors", pa.string(), "name of the vectors"),
+        _field("measure", pa.string(), "what is measured, as the page describes it"),
+        _field("pairs", pa.int64(), "pairs that were compared, each with a random one"),
+        _field("score", pa.float64(), "share of pairs that are nearer than the random one; half for a tie"),
+        _field("low", pa.float64(), "lower end of its 95 % interval"),
+        _field("high", pa.float64(), "upper end"),
+    ]
+)
+
 EXAMPLES = pa.schema(
     [
         _field("input_ids", _list_of(pa.uint32()), "token ids, [CLS] first and [SEP] last"),
@@ -680,6 +717,12 @@ TABLES: Mapping[str, pa.Schema] = {
     "lengths": LENGTHS,
     "word_counts": WORD_COUNTS,
     "vocabulary": VOCABULARY,
+    "embedding_counts": EMBEDDING_COUNTS,
+    "embedding_words": WORD_VECTORS,
+    "word_sequences": WORD_SEQUENCES,
+    "cooccurrences": COOCCURRENCES,
+    "word_vectors": WORD_VECTORS,
+    "vector_scores": VECTOR_SCORES,
     "kg_entity_vectors": KG_ENTITY_VECTORS,
     "kg_relation_vectors": KG_RELATION_VECTORS,
     "examples": EXAMPLES,
