@@ -16,10 +16,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from models.training.config import CHECKPOINT_FILE
 from models.training.parallel import sharded_like, whole
 from models.training.streams import Description, check_streams
 
-CHECKPOINT_FILE = "state.pt"
 FORMAT = 2
 """Version of the format, raised whenever the meaning of a checkpoint changes."""
 _KEYS = ("format", "step", "positions", "streams", "identity", "model", "optimizer", "skipped", "held_out", "window")

@@ -13,6 +13,8 @@ PRECISIONS = ("fp32", "bf16")
 PARALLEL = ("ddp", "fsdp2")
 SPEED_ONLY = frozenset({"micro_batch_size", "parallel", "prefetch_batches"})
 """Settings that change only speed, memory and rounding: a run may resume with other values."""
+CHECKPOINT_FILE = "state.pt"
+"""Name of the file with the state of a run (`models.training.checkpoint`)."""
 LARGEST_SEED = 2**63
 """Upper limit of seeds, exclusive: hashes and generators take 64 bits."""
 

@@ -22,7 +22,8 @@ from models.encoder import inference
 from models.encoder.layout import Layout
 from models.encoder.network import Encoder
 from models.tokenizer.corpus import CorpusTokenizer, corpus_tokenizer
-from models.training.loop import CHECKPOINT_FILE, load_state
+from models.training.checkpoint import load_state
+from models.training.config import CHECKPOINT_FILE
 from models.weights.pretrained import load_encoder
 from tasks.training.run_spec import RunSpec
 

@@ -16,8 +16,7 @@ from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
 from infra.stage import Output, code_version, stage
 from models import objectives
-from models.export import save_pretrained
-from models.training.loop import CHECKPOINT_FILE, load_state
+from models.training.config import CHECKPOINT_FILE
 from tasks.pretrain.model_card import TrainingRecord, write_model_card
 from tasks.pretrain.params import ExportParams
 from tasks.training.checkpoints import Checkpoints
@@ -33,6 +32,8 @@ def export(inputs: Mapping[str, Artifact], params: ExportParams, out: Output) ->
 
     All other inputs, `examples` and whatever else it was trained on, are described in the card.
     """
+    from models.training.checkpoint import load_state  # imports torch, which a finished export need not wait for
+
     checkpoint = inputs["checkpoint"]
     with tempfile.TemporaryDirectory(prefix="yiwen-export-") as temporary:
         folder = Path(temporary) / "model"
@@ -51,6 +52,8 @@ def export(inputs: Mapping[str, Artifact], params: ExportParams, out: Output) ->
 
 def write_model(folder: Path, spec: RunSpec, state: Mapping[str, Any], vocabulary: Artifact) -> None:
     """Write the encoder of a training state and the tokeniser's files into a folder, which is created."""
+    from models.export import save_pretrained
+
     objective = objectives.build(spec.objective, spec.model)
     objective.load_state_dict(state["model"])
     save_pretrained(objective, folder)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from infra import schemas
 from infra.artifacts import Artifact
 from infra.errors import UserError
 from models import objectives
 from models.training.columns import MENTIONS
-from models.training.tasks import Task
 from tasks.pretrain.linked import linked_entities
 from tasks.training.run_spec import RunSpec
 from tasks.training.sources import source_of
+
+if TYPE_CHECKING:  # imports torch, which a reused run need not wait for
+    from models.training.tasks import Task
 
 LINK = "Give the flow knowledge graphs (--param graphs=…) and --param mentions=true."
 

@@ -32,7 +32,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from infra.builds import measure, sync
 from infra.errors import StorageFullError, UserError
-from models.training.loop import CHECKPOINT_FILE, load_state, save_state
+from models.training.config import CHECKPOINT_FILE
 
 logger = logging.getLogger(__name__)
 
@@ -73,6 +73,8 @@ class Checkpoints:
         Raises:
             StorageFullError: no room is left. The earlier checkpoints are intact.
         """
+        from models.training.checkpoint import save_state  # imports torch, which a reused run need not wait for
+
         folder = self._staging_folder()
         try:
             with self._explained(step, folder):
@@ -94,6 +96,8 @@ class Checkpoints:
         Raises:
             UserError: the state is missing, damaged, or of another format; the message names the file.
         """
+        from models.training.checkpoint import load_state
+
         place = posixpath.join(self._folder(record.step), CHECKPOINT_FILE)
         with self._local_copy(place) as folder:
             _check(folder / CHECKPOINT_FILE, record, place)

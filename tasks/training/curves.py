@@ -12,7 +12,6 @@ import numpy as np
 
 from infra.pages import render
 from models import objectives
-from models.training.meter import MFU_FORMULA
 from tasks.training.run_spec import RunSpec
 from tasks.training.terms import CHANCE, LOSS_OF_TASK, chance_of, title_of
 
@@ -109,6 +108,8 @@ def curves_page(spec: RunSpec, entries: Sequence[Mapping[str, Any]]) -> str:
     Args:
         entries: those of its metrics file, with step, split and figures.
     """
+    from models.training.meter import MFU_FORMULA  # imports torch, which a reused run need not wait for
+
     held_out = series_of(entries, "held_out")
     return render(
         TEMPLATE,

@@ -10,8 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from infra.artifacts import InputRecord
 from models import objectives
-from models.training.config import TaskConfig
-from models.training.loop import TrainingConfig, training_config
+from models.training.config import TaskConfig, TrainingConfig, training_config
 from tasks.training.cluster import Cluster, Workers
 from tasks.training.launch import LongWork, Progress
 from tasks.training.sources import EXAMPLES
