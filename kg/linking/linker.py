@@ -71,33 +71,32 @@ class EntityLinker:
         type_priors: Mapping[str, float] | None = None,
         frequencies: Mapping[str, int] | None = None,
     ) -> None:
-        sharing: dict[str, set[str]] = {}
+        names, forms = list(names_to_ids), forms_of_names(names_to_ids)
         numbers: dict[str, int] = {}
         ids: set[str] = set()
-        self.forms = np.full(len(names_to_ids), -1, dtype=np.int64)
-        self.num_left_out = 0
-        given_forms = zip(names_to_ids, forms_of_names(names_to_ids), names_to_ids.values(), strict=True)
-        for number, (name, form, given) in enumerate(given_forms):
-            entities = {given} if isinstance(given, str) else set(given)
-            ids |= entities
-            if not _is_linkable(name, form):
-                self.num_left_out += 1
-            elif entities:
-                sharing.setdefault(form, set()).update(entities)
-                self.forms[number] = numbers.setdefault(form, len(numbers))
-
-        def by_probability(entity: str) -> tuple[float, str]:
-            prior = (type_priors or {}).get((types or {}).get(entity, ""), 1.0)
-            return -prior * ((frequencies or {}).get(entity, 0) + 1), entity
-
+        form_of_name = [-1] * len(names)
+        # One entry for each entity of each name: sets of entities would take most of the time of building.
+        form_of_entry: list[int] = []
+        id_of_entry: list[str] = []
+        linkable = _linkable(names, forms)
+        for place, (form, given) in enumerate(zip(forms, names_to_ids.values(), strict=True)):
+            own = (given,) if isinstance(given, str) else tuple(given)
+            ids.update(own)
+            if linkable[place] and own:
+                form_of_name[place] = number = numbers.setdefault(form, len(numbers))
+                form_of_entry += [number] * len(own)
+                id_of_entry += own
+        self.forms = np.array(form_of_name, dtype=np.int64)
+        self.num_left_out = len(names) - sum(linkable)
         self.entity_ids = sorted(ids)
-        self.num_surfaces = len(sharing)
+        self.num_surfaces = len(numbers)
         places = {entity: place for place, entity in enumerate(self.entity_ids)}
-        chosen = (min(entities, key=by_probability) for entities in sharing.values())
-        self.entities = np.fromiter((places[entity] for entity in chosen), np.int64, len(sharing))
-        self._shared = np.fromiter((len(entities) > 1 for entities in sharing.values()), bool, len(sharing))
+        entities = np.fromiter(map(places.__getitem__, id_of_entry), np.int64, len(id_of_entry))
+        entries = np.stack([np.array(form_of_entry, dtype=np.int64), entities])
+        order = _by_probability(self.entity_ids, types or {}, type_priors or {}, frequencies or {})
+        self.entities, self._shared = _decided(entries, order, self.num_surfaces)
         self.num_ambiguous = int(self._shared.sum())
-        self._trie = SurfaceTrie(list(sharing))
+        self._trie = SurfaceTrie(list(numbers))
 
     def link(self, text: str) -> list[tuple[int, int, str]]:
         """Return the mentions of a text: first character, character after the last, id of the entity.
@@ -128,16 +127,54 @@ class EntityLinker:
 
 def left_to_right(found: Matches) -> np.ndarray:
     """Return the places of the matches that remain if none may overlap one to its left: int64, ascending."""
-    following = np.searchsorted(found.begins, found.ends).tolist()
-    chosen = []
-    place = 0
-    while place < len(following):
-        chosen.append(place)
-        place = following[place]
-    return np.array(chosen, dtype=np.int64)
+    following = np.searchsorted(found.begins, found.ends)
+    # A match behind the ends of all before it always remains, whichever of those do. From one such match to the next
+    # the choice is a chain of its own, and all chains take their next step together.
+    reach = np.maximum.accumulate(found.ends)[:-1]
+    at = np.flatnonzero(np.concatenate([np.ones(min(len(following), 1), dtype=bool), found.begins[1:] >= reach]))
+    chain_ends = np.append(at[1:], len(following))
+    chosen = [at]
+    while len(at):
+        at = following[at]
+        inside = at < chain_ends
+        at, chain_ends = at[inside], chain_ends[inside]
+        chosen.append(at)
+    return np.sort(np.concatenate(chosen))
 
 
-def _is_linkable(name: str, form: str) -> bool:
-    """Return whether a name has two characters, as given and as compared, and is not only digits or punctuation."""
-    shortest = min(len(name.strip()), len(form), len(unicodedata.normalize("NFC", form)))
-    return shortest > 1 and not form.isdecimal() and any(map(str.isalnum, form))
+def _linkable(names: Sequence[str], forms: Sequence[str]) -> list[bool]:
+    """Return which names have two characters, as given and as compared, and are not only digits or punctuation."""
+    composed = unicodedata.normalize("NFC", "\n".join(forms)).split("\n")  # a form has no line end
+    return [
+        len(form) > 1
+        and len(whole) > 1
+        and len(name.strip()) > 1
+        and (form.isalpha() or (not form.isdecimal() and any(map(str.isalnum, form))))
+        for name, form, whole in zip(names, forms, composed[: len(names)], strict=True)
+    ]
+
+
+def _by_probability(
+    entity_ids: Sequence[str], types: Mapping[str, str], priors: Mapping[str, float], frequencies: Mapping[str, int]
+) -> np.ndarray:
+    """Return the place of each entity in the order of P(entity | name), the most probable first: int64 (E,)."""
+    weights = np.array([frequencies.get(entity, 0) + 1 for entity in entity_ids], dtype=np.float64)
+    if priors:
+        weights *= [priors.get(types.get(entity, ""), 1.0) for entity in entity_ids]
+    order = np.argsort(-weights, kind="stable")
+    ranks = np.empty_like(order)
+    ranks[order] = np.arange(len(order))
+    return ranks
+
+
+def _decided(entries: np.ndarray, ranks: np.ndarray, num_forms: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the entity that each form is linked to, int64, and whether it has others: bool.
+
+    Args:
+        entries: int64 (2, N): forms, and entities that have them; every form occurs.
+        ranks: int64 (E,): place of each entity in the order of their probability.
+    """
+    forms, entities = entries[:, np.lexsort((ranks[entries[1]], entries[0]))]
+    first = np.diff(forms, prepend=-1) != 0
+    others = ~first & (np.diff(entities, prepend=-1) != 0)
+    return entities[first], np.bincount(forms[others], minlength=num_forms) > 0

@@ -12,8 +12,7 @@ one part and the names, about 700 bytes each. A worker builds the linker once, i
 from __future__ import annotations
 
 import functools
-from array import array
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Annotated, NamedTuple
 
@@ -233,8 +232,8 @@ class _LinkedTable(NamedTuple):
 class _Names(NamedTuple):
     """All names of a table, and where they occur in it."""
 
-    entities: dict[str, set[str]]
-    """The entities that have each name."""
+    entities: dict[str, str | set[str]]
+    """The entity, or the entities, that have each name."""
     owners: list[str]
     """The entity of each row."""
     occurrences: np.ndarray
@@ -285,15 +284,27 @@ def _link_table(
 
 def _names(rows: pl.DataFrame) -> _Names:
     # The table entities has a row per surface, kg_entities a row per entity with all its names.
-    columns = ["entity_id", "surface"] if "surface" in rows.columns else ["entity_id", "name", "aliases"]
-    entities: dict[str, set[str]] = defaultdict(set)
-    numbers: dict[str, int] = {}
-    occurrences = array("q")  # a list of tuples would take ten times the memory
-    for row, (entity, first, *aliases) in enumerate(rows.select(columns).iter_rows()):
-        for place, name in enumerate((first, *(aliases[0] if aliases else ()))):
-            entities[name].add(entity)
-            occurrences.extend((row, place, numbers.setdefault(name, len(numbers))))
-    return _Names(entities, rows["entity_id"].to_list(), np.array(occurrences, dtype=np.int64).reshape(-1, 3))
+    several = "surface" not in rows.columns
+    named = pl.concat_list(pl.concat_list("name"), "aliases").alias("surface") if several else pl.col("surface")
+    exploded = rows.select("entity_id", named).with_row_index("row")
+    if several:
+        exploded = exploded.explode("surface")
+    exploded = exploded.with_columns(place=pl.int_range(pl.len()).over("row") if several else pl.lit(0))
+    names, owners = exploded["surface"].to_list(), exploded["entity_id"].to_list()
+    entities: dict[str, str | set[str]] = {}
+    for name, entity in zip(names, owners, strict=True):
+        held = entities.setdefault(name, entity)
+        if isinstance(held, set):
+            held.add(entity)
+        elif held != entity:
+            entities[name] = {held, entity}
+    numbers = dict(zip(entities, range(len(entities)), strict=True))
+    columns = (
+        exploded["row"].to_numpy(),
+        exploded["place"].to_numpy(),
+        np.fromiter(map(numbers.__getitem__, names), np.int64, len(names)),
+    )
+    return _Names(entities, rows["entity_id"].to_list(), np.stack(columns, axis=1).astype(np.int64))
 
 
 def _places(linker: EntityLinker, names: _Names) -> np.ndarray:

@@ -122,7 +122,9 @@ def encode_part(
     linked = _Linked.of(entities, params, frequencies) if entities is not None else None
     for batch in _batches(segments.read(columns=["doc_id", "source", "text", "words"])):
         examples = _examples(part, batch, tokenizer, linked, params)
-        held_out = np.array([_draw(doc_id, params) <= limit for doc_id in batch["doc_id"].to_pylist()])
+        documents = batch["doc_id"].combine_chunks().dictionary_encode()  # a document has many segments
+        drawn = np.array([_draw(doc_id, params) <= limit for doc_id in documents.dictionary.to_pylist()], dtype=bool)
+        held_out = drawn[documents.indices.to_numpy()]
         for table, chosen in (("examples", ~held_out), ("held_out", held_out)):
             if chosen.any():
                 part.write(table, examples.filter(pa.array(chosen)))

@@ -157,6 +157,44 @@ def test_shared_name_links_to_the_most_likely_entity() -> None:
     assert chosen(type_priors={"symptom": 0.0}, frequencies={"S2": 300}) == "D1"
 
 
+entity_ids = st.sampled_from("abcdef")
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    names=st.dictionaries(
+        st.sampled_from(["ＭＲI", "mri", "MRI ", "2型", "Ⅱ型", "12", "热", "发热", "（）"]),
+        entity_ids | st.lists(entity_ids, max_size=4),
+        max_size=9,
+    ),
+    types=st.dictionaries(entity_ids, st.sampled_from(["疾病", "药物"])),
+    priors=st.dictionaries(st.sampled_from(["疾病", "药物"]), st.sampled_from([0.0, 0.5, 2.0])),
+    frequencies=st.dictionaries(entity_ids, st.integers(0, 3)),
+)
+def test_every_form_has_the_most_likely_of_its_entities(
+    names: dict[str, str | list[str]],
+    types: dict[str, str],
+    priors: dict[str, float],
+    frequencies: dict[str, int],
+) -> None:
+    linker = EntityLinker(names, types, priors, frequencies)
+    sharing: dict[str, set[str]] = {}
+    for name, form in zip(names, forms_of_names(names), strict=True):
+        if len(form) > 1 and form not in ("12", "()") and names[name]:
+            sharing.setdefault(form, set()).update(names[name])
+
+    def order(entity: str) -> tuple[float, str]:
+        return -priors.get(types.get(entity, ""), 1.0) * (frequencies.get(entity, 0) + 1), entity
+
+    for name, form, number in zip(names, forms_of_names(names), linker.forms, strict=True):
+        assert (number >= 0) == (form in sharing and bool(names[name]))
+        if number >= 0:
+            assert linker.entity_ids[linker.entities[number]] == min(sharing[form], key=order), name
+            assert linker.link_many([form]).shared.tolist() == [len(sharing[form]) > 1]
+    assert linker.entity_ids == sorted({entity for given in names.values() for entity in given})
+    assert (linker.num_surfaces, linker.num_ambiguous) == (len(sharing), sum(len(one) > 1 for one in sharing.values()))
+
+
 def test_names_with_the_same_form_share_an_entity() -> None:
     linker = EntityLinker({"ＭＲI": "b", "mri": "a", "Ⅱ型": "c", "2型": "c"})
     assert linker.link("mrI") == [(0, 3, "a")]
