@@ -61,7 +61,8 @@ def _check_rows(preset: Preset) -> None:
     """Check that the rows which the data stages make are rows that the objective can learn from.
 
     Raises:
-        UserError: they may be longer than the model's positions, or all pairs would have one answer.
+        UserError: they may be longer than the model's positions, all pairs would have one answer, or the graph's arrays
+            would lack what the objective reads of them.
     """
     settings = objectives.check(preset.objective, {**preset.model, "vocab_size": preset.vocabulary.size})
     if settings.reads_segments and preset.encode.max_length > settings.max_positions:
@@ -75,6 +76,10 @@ def _check_rows(preset: Preset) -> None:
             f"pairs.random_share is {preset.pairs.random_share:g}, so that all pairs have the same answer. Set it "
             "between 0 and 1 (0.5 in BERT), or model.pair_task to sop or none."
         )
+    try:
+        settings.check_knowledge(preset.neighbours.k, preset.embed.entity_dim)
+    except ValueError as error:
+        raise UserError(str(error)) from error
 
 
 def model_presets() -> list[str]:

@@ -67,6 +67,17 @@ class ObjectiveConfig:
         """True if the rows must say which entities of a graph they mention, and where."""
         return False
 
+    def check_knowledge(self, neighbours: int, width: int) -> None:
+        """Check that a graph's arrays will have all that is read of them, if anything is.
+
+        Args:
+            neighbours: neighbours that are ranked for each entity (`neighbours.k`).
+            width: numbers of an entity's vector (`embed.entity_dim`).
+
+        Raises:
+            ValueError: they will not; the message names the setting and the remedy.
+        """
+
     @property
     def random_pairs(self) -> bool:
         """True if half of the sentence pairs take their second sentence from another document, as for NSP."""

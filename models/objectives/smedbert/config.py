@@ -118,6 +118,23 @@ class SMedBertConfig(BertObjectiveConfig):
         """Probability that a mention in use is masked."""
         return self.mask_probability if self.mention_probability is None else self.mention_probability
 
+    @property
+    def reads_mentions(self) -> bool:
+        """True: all knowledge is that of mentions."""
+        return True
+
+    def check_knowledge(self, neighbours: int, width: int) -> None:
+        """Compare the sizes of the arrays with `neighbours` and `entity_size`."""
+        if neighbours < self.neighbours:
+            raise ValueError(
+                f"model.neighbours is {self.neighbours}, but neighbours.k is {neighbours}, and no more are ranked. Set "
+                "both to the same number."
+            )
+        if width != self.entity_size:
+            raise ValueError(
+                f"model.entity_size is {self.entity_size}, but embed.entity_dim is {width}. Set both to the same width."
+            )
+
     def data(self) -> tuple[str, ...]:
         """Return the extra data that is trained on."""
         return ("pairs",)

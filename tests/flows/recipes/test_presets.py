@@ -77,6 +77,32 @@ def test_electra_em_pap_holds_section_4() -> None:
         assert tiny.model[key] == preset.model[key]
 
 
+def test_smedbert_holds_appendix_b() -> None:
+    preset = load_preset("smedbert")
+    settings = objectives.check(preset.objective, {**preset.model, "vocab_size": 20_000})
+    assert (settings.hidden_size, settings.entity_size, settings.neighbours, settings.score_scale) == (768, 200, 10, 10)
+    assert (settings.neighbour_weight, settings.mention_weight, settings.infusion_layer) == (2.0, 4.0, 10)
+    assert (preset.training["learning_rate"], preset.training["batch_size"]) == (5e-5, 512)
+    assert preset.training["steps"] == 5_937_695 // 512  # one epoch of section 4.1's segments
+    assert preset.pairs.max_length == preset.model["max_positions"] == 512
+    tiny = load_preset("smedbert-tiny")
+    for key in ("neighbours", "negatives", "neighbour_weight", "mention_weight", "mask_probability", "pair_task"):
+        assert tiny.model[key] == preset.model[key]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"model.neighbours": 30}, "model.neighbours is 30, but neighbours.k is 10"),
+        ({"embed.entity_dim": 100}, "model.entity_size is 200, but embed.entity_dim is 100"),
+    ],
+)
+def test_knowledge_has_what_the_model_reads(overrides: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        load_preset("smedbert", overrides)
+    assert load_preset("smedbert", {"model.neighbours": 30, "neighbours.k": 30}).neighbours.k == 30
+
+
 @pytest.mark.parametrize("name", model_presets())
 def test_every_model_preset_loads_and_its_lengths_fit(name: str) -> None:
     preset = load_preset(name)

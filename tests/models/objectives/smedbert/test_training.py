@@ -1,0 +1,128 @@
+"""A run of SMedBERT: resumed with the same bits, cut into micro-batches, and shared by two processes."""
+
+from __future__ import annotations
+
+import copy
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import torch
+
+from infra.settings import REPOSITORY
+from models.objectives import build
+from models.training.loop import TrainingConfig, train
+from models.training.reader import ExampleStream
+from tests.support.training.mention_process import SHARES, objective_and_rows
+from tests.support.training.mention_rows import SMEDBERT_TINY, mention_rows, save_graph
+from tests.support.training.synthetic_examples import training
+
+MENTION = pa.struct({"start": pa.uint16(), "end": pa.uint16(), "entity": pa.uint32(), "surface": pa.uint16()})
+
+
+class Part:
+    """A part of the table pairs in memory."""
+
+    def __init__(self, seed: int, rows: int) -> None:
+        self.rows = rows
+        made = mention_rows(rows, seed)
+        names = ("start", "end", "entity", "surface")
+        mentions = [[dict(zip(names, one, strict=True)) for one in row["mentions"].tolist()] for row in made]
+        self._table = pa.table(
+            {
+                "input_ids": pa.array([row["input_ids"] for row in made], pa.list_(pa.uint32())),
+                "word_starts": pa.array([row["word_starts"] for row in made], pa.list_(pa.uint16())),
+                "second": pa.array([row["second"] for row in made], pa.uint16()),
+                "mentions": pa.array(mentions, pa.list_(MENTION)),
+            }
+        )
+
+    def read(self, columns: list[str] | None = None) -> pa.Table:
+        return self._table.select(columns or self._table.column_names)
+
+
+@pytest.fixture
+def objective(tmp_path: Path) -> Any:
+    torch.manual_seed(0)
+    made = build("smedbert", SMEDBERT_TINY | {"mention_probability": 0.4, "relation_choice": "drawn"})
+    made.attach("knowledge", save_graph(tmp_path))
+    return made
+
+
+def run(
+    objective: Any, settings: dict[str, Any], **arguments: Any
+) -> tuple[dict[int, Any], dict[int, dict[str, float]]]:
+    """Train; the state at each checkpoint, and the losses of each step."""
+    states: dict[int, Any] = {}
+    losses: dict[int, dict[str, float]] = {}
+
+    def report(step: int, split: str, figures: Any) -> None:
+        if split == "step":
+            losses[step] = {term.name: figures[term.name] for term in objective.terms}
+
+    streams = (ExampleStream([Part(*given)], 1, objective.columns) for given in ((0, 60), (1, 12)))
+    train(
+        objective,
+        *({objective.tasks[0].name: stream} for stream in streams),
+        TrainingConfig(**settings),
+        report=report,
+        save=lambda step, state, held_out: states.update({step: copy.deepcopy(state)}),
+        **arguments,
+    )
+    return states, losses
+
+
+def twin(objective: Any, tmp_path: Path) -> Any:
+    made = build("smedbert", SMEDBERT_TINY | {"mention_probability": 0.4, "relation_choice": "drawn"})
+    made.load_state_dict(objective.state_dict())
+    made.attach("knowledge", tmp_path)
+    return made
+
+
+@pytest.mark.parametrize("options", [{}, {"micro_batch_size": 3, "length_warmup_steps": 7, "length_warmup_tokens": 24}])
+def test_resumed_run_ends_with_the_same_bits(objective: Any, tmp_path: Path, options: dict[str, Any]) -> None:
+    """Steps 9 to 12 read rows for the second time: 60 rows are 7.5 batches."""
+    begun = twin(objective, tmp_path)
+    states, losses = run(objective, training(**options))
+    _, again = run(begun, training(**options), state=states[8])
+    expected = objective.state_dict()
+    assert all(torch.equal(value, expected[name]) for name, value in begun.state_dict().items())
+    assert again == {step: of_step for step, of_step in losses.items() if step > 8}
+
+
+def test_micro_batches_change_no_loss(objective: Any, tmp_path: Path) -> None:
+    begun = twin(objective, tmp_path)
+    _, losses = run(objective, training(steps=4))
+    _, cut = run(begun, training(steps=4, micro_batch_size=3))
+    for step, of_step in losses.items():
+        assert cut[step] == pytest.approx(of_step, rel=1e-4, abs=1e-5)
+
+
+def test_two_processes_take_the_step_of_one(tmp_path: Path) -> None:
+    """One of them has no mentions at all."""
+    folder = save_graph(tmp_path)
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY), "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
+    script, files = REPOSITORY / "tests/support/training/mention_process.py", [tmp_path / f"{n}.pt" for n in range(2)]
+    processes = [
+        subprocess.Popen([sys.executable, script, str(rank), tmp_path / "rendezvous", folder, file], env=environment)
+        for rank, file in enumerate(files)
+    ]
+    try:
+        assert [process.wait(timeout=120) for process in processes] == [0, 0]
+    finally:
+        for process in processes:
+            process.kill()
+    found = [torch.load(file) for file in files]
+    objective, rows = objective_and_rows(folder)
+    values = objective(objective.collate(rows, seed=5, step=7))
+    values["loss"].backward()
+    assert sum(map(len, SHARES)) == len(rows)
+    for name, value in values.items():
+        joint = sum(one["values"][name] for one in found) / 2
+        assert joint == pytest.approx(value.item(), rel=1e-4, abs=1e-5), name
+    for name, parameter in objective.named_parameters():
+        torch.testing.assert_close(found[0]["gradients"][name], parameter.grad, rtol=1e-3, atol=1e-5)

@@ -1,0 +1,56 @@
+"""One of two processes that share a step of SMedBERT; started by tests of it.
+
+Arguments: rank, rendezvous file, folder of the knowledge, output file. Both build the same weights and rows; the second
+process takes the rows without mentions.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+
+from models.objectives import build
+from tests.support.training.mention_rows import SMEDBERT_TINY, mention_rows
+
+ROWS, SHARES = 8, ([7, 0, 2, 5, 3], [1, 4, 6])
+
+
+def objective_and_rows(folder: Path) -> tuple[Any, list[dict[str, Any]]]:
+    """Return the same weights and rows for every process; dropout is on."""
+    torch.manual_seed(0)
+    objective = build("smedbert", SMEDBERT_TINY | {"mention_probability": 0.4})
+    objective.attach("knowledge", folder)
+    rows = mention_rows(ROWS)
+    for index in SHARES[1]:
+        rows[index]["mentions"] = np.empty((0, 4), dtype=np.int64)
+    return objective, rows
+
+
+def main(rank: int, rendezvous: str, folder: str, output: str) -> None:
+    """Take the step."""
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=2)
+    objective, rows = objective_and_rows(Path(folder))
+    batch = objective.collate([rows[i] for i in SHARES[rank]], seed=5, step=7, row_indices=SHARES[rank])
+    model = DistributedDataParallel(objective)  # must outlive the backward pass, which it averages
+    values = model(batch)
+    values["loss"].backward()
+    gradients = {name: p.grad for name, p in objective.named_parameters()}
+    torch.save({"values": {name: value.item() for name, value in values.items()}, "gradients": gradients}, output)
+    dist.barrier()
+    dist.destroy_process_group()
+    sys.stdout.flush()
+    os._exit(0)  # gloo's threads may outlive the group and abort an orderly exit; the result is on the disk
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), *sys.argv[2:])
