@@ -348,7 +348,12 @@ SIMILARITY_ANSWERS = pa.schema(
         *(SIMILARITY_SAMPLES.field(name) for name in ("entity_id", "query", "truth", "is_close", "is_rare")),
         _field("chosen", pa.string(), "the most similar candidate; the first in order of name if several are"),
         _field("credit", pa.float64(), "1 if the right one is most similar, 1/n if n are equally so, else 0"),
-        _field("is_joined", pa.bool_(), "whether a graph that the model learnt from joins the pair's names"),
+        _field(
+            "is_joined",
+            pa.bool_(),
+            "whether a graph that the model learnt from joins the pair's names; null if its training is unknown",
+            nullable=True,
+        ),
     ]
 )
 

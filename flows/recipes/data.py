@@ -37,17 +37,27 @@ MODEL_SECTIONS = frozenset(("neighbours", "embed", "objective", "model", "traini
 """Names of the other sections of a preset; `flows.recipes.pretraining.Preset` has them."""
 
 
+class EqualNames(SimilarityPairsParams):
+    """Pairs of equal names of a graph, and whether they are held out of it."""
+
+    hold_out: bool = Field(
+        default=False,
+        description="keep the pairs apart in the fused graph, so that no model, neighbour or vector made from it has "
+        "seen them as equal, and evaluate/intrinsic can ask for them",
+    )
+
+    @property
+    def pairs(self) -> SimilarityPairsParams:
+        """Parameters of the stage: those that choose the pairs."""
+        return SimilarityPairsParams(**self.model_dump(exclude={"hold_out"}))
+
+
 class Recipe(BaseModel):
     """Parameters of every stage that works on data."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     description: str
-    held_out_pairs: bool = Field(
-        default=False,
-        description="keep the pairs of evaluate/intrinsic's similarity sets (similarity_pairs) apart in the fused "
-        "graph, so that no model, neighbour or vector made from it has seen them as equal",
-    )
     ingest: IngestParams = Field(default_factory=IngestParams)
     render: RenderParams = Field(default_factory=RenderParams)
     clean: CleanParams = Field(default_factory=CleanParams)
@@ -66,7 +76,7 @@ class Recipe(BaseModel):
     product_records: ProductRecordsParams = Field(default_factory=ProductRecordsParams)
     products: ProductsParams = Field(default_factory=ProductsParams)
     fuse: FuseGraphsParams = Field(default_factory=FuseGraphsParams)
-    similarity_pairs: SimilarityPairsParams = Field(default_factory=SimilarityPairsParams)
+    similarity_pairs: EqualNames = Field(default_factory=EqualNames)
     link: LinkParams = Field(default_factory=LinkParams)
     report_graph: ReportGraphParams = Field(default_factory=ReportGraphParams)
     phrases: PhrasesParams = Field(default_factory=PhrasesParams)

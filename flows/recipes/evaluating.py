@@ -13,6 +13,7 @@ from tasks.evaluate.attention.params import AttentionParams
 from tasks.evaluate.attention.synonym_sentences import SynonymSentencesParams
 from tasks.evaluate.products.query_title import QueryTitleParams
 from tasks.evaluate.products.value_params import RankValuesParams
+from tasks.evaluate.similarity.params import SimilarityScoresParams, SimilaritySetsParams
 from tasks.pretrain.product_records import ProductRecordsParams
 
 
@@ -21,6 +22,8 @@ class IntrinsicRecipe(Recipe):
 
     synonym_sentences: SynonymSentencesParams = Field(default_factory=SynonymSentencesParams)
     attention: AttentionParams = Field(default_factory=AttentionParams)
+    similarity_sets: SimilaritySetsParams = Field(default_factory=SimilaritySetsParams)
+    similarity_scores: SimilarityScoresParams = Field(default_factory=SimilarityScoresParams)
 
 
 class ProductEvaluation(BaseModel):

@@ -119,7 +119,7 @@ def fused(
     """
     read = sources(run, graphs, tables)
     graph = run(fuse_graphs, recipe.fuse, **read)
-    if not recipe.held_out_pairs:
+    if not recipe.similarity_pairs.hold_out:
         return graph
     return run(fuse_graphs, recipe.fuse, **read, **{HELD_OUT: equal_names(run, recipe, graph, read)})
 
@@ -134,7 +134,7 @@ def sources(
 
 def equal_names(run: StageRunner, recipe: Recipe, graph: Artifact, read: Mapping[str, Any]) -> Artifact:
     """Return the pairs of equal names of a graph that was fused, with all pairs, from what `sources` returned."""
-    return run(similarity_pairs, recipe.similarity_pairs, fused=graph, **read)
+    return run(similarity_pairs, recipe.similarity_pairs.pairs, fused=graph, **read)
 
 
 def deciding_frequencies(run: StageRunner, segments: Artifact, entities: Artifact) -> dict[str, Artifact]:

@@ -57,6 +57,7 @@ def asked(tmp_path: Path) -> dict[str, Any]:
         "graphs": {"names": {"path": str(tmp_path / "names.tsv")}},
         "sentences": ["患者有高血压病，用二甲双胍治疗糖尿病。"],
         "overrides": {"segment.min_tokens": 4},
+        "evaluations": ["attention"],
     }
 
 
@@ -102,6 +103,11 @@ def test_encoders_are_compared_on_the_same_sentences(
         ({"sentences": [" "]}, "attention.sentences"),
         ({"overrides": {"attention.layer": 4}}, r"attention.layer=4: the encoder has 3 layers"),
         ({"overrides": {"attention.layr": 4}}, "attention.layr"),
+        ({"evaluations": ["similarty"]}, "evaluations=similarty: there are attention, similarity"),
+        ({"evaluations": []}, "evaluations=none: there are attention, similarity"),
+        ({"model": None, "vectors": {"own": "/nowhere.txt"}, "evaluations": None}, "/nowhere.txt"),
+        ({"model": None, "vectors": {"own": []}, "evaluations": None}, "vectors.own has 0 paths. Give one, or two"),
+        ({"model": None, "vectors": {"own": __file__}}, "attention needs an encoder"),
     ],
 )
 def test_mistakes_are_told_before_any_work(
