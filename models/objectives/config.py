@@ -90,6 +90,13 @@ class ObjectiveConfig:
         """
         return {}
 
+    def task_names(self) -> tuple[str, ...]:
+        """Return the names of the tasks that `training.tasks` may have settings for, by default those of `shares`.
+
+        They include tasks that these settings switch off, so that a preset can be trained without one of its tasks.
+        """
+        return tuple(self.shares())
+
     @classmethod
     def cut_dependence(cls, settings: Mapping[str, Any]) -> str | None:
         """Return the setting, as a user gives it, that makes the loss depend on how a batch is cut into micro-batches.

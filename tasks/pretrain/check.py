@@ -34,11 +34,11 @@ def check_training(
     model = {**params.model, "vocab_size": vocabulary_size}
     try:
         config = training_config(params.training)
-        tasks = objectives.check(params.objective, model).shares() or (params.objective,)
-        check_tasks(config, tasks)
+        settings = objectives.check(params.objective, model)
+        check_tasks(config, settings.task_names() or (params.objective,))
     except ValueError as error:
         raise UserError(f"This model cannot be trained: {error}") from error
-    for task in tasks:
+    for task in settings.shares() or (params.objective,):
         _check_workers(config, task, params.cluster)
     if params.cut_dependence is not None:
         _check_cuts(params)

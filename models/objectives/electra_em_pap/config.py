@@ -68,6 +68,10 @@ class ElectraEmPapConfig(ElectraObjectiveConfig):
         """ρ of the steps are PAP's, the others RTD's."""
         return {RTD: 1.0 - self.pap_share, PAP: self.pap_share} if self.pap_share else {}
 
+    def task_names(self) -> tuple[str, ...]:
+        """Both tasks, whatever ρ is."""
+        return (RTD, PAP)
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0.0 <= self.pap_share < 1.0:

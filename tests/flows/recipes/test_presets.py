@@ -170,6 +170,8 @@ def test_tasks_have_settings_of_their_own() -> None:
     overrides = {"training.tasks.pap.batch_size": 8.0, "training.tasks.pap.longest": 64, "model.pap_share": 0.2}
     preset = load_preset("electra-em-pap-tiny", overrides)
     assert preset.train.training["tasks"]["pap"] == {"batch_size": 8, "longest": 64}
+    without = load_preset("electra-em-pap-tiny", {**overrides, "model.pap_share": 0.0})  # the ablation without PAP
+    assert without.train.training["tasks"]["pap"] == {"batch_size": 8, "longest": 64}
     with pytest.raises(UserError, match=r"training\.tasks\.papp: .* no such task; its tasks: rtd, pap"):
         load_preset("electra-em-pap-tiny", {"training.tasks.papp.batch_size": 8})
     with pytest.raises(UserError, match=r"pap_share must be in \[0, 1\), got 1\.5"):
