@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from infra.errors import UserError
 from models import heads
 from models.heads.encoders import AnyEncoder, as_task_encoder, open_encoder
+from models.heads.frozen import FrozenStates
 from models.heads.task_model import TaskModel
 from tasks.downstream.catalogue import task
 from tasks.downstream.features.alignment import TextTokenizer
+from tasks.downstream.spec import TaskSpec
 from tasks.finetune.saved_model import LEAST_LENGTH
-from tasks.finetune.trial import Trial
+from tasks.finetune.trial import Trial, check_seen
 
 logger = logging.getLogger(__name__)
 
@@ -29,21 +32,35 @@ class Start(NamedTuple):
 def load_start(trial: Trial) -> Start:
     """Return the encoder of a trial on the CPU, or one of its architecture with fresh weights, and its tokeniser.
 
+    Raises `UserError` as `open_start` does.
+    """
+    start = open_start(trial.model, task(trial.task), trial.max_length, trial.dropout)
+    if not trial.random_weights:
+        return start
+    return start._replace(encoder=as_task_encoder(start.encoder).fresh(trial.seed))
+
+
+def open_start(folder: str, spec: TaskSpec, max_length: int | None = None, dropout: float | None = None) -> Start:
+    """Return the encoder of a folder on the CPU, and its tokeniser.
+
+    Args:
+        max_length: tokens of a sequence; None: the task's, or the encoder's positions if those are fewer.
+        dropout: rate throughout the encoder; None: those of its config.json.
+
     Raises:
         UserError: the folder has no encoder or tokeniser, the two do not belong together, or the encoder has too few
             positions.
     """
-    tokenizer = TextTokenizer.from_folder(trial.model)
-    encoder = open_encoder(trial.model, trial.dropout)
+    tokenizer = TextTokenizer.from_folder(folder)
+    encoder = open_encoder(folder, dropout)
     sizes = as_task_encoder(encoder).sizes
     if tokenizer.size > sizes.vocab_size:
         raise UserError(
-            f"{trial.model}: the tokeniser has {tokenizer.size:,} tokens and the encoder embeddings for "
+            f"{folder}: the tokeniser has {tokenizer.size:,} tokens and the encoder embeddings for "
             f"{sizes.vocab_size:,}. Put the tokeniser there that belongs to the encoder."
         )
-    tokenizer.types = sizes.type_vocab_size
-    encoder = as_task_encoder(encoder).fresh(trial.seed) if trial.random_weights else encoder
-    return Start(encoder, tokenizer, _max_length(trial, sizes.max_positions))
+    tokenizer.types, tokenizer.by_word = sizes.type_vocab_size, sizes.by_word
+    return Start(encoder, tokenizer, _max_length(spec, max_length, sizes.max_positions))
 
 
 def build_model(trial: Trial, head: str, encoder: AnyEncoder, **options: Any) -> TaskModel:
@@ -57,16 +74,26 @@ def build_model(trial: Trial, head: str, encoder: AnyEncoder, **options: Any) ->
     return model.to("cuda" if trial.gpu else "cpu")
 
 
+def attach_states(model: TaskModel, folder: str | None) -> None:
+    """Let a network over a frozen encoder read states from a folder (sources/states.py), if there is one.
+
+    Raises `UserError` if they are damaged or of another encoder.
+    """
+    if folder is not None and isinstance(model.encoder, FrozenStates):
+        check_seen(folder)
+        model.encoder.attach(Path(folder))
+
+
 def warn_without_dropout(trial: Trial, encoder: AnyEncoder) -> None:
-    """Log a warning if neither the trial nor its encoder sets any dropout."""
-    if trial.dropout is None and as_task_encoder(encoder).sizes.dropout == 0.0:
+    """Log a warning if neither the trial nor its encoder sets any dropout, though the encoder has places for it."""
+    sizes = as_task_encoder(encoder).sizes
+    if trial.dropout is None and sizes.dropout_sites and sizes.dropout == 0.0:
         logger.warning(
             "%s: config.json sets no dropout. For BERT's rate, set %s.dropout=0.1.", trial.model, trial.section
         )
 
 
-def _max_length(trial: Trial, positions: int) -> int:
-    spec, wanted = task(trial.task), trial.max_length
+def _max_length(spec: TaskSpec, wanted: int | None, positions: int) -> int:
     if wanted is not None and wanted > positions:
         raise UserError(
             f"max_length={wanted} is more than the encoder's {positions} positions. Reduce it to {positions}."

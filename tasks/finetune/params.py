@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from infra.stage import StageParams
+from tasks.downstream.catalogue.grids import NETWORK_GRID, NETWORK_PATIENCE
 from tasks.downstream.spec import Grid, TaskSpec
 
 
@@ -108,6 +110,25 @@ class FinetuneParams(TuningParams):
     task: str
     crf: bool = False
     """Put a conditional random field over the tags; for tasks of kind tagging."""
+    network: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Let one of CMedLMs' networks answer, over the frozen last four layers of the model, or over a table of vectors:
+    bilstm_crf, cnn_lstm, bilstm, bigru or staresgru_cnn_crf for tagging; cnn_lstm, cnn, bigru, cnn_gru, bilstm,
+    dropout_bigru, dropout_avrnn, avrnn, avcnn, dpcnn or staresgru_cnn for classes and labels. Its grid is the paper's
+    (batches of 64, at most 100 epochs, patience 10), with a learning rate of 0.001."""
+
+    @property
+    def head_options(self) -> dict[str, Any]:
+        """Options of the head that do not follow from the task."""
+        return ({"crf": True} if self.crf else {}) | ({"network": self.network} if self.network is not None else {})
+
+    def grid(self, spec: TaskSpec) -> Grid:
+        """Return the grid of the task, or of networks, with the values that are given here."""
+        return super().grid(spec if self.network is None else replace(spec, grid=NETWORK_GRID))
+
+    def runs(self, spec: TaskSpec) -> list[dict[str, Any]]:
+        """See `TuningParams.runs`; networks have a patience of their own."""
+        own = self if self.network is None or self.patience else self.model_copy(update={"patience": NETWORK_PATIENCE})
+        return super(FinetuneParams, own).runs(spec)
 
 
 def settings_of(grid: Grid, quick: bool = False) -> list[tuple[int, float, int]]:

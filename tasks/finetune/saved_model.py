@@ -81,7 +81,7 @@ def load_task_model(folder: str | Path) -> SavedModel:
     if fault := _fault(saved):
         raise UserError(f"{path}: {fault}. Copy the whole folder again from the run that made it.")
     # BERT marks the second text of a pair by type 1; encoders with a single type have no such embedding.
-    saved.tokenizer.types = saved.model.sizes.type_vocab_size
+    saved.tokenizer.types, saved.tokenizer.by_word = saved.model.sizes.type_vocab_size, saved.model.sizes.by_word
     return saved
 
 

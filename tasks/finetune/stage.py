@@ -34,6 +34,7 @@ from tasks.downstream.task_data import load_task_data
 from tasks.finetune.card import write_finetune_card
 from tasks.finetune.grid import best_run, run_trials
 from tasks.finetune.inputs import ModelFolder, TaskFiles
+from tasks.finetune.model import attach_states
 from tasks.finetune.params import FinetuneParams
 from tasks.finetune.prediction_rows import answer_to_json
 from tasks.finetune.result import MODEL, fetch_model
@@ -44,11 +45,15 @@ from tasks.finetune.task_trial import TaskTrial, check_trials
 
 @stage(name="finetune", version=2, params=FinetuneParams, tables=("scores", "predictions"), unit="epoch")
 def finetune(inputs: Mapping[str, Any], params: FinetuneParams, out: Output) -> None:
-    """Fine-tune `inputs["model"]` (a `ModelFolder`) on the files `inputs["data"]` (`TaskFiles`)."""
+    """Fine-tune `inputs["model"]` (a `ModelFolder`) on the files `inputs["data"]` (`TaskFiles`).
+
+    With a network over a frozen encoder, `inputs["states"]` may be the artifact of `encoder_states` for both.
+    """
     spec = task(params.task)
     model, files = inputs["model"], inputs["data"]
     data = load_task_data(spec, files.path, params.limit)
-    trials = make_trials(spec, params, model, files, f"{out.scratch}/trials")
+    states = str(inputs["states"].path) if "states" in inputs else None
+    trials = make_trials(spec, params, model, files, f"{out.scratch}/trials", states)
     check_trials(trials, data)
     total = sum(trial.epochs for trial in trials)
     results = run_trials(
@@ -61,6 +66,7 @@ def finetune(inputs: Mapping[str, Any], params: FinetuneParams, out: Output) -> 
         folder = Path(name)
         fetch_model(best.trial, folder / MODEL)
         saved = load_task_model(folder / MODEL)
+        attach_states(saved.model, states)
         saved.model.to("cuda" if params.resources.gpu is not False and torch.cuda.is_available() else "cpu")
         scores: dict[str, Scored] = {}
         with out.part() as part:
@@ -78,13 +84,25 @@ def finetune(inputs: Mapping[str, Any], params: FinetuneParams, out: Output) -> 
 
 
 def make_trials(
-    spec: TaskSpec, params: FinetuneParams, model: ModelFolder, files: TaskFiles, storage: str
+    spec: TaskSpec,
+    params: FinetuneParams,
+    model: ModelFolder,
+    files: TaskFiles,
+    storage: str,
+    states: str | None = None,
 ) -> list[TaskTrial]:
     """Return all trials; the seeds of a setting follow each other.
 
+    Args:
+        states: folder with the encoder's states, for a network over it.
+
     Raises:
-        UserError: an option that the task's head does not have.
+        UserError: an option that the task's head does not have, or states of an encoder that is trained.
     """
+    if states is not None and (params.network is None or params.random_weights):
+        raise UserError("Only a network over a frozen encoder reads its states. Leave them out, or give a network.")
+    if params.crf and params.network is not None:
+        raise UserError("Networks have a CRF of their own, such as bilstm_crf and staresgru_cnn_crf. Leave crf out.")
     if params.crf and spec.kind is not Kind.TAGGING:
         raise UserError(f"crf is only for tagging, and {spec.title} is of kind {spec.kind}. Leave it out.")
     return [
@@ -95,7 +113,8 @@ def make_trials(
             data_version=files.fingerprint,
             storage=storage,
             limit=params.limit,
-            head_options={"crf": True} if params.crf else {},
+            head_options=params.head_options,
+            states=states,
             **run,
         )
         for run in params.runs(spec)

@@ -18,7 +18,7 @@ from tasks.downstream.features.base import Prediction
 from tasks.downstream.features.shapes import TaskShape, shape_of
 from tasks.downstream.records import Record
 from tasks.downstream.task_data import TaskData, load_task_data
-from tasks.finetune.model import Start, build_model, load_start, warn_without_dropout
+from tasks.finetune.model import Start, attach_states, build_model, load_start, warn_without_dropout
 from tasks.finetune.saved_model import save_task_model
 from tasks.finetune.trial import Figures, Trial, Work, check_seen
 
@@ -30,6 +30,8 @@ class TaskTrial(Trial):
 
     limit: int | None = None
     head_options: dict[str, Any] = Field(default_factory=dict)
+    states: str | None = None
+    """Folder with the states of a frozen encoder, which save time and change nothing (tasks/finetune/sources/)."""
 
     def prepare(self) -> Work:
         """Read files and encoder, turn the records into tokens, and build the head."""
@@ -93,4 +95,6 @@ def _shape(trial: TaskTrial, data: TaskData, start: Start) -> TaskShape:
 
 
 def _head(trial: TaskTrial, shape: TaskShape, start: Start) -> TaskModel:
-    return build_model(trial, shape.head, start.encoder, **{**shape.head_options, **trial.head_options})
+    model = build_model(trial, shape.head, start.encoder, **{**shape.head_options, **trial.head_options})
+    attach_states(model, trial.states)
+    return model

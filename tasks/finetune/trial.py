@@ -74,7 +74,7 @@ class Trial(BaseModel, ABC):
     @property
     def identity(self) -> str:
         """Everything that changes its results; only checkpoints and results with the same identity are its own."""
-        return self.model_dump_json(exclude={"storage", "threads", "gpu"})
+        return self.model_dump_json(exclude={"storage", "threads", "gpu", "states"})
 
     @property
     def folder(self) -> str:
