@@ -23,6 +23,7 @@ from tasks.normalise.normaliser import Normalised, Normaliser, Progress, index_f
 from tasks.normalise.publish import ALIAS, open_server_index
 from tasks.retrieve.candidates import MOST_CANDIDATES, Candidate
 from tasks.retrieve.embedded import EmbeddedIndex
+from tasks.retrieve.match import Match
 
 allow_long_fields()
 
@@ -30,7 +31,7 @@ SHOWN = 10
 """Default number of candidates written per diagnosis."""
 NAMES = ("text", "diagnosis", "诊断", "诊断名称", "原始词", "term", "mention")
 """Column names recognised as diagnoses, in order of preference."""
-ADDED = ("normalised_term", "normalised_code", "normalised_score", "candidates")
+ADDED = ("normalised_term", "normalised_code", "normalised_score", "normalised_by", "unmatched", "candidates")
 """Columns that are added to the file."""
 
 
@@ -83,7 +84,8 @@ def normalise_file(
 ) -> dict[str, int]:
     """Normalise each row of a file, in order. The target has the columns of the source and those of `ADDED`.
 
-    `normalised_term`, `normalised_code` and `normalised_score` contain one value per term, separated by `##`.
+    All but the last of these contain one value per term, separated by `##`. `normalised_by` is the name that the term
+    was found by, with its source unless it is the standard term; `unmatched` is what of the query this name lacks.
     `candidates` contains the best candidates as JSON. All are empty if a row has no diagnosis or nothing was found.
 
     Args:
@@ -129,10 +131,19 @@ def _cells(one: Normalised, shown: int) -> list[str]:
             [term.term for term in one.terms],
             [term.code for term in one.terms],
             [f"{term.score:.4f}" for term in one.terms],
+            [_found_by(match) for match in one.matches],
+            [" ".join(match.unmatched) if match else "" for match in one.matches],
         )
     )
     candidates = [_shown(candidate) for candidate in one.considered[:shown]]
     return [*columns, json.dumps(candidates, ensure_ascii=False) if candidates else ""]
+
+
+def _found_by(match: Match | None) -> str:
+    """Return a name with its source, as in 肺部感染 (graph)."""
+    if match is None:
+        return ""
+    return f"{match.name} ({match.source})" if match.source else match.name
 
 
 def _shown(candidate: Candidate) -> dict[str, Any]:

@@ -22,7 +22,7 @@ class CandidateIndexParams(StageParams):
     queries: QueryParams = QueryParams()
 
 
-@stage(name="candidate_index", version=4, params=CandidateIndexParams)
+@stage(name="candidate_index", version=5, params=CandidateIndexParams)
 def candidate_index(inputs: Mapping[str, Any], params: CandidateIndexParams, out: Output) -> None:
     """Index `inputs["terminology"]` in files next to the manifest, together with the rules; see `open_index`.
 

@@ -32,6 +32,7 @@ from tasks.retrieve.candidates import Candidate, CandidateIndex, Entry
 from tasks.retrieve.categories import with_categories
 from tasks.retrieve.embedded import FIELDS_FILE, EmbeddedIndex
 from tasks.retrieve.icd_categories import Categories, categories_of
+from tasks.retrieve.match import Match
 
 INDEX, MODEL, DECISION = "index", "model", "decision.json"
 
@@ -51,6 +52,9 @@ class Normalised:
     """Answers, best first; `score` is in [0, 1] if there is a ranker. Empty if nothing was found."""
     considered: tuple[Candidate, ...]
     """All candidates, best first."""
+    matches: tuple[Match | None, ...] = ()
+    """For each answer, the name that it was found by; None for a sibling of a candidate, which only the ranker chose,
+    and for indexes of older versions, which have no names."""
 
 
 class Retrieval:
@@ -115,6 +119,7 @@ class Normaliser:
         # Siblings need codes and terms only; the names of entries are not stored.
         entries = [Entry(code, term) for code, term in zip(own.codes, own.terms, strict=True)]
         self.decision, ranked_candidates, max_length = read_decision(path)
+        self._own = own
         self.retrieval = Retrieval(
             with_categories(index or own, own), entries, rules=load_rules(own.folder), k=k or ranked_candidates
         )
@@ -133,13 +138,15 @@ class Normaliser:
         """Yield the standard terms of each diagnosis, in order, processing one slab at a time."""
         for first in range(0, len(diagnoses), SLAB):
             slab = diagnoses[first : first + SLAB]
-            for diagnosis, judged in zip(slab, self._judged(slab), strict=True):
+            retrieved = self.retrieval.find(slab)
+            for diagnosis, found, judged in zip(slab, retrieved, self._judged(slab, retrieved), strict=True):
                 ordered = self.decision.order(judged)
-                yield Normalised(diagnosis, self.decision.choose(ordered, judged.parts), ordered)
+                terms = self.decision.choose(ordered, judged.parts)
+                matches = tuple(self._own.explain(found.queries, term) for term in terms)
+                yield Normalised(diagnosis, terms, ordered, matches)
             progress(first + len(slab))
 
-    def _judged(self, slab: Sequence[str]) -> list[Judged]:
-        found = self.retrieval.find(slab)
+    def _judged(self, slab: Sequence[str], found: Sequence[Found]) -> list[Judged]:
         if self._ranker is not None:
             return self._ranker.judge(slab, [one.candidates for one in found], [one.parts for one in found])
         return [_by_likeness(one) for one in found]

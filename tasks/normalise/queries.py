@@ -41,6 +41,8 @@ class Found:
     """Best candidate of each part, in the order of `candidates`. Empty if the diagnosis is not a compound, or if the
     list has a term with the name of the whole compound.
     """
+    queries: tuple[str, ...]
+    """The queries, the whole diagnosis first."""
 
 
 def find(
@@ -77,7 +79,8 @@ def find(
             merged = _in_turn(own, k)
             kept = _with_siblings(merged, k, categories) if categories else merged
             best = _best_of_parts(one, own, is_named, plain)
-            results.append(Found(kept, max(1, len(one.parts)), tuple(each for each in kept if _key(each) in best)))
+            of_parts = tuple(each for each in kept if _key(each) in best)
+            results.append(Found(kept, max(1, len(one.parts)), of_parts, one.queries))
     return results
 
 

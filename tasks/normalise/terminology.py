@@ -36,6 +36,8 @@ from tasks.retrieve.candidates import Entry
 from tasks.retrieve.fields import comparable_forms
 
 LIST, LABEL = "list", "label"
+ENGLISH, GRAPH = "english", "graph"
+"""Sources of aliases besides the list itself and text (tasks/normalise/text_names.py)."""
 
 
 class TerminologyParams(StageParams):
@@ -51,7 +53,7 @@ class TerminologyParams(StageParams):
     min_documents: int = Field(default=1, ge=1, description="documents that must state a synonym before it is used")
 
 
-@stage(name="terminology", version=3, params=TerminologyParams, tables=("terms", "rejects"))
+@stage(name="terminology", version=4, params=TerminologyParams, tables=("terms", "rejects"))
 def terminology(inputs: Mapping[str, Any], params: TerminologyParams, out: Output) -> None:
     """Read `inputs["list"]` and, if given, `["labels"]` (files for `labels_in`), `["graph"]` and `["synonyms"]` (an
     artifact of the stage `text_synonyms`).
@@ -89,8 +91,8 @@ def terminology(inputs: Mapping[str, Any], params: TerminologyParams, out: Outpu
 
 def entries_of(artifact: Artifact) -> list[Entry]:
     """Return the terms of an artifact of the stage."""
-    rows = artifact.to_table("terms").select(["code", "term", "aliases"]).to_pylist()
-    return [Entry(row["code"], row["term"], tuple(row["aliases"])) for row in rows]
+    rows = artifact.to_table("terms").to_pylist()
+    return [Entry(row["code"], row["term"], tuple(row["aliases"]), tuple(row["alias_sources"])) for row in rows]
 
 
 def icd10_entries(catalogue: Path, diseases: Path | None = None) -> list[Entry]:
@@ -106,7 +108,9 @@ def icd10_entries(catalogue: Path, diseases: Path | None = None) -> list[Entry]:
     }
     english = by_relation["SameAs_en"]
     return [
-        Entry(code, name, (*found.aliases.get(name, ()), *((english[name],) if name in english else ())))
+        Entry(code, name)
+        .with_names(found.aliases.get(name, ()), LIST)
+        .with_names((english[name],) if name in english else (), ENGLISH)
         for name, code in by_relation["has_code"].items()
     ]
 
@@ -125,10 +129,7 @@ def with_graph_names(
             terms.setdefault(entry.code, []).append(entry.term)
     entities, triples = (graph.scan(table).collect() for table in ("kg_entities", "kg_triples"))
     found = names_by_code(entities, triples, terms, params.relation, params.max_codes)
-    richer = [
-        Entry(entry.code, entry.term, tuple(sorted({*entry.aliases, *found.names.get(entry.code, ())})))
-        for entry in entries
-    ]
+    richer = [entry.with_names(found.names.get(entry.code, ()), GRAPH) for entry in entries]
     added = sum(len(new.aliases) - len(set(old.aliases)) for old, new in zip(entries, richer, strict=True))
     return richer, found.counts | Counter(names_added=added)
 
@@ -211,4 +212,11 @@ def _label_entries(labels: set[str], listed: Sequence[Entry]) -> list[Entry]:
 
 
 def _row(entry: Entry, origin: str) -> dict[str, Any]:
-    return {"code": entry.code, "term": entry.term, "aliases": sorted(set(entry.aliases)), "origin": origin}
+    sources = dict(sorted(entry.source_of.items()))
+    return {
+        "code": entry.code,
+        "term": entry.term,
+        "aliases": list(sources),
+        "alias_sources": list(sources.values()),
+        "origin": origin,
+    }

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from tasks.retrieve.candidates import Entry
 from tasks.retrieve.fields import comparable_forms
+
+TEXT = "text"
+"""Source of names that text states."""
 
 Pairs = Mapping[tuple[str, str], int]
 """Number of documents that state each pair of names."""
@@ -55,10 +57,7 @@ def with_text_names(
         for place in places:
             added[place].add(written[form])
     counts["text_names_added"] = sum(map(len, added.values()))
-    richer = [
-        replace(entry, aliases=tuple(sorted({*entry.aliases, *added[place]}))) if place in added else entry
-        for place, entry in enumerate(entries)
-    ]
+    richer = [entry.with_names(added[place], TEXT) if place in added else entry for place, entry in enumerate(entries)]
     return richer, counts
 
 

@@ -7,8 +7,8 @@ formula.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 MOST_CANDIDATES = 10_000
@@ -25,6 +25,18 @@ class Entry:
     """The standard term, as returned to the user."""
     aliases: tuple[str, ...] = ()
     """Other names of the term."""
+    sources: tuple[str, ...] = ()
+    """For each alias, where it comes from, such as list, graph or text; may be empty if that is not known."""
+
+    def with_names(self, names: Iterable[str], source: str) -> Entry:
+        """Return the entry with further aliases from a source, all sorted. A known alias keeps its source."""
+        held = dict.fromkeys(names, source) | self.source_of
+        return replace(self, aliases=tuple(sorted(held)), sources=tuple(held[name] for name in sorted(held)))
+
+    @property
+    def source_of(self) -> dict[str, str]:
+        """Source of each alias, by alias; empty strings if the sources are not known."""
+        return dict(zip(self.aliases, self.sources or [""] * len(self.aliases), strict=True))
 
 
 @dataclass(frozen=True, slots=True)

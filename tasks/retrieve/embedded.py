@@ -28,10 +28,15 @@ from kg.columns import at
 from tasks.retrieve.candidates import Candidate, Entry
 from tasks.retrieve.fields import EXACT, Documents, FieldTokens, SearchFields, content_of, documents_of
 from tasks.retrieve.icd_categories import category_of
+from tasks.retrieve.match import Match, match
 
 Floats = npt.NDArray[np.float32]
 
+_NAMES_SCHEMA = {"name": pl.String, "source": pl.String}
+
 FIELDS_FILE, ENTRIES_FILE, TOKENS_FILE, CONTENT_FILE = "fields.json", "entries.parquet", "tokens.parquet", "content.txt"
+NAMES_FILE = "names.parquet"
+"""Names and their sources, in the order of the documents; absent for categories and in folders of older versions."""
 CATEGORIES = "categories"
 """Subfolder with the index of the categories."""
 ARRAYS = ("first_posting", "documents", "weights", "first_document")
@@ -62,6 +67,8 @@ class EmbeddedIndex:
         self._first_posting, self._documents, self._weights, self._first_document = (
             np.asarray(arrays[name]) for name in ARRAYS
         )
+        self._places = {key: place for place, key in enumerate(zip(self.codes, self.terms, strict=True))}
+        self._names = pl.read_parquet(folder / NAMES_FILE) if (folder / NAMES_FILE).is_file() else None
         self.categories = EmbeddedIndex(folder / CATEGORIES) if (folder / CATEGORIES).is_dir() else None
         """Index of the ICD-10 categories, see tasks/retrieve/categories.py: all names of a category are one text, and
         its code is the term. None if categories are switched off or no code is from ICD-10."""
@@ -98,6 +105,8 @@ class EmbeddedIndex:
         folder, fields = Path(path), fields or SearchFields()
         tokens = list(fields.document_tokens(documents.names))
         _save(documents.entries, documents.owners, tokens, fields, folder)
+        names = pl.DataFrame({"name": documents.names, "source": documents.sources}, schema=_NAMES_SCHEMA)
+        names.write_parquet(folder / NAMES_FILE)
         (folder / CONTENT_FILE).write_text(content_of(documents, fields), encoding="utf-8")
         # The folder may contain an earlier index that had categories.
         shutil.rmtree(folder / CATEGORIES, ignore_errors=True)
@@ -120,18 +129,48 @@ class EmbeddedIndex:
         """
         starts = self._first_document[:-1]
         for tokens in self.fields.query_tokens(terms):
-            postings = [
-                slice(*self._first_posting[row : row + 2])
-                for field, held in tokens.items()
-                for token in held
-                if (row := self._rows[field].get(token)) is not None
-            ]
+            postings = self._held(tokens)
             # Empty slices first: numpy cannot concatenate nothing, if the index knows none of the tokens.
             documents = np.concatenate([self._documents[:0], *(self._documents[here] for here in postings)])
             weights = np.concatenate([self._weights[:0], *(self._weights[here] for here in postings)])
             # Summed in float64 and rounded to float32 once, like Lucene, so that both engines agree on ties.
             sums = np.bincount(documents, weights, self.num_documents).astype(np.float32)
             yield np.maximum.reduceat(sums, starts)  # best document of each entry
+
+    def explain(self, queries: Sequence[str], found: Candidate) -> Match | None:
+        """Return by which name queries find a candidate, and what of that query the name lacks.
+
+        The name is the one with the best score for any query; of equal ones the first query's, and the standard term
+        before its aliases. None if the folder has no names, the list no such candidate, or no name shares a token with
+        a query.
+        """
+        place = self._places.get((found.code, found.term))
+        if self._names is None or place is None:
+            return None
+        first, end = self._first_document[place : place + 2].tolist()
+        best: tuple[float, str, int] | None = None
+        for query, tokens in zip(queries, self.fields.query_tokens(queries), strict=True):
+            own = np.zeros(end - first)
+            for here in self._held(tokens):
+                # The documents of a token ascend, so those of the entry are neighbours.
+                low, high = np.searchsorted(self._documents[here], (first, end)) + here.start
+                own[self._documents[low:high] - first] += self._weights[low:high]
+            document = int(own.argmax())
+            if own[document] > (best[0] if best else 0):
+                best = (float(own[document]), query, first + document)
+        if best is None:
+            return None
+        name, source = self._names.row(best[2])
+        return match(best[1], name, source)
+
+    def _held(self, tokens: FieldTokens) -> list[slice]:
+        """Return the places of the tokens' documents and weights; none for a token that the index does not know."""
+        return [
+            slice(*self._first_posting[row : row + 2].tolist())
+            for field, held in tokens.items()
+            for token in held
+            if (row := self._rows[field].get(token)) is not None
+        ]
 
     def _best(self, scores: Floats, k: int) -> list[Candidate]:
         found = (scores > 0).nonzero()[0]

@@ -97,6 +97,8 @@ class Documents:
     names: Sequence[str]
     owners: Sequence[int]
     """For each name, the position of its entry in `entries`; ascending."""
+    sources: Sequence[str]
+    """For each name, where it comes from; empty for standard terms, and for aliases whose source is not known."""
 
 
 def documents_of(entries: Iterable[Entry]) -> Documents:
@@ -105,16 +107,26 @@ def documents_of(entries: Iterable[Entry]) -> Documents:
     Entries with the same code and term are merged. If names of an entry have the same comparable form, the first is
     kept; the term precedes its aliases.
     """
-    aliases: dict[tuple[str, str], dict[str, None]] = {}
+    aliases: dict[tuple[str, str], dict[str, str]] = {}
     for entry in entries:
-        aliases.setdefault((entry.term, entry.code), {}).update(dict.fromkeys(entry.aliases))
-    merged = [Entry(code, term, tuple(sorted(aliases[term, code]))) for term, code in sorted(aliases)]
-    names = [name for entry in merged for name in (entry.term, *entry.aliases)]
-    owners = [place for place, entry in enumerate(merged) for _ in range(1 + len(entry.aliases))]
-    first: dict[tuple[int, str], str] = {}
-    for owner, name, form in zip(owners, names, comparable_forms(names), strict=True):
-        first.setdefault((owner, "".join(form)), name)
-    return Documents(merged, list(first.values()), [owner for owner, _ in first])
+        held = aliases.setdefault((entry.term, entry.code), {})
+        for alias, source in entry.source_of.items():
+            # Entries come in any order: of two sources of an alias, the first in alphabetical order is kept.
+            held[alias] = min(source, held[alias]) if held.get(alias) else source
+    merged = [
+        Entry(code, term, tuple(sorted(own)), tuple(own[alias] for alias in sorted(own)))
+        for (term, code), own in sorted(aliases.items())
+    ]
+    named = [
+        (place, name, source)
+        for place, entry in enumerate(merged)
+        for name, source in ((entry.term, ""), *entry.source_of.items())
+    ]
+    first: dict[tuple[int, str], tuple[str, str]] = {}
+    for (owner, name, source), form in zip(named, comparable_forms([name for _, name, _ in named]), strict=True):
+        first.setdefault((owner, "".join(form)), (name, source))
+    names, sources = ([each[place] for each in first.values()] for place in range(2))
+    return Documents(merged, names, [owner for owner, _ in first], sources)
 
 
 def content_of(documents: Documents, fields: SearchFields) -> str:

@@ -438,9 +438,9 @@ def test_output_keeps_the_columns_of_the_input(trained: Path, tmp_path: Path) ->
     written = list(csv.DictReader(target.read_text(encoding="utf-8-sig").splitlines()))
     assert list(written[0]) == ["病历号", "诊断", "备注", *ADDED]
     assert written[0]["备注"] == "a,b" and written[0]["normalised_term"].split("##")[0] == "肺癌"
-    assert [len(written[0][name].split("##")) for name in ADDED[1:3]] == [len(written[0][ADDED[0]].split("##"))] * 2
+    assert [len(written[0][name].split("##")) for name in ADDED[1:5]] == [len(written[0][ADDED[0]].split("##"))] * 4
     assert json.loads(written[0]["candidates"])[0]["term"] == "肺癌"
-    assert [written[1][name] for name in ADDED] == [""] * 4
+    assert [written[1][name] for name in ADDED] == [""] * 6
 
 
 def test_cells_may_contain_unusual_line_separators(trained: Path, tmp_path: Path) -> None:

@@ -318,3 +318,9 @@ def test_real_icd10_with_real_graph(store: ArtifactStore) -> None:
     assert len(aliases) == artifact.rows("terms") == 14_416
     assert {"心功能不全", "心脏衰弱"} <= set(aliases["I50.9"])
     assert artifact.manifest.counters["names_added"] > 3_000
+
+
+def test_aliases_say_where_they_come_from() -> None:
+    entry = Entry("I10", "高血压", ("高血压病",), ("list",)).with_names(["HTN", "高血压病"], "graph")
+    assert entry.source_of == {"HTN": "graph", "高血压病": "list"}
+    assert entry.aliases == ("HTN", "高血压病") and entry.sources == ("graph", "list")

@@ -1,0 +1,36 @@
+"""Reason of an answer: the name that a query found it by, and which parts of the query that name has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+
+from tasks.retrieve.fields import comparable_forms
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A query beside the name that it found."""
+
+    query: str
+    """The query, such as a part of a compound with its abbreviations spelled out."""
+    name: str
+    """Name of the entry, as its source has it."""
+    source: str
+    """Where the name comes from, such as list, graph or text; empty for the standard term itself."""
+    matched: tuple[str, ...]
+    """Runs of the query's comparable form (tasks/retrieve/fields.py) that the name contains, in order."""
+    unmatched: tuple[str, ...]
+    """Runs that it lacks."""
+
+
+def match(query: str, name: str, source: str) -> Match:
+    """Compare a query with a name by the characters, words and numbers of their comparable forms.
+
+    左侧肺炎 and 肺炎  →  matched 肺炎, unmatched 左侧
+    """
+    asked, has = comparable_forms([query, name])
+    held = set(has)
+    runs = [(same, "".join(run)) for same, run in groupby(asked, key=held.__contains__)]
+    matched, unmatched = (tuple(run for same, run in runs if same is wanted) for wanted in (True, False))
+    return Match(query, name, source, matched, unmatched)
