@@ -46,6 +46,10 @@ class EmbertConfig(BertObjectiveConfig):
     """Probability that an entity with a synonym is replaced, half by a synonym, half by another entity of its type.
     None: that of masking, so that `mask_probability` is the corruption rate of Table 5.
     """
+    wrong_entity: str = "random"
+    """How a wrong entity is drawn: random, any entity of the type equally often, as in the paper. Or as_frequent, its
+    names as often as right ones, so that only the context tells; that is harder, and needs more training.
+    """
     term_probability: float | None = None
     """Probability that one of the two terms of a long entity is masked. None: as above."""
     term_positions: int = 64
@@ -57,6 +61,8 @@ class EmbertConfig(BertObjectiveConfig):
         super().__post_init__()
         if self.pair_task not in ("none", "sop"):
             raise ValueError(f"pair_task must be none or sop, got {self.pair_task!r}; EMBERT has no random pairs")
+        if self.wrong_entity not in ("random", "as_frequent"):
+            raise ValueError(f"wrong_entity must be random or as_frequent, got {self.wrong_entity!r}")
         for name in ("consistency_weight", "segmentation_weight", "bidirectional_weight"):
             if not getattr(self, name) >= 0.0:
                 raise ValueError(f"{name} must be 0 (off) or positive, got {getattr(self, name)!r}")

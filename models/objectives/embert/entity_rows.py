@@ -113,13 +113,20 @@ class EntityRows:
 
 
 def replaced(
-    rows: EntityRows, surfaces: EntitySurfaces, *, seed: int, step: int, probability: float, longest: int
+    rows: EntityRows,
+    surfaces: EntitySurfaces,
+    *,
+    seed: int,
+    step: int,
+    probability: float,
+    longest: int,
+    as_frequent: bool = False,
 ) -> EntityRows:
     """Replace each entity that has a synonym with `probability`: half by a synonym, half by another of its type.
 
     What results is what the tokeniser would make of the text with the other name in it, because an entity is only
     replaced where neither neighbour may merge with it. A row stays within `longest` tokens: its last replacements are
-    left out if they would exceed it.
+    left out if they would exceed it. With `as_frequent` another is drawn by its frequency.
     """
     surface = rows.entities[:, 3]
     apart = ~surfaces.joins[rows.ids[rows.firsts - 1]] & ~surfaces.joins[rows.ids[rows.behinds]]
@@ -130,7 +137,8 @@ def replaced(
     labels = np.where(rows.uniforms(chosen, seed, step, Stream.ENTITY_LABEL) < 0.5, SAME, WRONG)
     draws = rows.uniforms(chosen, seed, step, Stream.ENTITY_SURFACE)
     old = surface[chosen]
-    new = np.where(labels == SAME, surfaces.synonym(old, draws), surfaces.other(old, draws))
+    other = surfaces.other_as_frequent if as_frequent else surfaces.other
+    new = np.where(labels == SAME, surfaces.synonym(old, draws), other(old, draws))
     fits = _fitting(rows, chosen, surfaces.lengths[new] - surfaces.lengths[old], longest)
     return _spliced(rows, chosen[fits], new[fits], labels[fits], surfaces)
 

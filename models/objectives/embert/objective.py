@@ -129,7 +129,8 @@ class Embert(Bert):
         draws = {"seed": seed, "step": step}
         if self.consistency is not None:
             share, longest = config.replaced_share, config.max_positions
-            laid = replaced(laid, surfaces, **draws, probability=share, longest=longest)
+            as_frequent = config.wrong_entity == "as_frequent"
+            laid = replaced(laid, surfaces, **draws, probability=share, longest=longest, as_frequent=as_frequent)
         labels = np.zeros(len(rows), dtype=np.int64)
         if config.pair_task == "sop":
             labels = order_labels(seed, step, indices)

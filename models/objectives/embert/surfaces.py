@@ -48,7 +48,7 @@ class EntitySurfaces:
     pool_borders: np.ndarray
     """int64 (Q + 1,): first member of each pool, and M."""
     weights: np.ndarray
-    """float64 (M + 1,): sum of the weights of the members before each; see `other`."""
+    """float64 (M + 1,): sum of the weights of the members before each; see `other_as_frequent`."""
     joins: np.ndarray
     """bool (V,): whether a token may merge with a neighbour in text, as letters do: `b` and `pd` in `bpd`."""
     commonest: np.ndarray
@@ -91,6 +91,24 @@ class EntitySurfaces:
 
     def other(self, surfaces_N: np.ndarray, uniforms_N: np.ndarray) -> np.ndarray:
         """Return a surface of the same pool but of another group for each; int64 (N,). All must be replaceable.
+
+        All these groups are equally likely, and so are the surfaces of one group.
+        """
+        own = self.group[surfaces_N].astype(np.int64)
+        pools = self.pool[own]
+        first = np.searchsorted(self.pool, pools)
+        others = np.searchsorted(self.pool, pools, side="right") - first - 1
+        draw = uniforms_N * others
+        chosen = np.minimum(draw.astype(np.int64), others - 1)
+        # What is left of the draw, again in [0, 1), chooses the surface.
+        rest, group = draw - chosen, first + chosen
+        group += group >= own
+        begins = self.group_borders[group]
+        sizes = self.group_borders[group + 1] - begins
+        return self.members[begins + np.minimum((rest * sizes).astype(np.int64), sizes - 1)].astype(np.int64)
+
+    def other_as_frequent(self, surfaces_N: np.ndarray, uniforms_N: np.ndarray) -> np.ndarray:
+        """Return a surface as `other` does, but drawn by its frequency.
 
         Within a pool, a surface is as likely here as among the synonyms that `synonym` draws over the whole corpus
         (`synonym_weights`). So only its context tells whether a surface is right, never the surface itself.

@@ -26,7 +26,7 @@ def tokens_of(surfaces: EntitySurfaces, surface: int) -> list[int]:
     return surfaces.ids[surfaces.borders[surface] : surfaces.borders[surface + 1]].tolist()
 
 
-def one_by_one(row: Row, number: int, seed: int, step: int, probability: float, longest: int) -> Row:
+def one_by_one(row: Row, number: int, seed: int, step: int, probability: float, longest: int, as_frequent: bool) -> Row:
     """A row as `replaced` should leave it: built from left to right in Python lists."""
     ids, words = [int(i) for i in row["input_ids"]], {int(w) for w in row["word_starts"]}
     made: Row = {"input_ids": [], "word_starts": set(), "entities": [], "labels": []}
@@ -53,7 +53,8 @@ def one_by_one(row: Row, number: int, seed: int, step: int, probability: float, 
         touches, touched = touched == place, behind if chosen else touched
         if chosen and not touches:
             label = SAME if draw(Stream.ENTITY_LABEL, place)[0] < 0.5 else WRONG
-            choose = SURFACES.synonym if label == SAME else SURFACES.other
+            wrong = SURFACES.other_as_frequent if as_frequent else SURFACES.other
+            choose = SURFACES.synonym if label == SAME else wrong
             new = int(choose(np.array([surface]), draw(Stream.ENTITY_SURFACE, place))[0])
             growth = len(tokens_of(SURFACES, new)) - (behind - place)
             grown += max(growth, 0)
@@ -77,13 +78,17 @@ def one_by_one(row: Row, number: int, seed: int, step: int, probability: float, 
     step=st.integers(0, 100),
     probability=st.sampled_from([0.15, 0.6, 1.0]),
     longest=st.sampled_from([60, 62, 90]),
+    as_frequent=st.booleans(),
 )
-def test_replacement_is_that_of_each_row_alone(seed: int, step: int, probability: float, longest: int) -> None:
+def test_replacement_is_that_of_each_row_alone(
+    seed: int, step: int, probability: float, longest: int, as_frequent: bool
+) -> None:
     rows = random_entity_rows(SURFACES, 5, seed)
     before = laid(rows)
-    found = replaced(before, SURFACES, seed=seed, step=step, probability=probability, longest=longest)
+    chances = {"probability": probability, "longest": longest, "as_frequent": as_frequent}
+    found = replaced(before, SURFACES, seed=seed, step=step, **chances)
     for number, (row, made) in enumerate(zip(rows, found.as_rows(), strict=True)):
-        expected = one_by_one(row, int(before.numbers[number]), seed, step, probability, longest)
+        expected = one_by_one(row, int(before.numbers[number]), seed, step, **chances)
         own = found.entities[:, 0] == number
         assert made["input_ids"].tolist() == expected["input_ids"]
         assert made["word_starts"].tolist() == sorted(expected["word_starts"])

@@ -104,7 +104,8 @@ def occurrences(
     laid = EntityRows.of(rows, numbers, SURFACES)
     if config.consistency_weight:
         share, longest = config.replaced_share, config.max_positions
-        laid = replaced(laid, SURFACES, seed=seed, step=step, probability=share, longest=longest)
+        frequent = config.wrong_entity == "as_frequent"
+        laid = replaced(laid, SURFACES, seed=seed, step=step, probability=share, longest=longest, as_frequent=frequent)
     if config.pair_task == "sop":
         laid = exchanged(laid, uniforms(seed, step, numbers, Stream.PAIR_ORDER, 0) < 0.5)
     found = []
@@ -148,7 +149,7 @@ def plain_losses(objective: Any, batch: EntityBatch, found: list[Occurrence]) ->
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_losses_and_gradients_are_those_of_the_equations(seed: int, folder: Path) -> None:
-    objective = embert(folder)
+    objective = embert(folder, wrong_entity="as_frequent" if seed == 2 else "random")
     rows = random_entity_rows(SURFACES, 24, seed)
     batch = objective.collate(rows, seed=seed, step=3)
     _, found = occurrences(objective, rows, seed, 3)
@@ -385,6 +386,7 @@ def test_flops_count_what_the_heads_do(folder: Path) -> None:
         ({"pair_task": "nsp"}, "pair_task must be none or sop, got 'nsp'; EMBERT has no random pairs"),
         ({"consistency_weight": -1.0}, r"consistency_weight must be 0 \(off\) or positive"),
         ({"replace_probability": 0.0}, r"replace_probability must lie in \(0, 1\], or be None"),
+        ({"wrong_entity": "any"}, "wrong_entity must be random or as_frequent, got 'any'"),
         ({"term_positions": 0}, "term_positions must be at least 1"),
     ],
 )

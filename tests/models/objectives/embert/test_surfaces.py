@@ -1,4 +1,4 @@
-"""Draws of replacements: synonyms and others of the type, as likely as each other."""
+"""Draws of replacements: synonyms, and others of the type by either rule."""
 
 from __future__ import annotations
 
@@ -36,12 +36,13 @@ def test_draws_are_of_the_right_group_and_pool(seed: int, draws: list[float]) ->
     surfaces = random_surfaces(seed % 7, groups=4 + seed % 9)
     able = np.flatnonzero(surfaces.group >= 0)
     old = np.random.default_rng(seed).choice(able, len(draws))
-    same, other = surfaces.synonym(old, np.array(draws)), surfaces.other(old, np.array(draws))
+    same = surfaces.synonym(old, np.array(draws))
     assert (surfaces.group[same] == surfaces.group[old]).all()
     assert (same != old).all()
-    assert (surfaces.group[other] != surfaces.group[old]).all()
-    assert (surfaces.pool[surfaces.group[other]] == surfaces.pool[surfaces.group[old]]).all()
-    assert (surfaces.unseen[other] == surfaces.unseen[old]).all()
+    for other in (surfaces.other(old, np.array(draws)), surfaces.other_as_frequent(old, np.array(draws))):
+        assert (surfaces.group[other] != surfaces.group[old]).all()
+        assert (surfaces.pool[surfaces.group[other]] == surfaces.pool[surfaces.group[old]]).all()
+        assert (surfaces.unseen[other] == surfaces.unseen[old]).all()
 
 
 def test_synonyms_are_equally_likely() -> None:
@@ -50,8 +51,25 @@ def test_synonyms_are_equally_likely() -> None:
     assert found.tolist() == [0, 500, 500, 0, 0, 0, 0]
 
 
+@pytest.mark.parametrize(
+    ("old", "expected"),
+    [(0, [0, 0, 0, 30, 30, 20, 20, 20]), (3, [20, 20, 20, 0, 0, 20, 20, 20]), (6, [20, 20, 20, 30, 30, 0, 0, 0])],
+)
+def test_other_entities_of_the_type_are_equally_likely(old: int, expected: list[int]) -> None:
+    surfaces = surfaces_of(
+        [[30 + number] for number in range(10)],
+        [[1]] * 10,
+        groups=[0, 0, 0, 1, 1, 2, 2, 2, 3, 3],
+        pools=[4] * 8 + [5] * 2,
+        frequencies=range(10),
+    )
+    uniforms = (np.arange(120) + 0.5) / 120
+    found = np.bincount(surfaces.other(np.full(120, old), uniforms), minlength=10)
+    assert found.tolist() == [*expected, 0, 0]
+
+
 def test_surface_alone_does_not_give_the_label_away() -> None:
-    """Over the corpus, a surface is drawn as often by `other` as by `synonym`, relative to others of its pool."""
+    """Over the corpus, a surface is drawn as often by `other_as_frequent` as by `synonym`, relative to its pool."""
     frequencies = np.array([6, 3, 1, 8, 2, 9, 4])
     weights = {
         s: sum(frequencies[o] for o in group if o != s) / (len(group) - 1)
@@ -59,7 +77,7 @@ def test_surface_alone_does_not_give_the_label_away() -> None:
         for s in group
     }
     uniforms = (np.arange(20_000) + 0.5) / 20_000
-    found = np.bincount(SMALL.other(np.full(20_000, 3), uniforms), minlength=7) / 20_000
+    found = np.bincount(SMALL.other_as_frequent(np.full(20_000, 3), uniforms), minlength=7) / 20_000
     expected = np.array([weights[s] for s in (0, 1, 2)]) / sum(weights[s] for s in (0, 1, 2))
     np.testing.assert_allclose(found[:3], expected, atol=1e-3)
     assert found[3:].sum() == 0
@@ -69,7 +87,12 @@ def test_surface_alone_does_not_give_the_label_away() -> None:
 def test_pool_without_occurrences_is_drawn_from_uniformly() -> None:
     silent = surfaces_of([[30], [31], [32], [33]], [[1]] * 4, [0, 0, 1, 1], [0] * 4, frequencies=[0] * 4)
     uniforms = (np.arange(100) + 0.5) / 100
-    assert np.bincount(silent.other(np.zeros(100, np.int64), uniforms), minlength=4).tolist() == [0, 0, 50, 50]
+    assert np.bincount(silent.other_as_frequent(np.zeros(100, np.int64), uniforms), minlength=4).tolist() == [
+        0,
+        0,
+        50,
+        50,
+    ]
 
 
 def test_saved_surfaces_are_mapped_again(tmp_path: Path) -> None:
