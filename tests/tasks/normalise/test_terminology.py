@@ -268,8 +268,8 @@ def fused(tmp_path_factory: pytest.TempPathFactory) -> Artifact:
 def test_graph_adds_names(store: ArtifactStore, tmp_path: Path, fused: Artifact) -> None:
     artifact = made(store, "编码,名称\nA00.900,霍乱\nA01.000,伤寒\n", tmp_path, graph=fused)
     assert entries_of(artifact) == [
-        Entry("A00.900", "霍乱", ("虎列拉", "霍乱病")),
-        Entry("A01.000", "伤寒", ("伤寒病",)),
+        Entry("A00.900", "霍乱", ("虎列拉", "霍乱病"), ("graph", "graph")),
+        Entry("A01.000", "伤寒", ("伤寒病",), ("graph",)),
     ]
     assert artifact.manifest.counters["names_added"] == 3
     assert artifact.manifest.counters["names_of_other_terms"] == 1
@@ -291,9 +291,9 @@ def test_icd10_is_the_default_list(store: ArtifactStore, tmp_path: Path) -> None
     )
     artifact = run(terminology, store, TerminologyParams(), {"list": RawInput(catalogue)}).artifact
     assert entries_of(artifact) == [
-        Entry("A00", "霍乱", ("Cholera",)),
-        Entry("A00.9", "未特指的霍乱", ("Cholera, unspecified",)),
-        Entry("J18.9", "未特指的肺炎", ("Pneumonia", "肺炎")),
+        Entry("A00", "霍乱", ("Cholera",), ("english",)),
+        Entry("A00.9", "未特指的霍乱", ("Cholera, unspecified",), ("english",)),
+        Entry("J18.9", "未特指的肺炎", ("Pneumonia", "肺炎"), ("english", "list")),
     ]
 
 
