@@ -184,10 +184,10 @@ def test_stage_adds_names_from_text(store: ArtifactStore, tmp_path: Path) -> Non
     names = mined(store, ["癫痫又称羊角风", "癫痫俗称羊癫疯"], ["癫痫又称羊角风"])
     inputs = {"list": RawInput(file), "synonyms": names}
     both = run(terminology, store, TerminologyParams(format="list"), inputs).artifact
-    assert entries_of(both) == [Entry("G40.900", "癫痫", ("羊癫疯", "羊角风"))]
+    assert entries_of(both) == [Entry("G40.900", "癫痫", ("羊癫疯", "羊角风"), ("text", "text"))]
     assert both.manifest.counters["text_names_added"] == 2
     sure = run(terminology, store, TerminologyParams(format="list", min_documents=2), inputs).artifact
-    assert entries_of(sure) == [Entry("G40.900", "癫痫", ("羊角风",))]
+    assert entries_of(sure) == [Entry("G40.900", "癫痫", ("羊角风",), ("text",))]
 
 
 def test_flow_finds_a_diagnosis_by_a_name_from_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
