@@ -1,0 +1,82 @@
+"""Flow `sweep` over a setting: a model for each value, one table, one picture, and no work done twice."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows.sweep_setting import sweep
+from infra.artifacts import ArtifactStore
+from infra.errors import UserError
+from tests.support.heads import toy_task as toy
+from tests.support.text.synthetic_text import write_corpus
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+OVERRIDES = {
+    "vocabulary.size": 2000,
+    "segment.min_tokens": 8,
+    "encode.held_out_share": 0.2,
+    "training.steps": 2,
+    "training.warmup_steps": 1,
+    "training.batch_size": 8,
+    "model.num_layers": 1,
+    "cluster.cpus_per_worker": 1,
+    "cluster.workers": 0,  # train in the driver's own process, without Ray
+}
+
+
+@pytest.fixture
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    monkeypatch.setenv("YIWEN_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("YIWEN_WORKERS", "1")
+    return {
+        "key": "model.mask_probability",
+        "values": [0.15, 0.4],
+        "title": "masked share",
+        "preset": "bert-tiny",
+        "corpus": str(write_corpus(tmp_path / "corpus")),
+        "mentions": False,
+        "overrides": OVERRIDES,
+    }
+
+
+def test_models_differ_in_the_setting_alone(
+    asked: dict[str, Any], tmp_path: Path, work_here: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = str(toy.save_cmedqq(tmp_path / "cMedQQ"))
+    folder = Path(sweep.fn(**asked, tasks="cmedqq", data=data))
+    table = json.loads((folder / "table.json").read_text(encoding="utf-8"))
+    assert [row["masked share"] for row in table] == ["0.15", "0.4"]
+    assert {"cMedQQ", "MLM loss"} < set(table[0]) and table[0]["MLM loss"] != table[1]["MLM loss"]
+    assert (folder / "table.md").read_text(encoding="utf-8") in capsys.readouterr().out
+    assert (folder / "sweep.png").read_bytes().startswith(b"\x89PNG")
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "bert over masked share" in page and "2 steps each" in page
+    store = ArtifactStore(tmp_path / "home")
+    counts = {stage: len(store.list(stage)) for stage in ("encode", "vocabulary", "train", "finetune")}
+    assert counts == {"encode": 1, "vocabulary": 1, "train": 2, "finetune": 2}
+    masks = {run.manifest.params["model"]["mask_probability"] for run in store.list("train")}
+    assert masks == {0.15, 0.4}
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"values": []}, r"values=\[\]: give one or more different values of model.mask_probability"),
+        ({"values": [0.1, 0.1]}, "give one or more different values"),
+        ({"values": [0.1, 2.0]}, "mask_probability"),
+        ({"key": "model.mask_probabilty"}, "mask_probabilty"),
+        ({"tasks": "cmedqq"}, "No data was given"),
+        ({"preset": "smedbert-tiny", "key": "model.hit_ratio"}, "mentions=true"),
+    ],
+)
+def test_mistakes_are_told_before_any_work(
+    asked: dict[str, Any], tmp_path: Path, changed: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UserError, match=message):
+        sweep.fn(**{**asked, **changed})
+    assert ArtifactStore(tmp_path / "home").list() == []
