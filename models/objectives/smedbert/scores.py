@@ -111,14 +111,12 @@ class NeighbourScorer:
 
     def _by_relation(self, x_Q: Tensor, pairs: NeighbourPairs, product: Product) -> Tensor:
         """Apply each relation to the queries that name it, which are neighbours; other relations cost nothing."""
-        vectors, projections = self._vectors_RC, self._projections_RDC
         runs = pairs.runs or ((0, 0, 0, 0, 0),)
-        return torch.cat(
-            [
-                product(x_Q[first:end], pairs.signs[first:end, None], vectors[relation], projections[relation])
-                for relation, first, end, _, _ in runs
-            ]
-        )
+        sizes = [end - first for _, first, end, _, _ in runs]
+        vectors, projections = self._vectors_RC, self._projections_RDC
+        # A split has one derivative; that of each slice would be as large as all queries.
+        given = zip(runs, x_Q.split(sizes), pairs.signs.unsqueeze(1).split(sizes), strict=True)
+        return torch.cat([product(x, signs, vectors[run[0]], projections[run[0]]) for run, x, signs in given])
 
     def _projected(self, pairs: NeighbourPairs) -> Tensor:
         """e M of all candidates, (P, N, C)."""
