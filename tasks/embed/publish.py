@@ -24,12 +24,7 @@ ROWS_AT_ONCE = 20_000
 
 def publish(out: Output, vectors: WordVectors, frequencies: Sequence[int]) -> None:
     """Write the table `word_vectors` and all files of some vectors."""
-    with out.part() as writer:
-        for first in range(0, len(vectors), ROWS_AT_ONCE):
-            places = range(first, min(first + ROWS_AT_ONCE, len(vectors)))
-            writer.write(
-                "word_vectors", [{"word": vectors.words[row], "frequency": frequencies[row]} for row in places]
-            )
+    _write_table(out, vectors, frequencies)
     with tempfile.TemporaryDirectory(prefix="yiwen-vectors-") as name:
         folder = Path(name)
         vectors.save(folder)
@@ -49,3 +44,20 @@ def _save_keyed(vectors: WordVectors, frequencies: Sequence[int], path: Path) ->
     # Without this the file has the time of its writing, and equal vectors would make different artifacts.
     keyed.lifecycle_events = None
     keyed.save(str(path))
+
+
+def publish_folder(out: Output, vectors: WordVectors) -> None:
+    """Write the table `word_vectors` and the files that are mapped, of vectors whose frequencies are unknown."""
+    _write_table(out, vectors, [0] * len(vectors))
+    with tempfile.TemporaryDirectory(prefix="yiwen-vectors-") as name:
+        vectors.save(name)
+        out.add_folder(Path(name))
+
+
+def _write_table(out: Output, vectors: WordVectors, frequencies: Sequence[int]) -> None:
+    with out.part() as writer:
+        for first in range(0, len(vectors), ROWS_AT_ONCE):
+            places = range(first, min(first + ROWS_AT_ONCE, len(vectors)))
+            writer.write(
+                "word_vectors", [{"word": vectors.words[row], "frequency": frequencies[row]} for row in places]
+            )

@@ -1,15 +1,12 @@
-"""Picture of the attention between the tokens of a sentence (EMBERT, Figure 3), with Chinese labels.
-
-The font is Noto Sans SC, from a package: what is installed on the machine does not matter.
-"""
+"""Picture of the attention between the tokens of a sentence (EMBERT, Figure 3), with Chinese labels."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 
 import numpy as np
-from pylopdf_fonts_zh_cn import sans_path
+
+from infra.pictures import chinese_font, new_figure, png_of
 
 MOST_TOKENS = 64
 """Tokens of the longest sentence that is drawn: with more, labels cannot be read."""
@@ -25,22 +22,17 @@ def draw_heat_map(map_LL: np.ndarray, labels: Sequence[str], entities: Sequence[
         entities: first token of each entity, and the token after its last; framed with blue dashes.
         title: line above the map.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-    from matplotlib.font_manager import FontProperties
     from matplotlib.patches import Rectangle
 
     size = len(labels)
     side = max(3.2, INCHES_PER_TOKEN * size)
-    figure = Figure(figsize=(side + 1.6, side + 0.7), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(side + 1.6, side + 0.7)
     axis = figure.subplots()
     # [CLS] and [SEP] often get most of the attention; on their scale all else would be white.
     highest = float(map_LL[1:-1, 1:-1].max())
     image = axis.imshow(map_LL, cmap="Greys", vmin=0.0, vmax=highest, interpolation="nearest")
-    font = FontProperties(fname=sans_path(), size=10)
+    font = chinese_font(10)
     places = np.arange(size)
-    # parse_math: a sentence with two dollar signs is no formula.
     axis.set_xticks(places, labels, fontproperties=font, parse_math=False)
     axis.set_yticks(places, labels, fontproperties=font, parse_math=False)
     for number, label in enumerate(axis.get_xticklabels()):
@@ -53,6 +45,4 @@ def draw_heat_map(map_LL: np.ndarray, labels: Sequence[str], entities: Sequence[
         box = (first - 0.5, first - 0.5), behind - first, behind - first
         axis.add_patch(Rectangle(*box, fill=False, edgecolor="tab:blue", linestyle="--", linewidth=1.6))
     figure.colorbar(image, ax=axis, shrink=0.8, extend="max")
-    target = io.BytesIO()
-    figure.savefig(target, format="png", dpi=110, metadata={"Software": None})
-    return target.getvalue()
+    return png_of(figure)
