@@ -84,7 +84,7 @@ class _Opened:
 
 
 def _names(graph: Artifact, synonyms: Artifact) -> list[Name]:
-    """Return the names of a graph that mean one thing, in sorted order."""
+    """Return the names of a graph that mean one thing, in sorted order; those of one character are left out."""
     groups = dict(zip(*(synonyms.to_table()[column].to_pylist() for column in ("entity_id", "group_id")), strict=True))
     meanings: dict[str, list[tuple[str, str]]] = defaultdict(list)
     columns = ["entity_id", "name", "aliases", "type"]
@@ -94,7 +94,8 @@ def _names(graph: Artifact, synonyms: Artifact) -> list[Name]:
     return [
         Name(surface, own[0][0], groups.get(own[0][0], own[0][0]), own[0][1])
         for surface, own in sorted(meanings.items())
-        if len(own) == 1
+        # 有 and 点 are symptoms in CMeKG, and would be its most frequent names.
+        if len(own) == 1 and len(surface) > 1
     ]
 
 

@@ -31,7 +31,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> ArtifactStore:
 @pytest.fixture(scope="module")
 def graph(store: ArtifactStore) -> dict[str, Artifact]:
     entities = [
-        {"entity_id": name, "name": name, "aliases": [alias, "甲"], "type": kind, "sources": []}
+        {"entity_id": name, "name": name, "aliases": [alias, "甲乙", "点"], "type": kind, "sources": []}
         for name, alias, kind in NAMES
     ]
     rows: dict[str, list[dict[str, Any]]] = {
@@ -79,7 +79,7 @@ def test_vectors_are_compared_on_names_that_all_know(
         assert one["pairs"] == other["pairs"] > 3
         assert one["score"] > 0.95 and other["score"] > 0.95
     summary = json.loads(made.read_file("summary.json"))
-    # 甲 is an alias of every entity, so it means more than one thing.
+    # 甲乙 is an alias of every entity, so it means more than one thing.
     assert (summary["names"], summary["names_known"], summary["names_compared"]) == (48, 48, 44)
     assert summary["neighbours"][0]["word"] == "疾病0"
     assert summary["neighbours"][0]["nearest"][0]["word"] == "疾病又名0"
