@@ -71,7 +71,7 @@ def similarity_of_names(run: StageRunner, recipe: IntrinsicRecipe, data: Intrins
     fresh = recipe.similarity_scores.model_copy(update={"random_weights": True})
     rows: list[tuple[str, SimilarityScoresParams, dict[str, Any]]]
     rows = [("Jaro-Winkler of the names", recipe.similarity_scores, {})]
-    rows += [(f"{data.models[0].path.name}, fresh weights", fresh, {"model": data.models[0]})] if data.models else []
+    rows += [(f"{_row_name(data.models[0])}, fresh weights", fresh, {"model": data.models[0]})] if data.models else []
     rows += [(name, recipe.similarity_scores, given) for name, given in data.vectors.items()]
     for model in data.models:
         run_behind = trained(model.path).inputs.get("checkpoint")

@@ -73,7 +73,7 @@ def similarity_scores(inputs: Mapping[str, Any], params: SimilarityScoresParams,
                 "or a model of this language."
             )
         answered = [_answer(row, _cosines(row, vectors_ND, places)) for row in samples]
-    joined = _joined(samples, inputs)
+    joined = _joined(samples, inputs, params)
     rows = [{**row, "is_joined": None if joined is None else bool(joined[place])} for place, row in enumerate(answered)]
     with out.part() as part:
         part.write("similarity_answers", rows)
@@ -142,10 +142,10 @@ def _answer(row: Row, similar: np.ndarray) -> Row:
     return {**kept, "chosen": candidates[best[0]], "credit": credit}
 
 
-def _joined(samples: Sequence[Row], inputs: Mapping[str, Any]) -> np.ndarray | None:
+def _joined(samples: Sequence[Row], inputs: Mapping[str, Any], params: SimilarityScoresParams) -> np.ndarray | None:
     """Return whether training joined the two names of each sample; None for a model of unknown training."""
     checkpoint: Artifact | None = inputs.get("checkpoint")
-    if "model" in inputs and checkpoint is None:
+    if "model" in inputs and checkpoint is None and not params.random_weights:
         return None
     graphs = [] if checkpoint is None else graphs_behind(checkpoint)
     return joined_by([(row["query"], row["truth"]) for row in samples], graphs)

@@ -196,6 +196,23 @@ def test_names_are_joined_by_entities_and_triples(store: ArtifactStore, tmp_path
     assert joined_by(pairs, []).tolist() == [False] * 5
 
 
+@stage(name="given_records", version=1, params=GivenSamples, tables=("product_records",))
+def given_records(inputs: Any, params: GivenSamples, out: Output) -> None:
+    with out.part() as part:
+        part.write("product_records", params.rows)
+
+
+def test_records_of_products_join_titles_with_their_values_alone(store: ArtifactStore, tmp_path: Path) -> None:
+    rows = [{"title": "慢性胃病", "attribute": "别名", "values": ["慢性胃炎", "胃病"], "held_out": False}]
+    graph = graphs_of(store, tmp_path)["graph_own"]
+    records = run(given_records, store, GivenSamples(rows=rows), {"graph": graph}).artifact
+    checkpoint = run(given_training, store, NoParams(), {"records": records}).artifact
+    found = graphs_behind(checkpoint)
+    assert [one.stage for one in found] == ["given_records"]  # the graph that they were read from was not learnt
+    pairs = [("慢性 胃病", "胃病"), ("慢性胃炎", "慢性胃病"), ("慢性胃炎", "胃病"), ("慢性肝病", "慢性肝炎")]
+    assert joined_by(pairs, found).tolist() == [True, True, False, False]
+
+
 def test_the_table_has_all_models_and_the_published_rows(store: ArtifactStore, bert: Path) -> None:
     sets = samples_of(store, ("高血压病", "血压高", ["糖尿病", "肺感染"]))
     spelling = do(store, similarity_scores, SimilarityScoresParams(rounds=100), sets=sets)
