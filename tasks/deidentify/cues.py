@@ -76,7 +76,10 @@ class Values:
 
     def __call__(self, text: str, start: int, end: int, free_from: int) -> list[Span]:
         """Read the value behind a cue, and those of the same shape in a list behind it."""
-        if text[start].isascii() and start and text[start - 1].isascii() and text[start - 1].isalnum():
+        # Behind an identifier a cue begins a word, too: QQ in QQ123456QQ654321. Were it refused there, each round of a
+        # treatment would find one of them, and a text of nothing else would take quadratic time.
+        begins_a_word = start in (0, free_from) or not (text[start - 1].isascii() and text[start - 1].isalnum())
+        if text[start].isascii() and not begins_a_word:
             return []  # the cue is the end of another word: rsID, invx
         match = self.pattern.match(text, end)
         if match is None or (self.fits is not None and not self.fits(text, start, end, match)):

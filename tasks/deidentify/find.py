@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import rjieba
@@ -52,17 +52,23 @@ _CUE_OF = {spelling: (name, cues) for name, cues in _CUES for spelling in cues.s
 _HEADERS = {spelling: cues.header for _, cues in _CUES if cues.header for spelling in cues.spellings()}
 
 
-def _alternatives(patterns: Iterable[str]) -> str:
-    """Return one pattern for all, the longest first, grouped by first characters, which makes the search fast."""
+def _alternatives(patterns: Mapping[str, str]) -> str:
+    """Return one pattern for all words, the longest word first, grouped by first characters, which makes it fast.
+
+    Args:
+        patterns: pattern of each word, which begins with the word: 床 and 床号, of which 床号 is tried first.
+    """
     groups: dict[str, list[str]] = {}
-    for pattern in sorted(patterns, key=lambda pattern: (-len(pattern), pattern)):
-        groups.setdefault(pattern[0], []).append(pattern[1:])
+    for word in sorted(patterns, key=lambda word: (-len(word), word)):
+        groups.setdefault(word[0], []).append(patterns[word][1:])
     return "|".join(f"{first}(?:{'|'.join(rest)})" for first, rest in groups.items())
 
 
 # matches: "住院号", "住 院 号", "患者", "师：", "路28号"
 # not: "头痛", "师", "路"
-_CUE = re.compile(_alternatives(cues.pattern_of(spelling) for _, cues in _CUES for spelling in cues.spellings()))
+_CUE = re.compile(
+    _alternatives({spelling: cues.pattern_of(spelling) for _, cues in _CUES for spelling in cues.spellings()})
+)
 _cue_glance = PhraseGlance(
     spelling + following
     for _, cues in _CUES

@@ -1,0 +1,76 @@
+"""Time of de-identification grows with the text, for any text: identifiers and cues repeated without end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator
+
+import pytest
+
+from tasks.deidentify import deidentify, treatment
+from tasks.deidentify.find import find_identifiers
+from tasks.deidentify.identifier import Cues, Identifier
+from tasks.deidentify.identifier_types import TYPES
+
+VALUES = ("123456", "：abc12345", "王芳", "北京市海淀区中关村大街1号")
+"""What stands beside a cue in the repeated texts."""
+SINGLE = ("1", "12 ", "(", "）", "〔", "-", "A1", "王", "路1号", "市", "\n", "  ", "@", "www.", "a@b.cn", "李医生", "、", "：", "138")
+MOST_ROUNDS = 5
+"""Searches of a text, the last of which finds nothing. Replacing an identifier may reveal one beside it, a few times."""
+
+
+def families() -> Iterator[str]:
+    """Yield texts to repeat: every example of every type, every cue with values before and behind it, single signs."""
+    for kind in TYPES:
+        for way in kind.ways:
+            yield from (example.replace("{", "").replace("}", "") for example in (*way.found, *way.kept))
+            if isinstance(way, Cues):
+                for spelling in way.spellings():
+                    yield from (spelling + value for value in VALUES)
+                    yield from (value + spelling for value in VALUES)
+    yield from SINGLE
+
+
+FAMILIES = tuple(dict.fromkeys(families()))
+
+
+def test_a_few_rounds_find_all_of_a_repeated_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds = 0
+
+    def counted(text: str, names: Collection[str] = ()) -> list[Identifier]:
+        nonlocal rounds
+        rounds += 1
+        return find_identifiers(text, names)
+
+    monkeypatch.setattr(treatment, "find_identifiers", counted)
+    slow = {}
+    for family in FAMILIES:
+        rounds = 0
+        deidentify(family * 30)
+        if rounds > MOST_ROUNDS:
+            slow[family] = rounds
+    assert not slow, "each round finds only one of them, which takes quadratic time"
+    assert len(FAMILIES) > 172
+
+
+def test_twice_the_text_takes_twice_the_time() -> None:
+    """The sum over families, some of which were quadratic: 16 kB of QQ123456 took 8 s, all others together 2 s."""
+    seconds = [_seconds(length) for length in (2_000, 4_000)]
+    assert seconds[1] < 2.6 * seconds[0]
+
+
+def _seconds(length: int) -> float:
+    least = float("inf")
+    for _ in range(2):
+        begin = time.process_time()
+        for family in FAMILIES[::3]:
+            deidentify((family * (length // len(family) + 1))[:length])
+        least = min(least, time.process_time() - begin)
+    return least
+
+
+def test_a_cue_directly_behind_an_identifier_is_read() -> None:
+    assert deidentify("QQ123456QQ654321") == ("QQ〔QQ号〕QQ〔QQ号〕", {"qq": 2})
+    assert deidentify("床号123456床号7654321") == ("床号〔编号〕床号〔编号〕", {"record": 2})
+    # a word of other letters or digits still hides a cue
+    assert deidentify("rsID 123456") == ("rsID 123456", {})
