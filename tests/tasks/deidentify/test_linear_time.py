@@ -14,7 +14,27 @@ from tasks.deidentify.identifier_types import TYPES
 
 VALUES = ("123456", "：abc12345", "王芳", "北京市海淀区中关村大街1号")
 """What stands beside a cue in the repeated texts."""
-SINGLE = ("1", "12 ", "(", "）", "〔", "-", "A1", "王", "路1号", "市", "\n", "  ", "@", "www.", "a@b.cn", "李医生", "、", "：", "138")
+SINGLE = (
+    "1",
+    "12 ",
+    "(",
+    "）",
+    "〔",
+    "-",
+    "A1",
+    "王",
+    "路1号",
+    "市",
+    "\n",
+    "  ",
+    "@",
+    "www.",
+    "a@b.cn",
+    "李医生",
+    "、",
+    "：",
+    "138",
+)
 MOST_ROUNDS = 5
 """Searches of a text, the last of which finds nothing. Replacing an identifier may reveal one beside it, a few times."""
 
