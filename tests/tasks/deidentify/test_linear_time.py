@@ -36,7 +36,7 @@ SINGLE = (
     "138",
 )
 MOST_ROUNDS = 5
-"""Searches of a text, the last of which finds nothing. Replacing an identifier may reveal one beside it, a few times."""
+"""Searches of a text, the last of which finds nothing. Replacing an identifier may reveal one beside it."""
 
 
 def families() -> Iterator[str]:
