@@ -31,6 +31,7 @@ from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, field
 from infra import builds, schemas
 from infra.artifacts import Artifact, ArtifactStore, InputRecord, fingerprint_of
 from infra.memo import Memo, WorkKeys
+from infra.private_files import private_files
 from infra.settings import REPOSITORY
 from infra.usage import measure_usage
 from infra.version import VERSION
@@ -337,6 +338,7 @@ class StageResult:
     reused: bool
 
 
+@private_files()
 def run(
     work: Stage[P],
     store: ArtifactStore,
@@ -347,6 +349,8 @@ def run(
     on_progress: ProgressListener = _silent,
 ) -> StageResult:
     """Do a stage's work, or find its artifact. Safe to call again after a kill, and from several processes.
+
+    What it writes is readable by this user only.
 
     Raises:
         DamagedArtifactError: the artifact exists, but its manifest is damaged.

@@ -16,11 +16,13 @@ from flows.catalogue import find, load_catalogue
 from flows.cli.parameters import merge_parameters
 from flows.cli.running import run_entry
 from infra.errors import UserError
+from infra.private_files import private_files
 
 Subparsers = Any
 """What `add_subparsers` returns; argparse keeps the name of its type private."""
 
 
+@private_files()
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit status (2 for an error the user can fix)."""
     options = _parser().parse_args(arguments)

@@ -19,6 +19,7 @@ from infra import schemas
 from infra.artifacts import ArtifactStore, PartRecord
 from infra.builds.disk_errors import explained
 from infra.builds.place import BuildPlace, content_path, part_path, publish, put, staging_folder
+from infra.private_files import private_files
 from infra.usage import Usage, measure_usage
 
 MAX_EXCERPT = 200
@@ -57,6 +58,7 @@ class Unit:
     key: str = ""
 
 
+@private_files()
 def run_unit(place: BuildPlace, function: Callable[..., None], unit: Unit) -> WorkRecord:
     """Do one unit of work: call `function(part, *arguments)`, then commit what it wrote."""
     part = PartWriter(place, unit.index)

@@ -11,6 +11,7 @@ import torch
 
 from infra.artifacts import Artifact, ArtifactStore, local_folder
 from infra.errors import UserError
+from infra.private_files import private_files
 from models import objectives
 from models.continual import initialise_from
 from models.distributed import least_over_ranks
@@ -30,6 +31,7 @@ Agree = Callable[[int], int]
 """Takes a number from every process, and returns that of the first to all of them."""
 
 
+@private_files()
 def train_process(spec: RunSpec, worker: Worker, agree: Agree = lambda number: number) -> None:
     """Do this process's share of a run from the newest checkpoint to the end; `spec` leaves nothing open.
 

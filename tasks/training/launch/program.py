@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from infra.errors import UserError
+from infra.private_files import private_files
 from infra.progress import StageProgress
 from tasks.training.launch.ending import report_user_error
 from tasks.training.launch.follow import followed
@@ -18,6 +19,7 @@ from tasks.training.launch.work import LongWork
 W = TypeVar("W", bound=LongWork)
 
 
+@private_files()
 def run_program(kind: type[W], do: Callable[[W], None], description: str | None, arguments: list[str] | None) -> int:
     """Parse the command line, do the work that it names, and return the exit status.
 
