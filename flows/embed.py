@@ -14,11 +14,11 @@ from flows.shared.graphs import Graphs, fused, requested_graphs
 from infra.artifacts import Artifact
 from tasks.embed.adopt import AdoptVectorsParams, VectorsFile, adopt_vectors
 from tasks.embed.cooccurrences import cooccurrences
+from tasks.embed.dictionary import DICTIONARY, name_dictionary
 from tasks.embed.glove import glove
 from tasks.embed.report import report_vectors
 from tasks.embed.word2vec import word2vec
 from tasks.embed.words import embedding_counts, embedding_words, word_sequences
-from tasks.entities.stage import DICTIONARY, entities
 from tasks.files.raw_input import RawInput
 from tasks.knowledge.thesaurus import thesaurus
 from tasks.runner import StageRunner, flow, stage_runner
@@ -92,7 +92,7 @@ def _trained(run: StageRunner, recipe: EmbeddingRecipe, method: str, text: TextI
     level = recipe.embedding_counts
     documents = last(collect_documents(run, recipe, text))
     if level.level == "word" and text.dictionary is None:
-        known = run(entities, recipe.entities, kg_entities=graph)
+        known = run(name_dictionary, recipe.name_dictionary, kg_entities=graph)
         text = dataclasses.replace(text, dictionary=RawInput(f"{known.path}/{DICTIONARY}"))
     segments = cut_segments(run, recipe, documents, text)
     counts = run(embedding_counts, level, segments=segments)

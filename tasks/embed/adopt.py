@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 
-from infra.artifacts import Artifact
+from infra.artifacts import MANIFEST, Artifact
 from infra.errors import UserError
 from infra.stage import Output, StageParams, stage
 from models.word_vectors import MATRIX, WORDS, WordVectors
@@ -19,7 +19,7 @@ from tasks.embed.publish import publish_folder
 from tasks.files.access import hash_file
 
 NAME = "name.txt"
-"""File of the artifact with the name of the file that was adopted."""
+"""File of the artifact with the name of what was adopted, for people."""
 
 
 class VectorsFile:
@@ -60,7 +60,10 @@ def adopt_vectors(inputs: Mapping[str, VectorsFile], params: AdoptVectorsParams,
     """Adopt the vectors of `inputs["file"]`. Raises `UserError` as `WordVectors.read` does."""
     given = inputs["file"]
     publish_folder(out, WordVectors.read(given.path))
-    out.add_bytes(NAME, given.path.name.encode("utf-8", "replace"))
+    # A folder that the flow printed is called by a fingerprint: glove/ba0c… becomes `glove ba0c6d41`.
+    is_artifact = (given.path / MANIFEST).is_file()
+    name = f"{given.path.parent.name} {given.path.name[:8]}" if is_artifact else given.path.name
+    out.add_bytes(NAME, name.encode("utf-8", "replace"))
 
 
 def open_vectors(given: Artifact) -> WordVectors:
