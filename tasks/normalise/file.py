@@ -18,6 +18,7 @@ from infra.settings import Settings
 from tasks.downstream.readers.assemble import SEPARATOR
 from tasks.downstream.readers.source_text import source_text
 from tasks.files.atomic import whole_file
+from tasks.files.cells import inert
 from tasks.files.csv_rows import allow_long_fields
 from tasks.normalise.normaliser import Normalised, Normaliser, Progress, index_folder
 from tasks.normalise.publish import ALIAS, open_server_index
@@ -82,7 +83,8 @@ def normalise_file(
     progress: Progress = lambda done: None,
     shown: int = SHOWN,
 ) -> dict[str, int]:
-    """Normalise each row of a file, in order. The target has the columns of the source and those of `ADDED`.
+    """Normalise each row of a file, in order. The target has the columns of the source and those of `ADDED`. A cell that
+    a spreadsheet would run as a formula gets an apostrophe (tasks/files/cells.py).
 
     All but the last of these contain one value per term, separated by `##`. `normalised_by` is the name that the term
     was found by, with its source unless it is the standard term; `unmatched` is what of the query this name lacks.
@@ -113,10 +115,10 @@ def normalise_file(
     # Excel reads a CSV as UTF-8 only if it begins with a byte order mark.
     with whole_file(target, source, encoding="utf-8-sig", newline="") as file:
         writer = csv.writer(file, delimiter=_DELIMITERS[target.suffix.lower()])
-        writer.writerow([*header, *ADDED])
+        writer.writerow(map(inert, [*header, *ADDED]))
         found = normaliser.stream([row[place] for row in rows], progress)
         for row, one in zip(rows, found, strict=True):
-            writer.writerow([*row, *_cells(one, shown)])
+            writer.writerow(map(inert, [*row, *_cells(one, shown)]))
             counts["normalised" if one.terms else "without_answer"] += 1
     return counts
 

@@ -432,7 +432,7 @@ def test_damaged_rules_error_names_the_file(run: Any, given: dict[str, str], tmp
 
 def test_output_keeps_the_columns_of_the_input(trained: Path, tmp_path: Path) -> None:
     source, target = tmp_path / "in.csv", tmp_path / "out.csv"
-    source.write_bytes('病历号,诊断,备注\n7,肺癌,"a,b"\n8,,空\n'.encode("gb18030"))
+    source.write_bytes('病历号,诊断,备注\n7,肺癌,"a,b"\n8,,=1+1\n'.encode("gb18030"))
     counts = normalise_file(open_normaliser(trained), source, target)
     assert counts == {"rows": 2, "normalised": 1, "without_answer": 1}
     written = list(csv.DictReader(target.read_text(encoding="utf-8-sig").splitlines()))
@@ -441,6 +441,7 @@ def test_output_keeps_the_columns_of_the_input(trained: Path, tmp_path: Path) ->
     assert [len(written[0][name].split("##")) for name in ADDED[1:5]] == [len(written[0][ADDED[0]].split("##"))] * 4
     assert json.loads(written[0]["candidates"])[0]["term"] == "肺癌"
     assert [written[1][name] for name in ADDED] == [""] * 6
+    assert written[1]["备注"] == "'=1+1"  # a spreadsheet must not run it
 
 
 def test_cells_may_contain_unusual_line_separators(trained: Path, tmp_path: Path) -> None:
