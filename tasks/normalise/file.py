@@ -83,8 +83,9 @@ def normalise_file(
     progress: Progress = lambda done: None,
     shown: int = SHOWN,
 ) -> dict[str, int]:
-    """Normalise each row of a file, in order. The target has the columns of the source and those of `ADDED`. A cell that
-    a spreadsheet would run as a formula gets an apostrophe (tasks/files/cells.py).
+    """Normalise each row of a file, in order. The target has the columns of the source and those of `ADDED`.
+
+    A cell that a spreadsheet would run as a formula gets an apostrophe (tasks/files/cells.py).
 
     All but the last of these contain one value per term, separated by `##`. `normalised_by` is the name that the term
     was found by, with its source unless it is the standard term; `unmatched` is what of the query this name lacks.
