@@ -68,6 +68,22 @@ def test_rows_hold_an_entity_a_synonym_and_another_entity_of_the_type(store: Art
     assert {row["random"] for row in rows if row["type"] == "drug"} == {"布洛芬"}
 
 
+def test_names_without_a_chinese_character_are_left_out(store: ArtifactStore) -> None:
+    """Neither as entity (COPD), nor as synonym (DM), nor as random entity (TBI)."""
+    graph = (
+        ("D1", "糖尿病", ["DM", "消渴病"], "disease"),
+        ("D2", "慢阻肺", ["COPD"], "disease"),
+        ("D3", "TBI", [], "disease"),
+        ("D4", "Ⅰ型糖尿病", [], "disease"),
+    )
+    texts = [f"第{number}例患者既往有{name}病史多年。" for number in range(9) for name in ("糖尿病", "慢阻肺", "COPD")]
+    rows = made(store, [texts], graph, per_group=100, shortest=5).to_table().to_pylist()
+    assert {(row["entity"], row["synonym"]) for row in rows} == {("糖尿病", "消渴病")}
+    assert {row["random"] for row in rows} == {"慢阻肺"}
+    with pytest.raises(UserError, match="no sentence"):
+        made(store, [texts], graph[1:], shortest=5)
+
+
 def test_random_entities_are_as_long_as_the_synonym_or_nearly(store: ArtifactStore) -> None:
     rows = made(store, [TEXTS], per_group=100, shortest=5).to_table().to_pylist()
     lengths = [(len(row["synonym"]), len(row["random"])) for row in rows if row["type"] == "disease"]
