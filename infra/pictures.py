@@ -35,8 +35,9 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
-def png_of(figure: Figure) -> bytes:
-    """Return a figure as a PNG, without the time or the program that drew it."""
+def png_of(figure: Figure, *, trimmed: bool = False) -> bytes:
+    """Return a figure as a PNG, without the time or the program that drew it; `trimmed` cuts empty margins off."""
     target = io.BytesIO()
-    figure.savefig(target, format="png", dpi=DOTS_PER_INCH, metadata={"Software": None})
+    box = "tight" if trimmed else None
+    figure.savefig(target, format="png", dpi=DOTS_PER_INCH, bbox_inches=box, metadata={"Software": None})
     return target.getvalue()

@@ -45,4 +45,5 @@ def draw_heat_map(map_LL: np.ndarray, labels: Sequence[str], entities: Sequence[
         box = (first - 0.5, first - 0.5), behind - first, behind - first
         axis.add_patch(Rectangle(*box, fill=False, edgecolor="tab:blue", linestyle="--", linewidth=1.6))
     figure.colorbar(image, ax=axis, shrink=0.8, extend="max")
-    return png_of(figure)
+    # A square map beside its scale leaves a margin, which differs with the number of tokens.
+    return png_of(figure, trimmed=True)

@@ -11,7 +11,7 @@ from infra.stage import StageParams
 
 SENTENCES = (
     "患者因再生障碍性贫血入院，既往有丙肝病史。",
-    "低蛋白血症患者应补充白蛋白，并注意预防感染性腹泻。",
+    "低蛋白血症患者出现感染性腹泻，给予白蛋白。",
 )
 """Sentences of the default heat maps: made up, with the entities of EMBERT's Figures 2 and 3."""
 PAPER_LAYERS = 12

@@ -145,6 +145,25 @@ def test_labels_are_half_and_half_at_the_asked_share_and_new_in_each_step() -> N
     assert both.mean() == pytest.approx(0.15**2, abs=0.01), "the draws of two steps are independent"
 
 
+def test_names_longer_than_a_row_replace_nothing() -> None:
+    """The synonym of 30 and one name of the other entity have 70 tokens, and a row has at most 60."""
+    surfaces = surfaces_of([[30], [31] * 70, [40], [41] * 70], [[1], [70], [1], [70]], [0, 0, 1, 1], [0] * 4)
+    row = {
+        "input_ids": np.array([2, 90, 30, 90, 3, 91, 3]),
+        "word_starts": np.array([1, 2, 3, 5]),
+        "second": 5,
+        "entities": np.array([[2, 3, 0]]),
+    }
+    found = replaced(laid([row] * 40, surfaces), surfaces, seed=0, step=0, probability=1.0, longest=60)
+    assert set(found.labels.tolist()) == {NOT_REPLACED, WRONG}
+    assert {(label, surface) for label, surface in zip(found.labels, found.entities[:, 3], strict=True)} == {
+        (NOT_REPLACED, 0),
+        (WRONG, 2),
+    }
+    for made, label in zip(found.as_rows(), found.labels, strict=True):
+        assert made["input_ids"].tolist() == [2, 90, 40 if label == WRONG else 30, 90, 3, 91, 3]
+
+
 def test_entity_beside_a_letter_is_left_alone() -> None:
     surface = int(np.flatnonzero(SURFACES.group >= 0)[0])
     tokens = tokens_of(SURFACES, surface)
