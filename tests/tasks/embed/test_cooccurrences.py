@@ -98,7 +98,7 @@ def test_the_result_does_not_depend_on_partitions_or_parts(
 def test_files_that_a_killed_run_left_are_not_added_twice(
     tmp_path: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    texts = topical_texts(seed=3, topics=2, words_per_topic=9, texts=30, length=20)
+    texts = topical_texts(seed=3, topics=2, words_per_topic=60, texts=60, length=20)
     store = ArtifactStore(tmp_path / "killed")
     inputs = embedding_inputs(store, texts)
     monkeypatch.setattr(module, "SLOTS", 1 << 11)
