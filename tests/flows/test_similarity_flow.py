@@ -63,7 +63,7 @@ def test_all_models_are_in_one_table(store: ArtifactStore, asked: dict[str, Any]
     folder = Path(evaluate.fn(**asked, **given, evaluations=["similarity"]))
     table = json.loads((folder / "table.json").read_text())
     assert [row["Model"] for row in table] == ["Jaro-Winkler of the names", "mine, fresh weights", "chars", "mine"]
-    assert [row["samples joined in training"] for row in table] == ["0", "0", "0", "unknown"]
+    assert [row["joined"] for row in table] == ["0", "0", "0", "unknown"]
     summary = json.loads((folder / "summary.json").read_text())
     assert {one["sets"]["d1"]["samples"] for one in summary["rows"]} == {4}
     assert summary["counters"]["d1_too_few_alike"] == 2

@@ -18,7 +18,6 @@ import numpy as np
 import polars as pl
 
 from infra.artifacts import Artifact
-from infra.errors import UserError
 from infra.stage import Output, stage
 from kg.fusion.vocabularies import Role, Vocabulary
 from kg.graph import KnowledgeGraph
@@ -36,16 +35,9 @@ PURPOSE = "similarity pair"
 def similarity_pairs(inputs: Mapping[str, Any], params: SimilarityPairsParams, out: Output) -> None:
     """Take the pairs of `inputs["fused"]`; the other inputs are those of `fuse_graphs` that it was made from.
 
-    Raises:
-        UserError: no entity has an alias that can be used.
+    There may be none: holding none out of a graph without aliases is no mistake.
     """
     pairs = _pairs(inputs["fused"], params, out)
-    if pairs.is_empty():
-        raise UserError(
-            f"{inputs['fused'].path} has no pair of equal names: no entity has an alias that differs from its name by "
-            "more than spelling (and, with similarity_pairs.scripts=han, has Chinese characters). Give a graph with "
-            "aliases, set similarity_pairs.scripts=all, or raise similarity_pairs.share."
-        )
     relations = Path(inputs["relations"].files[0].path) if "relations" in inputs else None
     vocabulary = Vocabulary.read(None, relations)
     sources = [given for name, given in sorted(inputs.items()) if name not in ("fused", "types", "relations")]

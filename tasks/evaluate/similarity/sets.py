@@ -45,12 +45,18 @@ def similarity_sets(inputs: Mapping[str, Artifact], params: SimilaritySetsParams
     `inputs["segments"]` is the text in which names are counted for D3.
 
     Raises:
-        UserError: no pair has a type.
+        UserError: there are no pairs, or none has a type.
     """
     entities = inputs["kg_entities"]
     counted = {"segments": inputs["segments"], "kg_entities": entities}
     frequencies = out.run(name_frequencies, NameFrequenciesParams(), counted)
     pairs = inputs["pairs"].scan("similarity_pairs").collect()
+    if pairs.is_empty():
+        raise UserError(
+            f"{entities.path} has no pair of equal names: no entity has an alias that differs from its name by more "
+            "than spelling (and, with similarity_pairs.scripts=han, has Chinese characters). Give a graph with "
+            "aliases, set similarity_pairs.scripts=all, or raise similarity_pairs.share."
+        )
     typed = pairs.filter(pl.col("type") != "")
     out.count("pairs_in", pairs.height)
     out.count("without_type", pairs.height - typed.height)

@@ -63,10 +63,10 @@ def _shown(row: Mapping[str, Any]) -> dict[str, str]:
     cells = {"Model": row["model"]} | {name.upper(): _cell(one) for name, one in row["sets"].items()}
     d1 = row["sets"]["d1"]
     joined = "unknown" if d1["joined"] is None else f"{d1['joined']:,}"
-    return cells | {"samples joined in training": joined, "unknown names": f"{row['unknown_names']:,}"}
+    return cells | {"joined": joined, "unknown": f"{row['unknown_names']:,}"}
 
 
 def _cell(figures: Mapping[str, Any] | None) -> str:
     if figures is None:
         return "–"
-    return f"{figures['accuracy']:.2%} ({figures['low']:.2%} to {figures['high']:.2%})"
+    return f"{100 * figures['accuracy']:.2f} ({100 * figures['low']:.1f} to {100 * figures['high']:.1f})"

@@ -14,7 +14,10 @@ from transformers import AutoTokenizer, BertConfig, BertModel
 from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
 from infra.stage import Output, StageParams, run, stage
+from models.encoder.config import EncoderConfig
+from models.weights.pretrained import random_encoder, save_encoder
 from models.word_vectors import WordVectors
+from tasks.downstream.features.alignment import TextTokenizer
 from tasks.evaluate.similarity.learnt import graphs_behind, joined_by
 from tasks.evaluate.similarity.name_vectors import EncoderNames, WordNames
 from tasks.evaluate.similarity.params import SimilarityScoresParams, SimilarityTableParams
@@ -23,8 +26,9 @@ from tasks.evaluate.similarity.table import similarity_table
 from tasks.files.raw_input import RawInput
 from tasks.finetune.inputs import ModelFolder
 from tests.support.graphs.equal_names import PAIRS, graphs_of, held_out_of
+from tests.support.heads.other_encoders import MentionEncoder, register
 from tests.support.text.stages import do
-from tests.support.text.tokenizers import VOCABULARY, save_vocab_txt
+from tests.support.text.tokenizers import VOCABULARY, save_ours, save_vocab_txt
 
 NAMES = ["高血压病", "血压高", "糖尿病", "肺部感染", "肺感染", "A药"]
 
@@ -78,6 +82,23 @@ def test_names_without_known_tokens_have_no_vector_and_long_ones_are_cut(bert: P
     unknown, cut, short = encoder.vectors(["龘龘", long, long[:10]])
     assert not unknown.any() and (cut == short).all() and cut.any()
     assert not encoder.vectors(["龘", ""]).any()
+
+
+def test_an_encoder_with_knowledge_finds_the_mentions_of_a_name_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register(monkeypatch)
+    tokenizer = TextTokenizer.from_folder(save_ours(tmp_path))
+    sizes = {"hidden_size": 16, "num_layers": 1, "num_heads": 2, "intermediate_size": 32, "max_positions": 32}
+    text = random_encoder(EncoderConfig(vocab_size=len(VOCABULARY), **sizes), 0)
+    (known,) = tokenizer.words(["糖尿病"])
+    MentionEncoder(text, [known.ids.tolist()]).save(tmp_path)
+    save_encoder(text, tmp_path / "plain")
+    save_ours(tmp_path / "plain")
+    names = ["糖尿病", "高血压病", "有糖尿病"]
+    found, plain = (EncoderNames.of_folder(folder).vectors(names) for folder in (tmp_path, tmp_path / "plain"))
+    changed = ~np.isclose(found, plain).all(1)
+    assert changed.tolist() == [True, False, True]
 
 
 def test_fresh_weights_depend_on_the_seed_alone(bert: Path) -> None:
@@ -224,4 +245,4 @@ def test_the_table_has_all_models_and_the_published_rows(store: ArtifactStore, b
     page, table = made.read_file("report.html").decode(), made.read_file("table.md").decode()
     assert "spelling &lt;b&gt;" in page and "SMedBERT" in page and "32.14 %" in page and "5.00 %" in page
     assert [line.split("|")[1].strip() for line in table.splitlines()] == ["Model", "---", "spelling <b>", "bert"]
-    assert "100.00% (100.00% to 100.00%)" in table and "unknown" in table.splitlines()[3]
+    assert "100.00 (100.0 to 100.0)" in table and "unknown" in table.splitlines()[3]
