@@ -13,6 +13,7 @@ from gensim.models import KeyedVectors, Word2Vec
 from infra.artifacts import Artifact, ArtifactStore
 from infra.stage import run
 from models.word_vectors import WordVectors
+from tasks.embed import word2vec as module
 from tasks.embed.word2vec import Word2VecParams, word2vec
 from tests.support.text.words import embedding_inputs, topical_texts
 
@@ -35,10 +36,14 @@ def trained(store: ArtifactStore, inputs: dict[str, Artifact]) -> Artifact:
     return run(word2vec, store, PARAMS, inputs).artifact
 
 
-def test_vectors_are_those_that_gensim_trains_in_one_call(trained: Artifact) -> None:
+def test_vectors_are_those_that_gensim_trains_in_one_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Small jobs: the learning rate falls from one to the next.
+    monkeypatch.setattr(module, "BATCH_WORDS", 300)
+    store = ArtifactStore(tmp_path)
+    trained = run(word2vec, store, PARAMS, embedding_inputs(store, TEXTS[:50], TEXTS[50:])).artifact
     counts = Counter(word for text in TEXTS for word in text)
     order = sorted(counts, key=lambda word: (-counts[word], word))
-    model = Word2Vec(vector_size=16, alpha=0.05, min_count=1, sorted_vocab=0, workers=1, seed=1)
+    model = Word2Vec(vector_size=16, alpha=0.05, min_count=1, sorted_vocab=0, workers=1, seed=1, batch_words=300)
     model.build_vocab_from_freq({word: counts[word] for word in order}, corpus_count=len(TEXTS))
     model.train(TEXTS, total_examples=len(TEXTS), epochs=3)
     found = WordVectors.open(trained.path)
