@@ -88,6 +88,20 @@ def still_wanted(trials: Sequence[Trial], results: Sequence[TrialResult]) -> set
     return {best_run(found).trial.name for found in (done, *rest) if any(one.stopped != DIVERGED for one in found)}
 
 
+def _kept(trials: Sequence[Trial], results: Sequence[TrialResult]) -> set[str]:
+    """Return the names of finished trials whose weights are still wanted in their own contest."""
+    contests = dict.fromkeys(trial.contest for trial in trials)
+    return set().union(
+        *(
+            still_wanted(
+                [trial for trial in trials if trial.contest == one],
+                [result for result in results if result.trial.contest == one],
+            )
+            for one in contests
+        )
+    )
+
+
 def _settings(results: Sequence[TrialResult]) -> list[tuple[int, float, int]]:
     return list(dict.fromkeys(result.trial.setting for result in results))
 
@@ -114,7 +128,7 @@ class _Watch:
             return
         self.reached(trial, trial.epochs, result.score)
         results = [found for one in self._trials if (found := read_result(one)) is not None]
-        kept = still_wanted(self._trials, results)
+        kept = _kept(self._trials, results)
         for found in results:
             if found.trial.name not in kept:
                 drop_model(found.trial)

@@ -131,6 +131,13 @@ class FinetuneParams(TuningParams):
         return super(FinetuneParams, own).runs(spec)
 
 
+class NetworksParams(FinetuneParams):
+    """Parameters of fine-tuning, for several networks."""
+
+    networks: tuple[str, ...] = Field(min_length=1)
+    """Names as in `network`, each once."""
+
+
 def settings_of(grid: Grid, quick: bool = False) -> list[tuple[int, float, int]]:
     """Return every batch size, learning rate and number of epochs of a grid.
 

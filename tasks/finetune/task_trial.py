@@ -33,6 +33,16 @@ class TaskTrial(Trial):
     states: str | None = None
     """Folder with the states of a frozen encoder, which save time and change nothing (tasks/finetune/sources/)."""
 
+    @property
+    def contest(self) -> str:
+        """See `Trial.contest`: each network has a best run of its own."""
+        return str(self.head_options.get("network", ""))
+
+    @property
+    def name(self) -> str:
+        """See `Trial.name`; with the network before it: `cnn-b64-lr0.001-e100-s1`."""
+        return f"{self.contest}-{super().name}" if self.contest else super().name
+
     def prepare(self) -> Work:
         """Read files and encoder, turn the records into tokens, and build the head."""
         check_seen(self.model, self.data)

@@ -67,6 +67,11 @@ class Trial(BaseModel, ABC):
         return self.batch_size, self.learning_rate, self.epochs
 
     @property
+    def contest(self) -> str:
+        """What its best run is sought for; only trials of one contest are compared. One for all by default."""
+        return ""
+
+    @property
     def name(self) -> str:
         """Name of its folder, such as `b32-lr0.0001-e4-s1`."""
         return f"b{self.batch_size}-lr{self.learning_rate:g}-e{self.epochs}-s{self.seed}"

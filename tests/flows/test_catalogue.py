@@ -55,6 +55,7 @@ EXPECTED = {
     "entities/mine",
     "finetune/cblue",
     "finetune/cmeee",
+    "finetune/cmedlms",
     "normalise/index",
     "normalise/chip-cdn",
 }

@@ -60,4 +60,18 @@ TASKS: tuple[TaskSpec, ...] = (
         grid=CMEDLMS_GRID,
         note="44 diagnoses of 2,808 records (SAHSU-CCKS).",
     ),
+    TaskSpec(
+        name="symptom-department",
+        title="Symptom-Department",
+        suites=("cmedlms",),
+        kind=Kind.SINGLE,
+        reader=read_tsv,
+        columns=("label", "text"),
+        files=files("{}.tsv"),
+        metric="macro_f1",
+        more_metrics=("accuracy",),
+        max_length=512,
+        grid=CMEDLMS_GRID,
+        note="Not of the paper: a stand-in for its diagnosis prediction with one class, made by finetune/cmedlms.",
+    ),
 )

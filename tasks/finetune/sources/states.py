@@ -17,10 +17,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from pydantic import Field
 
 from infra.errors import UserError
-from infra.stage import Output, StageParams, stage
+from infra.stage import Output, stage
 from models.encoder.network import Encoder
 from models.heads.batch import pack
 from models.heads.examples import HeadExample, TokenSequence
@@ -31,17 +30,10 @@ from tasks.downstream.catalogue import task
 from tasks.downstream.features.shapes import shape_of
 from tasks.downstream.task_data import load_task_data
 from tasks.finetune.model import open_start
+from tasks.finetune.sources.params import StatesParams
 
 _DONE = "done.json"
 """Number of batches whose states are written."""
-
-
-class StatesParams(StageParams):
-    """Parameters of the states; those of fine-tuning with the same names must be equal."""
-
-    task: str
-    limit: int | None = Field(default=None, ge=1)
-    max_length: int | None = None
 
 
 @stage(name="encoder_states", version=1, params=StatesParams, unit="batch")

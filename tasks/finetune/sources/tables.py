@@ -13,49 +13,19 @@ from typing import Any
 
 import numpy as np
 import torch
-from pydantic import Field
 
 from infra.errors import UserError
-from infra.stage import Output, StageParams, stage
+from infra.stage import Output, stage
 from models.heads.embedding_table import EmbeddingTable, random_table
-from models.word_vectors import MATRIX, WORDS, WordVectors
+from models.word_vectors import WordVectors
 from tasks.downstream.catalogue import task
 from tasks.downstream.features.alignment import plain_text
 from tasks.downstream.task_data import load_task_data
-from tasks.files.access import hash_file
+from tasks.finetune.sources.params import BareParams, VectorTableParams
 from tasks.finetune.sources.tokenizer import SPECIAL, word_tokenizer
 
 SOURCE = "model"
 """Folder of the table within the artifact."""
-
-
-class VectorFile:
-    """Word vectors in a file or a folder that `WordVectors.read` takes; it satisfies `infra.stage.StageInput`."""
-
-    stage = "vectors"
-
-    def __init__(self, path: str | Path) -> None:
-        """Raise `UserError` if there is no such file or folder."""
-        self.path = Path(path).expanduser().resolve()
-        files = [self.path / WORDS, self.path / MATRIX] if self.path.is_dir() else [self.path]
-        if not all(file.is_file() for file in files):
-            raise UserError(
-                f"There are no word vectors in {self.path}. Give a file in word2vec's text or binary format, or the "
-                "folder that a flow embed/… printed."
-            )
-        self.fingerprint = "-".join(hash_file(str(file)) for file in files)
-        """Hash of the content."""
-
-
-class BareParams(StageParams):
-    """Parameters of bare embeddings."""
-
-    task: str
-    limit: int | None = Field(default=None, ge=1)
-    """Records of training that are read; as in fine-tuning."""
-    width: int = Field(default=100, ge=1)
-    """Values of a vector; the published parameter counts amount to 100."""
-    seed: int = 0
 
 
 @stage(name="bare_embeddings", version=1, params=BareParams)
@@ -66,16 +36,6 @@ def bare_embeddings(inputs: Mapping[str, Any], params: BareParams, out: Output) 
     counts = Counter(character for text in texts for character in text.lower() if not character.isspace())
     words = sorted(counts, key=lambda character: (-counts[character], character))
     _write(out, words, random_table(len(SPECIAL) + len(words), params.width, params.seed))
-
-
-class VectorTableParams(StageParams):
-    """Parameters of a table of word vectors."""
-
-    by_word: bool
-    """The vectors are those of words: a character that is tagged gets the vector of the word around it. Otherwise they
-    are those of characters."""
-    words: int = Field(default=200_000, ge=1)
-    """Words of the table at most, the first of the file, which are the most frequent."""
 
 
 @stage(name="vector_table", version=1, params=VectorTableParams)

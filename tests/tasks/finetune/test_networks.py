@@ -31,15 +31,11 @@ from tasks.finetune.inputs import ModelFolder, TaskFiles
 from tasks.finetune.params import FinetuneParams, Resources
 from tasks.finetune.saved_model import load_task_model
 from tasks.finetune.sources import states as states_module
-from tasks.finetune.sources.states import StatesParams, encoder_states
-from tasks.finetune.sources.tables import (
-    BareParams,
-    VectorFile,
-    VectorTableParams,
-    bare_embeddings,
-    vector_table,
-)
+from tasks.finetune.sources.params import BareParams, StatesParams, VectorTableParams
+from tasks.finetune.sources.states import encoder_states
+from tasks.finetune.sources.tables import bare_embeddings, vector_table
 from tasks.finetune.sources.tokenizer import word_tokenizer
+from tasks.finetune.sources.vector_file import VectorFile
 from tasks.finetune.stage import finetune
 from tests.support.heads import toy_task as toy
 

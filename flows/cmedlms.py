@@ -1,0 +1,195 @@
+"""Flow `finetune`, deployment `cmedlms`: CMedLMs' networks over its embeddings, on its tasks or stand-ins for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from flows.recipes.networks import NetworkRecipe, load_networks
+from flows.shared.downstream import task_files
+from infra.artifacts import Artifact
+from infra.errors import UserError
+from kg.sources import cmekg
+from tasks.downstream.catalogue import task
+from tasks.evaluate.cmedlms.graph_texts import section_texts, symptom_departments
+from tasks.evaluate.cmedlms.masked_diagnoses import masked_diagnoses
+from tasks.evaluate.cmedlms.tables import BY_WORD, EMBEDDINGS, ENCODERS, TABLES
+from tasks.files.raw_input import RawInput
+from tasks.finetune.inputs import ModelFolder, TaskFiles
+from tasks.finetune.sources.params import BareParams, StatesParams, VectorTableParams
+from tasks.finetune.sources.vector_file import VectorFile
+from tasks.runner import StageRunner, flow, stage_runner, warn
+
+MADE = {
+    "cmed-classification": "Biomedical-Text-Classification is a stand-in: the facts are CMeKG's, the texts templated.",
+    "symptom-department": "Symptom-Department is a stand-in: the symptoms of CMeKG's diseases, listed.",
+    "disease-diagnosis": "Disease-Diagnosis-Prediction is a stand-in: cEHRNER's records with their diagnoses masked, "
+    "and the ICD-10 chapters of these as labels.",
+}
+"""Tasks that are made from open data where their files are not given, and how; the last one needs those of cEHRNER."""
+DEFAULT_TASKS = ("cehrner", "cmed-classification", "cmedtc", "disease-diagnosis", "symptom-department")
+RECORDS = "cehrner"
+"""Task whose records disease-diagnosis is made from."""
+
+
+@flow(name="finetune")
+def finetune(
+    tasks: list[str] | None = None,
+    data: str | None = None,
+    embeddings: Mapping[str, str] | None = None,
+    networks: list[str] | None = None,
+    quick: bool = False,
+    seeds: list[int] | None = None,
+    overrides: dict[str, Any] | None = None,
+) -> str:
+    """Train every network over every embedding on every task; cells that were done before are reused.
+
+    Args:
+        tasks: of cehrner, ccks2019-ner, sahsu-ner, cmed-classification, cmedtc, disease-diagnosis and
+            symptom-department; by default those whose files are in `data`, and those that are made without them.
+        data: folder with the files of the tasks. Without files, cmed-classification and symptom-department are made
+            from CMeKG, and disease-diagnosis from CMeKG and the records of cehrner.
+        embeddings: by name, of glove-general, word2vec-general, glove-char, glove-word, word2vec-char and
+            word2vec-word: a file of vectors or the folder that embed/… printed; of bert and cmed-bert: the folder of an
+            encoder. Bare embeddings are always compared.
+        networks: some of the networks; by default those of the paper's table for each task.
+        quick: few records and epochs and one seed, for a laptop; the page states the limits.
+        seeds: seeds of each cell; 1, 2 and 3 by default.
+        overrides: `networks.<key>` to values, for the fields of `tasks.finetune.params.TuningParams`; also
+            `graph_texts.<key>` and `masked_diagnoses.<key>`.
+
+    Returns:
+        The folder of the page.
+    """
+    recipe = load_networks(quick, seeds, overrides)
+    given = _checked_embeddings(embeddings or {})
+    wanted = _with_networks(_wanted(tasks, data), networks)
+    graph = {"kg": RawInput([cmekg.locate()])} if set(wanted) & set(MADE) else {}
+    # Torch is imported here, so that mistakes are explained without it.
+    from tasks.evaluate.cmedlms.matrix import Cell, NetworkMatrixParams, network_matrix
+    from tasks.finetune.networks import networks as networks_stage
+
+    with stage_runner() as run:
+        cells: dict[str, Cell] = {}
+        found: dict[str, Artifact] = {}
+        for name, own in wanted.items():
+            files = _files(run, recipe, name, data, graph)
+            params = recipe.networks.for_task(name, own)
+            for embedding in EMBEDDINGS:
+                if embedding != "bare" and embedding not in given:
+                    continue
+                source = _source(run, recipe, name, files, embedding, given)
+                key = f"{name}_{embedding}".replace("-", "_")
+                found[key] = run(networks_stage, params, data=files, **source)
+                cells[key] = Cell(task=name, embedding=embedding)
+        notes = (recipe.limits(), *(MADE[name] for name in wanted if name in MADE and _given(name, data) is None))
+        page = run(network_matrix, NetworkMatrixParams(cells=cells, notes=notes), **found)
+    return str(page.path)
+
+
+def _checked_embeddings(embeddings: Mapping[str, str]) -> dict[str, Any]:
+    """Return the inputs of the embeddings. Raises `UserError` for an unknown name or a missing file."""
+    unknown = sorted(set(embeddings) - set(EMBEDDINGS) | ({"bare"} & set(embeddings)))
+    if unknown:
+        names = ", ".join(name for name in EMBEDDINGS if name != "bare")
+        raise UserError(f"embeddings.{unknown[0]} is not an embedding that can be given. There are {names}.")
+    return {
+        name: ModelFolder(path, f"embeddings.{name}") if name in ENCODERS else VectorFile(path)
+        for name, path in embeddings.items()
+    }
+
+
+def _wanted(tasks: list[str] | None, data: str | None) -> list[str]:
+    """Return the tasks to run. Raises `UserError` for one that is unknown, or that lacks files and cannot be made."""
+    names = list(DEFAULT_TASKS) if tasks is None else tasks
+    for name in names:
+        if name not in TABLES:
+            raise UserError(f"{task(name).name} is not a task of this comparison. There are {', '.join(TABLES)}.")
+    found = []
+    for name in names:
+        fault = _lacking(name, data)
+        if fault and tasks is not None:
+            raise UserError(fault)
+        if fault:
+            warn(f"{name} is skipped: {fault}")
+        else:
+            found.append(name)
+    if not found:
+        raise UserError("No task was given. `python -m flows list` shows them, as finetune/<task>.")
+    return found
+
+
+def _with_networks(names: Sequence[str], networks: Sequence[str] | None) -> dict[str, tuple[str, ...]]:
+    """Return the networks of each task, without tasks that have none of those asked for.
+
+    Raises:
+        UserError: a network is unknown, or no task has one of them.
+    """
+    known = dict.fromkeys(one for table in TABLES.values() for one in table.networks)
+    unknown = [one for one in networks or () if one not in known]
+    if unknown:
+        raise UserError(f"There is no network {unknown[0]!r}. There are {', '.join(known)}.")
+    found = {name: tuple(one for one in TABLES[name].networks if networks is None or one in networks) for name in names}
+    for name in [name for name, own in found.items() if not own]:
+        warn(f"{name} has none of the networks {', '.join(networks or ())} and is skipped")
+    if not any(found.values()):
+        raise UserError(f"None of the tasks {', '.join(names)} has one of these networks. Leave networks out.")
+    return {name: own for name, own in found.items() if own}
+
+
+def _lacking(name: str, data: str | None) -> str:
+    """Return why a task cannot run; empty if it can."""
+    if _given(name, data) is not None or (name in MADE and name != "disease-diagnosis"):
+        return ""
+    if name == "disease-diagnosis" and _given(RECORDS, data) is not None:
+        return ""
+    needed = RECORDS if name == "disease-diagnosis" else name
+    return f"It needs the files of {task(needed).title}. Give their folder, as in --param data=FOLDER."
+
+
+def _given(name: str, data: str | None) -> TaskFiles | None:
+    """Return the files of a task in the folder of all, or None if they are not there."""
+    if data is None:
+        return None
+    try:
+        return task_files([task(name)], data)[name]
+    except UserError:
+        return None
+
+
+def _files(
+    run: StageRunner, recipe: NetworkRecipe, name: str, data: str | None, graph: Mapping[str, RawInput]
+) -> TaskFiles:
+    """Return the files of a task, made if they are not given."""
+    files = _given(name, data)
+    if files is not None:
+        return files
+    if name == "disease-diagnosis":
+        records = _given(RECORDS, data)
+        assert records is not None, "checked before anything ran"
+        return TaskFiles(task(name), run(masked_diagnoses, recipe.masked_diagnoses, data=records, **graph).path)
+    made = {"cmed-classification": section_texts, "symptom-department": symptom_departments}[name]
+    return TaskFiles(task(name), run(made, recipe.graph_texts, **graph).path)
+
+
+def _source(
+    run: StageRunner,
+    recipe: NetworkRecipe,
+    name: str,
+    files: TaskFiles,
+    embedding: str,
+    given: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the inputs `model` and, for an encoder, `states` of the stage `networks`."""
+    from tasks.finetune.sources.states import encoder_states
+    from tasks.finetune.sources.tables import SOURCE, bare_embeddings, vector_table
+
+    limit = recipe.networks.limit
+    if embedding in ENCODERS:
+        states = StatesParams(task=name, limit=limit, max_length=recipe.networks.max_length)
+        return {"model": given[embedding], "states": run(encoder_states, states, model=given[embedding], data=files)}
+    if embedding == "bare":
+        made = run(bare_embeddings, BareParams(task=name, limit=limit), data=files)
+    else:
+        made = run(vector_table, VectorTableParams(by_word=embedding in BY_WORD), vectors=given[embedding])
+    return {"model": ModelFolder(f"{made.path}/{SOURCE}")}

@@ -1,0 +1,62 @@
+"""Settings of the comparison of networks: sections `networks`, `graph_texts` and `masked_diagnoses`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from flows.recipes.loading import checked, overlaid
+from tasks.evaluate.cmedlms.params import GraphTextsParams, MaskedDiagnosesParams
+from tasks.finetune.params import NetworksParams, TuningParams
+
+QUICK: Mapping[str, Any] = {"limit": 256, "max_length": 64, "epochs": (6,), "seeds": (1,), "batch_sizes": (16,)}
+"""Limits of the quick form. Smaller batches than the paper's, so that few records still are a number of steps."""
+
+
+class NetworkSettings(TuningParams):
+    """Fields of `NetworksParams` that are the same for all tasks."""
+
+    def for_task(self, task: str, networks: Sequence[str]) -> NetworksParams:
+        """Return the parameters of one task."""
+        values = {name: getattr(self, name) for name in type(self).model_fields}
+        return NetworksParams(task=task, networks=tuple(networks), **values)
+
+
+class NetworkRecipe(BaseModel):
+    """Parameters of every stage of the comparison."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    networks: NetworkSettings = Field(default_factory=NetworkSettings)
+    graph_texts: GraphTextsParams = Field(default_factory=GraphTextsParams)
+    masked_diagnoses: MaskedDiagnosesParams = Field(default_factory=MaskedDiagnosesParams)
+
+    def limits(self) -> str:
+        """Return a sentence about the limits of this run, for its page."""
+        own = self.networks
+        said = [f"seeds {', '.join(map(str, own.seeds))}"]
+        said += [f"at most {own.limit:,} records per split"] if own.limit is not None else []
+        said += [f"{own.max_length} tokens per sequence"] if own.max_length is not None else []
+        said += [f"{', '.join(map(str, own.epochs))} epochs"] if own.epochs is not None else []
+        said += [f"batches of {', '.join(map(str, own.batch_sizes))}"] if own.batch_sizes is not None else []
+        said += [f"learning rates {', '.join(map(str, own.learning_rates))}"] if own.learning_rates is not None else []
+        return f"This run: {'; '.join(said)}. The paper: batches of 64, at most 100 epochs, patience 10."
+
+
+def load_networks(
+    quick: bool = False, seeds: Sequence[int] | None = None, overrides: Mapping[str, Any] | None = None
+) -> NetworkRecipe:
+    """Return the parameters.
+
+    Args:
+        quick: the limits of `QUICK`.
+        seeds: seeds of every cell; None for the default ones.
+        overrides: dotted keys to values, such as `{"networks.epochs": [8]}`; they win over `quick` and `seeds`.
+
+    Raises:
+        UserError: unknown keys or unusable values.
+    """
+    given = {**(QUICK if quick else {}), **({} if seeds is None else {"seeds": tuple(seeds)})}
+    return checked(NetworkRecipe, overlaid({"networks": given}, "the flow's parameters", overrides))
