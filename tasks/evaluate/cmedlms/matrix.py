@@ -105,12 +105,13 @@ def draw(rows: Sequence[Mapping[str, Any]], title: str, path: Path) -> None:
             epochs, scores = zip(*row["curve"], strict=True)
             label = f"{NAMES.get(row['network'], row['network'])} ({row['f1']:.3f})"
             panel.plot(epochs, scores, marker=".", color=colours[row["network"]], label=label)
-        panel.set(title=EMBEDDINGS.get(embedding, embedding), xlabel="epoch", ylim=(0, 1))
+        panel.set(title=EMBEDDINGS.get(embedding, embedding), xlabel="epoch", ylim=(0, 1.02))
+        panel.xaxis.get_major_locator().set_params(integer=True)
         panel.grid(alpha=0.3)
         panel.legend(fontsize=7, loc="lower right")
     for panel in list(figure.axes)[len(embeddings) :]:
         panel.set_visible(False)
-    figure.suptitle(title)
+    figure.suptitle(f"{title} (in brackets: F1 of the table)")
     figure.savefig(path, dpi=110)
 
 
