@@ -36,9 +36,13 @@ Text = tuple[np.ndarray, int]
 class TextEncoder:
     """An encoder, its tokeniser and, where one was trained, the projection of its states."""
 
-    def __init__(self, encoder: Encoder, tokenizer: CorpusTokenizer, projection: nn.Module | None = None) -> None:
+    def __init__(
+        self, encoder: Encoder, tokenizer: CorpusTokenizer, projection: nn.Module | None = None, norm: int = 2
+    ) -> None:
+        """`norm` is that of the distances between states: 2, or 1."""
         self.tokenizer = tokenizer
         self.projection = projection
+        self.norm = norm
         self.longest = encoder.config.max_positions
         self._encoder = encoder.eval()
 
@@ -81,9 +85,8 @@ def of_checkpoint(checkpoint: Artifact, vocabulary: Artifact) -> TextEncoder:
         objective.load_state_dict(load_state(Path(folder))["model"])
     encoder = getattr(objective, objective.start.encoder)
     projection = getattr(objective, "pap_head", None)
-    return TextEncoder(
-        encoder, _tokenizer(vocabulary.read_file("tokenizer.json").decode(), vocabulary.path), projection
-    )
+    tokenizer = _tokenizer(vocabulary.read_file("tokenizer.json").decode(), vocabulary.path)
+    return TextEncoder(encoder, tokenizer, projection, getattr(objective.config, "distance_norm", 2))
 
 
 def of_folder(folder: Path) -> TextEncoder:

@@ -29,6 +29,7 @@ OVERRIDES: dict[str, Any] = {
     "training.steps": 12,
     "training.warmup_steps": 1,
     "training.batch_size": 8,
+    "training.tasks.pap.batch_size": 8,
     "training.evaluate_every": 6,
     "training.checkpoint_every": 6,
     "training.held_out_batches": 1,

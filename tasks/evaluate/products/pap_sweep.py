@@ -22,8 +22,9 @@ from infra.stage import Output, StageParams, stage
 from tasks.evaluate.products.sweep_steps import RANKS, RUN, share_name
 
 TEMPLATE = Path(__file__).with_name("pap_sweep.html.j2")
-GROUP = "values: all"
-"""Group of the figures of `rank_values` that the picture shows."""
+GROUPS = {"values: all": "equally often", "records: all": "by frequency"}
+"""Groups of the figures of `rank_values` that the picture shows, and how their wrong values are drawn."""
+REFERENCES = {"by frequency": "--", "chance": ":"}
 MEASURES = {"mrr": "MRR", "hits@1": "Hits@1", "hits@10": "Hits@10"}
 HELD_OUT = {"mlm_loss": "MLM loss", "rtd_balanced_accuracy": "RTD bal. acc.", "pap_accuracy": "PAP acc."}
 
@@ -37,7 +38,7 @@ class PapSweepParams(StageParams):
     )
 
 
-@stage(name="pap_sweep", version=1, params=PapSweepParams)
+@stage(name="pap_sweep", version=2, params=PapSweepParams)
 def pap_sweep(inputs: Mapping[str, Artifact], params: PapSweepParams, out: Output) -> None:
     """Tabulate `inputs["run_0.05"]`, of the stage `train`, and `inputs["ranks_0.05"]`, of `rank_values`, by share."""
     found = [_row(share, inputs, params.scores.get(share_name(share), {})) for share in params.shares]
@@ -57,26 +58,32 @@ def draw(rows: Sequence[Mapping[str, Any]], tasks: Sequence[str], path: Path) ->
     """Draw what the models know of held-out products over ρ, and what they score on the tasks, into a PNG."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
     shares = [100 * row["share"] for row in rows]
-    figure = Figure(figsize=(5.2 * (2 if tasks else 1), 3.8), layout="constrained")
+    count = len(GROUPS) + bool(tasks)
+    figure = Figure(figsize=(4.6 * count, 4.2), layout="constrained")
     FigureCanvasAgg(figure)
-    panels = figure.subplots(1, 2 if tasks else 1, squeeze=False)[0]
-    for number, (name, title) in enumerate(MEASURES.items()):
-        colour = f"C{number}"
-        panels[0].plot(shares, [row["ranks"][name] for row in rows], marker="o", color=colour, label=title)
-        for key, style in ((f"popularity_{name}", "--"), (f"{name}_chance", ":")):
-            panels[0].axhline(rows[0]["ranks"][key], color=colour, linestyle=style, linewidth=1)
-    panels[0].set(title="Values of held-out titles\n(dashed: by frequency, dotted: chance)", ylim=(0, None))
+    panels = figure.subplots(1, count, squeeze=False)[0]
+    for panel, (group, drawn) in zip(panels, GROUPS.items(), strict=False):
+        for number, (name, title) in enumerate(MEASURES.items()):
+            own = [row["groups"][group] for row in rows]
+            panel.plot(shares, [one[name] for one in own], marker="o", color=f"C{number}", label=title)
+            for key, style in ((f"popularity_{name}", "--"), (f"{name}_chance", ":")):
+                panel.axhline(own[0][key], color=f"C{number}", linestyle=style, linewidth=1)
+        panel.set(title=f"Values of held-out titles,\nwrong values drawn {drawn}", ylim=(0, None))
+    lines = panels[0].get_legend_handles_labels()[0]
+    lines += [Line2D([], [], color="grey", linestyle=style, label=label) for label, style in REFERENCES.items()]
+    figure.legend(handles=lines, loc="outside lower center", ncols=len(lines), fontsize=9, frameon=False)
     for task in tasks:
         known = [(share, row["scores"][task]) for share, row in zip(shares, rows, strict=True) if task in row["scores"]]
-        panels[1].plot(*zip(*known, strict=True), marker="o", label=task)
+        panels[-1].plot(*zip(*known, strict=True), marker="o", label=task)
     if tasks:
-        panels[1].set(title="Fine-tuned, test", ylabel="F1, percent")
+        panels[-1].set(title="Fine-tuned, test", ylabel="F1, percent")
+        panels[-1].legend(fontsize=9)
     for panel in panels:
         panel.set(xlabel="ρ, PAP steps in percent", xticks=shares)
         panel.grid(alpha=0.3)
-        panel.legend(fontsize=8)
     figure.savefig(path, dpi=130)
 
 
@@ -94,7 +101,7 @@ def _row(share: float, inputs: Mapping[str, Artifact], scores: Mapping[str, floa
         "pap_steps": pap,
         "held_out": {row["name"]: row["value"] for row in held_out if row["step"] == last and row["name"] in HELD_OUT},
         "distance": ranks["distance"],
-        "ranks": ranks["groups"][GROUP],
+        "groups": {group: ranks["groups"][group] for group in GROUPS},
         "scores": dict(scores),
     }
 
@@ -104,7 +111,9 @@ def _shown(row: Mapping[str, Any], tasks: Sequence[str]) -> dict[str, str]:
     cells = {"ρ": f"{row['share']:.0%}", "RTD steps": f"{row['steps'] - row['pap_steps']:,}"}
     cells["PAP steps"] = f"{row['pap_steps']:,}"
     cells |= {title: _cell(row["held_out"].get(name), 4) for name, title in HELD_OUT.items()}
-    cells |= {title: _cell(row["ranks"][name], 4) for name, title in MEASURES.items()}
+    values, records = (row["groups"][group] for group in GROUPS)
+    cells |= {title: _cell(values[name], 4) for name, title in MEASURES.items()}
+    cells |= {"MRR, wrong by frequency": _cell(records["mrr"], 4)}
     return cells | {task: _cell(row["scores"].get(task), 1) for task in tasks}
 
 

@@ -1,9 +1,9 @@
 """Stage `rank_values`: does a model know which values a product has? Right values ranked among wrong ones.
 
 For a title and an attribute the candidates are each right value and `negatives` wrong ones of the same attribute. They
-are ranked by the distance of Equation 2 of ELECTRA+EM+PAP, or, for a model without PAP, by that of plain [CLS] states.
-Beside the model's figures stand what guessing scores and what the frequency of a value in training scores: a model must
-beat both before it knows anything of the title.
+are ranked by the distance of Equation 2 of ELECTRA+EM+PAP, in the norm that the model was trained with, or, for a model
+without PAP, by that of plain [CLS] states. Beside the model's figures stand what guessing scores and what the frequency
+of a value in training scores: a model must beat both before it knows anything of the title.
 
 The table `value_ranks` has every rank, `summary.json` the figures, `report.html` both. Time grows with the texts that
 are encoded, each distinct one once; memory with their states.
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -25,7 +25,7 @@ from infra.pages import add_report, render
 from infra.stage import Output, stage
 from tasks.documents import share_of
 from tasks.evaluate.products.value_params import RankValuesParams
-from tasks.evaluate.products.value_ranking import HITS, KINDS, KnownValues, frequency, known_values, ranks, scores
+from tasks.evaluate.products.value_ranking import HITS, KINDS, Kind, KnownValues, frequency, known_values, ranks, scores
 from tasks.evaluate.text_encoder import Text, TextEncoder, of_checkpoint, of_folder
 from tasks.pretrain.product_records import records_of
 from tasks.pretrain.products import encoded, pair_ids, value_ids
@@ -35,7 +35,7 @@ MAX_LENGTH = 128
 MEASURES = ("mrr", *(f"hits@{top}" for top in HITS))
 
 
-@stage(name="rank_values", version=1, params=RankValuesParams, tables=("value_ranks",))
+@stage(name="rank_values", version=2, params=RankValuesParams, tables=("value_ranks",))
 def rank_values(inputs: Mapping[str, Any], params: RankValuesParams, out: Output) -> None:
     """Rank values of `inputs["records"]`, of the stage `product_records`.
 
@@ -48,9 +48,9 @@ def rank_values(inputs: Mapping[str, Any], params: RankValuesParams, out: Output
     """
     encoder = _encoder(inputs)
     records: Artifact = inputs["records"]
-    asked = _asked(records, params)
+    asked = asked_records(records, params)
     trained = records_of(inputs.get("trained_on", records), held_out=False)
-    rows = _ranked(asked, known_values(records_of(records)), trained, encoder, params)
+    rows = ranked_rows(questions(asked, known_values(records_of(records)), params), trained, encoder)
     with out.part() as part:
         part.write("value_ranks", rows)
         part.count("pairs", len(asked))
@@ -95,7 +95,7 @@ def _encoder(inputs: Mapping[str, Any]) -> TextEncoder:
     return of_folder(inputs["model"].path)
 
 
-def _asked(records: Artifact, params: RankValuesParams) -> list[dict[str, Any]]:
+def asked_records(records: Artifact, params: RankValuesParams) -> list[dict[str, Any]]:
     """Return the records that are asked about, in an order that the seed fixes."""
     found = records_of(records, True if params.titles == "held_out" else None)
     if params.attributes is not None:
@@ -114,34 +114,50 @@ def _key(row: Mapping[str, Any]) -> str:
     return f"{row['title']}\0{row['attribute']}"
 
 
-def _ranked(
-    asked: Sequence[Mapping[str, Any]],
-    known: Mapping[str, KnownValues],
-    trained: pl.DataFrame,
-    encoder: TextEncoder,
-    params: RankValuesParams,
-) -> list[dict[str, Any]]:
-    questions = [
-        (row, kind, wrong)
+class Question(NamedTuple):
+    """A pair of title and attribute with wrong candidates."""
+
+    row: Mapping[str, Any]
+    """Its record."""
+    kind: Kind
+    wrong: list[str]
+
+
+def questions(
+    asked: Sequence[Mapping[str, Any]], known: Mapping[str, KnownValues], params: RankValuesParams
+) -> list[Question]:
+    """Draw the wrong candidates of records in both ways; a record of which no value can be wrong is left out.
+
+    Raises:
+        UserError: no record is left.
+    """
+    found = [
+        Question(row, kind, wrong)
         for row in asked
         for kind in KINDS
         if (
             wrong := known[row["attribute"]].wrong(row["values"], params.negatives, kind, f"{params.seed}\0{_key(row)}")
         )
     ]
-    if not questions:
+    if not found:
         raise UserError("No value can be wrong: every title has all values of its attributes. Give more products.")
-    pair_states = dict(zip(map(_key, asked), encoder.states(_pairs(asked, encoder)), strict=True))
-    texts = sorted({value for row, _, wrong in questions for value in (*row["values"], *wrong)})
+    return found
+
+
+def ranked_rows(asked: Sequence[Question], trained: pl.DataFrame, encoder: TextEncoder) -> list[dict[str, Any]]:
+    """Return rows of the table `value_ranks`: every right value ranked by the encoder and by frequency in `trained`."""
+    pairs = list({_key(row): row for row, _, _ in asked}.values())
+    pair_states = dict(zip(map(_key, pairs), encoder.states(_pairs(pairs, encoder)), strict=True))
+    texts = sorted({value for row, _, wrong in asked for value in (*row["values"], *wrong)})
     value_states = dict(zip(texts, encoder.states(_values(texts, encoder)), strict=True))
-    counted = _counts(trained)
+    counted = counted_values(trained)
     titles = set(trained["title"].to_list())
     rows = []
-    for row, kind, wrong in questions:
+    for row, kind, wrong in asked:
         point = pair_states[_key(row)]
         right = row["values"]
         distance = {
-            name: np.linalg.norm(np.stack([value_states[value] for value in some]) - point, axis=1)
+            name: np.linalg.norm(np.stack([value_states[value] for value in some]) - point, ord=encoder.norm, axis=1)
             for name, some in (("right", right), ("wrong", wrong))
         }
         own = ranks(distance["right"], distance["wrong"])
@@ -164,7 +180,7 @@ def _ranked(
     return rows
 
 
-def _counts(trained: pl.DataFrame) -> dict[str, Counter[str]]:
+def counted_values(trained: pl.DataFrame) -> dict[str, Counter[str]]:
     """Return the number of training titles that have each value, by attribute."""
     counted = trained.explode("values").group_by("attribute", "values").len()
     found: dict[str, Counter[str]] = {}

@@ -73,7 +73,7 @@ def test_electra_em_pap_holds_section_4() -> None:
     assert preset.encode.max_length == preset.products.max_length == 128
     assert {"Drug", "Disease", "Efficacy"} <= set(preset.encode.mention_types)
     tiny = load_preset("electra-em-pap-tiny")
-    for key in ("pap_share", "margin", "negatives_per_value", "mask_probability", "rtd_weight"):
+    for key in ("margin", "negatives_per_value", "mask_probability", "rtd_weight"):
         assert tiny.model[key] == preset.model[key]
 
 

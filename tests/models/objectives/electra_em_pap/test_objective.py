@@ -189,6 +189,21 @@ def test_five_in_a_hundred_steps_are_pap() -> None:
     assert [objective.task(step, 8) for step in range(200)] != [objective.task(step, 7) for step in range(200)]
 
 
+def test_a_handful_of_titles_is_learnt_by_heart(folder: Path) -> None:
+    """Every right value comes nearer than every wrong one: MRR 1. Without looking at titles that is 0.96 of them."""
+    torch.manual_seed(0)
+    objective = build("electra_em_pap", {**TINY, **NO_DROPOUT, "most_values": 5, "initializer_range": 0.2})
+    objective.attach("products", folder)
+    optimizer = torch.optim.Adam(objective.parameters(), lr=5e-3)
+    for step in range(150):
+        objective(pairs(objective, list(range(6)), step))["loss"].backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    found = [objective.eval().metrics(pairs(objective, list(range(6)), step)) for step in range(1_000, 1_004)]
+    rates = objective.rates({name: sum(float(one[name]) for one in found) for name in found[0]})
+    assert rates["pap_accuracy"] == 1.0 and rates["pap_loss"] < 0.15
+
+
 def test_without_pap_it_is_electra_with_entity_masking() -> None:
     objective = model(pap_share=0.0)
     assert [task.name for task in objective.tasks] == ["rtd"]
