@@ -24,7 +24,7 @@ from tasks.evaluate.products.sweep_steps import RANKS, RUN, share_name
 TEMPLATE = Path(__file__).with_name("pap_sweep.html.j2")
 GROUPS = {"values: all": "equally often", "records: all": "by frequency"}
 """Groups of the figures of `rank_values` that the picture shows, and how their wrong values are drawn."""
-REFERENCES = {"by frequency": "--", "chance": ":"}
+REFERENCES: dict[str, Any] = {"by frequency": "--", "chance": ":"}
 MEASURES = {"mrr": "MRR", "hits@1": "Hits@1", "hits@10": "Hits@10"}
 HELD_OUT = {"mlm_loss": "MLM loss", "rtd_balanced_accuracy": "RTD bal. acc.", "pap_accuracy": "PAP acc."}
 
