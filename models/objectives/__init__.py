@@ -19,6 +19,7 @@ from models.objectives.embert.config import EmbertConfig
 from models.objectives.smedbert.config import SMedBertConfig
 
 __all__ = [
+    "ablated_in",
     "ablations",
     "build",
     "check",
@@ -58,6 +59,11 @@ def describe(name: str, config: Mapping[str, Any]) -> Any:
 def ablations(name: str) -> tuple[Ablation, ...]:
     """Return the variants of objective `name` that its paper compares, the full one first."""
     return _OBJECTIVES[name][0].ablations
+
+
+def ablated_in(name: str) -> str:
+    """Return where the paper of objective `name` compares its variants; empty if it has none."""
+    return _OBJECTIVES[name][0].ablated_in
 
 
 def tabulated(name: str) -> Mapping[str, str]:

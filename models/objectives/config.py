@@ -47,6 +47,8 @@ class ObjectiveConfig:
     """Settings that change speed and memory alone: a run may resume with other values."""
     ablations: ClassVar[tuple[Ablation, ...]] = (Ablation("full", "The full setting"),)
     """Variants that the paper compares, the full one first."""
+    ablated_in: ClassVar[str] = ""
+    """Where the paper compares them."""
     tabulated: ClassVar[Mapping[str, str]] = {}
     """Titles of the held-out figures that a table of variants shows, in its order. A term that is off has none."""
 

@@ -1,4 +1,4 @@
-"""Stage `ablation`: models that differ only in their pre-training tasks, side by side, as in eHealth's Table 6.
+"""Stage `ablation`: models that differ only in their pre-training tasks, side by side, as in the objective's paper.
 
 Rows are settings. Columns are the newest held-out figures of pre-training and, if given, scores of fine-tuning. The
 artifact has a self-contained `report.html`, `table.md`, `table.json` and `summary.json`.
@@ -33,7 +33,7 @@ class AblationParams(StageParams):
     )
 
 
-@stage(name="ablation", version=1, params=AblationParams)
+@stage(name="ablation", version=2, params=AblationParams)
 def ablation(inputs: Mapping[str, Artifact], params: AblationParams, out: Output) -> None:
     """Tabulate `inputs`, which are `train` artifacts under the names of their settings.
 
@@ -46,7 +46,8 @@ def ablation(inputs: Mapping[str, Artifact], params: AblationParams, out: Output
     columns, rows = tabulate(objective, figures, params.scores)
     steps = {name: checkpoint.manifest.counters["steps"] for name, checkpoint in inputs.items()}
     summary = {"figures": figures, "scores": params.scores, "steps": steps}
-    page = render(TEMPLATE, title=params.title, columns=columns, rows=rows, steps=max(steps.values()))
+    source = objectives.ablated_in(objective)
+    page = render(TEMPLATE, title=params.title, columns=columns, rows=rows, steps=max(steps.values()), source=source)
     add_report(out, page, summary, rows)
     out.add_bytes("table.md", as_markdown(columns, rows).encode())
 

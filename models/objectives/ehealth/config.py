@@ -20,7 +20,7 @@ class EHealthConfig(GeneratorObjectiveConfig):
         Ablation("without_mts", "w/o MTS", _NO_MTS),
         Ablation("without_csp_mts", "w/o CSP & MTS", _NO_CSP | _NO_MTS),
     )
-    """Section 4.4 and Table 6."""
+    ablated_in: ClassVar[str] = "eHealth, section 4.4 and Table 6"
     tabulated: ClassVar[Mapping[str, str]] = {
         "mlm_loss": "MLM loss",
         "mlm_accuracy": "MLM acc.",

@@ -23,7 +23,7 @@ class EmbertConfig(BertObjectiveConfig):
         Ablation("without_segmentation", "w/o entity segmentation", _NO_SEGMENTATION),
         Ablation("without_all", "w/o all above", _NO_CONSISTENCY | _NO_BIDIRECTIONAL | _NO_SEGMENTATION),
     )
-    """Table 4."""
+    ablated_in: ClassVar[str] = "EMBERT, section 4.4 and Table 4"
     tabulated: ClassVar[Mapping[str, str]] = {
         "mlm_loss": "MLM loss",
         "mlm_accuracy": "MLM acc.",

@@ -24,7 +24,7 @@ class SMedBertConfig(BertObjectiveConfig):
             "without_knowledge_loss", "- Know. Loss", {"model.neighbour_weight": 0.0, "model.mention_weight": 0.0}
         ),
     )
-    """Table 4."""
+    ablated_in: ClassVar[str] = "SMedBERT, Table 4"
     tabulated: ClassVar[Mapping[str, str]] = {
         "mlm_loss": "MLM loss",
         "mlm_accuracy": "MLM acc.",
