@@ -1,25 +1,21 @@
 """Two processes compute what one would: dropout, sampling, micro-batches, sharded weights and checkpoints included."""
 
 import math
-import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 import torch
 
-from infra.settings import REPOSITORY
 from models.distributed import gather_with_gradient, global_sum, world
 from models.objectives import build
 from models.training.loop import TrainingConfig, train
+from tests.support.processes.two_workers import run_two_workers
+from tests.support.training import two_processes
 from tests.support.training.memory_part import stream_of
 from tests.support.training.token_rows import TINY, random_rows
 
 pytestmark = pytest.mark.slow
 
-ROOT = REPOSITORY
-SCRIPT = ROOT / "tests" / "support" / "two_processes.py"
 RUN = {
     "steps": 4,
     "batch_size": 4,
@@ -55,22 +51,7 @@ def job() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def found(job: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """Results of each of the two processes."""
-    folder = tmp_path_factory.mktemp("two_processes")
-    torch.save(job, folder / "job.pt")
-    files = [folder / f"{rank}.pt" for rank in range(2)]
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
-    processes = [
-        subprocess.Popen(
-            [sys.executable, SCRIPT, str(rank), folder / "rendezvous", folder / "job.pt", file], env=environment
-        )
-        for rank, file in enumerate(files)
-    ]
-    try:
-        assert [process.wait(timeout=240) for process in processes] == [0, 0]
-    finally:
-        for process in processes:
-            process.kill()
-    return [torch.load(file, weights_only=False) for file in files]
+    return run_two_workers(two_processes, job, tmp_path_factory.mktemp("two_processes"))
 
 
 @pytest.mark.parametrize("way", ["joint", "cut"])

@@ -2,71 +2,37 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 import torch
 
-from infra.settings import REPOSITORY
-from models.training.loop import TrainingConfig, train
+from tests.support.processes.two_workers import run_two_workers
+from tests.support.training import two_tasks_process
 from tests.support.training.synthetic_examples import training
-from tests.support.training.two_tasks import build, streams
+from tests.support.training.two_tasks import build, trained
 
 pytestmark = pytest.mark.slow
 
-SCRIPT = REPOSITORY / "tests" / "support" / "two_tasks_process.py"
 SETTINGS = training(steps=8, checkpoint_every=1, weight_decay=0.5, tasks={"classify": {"batch_size": 6, "longest": 12}})
 LOSSES = ("loss_detect", "loss_classify", "mlm", "rtd", "class", "loss", "mlm_loss", "rtd_loss", "class_loss")
 OTHERS = {"detect": ("second", "classifier"), "classify": ("generator", "generator_head", "rtd_head")}
 """By task, the parts that its steps do not use."""
 
 
-def run_alone(state: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
-    curves: dict[tuple[int, str], dict[str, float]] = {}
-    states: dict[int, Any] = {}
-    train(
-        build(hidden_dropout=0.1, attention_dropout=0.1),
-        streams(),
-        streams(20, 15, seed=7),
-        TrainingConfig(**{**SETTINGS, **changes}),
-        state=state,
-        report=lambda step, split, figures: curves.update({(step, split): dict(figures)}),
-        save=lambda step, state, held_out: states.update({step: state}),
-    )
-    return {"curves": curves, "states": states}
-
-
 @pytest.fixture(scope="module")
 def alone() -> dict[str, Any]:
-    return run_alone()
+    return trained(SETTINGS)
 
 
 @pytest.fixture(scope="module")
 def found(alone: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What the first of two workers found; the second reports nothing."""
-    folder = tmp_path_factory.mktemp("two_workers")
     whole = {kind: {**SETTINGS, "parallel": kind} for kind in ("ddp", "fsdp2")}
     jobs = {kind: {"settings": settings, "state": None} for kind, settings in whole.items()}
     jobs |= {f"{kind} resumed": {"settings": whole[kind], "state": alone["states"][3]} for kind in whole}
     jobs |= {f"{kind} cut": {"settings": {**whole[kind], "micro_batch_size": 2}, "state": None} for kind in whole}
-    torch.save(jobs, folder / "jobs.pt")
-    files = [folder / f"{rank}.pt" for rank in range(2)]
-    environment = os.environ | {"PYTHONPATH": str(REPOSITORY), "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
-    processes = [
-        subprocess.Popen(
-            [sys.executable, SCRIPT, str(rank), folder / "rendezvous", folder / "jobs.pt", file], env=environment
-        )
-        for rank, file in enumerate(files)
-    ]
-    try:
-        assert [process.wait(timeout=240) for process in processes] == [0, 0]
-    finally:
-        for process in processes:
-            process.kill()
-    first, second = (torch.load(file, weights_only=False) for file in files)
+    first, second = run_two_workers(two_tasks_process, jobs, tmp_path_factory.mktemp("two_workers"))
     assert all(one["curves"] == {} for one in second.values())
     return first
 
@@ -112,6 +78,6 @@ def _same(before: Any, after: Any) -> bool:
 
 @pytest.mark.parametrize("parallel", ["ddp", "fsdp2"])
 def test_run_of_two_workers_resumes_on_one(parallel: str, found: dict[str, Any], alone: dict[str, Any]) -> None:
-    again = run_alone(found[parallel]["states"][5])
+    again = trained(SETTINGS, found[parallel]["states"][5])
     assert_same_run(again, alone, after=5)
     assert min(step for step, _ in again["curves"]) == 6

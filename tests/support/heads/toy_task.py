@@ -16,9 +16,9 @@ DISEASES = ("高血压", "糖尿病", "肺部感染")
 FILLERS = "患者有的是不怎么办检查"
 
 
-def save_toy_encoder(folder: Path, seed: int = 0) -> Path:
-    """An encoder of random weights with its tokeniser, in Hugging Face's layout."""
-    config = EncoderConfig(
+def encoder_config() -> EncoderConfig:
+    """Sizes of an encoder that learns the toy tasks within seconds."""
+    return EncoderConfig(
         vocab_size=len(VOCABULARY),
         hidden_size=32,
         num_layers=1,
@@ -29,7 +29,11 @@ def save_toy_encoder(folder: Path, seed: int = 0) -> Path:
         attention_dropout=0.0,
         initializer_range=0.15,
     )
-    save_encoder(random_encoder(config, seed), folder)
+
+
+def save_toy_encoder(folder: Path, seed: int = 0) -> Path:
+    """An encoder of random weights with its tokeniser, in Hugging Face's layout."""
+    save_encoder(random_encoder(encoder_config(), seed), folder)
     return save_ours(folder)
 
 

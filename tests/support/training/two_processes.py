@@ -1,10 +1,5 @@
-"""One of two processes that share a step, and then a run; started by test_distributed.py.
+"""One of two processes that share a step, and then a run; started by test_distributed.py."""
 
-Arguments: rank, rendezvous file, input file, output file.
-"""
-
-import os
-import sys
 from typing import Any
 
 import torch
@@ -15,16 +10,12 @@ from models.distributed import gather_with_gradient, global_sum, least_over_rank
 from models.objectives import build
 from models.training.loop import TrainingConfig, Worker, train
 from models.training.parallel import without_averaging
+from tests.support.processes.two_workers import WORLD, work_as_member
 from tests.support.training.memory_part import stream_of
 
-WORLD = 2
 
-
-def main(rank: int, rendezvous: str, given: str, found: str) -> None:
+def work(rank: int, job: dict[str, Any]) -> dict[str, Any]:
     """Everything that the test compares with one process."""
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=WORLD)
-    job = torch.load(given, weights_only=False)
     out = {
         "joint": one_step(job, [job["shares"][rank]]),
         "cut": one_step(job, job["micro_batches"][rank]),
@@ -37,10 +28,7 @@ def main(rank: int, rendezvous: str, given: str, found: str) -> None:
     handed = [first]
     dist.broadcast_object_list(handed)
     out["resumed"] = {name: run(job, settings, rank, handed[0]) for name, settings in job["runs"].items()}
-    torch.save(out, found)
-    dist.barrier()
-    dist.destroy_process_group()
-    os._exit(0)  # gloo's threads may outlive the group and abort an orderly exit; the result is on the disk
+    return out
 
 
 def one_step(job: dict[str, Any], cuts: list[list[int]]) -> dict[str, Any]:
@@ -122,4 +110,4 @@ def poison(objective: Any, step: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), *sys.argv[2:])
+    work_as_member(work)

@@ -32,6 +32,7 @@ from models.objectives.electra.objective import Electra
 from models.objectives.parts.cost import encoder_flops
 from models.objectives.parts.noise import StepNoise
 from models.training.columns import INPUT_IDS, Value
+from models.training.loop import TrainingConfig, Worker, train
 from models.training.reader import ExampleStream
 from models.training.tasks import Task
 from tests.support.training.memory_part import stream_of
@@ -190,3 +191,22 @@ def make_classes(store: ArtifactStore, **params: int) -> Artifact:
         out.map(write_classes, range(given.parts), given)
 
     return run(classes, store, SyntheticParams(**params), {}).artifact
+
+
+def trained(
+    settings: Mapping[str, Any], state: Mapping[str, Any] | None = None, worker: Worker | None = None
+) -> dict[str, Any]:
+    """Train with dropout, from `state` if given; return the figures by step and split, and the states by step."""
+    curves: dict[tuple[int, str], dict[str, float]] = {}
+    states: dict[int, Any] = {}
+    train(
+        build(hidden_dropout=0.1, attention_dropout=0.1),
+        streams(),
+        streams(20, 15, seed=7),
+        TrainingConfig(**settings),
+        worker=worker,
+        state=state,
+        report=lambda step, split, figures: curves.update({(step, split): dict(figures)}),
+        save=lambda step, state, held_out: states.update({step: state}),
+    )
+    return {"curves": curves, "states": states}

@@ -14,7 +14,6 @@ import torch
 from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
 from infra.stage import run
-from models.encoder.config import EncoderConfig
 from models.encoder.network import Encoder
 from models.heads.encoders import TaskEncoder
 from tasks.downstream.catalogue import task
@@ -36,19 +35,8 @@ def vectors() -> TaskEncoder:
 
 def mentions() -> TaskEncoder:
     torch.manual_seed(0)
-    config = EncoderConfig(
-        vocab_size=len(VOCABULARY),
-        hidden_size=32,
-        num_layers=1,
-        num_heads=2,
-        intermediate_size=64,
-        max_positions=64,
-        hidden_dropout=0.0,
-        attention_dropout=0.0,
-        initializer_range=0.15,
-    )
     names = [[VOCABULARY.index(character) for character in name] for name in (*toy.SYMPTOMS, *toy.DISEASES)]
-    return MentionEncoder(Encoder(config), names)
+    return MentionEncoder(Encoder(toy.encoder_config()), names)
 
 
 ENCODERS: dict[str, Callable[[], TaskEncoder]] = {"vectors": vectors, "mentions": mentions}
