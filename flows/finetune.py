@@ -25,6 +25,7 @@ def finetune(
     quick: bool = False,
     seeds: list[int] | None = None,
     normaliser: str | None = None,
+    knowledge: str | None = None,
     overrides: dict[str, Any] | None = None,
 ) -> str:
     """Fine-tune an encoder on one task, several, or a suite of them; what was done before is reused.
@@ -38,6 +39,8 @@ def finetune(
         seeds: seeds of the runs that a setting is judged by; 1, 2 and 3 by default.
         normaliser: folder that normalise/chip-cdn printed for the same encoder; its scores and its submission file are
             those of CHIP-CDN in the table and the archive of a suite.
+        knowledge: folder of the knowledge of a model that reads some; needed only if the model is not in the artifact
+            store of its knowledge.
         overrides: `finetune.<key>` to values, for any field of `tasks.finetune.stage.FinetuneParams`.
 
     Returns:
@@ -49,7 +52,7 @@ def finetune(
         raise UserError("No encoder was given. Give its folder, as in --param model=FOLDER.")
     if data is None:
         raise UserError("No data was given. Give the folder with the official files, as in --param data=FOLDER.")
-    encoder = ModelFolder(model)
+    encoder = ModelFolder(model, knowledge=knowledge)
     runs = {} if normaliser is None else _normaliser_run(normaliser, encoder, params)
     files = task_files([spec for spec in specs if spec.name not in runs], data)
     # Torch is imported here, so that mistakes are explained without it.

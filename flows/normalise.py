@@ -34,6 +34,7 @@ def normalise(
     abbreviations: str | None = None,
     typos: str | None = None,
     alias: str = ALIAS,
+    knowledge: str | None = None,
     overrides: dict[str, Any] | None = None,
 ) -> str:
     """Index a term list and, to rank, train on labelled diagnoses; every stage that was done before is reused.
@@ -55,6 +56,8 @@ def normalise(
             tasks/normalise/tables/diagnosis_abbreviations.csv.
         typos: CSV with the columns wrong and right, instead of tasks/normalise/tables/diagnosis_typos.csv.
         alias: name of the list on the server; lists for several purposes need several.
+        knowledge: folder of the knowledge of a model that reads some; needed only if the model is not in the artifact
+            store of its knowledge.
         overrides: dotted keys to values, such as `{"normaliser.epochs": 8, "index.queries.split": false}`.
 
     Returns:
@@ -64,7 +67,7 @@ def normalise(
     recipe, preset = load_normalising(overrides, own_list=terms is not None), load_recipe("default")
     tables = _tables(recipe, abbreviations=abbreviations, typos=typos)
     files = None if data is None else TaskFiles(task(TASK), data)
-    training = _training_inputs(files, model) if rank else {}
+    training = _training_inputs(files, model, knowledge) if rank else {}
     given = {"list": term_list(terms), **_labels(files)}
     requested = requested_graphs(graphs) if synonyms else {}
     defining = None if text is None else text_inputs(text)
@@ -89,13 +92,15 @@ def _tables(recipe: NormaliseRecipe, **given: str | None) -> dict[str, RawInput]
     return tables
 
 
-def _training_inputs(files: TaskFiles | None, model: str | None) -> dict[str, ModelFolder | TaskFiles]:
+def _training_inputs(
+    files: TaskFiles | None, model: str | None, knowledge: str | None
+) -> dict[str, ModelFolder | TaskFiles]:
     """Return what a ranker is trained from. Raises `UserError` if it was not given."""
     if model is None:
         raise UserError("No encoder was given. Give its folder, as in --param model=FOLDER.")
     if files is None:
         raise UserError("No data was given. Give the folder with the files of CHIP-CDN, as in --param data=FOLDER.")
-    return {"model": ModelFolder(model), "data": files}
+    return {"model": ModelFolder(model, knowledge=knowledge), "data": files}
 
 
 def _labels(files: TaskFiles | None) -> dict[str, RawInput]:

@@ -482,6 +482,16 @@ KG_ENTITIES = pa.schema(
     ]
 )
 
+NAMES = pa.schema(
+    [
+        _field("name", pa.string(), "a name that is searched for; no two have the same surface form"),
+        _field("entity", pa.uint32(), "row in kg_entities of the entity that it is linked to"),
+        _field("surface", pa.uint16(), "which of the entity's names it is: 0 the name, i the i-th alias"),
+        _field("recorded", pa.bool_(), "whether a mention by it is given to the model; others only occupy their text"),
+    ]
+)
+"""The file names.parquet beside a model (tasks/knowledge/names.py), not a table of a stage."""
+
 KG_TRIPLES = pa.schema(
     [
         _field("head", pa.string(), "entity_id of the head"),

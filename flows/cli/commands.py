@@ -138,6 +138,9 @@ def _add_predict(commands: Subparsers) -> None:
     command.add_argument(
         "--output", type=Path, metavar="FILE", help="JSON lines (default: NAME.predictions.jsonl beside the input)"
     )
+    command.add_argument(
+        "--knowledge", type=Path, metavar="DIR", help="knowledge arrays of a model that reads some (default: look for)"
+    )
     _add_device(command)
 
 
@@ -148,7 +151,7 @@ def _predict(options: argparse.Namespace) -> int:
     from tasks.finetune.predict_file import predict_file
 
     target = options.output or options.input.with_name(f"{options.input.stem}.predictions.jsonl")
-    predictor = Predictor(options.model, options.device)
+    predictor = Predictor(options.model, options.device, knowledge=options.knowledge)
     with tqdm(unit="row", disable=None) as bar:
         counts = predict_file(predictor, options.input, target, options.task, lambda done: bar.update(done - bar.n))
     print(f"{target}: {counts['answered']:,} of {counts['rows']:,} rows answered, {counts['errors']:,} with an error")

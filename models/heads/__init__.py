@@ -31,6 +31,7 @@ from models.heads.over_network import OVER_NETWORKS
 from models.heads.tagging import Tagging, TwoStream
 from models.heads.task_model import HEAD_CONFIG, HEAD_WEIGHTS, TaskModel
 from models.heads.triples import Triples
+from models.knowledge_model.source import GivenKnowledge
 
 _HEADS: dict[str, type[TaskModel]] = {
     head.name: head for head in (Single, Pair, MultiLabel, Ranking, Choice, Tagging, TwoStream, Triples)
@@ -86,8 +87,8 @@ def build(
         return head(_as_encoder(encoder), **options)
 
 
-def load(folder: str | Path) -> TaskModel:
-    """Load a model that `TaskModel.save` wrote, on the CPU in eval mode.
+def load(folder: str | Path, knowledge: GivenKnowledge = None) -> TaskModel:
+    """Load a model that `TaskModel.save` wrote, on the CPU in eval mode; `knowledge` is that of `open_encoder`.
 
     Raises UserError naming the file that is missing, unreadable or does not fit.
     """
@@ -96,7 +97,7 @@ def load(folder: str | Path) -> TaskModel:
         raise UserError(
             f"{path} is not a fine-tuned model: it has no {HEAD_CONFIG}. Run a fine-tuning flow to make one"
         )
-    encoder = open_encoder(path)
+    encoder = open_encoder(path, knowledge=knowledge)
     try:
         config = json.loads((path / HEAD_CONFIG).read_text(encoding="utf-8"))
         model = build(config.pop("head"), encoder, **config)

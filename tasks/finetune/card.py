@@ -28,7 +28,12 @@ _USES: Mapping[Kind, tuple[str, str]] = {
 
 
 def write_finetune_card(
-    spec: TaskSpec, best: TrialResult, scores: Mapping[str, Scored], encoder: str, transformers_class: str | None = None
+    spec: TaskSpec,
+    best: TrialResult,
+    scores: Mapping[str, Scored],
+    encoder: str,
+    transformers_class: str | None = None,
+    graph: tuple[str, str] | None = None,
 ) -> str:
     """Return the card as Markdown with the front matter that model hubs read.
 
@@ -36,6 +41,7 @@ def write_finetune_card(
         scores: scores by split, of the splits with known answers.
         encoder: name of the encoder's folder.
         transformers_class: class of transformers that loads the model; None if there is none.
+        graph: stage and fingerprint of the graph whose entities the model reads; None if it reads none.
     """
     trial = best.trial
     dropout = "" if trial.dropout is None else f"dropout {trial.dropout:g}, "
@@ -56,6 +62,7 @@ def write_finetune_card(
             "```",
         ],
         _with_transformers(spec, transformers_class),
+        *([] if graph is None else [_with_knowledge(graph)]),
         ["| split | metric | score | 95 % interval |", "|---|---|---|---|", *rows],
         [
             f"Batch size {trial.batch_size}, learning rate {trial.learning_rate:g}, {trial.epochs} epochs (the best "
@@ -64,6 +71,16 @@ def write_finetune_card(
         ["Not a medical device: its output is not advice, and no clinician has checked it."],
     ]
     return "\n\n".join("\n".join(lines) for lines in sections) + "\n"
+
+
+def _with_knowledge(graph: tuple[str, str]) -> list[str]:
+    """Return what the model needs beside its folder, and how it finds that."""
+    return [
+        f"It reads knowledge of the entities of `{'/'.join(graph)}` that a text names. `names.parquet` has their",
+        "names. Their neighbours are in the knowledge arrays that `encoder/config.json` names in `knowledge_source`,",
+        "which are not copied. They are looked for there, in `encoder/knowledge`, and in the artifact store around the",
+        "folder. Elsewhere give them: `Predictor(…, knowledge=FOLDER)`, or `predict --knowledge FOLDER`.",
+    ]
 
 
 def _with_transformers(spec: TaskSpec, transformers_class: str | None) -> list[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from infra.errors import UserError
 from models.encoder.config import TRANSFORMERS_TYPES
+from models.knowledge_model.source import BESIDE
 from tasks.downstream.features.alignment import TOKENIZER_FILES
 from tasks.downstream.readers.question import ANSWERS, QUESTIONS
 from tasks.downstream.readers.read import sources
@@ -31,12 +32,16 @@ class ModelFolder:
 
     stage = "model"
 
-    def __init__(self, folder: str | Path, parameter: str = "model") -> None:
+    def __init__(self, folder: str | Path, parameter: str = "model", knowledge: str | Path | None = None) -> None:
         """`parameter`: name of the users' parameter, for messages.
+
+        `knowledge`: folder of the knowledge of a model that reads some; None: it is looked for. It does not change the
+        fingerprint, since the model accepts no other knowledge than the one it was trained with.
 
         Raises:
             UserError: there is no such folder, or it has no model.
         """
+        self.knowledge = None if knowledge is None else str(Path(knowledge).expanduser().resolve())
         self.path = Path(folder).expanduser().resolve()
         if not self.path.is_dir():
             raise UserError(
@@ -55,7 +60,9 @@ class ModelFolder:
         """32 hex digits over the names and contents of the model's files."""
         names = ENCODER_FILES if self._is_of_transformers() else ("**/*",)
         files = {file for name in names for file in self.path.glob(name) if file.is_file() and file.name != CARD}
-        return _fingerprint({file.relative_to(self.path).as_posix(): file for file in files})
+        own = {file.relative_to(self.path).as_posix(): file for file in files}
+        # Knowledge beside the model is known by its digest in config.json, and may be there or elsewhere.
+        return _fingerprint({name: file for name, file in own.items() if not name.startswith(f"{BESIDE}/")})
 
     def _is_of_transformers(self) -> bool:
         """Return True also for a broken config.json, which the encoder's loader explains."""

@@ -11,10 +11,12 @@ from models import heads
 from models.heads.encoders import AnyEncoder, as_task_encoder, open_encoder
 from models.heads.frozen import FrozenStates
 from models.heads.task_model import TaskModel
+from models.knowledge_model.source import GivenKnowledge
 from tasks.downstream.catalogue import task
 from tasks.downstream.features.alignment import TextTokenizer
 from tasks.downstream.spec import TaskSpec
 from tasks.finetune.saved_model import LEAST_LENGTH
+from tasks.finetune.text import open_tokenizer
 from tasks.finetune.trial import Trial, check_seen
 
 logger = logging.getLogger(__name__)
@@ -34,32 +36,38 @@ def load_start(trial: Trial) -> Start:
 
     Raises `UserError` as `open_start` does.
     """
-    start = open_start(trial.model, task(trial.task), trial.max_length, trial.dropout)
+    start = open_start(trial.model, task(trial.task), trial.max_length, trial.dropout, trial.knowledge)
     if not trial.random_weights:
         return start
     return start._replace(encoder=as_task_encoder(start.encoder).fresh(trial.seed))
 
 
-def open_start(folder: str, spec: TaskSpec, max_length: int | None = None, dropout: float | None = None) -> Start:
+def open_start(
+    folder: str,
+    spec: TaskSpec,
+    max_length: int | None = None,
+    dropout: float | None = None,
+    knowledge: GivenKnowledge = None,
+) -> Start:
     """Return the encoder of a folder on the CPU, and its tokeniser.
 
     Args:
         max_length: tokens of a sequence; None: the task's, or the encoder's positions if those are fewer.
         dropout: rate throughout the encoder; None: those of its config.json.
+        knowledge: the knowledge of an encoder that reads some; None: look for it.
 
     Raises:
-        UserError: the folder has no encoder or tokeniser, the two do not belong together, or the encoder has too few
-            positions.
+        UserError: the folder has no encoder or tokeniser, the two do not belong together, the encoder's knowledge is
+            missing, or it has too few positions.
     """
-    tokenizer = TextTokenizer.from_folder(folder)
-    encoder = open_encoder(folder, dropout)
+    encoder = open_encoder(folder, dropout, knowledge)
+    tokenizer = open_tokenizer(folder, encoder)
     sizes = as_task_encoder(encoder).sizes
     if tokenizer.size > sizes.vocab_size:
         raise UserError(
             f"{folder}: the tokeniser has {tokenizer.size:,} tokens and the encoder embeddings for "
             f"{sizes.vocab_size:,}. Put the tokeniser there that belongs to the encoder."
         )
-    tokenizer.types, tokenizer.by_word = sizes.type_vocab_size, sizes.by_word
     return Start(encoder, tokenizer, _max_length(spec, max_length, sizes.max_positions))
 
 

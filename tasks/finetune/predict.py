@@ -16,6 +16,7 @@ import torch
 
 from infra.errors import UserError
 from models.inference import predict
+from models.knowledge_model.source import GivenKnowledge
 from tasks.downstream.features.base import Prediction
 from tasks.downstream.records import Kind, Record
 from tasks.finetune.saved_model import load_task_model
@@ -31,13 +32,20 @@ class Predictor:
         folder: `model/` of a finetune artifact, or a copy of it.
         device: `cuda` or `cpu`; by default `cuda` if there is a GPU.
         batch_tokens: tokens per batch; by default those that models/inference.py chooses for the device.
+        knowledge: folder of the knowledge of a model that reads some; by default it is looked for.
 
     Raises:
         UserError: the folder is not a fine-tuned model.
     """
 
-    def __init__(self, folder: str | Path, device: str | None = None, batch_tokens: int | None = None) -> None:
-        self._model, self.shape, tokenizer = load_task_model(folder)
+    def __init__(
+        self,
+        folder: str | Path,
+        device: str | None = None,
+        batch_tokens: int | None = None,
+        knowledge: GivenKnowledge = None,
+    ) -> None:
+        self._model, self.shape, tokenizer = load_task_model(folder, knowledge)
         self._model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         self._features = self.shape.features(tokenizer)
         self._batch_tokens = batch_tokens

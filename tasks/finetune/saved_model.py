@@ -1,13 +1,14 @@
 """A fine-tuned model on disk: encoder and head, tokeniser, and `task.json`; it predicts without other files.
 
+One that reads knowledge has the names of its graph's entities too, and finds the knowledge itself where its encoder's
+config.json says, or in the artifact store that it is in.
+
 Where transformers has a class for the head, that class and its pipelines load the folder too; it refuses the others
 (models/heads/task_model.py).
 """
 
 from __future__ import annotations
 
-import json
-import shutil
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,11 +17,12 @@ from pydantic import ValidationError
 from infra.errors import UserError
 from models import heads
 from models.heads.task_model import HEAD_CONFIG, TaskModel
-from tasks.downstream.features.alignment import TOKENIZER_FILES, TextTokenizer
+from models.knowledge_model.source import GivenKnowledge
+from tasks.downstream.features.alignment import TextTokenizer
 from tasks.downstream.features.shapes import TaskShape
+from tasks.finetune.text import copy_text_files, open_tokenizer
 
 TASK_FILE = "task.json"
-TOKENIZER_CONFIG = "tokenizer_config.json"
 LEAST_LENGTH = 8
 """Least tokens per sequence. With fewer, the special ones leave no room for text."""
 
@@ -33,38 +35,23 @@ class SavedModel(NamedTuple):
     tokenizer: TextTokenizer
 
 
-def save_task_model(folder: Path, model: TaskModel, shape: TaskShape, tokenizer_folder: str | Path) -> None:
-    """Write the model, its `task.json` and its tokeniser's files."""
+def save_task_model(folder: Path, model: TaskModel, shape: TaskShape, text_folder: str | Path) -> None:
+    """Write the model, its `task.json`, and the files of `text_folder` that turn texts into its inputs."""
     folder.mkdir(parents=True, exist_ok=True)
     model.save(folder, shape.output_labels)
-    copy_tokenizer(tokenizer_folder, folder)
+    copy_text_files(text_folder, folder)
     (folder / TASK_FILE).write_text(shape.model_dump_json(indent=1) + "\n", encoding="utf-8")
 
 
-def copy_tokenizer(source: str | Path, folder: Path) -> None:
-    """Copy a tokeniser's files such that transformers' `AutoTokenizer` gives the ids and types of `TextTokenizer`.
-
-    RoFormer's own class, which would also be the default for rotary encoders, needs jieba and gives no types.
-    """
-    for name in TOKENIZER_FILES:
-        if (Path(source) / name).is_file():
-            shutil.copyfile(Path(source) / name, folder / name)
-    path = folder / TOKENIZER_CONFIG
-    config = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    if config.get("tokenizer_class", "RoFormerTokenizer").startswith("RoFormerTokenizer"):
-        # Only this class uses tokenizer.json unchanged; it has no special tokens of its own.
-        whole = (folder / "tokenizer.json").is_file()
-        config["tokenizer_class"] = "PreTrainedTokenizerFast" if whole else "BertTokenizer"
-        special = {f"{name}_token": f"[{name.upper()}]" for name in ("unk", "cls", "sep", "pad", "mask")}
-        config = special | {"model_input_names": ["input_ids", "token_type_ids", "attention_mask"]} | config
-        path.write_text(json.dumps(config, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-
-
-def load_task_model(folder: str | Path) -> SavedModel:
+def load_task_model(folder: str | Path, knowledge: GivenKnowledge = None) -> SavedModel:
     """Return the model of a folder, on the CPU in eval mode.
 
+    Args:
+        knowledge: the knowledge of a model that reads some; None: look for it (models/knowledge_model/source.py).
+
     Raises:
-        UserError: the folder is not a fine-tuned model, or one of its files is damaged or belongs to another model.
+        UserError: the folder is not a fine-tuned model, one of its files is damaged or belongs to another model, or its
+            knowledge is missing.
     """
     path = Path(folder).expanduser()
     if not path.is_dir():
@@ -77,11 +64,10 @@ def load_task_model(folder: str | Path) -> SavedModel:
         raise UserError(f"{path} is not a fine-tuned model: it has no {TASK_FILE}. {hint}") from error
     except (ValidationError, OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path / TASK_FILE} cannot be read: {_in_a_line(error)}. Fine-tune again.") from error
-    saved = SavedModel(heads.load(path), shape, TextTokenizer.from_folder(path))
+    model = heads.load(path, knowledge)
+    saved = SavedModel(model, shape, open_tokenizer(path, model.encoder))
     if fault := _fault(saved):
         raise UserError(f"{path}: {fault}. Copy the whole folder again from the run that made it.")
-    # BERT marks the second text of a pair by type 1; encoders with a single type have no such embedding.
-    saved.tokenizer.types, saved.tokenizer.by_word = saved.model.sizes.type_vocab_size, saved.model.sizes.by_word
     return saved
 
 

@@ -60,7 +60,7 @@ def trial_rows(spec: TaskSpec, results: Sequence[TrialResult], best: TrialResult
 
 def trials_json(spec: TaskSpec, grid: str, data: TaskData, results: Sequence[TrialResult], best: TrialResult) -> str:
     """Return what the tables lack: dev curves, speeds, and the origin and rejects of the records."""
-    hidden = {"trial": {"model", "data", "storage", "threads", "states"}}
+    hidden = {"trial": {"model", "data", "storage", "threads", "states", "knowledge"}}
     content = {
         "task": spec.name,
         "metric": spec.metric,

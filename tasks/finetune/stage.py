@@ -65,7 +65,7 @@ def finetune(inputs: Mapping[str, Any], params: FinetuneParams, out: Output) -> 
     with tempfile.TemporaryDirectory(prefix="yiwen-finetune-") as name:
         folder = Path(name)
         fetch_model(best.trial, folder / MODEL)
-        saved = load_task_model(folder / MODEL)
+        saved = load_task_model(folder / MODEL, model.knowledge)
         attach_states(saved.model, states)
         saved.model.to("cuda" if params.resources.gpu is not False and torch.cuda.is_available() else "cpu")
         scores: dict[str, Scored] = {}
@@ -75,7 +75,8 @@ def finetune(inputs: Mapping[str, Any], params: FinetuneParams, out: Output) -> 
                 if records:
                     found = _predict(part, spec, saved, split, records, params, folder)
                     scores |= {} if found is None else {split: found}
-        card = write_finetune_card(spec, best, scores, model.path.name, saved.model.transformers_class)
+        own = saved.model.transformers_class, saved.model.reader.graph
+        card = write_finetune_card(spec, best, scores, model.path.name, *own)
         (folder / MODEL / "README.md").write_text(card, encoding="utf-8")
         record = trials_json(spec, params.grid(spec).source, data, results, best)
         (folder / TRIALS).write_text(record, encoding="utf-8")
@@ -109,6 +110,7 @@ def make_trials(
         TaskTrial(
             task=spec.name,
             model=str(model.path),
+            knowledge=model.knowledge,
             data=str(files.path),
             data_version=files.fingerprint,
             storage=storage,

@@ -31,6 +31,8 @@ class Trial(BaseModel, ABC):
     task: str
     model: str
     """Folder of the encoder."""
+    knowledge: str | None = None
+    """Folder of its knowledge, if it reads some and does not find it itself. The encoder checks its content."""
     data: str
     """Folder or URI of its training data."""
     data_version: str
@@ -79,7 +81,7 @@ class Trial(BaseModel, ABC):
     @property
     def identity(self) -> str:
         """Everything that changes its results; only checkpoints and results with the same identity are its own."""
-        return self.model_dump_json(exclude={"storage", "threads", "gpu", "states"})
+        return self.model_dump_json(exclude={"storage", "threads", "gpu", "states", "knowledge"})
 
     @property
     def folder(self) -> str:

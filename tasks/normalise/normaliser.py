@@ -22,7 +22,7 @@ import torch
 
 from infra.errors import UserError
 from models import heads
-from tasks.downstream.features.alignment import TextTokenizer
+from tasks.finetune.text import open_tokenizer
 from tasks.normalise.decision import Judged, TermDecision
 from tasks.normalise.queries import Found, find
 from tasks.normalise.query_rules import QueryRules
@@ -172,9 +172,8 @@ def load_ranker(folder: Path, device: str | None = None, max_length: int | None 
         UserError: a file is missing or unreadable.
     """
     model = heads.load(folder).to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    tokenizer, sizes = TextTokenizer.from_folder(folder), model.sizes
-    tokenizer.types = sizes.type_vocab_size
-    return TermRanker(model, tokenizer, max_length or min(MAX_LENGTH, sizes.max_positions))
+    tokenizer = open_tokenizer(folder, model.encoder)
+    return TermRanker(model, tokenizer, max_length or min(MAX_LENGTH, model.sizes.max_positions))
 
 
 class Kept(NamedTuple):

@@ -14,7 +14,7 @@ from models import inference
 from models.heads.examples import HeadExample
 from models.heads.task_model import TaskModel
 from tasks.downstream.features.alignment import TextTokenizer, Tokens
-from tasks.downstream.features.base import longest_first
+from tasks.downstream.features.base import longest_first, sequence_of
 from tasks.normalise.decision import Judged
 from tasks.normalise.pairs import Pair
 from tasks.retrieve.candidates import Candidate
@@ -42,7 +42,7 @@ class PairEncoder:
     def example(self, diagnosis: str, term: str, right: bool | None = None) -> HeadExample:
         """Return a pair as input for the head. If it is too long, the longer text is truncated first."""
         kept = longest_first([self._cut[diagnosis], self._cut[term]], self._room)
-        return HeadExample((self._tokenizer.sequence(*kept),), None if right is None else int(right))
+        return HeadExample((sequence_of(self._tokenizer, *kept),), None if right is None else int(right))
 
     def examples(self, pairs: Sequence[Pair]) -> list[HeadExample]:
         """Return labelled pairs as training examples."""

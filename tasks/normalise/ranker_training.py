@@ -68,7 +68,13 @@ def _trials(params: NormaliserParams, source: ModelFolder, storage: str, version
     """Return all trials, with the seeds of a setting next to each other."""
     return [
         RankerTrial(
-            task=TASK, model=str(source.path), data=storage, data_version=version, storage=f"{storage}/trials", **run
+            task=TASK,
+            model=str(source.path),
+            knowledge=source.knowledge,
+            data=storage,
+            data_version=version,
+            storage=f"{storage}/trials",
+            **run,
         )
         for run in params.runs(task(TASK))
     ]

@@ -16,7 +16,7 @@ from tasks.downstream.catalogue import task
 from tasks.downstream.features.base import RIGHT, WRONG
 from tasks.finetune.model import build_model, load_start, warn_without_dropout
 from tasks.finetune.result import TrialResult
-from tasks.finetune.saved_model import copy_tokenizer
+from tasks.finetune.text import copy_text_files
 from tasks.finetune.trial import Figures, Trial, Work, check_seen
 from tasks.normalise.decision import TermDecision, tune_decision
 from tasks.normalise.ranker import PairEncoder, TermRanker
@@ -62,7 +62,7 @@ class _RankerWork:
 
     def save(self, folder: Path) -> None:
         self.model.save(folder, (WRONG, RIGHT))
-        copy_tokenizer(self._trial.model, folder)
+        copy_text_files(self._trial.model, folder)
 
     def _decide(self) -> tuple[TermDecision, float]:
         judged = self._ranker.judge(self._dev.texts, self._dev.found, self._dev.parts)

@@ -26,7 +26,6 @@ import regex
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 from infra.errors import UserError
-from models.heads.examples import MENTION_FIELDS, TokenSequence
 from models.tokenizer.corpus import CorpusTokenizer, EncodedTexts, corpus_tokenizer
 
 _SURROGATE = regex.compile(r"\p{Cs}")
@@ -47,7 +46,7 @@ class Tokens:
     ends: np.ndarray
     """int64 (L,): the character after the last one it covers."""
     mentions: np.ndarray | None = None
-    """int64 (N, 4): as in `TokenSequence`, in tokens of the text; None if it was not linked."""
+    """int64 (N, 4): as in `models.heads.examples.TokenSequence`, in tokens of the text; None if it was not linked."""
 
     def __len__(self) -> int:
         """Return L."""
@@ -125,24 +124,14 @@ class TextTokenizer:
 
     def words(self, texts: Sequence[str]) -> list[Tokens]:
         """Return the tokens of each text, cut as the tokeniser does."""
-        return self._linked(texts, self._by_word(texts))
+        return self._linked(texts, self._cut(texts))
 
     def characters(self, texts: Sequence[str]) -> list[Tokens]:
         """Return the tokens of each text, with every character cut by itself."""
         if self.by_word:
-            return [_spread(tokens) for tokens in self.words(texts)]
+            return self._linked(texts, [_spread(tokens) for tokens in self._cut(texts)])
         self._learn({character for text in texts for character in text} - self._of_character.keys())
         return self._linked(texts, [self._by_character(text) for text in texts])
-
-    def sequence(self, *texts: Tokens) -> TokenSequence:
-        """Return [CLS] text [SEP] text [SEP] …, with the mentions of all texts if they were linked."""
-        input_ids, type_ids = self.frame(*(text.ids for text in texts))
-        linked = [text.mentions for text in texts if text.mentions is not None]
-        if not linked:
-            return TokenSequence(input_ids, type_ids)
-        firsts = 1 + np.cumsum([0, *(len(text) + 1 for text in texts[:-1])])
-        moved = [mentions + np.array([at, at, 0, 0]) for mentions, at in zip(linked, firsts, strict=True)]
-        return TokenSequence(input_ids, type_ids, np.concatenate(moved))
 
     def frame(self, *texts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return ids and types, int64 (L,), of [CLS] text [SEP] text [SEP] …: type 0 for the first text, else 1."""
@@ -160,7 +149,7 @@ class TextTokenizer:
             for tokens, mentions in zip(found, self.linker(texts), strict=True)
         ]
 
-    def _by_word(self, texts: Sequence[str]) -> list[Tokens]:
+    def _cut(self, texts: Sequence[str]) -> list[Tokens]:
         if self._corpus_tokenizer is not None:
             return _split(self._corpus_tokenizer.encode(texts))
         found = self._tokenizer.encode_batch([plain_text(text) for text in texts], add_special_tokens=False)
@@ -175,11 +164,11 @@ class TextTokenizer:
     def _learn(self, characters: set[str]) -> None:
         """Look up characters; one that is unknown is looked up again in lower case."""
         unseen = sorted(characters)
-        for character, tokens in zip(unseen, self._by_word(unseen), strict=True):
+        for character, tokens in zip(unseen, self._cut(unseen), strict=True):
             self._of_character[character] = tuple(tokens.ids.tolist())
         # A cased vocabulary without capitals would make [UNK] of the A in 维生素A.
         unknown = [one for one in unseen if self._unknown in self._of_character[one] and one.lower() != one]
-        for character, tokens in zip(unknown, self._by_word([one.lower() for one in unknown]), strict=True):
+        for character, tokens in zip(unknown, self._cut([one.lower() for one in unknown]), strict=True):
             self._of_character[character] = tuple(tokens.ids.tolist())
 
     def _unknown_id(self) -> int | None:
@@ -189,8 +178,8 @@ class TextTokenizer:
 
 def _of_tokens(tokens: Tokens, mentions: np.ndarray) -> np.ndarray:
     """Return mentions in tokens instead of characters: those that begin and end where tokens do."""
-    if not len(mentions) or not len(tokens):
-        return np.empty((0, MENTION_FIELDS), dtype=np.int64)
+    if not len(tokens):
+        return mentions[:0]
     firsts = np.searchsorted(tokens.starts, mentions[:, 0])
     behinds = np.searchsorted(tokens.ends, mentions[:, 1], side="right")
     begin = np.take(tokens.starts, firsts, mode="clip") == mentions[:, 0]

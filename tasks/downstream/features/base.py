@@ -77,7 +77,7 @@ class Classes:
         kept = longest_first(tokens, self.max_length - 1 - len(tokens))
         if sum(map(len, kept)) < sum(map(len, tokens)):
             self.counters["truncated"] += 1
-        yield HeadExample((self.tokenizer.sequence(*kept),), self._target(record)), None
+        yield HeadExample((sequence_of(self.tokenizer, *kept),), self._target(record)), None
 
     def decode(self, record: Record, places: Sequence[Any], predictions: Sequence[Any]) -> Prediction:
         found = np.asarray(predictions[0], dtype=np.float64).reshape(-1)
@@ -129,7 +129,7 @@ class Choices:
         shortened = evidence[: room - sum(map(len, kept))]
         if len(shortened) < len(evidence) or sum(map(len, kept)) < len(option) + len(question):
             self.counters["truncated"] += 1
-        return self.tokenizer.sequence(*kept, shortened)
+        return sequence_of(self.tokenizer, *kept, shortened)
 
 
 class Features:
@@ -201,6 +201,17 @@ def longest_first(texts: Sequence[Text], room: int) -> list[Text]:
         long = room - short
     lengths = (long, short) if len(first) > len(second) else (short, long)
     return [first[: lengths[0]], second[: lengths[1]]]
+
+
+def sequence_of(tokenizer: TextTokenizer, *texts: Tokens) -> TokenSequence:
+    """Return [CLS] text [SEP] text [SEP] …, with the mentions of all texts if they were linked."""
+    input_ids, type_ids = tokenizer.frame(*(text.ids for text in texts))
+    linked = [text.mentions for text in texts if text.mentions is not None]
+    if not linked:
+        return TokenSequence(input_ids, type_ids)
+    firsts = 1 + np.cumsum([0, *(len(text) + 1 for text in texts[:-1])])
+    moved = [mentions + np.array([at, at, 0, 0]) for mentions, at in zip(linked, firsts, strict=True)]
+    return TokenSequence(input_ids, type_ids, np.concatenate(moved))
 
 
 def _log_odds(found: np.ndarray) -> float:

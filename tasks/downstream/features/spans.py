@@ -19,7 +19,7 @@ import numpy as np
 from models.heads.examples import HeadExample
 from tasks.downstream.features import bioes
 from tasks.downstream.features.alignment import TextTokenizer, Tokens
-from tasks.downstream.features.base import Prediction
+from tasks.downstream.features.base import Prediction, sequence_of
 from tasks.downstream.features.windows import Window, cut_windows
 from tasks.downstream.records import Entity, Record
 
@@ -66,7 +66,7 @@ class Tags:
         for window in windows:
             part = text[window.start : window.end]
             target = None if tags is None else self._target(tags, window)
-            yield HeadExample((self.tokenizer.sequence(part),), target), _Place(text, window)
+            yield HeadExample((sequence_of(self.tokenizer, part),), target), _Place(text, window)
 
     def decode(self, record: Record, places: Sequence[Any], predictions: Sequence[Any]) -> Prediction:
         """Take each token's tags from the window that answers for it, and read entities from the joined tags."""

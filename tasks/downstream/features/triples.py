@@ -20,7 +20,7 @@ import numpy as np
 
 from models.heads.examples import HeadExample, Pointers
 from tasks.downstream.features.alignment import TextTokenizer, Tokens
-from tasks.downstream.features.base import Prediction
+from tasks.downstream.features.base import Prediction, sequence_of
 from tasks.downstream.features.spans import FRAME
 from tasks.downstream.features.windows import Window, cut_windows
 from tasks.downstream.records import Record, Triple
@@ -104,7 +104,7 @@ class Relations:
         targets = [None] * len(windows) if record.answer is None else self._targets(record, cut, windows)
         for window, target in zip(windows, targets, strict=True):
             part = cut[window.start : window.end]
-            yield HeadExample((self.tokenizer.sequence(part),), target), _Place(text, cut, window)
+            yield HeadExample((sequence_of(self.tokenizer, part),), target), _Place(text, cut, window)
 
     def decode(self, record: Record, places: Sequence[Any], predictions: Sequence[Any]) -> Prediction:
         scores: dict[Triple, float] = {}

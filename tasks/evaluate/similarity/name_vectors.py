@@ -28,6 +28,8 @@ from models.heads.encoders import TaskEncoder, as_task_encoder, open_encoder
 from models.heads.examples import HeadExample, TokenSequence
 from models.word_vectors import WordVectors
 from tasks.downstream.features.alignment import TextTokenizer
+from tasks.downstream.features.base import sequence_of
+from tasks.finetune.text import open_tokenizer
 
 BATCH_TOKENS = 4_096
 
@@ -56,10 +58,11 @@ class EncoderNames:
         """Open the encoder of a folder; with a seed, one of its shape with fresh weights.
 
         Raises:
-            UserError: the folder has no encoder or no tokeniser, or the two do not belong together.
+            UserError: the folder has no encoder or no tokeniser, the two do not belong together, or the encoder's
+                knowledge is missing.
         """
-        tokenizer = TextTokenizer.from_folder(folder)
-        opened = as_task_encoder(open_encoder(folder, 0.0))
+        encoder = open_encoder(folder, 0.0)
+        tokenizer, opened = open_tokenizer(folder, encoder), as_task_encoder(encoder)
         if tokenizer.size > opened.sizes.vocab_size:
             raise UserError(
                 f"{folder}: the tokeniser has {tokenizer.size:,} tokens and the encoder embeddings for "
@@ -78,7 +81,7 @@ class EncoderNames:
             if not len(tokens) or (tokens.ids == self._tokenizer.unknown).all():
                 continue
             # Names of equal tokens have equal vectors whatever batch they are in, so that they are equally similar.
-            sequence = self._tokenizer.sequence(tokens)
+            sequence = sequence_of(self._tokenizer, tokens)
             mentions = b"" if sequence.mentions is None else sequence.mentions.tobytes()
             key = sequence.input_ids.tobytes() + b"|" + mentions
             if key not in numbers:

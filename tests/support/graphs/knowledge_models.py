@@ -1,12 +1,14 @@
-"""Tiny knowledge models with random weights, over a made-up graph of symptoms and diseases."""
+"""Tiny knowledge models with random weights, over a made-up graph of the toy tasks' symptoms and diseases."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import torch
 
+from infra import schemas
 from models.encoder.config import EncoderConfig
 from models.encoder.network import Encoder
 from models.infusion.config import InfusionConfig
@@ -16,7 +18,10 @@ from models.knowledge_model.folder import save_model
 from models.knowledge_model.network import KnowledgeNetwork
 from models.knowledge_model.source import KnowledgeSource
 from models.weights.pretrained import save_encoder
+from tasks.knowledge.names import save_names
 from tests.support.graphs.knowledge_folders import save_knowledge
+from tests.support.heads.toy_task import DISEASES, SYMPTOMS
+from tests.support.text.tokenizers import VOCABULARY, save_ours
 
 SIZES: dict[str, Any] = {
     "vocab_size": 60,
@@ -37,6 +42,9 @@ NEIGHBOURS = [
     [],
 ]
 """Of six entities; the last has none."""
+NAMES = (*SYMPTOMS, *DISEASES)
+"""Of the entities, by row."""
+GRAPH = ("fuse_graphs", "0" * 32)
 
 
 def save_arrays(folder: Path, width: int = 4) -> Path:
@@ -65,3 +73,17 @@ def save_both(store: Path, seed: int = 0, **change: Any) -> Path:
     save_encoder(network.encoder, plain)
     save_model(network, KnowledgeSource.of(knowledge, arrays), plain / "knowledge_model")
     return plain / "knowledge_model"
+
+
+def save_text_encoder(store: Path, **change: Any) -> Path:
+    """Form (b) with the tokeniser and the names of the toy tasks; texts of up to 64 tokens."""
+    folder = save_both(store, **{"vocab_size": len(VOCABULARY), "max_positions": 64, **change})
+    save_names(save_ours(folder), names_table(), GRAPH)
+    return folder
+
+
+def names_table() -> pa.Table:
+    """Rows of names.parquet: one name per entity, which is its own."""
+    count = len(NAMES)
+    columns = {"name": NAMES, "entity": range(count), "surface": [0] * count, "recorded": [True] * count}
+    return pa.table({name: list(values) for name, values in columns.items()}, schema=schemas.NAMES)
