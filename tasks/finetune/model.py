@@ -16,7 +16,7 @@ from tasks.downstream.catalogue import task
 from tasks.downstream.features.alignment import TextTokenizer
 from tasks.downstream.spec import TaskSpec
 from tasks.finetune.saved_model import LEAST_LENGTH
-from tasks.finetune.text import open_tokenizer
+from tasks.finetune.text import fit_tokenizer
 from tasks.finetune.trial import Trial, check_seen
 
 logger = logging.getLogger(__name__)
@@ -60,14 +60,15 @@ def open_start(
         UserError: the folder has no encoder or tokeniser, the two do not belong together, the encoder's knowledge is
             missing, or it has too few positions.
     """
+    tokenizer = TextTokenizer.from_folder(folder)
     encoder = open_encoder(folder, dropout, knowledge)
-    tokenizer = open_tokenizer(folder, encoder)
     sizes = as_task_encoder(encoder).sizes
     if tokenizer.size > sizes.vocab_size:
         raise UserError(
             f"{folder}: the tokeniser has {tokenizer.size:,} tokens and the encoder embeddings for "
             f"{sizes.vocab_size:,}. Put the tokeniser there that belongs to the encoder."
         )
+    fit_tokenizer(tokenizer, folder, encoder)
     return Start(encoder, tokenizer, _max_length(spec, max_length, sizes.max_positions))
 
 

@@ -14,17 +14,20 @@ TOKENIZER_CONFIG = "tokenizer_config.json"
 
 
 def open_tokenizer(folder: str | Path, encoder: AnyEncoder) -> TextTokenizer:
-    """Return the tokeniser of a model's folder for its encoder, which also links texts if the encoder reads mentions.
+    """Return the tokeniser of a model's folder for its encoder, as `fit_tokenizer` does."""
+    return fit_tokenizer(TextTokenizer.from_folder(folder), folder, encoder)
+
+
+def fit_tokenizer(tokenizer: TextTokenizer, folder: str | Path, encoder: AnyEncoder) -> TextTokenizer:
+    """Return the tokeniser of a model's folder, made to cut for its encoder and to link if that reads mentions.
 
     Raises:
-        UserError: a file is missing or damaged, or names entities of another graph than the encoder's.
+        UserError: the folder lacks the names to link, or they are of another graph than the encoder's.
     """
     reader = as_task_encoder(encoder)
-    tokenizer = TextTokenizer.from_folder(folder)
     # BERT marks the second text of a pair by type 1; encoders with a single type have no such embedding.
     tokenizer.types, tokenizer.by_word = reader.sizes.type_vocab_size, reader.sizes.by_word
-    if reader.graph is not None:
-        tokenizer.linker = linker_of(folder, reader.graph)
+    tokenizer.linker = None if reader.graph is None else linker_of(folder, reader.graph)
     return tokenizer
 
 

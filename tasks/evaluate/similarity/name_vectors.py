@@ -29,7 +29,7 @@ from models.heads.examples import HeadExample, TokenSequence
 from models.word_vectors import WordVectors
 from tasks.downstream.features.alignment import TextTokenizer
 from tasks.downstream.features.base import sequence_of
-from tasks.finetune.text import open_tokenizer
+from tasks.finetune.text import fit_tokenizer
 
 BATCH_TOKENS = 4_096
 
@@ -61,13 +61,15 @@ class EncoderNames:
             UserError: the folder has no encoder or no tokeniser, the two do not belong together, or the encoder's
                 knowledge is missing.
         """
+        tokenizer = TextTokenizer.from_folder(folder)
         encoder = open_encoder(folder, 0.0)
-        tokenizer, opened = open_tokenizer(folder, encoder), as_task_encoder(encoder)
+        opened = as_task_encoder(encoder)
         if tokenizer.size > opened.sizes.vocab_size:
             raise UserError(
                 f"{folder}: the tokeniser has {tokenizer.size:,} tokens and the encoder embeddings for "
                 f"{opened.sizes.vocab_size:,}. Put the tokeniser there that belongs to the encoder."
             )
+        fit_tokenizer(tokenizer, folder, encoder)
         return cls(opened if random_seed is None else as_task_encoder(opened.fresh(random_seed)), tokenizer)
 
     @torch.no_grad()
