@@ -24,6 +24,8 @@ import numpy as np
 from infra.errors import UserError
 from models.knowledge import DESCRIPTION, KnowledgeArrays
 
+KNOWLEDGE_MODEL = "knowledge_model"
+"""Name of this form among an objective's exports, and of its folder beside the plain encoder."""
 BESIDE = "knowledge"
 """Folder beside config.json in which knowledge is looked for."""
 VECTORS_READ = 1024
@@ -47,10 +49,9 @@ class KnowledgeSource:
     """Where they are: absolute, or relative to the model's folder."""
 
     @classmethod
-    def of(cls, knowledge: KnowledgeArrays, folder: Path) -> KnowledgeSource:
-        """Return the source of arrays that are opened; of an artifact's folder, `<stage>/<fingerprint>`."""
-        stage, fingerprint = folder.resolve().parts[-2:]
-        return cls(knowledge.graph, (stage, fingerprint), digest_of(knowledge), str(folder.resolve()))
+    def of(cls, knowledge: KnowledgeArrays, stage: str, fingerprint: str) -> KnowledgeSource:
+        """Return the source of an artifact's arrays, which are looked for in its store or beside the model."""
+        return cls(knowledge.graph, (stage, fingerprint), digest_of(knowledge))
 
     @classmethod
     def from_json(cls, given: Any) -> KnowledgeSource:

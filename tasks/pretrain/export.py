@@ -2,6 +2,7 @@
 
 The folder has `config.json`, `model.safetensors`, `tokenizer.json`, `tokenizer_config.json`, `vocab.txt`, `curves.png`
 and a model card (`README.md`) with the run's own figures. Generator and heads are not exported (eHealth, section 3.3).
+A model with knowledge has a second form in the subfolder `knowledge_model` (knowledge_model.py).
 Time and memory grow only with the model. `export_checkpoint` exports a checkpoint of a run that is not finished.
 """
 
@@ -16,7 +17,9 @@ from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
 from infra.stage import Output, code_version, stage
 from models import objectives
+from models.knowledge_model.source import KNOWLEDGE_MODEL
 from models.training.config import CHECKPOINT_FILE
+from tasks.pretrain.knowledge_model import KNOWLEDGE, write_knowledge_model
 from tasks.pretrain.model_card import TrainingRecord, write_model_card
 from tasks.pretrain.params import ExportParams
 from tasks.training.checkpoints import Checkpoints
@@ -39,7 +42,8 @@ def export(inputs: Mapping[str, Artifact], params: ExportParams, out: Output) ->
         folder = Path(temporary) / "model"
         spec = RunSpec.model_validate_json(checkpoint.read_file("run.json"))
         (Path(temporary) / CHECKPOINT_FILE).write_bytes(checkpoint.read_file(CHECKPOINT_FILE))
-        write_model(folder, spec, load_state(Path(temporary)), inputs["vocabulary"])
+        trained_on = {name: inputs[name] for name in (EXAMPLES, KNOWLEDGE) if name in inputs}
+        write_model(folder, spec, load_state(Path(temporary)), inputs["vocabulary"], trained_on)
         (folder / "curves.png").write_bytes(checkpoint.read_file("curves.png"))
         record = TrainingRecord.of(checkpoint)
         sources = [given for name, given in inputs.items() if name not in ("checkpoint", "vocabulary")]
@@ -50,15 +54,29 @@ def export(inputs: Mapping[str, Artifact], params: ExportParams, out: Output) ->
         out.add_folder(folder)
 
 
-def write_model(folder: Path, spec: RunSpec, state: Mapping[str, Any], vocabulary: Artifact) -> None:
-    """Write the encoder of a training state and the tokeniser's files into a folder, which is created."""
+def write_model(
+    folder: Path,
+    spec: RunSpec,
+    state: Mapping[str, Any],
+    vocabulary: Artifact,
+    trained_on: Mapping[str, Artifact],
+) -> None:
+    """Write the encoder of a training state and the tokeniser's files into a folder, which is created.
+
+    If the state has a model with knowledge, it is written beside, from the examples and the knowledge in `trained_on`.
+    """
     from models.export import save_pretrained
 
     objective = objectives.build(spec.objective, spec.model)
     objective.load_state_dict(state["model"])
     save_pretrained(objective, folder)
-    for file in TOKENIZER_FILES:
-        (folder / file).write_bytes(vocabulary.read_file(file))
+    forms = [folder]
+    if KNOWLEDGE_MODEL in objective.exports:
+        forms.append(folder / KNOWLEDGE_MODEL)
+        write_knowledge_model(forms[1], objective, trained_on[EXAMPLES], trained_on[KNOWLEDGE])
+    for form in forms:
+        for file in TOKENIZER_FILES:
+            (form / file).write_bytes(vocabulary.read_file(file))
 
 
 def export_checkpoint(run: str, output: Path, step: int | None = None) -> int:
@@ -81,11 +99,13 @@ def export_checkpoint(run: str, output: Path, step: int | None = None) -> int:
     examples = store.get(spec.sources[EXAMPLES].stage, spec.sources[EXAMPLES].fingerprint)
     given = examples.manifest.inputs.get("vocabulary") if examples is not None else None
     vocabulary = store.get(given.stage, given.fingerprint) if given is not None else None
+    resources = {name: store.get(one.stage, one.fingerprint) for name, one in spec.resources.items()}
     known = [one for one in sources if one is not None]
-    if len(known) < len(sources) or vocabulary is None:
-        raise UserError(f"{spec.store} no longer has the examples or the vocabulary of this run. Run its flow again.")
+    trained_on = {name: one for name, one in {EXAMPLES: examples, **resources}.items() if one is not None}
+    if len(known) < len(sources) or vocabulary is None or len(trained_on) <= len(resources):
+        raise UserError(f"{spec.store} no longer has the data or the vocabulary of this run. Run its flow again.")
     output.mkdir(parents=True, exist_ok=True)
-    write_model(output, spec, checkpoints.load(record), vocabulary)
+    write_model(output, spec, checkpoints.load(record), vocabulary, trained_on)
     training = TrainingRecord(record.step, code_version(), record.figures)
     card = write_model_card(f"{spec.objective}, step {record.step:,}", None, spec, training, known, store)
     (output / "README.md").write_text(card, encoding="utf-8")

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from infra.artifacts import Artifact, ArtifactStore
 from models import objectives
+from models.knowledge_model.source import KNOWLEDGE_MODEL
 from tasks.training.run_spec import RunSpec
 from tasks.training.terms import CHANCE, chance_of
 
@@ -20,6 +21,13 @@ TEMPLATED = (
     "plain sentence templates. It is not natural text. A model trained on it shows that the pipeline works, but is not "
     "meant for use on patients' or doctors' language."
 )
+
+
+_FORMS = [
+    "",
+    f"This is the plain encoder, without knowledge. The model with its knowledge is in `{KNOWLEDGE_MODEL}/`, which has",
+    "a card of its own; fine-tuning and evaluation take either folder.",
+]
 
 
 @dataclass(frozen=True)
@@ -92,6 +100,7 @@ def _what(spec: RunSpec) -> list[str]:
         'tokenizer = AutoTokenizer.from_pretrained("path/to/this/folder")',
         'model = AutoModel.from_pretrained("path/to/this/folder")',
         "```",
+        *(_FORMS if KNOWLEDGE_MODEL in objectives.describe(spec.objective, spec.model).exports else []),
     ]
 
 

@@ -40,7 +40,9 @@ from models.encoder.randomness import Stream
 from models.infusion.infusion import KnowledgeInfusion
 from models.infusion.pooling import SpanProjection
 from models.knowledge import KnowledgeArrays
-from models.objectives.base import Outcome, Term, ratio
+from models.knowledge_model.folder import exported
+from models.knowledge_model.source import KNOWLEDGE_MODEL
+from models.objectives.base import Exported, Outcome, Term, ratio
 from models.objectives.bert.objective import Bert
 from models.objectives.parts.noise import StepNoise
 from models.objectives.parts.pair_order import by_sequence, exchanged, order_labels
@@ -273,6 +275,20 @@ class SMedBert(Bert):
         )
         candidates = config.neighbours * (1 + config.negatives)
         return super().row_bytes(precision) + tokens + masked + mentions * 4 * candidates * (size + 8)
+
+    @property
+    def exports(self) -> tuple[str, ...]:
+        """BERT's, and with infusion the encoder that reads knowledge."""
+        return super().exports if self.infusion is None else (*super().exports, KNOWLEDGE_MODEL)
+
+    def exported(self, name: str | None = None) -> Exported:
+        """Return what `Bert.exported` does, or as "knowledge_model" the encoder with the infusion, without heads.
+
+        Its configuration lacks the source of its knowledge, which the artifacts of a run tell.
+        """
+        if name != KNOWLEDGE_MODEL or self.infusion is None:
+            return super().exported(name)
+        return Exported(*exported(self.encoder, self.infusion))
 
 
 class _Known:

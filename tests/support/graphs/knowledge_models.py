@@ -71,7 +71,7 @@ def save_both(store: Path, seed: int = 0, **change: Any) -> Path:
     network = make_network(knowledge, seed, **change)
     plain = store / "export" / "e1"
     save_encoder(network.encoder, plain)
-    save_model(network, KnowledgeSource.of(knowledge, arrays), plain / "knowledge_model")
+    save_model(network, KnowledgeSource.of(knowledge, "knowledge_arrays", "k1"), plain / "knowledge_model")
     return plain / "knowledge_model"
 
 
