@@ -224,7 +224,8 @@ def test_a_model_is_made_from_a_config_as_transformers_does(folder: Path) -> Non
     config = SMedBertModelConfig.from_pretrained(folder)
     assert (config.vocab_size, config.hidden_size) == (60, 32)
     again = SMedBertModelConfig.from_dict(config.to_dict())
-    assert KnowledgeSource.from_json(again.knowledge_source) == load_model(folder).source
+    opened = load_model(folder).source
+    assert KnowledgeSource.from_json(again.knowledge_source) == replace(opened, folder="knowledge")
 
 
 @pytest.mark.parametrize("layer", [1, 2, 3])
