@@ -216,7 +216,7 @@ def main() -> None:
             for tool in TOOLS if name == "whole" else ["GloVe (ours)"]:
                 rows.append(row_of(tool, given, measured(tool, given)))
     head = ["tool", "MB", "words", "s", "of these co-occurrences", "words/s", "words/s and epoch"]
-    head += ["MiB", "MiB of co-occurrences", "pairs"]
+    head += ["MiB of training", "MiB of co-occurrences", "pairs"]
     page = [
         f"# Word vectors, {date.today()}",
         "",

@@ -100,7 +100,7 @@ def quads_of(names: Sequence[Name], triples: Iterable[tuple[str, str, str]], pai
     """
     ordered = sorted(range(len(names)), key=lambda place: names[place].surface)
     draw = _Draw(names, ordered, np.random.default_rng(seed))
-    found = [draw.synonyms(pairs), draw.types(pairs), draw.analogies(sorted(set(triples)), pairs)]
+    found = [draw.synonyms(pairs), draw.types(pairs), draw.analogies(triples, pairs)]
     return [quads for quads in found if len(quads.near)]
 
 
@@ -150,11 +150,10 @@ class _Draw:
                 found.append((one, one, one, near, far, self._names[one].group))
         return _quads("type", found)
 
-    def analogies(self, triples: Sequence[tuple[str, str, str]], pairs: int) -> Quads:
+    def analogies(self, triples: Iterable[tuple[str, str, str]], pairs: int) -> Quads:
+        inside = {each for each in triples if {each[0], each[2]} <= self._by_entity.keys() and each[0] != each[2]}
         known = [
-            (self._by_entity[head][0], relation, self._by_entity[tail][0])
-            for head, relation, tail in triples
-            if head in self._by_entity and tail in self._by_entity and head != tail
+            (self._by_entity[head][0], relation, self._by_entity[tail][0]) for head, relation, tail in sorted(inside)
         ]
         by_relation = _grouped(known, lambda triple: triple[1])
         tails = _grouped(known, lambda triple: triple[:2])
