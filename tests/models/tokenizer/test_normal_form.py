@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 from transformers import AutoTokenizer
 
 from models.tokenizer.corpus import CorpusTokenizer
-from models.tokenizer.normal_form import KEPT, normalise
+from models.tokenizer.normal_form import KEPT, NORMALISER, normalise
 from models.tokenizer.wordpiece import SPECIAL_TOKENS, build_tokenizer, save_tokenizer, split_words
 from tasks.vocabulary.counts import count_words_of
 
@@ -113,6 +113,47 @@ def test_what_is_kept_has_no_digit_of_another_value() -> None:
     assert raised | fractions <= set(KEPT)
     for character in KEPT:
         assert normalise(f"10{character}") == f"10{character}"
+
+
+ROUND_OR_ROMAN = re.compile("(ROMAN NUMERAL|SMALL ROMAN|(NEGATIVE |DOUBLE )?CIRCLED (DIGIT|NUMBER)|DINGBAT .*CIRCLED)")
+"""ROMAN NUMERAL TWO, DINGBAT NEGATIVE CIRCLED DIGIT ONE; not CIRCLED IDEOGRAPH ONE."""
+
+
+def test_round_and_roman_numerals_have_the_value_that_unicode_gives_them() -> None:
+    found = 0
+    for character in map(chr, (*range(0x2160, 0x2180), *range(0x2400, 0x3300), *range(0x1F100, 0x1F110))):
+        name = unicodedata.name(character, "")
+        if ROUND_OR_ROMAN.match(name) and "BLACK SQUARE" not in name:
+            assert normalise(character) == str(int(unicodedata.numeric(character))), name
+            found += 1
+    assert found > 100
+
+
+@pytest.mark.parametrize("ten", "Ⅹⅹ")
+def test_roman_numerals_to_nineteen_may_be_two_characters(ten: str) -> None:
+    for unit in range(1, 10):
+        assert normalise(ten + chr(0x215F + unit)) == normalise(ten + chr(0x216F + unit)) == str(10 + unit)
+
+
+def test_powers_of_units_stay_raised() -> None:
+    units = [one for one in COMPATIBLE if "<square>" in unicodedata.decomposition(one)]
+    units = [one for one in units if unicodedata.normalize("NFKC", one)[-1] in "23"]
+    assert len(units) >= 12
+    for unit in units:
+        spelled = unicodedata.normalize("NFKC", unit).lower()
+        assert normalise(unit) == spelled[:-1] + "²³"[int(spelled[-1]) - 2], unit
+
+
+def test_texts_that_need_few_steps_get_what_all_steps_would_give() -> None:
+    special = [chr(i) for i in range(0x30000) if unicodedata.category(chr(i)) in ("Cc", "Cf")]
+    for character in (*special, "\ufe00", "\ufe0f", "\U000e0100", "\ue000", *COMPATIBLE, *NUMBERS, *KEPT):
+        text = f"a{character}b"
+        assert normalise(text) == NORMALISER.normalize_str(text), ascii(text)
+
+
+def test_ends_of_lines_stay_and_what_is_invisible_goes() -> None:
+    assert normalise("一\t二\n三\x0b四\x0c五\r六\x85七") == "一\t二\n三\x0b四\x0c五\r六\x85七"
+    assert normalise("一\u200b二\ufe0f三\x00四\ue123五\U000e0101六") == "一二三四五六"
 
 
 VOCABULARY = [*SPECIAL_TOKENS, *"0123456789、.abcdmg²⁹½日月", "##a", "##b", "##c", "##d", "##m", "##g"]

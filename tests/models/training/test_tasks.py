@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -14,10 +15,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from models.encoder.randomness import Stream, uniforms
 from models.objectives.config import check_shares
 from models.training.loop import TrainingConfig, Worker, evaluate, load_state, save_state, train, training_config
 from models.training.optimisation import make_optimizer
-from models.training.streams import by_task, stream_seed
+from models.training.streams import by_task, check_streams, described, stream_seed
 from models.training.tasks import Task, drawn_task, joined
 from tests.support.training.memory_part import stream_of
 from tests.support.training.synthetic_examples import synthetic_rows, training
@@ -77,6 +79,15 @@ def test_tasks_have_their_shares_of_the_steps() -> None:
     assert [drawn_task(shares, step, 3) for step in range(200)] != [drawn_task(shares, step, 4) for step in range(200)]
 
 
+def test_a_task_is_drawn_where_its_share_lies() -> None:
+    """In the order of the shares: the first task has the draws from 0 to its share."""
+    shares = {"one": 0.5, "two": 0.3, "three": 0.2}
+    for step in range(500):
+        draw = float(uniforms(7, step, 0, Stream.TASK, 0)[0])
+        expected = "one" if draw < 0.5 else "two" if draw < 0.8 else "three"
+        assert drawn_task(shares, step, 7) == expected
+
+
 @pytest.mark.parametrize(
     ("shares", "message"),
     [
@@ -115,6 +126,31 @@ def test_streams_and_tasks_must_match() -> None:
         by_task(tasks, stream_of(synthetic_rows(0, 4)))
     with pytest.raises(ValueError, match=r"but the streams are for detect, other"):
         by_task(tasks, {"detect": streams()["detect"], "other": streams()["classify"]})
+
+
+def test_stream_that_no_task_reads_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"but the streams are for detect, classify, more"):
+        by_task(build().tasks, {**streams(), "more": streams()["detect"]})
+
+
+def test_order_of_a_tasks_rows_is_that_of_runs_before() -> None:
+    """A seed that changed would lead the positions of checkpoints to other rows."""
+    assert stream_seed(42, Task("one"), (Task("one"), Task("two"))) == ONE_OF_TWO
+
+
+ONE_OF_TWO = int.from_bytes(hashlib.sha256(b"42 one").digest()[:8], "little") // 2
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("table", "pairs"), ("columns", ["input_ids"]), ("rows", 3), ("parts", 7), ("seed", 5)],
+)
+def test_everything_that_moves_a_position_is_described(key: str, value: Any) -> None:
+    own = described(build().tasks, streams())
+    check_streams(own, own)
+    changed = {**own, "classify": {**own["classify"], key: value}}
+    with pytest.raises(ValueError, match=rf"the {key} of task classify is .* there and .* here"):
+        check_streams(own, changed)
 
 
 def plain_run(steps: int) -> tuple[Any, list[float]]:
