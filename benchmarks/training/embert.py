@@ -39,7 +39,7 @@ from benchmarks.pages import cpu_name, publish, table
 from infra.arrays.ranges import ranges
 from infra.artifacts import Artifact, ArtifactStore, local_folder
 from infra.builds import BuildPlace, Unit, run_unit
-from models.objectives import build
+from models.objectives import build, config_keys
 from models.objectives.embert.entity_rows import NOT_REPLACED, EntityRows, replaced
 from models.training.allocator import keep_freed_memory
 from models.training.checkpoint import CHECKPOINT_FILE, load_state
@@ -53,7 +53,6 @@ from tasks.training.run_spec import RunSpec
 PRESETS = Path(__file__).resolve().parents[2] / "flows" / "presets"
 SMALL = {"num_layers": 12, "hidden_size": 256, "intermediate_size": 1024, "num_heads": 4, "initializer_range": 0.02}
 """Sizes of ELECTRA-small."""
-ENTITY_SETTINGS = ("consistency_weight", "segmentation_weight", "bidirectional_weight", "term_position_size")
 
 
 def artifact(home: Path, stage: str) -> Artifact:
@@ -101,7 +100,8 @@ def measured_steps(home: Path, name: str, batch: int, steps: int) -> list[str]:
     settings = sizes_of(name, artifact(home, "vocabulary").rows())
     embert = build("embert", settings)
     embert.attach("entity_surfaces", local_folder(surfaces))
-    plain = {key: value for key, value in settings.items() if key not in ENTITY_SETTINGS}
+    shared = config_keys("bert")
+    plain = {key: value for key, value in settings.items() if key in shared}
     both = {"bert": Trained(build("bert", plain)), "embert": Trained(embert)}
     stream = ExampleStream(rows.parts("entity_examples"), seed=1, columns=embert.columns)
     for step in range(steps + 2):
