@@ -19,12 +19,14 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.pages import cpu_name, publish, table
 from kg.fusion.fused_graph import fuse
 from kg.graph import KnowledgeGraph
-from kg.names import normalise_name
+from kg.names import normalise_names
 from kg.sources.cmekg import read_cmekg
 from tasks.evaluate.similarity.negatives import Names, draw_negatives
 from tasks.evaluate.similarity.params import NEGATIVES
@@ -57,14 +59,15 @@ def jaro_winkler(one: str, other: str) -> float:
 
 def names_of(graph: KnowledgeGraph, kind: str) -> tuple[Names, list[tuple[str, str]]]:
     """Return the names of a type, and its samples (query, truth)."""
-    entities = [number for number, one in enumerate(graph.types) if one == kind]
-    rows, samples = [], []
-    for number in entities:
-        forms = [normalise_name(name) for name in (graph.names[number], *graph.aliases[number])]
-        rows += [(number, form, form) for form in forms if form]
-        aliases = [form for form in forms[1:] if form not in ("", forms[0])]
-        samples += [pair for form in aliases for pair in ((forms[0], form), (form, forms[0]))]
-    return Names.of(rows), samples
+    frame = pl.DataFrame({"entity": range(graph.num_entities), "name": graph.names, "aliases": graph.aliases})
+    frame = frame.filter(pl.Series(graph.types) == kind)
+    listed = frame.select("entity", form=pl.concat_list(pl.concat_list("name"), "aliases")).explode("form")
+    listed = listed.with_columns(normalise_names(listed["form"])).unique(maintain_order=True)
+    first = listed.unique("entity", keep="first", maintain_order=True)
+    pairs = listed.join(first, on="entity", maintain_order="left").filter(pl.col("form") != pl.col("form_right"))
+    couples = list(zip(pairs["form_right"], pairs["form"], strict=True))
+    names = Names.of((entity, form, form) for entity, form in listed.iter_rows())
+    return names, [way for one, other in couples for way in ((one, other), (other, one))]
 
 
 def plainly(samples: list[tuple[str, str]], names: Names) -> list[list[str]]:
