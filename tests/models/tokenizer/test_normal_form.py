@@ -62,6 +62,9 @@ LOWERED = "₀₁₂₃₄₅₆₇₈₉"
         ("2024年5㏠", "2024年5、1日"),
         ("SpO₂98%", "spo2、98%"),
         ("log₁₀5", "log10、5"),
+        ("98₂", "98、2"),
+        ("ⅡⅩⅢ", "2、10、3"),
+        ("ⅩⅡⅢ", "10、2、3"),
     ],
 )
 def test_numbers_keep_their_value(text: str, form: str) -> None:
