@@ -42,7 +42,7 @@ class ReportVectorsParams(StageParams):
     seed: int = 1
 
 
-@stage(name="report_vectors", version=1, params=ReportVectorsParams, tables=("vector_scores",))
+@stage(name="report_vectors", version=2, params=ReportVectorsParams, tables=("vector_scores",))
 def report_vectors(inputs: Mapping[str, Artifact], params: ReportVectorsParams, out: Output) -> None:
     """Describe `inputs["vectors"]`, and compare them with all inputs whose names begin with `other`.
 
