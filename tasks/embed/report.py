@@ -10,7 +10,7 @@ Time and memory grow with the vectors, the graph's names and triples, and the po
 from __future__ import annotations
 
 import base64
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -140,10 +140,13 @@ def _picture(opened: _Opened, known: Sequence[int], names: Sequence[Name], param
 
 
 def _neighbours(vectors: WordVectors, known: Sequence[str], params: ReportVectorsParams) -> list[dict[str, Any]]:
-    """Return the nearest words of frequent names; of frequent Chinese words if the graph has none of the words."""
+    """Return the nearest words of frequent names; of Chinese words that many names consist of where none is a word."""
     chosen = [name for name in known if name in vectors and len(name) > 1]
     if not chosen:
-        chosen = [word for word in vectors.words if all("\u4e00" <= one <= "\u9fff" for one in word)]
+        # Of characters: 病 and 炎, not 的. The order of the rest stays that of the words.
+        uses = Counter("".join(known))
+        chinese = [word for word in vectors.words if all("\u4e00" <= one <= "\u9fff" for one in word)]
+        chosen = sorted(chinese, key=lambda word: -uses[word])
     return [
         {"word": word, "nearest": [{"word": other, "cosine": cosine} for other, cosine in found]}
         for word in chosen[: params.words]

@@ -114,6 +114,7 @@ def test_characters_know_names_by_their_means(store: ArtifactStore, graph: dict[
     # The aliases have a character without a vector.
     assert summary["names_known"] == 24 and summary["points"] == 24
     assert {row["measure"] for row in summary["scores"]} == {"type", "analogy"}
+    assert {row["word"] for row in summary["neighbours"]} < {"疾", "病", "药", "物"}
 
 
 def test_adopted_vectors_are_those_of_the_file(store: ArtifactStore, tmp_path: Path) -> None:
