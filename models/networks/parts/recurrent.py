@@ -1,6 +1,6 @@
 """LSTM and GRU over packed sequences, in one direction or both.
 
-torch's recurrent kernels take all sequences' tokens of time 0, then those of time 1, and so on, the longest sequence
+Recurrent kernels take all sequences' tokens of time 0, then those of time 1, and so on, the longest sequence
 first. So a sequence that has ended costs nothing, and the backward direction begins at its own last token. Time grows
 with tokens, in as many steps as the longest sequence has tokens.
 
@@ -17,7 +17,9 @@ import torch
 from torch import Tensor, nn
 
 from models.encoder.layout import Layout
+from models.encoder.linear import linear
 from models.networks.parts.network import owners
+from models.networks.parts.recurrence import GruSteps, LstmSteps, spans_of
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,14 @@ class Gru(Recurrent):
 
     def run(self, by_time_TI: Tensor, sizes: Tensor) -> Tensor:
         """See `Recurrent.run`."""
-        return self.gru(nn.utils.rnn.PackedSequence(by_time_TI, sizes))[0].data
+        if not steps_apply(by_time_TI):
+            return self.gru(nn.utils.rnn.PackedSequence(by_time_TI, sizes))[0].data
+        found = []
+        for backwards in range(self.directions):
+            of_inputs, of_state, input_bias, state_bias = self.gru.all_weights[backwards]
+            inputs_TG = linear(by_time_TI, of_inputs, input_bias)
+            found.append(GruSteps.apply(inputs_TG, of_state, state_bias, spans_of(sizes.tolist(), bool(backwards))))
+        return torch.cat(found, 1)
 
 
 class Lstm(Recurrent):
@@ -107,6 +116,16 @@ class Lstm(Recurrent):
 
     def run(self, by_time_TI: Tensor, sizes: Tensor) -> Tensor:
         """See `Recurrent.run`."""
+        if not steps_apply(by_time_TI):
+            return self._run_by_torch(by_time_TI, sizes)
+        found = []
+        for backwards in range(self.directions):
+            of_inputs, of_state, bias = self.weights[3 * backwards : 3 * backwards + 3]
+            inputs_TG = linear(by_time_TI, of_inputs, bias)
+            found.append(LstmSteps.apply(inputs_TG, of_state, spans_of(sizes.tolist(), bool(backwards))))
+        return torch.cat(found, 1)
+
+    def _run_by_torch(self, by_time_TI: Tensor, sizes: Tensor) -> Tensor:
         flat = [
             weight
             for start in range(0, len(self.weights), 3)
@@ -116,3 +135,8 @@ class Lstm(Recurrent):
         # Arguments: has biases, layers, dropout between layers, training, bidirectional.
         out = torch.lstm(by_time_TI, sizes, (zeros, zeros), flat, True, 1, 0.0, self.training, self.both_ways)
         return out[0]
+
+
+def steps_apply(x: Tensor) -> bool:
+    """Return True if our own steps can run: in float32 on a CPU. Elsewhere torch's kernels do."""
+    return x.device.type == "cpu" and x.dtype == torch.float32 and not torch.is_autocast_enabled("cpu")

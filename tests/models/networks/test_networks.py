@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from models.encoder.layout import Layout
 from models.encoder.randomness import SequenceNoise
 from models.networks.parts.convolution import Convolution, max_pool
 from models.networks.parts.network import Network
-from models.networks.parts.recurrent import Gru, Lstm
+from models.networks.parts.recurrent import Gru, Lstm, Recurrent
 
 ALL = [(kind, name) for kind in ("tag", "classify") for name in networks.names(kind)]
 WIDTH, LABELS = 12, 5
@@ -206,6 +207,26 @@ def test_lstm_equals_torch_s_with_its_second_bias_zero(both_ways: bool) -> None:
         wanted, (h, _) = theirs(x_LI)
         torch.testing.assert_close(found, wanted)
         torch.testing.assert_close(last[number], h.flatten())
+
+
+@pytest.mark.parametrize("kind", [Lstm, Gru])
+@pytest.mark.parametrize("both_ways", [True, False])
+def test_steps_have_the_states_and_gradients_of_torch_s_kernels(kind: type[Recurrent], both_ways: bool) -> None:
+    torch.manual_seed(0)
+    network = kind(6, 5, both_ways=both_ways)
+    layout = Layout.from_lengths([4, 1, 7, 7, 2])
+    weights = torch.randn(layout.total, network.features)
+    found = []
+    for own in (True, False):
+        x, _ = embeddings([4, 1, 7, 7, 2], 6)
+        x.requires_grad_()
+        network.zero_grad()
+        with patch("models.networks.parts.recurrent.steps_apply", return_value=own):
+            states = network(x, layout)
+        (states * weights).sum().backward()
+        found.append([states, x.grad, *(one.grad for one in network.parameters())])
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs)
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 4, 5])
