@@ -28,6 +28,7 @@ from models.heads.encoders import TaskEncoder, as_task_encoder, open_encoder
 from models.heads.examples import HeadExample, TokenSequence
 from models.word_vectors import WordVectors
 from tasks.downstream.features.alignment import TextTokenizer
+from tasks.finetune.text import fit_tokenizer
 from tasks.downstream.features.base import sequence_of
 from tasks.finetune.text import fit_tokenizer
 
@@ -49,7 +50,6 @@ class EncoderNames:
         self._encoder = encoder
         self._tokenizer = tokenizer
         self._width, self._longest = sizes.hidden_size, sizes.max_positions
-        tokenizer.types = sizes.type_vocab_size
         if isinstance(encoder, nn.Module):
             encoder.eval()
 
@@ -70,6 +70,7 @@ class EncoderNames:
                 f"{opened.sizes.vocab_size:,}. Put the tokeniser there that belongs to the encoder."
             )
         fit_tokenizer(tokenizer, folder, encoder)
+        fit_tokenizer(tokenizer, folder, opened)
         return cls(opened if random_seed is None else as_task_encoder(opened.fresh(random_seed)), tokenizer)
 
     @torch.no_grad()
