@@ -28,7 +28,6 @@ from models.heads.encoders import TaskEncoder, as_task_encoder, open_encoder
 from models.heads.examples import HeadExample, TokenSequence
 from models.word_vectors import WordVectors
 from tasks.downstream.features.alignment import TextTokenizer
-from tasks.finetune.text import fit_tokenizer
 from tasks.downstream.features.base import sequence_of
 from tasks.finetune.text import fit_tokenizer
 
