@@ -31,6 +31,7 @@ __all__ = [
     "TaskEncoder",
     "as_task_encoder",
     "open_encoder",
+    "open_plain_encoder",
 ]
 
 ENCODER_FOLDER = "encoder"
@@ -83,12 +84,26 @@ def open_encoder(folder: str | Path, dropout: float | None = None, knowledge: Gi
     kind = _model_type(place)
     if kind == KNOWLEDGE_MODEL:
         return KnowledgeEncoder.load(place, dropout, knowledge)
-    if knowledge is not None:
+    if knowledge is not None and knowledge is not False:
         raise UserError(
             f"{place} reads no knowledge: its model_type is {kind!r}. Leave knowledge out, or give the folder of the "
             "model with knowledge."
         )
     return KINDS.get(kind, load_encoder)(place, dropout)
+
+
+def open_plain_encoder(folder: str | Path, dropout: float | None = None) -> Encoder:
+    """Load our own encoder of a folder; of a model with knowledge it is the encoder without.
+
+    Raises:
+        UserError: as `open_encoder`, or the folder's kind is not built on our encoder.
+    """
+    found = open_encoder(folder, dropout, knowledge=False)
+    if isinstance(found, KnowledgeEncoder):
+        return found.network.encoder
+    if not isinstance(found, Encoder):
+        raise UserError(f"{folder} is a {type(found).__name__}, not an encoder of layers. Give another model.")
+    return found
 
 
 def _model_type(place: Path) -> str:

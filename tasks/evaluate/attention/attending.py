@@ -1,7 +1,8 @@
 """Attention of an exported encoder, by transformers' eager implementation: BertModel, ElectraModel or RoFormerModel.
 
-The weights are read as for fine-tuning (models/weights/pretrained.py), which refuses folders that are no encoder. They
-are then given to transformers' own module, since fused kernels do not return the weights of attention.
+The weights are read as for fine-tuning (models/heads/encoders.py), which refuses folders that are no encoder. Those of
+a model with knowledge are its encoder's: up to the layer of the infusion, knowledge changes no attention. They are then
+given to transformers' own module, since fused kernels do not return the weights of attention.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from models.heads.encoders import open_plain_encoder
 from models.weights.convert import to_transformers, transformers_config
-from models.weights.pretrained import load_encoder
 from tasks.downstream.features.alignment import TextTokenizer
 
 BATCH_TOKENS = 4_096
@@ -39,7 +40,7 @@ class Attending:
         """
         from transformers import AutoModel  # takes half a second
 
-        encoder = load_encoder(folder, dropout=0.0)
+        encoder = open_plain_encoder(folder, dropout=0.0)
         self.tokenizer = TextTokenizer.from_folder(folder)
         self.layers = encoder.config.num_layers
         self.longest = encoder.config.max_positions

@@ -147,9 +147,10 @@ def questions(
 def ranked_rows(asked: Sequence[Question], trained: pl.DataFrame, encoder: TextEncoder) -> list[dict[str, Any]]:
     """Return rows of the table `value_ranks`: every right value ranked by the encoder and by frequency in `trained`."""
     pairs = list({_key(row): row for row, _, _ in asked}.values())
-    pair_states = dict(zip(map(_key, pairs), encoder.states(_pairs(pairs, encoder)), strict=True))
+    asked_of = [(row["title"], row["attribute"]) for row in pairs]
+    pair_states = dict(zip(map(_key, pairs), encoder.states(_pairs(pairs, encoder), asked_of), strict=True))
     texts = sorted({value for row, _, wrong in asked for value in (*row["values"], *wrong)})
-    value_states = dict(zip(texts, encoder.states(_values(texts, encoder)), strict=True))
+    value_states = dict(zip(texts, encoder.states(_values(texts, encoder), [(text,) for text in texts]), strict=True))
     counted = counted_values(trained)
     titles = set(trained["title"].to_list())
     rows = []
