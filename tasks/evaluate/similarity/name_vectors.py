@@ -69,7 +69,6 @@ class EncoderNames:
                 f"{opened.sizes.vocab_size:,}. Put the tokeniser there that belongs to the encoder."
             )
         fit_tokenizer(tokenizer, folder, encoder)
-        fit_tokenizer(tokenizer, folder, opened)
         return cls(opened if random_seed is None else as_task_encoder(opened.fresh(random_seed)), tokenizer)
 
     @torch.no_grad()
