@@ -184,7 +184,7 @@ def _source(
     from tasks.finetune.sources.states import encoder_states
     from tasks.finetune.sources.tables import SOURCE, bare_embeddings, vector_table
 
-    limit = recipe.networks.limit
+    limit = recipe.networks.limit_of(name)
     if embedding in ENCODERS:
         states = StatesParams(task=name, limit=limit, max_length=recipe.networks.max_length)
         return {"model": given[embedding], "states": run(encoder_states, states, model=given[embedding], data=files)}

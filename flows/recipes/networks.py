@@ -8,20 +8,37 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from flows.recipes.loading import checked, overlaid
+from tasks.downstream.catalogue import task
+from tasks.downstream.records import Kind
 from tasks.evaluate.cmedlms.params import GraphTextsParams, MaskedDiagnosesParams
 from tasks.finetune.params import NetworksParams, TuningParams
 
-QUICK: Mapping[str, Any] = {"limit": 256, "max_length": 64, "epochs": (6,), "seeds": (1,), "batch_sizes": (16,)}
+QUICK: Mapping[str, Any] = {
+    "limit": 128,
+    "tagging_limit": 32,
+    "max_length": 64,
+    "epochs": (6,),
+    "seeds": (1,),
+    "batch_sizes": (8,),
+}
 """Limits of the quick form. Smaller batches than the paper's, so that few records still are a number of steps."""
 
 
 class NetworkSettings(TuningParams):
     """Fields of `NetworksParams` that are the same for all tasks."""
 
-    def for_task(self, task: str, networks: Sequence[str]) -> NetworksParams:
+    tagging_limit: int | None = Field(default=None, ge=1)
+    """As `limit`, for tasks of kind tagging, whose records are long and cut into windows; None: `limit`."""
+
+    def limit_of(self, name: str) -> int | None:
+        """Return the records per split of a task at most."""
+        is_tagging = task(name).kind is Kind.TAGGING
+        return self.tagging_limit if is_tagging and self.tagging_limit is not None else self.limit
+
+    def for_task(self, name: str, networks: Sequence[str]) -> NetworksParams:
         """Return the parameters of one task."""
-        values = {name: getattr(self, name) for name in type(self).model_fields}
-        return NetworksParams(task=task, networks=tuple(networks), **values)
+        values = {field: getattr(self, field) for field in TuningParams.model_fields}
+        return NetworksParams(task=name, networks=tuple(networks), **values | {"limit": self.limit_of(name)})
 
 
 class NetworkRecipe(BaseModel):
@@ -38,6 +55,7 @@ class NetworkRecipe(BaseModel):
         own = self.networks
         said = [f"seeds {', '.join(map(str, own.seeds))}"]
         said += [f"at most {own.limit:,} records per split"] if own.limit is not None else []
+        said += [f"{own.tagging_limit:,} in tagging"] if own.tagging_limit is not None else []
         said += [f"{own.max_length} tokens per sequence"] if own.max_length is not None else []
         said += [f"{', '.join(map(str, own.epochs))} epochs"] if own.epochs is not None else []
         said += [f"batches of {', '.join(map(str, own.batch_sizes))}"] if own.batch_sizes is not None else []

@@ -21,6 +21,7 @@ from tests.support.heads import toy_task as toy
 
 OVERRIDES = {
     "networks.limit": 24,
+    "networks.tagging_limit": 6,
     "networks.epochs": [2],
     "networks.batch_sizes": [8],
     "networks.resources.trials_at_once": 1,
@@ -92,10 +93,15 @@ def test_every_network_meets_every_embedding_on_one_page(world: Path, capsys: py
     assert (cell["paper F1"], cell["paper s/epoch"], cell["Epochs"]) == ("0.6839", "18", "2")
     assert of_cell["Symptom-Department", "Bare embedding", "CNN"]["paper F1"] == "0.4719"
     summary = json.loads((page / "summary.json").read_text(encoding="utf-8"))
-    assert "at most 24 records per split; 64 tokens per sequence; 2 epochs" in summary["notes"][0]
+    assert "at most 24 records per split; 6 in tagging; 64 tokens per sequence; 2 epochs" in summary["notes"][0]
     assert any("stand-in" in note and "CMeKG" in note for note in summary["notes"])
     for row in summary["tasks"]["ccks2019-ner"]:
-        assert len(row["curve"]) == 2 and row["seconds_per_epoch"] > 0 and np.isfinite(row["dev_loss"])
+        assert (
+            row["records"] == 6
+            and len(row["curve"]) == 2
+            and row["seconds_per_epoch"] > 0
+            and np.isfinite(row["dev_loss"])
+        )
     for name in ("ccks2019-ner", "symptom-department", "cmed-classification"):
         assert (page / f"curves_{name}.png").read_bytes().startswith(b"\x89PNG")
     assert (page / "table.md").read_text(encoding="utf-8").count("## ") == 3
