@@ -289,16 +289,15 @@ def test_the_sampled_softmax_is_that_of_all_entities_on_average(folder: Path) ->
 
 
 def test_a_drawn_relation_is_any_of_the_pairs(folder: Path) -> None:
-    objective, signs = smedbert(folder, relation_choice="drawn"), set()
-    row = mention_rows(1)[0] | {"mentions": np.array([[1, 3, 0, 0]])}
-    for step in range(40):
-        pairs = objective.collate([row], seed=0, step=step).pairs
-        if pairs.count:
-            signs.add(tuple(sorted((relation, end - first) for relation, first, end, _, _ in pairs.runs)))
-    # Neighbour 2 of entity 0 is joined by relation 1 as the head, and by relation 0 as the tail.
-    assert len(signs) > 1
-    first = smedbert(folder).collate([row], seed=0, step=0).pairs
-    assert smedbert(folder, relation_choice="first").collate([row], seed=0, step=0).pairs.runs == first.runs
+    """Entity 2 is joined to its first neighbour by relation 1 as the head, and by relation 0 as the tail."""
+    rows = [row | {"mentions": np.array([[1, 3, 2, 0]])} for row in mention_rows(60)]
+    found = {}
+    for choice in ("first", "drawn"):
+        pairs = smedbert(folder, relation_choice=choice).collate(rows, seed=0, step=0).pairs
+        found[choice] = {relation: pairs.signs[first:end] for relation, first, end, _, _ in pairs.runs}
+    assert set(found["first"]) == {1, 2}
+    drawn = found["drawn"][0]
+    assert (drawn == -1).all() and 8 < len(drawn) < 28  # of at most 36 pairs, half
 
 
 @pytest.mark.parametrize("step", range(3))
