@@ -45,6 +45,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "term_probability": None,
         "term_positions": 64,
         "term_position_size": 200,
+        "wrong_entity": "random",
     },
     "smedbert": {
         **ENCODER,
