@@ -107,6 +107,11 @@ class Masking:
     """The most tokens that are selected in a sequence; None: no exact number."""
 
 
+def row_numbers(rows: Sequence[Any], row_indices: Sequence[int] | np.ndarray | None) -> np.ndarray:
+    """Return the global numbers of rows, int64 (B,); by default their places in the batch."""
+    return np.arange(len(rows)) if row_indices is None else np.asarray(row_indices, dtype=np.int64)
+
+
 def collate_masked(
     rows: Sequence[Mapping[str, Any] | Any],
     *,
@@ -128,7 +133,7 @@ def collate_masked(
         ValueError: ids outside the vocabulary, a missing [CLS] or [SEP], a row too long, or a second sentence that
             begins outside its row; the message names the row.
     """
-    indices = np.arange(len(rows)) if row_indices is None else np.asarray(row_indices, dtype=np.int64)
+    indices = row_numbers(rows, row_indices)
     if not rows or len(indices) != len(rows):
         raise ValueError(
             f"a batch needs rows and one index per row, got {len(rows)} rows and {len(indices)} row_indices"

@@ -23,7 +23,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from models.batch import MaskedBatch, Masking, collate_masked, field_of
+from models.batch import MaskedBatch, Masking, collate_masked, field_of, row_numbers
 from models.encoder.linear import Linear
 from models.encoder.network import Encoder, initialise
 from models.encoder.randomness import Stream
@@ -101,14 +101,39 @@ class Bert(TermwiseObjective):
 
         Raises ValueError for a row that is no pair where pairs are asked for.
         """
-        config = self.config
-        indices = np.arange(len(rows)) if row_indices is None else np.asarray(row_indices, dtype=np.int64)
-        labels = np.empty(0, dtype=np.int64)
-        if config.pair_task == "sop":
-            labels = order_labels(seed, step, indices)
-            rows = [exchanged(row) if label else row for row, label in zip(rows, labels, strict=True)]
-        elif config.pair_task == "nsp":
+        indices = row_numbers(rows, row_indices)
+        if self.config.pair_task == "nsp":
             labels = np.array([int(field_of(row, "is_random")) for row in rows], dtype=np.int64)
+        else:
+            labels = self.order_labels(indices, seed, step)
+            rows = [exchanged(row) if label else row for row, label in zip(rows, labels, strict=True)]
+        return self.packed(rows, indices, labels, seed=seed, step=step)
+
+    def order_labels(self, indices: np.ndarray, seed: int, step: int) -> np.ndarray:
+        """Return which rows to exchange the sentences of, int64 (B,): those with a 1; none but for the task sop."""
+        if self.config.pair_task == "sop":
+            return order_labels(seed, step, indices)
+        return np.zeros(len(indices), dtype=np.int64)
+
+    def packed(
+        self,
+        rows: Sequence[Mapping[str, Any] | Any],
+        indices: np.ndarray,
+        labels: np.ndarray,
+        *,
+        seed: int,
+        step: int,
+        spared: Sequence[np.ndarray] | None = None,
+    ) -> MaskedBatch:
+        """Return rows masked and packed, one sequence each, with the labels of the pair task if there is one.
+
+        Args:
+            rows: in the order that the labels say.
+            indices: int64 (B,), their global numbers.
+            labels: int64 (B,).
+            spared: for each row, bool (its length,), tokens that must not be masked.
+        """
+        config = self.config
         batch = collate_masked(
             rows,
             seed=seed,
@@ -118,6 +143,7 @@ class Bert(TermwiseObjective):
             vocab_size=config.vocab_size,
             max_positions=config.max_positions,
             masking=Masking(probability=config.mask_probability, most=config.max_predictions),
+            spared=spared,
         )
         if config.pair_task == "none":
             return batch

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from models.batch import PackedBatch, field_of
+from models.batch import PackedBatch, field_of, row_numbers
 from models.encoder.layout import Layout
 from models.encoder.randomness import Stream, keys
 from models.objectives.electra_em_pap.values import ProductValues
@@ -73,7 +73,7 @@ def collate_pairs(
     Raises:
         ValueError: a pair has no value, or no other value exists; the message names the row.
     """
-    indices = np.arange(len(rows)) if row_indices is None else np.asarray(row_indices, dtype=np.int64)
+    indices = row_numbers(rows, row_indices)
     drawn = [
         _drawn(row, values, drawing, np.random.Generator(np.random.SFC64(int(key))), int(index))
         for row, key, index in zip(rows, keys(seed, step, Stream.PRODUCT_VALUES, indices), indices, strict=True)

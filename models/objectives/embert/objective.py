@@ -25,7 +25,7 @@ import numpy as np
 import torch.nn.functional as F
 from torch import Tensor
 
-from models.batch import Masking, collate_masked
+from models.batch import row_numbers
 from models.objectives.base import Outcome, Term, ratio
 from models.objectives.bert.objective import Bert
 from models.objectives.embert.config import EmbertConfig
@@ -41,7 +41,6 @@ from models.objectives.embert.entity_rows import EntityRows, exchanged, replaced
 from models.objectives.embert.heads import ConsistencyHead, SegmentationHead, TermHead
 from models.objectives.embert.surfaces import EntitySurfaces
 from models.objectives.parts.lm_head import tied_loss
-from models.objectives.parts.pair_order import by_sequence, order_labels
 from models.training.columns import SECOND, WORDS, Column, Spans
 from models.training.memory import number_bytes
 from models.training.tasks import Task
@@ -124,32 +123,19 @@ class Embert(Bert):
             ValueError: no surfaces were attached, or a row's entities do not fit them; the message names the row.
         """
         config, surfaces = self.config, self.surfaces
-        indices = np.arange(len(rows)) if row_indices is None else np.asarray(row_indices, dtype=np.int64)
+        indices = row_numbers(rows, row_indices)
         laid = EntityRows.of(rows, indices, surfaces)
         draws = {"seed": seed, "step": step}
         if self.consistency is not None:
             share, longest = config.replaced_share, config.max_positions
             as_frequent = config.wrong_entity == "as_frequent"
             laid = replaced(laid, surfaces, **draws, probability=share, longest=longest, as_frequent=as_frequent)
-        labels = np.zeros(len(rows), dtype=np.int64)
-        if config.pair_task == "sop":
-            labels = order_labels(seed, step, indices)
-            laid = exchanged(laid, labels.astype(bool))
+        labels = self.order_labels(indices, seed, step)
+        laid = exchanged(laid, labels.astype(bool))
         masked_terms = no_terms()
         if self.term is not None:
             masked_terms = choose_terms(laid, surfaces, **draws, probability=config.masked_terms)
-        batch = collate_masked(
-            laid.as_rows(),
-            **draws,
-            row_indices=indices,
-            views=1,
-            vocab_size=config.vocab_size,
-            max_positions=config.max_positions,
-            masking=Masking(probability=config.mask_probability, most=config.max_predictions),
-            spared=spared_tokens(laid, masked_terms),
-        )
-        if config.pair_task == "sop":
-            batch = batch.with_extras(pair_labels=by_sequence(labels, indices, batch.rows))
+        batch = self.packed(laid.as_rows(), indices, labels, **draws, spared=spared_tokens(laid, masked_terms))
         return entity_batch(batch, laid, surfaces, masked_terms)
 
     def divisors(self, batch: Any) -> dict[str, int]:

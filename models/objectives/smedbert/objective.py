@@ -34,7 +34,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from infra.errors import UserError
-from models.batch import Masking, collate_masked
+from models.batch import row_numbers
 from models.encoder.network import initialise
 from models.encoder.randomness import Stream
 from models.infusion.infusion import KnowledgeInfusion
@@ -45,7 +45,7 @@ from models.knowledge_model.source import KNOWLEDGE_MODEL
 from models.objectives.base import Exported, Outcome, Term, ratio
 from models.objectives.bert.objective import Bert
 from models.objectives.parts.noise import StepNoise
-from models.objectives.parts.pair_order import by_sequence, exchanged, order_labels
+from models.objectives.parts.pair_order import exchanged
 from models.objectives.smedbert.batch import MentionBatch, mention_batch
 from models.objectives.smedbert.config import SMedBertConfig
 from models.objectives.smedbert.mentions import RowMentions, choose
@@ -139,27 +139,13 @@ class SMedBert(Bert):
             ValueError: no knowledge was attached.
         """
         config, known = self.config, self.known
-        indices = np.arange(len(rows)) if row_indices is None else np.asarray(row_indices, dtype=np.int64)
-        labels = np.zeros(len(rows), dtype=np.int64)
-        if config.pair_task == "sop":
-            labels = order_labels(seed, step, indices)
-            rows = [exchanged(row, ("mentions",)) if moved else row for row, moved in zip(rows, labels, strict=True)]
+        indices = row_numbers(rows, row_indices)
+        labels = self.order_labels(indices, seed, step)
+        rows = [exchanged(row, ("mentions",)) if moved else row for row, moved in zip(rows, labels, strict=True)]
         mentions = RowMentions.of(rows, indices, known.knowledge)
         uses = choose(mentions, known.knowledge, config, seed, step)
         spared = [a | b for a, b in zip(uses.masked.tokens(), uses.predicting.tokens(), strict=True)]
-        batch = collate_masked(
-            rows,
-            seed=seed,
-            step=step,
-            row_indices=indices,
-            views=1,
-            vocab_size=config.vocab_size,
-            max_positions=config.max_positions,
-            masking=Masking(probability=config.mask_probability, most=config.max_predictions),
-            spared=spared,
-        )
-        if config.pair_task == "sop":
-            batch = batch.with_extras(pair_labels=by_sequence(labels, indices, batch.rows))
+        batch = self.packed(rows, indices, labels, seed=seed, step=step, spared=spared)
         return mention_batch(batch, uses, known.knowledge, known.sampler, known.popularity, config)
 
     def divisors(self, batch: Any) -> dict[str, int]:
