@@ -10,13 +10,18 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import rjieba
+
 from tasks.deidentify.identifier import Span
 from tasks.deidentify.names import (
     anonymous_start,
     field_name_end,
+    latin_end,
+    likely_end,
     listed_name_end,
     name_end,
     name_start,
+    role_name_end,
     surname_length,
 )
 from tasks.deidentify.numbers import is_date
@@ -61,7 +66,18 @@ FIELD_SEPARATOR = re.compile(r"\s{0,12}+[：:]\s{0,12}+|\s{0,12}+[(（]|\s{1,4}+
 # matches: "，", " ", ""
 # not: "明"
 _CLAUSE_END = re.compile(r"[，,。；;\s！!]|$")
+# matches: ". ", "."
+# not: ", "
+_AFTER_TITLE = re.compile(r"[. ] ?")
+# matches: "古丽米热，", "果果，"
+# not: "什么名字好呢？"
+_CALLED = re.compile(r"[\u4e00-\u9fff]{2,5}(?=[，,。；;、\s]|$)")
+# matches: "不出", "什么"
+# not: "古丽米热"
+_NO_CALL = re.compile(r"[不什么他她它我你您的了着过做是有个人]")
 _COMMAS = frozenset("，,；;/／")
+_PATIENTS = frozenset(("患者", "病人", "患儿", "产妇", "孕妇", "死者", "伤者", "本人", "受试者"))
+"""Persons behind whom findings follow: 患者Urine protein."""
 _ANONYMOUS = ("某某", "某甲", "某乙", "某丙")
 
 
@@ -126,6 +142,43 @@ def anybody_behind(text: str, start: int, end: int, free_from: int) -> list[Span
     return _names(text, end, anybody=True)
 
 
+def names_behind_role(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """Names behind a role that only a person has: 督导员金大坚, 参加人员：汤隆、杜兴."""
+    return _names(text, end, anybody=False, is_role=True)
+
+
+def names_of_kin(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """Names behind a patient or a relation, and before 之: 患者闵慧本人, 其侄向家宝, 梁敏之女."""
+    found = _names(text, end, anybody=False) or _likely(text, end)
+    latin = None if found or text[start:end] in _PATIENTS else latin_end(text, end)
+    if latin is not None:
+        return [(end, latin)]
+    before = name_start(text, start) if text[start] == "之" else None
+    return [(before, start), *found] if before is not None and before >= free_from else found
+
+
+def latin_behind(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """A Latin name behind its title: Dr. Chen, Mr. Liu Guoqiang."""
+    mark = _AFTER_TITLE.match(text, end)
+    first = mark.end() if mark else end
+    stop = latin_end(text, first)
+    return [(first, stop)] if stop is not None else []
+
+
+def called(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """A name behind 叫, which may have no Chinese surname where it fills its clause: 我老婆叫古丽米热，."""
+    found = names_behind(text, start, end, free_from) or _likely(text, end)
+    filled = None if found or text[start] == "，" else _CALLED.match(text, end)
+    if filled and len(rjieba.cut(filled[0], False)) >= len(filled[0]) - 1 and not _NO_CALL.search(filled[0]):
+        return [filled.span()]
+    return found
+
+
+def _likely(text: str, end: int) -> list[Span]:
+    stop = likely_end(text, end)
+    return [(end, stop)] if stop is not None else []
+
+
 def names_around(text: str, start: int, end: int, free_from: int) -> list[Span]:
     """Names before a title and behind it: 王伟医生, 主治医师：王伟."""
     before = name_start(text, start)
@@ -149,7 +202,7 @@ def surname_alone(text: str, start: int, end: int, free_from: int) -> list[Span]
     return [(end, end + length)] if alone else []
 
 
-def _names(text: str, end: int, anybody: bool) -> list[Span]:
+def _names(text: str, end: int, anybody: bool, is_role: bool = False) -> list[Span]:
     """Names behind a cue that ends at `end`. Behind a colon they fill a field, which may hold a list of them."""
     separator = FIELD_SEPARATOR.match(text, end)
     is_field = separator is not None and (anybody or ":" in separator[0] or "：" in separator[0])
@@ -157,11 +210,15 @@ def _names(text: str, end: int, anybody: bool) -> list[Span]:
     found: list[Span] = []
     while True:
         stop = field_name_end(text, start, anybody) if is_field else name_end(text, start)
+        if stop is None and is_role:
+            stop = role_name_end(text, start)
         if stop is None:
             return found
         found.append((start, stop))
         mark = text[stop : stop + 1]
         # Behind a comma the list may end and another word follow: 姓名：王小明，汉族
-        if not (is_field and (mark == "、" or (mark in _COMMAS and listed_name_end(text, stop + 1)))):
+        if not (mark in "、/／" or (is_field and mark in _COMMAS)) or not mark:
+            return found
+        if not (is_field and mark == "、") and not listed_name_end(text, stop + 1):
             return found
         start = stop + 1

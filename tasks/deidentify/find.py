@@ -20,6 +20,7 @@ import rjieba
 from tasks.deidentify.header_rows import DELIMITERS, OTHER_HEADERS, Below, headers_of, line_around, rows_below
 from tasks.deidentify.identifier import Cues, Identifier, NetAddress, Number
 from tasks.deidentify.identifier_types import PLACEHOLDERS, TYPES
+from tasks.deidentify.lone_names import lone_names, may_hold_lone_names
 from tasks.deidentify.suspicions import NET, NUMBERS, ODD_FORMS, all_suspicions, suspicions_of
 from tasks.text.phrase_glance import PhraseGlance
 
@@ -92,7 +93,7 @@ _PLAIN_NAME = re.compile(r"[\u4e00-\u9fff·]{2,20}(?<!某)\Z")
 
 def may_hold(texts: Sequence[str]) -> np.ndarray:
     """Return which texts hold, at a glance, anything an identifier could hang on: bool (T,). The others hold none."""
-    found: np.ndarray = (all_suspicions(texts) > 0) | _cue_glance.may_hold(texts)
+    found: np.ndarray = (all_suspicions(texts) > 0) | _cue_glance.may_hold(texts) | may_hold_lone_names(texts)
     return found
 
 
@@ -113,6 +114,10 @@ def find_identifiers(text: str, names: Collection[str] = ()) -> list[Identifier]
         if seen:
             plain = _cover(plain, seen)
             found = sorted([*found, *seen])
+    lone = [Identifier(*span, "name") for span in lone_names(plain)]
+    if lone:
+        plain = _cover(plain, lone)
+        found = sorted([*found, *lone])
     again = _names_again(plain, {*names, *names_of(text, found)})
     return sorted([*found, *again]) if again else found
 

@@ -20,8 +20,12 @@ from tasks.deidentify.cues import (
     account_fits,
     anonymous_name,
     anybody_behind,
+    called,
+    latin_behind,
     names_around,
     names_behind,
+    names_behind_role,
+    names_of_kin,
     plain_id_fits,
     surname_alone,
     telephone_fits,
@@ -29,6 +33,7 @@ from tasks.deidentify.cues import (
 from tasks.deidentify.identifier import Cues, IdentifierType, NetAddress, Number
 from tasks.deidentify.net import email_span, url_span
 from tasks.deidentify.numbers import card_fits, identity_fits, landline_fits, mobile_fits, passport_fits
+from tasks.deidentify.person_data import name_before_age, name_before_sex
 
 _NO_UNIT = r"(?!\.\d|\s?(?:IU|U/|mg|ml|mL|ng|μ|copies|拷贝|个|元|/|×|%))"
 """Refuses a measured value: HBV DNA 13812345678 IU/ml."""
@@ -335,14 +340,22 @@ TYPES = (
                 before=r"\d",
             ),
             Cues(
-                found=("患者{王伟}因腹痛入院", "其女{汪佩}诉", "我叫{吴晓菲}，", "患者{阿依古丽}，女"),
-                kept=("患者于昨日发病", "患者黄疸", "母亲白血病", "其子宫增大", "我叫不出名字"),
+                found=(
+                    "患者{王伟}因腹痛入院",
+                    "其女{汪佩}诉",
+                    "患者{阿依古丽}，女",
+                    "患者{闵慧}本人",
+                    "{梁敏}之女，",
+                    "丈夫{Michael Berg}了解病情",
+                ),
+                kept=("患者于昨日发病", "患者黄疸", "母亲白血病", "其子宫增大"),
                 words=(
                     "患者 病人 患儿 产妇 孕妇 死者 伤者 家属 之子 之女 之妻 之夫 之母 之父 之弟 之兄 之妹 之姐 其子 "
                     "其女 其妻 其夫 其父 其母 其兄 其弟 其姐 其妹 儿子 女儿 妻子 丈夫 父亲 母亲 爱人 配偶 老公 老婆 "
-                    "我叫 名叫 本人 受试者"
+                    "弟弟 哥哥 姐姐 妹妹 老伴 长子 次子 长女 次女 大女儿 小女儿 之侄 其侄 侄子 侄女 孙子 孙女 外孙 "
+                    "外孙女 我爸 我妈 我爷爷 我奶奶 男朋友 女朋友 女友 男友 女婿 儿媳 舅舅 姑姑 本人 受试者"
                 ),
-                beside=names_behind,
+                beside=names_of_kin,
             ),
             Cues(
                 found=("骨科{张}医生查房", "医 师：{王燕}", "{王燕}护士"),
@@ -361,6 +374,53 @@ TYPES = (
                 ),
                 beside=names_around,
                 header="name",
+            ),
+            Cues(
+                found=("我叫{吴晓菲}，", "我老婆叫{古丽米热}，"),
+                kept=("我叫不出名字", "孩子叫什么名字", "孩子叫他，"),
+                words="我叫 名叫 ，叫 宝宝叫 孩子叫 儿子叫 女儿叫 老婆叫 老公叫 妻子叫 丈夫叫 我爸叫 我妈叫",
+                beside=called,
+            ),
+            Cues(
+                found=("Dr. {Chen}, thank", "Mr. {Liu Guoqiang}, DOB", "Dr.{Li}给我开"),
+                kept=("Dr. med.", "MRI Mr. 12"),
+                words="Dr DR Mr Mrs Ms Prof",
+                beside=latin_behind,
+                next_characters=". ",
+            ),
+            Cues(
+                found=(
+                    "督导员{金小坚}，",
+                    "出险人{闾丘露}，",
+                    "翻译{Maria Berg}陪同",
+                    "制片{武当}，",
+                ),
+                kept=("接收者签字", "督导员每日到访", "翻译陪同"),
+                words=(
+                    "督导员 出险人 被保险人 投保人 收款人 缴款人 收费员 理赔专员 报案人 报警人 报告人 借片人 陪送人 "
+                    "送医者 接收者 核对者 受血者 献血者 检验者 批准者 参加人员 参加者 参与者 签发人 授权委托人 委托人 "
+                    "受托人 备案人 户主 村支书 校医 康复师 治疗师 技师 检查技师 麻醉医师 取材医师 诊断医师 报告医师 "
+                    "审核医师 药师 审核药师 工程师 报修工程师 翻译 首例 司机 驾驶员 制片 送检 审核 巡回 调配 "
+                    "发药 复核 录入 校对 住院总 值班医生 主管医生 谈话医生 医生助理 家属代表 村医 群主 经手 转诊经手 "
+                    "随访护士 巡回护士 器械护士 置管护士 责任医师 操作者 照顾者 护工 护送人 目击者 见证人 紧急联系人 "
+                    "单位领导 老板 客服 主刀医生 第一助手 职工 会诊专家 采血者 执行者 PatientName"
+                ),
+                beside=names_behind_role,
+            ),
+            Cues(
+                found=("{刘桂香} 女 77", "{植小珠}，女，778120", "{Anna Berg}，女", "孙女：{刘寄奴}，女，3岁"),
+                kept=("黄疸，男，3天", "发热咳嗽，男，30岁", "青年 女", "高血压，女，60岁"),
+                words="男 女",
+                beside=name_before_sex,
+                before=r"[，,、\s（(]",
+                after=r"[，,。；;、\s）)性\d]|$",
+            ),
+            Cues(
+                found=("{宋桂兰}，65岁女性", "{孙丽}（化名），25岁"),
+                kept=("腹泻，25岁", "黄疸，3岁"),
+                words="岁",
+                beside=name_before_age,
+                before=r"\d",
             ),
             Cues(
                 found=("{王某}，女，46岁", "{李某某}诉头痛"),

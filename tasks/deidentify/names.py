@@ -20,12 +20,14 @@ SURNAMES = frozenset(
     "栗燕楚鄢劳谌奚皮粟冼蔺楼盘满闻位厉伊仝区郜海阚花权强帅屠豆朴盖练廉禹井祖漆巴丰支卿狄平计索宣晋相初门云容"
     "敬扈晁芮普阙浦戈伏鹿薄邸雍辜羊阿乌母裘亓修邰赫杭况那宿鲜印逯隆茹诺战慕危玉银亢嵇公哈湛宾戎勾茅利於呼"
     "居揭干尉冶斯元束檀衣信展阴昝智幸奉植衡富尧闭"
+    "萧阎钮逄谯闾荀郗郇隗竺蒯仉庹恽宓訾郦酆钭缑笪菅郏嵇乜桓"
 )
 """Surnames of one character, frequent ones first."""
 
 _COMPOUND_SURNAMES = (
     "欧阳 上官 司马 诸葛 皇甫 尉迟 司徒 令狐 慕容 端木 公孙 东方 夏侯 司空 长孙 宇文 轩辕 闻人 澹台 公冶 太史 申屠 "
-    "呼延 独孤 南宫 西门 东郭 百里 第五 钟离 鲜于 拓跋 完颜 赫连 纳兰 叶赫 濮阳 淳于 单于"
+    "呼延 独孤 南宫 西门 东郭 百里 第五 钟离 鲜于 拓跋 完颜 赫连 纳兰 叶赫 濮阳 淳于 单于 "
+    "闾丘 南门 梁丘 左丘 东门 乐正 漆雕 公西 谷梁 巫马 公良 夹谷 仲孙 子车 亓官 司寇 段干"
 )
 COMPOUND_SURNAMES = frozenset(_COMPOUND_SURNAMES.split())
 
@@ -38,7 +40,7 @@ _WORDLIKE = frozenset(
 _NEVER_ALONE = frozenset("向应时全连位那从相南母师单查经可公区初原农满盖皮强印班官祝")
 """Surnames that before a title are nearly always a word: 向医生咨询, 原主任, 母女士."""
 
-_GIVEN = frozenset(
+GIVEN = frozenset(
     "伟芳娜秀英敏静丽强磊军洋勇艳杰娟涛明超兰霞平刚桂建国华文玉志红云林海波峰宁辉龙飞鹏宇浩然子轩梓涵欣怡佳琪雨晨思"
     "雪梅琳玲莉萍燕凤春秋冬夏生根土木水金银铜宝财富贵荣昌盛兴旺发达福禄寿喜庆祥瑞吉安康健仁义礼智信忠孝廉耻勤俭德才"
     "学诗书画琴棋成功业立民众家庭邦邻栋梁材俊彦豪雄毅坚柔和利凯胜捷斌武威虎豹彪猛力山川江河湖泉溪源清澈洁净晶莹珍珠"
@@ -82,6 +84,7 @@ _STOP = (
     "南昌 成都 长沙 兰州 郑州 徐州 杭州 伊马 伊班 伊犁 吉林 吉非 齐拉 乌鲁 乌头 乌拉 普通 普外 普及 周身 周围 周边 "
     "周期 周日 周一 周二 周三 周四 周五 周六 周末 朱砂 丁卡 丁丙 顾虑 顾及 顾客 盼望 季节 支原 井穴 于某 何某地 "
     "劳力 劳动 初发 初产 初潮 单克 屈光 宫寒 罗音 白发 窦道 胡桃 迟发 银杏 闭孔 阳明 阴挺 阴雨 高原 麻风 丛集 伏梁 "
+    "舒普 甘利 沙菀 沙苑 巴旦 蒲地 罗欣 陈京墨 "
     "霍奇 何杰 惠普 舒尔 韦伯 毛根 马拉 麦克 阿根 艾迪 夏伊 利德"
 )
 _STOPS_BY_SURNAME = {
@@ -146,13 +149,31 @@ MAX_NAME = 12
 
 # matches: "，", " ", ""
 # not: "族"
-_ITEM_END = re.compile(r"[，,、；;。/／\s]|$")
+_ITEM_END = re.compile(r"[，,、；;。/／\s（(）)]|$")
 # matches: "病"
 # not: "，"
 _HAN = re.compile(r"[\u4e00-\u9fff]")
+# matches: "李峤"
+# not: "陈新:"
+_HAN_ONLY = re.compile(r"[\u4e00-\u9fff]+$")
 # matches: "医", "*"
 # not: "，"
 _WORD_CONTINUES = re.compile(r"[\u4e00-\u9fff*]")
+
+
+def is_stop(text: str) -> bool:
+    """Return True for a text that begins with a word that looks like the beginning of a name: 高热, 白细胞."""
+    return text.startswith(_STOPS_BY_SURNAME.get(text[:1], ()))
+
+
+def is_nobody(text: str) -> bool:
+    """Return True for a word that fills fields of names and names nobody: 不详, 家属."""
+    return text in _NO_NAMES
+
+
+def is_wordlike(surname: str) -> bool:
+    """Return True for a surname that is so often a word that it needs a clear context."""
+    return surname in _WORDLIKE
 
 
 def surname_length(text: str, at: int) -> int:
@@ -174,11 +195,11 @@ def name_end(text: str, start: int) -> int | None:
         return masked.end() if certain else None  # 患者于***医院
     if _TITLE.match(text, start + surname):  # 患者赵先生
         return start + surname
-    if text.startswith(_STOPS_BY_SURNAME.get(text[start], ()), start):
+    if is_stop(text[start : start + 4]):
         return None
     for length in (2, 1):
         end = start + surname + length
-        if end <= len(text) and _GIVEN.issuperset(text[start + surname : end]) and _believed(text, start, surname, end):
+        if end <= len(text) and GIVEN.issuperset(text[start + surname : end]) and _believed(text, start, surname, end):
             return end
     return None
 
@@ -235,7 +256,7 @@ def field_name_end(text: str, start: int, anybody: bool) -> int | None:
     if masked:
         return masked.end()
     padded = _PADDED.match(text, start)
-    if padded and (_GIVEN.issuperset(padded["given"]) or (anybody and re.fullmatch("[^男女]", padded["given"]))):
+    if padded and (GIVEN.issuperset(padded["given"]) or (anybody and re.fullmatch("[^男女]", padded["given"]))):
         return padded.end()
     filled = _FIELD.match(text, start)
     if filled is None or filled[0] in _NO_NAMES or filled[0][:2] in _NO_NAMES:
@@ -246,9 +267,73 @@ def field_name_end(text: str, start: int, anybody: bool) -> int | None:
     if not surname or not 1 <= len(filled[0]) - surname <= 2:
         return name_end(text, start)
     word = filled[0]
-    if word.startswith(_STOPS_BY_SURNAME.get(word[0], ())) or (rjieba.has_word(word) and not _is_person(word)):
+    if is_stop(word) or (rjieba.has_word(word) and not _is_person(word)):
         return None
     return filled.end()
+
+
+# matches: "但愿，", "银川：", "勾践"
+# not: "阳光照在身上", "钱"
+_WHOLE = re.compile(r"[\u4e00-\u9fff]{2,4}+(?=$|[，,。；;、（(）)\s/／：:0-9A-Za-z\[<]|〔)")
+# matches: "诉气促", "因腹痛", "之子", "查房", "签字"
+# not: "芝诉"
+_GOES_ON = re.compile(r"[之的于在因诉自与和同亲述称为是已未有将曾]|查房|签[字名]|本人|主任|副主任|医[生师]|护士|等")
+_NAMING = frozenset(("nr", "nrfg", "ns", "nz", "n", "x"))
+"""Tags of jieba's words that may fill the place of a name: 华山, 银川, but not 解决 or 那里."""
+_LATIN = r"[A-Z][a-z]{1,14}(?:[ ^·]{1,2}[A-Z][a-z]{1,14}){0,3}(?![A-Za-z0-9])|[A-Z]{2,15}\^[A-Z]{2,15}"
+# matches: "Maria Gonzalez", "David", "ZHANG^XIAOMING"
+# not: "CT", "β-HCG"
+_LATIN_NAME = re.compile(_LATIN)
+
+
+def latin_end(text: str, start: int) -> int | None:
+    """Return the end of the Latin name that begins at `start`, or None."""
+    latin = _LATIN_NAME.match(text, start)
+    return latin.end() if latin else None
+
+
+def role_name_end(text: str, start: int) -> int | None:
+    """Return the end of the name behind a role that only a person has (督导员, 出险人), or None.
+
+    What fills the place up to the next mark may be a word too (银川, 但愿), since no sign or drug follows such a role.
+    """
+    end = name_end(text, start)
+    if end is not None:
+        return end
+    surname = surname_length(text, start)
+    if not surname:
+        return latin_end(text, start)
+    if is_stop(text[start : start + 4]) or text[start : start + 2] in _NO_NAMES or text[start : start + 3] in _NO_NAMES:
+        return None
+    whole = _WHOLE.match(text, start)
+    if whole and 1 <= len(whole[0]) - surname <= 2 and whole[0][-1] not in _NO_PART_OF_NAMES:
+        words = rjieba.tag(whole[0], False)
+        if len(words) == 1 or len(words[0][0]) <= surname or _is_person(words[0][0]):
+            named = words[0][1] in _NAMING or len(words) > surname
+            return whole.end() if named and (not is_wordlike(text[start]) or len(whole[0]) > 2) else None
+    return likely_end(text, start)
+
+
+def likely_end(text: str, start: int) -> int | None:
+    """Return the end of a surname and characters of names that are no words, before a word or a mark; or None.
+
+    In 闵慧本人 and 骆宾诉气促 jieba leaves the name as single characters; in 黄疸消退 it does not.
+    """
+    surname = surname_length(text, start)
+    if not surname or is_stop(text[start : start + 4]) or (surname == 1 and is_wordlike(text[start])):
+        return None
+    words: list[str] = rjieba.cut(text[start : start + surname + 6], False)
+    if len(words[0]) != surname:
+        return None
+    alone = 1
+    while alone < len(words) and len(words[alone]) == 1 and words[alone] in GIVEN and alone < 3:
+        alone += 1
+    for length in range(alone - 1, 0, -1):
+        end = start + surname + length
+        if _GOES_ON.match(text, end) or not _HAN.match(text[end : end + 1]):
+            return end
+    end = start + surname + alone - 1
+    return end if alone > 1 and alone < len(words) and len(words[alone]) > 1 else None
 
 
 def listed_name_end(text: str, start: int) -> int | None:
@@ -277,15 +362,27 @@ def name_start(text: str, end: int) -> int | None:
             not surname
             or not 1 <= length - surname <= 2
             or text[end - 1] == "向"  # 张明向医生咨询
-            or not _GIVEN.issuperset(text[start + surname : end])
+            or not (GIVEN.issuperset(text[start + surname : end]) or _is_set_off(text, start, end))
         ):
             continue
         name = text[start:end]
-        if name.startswith(_STOPS_BY_SURNAME.get(name[0], ())) or (rjieba.has_word(name) and not _is_person(name)):
+        if is_stop(name) or (rjieba.has_word(name) and not _is_person(name)):
             continue
         if start == 0 or not _HAN.match(text[start - 1]) or _cut_at(text, start, end):
             return start
     return _surname_start(text, end)
+
+
+def _is_set_off(text: str, start: int, end: int) -> bool:
+    """Return True for characters behind a mark that are no words, such as 李峤 in 、李峤护士长."""
+    behind_mark = start == 0 or text[start - 1] in "，,、；;：: 。\n"
+    plain = bool(_HAN_ONLY.match(text[start:end]))
+    return (
+        behind_mark
+        and plain
+        and len(rjieba.cut(text[start:end], False)) == end - start
+        and not is_wordlike(text[start])
+    )
 
 
 def _surname_start(text: str, end: int) -> int | None:

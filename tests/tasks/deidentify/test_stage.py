@@ -574,7 +574,8 @@ def test_speakers_of_a_dialogue_are_replaced(store: ArtifactStore) -> None:
         run(deidentify_documents, store, DeidentifyParams(), {"documents": documents}).artifact.to_table().to_pylist()
     )
     treated = f"〔姓名〕：我头痛。\n〔姓名〕：多久了？〔姓名〕听着。{words}"
-    assert [row["text"] for row in rows] == [treated, said]
+    # In a record only those count that are no words: jieba's dictionary holds 王小明, as it holds 何首乌.
+    assert [row["text"] for row in rows] == [treated, said.replace("王伟", "〔姓名〕")]
 
 
 def test_names_found_in_the_text_are_replaced_in_the_title(store: ArtifactStore) -> None:
