@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from flows.recipes.networks import NetworkRecipe, load_networks
@@ -63,6 +65,7 @@ def finetune(
     """
     recipe = load_networks(quick, seeds, overrides)
     given = _checked_embeddings(embeddings or {})
+    _check_networks(networks)
     wanted = _with_networks(_wanted(tasks, data), networks)
     graph = {"kg": RawInput([cmekg.locate()])} if set(wanted) & set(MADE) else {}
     # Torch is imported here, so that mistakes are explained without it.
@@ -100,7 +103,13 @@ def _checked_embeddings(embeddings: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _wanted(tasks: list[str] | None, data: str | None) -> list[str]:
-    """Return the tasks to run. Raises `UserError` for one that is unknown, or that lacks files and cannot be made."""
+    """Return the tasks to run.
+
+    Raises:
+        UserError: there is no folder `data`; a task is unknown, or lacks files and cannot be made.
+    """
+    if data is not None and not Path(data).expanduser().is_dir():
+        raise UserError(f"There is no folder {data}. Give the one with the tasks' files, as in --param data=FOLDER.")
     names = list(DEFAULT_TASKS) if tasks is None else tasks
     for name in names:
         if name not in TABLES:
@@ -119,16 +128,24 @@ def _wanted(tasks: list[str] | None, data: str | None) -> list[str]:
     return found
 
 
+def _check_networks(networks: Sequence[str] | None) -> None:
+    """Raise `UserError` if no network is asked for, or an unknown one."""
+    known = dict.fromkeys(one for table in TABLES.values() for one in table.networks)
+    if networks is not None and not networks:
+        raise UserError("networks=[] asks for no network. Leave networks out to compare all of them.")
+    for one in networks or ():
+        if one not in known:
+            near = difflib.get_close_matches(one, known, n=1)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            raise UserError(f"networks: There is no network {one!r}.{hint} There are {', '.join(known)}.")
+
+
 def _with_networks(names: Sequence[str], networks: Sequence[str] | None) -> dict[str, tuple[str, ...]]:
     """Return the networks of each task, without tasks that have none of those asked for.
 
     Raises:
-        UserError: a network is unknown, or no task has one of them.
+        UserError: no task has one of them.
     """
-    known = dict.fromkeys(one for table in TABLES.values() for one in table.networks)
-    unknown = [one for one in networks or () if one not in known]
-    if unknown:
-        raise UserError(f"There is no network {unknown[0]!r}. There are {', '.join(known)}.")
     found = {name: tuple(one for one in TABLES[name].networks if networks is None or one in networks) for name in names}
     for name in [name for name, own in found.items() if not own]:
         warn(f"{name} has none of the networks {', '.join(networks or ())} and is skipped")

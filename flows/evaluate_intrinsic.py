@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from flows.recipes.evaluating import IntrinsicRecipe
@@ -12,6 +13,7 @@ from flows.shared.documents import collect_documents, cut_segments, last, text_i
 from flows.shared.graphs import Graphs, equal_names, requested_graphs, sources
 from infra.artifacts import Artifact
 from infra.errors import UserError
+from models.word_vectors import WordVectors
 from tasks.evaluate.attention.synonym_sentences import synonym_sentences
 from tasks.evaluate.similarity.params import SimilarityScoresParams, SimilarityTableParams
 from tasks.evaluate.trained import trained
@@ -167,8 +169,10 @@ def _vectors(name: str, given: str | list[str]) -> dict[str, RawInput]:
     if not 1 <= len(paths) <= 2:
         raise UserError(f"vectors.{name} has {len(paths)} paths. Give one, or two: of words, then of characters.")
     read = {kind: RawInput([path]) for kind, path in zip(("words", "characters"), paths, strict=False)}
-    for one in read.values():
+    for one, path in zip(read.values(), paths, strict=True):
         one.places()
+        if "://" not in path:  # a remote file is checked when the stage has fetched it
+            WordVectors.check(Path(path).expanduser())
     return read
 
 

@@ -15,7 +15,8 @@ Shape legend: W words, D width of a vector, N words that are looked up.
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -29,6 +30,8 @@ BINARY_SUFFIX = ".bin"
 PICKLE_SUFFIXES = (".kv", ".model", ".pickle", ".pkl")
 LONGEST_HEADER = 100
 """Bytes after which a first line without an end is no header."""
+LONGEST_CHECKED = 1 << 16
+"""Bytes of the first line that are looked at before a file is read."""
 LONGEST_SHOWN = 60
 """Characters of a wrong line that an error shows."""
 ROWS_AT_ONCE = 1024
@@ -141,17 +144,37 @@ class WordVectors:
         path = Path(path)
         if path.is_dir():
             return cls.open(path)
-        try:
+        cls.check(path)
+        with _explained(path):
+            return cls(*(_read_binary(path) if path.suffix == BINARY_SUFFIX else _read_text(path)))
+
+    @classmethod
+    def check(cls, path: str | Path) -> None:
+        """Check what the first line of a file shows, before any work is done for vectors that cannot be read.
+
+        A folder is opened; time and memory do not grow with a file.
+
+        Raises:
+            UserError: the file is a pickle, or its header is wrong or names more than the file can hold.
+        """
+        path = Path(path)
+        if path.is_dir():
+            cls.open(path)
+            return
+        with _explained(path):
             with path.open("rb") as file:
-                begins = file.read(1)
-            if path.suffix in PICKLE_SUFFIXES or begins == b"\x80":
+                first = file.readline(LONGEST_CHECKED)
+            if path.suffix in PICKLE_SUFFIXES or first.startswith(b"\x80"):
                 raise UserError(
                     f"{path} is a pickle, which could run any program. In gensim, save the vectors with "
                     "save_word2vec_format, and give that file."
                 )
-            return cls(*(_read_binary(path) if path.suffix == BINARY_SUFFIX else _read_text(path)))
-        except OSError as error:
-            raise UserError(f"{path} cannot be read: {error.strerror or error}. Check the name of the file.") from error
+            fields = first.split()
+            if path.suffix == BINARY_SUFFIX:
+                header = first if len(first) <= LONGEST_HEADER and first.endswith(b"\n") else b""
+                _header(path, header.split(), header, least=4)
+            elif len(fields) < 3:  # three and more are a word and its values, as in GloVe's text
+                _header(path, fields, first, least=2)
 
     def write(self, path: str | Path) -> None:
         """Write word2vec's binary format if the name ends in .bin, its text otherwise; `read` gives equal values.
@@ -234,6 +257,15 @@ class _Rows:
 
     def error(self, number: int, problem: str, remedy: str) -> UserError:
         return UserError(f"{self._path}, {self._unit} {number:,}: {problem}. {remedy}")
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Turn errors of the file system into a `UserError` that names the file."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror or error}. Check the name of the file.") from error
 
 
 def _read_text(path: Path) -> tuple[list[str], np.ndarray]:

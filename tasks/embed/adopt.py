@@ -31,7 +31,7 @@ class VectorsFile:
         """`parameter`: name of the users' parameter, for messages.
 
         Raises:
-            UserError: there is no such file or folder.
+            UserError: there is no such file or folder, or its first line shows that it cannot be read.
         """
         self.path = Path(path).expanduser().resolve()
         if not self.path.exists():
@@ -39,6 +39,10 @@ class VectorsFile:
                 f"{parameter}: {self.path} does not exist. Give a file in word2vec's text or binary format, or a "
                 "folder that the flow embed printed."
             )
+        try:
+            WordVectors.check(self.path)
+        except UserError as error:
+            raise UserError(f"{parameter}: {error}") from None
 
     @cached_property
     def fingerprint(self) -> str:

@@ -14,6 +14,7 @@ import pytest
 from flows.cmedlms import finetune
 from infra.artifacts import ArtifactStore
 from infra.errors import UserError
+from infra.settings import REPOSITORY
 from kg.sources import cmekg
 from models.word_vectors import WordVectors
 from tasks.finetune.predict import Predictor
@@ -142,10 +143,16 @@ def refused(message: str) -> Any:
         ({"embeddings": {"elmo": "x"}}, r"embeddings\.elmo is not an embedding that can be given"),
         ({"embeddings": {"bare": "x"}}, r"embeddings\.bare is not an embedding that can be given"),
         ({"embeddings": {"glove-char": "none.txt"}}, r"There are no word vectors in .*none\.txt"),
+        (
+            {"embeddings": {"glove-char": str(REPOSITORY / "pyproject.toml")}},
+            r"pyproject\.toml, line 1: .* is not the num",
+        ),
         ({"embeddings": {"bert": "none"}}, r"as in --param embeddings\.bert=FOLDER"),
         ({"overrides": {"networks.epoch": 3}}, r"networks\.epochs"),
         ({"tasks": ["symptom-department"], "networks": ["bilstm_crf"]}, "None of the tasks symptom-department has"),
-        ({"networks": ["bilstm-crf"]}, "There is no network 'bilstm-crf'"),
+        ({"networks": ["bilstm-crf"]}, "networks: There is no network 'bilstm-crf'. Did you mean bilstm_crf"),
+        ({"networks": []}, r"networks=\[\] asks for no network"),
+        ({"data": "nowhere"}, r"There is no folder nowhere\. .* --param data=FOLDER"),
     ],
 )
 def test_impossible_requests_are_explained(world: Path, change: dict[str, Any], message: str) -> None:

@@ -81,6 +81,15 @@ def test_a_graph_without_types_is_told(store: ArtifactStore, asked: dict[str, An
         evaluate.fn(**asked, vectors={"chars": save_vectors(tmp_path / "vectors")})
 
 
+def test_unreadable_vectors_are_refused_before_any_work(
+    store: ArtifactStore, asked: dict[str, Any], tmp_path: Path
+) -> None:
+    (tmp_path / "general.txt").write_text("3 x\na 1 2\n")
+    with pytest.raises(UserError, match=r"general\.txt, line 1: '3 x' is not the number of words"):
+        evaluate.fn(**asked, vectors={"general": str(tmp_path / "general.txt")})
+    assert not store.list()
+
+
 def test_a_recipe_that_holds_pairs_out_fuses_a_graph_without_them(
     store: ArtifactStore, asked: dict[str, Any], tmp_path: Path
 ) -> None:

@@ -213,3 +213,32 @@ def test_words_and_rows_must_agree() -> None:
     for matrix in (np.ones((3, 2)), np.ones((1, 2), dtype=np.float32), np.ones(2, dtype=np.float32)):
         with pytest.raises(UserError, match="2 words need a float32 matrix"):
             WordVectors(["a", "b"], matrix)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("a.txt", b"2 x\na 1 2\n", "line 1: '2 x' is not the number of words"),
+        ("a.txt", b"", "line 1: '' is not the number of words"),
+        ("a.txt", b"9000 100\na 1 2\n", "line 1: 9,000 words of 100 values do not fit"),
+        ("a.bin", b"a 1.0 2.0\n", "line 1: 'a 1.0 2.0' is not the number of words"),
+        ("a.bin", bytes(300), "line 1: '' is not the number of words"),
+        ("a.kv", b"2 2\na 1 2\n", " is a pickle"),
+        ("a.txt", b"\x80\x04", " is a pickle"),
+    ],
+)
+def test_check_refuses_a_wrong_beginning_as_read_does(tmp_path: Path, name: str, content: bytes, problem: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    for look in (WordVectors.check, WordVectors.read):
+        with pytest.raises(UserError, match=problem):
+            look(tmp_path / name)
+
+
+def test_check_takes_what_can_be_read_or_fails_only_further_on(tmp_path: Path) -> None:
+    given = WordVectors(["的", "病"], np.ones((2, 3), dtype=np.float32))
+    given.save(tmp_path)
+    given.write(tmp_path / "a.txt")
+    given.write(tmp_path / "a.bin")
+    (tmp_path / "glove.txt").write_text("的 0.1 0.2\n病 0.3\n", encoding="utf-8")
+    for name in ("", "a.txt", "a.bin", "glove.txt"):
+        WordVectors.check(tmp_path / name)

@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 from infra.errors import UserError
-from models.word_vectors import MATRIX, WORDS
+from models.word_vectors import MATRIX, WORDS, WordVectors
 from tasks.files.access import hash_file
 
 
@@ -16,7 +16,7 @@ class VectorFile:
     stage = "vectors"
 
     def __init__(self, path: str | Path) -> None:
-        """Raise `UserError` if there is no such file or folder."""
+        """Raise `UserError` if there is no such file or folder, or its first line shows that it cannot be read."""
         self.path = Path(path).expanduser().resolve()
         self._files = [self.path / WORDS, self.path / MATRIX] if self.path.is_dir() else [self.path]
         if not all(file.is_file() for file in self._files):
@@ -24,6 +24,7 @@ class VectorFile:
                 f"There are no word vectors in {self.path}. Give a file in word2vec's text or binary format, or the "
                 "folder that a flow embed/… printed."
             )
+        WordVectors.check(self.path)
 
     @cached_property
     def fingerprint(self) -> str:

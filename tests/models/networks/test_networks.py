@@ -285,6 +285,64 @@ def test_dpcnn_equals_a_plain_pyramid() -> None:
             torch.testing.assert_close(network(x_TD, layout), wanted, rtol=1e-5, atol=1e-5)
 
 
+def convolved(convolution: Convolution, x_LI: Tensor) -> Tensor:
+    """A convolution of one sequence by torch, (L, F), and ReLU."""
+    width = convolution.width
+    weight_FIK = convolution.weight.view(width, convolution.filters, -1).permute(1, 2, 0)
+    padded = F.pad(x_LI.T, ((width - 1) // 2, width // 2))
+    return torch.relu(F.conv1d(padded[None], weight_FIK, convolution.bias)[0].T)
+
+
+def test_avcnn_equals_a_plain_implementation() -> None:
+    network = make("avcnn", "classify")
+    x_TD, layout = embeddings([7])
+    with torch.no_grad():
+        found = [convolved(one, x_TD) for one in network.convolutions]
+        shares = [torch.softmax(one @ network.attention.weight, 0) for one in found]
+        weighted = [share @ one for share, one in zip(shares, found, strict=True)]
+        views = [*(one.amax(0) for one in found), *weighted, *(one.mean(0) for one in found)]
+        torch.testing.assert_close(network.features(x_TD, layout, None)[0], torch.cat(views))
+
+
+def test_cnn_equals_a_plain_implementation() -> None:
+    network = make("cnn", "classify")
+    x_TD, layout = embeddings([7])
+    with torch.no_grad():
+        wanted = convolved(network.convolution, x_TD).amax(0)
+        torch.testing.assert_close(network.features(x_TD, layout, None)[0], wanted)
+
+
+@pytest.mark.parametrize("name", ["cnn_lstm", "cnn_gru"])
+def test_recurrence_over_filters_equals_a_plain_implementation(name: str) -> None:
+    network = make(name, "classify")
+    recurrent = network.lstm if name == "cnn_lstm" else network.gru
+    for length in (1, 8, 9):
+        x_TD, layout = embeddings([length])
+        with torch.no_grad():
+            y = convolved(network.convolution, x_TD)
+            pooled = torch.stack([y[at : at + 2].amax(0) for at in range(0, length, 2)])
+            states = recurrent(pooled, Layout.from_lengths([len(pooled)]))
+            torch.testing.assert_close(network.features(x_TD, layout, None)[0], states[-1])
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes"),
+    [
+        ("dropout_bigru", [(2, WIDTH), (9, 128), (2, 72)]),
+        ("dropout_avrnn", [(2, WIDTH), (9, 112), (2, 128)]),
+        ("avrnn", [(2, WIDTH), (2, 144)]),
+        ("avcnn", [(2, WIDTH), (2, 144)]),
+        ("cnn", [(2, 64)]),
+    ],
+)
+def test_dropout_acts_before_each_layer_with_noise_of_its_own(name: str, shapes: list[tuple[int, int]]) -> None:
+    network, (x_TD, layout) = make(name, "classify").train(), embeddings([6, 3])
+    with patch.object(Network, "drop", autospec=True, side_effect=lambda network, x_NF, *_: x_NF) as drop:
+        network(x_TD, layout)
+    assert [tuple(call.args[1].shape) for call in drop.call_args_list] == shapes
+    assert len({call.args[4] for call in drop.call_args_list}) == len(shapes), "sites that share noise drop alike"
+
+
 def test_names_are_read_as_the_paper_writes_them() -> None:
     assert type(make("StaResGRU-CNN-CRF", "tag")) is type(make("staresgru_cnn_crf", "tag"))
     assert type(make("Dropout-AVRNN", "classify")) is type(make("dropout_avrnn", "classify"))

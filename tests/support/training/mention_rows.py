@@ -18,14 +18,15 @@ NEIGHBOURS = [
     [(0, [(0, -1)]), (2, [(2, 1)])],
     [(0, [(1, 1), (0, -1)]), (1, [(2, -1)]), (4, [(1, 1)])],
     [(0, [(0, -1)])],
-    [(2, [(1, -1)]), (6, [(0, 1)])],
-    [(0, [(0, -1)]), (6, [(2, 1)])],
+    [(2, [(1, -1)]), (6, [(0, 1)]), (5, [(1, 1)])],
+    [(0, [(0, -1)]), (6, [(2, 1)]), (4, [(1, -1)])],
     [(4, [(0, -1)]), (5, [(2, -1)])],
     [],
     [],
     [],
 ]
-"""By entity, neighbours as (row, triples as (relation, direction)): two pairs have two triples, three entities none."""
+"""By entity, neighbours as (row, triples as (relation, direction)): two pairs have two triples, three entities none.
+Entity 4 is the head and the tail of triples of one relation."""
 TYPES = [0, 1, 1, 0, 1, -1, 0, 0, 1, -1]
 
 

@@ -137,5 +137,8 @@ def test_damaged_and_missing_files_are_refused(store: ArtifactStore, tmp_path: P
     with pytest.raises(UserError, match=r"short\.txt, line 3: 2 values instead of 3"):
         run(adopt_vectors, store, AdoptVectorsParams(), {"file": VectorsFile(path)})
     (tmp_path / "empty").mkdir()
-    with pytest.raises(UserError, match="is not a folder of word vectors"):
-        run(adopt_vectors, store, AdoptVectorsParams(), {"file": VectorsFile(tmp_path / "empty")})
+    with pytest.raises(UserError, match=r"vectors: .*empty cannot be opened as a folder of word vectors"):
+        VectorsFile(tmp_path / "empty")
+    path.write_text("2 x\na 1 2 3\n")
+    with pytest.raises(UserError, match=r"compare: .*short\.txt, line 1: '2 x' is not the number of words"):
+        VectorsFile(path, "compare")

@@ -350,6 +350,10 @@ def test_what_does_not_fit_is_named(folder: Path, tmp_path: Path) -> None:
         build("smedbert", SETTINGS).collate([row], seed=0, step=0)
     with pytest.raises(UserError, match=r"Row 9 mentions entity 10 at tokens 1 to 3: .* knowledge 10 entities"):
         smedbert(folder).collate([row | {"mentions": np.array([[1, 3, 10, 0]])}], seed=0, step=0, row_indices=[9])
+    length = len(row["input_ids"])
+    with pytest.raises(UserError, match=rf"entity 0 at tokens {length - 2} to {length}: it has {length} tokens"):
+        # The last token of a row is its [SEP].
+        smedbert(folder).collate([row | {"mentions": np.array([[length - 2, length, 0, 0]])}], seed=0, step=0)
     with pytest.raises(UserError, match=r"have 6 numbers, but model.entity_size is 8.*embed.entity_dim"):
         build("smedbert", SETTINGS | {"entity_size": 8}).attach("knowledge", folder)
 
