@@ -36,6 +36,7 @@ from scipy.sparse import csr_matrix
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.pages import cpu_name, publish, table
+from benchmarks.training.timed_steps import Trained
 from infra.arrays.ranges import ranges
 from infra.artifacts import Artifact, ArtifactStore, local_folder
 from infra.builds import BuildPlace, Unit, run_unit
@@ -43,7 +44,6 @@ from models.objectives import build, config_keys
 from models.objectives.embert.entity_rows import NOT_REPLACED, EntityRows, replaced
 from models.training.allocator import keep_freed_memory
 from models.training.checkpoint import CHECKPOINT_FILE, load_state
-from models.training.optimisation import clip_gradients, make_optimizer
 from models.training.reader import ExampleStream
 from tasks.knowledge.link import entity_linker
 from tasks.pretrain.encode import EncodeParams, encode_part
@@ -70,28 +70,6 @@ def sizes_of(name: str, vocabulary: int) -> dict[str, Any]:
     preset = "embert" if name == "base" else "embert-tiny"
     settings = tomllib.loads((PRESETS / f"{preset}.toml").read_text(encoding="utf-8"))["model"]
     return {**settings, **(SMALL if name == "small" else {}), "vocab_size": vocabulary}
-
-
-class Trained:
-    """An objective, its optimiser, and the seconds of its steps per token."""
-
-    def __init__(self, objective: Any) -> None:
-        self.objective = objective
-        self.optimizer = make_optimizer(objective, lr=1e-4)
-        self.collate: list[float] = []
-        self.step: list[float] = []
-
-    def take(self, rows: list[Any], step: int) -> None:
-        """Take a step and record it."""
-        began = time.process_time()
-        batch = self.objective.collate(rows, seed=1, step=step)
-        collated = time.process_time()
-        self.objective(batch)["loss"].backward()
-        clip_gradients(self.objective, 1.0)
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
-        self.collate.append((collated - began) / batch.tokens)
-        self.step.append((time.process_time() - began) / batch.tokens)
 
 
 def measured_steps(home: Path, name: str, batch: int, steps: int) -> list[str]:

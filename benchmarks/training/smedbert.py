@@ -22,7 +22,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 import tomllib
 from dataclasses import fields
 from datetime import date
@@ -35,6 +34,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.pages import cpu_name, publish, table
+from benchmarks.training.timed_steps import Trained
 from infra.artifacts import Artifact, ArtifactStore, local_folder
 from models.knowledge import DESCRIPTION, FORMAT, KINDS
 from models.objectives import build
@@ -42,7 +42,6 @@ from models.objectives.bert.config import BertObjectiveConfig
 from models.objectives.smedbert.config import SMedBertConfig
 from models.training.allocator import keep_freed_memory
 from models.training.checkpoint import CHECKPOINT_FILE, load_state
-from models.training.optimisation import clip_gradients, make_optimizer
 from models.training.reader import ExampleStream
 from tasks.training.run_spec import RunSpec
 from tests.support.graphs.mapped_share import counts
@@ -111,28 +110,6 @@ def random_pairs(count: int, length: int, mentions: int, entities: int, seed: in
         named = np.stack([firsts, firsts + 3, drawn.integers(0, entities, mentions), np.zeros_like(firsts)], 1)
         rows.append({"input_ids": ids, "word_starts": starts, "second": second, "mentions": named})
     return rows
-
-
-class Trained:
-    """An objective, its optimiser, and the seconds of its steps per token."""
-
-    def __init__(self, objective: Any) -> None:
-        self.objective = objective
-        self.optimizer = make_optimizer(objective, lr=1e-4)
-        self.collate: list[float] = []
-        self.step: list[float] = []
-
-    def take(self, rows: list[Any], step: int) -> None:
-        """Take a step and record it."""
-        began = time.process_time()
-        batch = self.objective.collate(rows, seed=1, step=step)
-        collated = time.process_time()
-        self.objective(batch)["loss"].backward()
-        clip_gradients(self.objective, 1.0)
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
-        self.collate.append((collated - began) / batch.tokens)
-        self.step.append((time.process_time() - began) / batch.tokens)
 
 
 def smedbert(name: str, folder: Path) -> Any:

@@ -353,7 +353,8 @@ def test_what_does_not_fit_is_named(folder: Path, tmp_path: Path) -> None:
     length = len(row["input_ids"])
     with pytest.raises(UserError, match=rf"entity 0 at tokens {length - 2} to {length}: it has {length} tokens"):
         # The last token of a row is its [SEP].
-        smedbert(folder).collate([row | {"mentions": np.array([[length - 2, length, 0, 0]])}], seed=0, step=0)
+        mentions = np.array([[length - 2, length, 0, 0]])
+        smedbert(folder, pair_task="none").collate([row | {"mentions": mentions}], seed=0, step=0)
     with pytest.raises(UserError, match=r"have 6 numbers, but model.entity_size is 8.*embed.entity_dim"):
         build("smedbert", SETTINGS | {"entity_size": 8}).attach("knowledge", folder)
 
