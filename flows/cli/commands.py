@@ -218,7 +218,16 @@ def _add_normalise(commands: Subparsers) -> None:
         help="find candidates on the server of ELASTICSEARCH_URL, in the same list that the normaliser was made from",
     )
     command.add_argument("--alias", metavar="NAME", help="alias of the list on the server (default: icd10)")
+    command.add_argument(
+        "--every-text",
+        action="store_true",
+        help="code every text; by default what is denied, doubted, a history or no diagnosis gets no code",
+    )
     _add_device(command)
+
+
+_COUNTED = {"rows", "normalised", "without_answer", "coded"}
+"""Counts of `normalise_file` that the summary does not list by name."""
 
 
 def _normalise(options: argparse.Namespace) -> int:
@@ -226,7 +235,9 @@ def _normalise(options: argparse.Namespace) -> int:
 
     from tasks.normalise.file import SHOWN, normalise_file, open_normaliser
 
-    normaliser = open_normaliser(options.model, options.k, options.device, options.elasticsearch, options.alias)
+    normaliser = open_normaliser(
+        options.model, options.k, options.device, options.elasticsearch, options.alias, not options.every_text
+    )
     with tqdm(unit="diagnosis", disable=None) as bar:
         counts = normalise_file(
             normaliser,
@@ -236,7 +247,12 @@ def _normalise(options: argparse.Namespace) -> int:
             lambda done: bar.update(done - bar.n),
             SHOWN if options.candidates is None else options.candidates,
         )
-    print(f"{options.output}: {counts['normalised']:,} of {counts['rows']:,} diagnoses normalised")
+    # A row with several parts counts for each of their statuses: 高血压，否认冠心病 is coded and negated.
+    others = [f"{counts[name]:,} {name.replace('_', ' ')}" for name in sorted(counts.keys() - _COUNTED)]
+    print(
+        f"{options.output}: {counts['normalised']:,} of {counts['rows']:,} diagnoses coded"
+        + (f"; with parts that got no code: {', '.join(others)}" if others else "")
+    )
     if not normaliser.is_trained:
         print("No ranker was trained, so these are the candidates with the most similar names. See normalise/chip-cdn.")
     return 0

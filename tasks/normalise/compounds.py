@@ -94,6 +94,9 @@ _ASPECTS = r"[左右双单两]侧?[眼耳肺肾肢]?|[^,;]{1,4}[性型期度级]
 # What cannot be a disease of its own. Matches 不可归类在他处者, 狭窄 (but not 狭窄性腱鞘炎) and 右眼, but not 肾炎.
 _DEPENDENT = re.compile(f"(?:{_QUALIFIERS})|(?:{_CHANGES})(?:[{_FIRST_OF_JOINT}]|$)|(?:{_ASPECTS})(?:[,;]|$)")
 
+# What does not begin a diagnosis after a blank: matches 不伴出血 of "肺炎 不伴出血", but not 狭窄性腱鞘炎.
+_NO_START = re.compile(f"(?:{_QUALIFIERS})|(?:{_CHANGES})$")
+
 _SHORT = {"痔", "疝", "龋"}
 """Diseases of one character."""
 
@@ -109,6 +112,32 @@ def without_numbers(diagnosis: str) -> str:
     """
     cut = _NUMBER.sub(";", diagnosis)
     return cut if _size(cut) else diagnosis
+
+
+# A full stop or a blank between two pieces: matches the stop of 肺炎.肾炎 and the blank of 肺炎 肾炎.
+_GAP = re.compile(r"(?<=[^\W\d_a-zA-Z)）])(?:[.．]|\s+)(?=[^\W\d_]|\d型)|(?<=[a-zA-Z0-9])\s+(?=[^\W\d_a-zA-Z])")
+# The end of a disease in Chinese, without the Latin words that `_DISEASE` takes for abbreviations: 肺炎, not t2n0.
+_CHINESE_DISEASE = re.compile(f"(?:{'|'.join(_ENDINGS[:-1])}|[流乙]脑)(?:{_STAGE})?[)）]?$")
+
+
+def separated(diagnosis: str) -> str:
+    """Replace what separates diagnoses by marks: numbers of an enumeration by ";", and full stops and blanks by "、".
+
+    A blank separates only the names of diseases: 高血压 糖尿病, but neither 高血压3级 很高危 nor 慢性 胃炎. Takes the
+    text as written, before normalisation.
+    """
+    text, start, pieces = without_numbers(diagnosis), 0, []
+    for gap in _GAP.finditer(text):
+        before, after = (_piece(text[start : gap.start()]), _piece(_GAP.split(text[gap.end() :], maxsplit=1)[0]))
+        if _CHINESE_DISEASE.search(before) and _CHINESE_DISEASE.search(after) and not _NO_START.match(after):
+            pieces.append(text[start : gap.start()])
+            start = gap.end()
+    return "、".join([*pieces, text[start:]])
+
+
+def _piece(text: str) -> str:
+    """Return a text without marks at its ends, as in ",肺炎;"."""
+    return text.strip(" \t\r\n;；,，、。.")
 
 
 def parts_of(text: str) -> list[str]:

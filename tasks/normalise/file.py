@@ -22,6 +22,7 @@ from tasks.files.cells import inert
 from tasks.files.csv_rows import allow_long_fields
 from tasks.normalise.normaliser import Normalised, Normaliser, Progress, index_folder
 from tasks.normalise.publish import ALIAS, open_server_index
+from tasks.normalise.reading import Status
 from tasks.retrieve.candidates import MOST_CANDIDATES, Candidate
 from tasks.retrieve.embedded import EmbeddedIndex
 from tasks.retrieve.match import Match
@@ -32,8 +33,12 @@ SHOWN = 10
 """Default number of candidates written per diagnosis."""
 NAMES = ("text", "diagnosis", "诊断", "诊断名称", "原始词", "term", "mention")
 """Column names recognised as diagnoses, in order of preference."""
-ADDED = ("normalised_term", "normalised_code", "normalised_score", "normalised_by", "unmatched", "candidates")
+ADDED = ("normalised_term", "normalised_code", "normalised_score", "normalised_by", "unmatched", "status", "candidates")
 """Columns that are added to the file."""
+
+
+NOT_FOUND = "not_found"
+"""Status of a diagnosis that shares no character with the list."""
 
 
 def open_normaliser(
@@ -42,6 +47,7 @@ def open_normaliser(
     device: str | None = None,
     elasticsearch: bool = False,
     alias: str | None = None,
+    reads: bool = True,
 ) -> Normaliser:
     """Open a normaliser.
 
@@ -51,6 +57,7 @@ def open_normaliser(
         k: number of candidates ranked per diagnosis; by default the number it was trained with.
         elasticsearch: search its list on the server of `ELASTICSEARCH_URL`.
         alias: alias under which the list was published there; by default icd10.
+        reads: refuse what a text denies, doubts or does not diagnose; see `Normaliser`.
 
     Raises:
         UserError: there is no normaliser, or `ELASTICSEARCH_URL` is not set.
@@ -61,7 +68,7 @@ def open_normaliser(
         raise UserError(f"The alias {alias!r} refers to a list on a server. Add --elasticsearch.")
     folder = folder or _newest()
     index = open_server_index(EmbeddedIndex(index_folder(folder)), alias or ALIAS) if elasticsearch else None
-    return Normaliser(folder, k=k, device=device, index=index)
+    return Normaliser(folder, k=k, device=device, index=index, reads=reads)
 
 
 def _newest() -> Path:
@@ -89,7 +96,9 @@ def normalise_file(
 
     All but the last of these contain one value per term, separated by `##`. `normalised_by` is the name that the term
     was found by, with its source unless it is the standard term; `unmatched` is what of the query this name lacks.
-    `candidates` contains the best candidates as JSON. All are empty if a row has no diagnosis or nothing was found.
+    `status` is coded for each term; then follows why other parts of the diagnosis got none, as in coded##negated (see
+    tasks/normalise/reading/cues.py), or not_found. `candidates` contains the best candidates as JSON. All are empty if
+    a row has no diagnosis.
 
     Args:
         source: .csv or .tsv with a header, or .txt with one diagnosis per line; UTF-8, UTF-16 or GB18030.
@@ -98,7 +107,7 @@ def normalise_file(
         shown: number of ranked candidates written per diagnosis; 0 for none.
 
     Returns:
-        Counts: rows, normalised, without_answer.
+        Counts: rows, normalised, without_answer, and the rows with each status.
 
     Raises:
         UserError: the source is missing, has an unknown format or lacks the column.
@@ -121,6 +130,8 @@ def normalise_file(
         for row, one in zip(rows, found, strict=True):
             writer.writerow(map(inert, [*row, *_cells(one, shown)]))
             counts["normalised" if one.terms else "without_answer"] += 1
+            for status in dict.fromkeys(_statuses(one)):
+                counts[status] = counts.get(status, 0) + 1
     return counts
 
 
@@ -136,10 +147,17 @@ def _cells(one: Normalised, shown: int) -> list[str]:
             [f"{term.score:.4f}" for term in one.terms],
             [_found_by(match) for match in one.matches],
             [" ".join(match.unmatched) if match else "" for match in one.matches],
+            _statuses(one),
         )
     )
     candidates = [_shown(candidate) for candidate in one.considered[:shown]]
     return [*columns, json.dumps(candidates, ensure_ascii=False) if candidates else ""]
+
+
+def _statuses(one: Normalised) -> list[str]:
+    """Return the status of each term, then of the parts without a code; not_found if nothing else is said of a text."""
+    statuses = [*(str(Status.CODED) for _ in one.terms), *(str(part.status) for part in one.refused)]
+    return statuses or ([NOT_FOUND] if one.diagnosis.strip() else [])
 
 
 def _found_by(match: Match | None) -> str:

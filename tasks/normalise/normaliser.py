@@ -28,6 +28,7 @@ from tasks.normalise.queries import Found, find
 from tasks.normalise.query_rules import QueryRules
 from tasks.normalise.query_settings import load_rules
 from tasks.normalise.ranker import MAX_LENGTH, TermRanker
+from tasks.normalise.reading import Reader, Statement, Status
 from tasks.retrieve.candidates import Candidate, CandidateIndex, Entry
 from tasks.retrieve.categories import with_categories
 from tasks.retrieve.embedded import FIELDS_FILE, EmbeddedIndex
@@ -49,12 +50,15 @@ class Normalised:
 
     diagnosis: str
     terms: tuple[Candidate, ...]
-    """Answers, best first; `score` is in [0, 1] if there is a ranker. Empty if nothing was found."""
+    """Answers, best first; `score` is in [0, 1] if there is a ranker. Empty if nothing was found, and for a text that
+    states no diagnosis of the patient."""
     considered: tuple[Candidate, ...]
-    """All candidates, best first."""
+    """All candidates, best first: those of what the text states, then those of what it denies, doubts or dates back."""
     matches: tuple[Match | None, ...] = ()
     """For each answer, the name that it was found by; None for a sibling of a candidate, which only the ranker chose,
     and for indexes of older versions, which have no names."""
+    refused: tuple[Statement, ...] = ()
+    """Parts of the text that get no code, with the reason as their status."""
 
 
 class Retrieval:
@@ -101,6 +105,8 @@ class Normaliser:
         device: `cuda` or `cpu`; by default `cuda` if available.
         index: engine to search instead of the folder's own index, as returned by `open_server_index`
             (tasks/normalise/publish.py). It must contain the same list.
+        reads: refuse what a text denies, doubts or does not diagnose (tasks/normalise/reading/). Without, every text is
+            taken for a diagnosis, as the labels of CHIP-CDN do.
 
     Raises:
         UserError: the folder contains no normaliser, or one of its files is unreadable.
@@ -113,6 +119,7 @@ class Normaliser:
         k: int | None = None,
         device: str | None = None,
         index: CandidateIndex | None = None,
+        reads: bool = True,
     ) -> None:
         path = Path(folder).expanduser()
         own = EmbeddedIndex(index_folder(path))
@@ -120,6 +127,7 @@ class Normaliser:
         entries = [Entry(code, term) for code, term in zip(own.codes, own.terms, strict=True)]
         self.decision, ranked_candidates, max_length = read_decision(path)
         self._own = own
+        self._reader = Reader(own.are_names) if reads else None
         self.retrieval = Retrieval(
             with_categories(index or own, own), entries, rules=load_rules(own.folder), k=k or ranked_candidates
         )
@@ -138,18 +146,49 @@ class Normaliser:
         """Yield the standard terms of each diagnosis, in order, processing one slab at a time."""
         for first in range(0, len(diagnoses), SLAB):
             slab = diagnoses[first : first + SLAB]
-            retrieved = self.retrieval.find(slab)
-            for diagnosis, found, judged in zip(slab, retrieved, self._judged(slab, retrieved), strict=True):
-                ordered = self.decision.order(judged)
-                terms = self.decision.choose(ordered, judged.parts)
-                matches = tuple(self._own.explain(found.queries, term) for term in terms)
-                yield Normalised(diagnosis, terms, ordered, matches)
+            yield from self._read(slab) if self._reader else self._found(slab)
             progress(first + len(slab))
+
+    def _read(self, slab: Sequence[str]) -> Iterator[Normalised]:
+        """Yield the answers to what the diagnoses of a slab state, and the candidates of the rest."""
+        assert self._reader is not None
+        read = self._reader.read(slab)
+        refused = [tuple(one for one in own if one.status != Status.CODED) for own in read]
+        # What is no diagnosis is not searched at all, so nonsense has no candidates.
+        doubted = [[one for one in own if one.status not in _UNSEARCHED] for own in refused]
+        stated = self._found([_stated(text, own) for text, own in zip(slab, read, strict=True)])
+        others = iter(self._found([_joined(own) for own in doubted if own]))
+        for text, one, without, doubts in zip(slab, stated, refused, doubted, strict=True):
+            more = next(others).considered if doubts else ()
+            considered = (*one.considered, *(each for each in more if each not in one.considered))
+            yield Normalised(text, one.terms, considered, one.matches, without)
+
+    def _found(self, slab: Sequence[str]) -> Iterator[Normalised]:
+        retrieved = self.retrieval.find(slab)
+        for diagnosis, found, judged in zip(slab, retrieved, self._judged(slab, retrieved), strict=True):
+            ordered = self.decision.order(judged)
+            terms = self.decision.choose(ordered, judged.parts)
+            matches = tuple(self._own.explain(found.queries, term) for term in terms)
+            yield Normalised(diagnosis, terms, ordered, matches)
 
     def _judged(self, slab: Sequence[str], found: Sequence[Found]) -> list[Judged]:
         if self._ranker is not None:
             return self._ranker.judge(slab, [one.candidates for one in found], [one.parts for one in found])
         return [_by_likeness(one) for one in found]
+
+
+_UNSEARCHED = (Status.NOT_DIAGNOSIS, Status.PROCEDURE)
+
+
+def _stated(text: str, statements: Sequence[Statement]) -> str:
+    """Return what a text states, as written if it refuses nothing."""
+    if any(one.status != Status.CODED for one in statements):
+        return _joined([one for one in statements if one.status == Status.CODED])
+    return _joined(statements) or text
+
+
+def _joined(statements: Sequence[Statement]) -> str:
+    return ";".join(one.text for one in statements)
 
 
 def _by_likeness(found: Found) -> Judged:

@@ -26,7 +26,15 @@ from pydantic import ValidationError
 from infra.errors import UserError
 from kg.columns import at
 from tasks.retrieve.candidates import Candidate, Entry
-from tasks.retrieve.fields import EXACT, Documents, FieldTokens, SearchFields, content_of, documents_of
+from tasks.retrieve.fields import (
+    EXACT,
+    Documents,
+    FieldTokens,
+    SearchFields,
+    comparable_forms,
+    content_of,
+    documents_of,
+)
 from tasks.retrieve.icd_categories import category_of
 from tasks.retrieve.match import Match, match
 
@@ -136,6 +144,11 @@ class EmbeddedIndex:
             # Summed in float64 and rounded to float32 once, like Lucene, so that both engines agree on ties.
             sums = np.bincount(documents, weights, self.num_documents).astype(np.float32)
             yield np.maximum.reduceat(sums, starts)  # best document of each entry
+
+    def are_names(self, texts: Sequence[str]) -> list[bool]:
+        """Return for each text whether it is exactly a name in the index; never, if whole names are not searched."""
+        names = self._rows.get(EXACT, {})
+        return ["".join(form) in names for form in comparable_forms(texts)] if texts else []
 
     def explain(self, queries: Sequence[str], found: Candidate) -> Match | None:
         """Return by which name queries find a candidate, and what of that query the name lacks.

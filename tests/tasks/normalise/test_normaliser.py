@@ -50,7 +50,7 @@ SMALL: dict[str, Any] = {
 
 def rows(skip: int) -> list[dict[str, str]]:
     """Return diagnoses with an extra word, and a compound of two."""
-    single = [{"text": f"考虑{term}", "normalized_result": term} for _, term in TERMS[skip::2]]
+    single = [{"text": f"患有{term}", "normalized_result": term} for _, term in TERMS[skip::2]]
     first, second = TERMS[skip][1], TERMS[skip + 5][1]
     return [*single, {"text": f"{first}伴{second}", "normalized_result": f"{first}##{second}"}]
 
@@ -88,8 +88,8 @@ def trained(run: Any, given: dict[str, str]) -> Path:
 
 
 def test_trained_normaliser_answers_from_its_folder(trained: Path, given: dict[str, str]) -> None:
-    answers = Normaliser(trained, device="cpu").normalise(["考虑肺炎", "胃癌", "？"])
-    assert [one.diagnosis for one in answers] == ["考虑肺炎", "胃癌", "？"]
+    answers = Normaliser(trained, device="cpu").normalise(["患有肺炎", "胃癌", "？"])
+    assert [one.diagnosis for one in answers] == ["患有肺炎", "胃癌", "？"]
     assert answers[0].terms and {one.term for one in answers[0].terms} <= {term for _, term in TERMS}
     assert answers[1].terms[0].term == "胃癌" and answers[1].terms[0].score == 1.0
     assert answers[1].terms[0].code == dict((term, code) for code, term in TERMS)["胃癌"]
@@ -98,9 +98,9 @@ def test_trained_normaliser_answers_from_its_folder(trained: Path, given: dict[s
 
 def test_ranker_gives_its_probabilities_in_transformers(trained: Path) -> None:
     term = Candidate("", "胃炎", 0.0)
-    (judged,) = load_ranker(trained / "model", "cpu").judge(["考虑肺炎"], [[term]], [1])
+    (judged,) = load_ranker(trained / "model", "cpu").judge(["患有肺炎"], [[term]], [1])
     ask = pipeline("text-classification", model=str(trained / "model"), device="cpu", top_k=None)
-    found = {one["label"]: one["score"] for one in ask({"text": "考虑肺炎", "text_pair": "胃炎"})}
+    found = {one["label"]: one["score"] for one in ask({"text": "患有肺炎", "text_pair": "胃炎"})}
     assert found["1"] == pytest.approx(judged.probabilities[0], abs=1e-5) and set(found) == {"0", "1"}
 
 
@@ -257,7 +257,7 @@ def test_trained_and_reported_candidates_are_those_of_the_normaliser(
     (tmp_path / "list.csv").write_text("编码,名称\n" + "".join(f"{code},{term}\n" for code, term in terms))
     last = [term for _, term in terms][3::4]
     labelled = [
-        {"text": f"考虑{organ}炎0型", "normalized_result": term} for organ, term in zip(organs, last, strict=True)
+        {"text": f"患有{organ}炎0型", "normalized_result": term} for organ, term in zip(organs, last, strict=True)
     ]
     for split, content in (("train", labelled[:6]), ("dev", labelled[6:]), ("test", labelled[6:8])):
         (tmp_path / f"CHIP-CDN_{split}.json").write_text(json.dumps(content, ensure_ascii=False))
@@ -434,13 +434,13 @@ def test_output_keeps_the_columns_of_the_input(trained: Path, tmp_path: Path) ->
     source, target = tmp_path / "in.csv", tmp_path / "out.csv"
     source.write_bytes('病历号,诊断,备注\n7,肺癌,"a,b"\n8,,=1+1\n'.encode("gb18030"))
     counts = normalise_file(open_normaliser(trained), source, target)
-    assert counts == {"rows": 2, "normalised": 1, "without_answer": 1}
+    assert counts == {"rows": 2, "normalised": 1, "without_answer": 1, "coded": 1}
     written = list(csv.DictReader(target.read_text(encoding="utf-8-sig").splitlines()))
     assert list(written[0]) == ["病历号", "诊断", "备注", *ADDED]
     assert written[0]["备注"] == "a,b" and written[0]["normalised_term"].split("##")[0] == "肺癌"
     assert [len(written[0][name].split("##")) for name in ADDED[1:5]] == [len(written[0][ADDED[0]].split("##"))] * 4
     assert json.loads(written[0]["candidates"])[0]["term"] == "肺癌"
-    assert [written[1][name] for name in ADDED] == [""] * 6
+    assert [written[1][name] for name in ADDED] == [""] * 7
     assert written[1]["备注"] == "'=1+1"  # a spreadsheet must not run it
 
 
@@ -514,7 +514,7 @@ def test_command_uses_the_newest_normaliser(
     (tmp_path / "in.txt").write_text("胃结石\n脑癌\n")
     target = tmp_path / "out.tsv"
     assert main(["normalise", "--input", str(tmp_path / "in.txt"), "--output", str(target)]) == 0
-    assert "2 of 2 diagnoses" in capsys.readouterr().out
+    assert "2 of 2 diagnoses coded\n" in capsys.readouterr().out
     terms = [line.split("\t")[1].split("##")[0] for line in target.read_text(encoding="utf-8-sig").splitlines()[1:]]
     assert terms == ["胃结石", "脑癌"]
 

@@ -1,0 +1,147 @@
+"""Statements of a diagnosis: its items, each with the status that cues give it.
+
+    高血压、糖尿病，否认冠心病  →  高血压 coded, 糖尿病 coded, 否认冠心病 negated
+
+An item that is exactly a name in the list is a diagnosis whatever it contains (无脑儿, 无汗症), unless a cue of another
+item reaches it: 否认高血压、无脑儿.
+
+Time grows with the length of a text times the number of cues, memory with one slab of texts.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tasks.normalise.compounds import separated
+from tasks.normalise.reading.cues import Cue, Status, read_cues
+
+MAX_CHARACTERS = 1_000
+"""Number of characters of a text that are read; the rest is ignored, as in queries."""
+
+IsName = Callable[[Sequence[str]], Sequence[bool]]
+"""Tells for each text whether it is exactly a name in the list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A run of neighbouring items with one status."""
+
+    text: str
+    status: Status
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    text: str
+    mark: str
+    """What separates it from the item before."""
+    clause: int
+    sentence: int
+
+
+# matches: "、" of 肺炎、肾炎, "+" of 肺炎+肾炎, ";", ","
+_MARK = re.compile(r"[;。\n,、，；]|(?<![\d+(])\+(?![\d+)])")
+# matches: "?" of 肺炎?, "(-)" of 高血压(-), "(++)" of 尿蛋白(++)
+_SIGN = re.compile(r"\?|\([-+]+\)")
+_ENDS_SENTENCE = ";。\n；"
+_ENDS_CLAUSE = ",，"
+
+
+class Reader:
+    """Tells which parts of texts are diagnoses of the patient."""
+
+    def __init__(self, is_name: IsName, cues: Sequence[Cue] | None = None) -> None:
+        """Take the test for names of the list, and the cues; by default those of the table."""
+        self._is_name = is_name
+        self._cues = tuple(read_cues() if cues is None else cues)
+
+    def read(self, texts: Sequence[str]) -> list[tuple[Statement, ...]]:
+        """Return the statements of each text, in order. Joined, they are the text; a blank text has none."""
+        plain = [separated(unicodedata.normalize("NFKC", text[:MAX_CHARACTERS])) for text in texts]
+        items = [_items(text) for text in plain]
+        cued = [self._cued(own) for own in items]
+        # Names are looked up for all texts at once, and only where they can change a status.
+        asked = [[text, *(item.text for item in own)] if any(held) else [] for text, own, held in zip(
+            plain, items, cued, strict=True)]  # fmt: skip
+        # Names are compared without punctuation, which may be the cue: 肺炎? is no name although 肺炎 is one.
+        named = iter(self._is_name(["" if _SIGN.search(text) else text for own in asked for text in own]))
+        is_name = [[next(named) for _ in own] for own in asked]
+        return [
+            _statements(own, self._statuses(own, held, names))
+            for own, held, names in zip(items, cued, is_name, strict=True)
+        ]
+
+    def _cued(self, items: Sequence[_Item]) -> list[list[int]]:
+        """Return for each item the places of the cues that it contains."""
+        return [
+            [
+                place
+                for place, cue in enumerate(self._cues)
+                if (len(items) == 1 or cue.place != "text") and cue.pattern.search(item.text)
+            ]
+            for item in items
+        ]
+
+    def _statuses(self, items: Sequence[_Item], cued: Sequence[Sequence[int]], names: Sequence[bool]) -> list[Status]:
+        found = [Status.CODED] * len(items)
+        if not any(cued) or names[0]:
+            return found
+        first = [len(self._cues)] * len(items)
+        for at, places in enumerate(cued):
+            for place in places:
+                for reached in _reached(items, at, self._cues[place]):
+                    if reached != at or not names[1 + at]:
+                        first[reached] = min(first[reached], place)
+        return [self._cues[place].status if place < len(self._cues) else Status.CODED for place in first]
+
+
+def _items(text: str) -> list[_Item]:
+    """Cut a text at marks outside brackets."""
+    items: list[_Item] = []
+    start, mark, clause, sentence = 0, "", 0, 0
+    for end, following in (*_marks(text), (len(text), "")):
+        if own := text[start:end].strip():
+            items.append(_Item(own, mark, clause, sentence))
+            mark = ""
+        start = end + len(following)
+        if following:
+            # Of 肺炎。、肾炎 the stronger mark counts.
+            mark = following if not mark or following in _ENDS_SENTENCE else mark
+            clause += following in _ENDS_CLAUSE or following in _ENDS_SENTENCE
+            sentence += following in _ENDS_SENTENCE
+    return items
+
+
+def _marks(text: str) -> list[tuple[int, str]]:
+    depth, places = 0, []
+    found = {match.start(): match[0] for match in _MARK.finditer(text)}
+    if not found:
+        return []
+    for place, character in enumerate(text):
+        depth = max(0, depth + (character in "([{") - (character in ")]}"))
+        if depth == 0 and place in found:
+            places.append((place, found[place]))
+    return places
+
+
+def _reached(items: Sequence[_Item], at: int, cue: Cue) -> list[int]:
+    """Return the places of the items that a cue in one of them reaches."""
+    if cue.reach == "item":
+        return [at]
+    unit = [getattr(item, cue.reach) for item in items]
+    way = range(at, -1, -1) if cue.place == "after" else range(at, len(items))
+    return [place for place in way if unit[place] == unit[at]]
+
+
+def _statements(items: Sequence[_Item], statuses: Sequence[Status]) -> tuple[Statement, ...]:
+    """Join neighbours of one status."""
+    joined: list[Statement] = []
+    for item, status in zip(items, statuses, strict=True):
+        if joined and joined[-1].status == status:
+            joined[-1] = Statement(f"{joined[-1].text}{item.mark}{item.text}", status)
+        else:
+            joined.append(Statement(item.text, status))
+    return tuple(joined)
