@@ -26,7 +26,7 @@ from models.weights.task_heads import TransformersHead
 
 
 class _OverNetwork(TaskModel):
-    """What the three heads share."""
+    """Base class of the three heads."""
 
     kind: str
     network: Network

@@ -30,7 +30,7 @@ ROOT = "network."
 
 
 class KnowledgeSettings(NamedTuple):
-    """What config.json says of a knowledge model."""
+    """Contents of a knowledge model's config.json."""
 
     text: EncoderConfig
     infusion: InfusionConfig

@@ -37,7 +37,7 @@ GivenKnowledge = str | Path | KnowledgeArrays | Literal[False] | None
 
 @dataclass(frozen=True)
 class KnowledgeSource:
-    """What a model knows of its knowledge."""
+    """Record of the knowledge that a model reads."""
 
     graph: tuple[str, str]
     """Stage and fingerprint of the graph whose rows mentions name."""

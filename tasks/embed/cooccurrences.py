@@ -32,7 +32,7 @@ ROWS_AT_ONCE = 1 << 18
 
 
 class CooccurrencesParams(StageParams):
-    """What counts as near."""
+    """Settings of what counts as near."""
 
     window: int = Field(
         default=15, ge=1, le=LONGEST_WINDOW, description="Largest distance of two words; at distance d they count 1/d."

@@ -1,4 +1,4 @@
-"""What word vectors know of a knowledge graph: synonyms, types and relations, each against random names.
+"""Knowledge of a graph in word vectors: synonyms, types and relations, each against random names.
 
 Every measure is the share of pairs that are nearer by cosine than a random counterpart is, half for a tie: 50 % by
 chance.

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class EmbeddingCountsParams(StageParams):
-    """What gets a vector."""
+    """Settings of which words get a vector."""
 
     level: Literal["word", "character"] = Field(
         default="word", description="word: the segmented words of the text; character: each character but white space."

@@ -1,4 +1,4 @@
-"""What turns texts into a model's inputs: the files of its tokeniser and, if it reads mentions, of its linker."""
+"""Files that turn texts into a model's inputs: those of its tokeniser and, if it reads mentions, of its linker."""
 
 from __future__ import annotations
 

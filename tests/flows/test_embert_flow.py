@@ -17,13 +17,14 @@ from flows.recipes.pretraining import load_preset
 from flows.shared.documents import text_inputs
 from flows.shared.graphs import requested_graphs
 from flows.shared.pretraining import more_inputs, prepare
-from infra.artifacts import Artifact, ArtifactStore
+from infra.artifacts import ArtifactStore
 from infra.errors import UserError
 from infra.stage import run as run_stage
 from models import objectives
 from tasks.pretrain.entity_surfaces import EntitySurfacesParams, entity_surfaces
 from tasks.pretrain.train import train
 from tasks.runner import stage_runner
+from tests.support.newest import latest
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -81,12 +82,6 @@ def store(tmp_path: Path, work_here: None, monkeypatch: pytest.MonkeyPatch) -> A
     monkeypatch.setenv("YIWEN_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("YIWEN_WORKERS", "1")
     return ArtifactStore(tmp_path / "home")
-
-
-def latest(store: ArtifactStore, stage: str) -> Artifact:
-    found = store.latest(stage)
-    assert found is not None, stage
-    return found
 
 
 def test_tiny_is_trained_on_entities(store: ArtifactStore, corpus: str, graphs: dict[str, dict[str, Any]]) -> None:

@@ -13,13 +13,14 @@ import torch
 from transformers import AutoModel, BertForPreTraining
 
 from flows.pretrain import pretrain
-from infra.artifacts import Artifact, ArtifactStore
+from infra.artifacts import ArtifactStore
 from infra.errors import UserError
 from models import objectives
 from models.export import save_pretrained
 from models.training.columns import read_rows
 from models.training.loop import CHECKPOINT_FILE, load_state
 from tasks.training.run_spec import RunSpec
+from tests.support.newest import latest
 from tests.support.text.synthetic_text import write_corpus
 
 pytestmark = pytest.mark.slow
@@ -48,15 +49,9 @@ def store(tmp_path: Path, work_here: None, monkeypatch: pytest.MonkeyPatch) -> A
     return ArtifactStore(tmp_path / "home")
 
 
-def artifact(store: ArtifactStore, stage: str) -> Artifact:
-    found = store.latest(stage)
-    assert found is not None, stage
-    return found
-
-
 def trained(store: ArtifactStore) -> Any:
     """The objective with its weights at the end of the run."""
-    run = artifact(store, "train")
+    run = latest(store, "train")
     spec = RunSpec.model_validate_json(run.read_file("run.json"))
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / CHECKPOINT_FILE).write_bytes(run.read_file(CHECKPOINT_FILE))
@@ -69,7 +64,7 @@ def trained(store: ArtifactStore) -> Any:
 def test_tiny_is_trained_on_pairs(store: ArtifactStore, corpus: str) -> None:
     folder = pretrain.fn("cmed-bert-tiny", corpus, overrides=OVERRIDES)
     AutoModel.from_pretrained(folder)
-    made, run = artifact(store, "pairs"), artifact(store, "train")
+    made, run = latest(store, "pairs"), latest(store, "train")
     assert run.manifest.inputs["pairs"].fingerprint == made.fingerprint
     rows = made.to_table("pairs").to_pylist()
     assert max(len(row["input_ids"]) for row in rows) <= 128
@@ -82,7 +77,7 @@ def test_transformers_gives_the_outputs_of_both_heads(store: ArtifactStore, corp
     """With the paper's positions: RoFormer, the layout of rotary ones, has no such class."""
     folder = pretrain.fn("cmed-bert-tiny", corpus, overrides=OVERRIDES | {"model.positions": "absolute"})
     objective = trained(store)
-    rows = read_rows(artifact(store, "pairs").to_table("held_out_pairs"), objective.columns)[:1]
+    rows = read_rows(latest(store, "pairs").to_table("held_out_pairs"), objective.columns)[:1]
     batch = objective.collate(rows, seed=1, step=0)
     save_pretrained(objective, tmp_path / "whole", "pre_training")
     theirs = BertForPreTraining.from_pretrained(tmp_path / "whole").eval()
@@ -110,7 +105,7 @@ def test_documents_of_one_short_segment_are_refused_before_training(store: Artif
 
 def test_sentence_order_needs_no_random_pairs(store: ArtifactStore, corpus: str) -> None:
     pretrain.fn("cmed-bert-tiny", corpus, overrides=OVERRIDES | {"model.pair_task": "sop"})
-    assert not any(artifact(store, "pairs").to_table("pairs")["is_random"].to_pylist())
+    assert not any(latest(store, "pairs").to_table("pairs")["is_random"].to_pylist())
 
 
 def test_without_a_pair_task_no_pairs_are_made(store: ArtifactStore, corpus: str) -> None:

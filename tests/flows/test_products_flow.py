@@ -14,8 +14,9 @@ from transformers import AutoModel
 from flows.evaluate_products import evaluate
 from flows.pretrain import pretrain
 from flows.sweep import sweep
-from infra.artifacts import Artifact, ArtifactStore
+from infra.artifacts import ArtifactStore
 from infra.errors import UserError
+from tests.support.newest import latest
 from tests.support.text.synthetic_text import DISEASES, DRUGS, SYMPTOMS, write_corpus
 
 pytestmark = pytest.mark.slow
@@ -68,24 +69,18 @@ def given(tmp_path: Path) -> dict[str, Any]:
     }
 
 
-def artifact(store: ArtifactStore, stage: str) -> Artifact:
-    found = store.latest(stage)
-    assert found is not None, stage
-    return found
-
-
 def test_products_are_trained_on_and_ranked(store: ArtifactStore, given: dict[str, Any], tmp_path: Path) -> None:
     folder = pretrain.fn("electra-em-pap-tiny", **given)
     _, report = AutoModel.from_pretrained(folder, output_loading_info=True)
     assert not report["missing_keys"] and not report["unexpected_keys"]
-    run = artifact(store, "train")
-    assert run.manifest.inputs["products"].fingerprint == artifact(store, "products").fingerprint
+    run = latest(store, "train")
+    assert run.manifest.inputs["products"].fingerprint == latest(store, "products").fingerprint
     metrics = run.to_table("metrics").to_pylist()
     held_out = {row["name"] for row in metrics if row["split"] == "held_out"}
     assert {"rtd_loss", "pap_loss", "pap_accuracy", "pap_chance", "mlm_loss"} <= held_out
     steps = [row["name"] for row in metrics if row["split"] == "step"]
     assert steps.count("loss_rtd") + steps.count("loss_pap") == 12 and steps.count("loss_pap") > 2
-    mentions = [row["mentions"] for row in artifact(store, "encode").to_table("examples").to_pylist()]
+    mentions = [row["mentions"] for row in latest(store, "encode").to_table("examples").to_pylist()]
     assert any(mentions)
 
     other = tmp_path / "other.csv"
@@ -96,7 +91,7 @@ def test_products_are_trained_on_and_ranked(store: ArtifactStore, given: dict[st
     whole = summary["groups"]["values: all"]
     assert whole["mrr_chance"] == pytest.approx((1 + 1 / 2 + 1 / 3 + 1 / 4 + 1 / 5 + 1 / 6) / 6)
     assert 0 < whole["mrr"] <= 1 and whole["popularity_mrr"] > 0
-    rows = artifact(store, "rank_values").to_table("value_ranks").to_pylist()
+    rows = latest(store, "rank_values").to_table("value_ranks").to_pylist()
     assert {row["title"] for row in rows} == {f"新{drug}" for drug in DRUGS}
     assert not any(row["is_known_title"] for row in rows)
 

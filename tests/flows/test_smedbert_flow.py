@@ -22,6 +22,7 @@ from models.knowledge import KnowledgeArrays
 from tasks.knowledge.arrays import KnowledgeArraysParams, knowledge_arrays
 from tasks.pretrain.train import train
 from tests.support.graphs.given_knowledge import given_knowledge
+from tests.support.newest import latest
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -91,12 +92,6 @@ def store(home: Path, work_here: None, monkeypatch: pytest.MonkeyPatch) -> Artif
     monkeypatch.setenv("YIWEN_HOME", str(home))
     monkeypatch.setenv("YIWEN_WORKERS", "1")
     return ArtifactStore(home)
-
-
-def latest(store: ArtifactStore, stage: str) -> Artifact:
-    found = store.latest(stage)
-    assert found is not None, stage
-    return found
 
 
 def test_tiny_is_trained_on_knowledge(store: ArtifactStore, corpus: str, graphs: dict[str, dict[str, Any]]) -> None:

@@ -47,7 +47,7 @@ class EmbertConfig(BertObjectiveConfig):
     None: that of masking, so that `mask_probability` is the corruption rate of Table 5.
     """
     wrong_entity: str = "random"
-    """How a wrong entity is drawn: random, any entity of the type equally often, as in the paper. Or as_frequent, its
+    """Draw of a wrong entity: random, any entity of the type equally often, as in the paper. Or as_frequent, its
     names as often as right ones, so that only the context tells; that is harder, and needs more training.
     """
     term_probability: float | None = None

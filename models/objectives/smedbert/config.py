@@ -62,7 +62,7 @@ class SMedBertConfig(BertObjectiveConfig):
     score_scale: float = 10.0
     """mu of Eq. 16: factor of a cosine."""
     neighbour_score: str = "eq18"
-    """How a neighbour is scored. eq16: cosine in the space of the relation, with every entity projected; eq18: the same
+    """Score of a neighbour. eq16: cosine in the space of the relation, with every entity projected; eq18: the same
     number without projecting; eq19: as printed there, another function. See models/objectives/smedbert/scores.py.
     """
     least_frequency: float = 1.0

@@ -87,7 +87,7 @@ class RowMentions:
 
 @dataclass(frozen=True)
 class Uses:
-    """What becomes of the mentions of a batch."""
+    """Uses of the mentions of a batch."""
 
     masked: RowMentions
     """They are masked, and get knowledge of their neighbours."""

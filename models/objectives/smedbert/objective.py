@@ -278,7 +278,7 @@ class SMedBert(Bert):
 
 
 class _Known:
-    """What is made of the arrays once for each process, beside the mapped files."""
+    """Tables made of the arrays once for each process, beside the mapped files."""
 
     def __init__(self, knowledge: KnowledgeArrays, config: SMedBertConfig) -> None:
         self.knowledge = knowledge

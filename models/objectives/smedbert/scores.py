@@ -1,4 +1,4 @@
-"""How well an entity fits as a neighbour of a mention: f_s of Eq. 16, 18 and 19.
+"""Scores of entities as neighbours of a mention: f_s of Eq. 16, 18 and 19.
 
 A mention is h (width D), an entity e (D), a relation r has a vector v (C) and a projection M (D x C). If the mention is
 the tail of the triple, r leads the other way, and v is -v throughout.

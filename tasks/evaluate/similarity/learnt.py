@@ -1,4 +1,4 @@
-"""Whether a model has seen two names as equal: the graphs that it learnt from, and the names that these join."""
+"""Check whether a model has seen two names as equal: the graphs that it learnt from, and the names that these join."""
 
 from __future__ import annotations
 

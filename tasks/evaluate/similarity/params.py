@@ -42,7 +42,7 @@ class SimilaritySetsParams(StageParams):
 
 
 class SimilarityScoresParams(StageParams):
-    """How one model is scored."""
+    """Settings of the scores of one model."""
 
     random_weights: bool = Field(default=False, description="fresh weights in the encoder's shape: the floor")
     rounds: int = Field(default=2_000, ge=100, description="resamples of each interval")

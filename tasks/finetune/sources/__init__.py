@@ -1,1 +1,1 @@
-"""What networks read instead of a trained encoder: bare embeddings, word vectors, and a frozen encoder's states."""
+"""Inputs of networks in place of a trained encoder: bare embeddings, word vectors, a frozen encoder's states."""
