@@ -28,7 +28,7 @@ from tasks.normalise.queries import Found, find
 from tasks.normalise.query_rules import QueryRules
 from tasks.normalise.query_settings import load_rules
 from tasks.normalise.ranker import MAX_LENGTH, TermRanker
-from tasks.normalise.reading import Reader, Statement, Status
+from tasks.normalise.reading import Reader, SenseIndex, Statement, Status
 from tasks.retrieve.candidates import Candidate, CandidateIndex, Entry
 from tasks.retrieve.categories import with_categories
 from tasks.retrieve.embedded import FIELDS_FILE, EmbeddedIndex
@@ -80,7 +80,7 @@ class Retrieval:
     ) -> None:
         self.k = k
         self._index = index
-        self._rules = rules or QueryRules.read()
+        self.rules = rules or QueryRules.read()
         self._categories: Categories = categories_of(entries)
 
     def candidates(self, diagnoses: Sequence[str], k: int | None = None) -> list[list[Candidate]]:
@@ -89,11 +89,11 @@ class Retrieval:
 
     def find(self, diagnoses: Sequence[str], k: int | None = None) -> list[Found]:
         """Return candidates, number of parts and best candidates of the parts for each diagnosis."""
-        return find(self._index, diagnoses, k or self.k, self._rules, self._categories)
+        return find(self._index, diagnoses, k or self.k, self.rules, self._categories)
 
     def parts(self, diagnoses: Sequence[str]) -> list[int]:
         """Return the number of parts of each diagnosis, at least 1."""
-        return self._rules.parts(diagnoses)
+        return self.rules.parts(diagnoses)
 
 
 class Normaliser:
@@ -105,8 +105,8 @@ class Normaliser:
         device: `cuda` or `cpu`; by default `cuda` if available.
         index: engine to search instead of the folder's own index, as returned by `open_server_index`
             (tasks/normalise/publish.py). It must contain the same list.
-        reads: refuse what a text denies, doubts or does not diagnose (tasks/normalise/reading/). Without, every text is
-            taken for a diagnosis, as the labels of CHIP-CDN do.
+        reads: refuse what a text denies, doubts or does not diagnose, and, without a ranker, order candidates by sense
+            (tasks/normalise/reading/). Otherwise every text is taken for a diagnosis, as the labels of CHIP-CDN do.
 
     Raises:
         UserError: the folder contains no normaliser, or one of its files is unreadable.
@@ -128,10 +128,11 @@ class Normaliser:
         self.decision, ranked_candidates, max_length = read_decision(path)
         self._own = own
         self._reader = Reader(own.are_names) if reads else None
-        self.retrieval = Retrieval(
-            with_categories(index or own, own), entries, rules=load_rules(own.folder), k=k or ranked_candidates
-        )
         self._ranker = load_ranker(path / MODEL, device, max_length) if (path / MODEL).is_dir() else None
+        searched = with_categories(index or own, own)
+        # A ranker judges the candidates among which it was trained, in their order.
+        sensed = SenseIndex(searched) if reads and self._ranker is None else searched
+        self.retrieval = Retrieval(sensed, entries, rules=load_rules(own.folder), k=k or ranked_candidates)
 
     @property
     def is_trained(self) -> bool:
@@ -192,10 +193,12 @@ def _joined(statements: Sequence[Statement]) -> str:
 
 
 def _by_likeness(found: Found) -> Judged:
-    """Return the candidates without a ranker: first the best one of each part, which are the answers, then the rest."""
+    """Return the candidates without a ranker: first the best one of each part, which are the answers, in the order of
+    retrieval; then the rest, by score. A text that is spelled out often scores more than the text as written.
+    """
     first = set(found.of_parts)
-    # The sort is stable: within both groups the order of retrieval is kept.
-    ordered = sorted(found.candidates, key=lambda one: one not in first)
+    # The sort is stable, so candidates with one score, and those of parts, keep the order of retrieval.
+    ordered = sorted(found.candidates, key=lambda one: (0, 0.0) if one in first else (1, -one.score))
     return Judged(max(1, len({one.term for one in first})), tuple(ordered))
 
 

@@ -1,0 +1,78 @@
+"""Everyday diagnoses of tests/support/terms: first answers by chapter, and refusals, with the shipped rules.
+
+    python -m benchmarks.terms.everyday_diagnoses FOLDER
+
+FOLDER is what normalise/index printed. Of the half that is held out, only totals are shown; nothing may be chosen by
+them. The tables of the checkout are used, whatever the index was built with.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import time
+from collections import Counter
+from pathlib import Path
+
+from tasks.normalise.normaliser import Normaliser
+from tasks.normalise.query_rules import QueryRules
+
+LABELLED = Path(__file__).parents[2] / "tests" / "support" / "terms"
+HALVES = ("tuning", "held_out")
+
+
+def main() -> None:
+    """Print the figures of both halves."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("folder", type=Path, help="folder of an index")
+    parser.add_argument("--half", choices=HALVES, help="one half only")
+    parser.add_argument("--every-text", action="store_true", help="without reading, as before")
+    options = parser.parse_args()
+    normaliser = Normaliser(options.folder, reads=not options.every_text)
+    normaliser.retrieval.rules = QueryRules.read()
+    for half in HALVES if options.half is None else (options.half,):
+        _diagnoses(normaliser, half)
+        _refusals(normaliser, half)
+
+
+def _diagnoses(normaliser: Normaliser, half: str) -> None:
+    rows = _rows(f"diagnoses_{half}.csv")
+    started = time.process_time()
+    found = normaliser.normalise([row["query"] for row in rows])
+    seconds = time.process_time() - started
+    tallies = {name: Counter[str]() for name in ("diagnoses", "first", "five")}
+    refused = 0
+    for row, one in zip(rows, found, strict=True):
+        gold = set(row["codes"].replace("+", "/").split("/"))
+        chapter = row["codes"][0] if half == "tuning" else "all"
+        tallies["diagnoses"][chapter] += 1
+        tallies["first"][chapter] += bool(one.terms) and one.terms[0].code[:3] in gold
+        tallies["five"][chapter] += bool({each.code[:3] for each in one.considered[:5]} & gold)
+        refused += bool(one.refused)
+    count = len(rows)
+    first, five = (tallies[name].total() / count for name in ("first", "five"))
+    print(f"{half}: {count}, top-1 {first:.3f}, top-5 {five:.3f}, refused {refused}, {count / seconds:.0f} a CPU s")
+    if half == "tuning":
+        for chapter in sorted(tallies["diagnoses"]):
+            print("  ", chapter, *(tallies[name][chapter] for name in tallies))
+
+
+def _refusals(normaliser: Normaliser, half: str) -> None:
+    rows = _rows(f"no_codes_{half}.csv")
+    found = normaliser.normalise([row["query"] for row in rows])
+    silent = sum(not one.terms for one in found)
+    right = sum(
+        {str(part.status) for part in one.refused} == {row["status"]} for row, one in zip(rows, found, strict=True)
+    )
+    print(f"{half}: {len(rows)} texts without a code, {silent} get none, {right} with the status of their label")
+    by_status = Counter(row["status"] for row, one in zip(rows, found, strict=True) if one.terms)
+    print("   coded all the same:", dict(sorted(by_status.items())))
+
+
+def _rows(name: str) -> list[dict[str, str]]:
+    with (LABELLED / name).open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+if __name__ == "__main__":
+    main()
