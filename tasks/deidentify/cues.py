@@ -127,6 +127,37 @@ def telephone_fits(text: str, start: int, end: int, match: re.Match[str]) -> boo
     return not is_date(value) or bool(_COLON.search(text[end : match.start("value")]))
 
 
+# matches: "批", "方案", "准字", "型", "3", "第0412287"
+# not: "预约"
+_NO_NUMBER_BEFORE = re.compile(
+    r"(?:批|准字|文|货|型|方案|批件|登录|注册|专利|标准|系列|序列|产品|规格|卷|刊|门牌|代|符|星|暗|信|称|句|引|逗|括|问|加|减|等|正|负"
+    r"|药|穴|色|编|类|单|军官证|证书|执照|件|账|房|门|楼|第|[0-9A-Za-z一二三四五六七八九十])$"
+)
+# matches: "约"
+# not: "，", "〕", "D"
+_HAN_BEFORE = re.compile(r"[\u4e00-\u9fff]")
+
+
+def number_fits(text: str, start: int, end: int, match: re.Match[str]) -> bool:
+    """Refuse numbers of things behind 号 (批号, 型号, 3号) and short ones: those of papers are long."""
+    # Behind a placeholder 号 is the rest of a word: 〔编号〕号123456
+    if not _HAN_BEFORE.match(text[start - 1 : start]) or _NO_NUMBER_BEFORE.search(text[max(0, start - 3) : start]):
+        return False
+    return len(_DIGIT.findall(match["value"])) >= 5
+
+
+# matches: "一三八七一二零四四五六"
+# not: "一三五七九"
+_SPELLED = re.compile(r"[一幺][三四五六七八九][零〇一二三四五六七八九幺]{9}(?![零〇一二三四五六七八九幺])")
+
+
+def spelled_mobile(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """A mobile number in Chinese numerals, which begins with the cue: 一三八七一二零四四五六."""
+    match = _SPELLED.match(text, start)
+    before = text[start - 1 : start]
+    return [match.span()] if match and before not in tuple("零〇一二三四五六七八九幺") else []
+
+
 def plain_id_fits(text: str, start: int, end: int, match: re.Match[str]) -> bool:
     """Refuse IDs of something else: 基因ID, Entrez ID."""
     return not _OTHER_ID.search(text, max(0, start - 3), start)

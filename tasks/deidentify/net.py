@@ -11,7 +11,7 @@ _LONGEST_MAILBOX = 64
 
 # matches: "发到zhang.san_1"
 # not: "发到"
-_MAILBOX = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_\-]{0,63}$")
+_MAILBOX = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_\-]{0,63} ?$")
 # matches: "@mail.example.cn"
 # not: "@10.1"
 _DOMAIN_LETTER = re.compile(r"\.[A-Za-z]")

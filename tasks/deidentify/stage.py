@@ -42,7 +42,7 @@ class DeidentifyParams(StageParams):
         return tuple(map(source_called, sources))
 
 
-@stage(name="deidentify", version=7, params=DeidentifyParams, tables=("documents",))
+@stage(name="deidentify", version=8, params=DeidentifyParams, tables=("documents",))
 def deidentify_documents(inputs: Mapping[str, Artifact], params: DeidentifyParams, out: Output) -> None:
     """Treat title, text and the values of `meta` in `inputs["documents"]`, part by part."""
     warn_of_absent_sources("deidentify.sources", params.sources, inputs["documents"])

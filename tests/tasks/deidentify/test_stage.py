@@ -20,7 +20,9 @@ from tasks.deidentify.find import find_identifiers
 from tasks.deidentify.identifier_types import PLACEHOLDERS
 from tasks.deidentify.stage import DeidentifyParams, deidentify_documents
 from tasks.documents import document_id, make_document
-from tests.support.text.labelled_identifiers import read_marked, read_sentences, score
+from tests.support.text.labelled_identifiers import LABELLED, read_marked, read_sentences, score
+
+TUNING = LABELLED.with_name("identifiers_tuning.jsonl")
 
 # Every name and number here is invented.
 FOUND = {
@@ -346,6 +348,33 @@ def test_floor_on_the_held_out_sentences() -> None:
     reached = score(sentences[1::2], find_identifiers)["all"]
     assert reached.precision >= 0.95
     assert reached.recall >= 0.90
+
+
+def test_floor_on_fresh_lines_in_many_styles() -> None:
+    """Identifiers of the treated kinds that are covered whole, and finds that lie on any identifier."""
+    whole = labelled = right = found = 0
+    for text, spans in read_sentences(TUNING):
+        seen = find_identifiers(text)
+        covered = {at for one in seen for at in range(one.start, one.end)}
+        marked = {at for start, end, _ in spans for at in range(start, end)}
+        treated = [span for span in spans if span[2] in PLACEHOLDERS]
+        labelled += len(treated)
+        whole += sum(all(at in covered or text[at] in " -" for at in range(*span[:2])) for span in treated)
+        found += len(seen)
+        right += sum(not marked.isdisjoint(range(one.start, one.end)) for one in seen)
+    assert labelled == 382
+    assert whole >= 0.68 * labelled
+    assert right >= 0.98 * found
+
+
+def test_every_name_of_a_long_list_is_found_again() -> None:
+    """More names than a pattern of all of them could be searched for; spaced ones are known without their blanks."""
+    given = "芳伟敏静丽强磊洋艳勇"
+    names = [f"{surname}{one}{two}" for surname in "王李赵钱孙" for one in given[:5] for two in given[5:]]
+    said = "".join(f"患者{name}，女，30岁。" for name in names) + "".join(f"予{name}翻身" for name in names)
+    treated, counts = deidentify(said)
+    assert counts == {"name": 2 * len(names)}
+    assert not any(name in treated for name in names)
 
 
 dates = st.dates(datetime.date(1920, 1, 1), datetime.date(2024, 12, 31))
