@@ -1,8 +1,8 @@
 """Identifiers of persons in Chinese medical text: where they are and of which type.
 
-A text is searched three times: for addresses on the internet, for runs of digits, then for cues (住院号, 微信, 患者,
-医生 …) with what is written beside them. Names found in this way are searched for in the rest of the text. What each
-type looks like is in `tasks/deidentify/identifier_types.py`.
+A text is searched four times: for addresses on the internet, for runs of digits, for cues (住院号, 微信, 患者, 医生 …)
+with what is written beside them, then for names between two marks. Names found are searched for in the rest of the text.
+What each type looks like is in `tasks/deidentify/identifier_types.py`.
 
 Time grows with the characters: every pattern has bounded or possessive repeats, and each cue looks at a bounded
 stretch around it.
