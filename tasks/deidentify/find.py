@@ -1,7 +1,7 @@
 """Identifiers of persons in Chinese medical text: where they are and of which type.
 
 A text is searched four times: for addresses on the internet, for runs of digits, for cues (住院号, 微信, 患者, 医生 …)
-with what is written beside them, then for names between two marks. Names found are searched for in the rest of the text.
+with what is written beside them, then for names between marks. Names found are searched for in the rest of the text.
 What each type looks like is in `tasks/deidentify/identifier_types.py`.
 
 Time grows with the characters: every pattern has bounded or possessive repeats, and each cue looks at a bounded
