@@ -166,11 +166,13 @@ class Normaliser:
 
     def _found(self, slab: Sequence[str]) -> Iterator[Normalised]:
         retrieved = self.retrieval.find(slab)
-        for diagnosis, found, judged in zip(slab, retrieved, self._judged(slab, retrieved), strict=True):
-            ordered = self.decision.order(judged)
-            terms = self.decision.choose(ordered, judged.parts)
-            matches = tuple(self._own.explain(found.queries, term) for term in terms)
-            yield Normalised(diagnosis, terms, ordered, matches)
+        judged = self._judged(slab, retrieved)
+        ordered = [self.decision.order(one) for one in judged]
+        terms = [self.decision.choose(own, one.parts) for own, one in zip(ordered, judged, strict=True)]
+        asked = [(found.queries, term) for found, own in zip(retrieved, terms, strict=True) for term in own]
+        reasons = iter(self._own.explain_all(asked))
+        for diagnosis, own, considered in zip(slab, terms, ordered, strict=True):
+            yield Normalised(diagnosis, own, considered, tuple(next(reasons) for _ in own))
 
     def _judged(self, slab: Sequence[str], found: Sequence[Found]) -> list[Judged]:
         if self._ranker is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -29,7 +30,17 @@ def match(query: str, name: str, source: str) -> Match:
 
     左侧肺炎 and 肺炎  →  matched 肺炎, unmatched 左侧
     """
-    asked, has = comparable_forms([query, name])
+    (found,) = matches([(query, name, source)])
+    return found
+
+
+def matches(compared: Sequence[tuple[str, str, str]]) -> list[Match]:
+    """Return `match` of each query, name and source. One call for many is much faster than a call each."""
+    forms = comparable_forms([text for query, name, _ in compared for text in (query, name)])
+    return [_match(*one, *forms[2 * at : 2 * at + 2]) for at, one in enumerate(compared)]
+
+
+def _match(query: str, name: str, source: str, asked: tuple[str, ...], has: tuple[str, ...]) -> Match:
     held = set(has)
     runs = [(same, "".join(run)) for same, run in groupby(asked, key=held.__contains__)]
     matched, unmatched = (tuple(run for same, run in runs if same is wanted) for wanted in (True, False))
