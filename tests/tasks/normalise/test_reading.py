@@ -60,6 +60,7 @@ def test_example_of_each_cue_has_its_status(reader: Reader, cue: Cue) -> None:
         ("高血压（－）", [("高血压(-)", "negated")]),
         ("无脑儿、无精子症", [("无脑儿、无精子症", "coded")]),
         ("可疑青光眼", [("可疑青光眼", "coded")]),
+        ("肺炎、可疑青光眼", [("肺炎、可疑青光眼", "coded")]),
         ("否认可疑青光眼", [("否认可疑青光眼", "negated")]),
         ("肝、胆囊结石", [("肝、胆囊结石", "coded")]),
         ("", []),
