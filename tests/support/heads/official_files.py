@@ -171,6 +171,7 @@ OFFICIAL: dict[str, tuple[str, str]] = {
         as_lines([{"originalText": LUNG, "entities": [{"start_pos": 10, "end_pos": 12, "label_type": "疾病和诊断"}]}]),
     ),
     "cmed-classification": ("train.tsv", as_tsv([("Cause", "由病毒引起"), ("Symptom", "咳嗽")])),
+    "symptom-department": ("train.tsv", as_tsv([("呼吸内科", "咳嗽、发热"), ("消化内科", "腹痛")])),
     "disease-diagnosis": ("train.jsonl", as_lines([{"text": LUNG, "labels": ["肺炎", "高血压"]}])),
 }
 """Name and text of a training file, by task; cmedqa-embert's three files are in write_cmedqa."""

@@ -23,9 +23,9 @@ SOURCES = tuple(dict.fromkeys(one.source for one in all_published()))
 def test_published_scores_belong_to_tasks() -> None:
     named = {one.task for one in all_published()}
     assert named - {"avg"} <= {spec.name for spec in TASKS}
-    assert {
-        spec.name for name in ("cblue", "medical-qa", "chineseblue", "pap", "cmedlms") for spec in suite(name)
-    } <= named
+    papers = {spec.name for name in ("cblue", "medical-qa", "chineseblue", "pap", "cmedlms") for spec in suite(name)}
+    # No paper has this one: it stands in for CMedLMs' diagnosis prediction where no records are at hand.
+    assert papers - named == {"symptom-department"}
 
 
 def test_printed_figures_become_fractions() -> None:
