@@ -65,7 +65,7 @@ class HybridAttention(nn.Module):
         self.norm = nn.LayerNorm(size, eps=config.layer_norm_eps)
 
     def weights(self, mention_MC: Tensor, near: Neighbourhood) -> Tensor:
-        """Return beta float32 (M, K) of Eq. 5: weights of the neighbours, adding up to 1; 0 where there is none."""
+        """Return beta of Eq. 5, float32 (M, K): weights of the neighbours, which add up to 1; 0 at empty places."""
         keys_MKC = self.key(near.vectors)[near.places]
         scores_MK = torch.bmm(keys_MKC, self.query(mention_MC).to(keys_MKC.dtype).unsqueeze(2)).squeeze(2).float()
         scores_MK = scores_MK / math.sqrt(mention_MC.shape[1])

@@ -37,8 +37,8 @@ class KnowledgeNetwork(nn.Module):
     def __init__(self, encoder: Encoder, infusion: KnowledgeInfusion, knowledge: KnowledgeArrays | None) -> None:
         """`knowledge` None: mentions are not looked at.
 
-        Raises ValueError naming both numbers if the widths of the three differ, or the infusion's layer is none of the
-        encoder's.
+        Raises ValueError if the widths of the three differ, or if the encoder does not have the infusion's layer. The
+        message names both numbers.
         """
         super().__init__()
         check_sizes(encoder, infusion.config, knowledge)

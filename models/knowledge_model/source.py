@@ -82,7 +82,7 @@ def open_knowledge(model: Path, source: KnowledgeSource, given: GivenKnowledge =
     """Return the knowledge of the model in a folder.
 
     Raises:
-        UserError: there is none, or what is there is of another graph or is not what the model was trained with; the
+        UserError: the knowledge is missing, belongs to another graph, or is not what the model was trained with; the
             message names both.
     """
     if given is False:

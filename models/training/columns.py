@@ -108,7 +108,7 @@ class Second(Column):
     """First token of the second part of a row [CLS] A [SEP] B [SEP], which is never cut off."""
 
     follows: bool = True
-    """True if B goes on where A ends, as in pairs of sentences: A loses its beginning and B its end, so that they stay
+    """True if B continues A, as in pairs of sentences: A loses its beginning and B its end, so that they stay
     neighbours. False if B says what A is asked for, such as the name of an attribute: A loses its end, and B stays.
     """
 
@@ -217,7 +217,7 @@ def _starts(row: Row) -> np.ndarray:
 
 
 def _word_begin(starts: np.ndarray, first: int, end: int) -> int:
-    """Return the first begin of a word from token `first` on that is before `end`, or `first` where there is none."""
+    """Return the first token of [first, end) that begins a word, or `first` if no word begins there."""
     begins = starts[(starts >= first) & (starts < end)]
     return int(begins[0]) if len(begins) else first
 

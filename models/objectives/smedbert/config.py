@@ -87,7 +87,7 @@ class SMedBertConfig(BertObjectiveConfig):
         for name in ("hit_ratio", "mention_probability"):
             value = getattr(self, name)
             if value is not None and not 0.0 < value <= 1.0:
-                raise ValueError(f"{name} must lie in (0, 1], got {value!r}")
+                raise ValueError(f"{name} must be in (0, 1], got {value!r}")
         for name in ("score_scale", "least_frequency"):
             if not getattr(self, name) > 0.0:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)!r}")

@@ -366,7 +366,7 @@ def test_what_does_not_fit_is_named(folder: Path, tmp_path: Path) -> None:
         ({"pair_task": "nsp"}, "pair_task must be none or sop"),
         ({"neighbour_score": "eq17"}, "neighbour_score must be one of eq18, eq16, eq19"),
         ({"relation_choice": "all"}, "relation_choice must be one of"),
-        ({"hit_ratio": 0.0}, "hit_ratio must lie in"),
+        ({"hit_ratio": 0.0}, r"hit_ratio must be in \(0, 1\]"),
         ({"mention_weight": -1.0}, "mention_weight must be 0"),
         ({"negatives": 0}, "negatives must be at least 1"),
         ({"score_scale": 0.0}, "score_scale must be positive"),
