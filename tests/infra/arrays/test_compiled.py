@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import os
+import subprocess
+import sys
+from pathlib import Path
 
-import numba
 import numpy as np
 import pytest
 
 from infra.arrays.code_points import code_points
 from infra.arrays.compiled import compiled
+from infra.settings import REPOSITORY
 
 
 def summed(values: np.ndarray) -> int:
@@ -25,15 +27,52 @@ def test_compiled_function_equals_its_source() -> None:
 
 
 def test_function_compiles_without_a_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = numba.njit
+    def refusing(function: object) -> None:
+        raise RuntimeError("cannot cache function: no locator available")
 
-    def refusing(function: Callable[..., Any], cache: bool = False, **settings: Any) -> Any:
-        if cache:
-            raise RuntimeError("cannot cache function: no locator available")
-        return real(function, **settings)
-
-    monkeypatch.setattr(numba, "njit", refusing)
+    monkeypatch.setattr("infra.arrays.compiled.CacheByMeaning", refusing)
     assert compiled(summed)(np.arange(5)) == 10
+
+
+CALLER = """
+from infra.arrays.compiled import compiled
+from {package}.callee import doubled
+from {package}.table import LIMITS
+
+@compiled
+def answer(value):
+    return doubled(value) + LIMITS[1]
+
+print(answer(20), sum(answer.stats.cache_hits.values()))
+"""
+CALLEE = """
+from infra.arrays.compiled import compiled
+
+@compiled
+def doubled(value):
+    return {factor} * value
+"""
+
+
+def test_a_changed_callee_or_constant_of_another_file_is_noticed(tmp_path: Path) -> None:
+    """Numba's own cache looks only at the file of the function that is called first."""
+    package = tmp_path / "rooms"
+    package.mkdir()
+    (package / "caller.py").write_text(CALLER.format(package="rooms"), encoding="utf-8")
+
+    def printed(factor: int, limit: int) -> list[str]:
+        (package / "callee.py").write_text(CALLEE.format(factor=factor), encoding="utf-8")
+        table = f"import numpy as np\nLIMITS = np.array([0, {limit}])\n"
+        (package / "table.py").write_text(table, encoding="utf-8")
+        # Python's own cache tells files apart by time in seconds and size: both may be equal here.
+        env = {**os.environ, "PYTHONPATH": f"{tmp_path}:{REPOSITORY}", "PYTHONDONTWRITEBYTECODE": "1"}
+        command = [sys.executable, "-c", "import rooms.caller"]
+        return subprocess.run(command, env=env, cwd=tmp_path, check=True, capture_output=True, text=True).stdout.split()
+
+    assert printed(2, 1) == ["41", "0"]
+    assert printed(2, 1) == ["41", "1"]  # the code of the first process
+    assert printed(3, 1) == ["61", "0"]
+    assert printed(3, 5) == ["65", "0"]
 
 
 def test_code_points_of_texts_are_end_to_end() -> None:
