@@ -1,0 +1,65 @@
+"""Every figure of the tables of speed stands on the page that its row names."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from infra.settings import REPOSITORY
+
+NUMBER = re.compile(r"(?<![\w.])(?:\d[\d,]*(?:\.\d+)?|\.\d+)")
+"""`2,420`, `0.54` or `.878`, but not the digits of `bf16`."""
+PAGE = re.compile(r"\(((?:\.\./)?benchmarks/results/[\w.-]+\.md)\)")
+"""`(benchmarks/results/encode_2026-11-21.md)`"""
+ADDRESS = re.compile(r"\]\([^)]*\)")
+"""`](docs/speed.md)`: numbers of a file's name are no figures."""
+
+
+def numbers(text: str) -> list[str]:
+    return [number.rstrip(",").replace(",", "") for number in NUMBER.findall(ADDRESS.sub("]", text))]
+
+
+def stands_in(figure: str, page: set[str]) -> bool:
+    """Whether a page has a number that is the figure, or is the figure when rounded to its decimals."""
+    decimals = len(figure.partition(".")[2])
+    return any(
+        len(one.partition(".")[2]) >= decimals and f"{float(one):.{decimals}f}" == f"{float(figure):.{decimals}f}"
+        for one in page
+    )
+
+
+def rows_with_figures() -> list[tuple[Path, str]]:
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8").partition("## Speed")[2].partition("\n## ")[0]
+    speed = (REPOSITORY / "docs" / "speed.md").read_text(encoding="utf-8")
+    tables = [(REPOSITORY, readme), (REPOSITORY / "docs", speed)]
+    return [(folder, row) for folder, text in tables for row in text.splitlines() if row.startswith("| ")]
+
+
+@pytest.mark.parametrize(
+    ("folder", "row"), rows_with_figures(), ids=lambda one: one[2:50] if isinstance(one, str) else one.name
+)
+def test_a_figure_stands_on_the_page_of_its_row(folder: Path, row: str) -> None:
+    ours, peers = row.split("|")[2:4]
+    figures = [*numbers(ours), *numbers(peers)]
+    if not figures:
+        return
+    pages = [(folder / name).resolve() for name in PAGE.findall(row)]
+    assert pages, "no page is named"
+    written = {number for page in pages for number in numbers(page.read_text(encoding="utf-8"))}
+    assert [figure for figure in figures if not stands_in(figure, written)] == []
+
+
+@pytest.mark.parametrize(
+    ("figure", "page", "stands"),
+    [
+        ("0.910", "0.9100", True),
+        ("0.91", "0.9149", True),
+        ("0.92", "0.9149", False),
+        (".895", "0.895", True),
+        ("2420", "2421", False),
+    ],
+)
+def test_figures_are_compared_as_rounded(figure: str, page: str, stands: bool) -> None:
+    assert stands_in(figure, {page}) == stands
