@@ -73,10 +73,10 @@ def in_path(path: str) -> tuple[Identifier, ...]:
     found = []
     for piece in _PATH_PIECE.finditer(path):
         if is_name(piece[0]):
-            found.append(Identifier(*piece.span(), "name"))
+            found.append(Identifier(*piece.span(), "name", "path of a file"))
         else:
             at = piece.start()
-            found += [Identifier(at + start, at + end, kind) for start, end, kind in find_identifiers(piece[0])]
+            found += [one._replace(start=at + one.start, end=at + one.end) for one in find_identifiers(piece[0])]
     return tuple(found)
 
 
@@ -86,4 +86,4 @@ _is_name = functools.lru_cache(maxsize=4096)(is_name)
 def speakers(text: str) -> list[Identifier]:
     """Return the names of speakers at the beginnings of a dialogue's lines."""
     lines = _SPEAKER.finditer(f"\n{text}")
-    return [Identifier(line.start(1) - 1, line.end(1) - 1, "name") for line in lines if _is_name(line[1])]
+    return [Identifier(line.start(1) - 1, line.end(1) - 1, "name", "speaker") for line in lines if _is_name(line[1])]

@@ -1,6 +1,6 @@
 """Identifiers of persons, and the shape of the table that says how each type of them is recognised.
 
-The table itself is `tasks/deidentify/identifier_types.py`; `tasks/deidentify/find.py` looks through texts with it.
+The table itself is `tasks/deidentify/kinds.py`; `tasks/deidentify/find.py` looks through texts with it.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 Span = tuple[int, int]
 """First character of a stretch of a text, and the one behind it."""
@@ -23,12 +23,20 @@ Returns the identifiers beside the cue, in order.
 """
 
 
+Profile = Literal["minimal", "hipaa", "gbt35273"]
+"""Which types are treated: the twelve that name a person, HIPAA's Safe Harbor list, or GB/T 35273's annexes."""
+
+PROFILES: tuple[Profile, ...] = get_args(Profile)
+
+
 class Identifier(NamedTuple):
-    """An identifier of a person: characters `start` to `end` of a text, and its type."""
+    """An identifier of a person: characters `start` to `end` of a text, its type, and the rule that found it."""
 
     start: int
     end: int
     type: str
+    rule: str = ""
+    """Reason why it counts, for people: `cue 住院号`, `digits of this form`, `found before`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +56,18 @@ class Number(Way):
     pattern: re.Pattern[str]
     fits: Check
     """Check of what the pattern matches: a check digit, or what is written before the number."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Digits(Way):
+    """Words around digits: dates, ages, addresses of machines. The pattern is tried at the start of runs of digits."""
+
+    pattern: str
+    """Pattern of all from the first digit on. What its group `value` matches is the identifier; without it, all."""
+    fits: Callable[[str, re.Match[str]], bool] | None = None
+    """Check of a match: takes the text and the match."""
+    after_cues: bool = True
+    """False where it is tried before cues are: an IP address must not become part of a street address."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,12 +113,27 @@ class Cues(Way):
         return spelling + before + after + following
 
 
+@dataclass(frozen=True, kw_only=True)
+class About:
+    """Meaning of a type of identifier, and which regulations name it."""
+
+    what: str
+    """Noun phrase for people: mobile telephone numbers."""
+    profiles: tuple[Profile, ...] = PROFILES
+    """Profiles that treat it; a user's `deidentify.kinds` is stronger."""
+    hipaa: str = ""
+    """Letter of HIPAA's Safe Harbor list, 45 CFR 164.514(b)(2)(i), with the name that it has there."""
+    gbt: str = ""
+    """Name in annexes A and B of GB/T 35273-2020, or in article 28 of the PIPL."""
+
+
 @dataclass(frozen=True)
 class IdentifierType:
-    """A type of identifier: what replaces it, and every way in which it is recognised."""
+    """A type of identifier: what replaces it, who asks for it, and every way in which it is recognised."""
 
     name: str
     """Name in counts and counters: `replaced_mobile`."""
     placeholder: str
     """Text that replaces an identifier. Its brackets are single tokens and words of their own."""
+    about: About
     ways: tuple[Way, ...]

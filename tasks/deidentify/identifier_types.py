@@ -1,4 +1,4 @@
-"""Table of the types of identifiers: how each is recognised, and what replaces it.
+"""Types of identifiers that every profile treats: how each is recognised, and what replaces it.
 
 To add a type, add an entry to `TYPES`. A number that is known by its digits has a way of the class `Number`, one that
 only its context gives away has `Cues`. Give every way texts in which it finds identifiers (in braces) and similar
@@ -32,7 +32,7 @@ from tasks.deidentify.cues import (
     surname_alone,
     telephone_fits,
 )
-from tasks.deidentify.identifier import Cues, IdentifierType, NetAddress, Number
+from tasks.deidentify.identifier import About, Cues, IdentifierType, NetAddress, Number
 from tasks.deidentify.net import email_span, url_span
 from tasks.deidentify.numbers import card_fits, identity_fits, landline_fits, mobile_fits, passport_fits
 from tasks.deidentify.person_data import name_before_age, name_before_sex
@@ -51,6 +51,7 @@ TYPES = (
     IdentifierType(
         "mobile",
         "〔手机号〕",
+        About(what="mobile telephone numbers", hipaa="D: telephone numbers", gbt="个人电话号码"),
         (
             Number(
                 found=("打{138-1234-5678}", "{+86 138 1234 5678}", "{138****5678}"),
@@ -78,6 +79,7 @@ TYPES = (
     IdentifierType(
         "landline",
         "〔电话号〕",
+        About(what="landline and fax numbers", hipaa="D, E: telephone and fax numbers", gbt="个人电话号码"),
         (
             Number(
                 found=("{(0755)2673 4410}", "{0712-2831947转12}", "{400-820-6671}", "拨打{86 10 6234 5678}"),
@@ -106,6 +108,9 @@ TYPES = (
     IdentifierType(
         "identity",
         "〔身份证号〕",
+        About(
+            what="resident identity numbers", hipaa="G: social security numbers (the Chinese equivalent)", gbt="身份证"
+        ),
         (
             Number(
                 found=("为{110101199003074514}，", "{420106480915231}", "{110101********1234}"),
@@ -129,6 +134,7 @@ TYPES = (
     IdentifierType(
         "passport",
         "〔护照号〕",
+        About(what="passport numbers", hipaa="K: certificate numbers", gbt="护照"),
         (
             Number(
                 found=("{E12345678}", "{EA1234567}"),
@@ -149,6 +155,7 @@ TYPES = (
     IdentifierType(
         "bank_card",
         "〔银行卡号〕",
+        About(what="bank card and account numbers", hipaa="J: account numbers", gbt="银行账户"),
         (
             Number(
                 found=("{6228480122334455666}", "打到{6228 4801 2233 4455 666}"),
@@ -170,6 +177,7 @@ TYPES = (
     IdentifierType(
         "email",
         "〔邮箱〕",
+        About(what="e-mail addresses", hipaa="F: electronic mail addresses", gbt="电子邮件地址"),
         (
             NetAddress(
                 found=("发到{zhang.san_1@mail.example.cn}，", "发到{li.si @mail.example.cn}，", "邮箱{a-b@c.cn}"),
@@ -182,6 +190,7 @@ TYPES = (
     IdentifierType(
         "url",
         "〔网址〕",
+        About(what="web addresses", hipaa="N: web universal resource locators"),
         (
             NetAddress(
                 found=("见{http://a.example.cn/x?y=1}。", "{www.example.com/a}上说"),
@@ -194,6 +203,7 @@ TYPES = (
     IdentifierType(
         "qq",
         "〔QQ号〕",
+        About(what="QQ numbers", hipaa="R: any other unique identifying number", gbt="个人信息主体账号"),
         (
             Cues(
                 found=("QQ：{847261593}", "qq号是{847261593}", "QQ群号：{12345678}"),
@@ -207,6 +217,7 @@ TYPES = (
     IdentifierType(
         "wechat",
         "〔微信号〕",
+        About(what="WeChat accounts", hipaa="R: any other unique identifying number", gbt="个人信息主体账号"),
         (
             Cues(
                 found=("微信号：{lyr_wuxi87}", "加vx {ab12345}", "微信是{xiaofei}"),
@@ -225,6 +236,11 @@ TYPES = (
     IdentifierType(
         "record",
         "〔编号〕",
+        About(
+            what="numbers of records, beds, samples, insurance schemes and other papers",
+            hipaa="H, I: medical record and health plan beneficiary numbers",
+            gbt="社保卡, 病历, 就诊编号",
+        ),
         (
             Cues(
                 found=("住院号：{20190871}", "住 院 号：{20190871}", "病理号{B20-03381}", "住院号：No.{0012345}"),
@@ -339,6 +355,11 @@ TYPES = (
     IdentifierType(
         "address",
         "〔地址〕",
+        About(
+            what="postal addresses and places of origin",
+            hipaa="B: geographic subdivisions smaller than a state",
+            gbt="住址",
+        ),
         (
             Cues(
                 found=("籍贯：{山东潍坊}", "家 庭 住 址：{湖北省孝感市孝南区书院街道玉泉路28号3栋2单元501室}"),
@@ -391,6 +412,7 @@ TYPES = (
     IdentifierType(
         "name",
         "〔姓名〕",
+        About(what="names of persons", hipaa="A: names", gbt="个人姓名"),
         (
             Cues(
                 found=("姓名：{古丽娜尔·买买提}，", "姓 名：{王 芳} 性 别：女", "姓名：{王小明}，{李小红}"),
@@ -524,7 +546,4 @@ TYPES = (
         ),
     ),
 )
-"""All types. Where two numbers cover the same characters, the type that is listed first counts."""
-
-PLACEHOLDERS = {each.name: each.placeholder for each in TYPES}
-"""Placeholder of each type by its name."""
+"""Types that every profile treats. Where two numbers cover the same characters, the type that is listed first counts."""

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 LABELLED = Path(__file__).parent / "deidentify_labelled.jsonl"
 _MARK = re.compile(r"\{(\w+):([^{}]*)\}")
@@ -58,12 +58,12 @@ class Score(NamedTuple):
 
 
 def score(
-    sentences: Sequence[Sentence], find: Callable[[str], Iterable[tuple[int, int, str]]], characters: bool = False
+    sentences: Sequence[Sentence], find: Callable[[str], Iterable[tuple[Any, ...]]], characters: bool = False
 ) -> dict[str, Score]:
     """Return the scores by type, and of "all": over exact spans with their type, or over characters with their type."""
     counts = {name: Counter[str]() for name in ("right", "found", "labelled")}
     for text, spans in sentences:
-        labelled, found = set(spans), {(start, end, kind) for start, end, kind in find(text)}
+        labelled, found = set(spans), {(start, end, kind) for start, end, kind, *_ in find(text)}
         if characters:
             labelled, found = _characters(labelled), _characters(found)
         for name, items in (("right", labelled & found), ("found", found), ("labelled", labelled)):

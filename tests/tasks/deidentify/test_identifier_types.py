@@ -9,10 +9,10 @@ import pytest
 from tasks.deidentify import deidentify
 from tasks.deidentify.find import find_identifiers
 from tasks.deidentify.identifier import Cues, Number, Way
-from tasks.deidentify.identifier_types import PLACEHOLDERS, TYPES
+from tasks.deidentify.kinds import KINDS, PLACEHOLDERS
 from tests.support.text.labelled_identifiers import read_marked
 
-WAYS = [(each.name, way) for each in TYPES for way in each.ways]
+WAYS = [(each.name, way) for each in KINDS.values() for way in each.ways]
 FOUND = [(name, way, marked) for name, way in WAYS for marked in way.found]
 KEPT = [(name, text) for name, way in WAYS for text in way.kept]
 
@@ -22,7 +22,7 @@ def test_every_way_has_examples_and_counter_examples() -> None:
 
 
 def test_names_placeholders_and_cues_are_unique() -> None:
-    assert len(PLACEHOLDERS) == len(set(PLACEHOLDERS.values())) == len(TYPES)
+    assert len(PLACEHOLDERS) == len(set(PLACEHOLDERS.values())) == len(KINDS)
     cues = [spelling for _, way in WAYS if isinstance(way, Cues) for spelling in way.spellings()]
     assert len(set(cues)) == len(cues)
 
@@ -31,7 +31,7 @@ def test_names_placeholders_and_cues_are_unique() -> None:
 def test_example_is_found_whole_and_replaced(name: str, way: Way, marked: str) -> None:
     text, spans = read_marked(marked.replace("{", f"{{{name}:"))
     assert spans
-    assert set(find_identifiers(text)) == spans
+    assert {(one.start, one.end, one.type) for one in find_identifiers(text)} == spans
     treated, counts = deidentify(text)
     assert treated == re.sub(r"\{[^{}]*\}", PLACEHOLDERS[name], marked)
     assert counts == {name: len(spans)}

@@ -10,7 +10,7 @@ import pytest
 from tasks.deidentify import deidentify, treatment
 from tasks.deidentify.find import find_identifiers
 from tasks.deidentify.identifier import Cues, Identifier
-from tasks.deidentify.identifier_types import TYPES
+from tasks.deidentify.kinds import KINDS
 
 VALUES = ("123456", "：abc12345", "王芳", "北京市海淀区中关村大街1号")
 """What stands beside a cue in the repeated texts."""
@@ -41,7 +41,7 @@ MOST_ROUNDS = 5
 
 def families() -> Iterator[str]:
     """Yield texts to repeat: every example of every type, every cue with values before and behind it, single signs."""
-    for kind in TYPES:
+    for kind in KINDS.values():
         for way in kind.ways:
             yield from (example.replace("{", "").replace("}", "") for example in (*way.found, *way.kept))
             if isinstance(way, Cues):

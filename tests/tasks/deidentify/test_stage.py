@@ -17,7 +17,7 @@ from infra.builds import PartWriter
 from infra.stage import Output, StageParams, run, stage
 from tasks.deidentify import deidentify
 from tasks.deidentify.find import find_identifiers
-from tasks.deidentify.identifier_types import PLACEHOLDERS
+from tasks.deidentify.kinds import PLACEHOLDERS
 from tasks.deidentify.stage import DeidentifyParams, deidentify_documents
 from tasks.documents import document_id, make_document
 from tests.support.text.labelled_identifiers import LABELLED, read_marked, read_sentences, score
@@ -271,7 +271,7 @@ KEPT = [
 @pytest.mark.parametrize(("kind", "marked"), [(kind, marked) for kind, texts in FOUND.items() for marked in texts])
 def test_each_type_is_replaced_by_its_placeholder(kind: str, marked: str) -> None:
     text, spans = read_marked(marked.replace("{", f"{{{kind}:"))
-    assert set(find_identifiers(text)) == spans
+    assert {(one.start, one.end, one.type) for one in find_identifiers(text)} == spans
     clear = "".join(piece for piece in marked.replace("{", "}").split("}")[::2])
     treated, counts = deidentify(text)
     assert treated.replace(PLACEHOLDERS[kind], "") == clear
