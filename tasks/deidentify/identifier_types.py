@@ -237,7 +237,7 @@ TYPES = (
         "record",
         "〔编号〕",
         About(
-            what="numbers of records, beds, samples, insurance schemes and other papers",
+            what="numbers of records, beds, samples and other papers",
             hipaa="H, I: medical record and health plan beneficiary numbers",
             gbt="社保卡, 病历, 就诊编号",
         ),
@@ -546,4 +546,4 @@ TYPES = (
         ),
     ),
 )
-"""Types that every profile treats. Where two numbers cover the same characters, the type that is listed first counts."""
+"""Types that every profile treats. Where two numbers cover the same characters, the type listed first counts."""

@@ -17,7 +17,7 @@ from infra.builds import PartWriter
 from infra.stage import Output, StageParams, run, stage
 from tasks.deidentify import deidentify
 from tasks.deidentify.find import find_identifiers
-from tasks.deidentify.kinds import PLACEHOLDERS
+from tasks.deidentify.kinds import MINIMAL, PLACEHOLDERS
 from tasks.deidentify.stage import DeidentifyParams, deidentify_documents
 from tasks.documents import document_id, make_document
 from tests.support.text.labelled_identifiers import LABELLED, read_marked, read_sentences, score
@@ -357,7 +357,7 @@ def test_floor_on_fresh_lines_in_many_styles() -> None:
         seen = find_identifiers(text)
         covered = {at for one in seen for at in range(one.start, one.end)}
         marked = {at for start, end, _ in spans for at in range(start, end)}
-        treated = [span for span in spans if span[2] in PLACEHOLDERS]
+        treated = [span for span in spans if span[2] in MINIMAL]
         labelled += len(treated)
         whole += sum(all(at in covered or text[at] in " -" for at in range(*span[:2])) for span in treated)
         found += len(seen)
