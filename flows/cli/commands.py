@@ -138,9 +138,7 @@ def _add_predict(commands: Subparsers) -> None:
     command.add_argument(
         "--output", type=Path, metavar="FILE", help="JSON lines (default: NAME.predictions.jsonl beside the input)"
     )
-    command.add_argument(
-        "--knowledge", type=Path, metavar="DIR", help="knowledge arrays of a model that reads some (default: look for)"
-    )
+    _add_knowledge(command)
     _add_device(command)
 
 
@@ -223,6 +221,7 @@ def _add_normalise(commands: Subparsers) -> None:
         action="store_true",
         help="code every text; by default what is denied, doubted, a history or no diagnosis gets no code",
     )
+    _add_knowledge(command)
     _add_device(command)
 
 
@@ -236,7 +235,13 @@ def _normalise(options: argparse.Namespace) -> int:
     from tasks.normalise.file import SHOWN, normalise_file, open_normaliser
 
     normaliser = open_normaliser(
-        options.model, options.k, options.device, options.elasticsearch, options.alias, not options.every_text
+        options.model,
+        options.k,
+        options.device,
+        options.elasticsearch,
+        options.alias,
+        reads=not options.every_text,
+        knowledge=options.knowledge,
     )
     with tqdm(unit="diagnosis", disable=None) as bar:
         counts = normalise_file(
@@ -256,6 +261,12 @@ def _normalise(options: argparse.Namespace) -> int:
     if not normaliser.is_trained:
         print("No ranker was trained, so these are the candidates with the most similar names. See normalise/chip-cdn.")
     return 0
+
+
+def _add_knowledge(command: Any) -> None:
+    command.add_argument(
+        "--knowledge", type=Path, metavar="DIR", help="knowledge arrays of a model that reads some (default: look for)"
+    )
 
 
 def _add_device(command: Any) -> None:

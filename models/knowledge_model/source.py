@@ -95,8 +95,8 @@ def open_knowledge(model: Path, source: KnowledgeSource, given: GivenKnowledge =
         raise UserError(
             f"{model} reads the knowledge arrays {_shown(source.artifact)} of the graph {_shown(source.graph)}, which "
             f"are neither at {places[0]} nor in an artifact store around the model. Copy or link their folder to "
-            f"{model / BESIDE}, or give it: with --param knowledge=FOLDER to a flow, --knowledge to predict, "
-            "knowledge=FOLDER to from_pretrained; there, knowledge=False runs the model without."
+            f"{model / BESIDE}, or give it: with --param knowledge=FOLDER to a flow, --knowledge to predict "
+            "or normalise, knowledge=FOLDER to from_pretrained; there, knowledge=False runs the model without."
         )
     arrays = _checked(KnowledgeArrays.open(found), str(found), model, source)
     return OpenedKnowledge(arrays, replace(source, folder=str(found)))

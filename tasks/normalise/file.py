@@ -48,6 +48,7 @@ def open_normaliser(
     elasticsearch: bool = False,
     alias: str | None = None,
     reads: bool = True,
+    knowledge: Path | None = None,
 ) -> Normaliser:
     """Open a normaliser.
 
@@ -58,9 +59,10 @@ def open_normaliser(
         elasticsearch: search its list on the server of `ELASTICSEARCH_URL`.
         alias: alias under which the list was published there; by default icd10.
         reads: refuse what a text denies, doubts or does not diagnose; see `Normaliser`.
+        knowledge: folder of the knowledge of a ranker that reads some; by default it is looked for.
 
     Raises:
-        UserError: there is no normaliser, or `ELASTICSEARCH_URL` is not set.
+        UserError: there is no normaliser, its ranker's knowledge is missing, or `ELASTICSEARCH_URL` is not set.
     """
     if k is not None and not 1 <= k <= MOST_CANDIDATES:
         raise UserError(f"{k:,} is not a valid number of candidates to rank; give 1 to {MOST_CANDIDATES:,}.")
@@ -68,7 +70,7 @@ def open_normaliser(
         raise UserError(f"The alias {alias!r} refers to a list on a server. Add --elasticsearch.")
     folder = folder or _newest()
     index = open_server_index(EmbeddedIndex(index_folder(folder)), alias or ALIAS) if elasticsearch else None
-    return Normaliser(folder, k=k, device=device, index=index, reads=reads)
+    return Normaliser(folder, k=k, device=device, index=index, reads=reads, knowledge=knowledge)
 
 
 def _newest() -> Path:

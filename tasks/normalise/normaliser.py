@@ -22,6 +22,7 @@ import torch
 
 from infra.errors import UserError
 from models import heads
+from models.knowledge_model.source import GivenKnowledge
 from tasks.finetune.text import open_tokenizer
 from tasks.normalise.decision import Judged, TermDecision
 from tasks.normalise.queries import Found, find
@@ -107,9 +108,11 @@ class Normaliser:
             (tasks/normalise/publish.py). It must contain the same list.
         reads: refuse what a text denies, doubts or does not diagnose, and, without a ranker, order candidates by sense
             (tasks/normalise/reading/). Otherwise every text is taken for a diagnosis, as the labels of CHIP-CDN do.
+        knowledge: the knowledge of a ranker that reads some; by default it is looked for.
 
     Raises:
-        UserError: the folder contains no normaliser, or one of its files is unreadable.
+        UserError: the folder contains no normaliser, one of its files is unreadable, its ranker's knowledge is missing,
+            or knowledge is given and no ranker reads it.
     """
 
     def __init__(
@@ -120,6 +123,7 @@ class Normaliser:
         device: str | None = None,
         index: CandidateIndex | None = None,
         reads: bool = True,
+        knowledge: GivenKnowledge = None,
     ) -> None:
         path = Path(folder).expanduser()
         own = EmbeddedIndex(index_folder(path))
@@ -128,7 +132,10 @@ class Normaliser:
         self.decision, ranked_candidates, max_length = read_decision(path)
         self._own = own
         self._reader = Reader(own.are_names) if reads else None
-        self._ranker = load_ranker(path / MODEL, device, max_length) if (path / MODEL).is_dir() else None
+        ranked = (path / MODEL).is_dir()
+        if knowledge is not None and not ranked:
+            raise UserError(f"{path} has no ranker, and nothing else reads knowledge. Leave the knowledge out.")
+        self._ranker = load_ranker(path / MODEL, device, max_length, knowledge) if ranked else None
         searched = with_categories(index or own, own)
         # A ranker judges the candidates among which it was trained, in their order.
         sensed = SenseIndex(searched) if reads and self._ranker is None else searched
@@ -204,18 +211,21 @@ def _by_likeness(found: Found) -> Judged:
     return Judged(max(1, len({one.term for one in first})), tuple(ordered))
 
 
-def load_ranker(folder: Path, device: str | None = None, max_length: int | None = None) -> TermRanker:
+def load_ranker(
+    folder: Path, device: str | None = None, max_length: int | None = None, knowledge: GivenKnowledge = None
+) -> TermRanker:
     """Load the ranker of a normaliser.
 
     Args:
         folder: its subfolder `model`.
         max_length: maximum number of tokens per pair; by default that of CHIP-CDN, or the number of the encoder's
             positions if that is smaller.
+        knowledge: the knowledge of a model that reads some; None: look for it (models/knowledge_model/source.py).
 
     Raises:
-        UserError: a file is missing or unreadable.
+        UserError: a file is missing or unreadable, or the model's knowledge is missing.
     """
-    model = heads.load(folder).to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    model = heads.load(folder, knowledge).to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     tokenizer = open_tokenizer(folder, model.encoder)
     return TermRanker(model, tokenizer, max_length or min(MAX_LENGTH, model.sizes.max_positions))
 

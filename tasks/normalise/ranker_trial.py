@@ -34,7 +34,7 @@ class RankerTrial(Trial):
     @property
     def identity(self) -> str:
         """See `Trial.identity`. The folder `data` is not part of it, as `data_version` identifies the content."""
-        return self.model_dump_json(exclude={"storage", "threads", "gpu", "data"})
+        return self.model_dump_json(exclude={"storage", "threads", "gpu", "data", "states", "knowledge"})
 
     def prepare(self) -> Work:
         """Read pairs and encoder, turn the pairs into tokens, and build the head."""

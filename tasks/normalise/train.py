@@ -98,7 +98,8 @@ def normaliser(inputs: Mapping[str, Any], params: NormaliserParams, out: Output)
         inputs["index"].download(folder / INDEX)
         write_decision(folder, decision, params.k, params.max_length)
         gpu = params.resources.gpu is not False and torch.cuda.is_available()
-        ranker = load_ranker(folder / MODEL, "cuda" if gpu else "cpu", params.max_length)
+        device = "cuda" if gpu else "cpu"
+        ranker = load_ranker(folder / MODEL, device, params.max_length, inputs["model"].knowledge)
         figures: dict[str, Any] = {"decision": asdict(decision)}
         with out.part() as part:
             part.write("scores", list(trial_rows(spec, results, best)))
