@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from flows.recipes.pretraining import load_preset
 from flows.shared.documents import text_inputs
@@ -15,7 +17,7 @@ from models import objectives
 from tasks.pretrain.check import check_scores
 from tasks.runner import StageRunner, flow, stage_runner
 
-Scores = dict[str, dict[str, float]]
+Scores = Annotated[dict[str, dict[str, float]], Field(examples=[{"full": {"cmeee": 61.2}}])]
 """Scores by setting (such as full and without_csp) and task, in percent."""
 
 

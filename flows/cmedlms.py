@@ -5,7 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from flows.recipes.networks import NetworkRecipe, load_networks
 from flows.shared.downstream import task_files
@@ -34,11 +36,15 @@ RECORDS = "cehrner"
 """Task whose records disease-diagnosis is made from."""
 
 
+Embeddings = Annotated[Mapping[str, str], Field(examples=[{"word2vec-char": "vectors.txt", "bert": "encoder/"}])]
+"""Vectors or encoders by the names of the paper's tables."""
+
+
 @flow(name="finetune")
 def finetune(
     tasks: list[str] | None = None,
     data: str | None = None,
-    embeddings: Mapping[str, str] | None = None,
+    embeddings: Embeddings | None = None,
     networks: list[str] | None = None,
     quick: bool = False,
     seeds: list[int] | None = None,

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from flows.recipes.evaluating import IntrinsicRecipe
 from flows.recipes.partial import load_sections
@@ -23,7 +25,7 @@ from tasks.knowledge.fuse import fuse_graphs
 from tasks.knowledge.thesaurus import thesaurus
 from tasks.runner import StageRunner, flow, stage_runner
 
-Vectors = Mapping[str, str | list[str]]
+Vectors = Annotated[Mapping[str, str | list[str]], Field(examples=[{"SGNS": "vectors.txt"}])]
 """Word vectors by the name of their row: a file or folder, or two, of words and of characters."""
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from flows.recipes.evaluating import load_product_evaluation
 from flows.recipes.finetuning import load_finetuning
@@ -18,10 +20,14 @@ from tasks.runner import StageRunner, flow, stage_runner, warn
 RELEVANCE = ["qtrel-easy", "qtrel-hard"]
 
 
+ProductTable = Annotated[dict[str, Any], Field(examples=[{"source": "drugs.parquet", "columns": ["drug", "", ""]}])]
+"""Where a table of products is, and how it is read: parameters of the stage `product_records`."""
+
+
 @flow(name="evaluate")
 def evaluate(
     model: str | None = None,
-    other: dict[str, Any] | None = None,
+    other: ProductTable | None = None,
     relevance: bool = False,
     overrides: dict[str, Any] | None = None,
 ) -> str:

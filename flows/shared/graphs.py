@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from flows.recipes.data import Recipe
 from flows.recipes.loading import Values, checked
@@ -30,7 +30,7 @@ from tasks.runner import StageRunner
 
 logger = logging.getLogger(__name__)
 
-Graphs = Mapping[str, Mapping[str, Any]]
+Graphs = Annotated[Mapping[str, Mapping[str, Any]], Field(examples=[{"dxy": {"path": "dxy.tsv", "format": "triples"}}])]
 """By the name of the source: `path`, a table `types`, and the parameters of the stage `read_graph`."""
 
 _INSTALLED: dict[str, Callable[[], Path | list[Path]]] = {"cmekg": cmekg.locate, "icd10": icd10.locate}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 from typing import Any
 
 import pytest
@@ -159,6 +160,43 @@ def test_text_that_looks_like_a_number_stays_text(name: str, param: str, value: 
 def test_value_of_a_wrong_type_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "finetune/cmeee", "--param", "seeds=42"]) == 2
     assert "--param seeds=42 cannot be used: Input should be a valid list" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "param", "complaint"),
+    [
+        ("evaluate/intrinsic", "vectors=vectors.txt", "Input should be a valid dictionary"),
+        ("evaluate/intrinsic", 'vectors={"SGNS": 3}', "SGNS: Input should be a valid string or "),
+        ("knowledge/fuse", "graphs=dxy.tsv", "Input should be a valid dictionary"),
+        ("knowledge/fuse", 'graphs={"dxy": "dxy.tsv"}', "dxy: Input should be a valid dictionary"),
+    ],
+)
+def test_object_of_a_wrong_form_is_shown_how_it_is_given(
+    name: str, param: str, complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", name, "--param", param]) == 2
+    message = capsys.readouterr().err
+    assert f"--param {param} cannot be used: {complaint}" in message
+    shown = message.rpartition("--param ")[2].strip()
+    assert shown.startswith(f"'{param.partition('=')[0]}={{") and shown.endswith("}'.")
+    function = find(name).load_flow().fn
+    key, _, text = shown[1:-2].partition("=")
+    assert fit_parameters(function, {key: json.loads(text)}, [])[key] == json.loads(text)
+
+
+def test_every_object_that_a_flow_takes_has_an_example_of_its_type() -> None:
+    shown: dict[str, object] = {}
+    for entry in load_catalogue():
+        function = entry.load_flow().fn
+        # The keys of overrides are given one by one, and have messages of their own.
+        for name in entry.parameters.keys() - {"overrides"}:
+            try:
+                fit_parameters(function, {name: "text"}, [])
+            except UserError as error:
+                if "valid dictionary" in str(error):
+                    shown[name] = json.loads(str(error).rpartition(f"'{name}=")[2].removesuffix("'."))
+                    assert fit_parameters(function, {name: shown[name]}, []) == {name: shown[name]}
+    assert shown.keys() == {"graphs", "vectors", "embeddings", "scores", "other"}
 
 
 def test_unknown_deployment_error_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
