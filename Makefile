@@ -8,7 +8,7 @@ export PYTHONPATH := $(CURDIR)
 export DO_NOT_TRACK := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 
-.PHONY: help setup demo test lint types contracts hygiene check clean
+.PHONY: help setup demo test lint types contracts hygiene check mutants clean
 
 help:  ## Show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -38,6 +38,9 @@ hygiene: setup  ## constraints.txt holds only versions; no tracked file holds a 
 	@$(BIN)/python .ci/hygiene.py
 
 check: lint types contracts hygiene test  ## All of the above, as CI runs it
+
+mutants: setup  ## Small errors in the modules that decide results: which of them no test notices (an hour)
+	@$(BIN)/python -m tests.mutants --all --output mutants.md
 
 clean:  ## Remove the environment and caches (artifacts stay)
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
