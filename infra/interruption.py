@@ -9,6 +9,9 @@ Python runs signal handlers between two of its own instructions, and a single ca
 So a small process, the guard, keeps the time. It reads the signals from a pipe that the interpreter writes to at once,
 whatever Python is doing. It also sees the run die, however that came about, and ends processes that are left of it:
 they are known by an environment variable that they inherit.
+
+A program that is not ours, such as a script that calls a flow, handles its own signals. `outlived_by_none` gives it a
+guard that only sees it die.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import logging
 import os
 import select
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -41,6 +45,8 @@ SECONDS_OF_KILLING = 5.0
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that end a run."""
 
+REPOSITORY = Path(__file__).resolve().parent.parent
+
 RUN_VARIABLE = "YIWEN_RUN"
 """Environment variable that marks the processes of a run."""
 
@@ -63,6 +69,43 @@ def run_interruptibly(action: Callable[[], int], farewell: str) -> NoReturn:
         run.leave()
     run.is_over = True
     sys.exit(status)
+
+
+def outlived_by_none(mark: str) -> None:
+    """Start a process that waits until this one has ended, however that comes about, and ends what it has left.
+
+    Args:
+        mark: what processes to end have in their environment, as in `NAME=value`, beside the mark of this process's
+            run. In a run of `run_interruptibly` nothing is started: its guard ends all of them.
+    """
+    if RUN_VARIABLE in os.environ:
+        return
+    own = dict(os.environ)
+    os.environ[RUN_VARIABLE] = f"{os.getpid()}.{time.monotonic_ns()}"
+    code = "import sys; from infra.interruption import wait_and_end; wait_and_end(*sys.argv[1:])"
+    guard = subprocess.Popen(
+        [sys.executable, "-c", code, f"{RUN_VARIABLE}={os.environ[RUN_VARIABLE]}", mark],
+        env=own | {"PYTHONPATH": str(REPOSITORY)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    guard.returncode = 0  # it outlives this process on purpose, of which Python would warn
+    _guards.append(guard)
+
+
+_guards: list[subprocess.Popen[bytes]] = []
+"""Guards of this process; their pipes close when it ends."""
+
+
+def wait_and_end(*marks: str) -> None:
+    """Wait for the end of standard input, then end the processes with all of these marks: a guard's program."""
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
+    while os.read(0, 64):
+        pass
+    _end_leftovers(*(mark.encode() for mark in marks))
 
 
 class _Run:
@@ -170,10 +213,10 @@ def _guard(parent: int, signals: int, orders: int, farewell: bytes) -> None:
     _end_leftovers(f"{RUN_VARIABLE}={os.environ[RUN_VARIABLE]}".encode())
 
 
-def _end_leftovers(mark: bytes) -> None:
+def _end_leftovers(*marks: bytes) -> None:
     """Wait for the processes of a run to end, then kill those that are left."""
     began = time.monotonic()
-    while (left := _marked(mark)) and time.monotonic() - began < SECONDS_FOR_CHILDREN + SECONDS_OF_KILLING:
+    while (left := _marked(*marks)) and time.monotonic() - began < SECONDS_FOR_CHILDREN + SECONDS_OF_KILLING:
         if time.monotonic() - began >= SECONDS_FOR_CHILDREN:
             for process in left:
                 with contextlib.suppress(OSError):
@@ -181,11 +224,11 @@ def _end_leftovers(mark: bytes) -> None:
         time.sleep(0.05)
 
 
-def _marked(mark: bytes) -> list[int]:
-    """Return the processes of this user whose environment holds a mark; none where there is no /proc."""
+def _marked(*marks: bytes) -> list[int]:
+    """Return the processes of this user whose environment holds all marks; none where there is no /proc."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if mark in (folder / "environ").read_bytes().split(b"\0"):
+            if {*marks} <= {*(folder / "environ").read_bytes().split(b"\0")}:
                 found.append(int(folder.name))
     return found

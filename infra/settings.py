@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from infra.errors import UserError
+from infra.uris import refuse_password, warn_of_plain_http
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -24,8 +25,12 @@ PRIVACY_DEFAULTS = {
 
 
 LOCAL_RAY_DEFAULTS = {
-    # Explicit, so that a process of ours and the Ray it starts never disagree; Ray makes the token itself.
+    # Explicit, so that a process of ours and the Ray it starts never disagree. infra/cluster/private_ray.py draws the
+    # token: one that Ray makes is stored in the home folder, readable by other users.
     "RAY_AUTH_MODE": "token",
+    # A Ray that no other machine can join: all its processes listen on loopback only. The name is misleading: by
+    # default only Windows and macOS are that careful.
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
     # By default the metrics exporter looks for an agent that a Ray without dashboard does not have.
     "RAY_enable_metrics_collection": "0",
     # A shared machine may be full because of others; Ray would kill our workers for it.
@@ -89,10 +94,13 @@ class Settings:
 
     @classmethod
     def from_environment(cls) -> Settings:
-        """Read the settings; raises `UserError` when a variable cannot be used."""
+        """Read the settings; raises `UserError` when a variable cannot be used or a URI contains a password."""
         address = os.environ.get("RAY_ADDRESS") or None
+        home = store_root()
+        remedy = "Remove it from YIWEN_HOME and set the variables of its storage, such as AWS_SECRET_ACCESS_KEY."
+        refuse_password(home, remedy)
         return cls(
-            home=store_root(),
+            home=home,
             workers=_positive_integer("YIWEN_WORKERS", default=available_cores()),
             ray_address=address,
             executor=_executor(address),
@@ -117,7 +125,10 @@ class ElasticsearchSettings:
 
     @classmethod
     def from_environment(cls) -> ElasticsearchSettings:
-        """Read the settings; raises `UserError` when they contradict each other or the file does not exist."""
+        """Read the settings; raises `UserError` when they contradict each other or the file does not exist.
+
+        A warning is logged if credentials would travel over plain http.
+        """
         names = ("url", "api_key", "user", "password", "ca_certs")
         given = {name: os.environ.get(f"ELASTICSEARCH_{name.upper()}") or None for name in names}
         if bool(given["user"]) != bool(given["password"]):
@@ -126,6 +137,8 @@ class ElasticsearchSettings:
             raise UserError("Both ELASTICSEARCH_API_KEY and ELASTICSEARCH_USER are set; unset one of them.")
         if given["ca_certs"] and not Path(given["ca_certs"]).is_file():
             raise UserError(f"ELASTICSEARCH_CA_CERTS={given['ca_certs']!r} is not a file; name a file in PEM format.")
+        if given["url"] and (given["api_key"] or given["user"]):
+            warn_of_plain_http(given["url"], "The password or API key of Elasticsearch")
         return cls(**given)
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
 from typing import Any
 
 from flows.catalogue import Entry, Flow
 from flows.cli.parameters import fit_parameters
 from infra.settings import prefect_server
+from infra.uris import warn_of_plain_http
 
 logger = logging.getLogger("flows")
 
@@ -26,6 +28,8 @@ def run_entry(entry: Entry, parameters: dict[str, Any], given: list[str]) -> Any
     server = prefect_server()
     if server is None:
         return _run_here(entry, parameters, given)
+    if os.environ.get("PREFECT_API_AUTH_STRING") or os.environ.get("PREFECT_API_KEY"):
+        warn_of_plain_http(server, "The password or key of the Prefect server")
     import prefect  # noqa: F401 - makes the flow one of Prefect's (tasks/runner/flow.py)
 
     flow = _load(entry)

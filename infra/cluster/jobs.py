@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 from infra.cluster.copied_log import CopiedLog
 from infra.errors import UserError
 from infra.settings import PRIVACY_DEFAULTS, REPOSITORY
+from infra.uris import warn_of_plain_http
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +54,8 @@ class JobEndpoint:
     def __init__(self, address: str) -> None:
         self.address = address
         _knock(address)
+        if os.environ.get("RAY_AUTH_MODE") == "token":
+            warn_of_plain_http(address, "The token of the Ray cluster")
         from ray.exceptions import AuthenticationError
         from ray.job_submission import JobSubmissionClient
 

@@ -20,6 +20,7 @@ from typing import Any
 import polars as pl
 
 from infra import builds
+from infra.cluster.private_ray import access_variables, make_folder, read_access_again, remove_folder
 from infra.settings import JOB_VARIABLE, REPOSITORY, is_job_endpoint
 from infra.stage import SerialExecutor
 
@@ -157,13 +158,15 @@ def _connect(ray: Any, workers: int, address: str | None) -> None:
         ray.init(address=address, logging_level=logging.WARNING, runtime_env=code)
         return
     # Its processes inherit the environment. Given as a `runtime_env`, Ray would discard the workers it started first.
-    with _environment({"PYTHONPATH": str(REPOSITORY), **ONE_THREAD}):
+    with _environment({"PYTHONPATH": str(REPOSITORY), **ONE_THREAD, **access_variables(is_job_endpoint(address))}):
+        read_access_again()
         ray.init(
             address="local",
             num_cpus=workers,
             include_dashboard=False,
             object_store_memory=OBJECT_STORE_BYTES,
             logging_level=logging.WARNING,
+            _temp_dir=make_folder(),
         )
 
 
@@ -214,3 +217,4 @@ def stop_ray() -> None:
     """Stop the local Ray of this process, or disconnect from the cluster."""
     if is_ray_there():
         sys.modules["ray"].shutdown()
+        remove_folder()

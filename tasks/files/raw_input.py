@@ -20,6 +20,7 @@ from functools import cached_property
 from pathlib import Path
 
 from infra.errors import UserError
+from infra.uris import refuse_password
 from tasks.documents import sub_domain_of
 from tasks.files.access import changed_file, filesystem_of, hash_file, is_local, open_file, size_and_stamp
 
@@ -149,6 +150,12 @@ def _absolute(root: str) -> str:
         path = Path(root).expanduser()
         # A link is not resolved: its name may be that of a sub-domain.
         return str(path.resolve() if ".." in path.parts else path.absolute())
+    scheme = root.partition("://")[0].upper()
+    refuse_password(
+        root,
+        f"Remove it and set it in the environment: FSSPEC_{scheme}_PASSWORD, or the variables of its storage "
+        "(AWS_SECRET_ACCESS_KEY, GOOGLE_APPLICATION_CREDENTIALS, …).",
+    )
     return root.rstrip("/") if root.split("://")[1].strip("/") else root
 
 

@@ -29,6 +29,7 @@ from infra.errors import UserError
 from infra.progress import BestEffort, StageProgress
 from infra.stage import Stage, StageResult
 from tasks.runner.sentence import sentence
+from tasks.runner.temporary_server import secure_temporary_server
 
 SECONDS_BETWEEN_UPDATES = 2.0
 """Time between two updates of a progress artifact, each of which is a request to the server."""
@@ -47,6 +48,7 @@ for _name in ("prefect.flow_runs", "prefect.task_runs"):
 
 def prefect_flow(name: str, function: Callable[..., Any]) -> Flow[..., Any]:
     """Return a function as a flow of Prefect's."""
+    secure_temporary_server()
     return flow(name=name)(function)
 
 

@@ -1,0 +1,35 @@
+"""The server that Prefect starts for a flow that is called from a script while no server is configured.
+
+It listens on loopback, where every user of the machine can ask it, and it outlives a script that is killed. So it gets
+a random password, which is in the environment of its processes only, and a guard that ends it.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import secrets
+
+from prefect.context import refresh_global_settings_context
+from prefect.settings import get_current_settings
+
+from infra.interruption import outlived_by_none
+
+PASSWORDS = ("PREFECT_SERVER_API_AUTH_STRING", "PREFECT_API_AUTH_STRING")
+"""Variables with the server's and its clients' password, as in name:password."""
+
+MARK = "PREFECT__SERVER_EPHEMERAL=1"
+"""Variable that Prefect sets for its temporary server."""
+
+
+@functools.cache
+def secure_temporary_server() -> None:
+    """Prepare this process for a temporary server, unless a server or a password is configured. Call it before one."""
+    settings = get_current_settings()
+    if settings.api.url is not None:
+        return
+    outlived_by_none(MARK)
+    if settings.api.auth_string is None and settings.server.api.auth_string is None:
+        password = f"yiwen:{secrets.token_hex(32)}"
+        os.environ.update(dict.fromkeys(PASSWORDS, password))
+        refresh_global_settings_context()
