@@ -89,6 +89,8 @@ class Values:
     """Pattern of all that follows the cue; its group `value` is the identifier."""
     fits: Callable[[str, int, int, re.Match[str]], bool] | None = None
     """Check of a match: takes the text, the start and end of the cue, and the match."""
+    from_cue: bool = False
+    """True where the cue is the beginning of the identifier: 粤A0J2H5."""
 
     def __call__(self, text: str, start: int, end: int, free_from: int) -> list[Span]:
         """Read the value behind a cue, and those of the same shape in a list behind it."""
@@ -100,6 +102,8 @@ class Values:
         match = self.pattern.match(text, end)
         if match is None or (self.fits is not None and not self.fits(text, start, end, match)):
             return []
+        if self.from_cue:
+            return [(start, match.end("value"))]
         found: list[Span] = []
         shape = _shape(match["value"])
         # The list ends at a value of another shape and at a date: 住院号：20190871，20190305入院
@@ -117,6 +121,11 @@ def _shape(value: str) -> str:
 def account_fits(text: str, start: int, end: int, match: re.Match[str]) -> bool:
     """Refuse mere words behind 微信, unless a link such as a colon announces them: 微信 Android."""
     return bool(_DIGIT.search(match["value"]) or _LINK.search(text[end : match.start("value")]))
+
+
+def named_account(text: str, start: int, end: int, match: re.Match[str]) -> bool:
+    """Accept what `account_fits` does, and words behind a cue that ends in 号: 抖音号zhongyi_xiaobai."""
+    return text[end - 1] == "号" or account_fits(text, start, end, match)
 
 
 def telephone_fits(text: str, start: int, end: int, match: re.Match[str]) -> bool:

@@ -178,15 +178,17 @@ class Finder:
         return sorted([*below, *(one for one in found if not _overlaps(one, below))]) if below else found
 
     def _read_beside(self, text: str, cue: re.Match[str], free_from: int) -> list[Identifier]:
-        """Return what the first way that has this cue, and finds anything, finds beside it."""
+        """Return what the ways of a cue find beside it, those of the first one where they overlap."""
         ways = self._beside[cue[0]]
+        found: list[Identifier] = []
         for kind, way in ways:
             if len(ways) > 1 and not re.compile(way.pattern_of(cue[0])).match(text, cue.start()):
                 continue  # 号 may be a cue of two ways, each with another mark behind it
-            spans = way.beside(text, cue.start(), cue.end(), free_from)
-            if spans:
-                return [Identifier(*span, kind, f"cue {cue[0]}") for span in spans]
-        return []
+            for span in way.beside(text, cue.start(), cue.end(), free_from):
+                identifier = Identifier(*span, kind, f"cue {cue[0]}")
+                if not _overlaps(identifier, found):
+                    bisect.insort(found, identifier)
+        return found
 
     def _may_be_header(self, text: str, start: int, end: int) -> bool:
         """Return True where a cue stands, at a glance, among others with nothing else between."""

@@ -58,8 +58,12 @@ def is_identity_number(number: str) -> bool:
         return False
     if len(number) == 15:  # issued before 1999: two digits of the year, no check digit
         return is_date("19" + number[6:12])
-    weighted = sum(int(digit) * weight for digit, weight in zip(number[:17], _WEIGHTS, strict=True))
-    return is_date(number[6:14]) and number[17].upper() == _CHECK_DIGITS[weighted % 11]
+    return is_date(number[6:14]) and number[17].upper() == check_digit_of(number[:17])
+
+
+def check_digit_of(digits: str) -> str:
+    """Return the check digit of the first 17 digits of an identity number: 0 to 9, or X."""
+    return _CHECK_DIGITS[sum(int(digit) * weight for digit, weight in zip(digits, _WEIGHTS, strict=True)) % 11]
 
 
 def is_date(digits: str) -> bool:

@@ -1,8 +1,693 @@
-"""Types of identifiers that regulations name and that only some profiles treat."""
+"""Types of identifiers that regulations name and that only some profiles treat.
+
+The shape is that of `tasks/deidentify/identifier_types.py`: each way has texts in which it finds identifiers (in
+braces), and similar ones that must stay.
+"""
 
 from __future__ import annotations
 
-from tasks.deidentify.identifier import IdentifierType
+import re
 
-REGULATED_TYPES: tuple[IdentifierType, ...] = ()
+from tasks.deidentify.cues import NO_MEASURE, SEPARATOR, Values, named_account
+from tasks.deidentify.dates import (
+    ANY_DATE,
+    BIRTH_DATE,
+    RELATIVE_MONTH,
+    VALUE,
+    date_fits,
+    english_date,
+    spelled_date,
+)
+from tasks.deidentify.identifier import About, Cues, Digits, IdentifierType, Number
+from tasks.deidentify.institutions import (
+    class_before,
+    company_around,
+    department,
+    employer_behind,
+    hospital_around,
+    job,
+    job_behind,
+    people,
+    people_behind,
+    school_around,
+    workplace_before,
+)
+from tasks.deidentify.machine_numbers import batch_of_implant, coordinates_fit, ip_fits, plate_fits
+
+_HAN = "\u4e00-\u9fff"
+_CODE = r"(?P<value>(?=[A-Z\-]{0,8}\d)[A-Za-z0-9][A-Za-z0-9\-./]{1,27}+)(?<![./-])"
+"""Code of a device: letters, then digits, with hyphens between."""
+_OF_A_PERSON = r"(?<![~～\-—–至到≥>＞<≤近约每])"
+
+REGULATED_TYPES = (
+    IdentifierType(
+        "birth_date",
+        "〔出生日期〕",
+        About(
+            what="dates of birth",
+            profiles=("hipaa", "gbt35273"),
+            hipaa="C: dates directly related to an individual",
+            gbt="生日",
+        ),
+        (
+            Cues(
+                found=(
+                    "出生日期：{1972-03-08} ",
+                    "DOB {12/05/1961}, with",
+                    "出生年月：{1948年12月}",
+                    "生于{1955年7月2日}",
+                ),
+                kept=("出生日期不详", "生于农村", "生日快乐", "出生时体重3.2kg"),
+                words=(
+                    "出生日期 出生年月 出生年月日 出生时间 出生于 生于 生日 DOB dob 出生日 BirthDate PatientBirthDate"
+                ),
+                beside=Values(re.compile(rf"[\s：:=]{{0,6}}+为?{VALUE}")),
+                header="number",
+                padded=True,
+            ),
+            Digits(
+                found=("男，{1949.10.1}生，", "{2019年5月30日}出生，"),
+                kept=("3生", "血糖12.3生化", "2019年生产"),
+                pattern=BIRTH_DATE,
+            ),
+        ),
+    ),
+    IdentifierType(
+        "date",
+        "〔日期〕",
+        About(
+            what="dates of admission, treatment and death, with a month or a day",
+            profiles=("hipaa",),
+            hipaa="C: dates directly related to an individual",
+            gbt="就诊时间 (an option)",
+        ),
+        (
+            Digits(
+                found=(
+                    "于{2023年4月11日}入院",
+                    "入院日期 {2022-06-01} 出院",
+                    "{2023/8/30}复查",
+                    "与{2022.11.03}片对比",
+                    "{3月12日}出院",
+                    "{08-12}入院",
+                    "之前在{2018-11}、",
+                    "术于{2019年国庆}前",
+                    "52Y,{20230918},CHEST",
+                    "于去年{5月}起",
+                ),
+                kept=(
+                    "3周后复查",
+                    "于某日高热",
+                    "术后3月，",
+                    "2019年版指南",
+                    "ROM 0-110°",
+                    "血压120/80mmHg",
+                    "2015-2019年",
+                    "剂量1-2片",
+                    "手术编码51.2300",
+                    "I21.1、E11.9",
+                    "c.743G>A",
+                    "方案号CTR20212345",
+                    "5月龄",
+                    "随访6-12月",
+                    "2000-10 IU/ml",
+                ),
+                pattern=f"(?:{ANY_DATE}|{RELATIVE_MONTH})",
+                fits=date_fits,
+            ),
+            Cues(
+                found=("日期{23.6.9}", "签发日期：{20230612} ", "LMP{2022.8.30}。"),
+                kept=("日期不详", "时间3小时", "检查时间20分钟"),
+                words=(
+                    "日期 入院日期 出院日期 手术日期 检查日期 报告日期 送检日期 签发日期 采样日期 时间 入院时间 "
+                    "出院时间 报告时间 检查时间 采样时间 死亡时间 随访时间 LMP 末次月经 预产期"
+                ),
+                beside=Values(re.compile(rf"[\s：:]{{0,6}}+为?{VALUE}")),
+                header="number",
+            ),
+            Cues(
+                found=("{二〇二三年三月八日}", "{一九九〇年十二月}手术"),
+                kept=("二〇二三年版", "一九岁"),
+                words="二〇 二○ 二零 一九",
+                beside=spelled_date,
+            ),
+            Cues(
+                found=("on {May 12, 1990}, he", "{Dec. 3 2021} MRI"),
+                kept=("May have", "Mark 12"),
+                words="Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec",
+                beside=english_date,
+            ),
+        ),
+    ),
+    IdentifierType(
+        "age",
+        "〔高龄〕",
+        About(what="ages over 89", profiles=("hipaa",), hipaa="C: ages over 89", gbt=""),
+        (
+            Digits(
+                found=("男，{93岁}，", "{101 岁}，回族", "F {95Y}，"),
+                kept=("89岁", "90～95岁", "90岁以上", "随访93例", "SpO2 93%", "≥90岁者", "93分"),
+                pattern=rf"{_OF_A_PERSON}(?<![0-9.])(?:9\d|1[0-3]\d)\s?(?:周?岁(?!以|及|组|的?人群|者|老人|[~～\-至])|Y(?![a-z])|y/o)",
+            ),
+            Cues(
+                found=("今年{九十五}了", "享年{一百零二岁}"),
+                kept=("今年八十五", "享年不详"),
+                words="今年 享年 高龄 现年 已经",
+                beside=Values(
+                    re.compile(
+                        r"(?P<value>(?:九十[一二三四五六七八九]?|一百(?:零[一二三四五六七八九])?)(?:多)?岁?)(?![分次例%个天公斤])"
+                    )
+                ),
+            ),
+            Cues(
+                found=("年龄：{92}，", "年 龄 {97} 性别"),
+                kept=("年龄：52，", "年龄90～95"),
+                words="年龄",
+                beside=Values(re.compile(r"[\s：:]{1,4}+(?P<value>(?:9\d|1[0-3]\d)岁?)(?![\d.~～\-月天])")),
+                padded=True,
+            ),
+        ),
+    ),
+    IdentifierType(
+        "postcode",
+        "〔邮编〕",
+        About(
+            what="postcodes",
+            profiles=("hipaa", "gbt35273"),
+            hipaa="B: zip codes",
+            gbt="住址",
+        ),
+        (
+            Cues(
+                found=("邮编：{230041}", "邮政编码{274700}，"),
+                kept=("邮编不详", "邮编：23"),
+                words="邮编 邮政编码 邮政 ZIP Zip zip",
+                beside=Values(re.compile(rf"{SEPARATOR}(?P<value>\d{{6}})(?!\d)")),
+                header="number",
+                padded=True,
+            ),
+        ),
+    ),
+    IdentifierType(
+        "plate",
+        "〔车牌号〕",
+        About(
+            what="licence plates and chassis numbers",
+            profiles=("hipaa", "gbt35273"),
+            hipaa="L: vehicle identifiers",
+            gbt="车辆信息",
+        ),
+        (
+            Cues(
+                found=("救护车{粤A0J2H5}", "车号{渝D·T8821}。", "我{京AD12345}停在", "{鄂A·7K812}车祸"),
+                kept=("京A", "川B超", "新CT12", "苏B族", "沪EGFR123"),
+                words="京 津 沪 渝 冀 豫 云 辽 黑 湘 皖 鲁 新 苏 浙 赣 鄂 桂 甘 晋 蒙 陕 吉 闽 贵 粤 青 藏 川 宁 琼",
+                beside=Values(
+                    re.compile(
+                        r"(?P<value>[A-HJ-NP-Z]\s?[·•]?\s?(?=[A-HJ-NP-Z0-9]{0,4}\d)(?:[A-HJ-NP-Z0-9]{5,6}|[A-HJ-NP-Z0-9]{4}[挂学警港澳领]))(?![A-Za-z0-9./])"
+                    ),
+                    plate_fits,
+                    from_cue=True,
+                ),
+                next_characters="ABCDEFGHJKLMNPQRSTUVWXYZ",
+            ),
+            Cues(
+                found=("车牌{宜昌D28871}）", "车架号：{LSVAA4182E2123456}"),
+                kept=("车牌不详", "车牌3次"),
+                words="车牌 车牌号 车牌号码 车号 车架号 发动机号 VIN",
+                beside=Values(
+                    re.compile(
+                        rf"{SEPARATOR}(?P<value>[{_HAN}]{{0,2}}[A-Z]?[·•]?(?=[A-Z]{{0,8}}\d)[A-Z0-9]{{5,17}})(?![A-Za-z0-9])"
+                    )
+                ),
+                header="number",
+            ),
+        ),
+    ),
+    IdentifierType(
+        "device",
+        "〔设备号〕",
+        About(
+            what="serial numbers of devices and implants",
+            profiles=("hipaa",),
+            hipaa="M: device identifiers and serial numbers",
+            gbt="设备序列号 (of personal devices)",
+        ),
+        (
+            Cues(
+                found=("序列号{SN7781920034}。", "血压计SN: {BP2209-00817}，", "假体编号{ZS-FH-00871}。"),
+                kept=("序列号NM_000546", "序列号不清", "SN比", "HCSN 12345"),
+                words=(
+                    "序列号 设备序列号 出厂编号 机身号 机号 设备编号 设备号 仪器编号 假体编号 假体序列号 起搏器编号 "
+                    "植入物编号 器械编号 唯一标识 UDI SN S/N"
+                ),
+                beside=Values(re.compile(rf"{SEPARATOR}{_CODE}(?![A-Za-z_×%％]){NO_MEASURE}")),
+                header="number",
+            ),
+            Cues(
+                found=("假体批号{LOT20220311B}，", "接种狂犬疫苗（批号{202302B17}）"),
+                kept=("质控批号30421", "药品批号：20190312"),
+                words="批号",
+                beside=Values(re.compile(rf"{SEPARATOR}{_CODE}(?![A-Za-z])"), batch_of_implant),
+            ),
+        ),
+    ),
+    IdentifierType(
+        "licence",
+        "〔证书号〕",
+        About(
+            what="licences and certificates of persons",
+            profiles=("hipaa", "gbt35273"),
+            hipaa="K: certificate and license numbers",
+            gbt="驾驶证, 工作证",
+        ),
+        (
+            Cues(
+                found=(
+                    "执业证书编号{110420500008123}，",
+                    "从业资格证号：{440100123456}；",
+                    "（证号{SHPG-00871}）",
+                    "驾驶证号{420106198003174}，",
+                ),
+                kept=("执业证书已年检", "资格证3年"),
+                words=(
+                    "执业证 执业证书 执业证号 执业证书编号 执业证书号 医师执业证 资格证 资格证号 资格证书 "
+                    "资格证书编号 从业资格证 从业资格证号 许可证号 驾驶证 驾驶证号 驾照 证号 证书编号 证书号 "
+                    "统一社会信用代码"
+                ),
+                beside=Values(
+                    re.compile(rf"(?:编号)?{SEPARATOR}(?P<value>[A-Z]{{0,6}}-?\d[A-Z0-9\-]{{3,20}}+)(?![A-Za-z])")
+                ),
+                header="number",
+            ),
+            Number(
+                found=("燕青（{142011000019872}）",),
+                kept=("（142011000019872，", "（342011000019872）"),
+                pattern=re.compile(r"(?<=[（(])[12]\d{14}(?=[)）])"),
+                fits=lambda text, start, number: True,
+            ),
+        ),
+    ),
+    IdentifierType(
+        "staff",
+        "〔工号〕",
+        About(
+            what="staff numbers",
+            profiles=("hipaa", "gbt35273"),
+            hipaa="R: any other unique identifying number",
+            gbt="工作证",
+        ),
+        (
+            Cues(
+                found=(
+                    "工号{A0098} ",
+                    "警号{083312}民警",
+                    "核赔岗{HP077}，",
+                    "收费员：{2033} ",
+                    "客服{1027}：",
+                    "麻醉者{20871}。",
+                ),
+                kept=("工号牌", "客服热线", "收费员3名"),
+                words=(
+                    "工号 职工号 员工号 员工编号 职工编号 工牌号 胸牌号 警号 坐席 坐席号 柜员号 操作员 客服 收费员 "
+                    "核赔岗 调度员 麻醉者 手术者工号 护士工号 医师工号"
+                ),
+                beside=Values(
+                    re.compile(rf"{SEPARATOR}(?P<value>[A-Z]{{0,4}}-?\d{{3,10}}号?)(?![\dA-Za-z.]){NO_MEASURE}")
+                ),
+                header="number",
+            ),
+            Cues(
+                found=("医师（{D0098}）",),
+                kept=("护士（3名）", "医师（CT12）"),
+                words="医师 医生 护士 药师 技师",
+                next_characters="（(",
+                beside=Values(re.compile(r"[（(](?P<value>[A-Z]{1,2}\d{3,8})(?=[)）])")),
+            ),
+        ),
+    ),
+    IdentifierType(
+        "ip",
+        "〔IP地址〕",
+        About(
+            what="IP addresses",
+            profiles=("hipaa", "gbt35273"),
+            hipaa="O: internet protocol addresses",
+            gbt="IP 地址",
+        ),
+        (
+            Digits(
+                found=("，IP {10.12.33.207}。", "主机{192.168.6.21}:104"),
+                kept=("3.1.2.1 一般资料", "IP 300.1.2.3", "1.2.840.113619.2.55.3"),
+                pattern=r"(?<![0-9A-Za-z.])(?P<value>\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3})(?![.\d])",
+                fits=ip_fits,
+                after_cues=False,
+            ),
+        ),
+    ),
+    IdentifierType(
+        "mac",
+        "〔MAC地址〕",
+        About(
+            what="MAC addresses",
+            profiles=("hipaa", "gbt35273"),
+            hipaa="M: device identifiers",
+            gbt="MAC 地址",
+        ),
+        (
+            Digits(
+                found=("网卡{00:1B:44:11:3A:B7}，",),
+                kept=("时间00:12:30", "00:1B:44"),
+                pattern=r"(?<![0-9A-Za-z:\-])[0-9A-Fa-f]{2}(?P<gap>[:-])(?:[0-9A-Fa-f]{2}(?P=gap)){4}[0-9A-Fa-f]{2}(?![0-9A-Za-z:\-])",
+                after_cues=False,
+            ),
+            Cues(
+                found=("MAC：{A4-5E-60-C1-22-0F}",),
+                kept=("MAC患者", "BigMAC 12"),
+                words="MAC MAC地址 物理地址",
+                beside=Values(
+                    re.compile(
+                        rf"{SEPARATOR}(?P<value>[0-9A-Fa-f]{{2}}(?:[:-][0-9A-Fa-f]{{2}}){{5}}|[0-9A-F]{{12}})(?![0-9A-Za-z])"
+                    )
+                ),
+            ),
+        ),
+    ),
+    IdentifierType(
+        "imei",
+        "〔IMEI〕",
+        About(
+            what="numbers of mobile devices",
+            profiles=("hipaa", "gbt35273"),
+            hipaa="M: device identifiers",
+            gbt="IMEI, 设备唯一标识",
+        ),
+        (
+            Cues(
+                found=("设备IMEI {867530041234561}。", "串号：{867530041234561}"),
+                kept=("IMEI未知", "串号不清"),
+                words="IMEI IMEI号 串号 MEID IDFA OpenUDID",
+                beside=Values(re.compile(rf"{SEPARATOR}(?P<value>\d{{14,15}}|[0-9A-Fa-f\-]{{14,36}})(?![0-9A-Za-z])")),
+                header="number",
+            ),
+        ),
+    ),
+    IdentifierType(
+        "gps",
+        "〔位置〕",
+        About(
+            what="coordinates",
+            profiles=("hipaa", "gbt35273"),
+            hipaa="B: places smaller than a state",
+            gbt="行踪轨迹, 精准定位信息",
+        ),
+        (
+            Digits(
+                found=("定位：{30.5928,114.3055}，", "{114.30552，30.59281}附近"),
+                kept=("3.123,4.305", "30.592,94", "130.5928,114.3055"),
+                pattern=r"(?<![0-9.])(?P<first>\d{1,3}\.\d{3,8})\s?[,，]\s?(?P<second>\d{1,3}\.\d{3,8})(?!\d)",
+                fits=coordinates_fit,
+                after_cues=False,
+            ),
+            Cues(
+                found=("北纬{30°35′34″}，东经{114.3055°}",),
+                kept=("北纬高", "经度不详"),
+                words="北纬 东经 纬度 经度",
+                beside=Values(
+                    re.compile(
+                        r"[\s：:]{0,3}+(?P<value>\d{1,3}(?:\.\d{1,8})?(?:°(?:\d{1,2}[′'](?:\d{1,2}(?:\.\d{1,3})?[″\"])?)?)?)"
+                    )
+                ),
+            ),
+        ),
+    ),
+    IdentifierType(
+        "military",
+        "〔军官证号〕",
+        About(
+            what="military and police certificates",
+            profiles=("hipaa", "gbt35273"),
+            hipaa="K: certificate and license numbers",
+            gbt="军官证",
+        ),
+        (
+            Cues(
+                found=("军官证号{军字第0412287号}，", "士兵证：{0412287}"),
+                kept=("军官证遗失", "军官证有效期10年"),
+                words="军官证 军官证号 军官证号码 士兵证 士兵证号 军人证 军人证号 文职证 警官证 警官证号",
+                beside=Values(re.compile(rf"{SEPARATOR}(?P<value>(?:[{_HAN}]{{1,3}}?字)?第?\d{{5,10}}号?)(?!\d)")),
+                header="number",
+            ),
+        ),
+    ),
+    IdentifierType(
+        "residence",
+        "〔居住证号〕",
+        About(
+            what="residence permits",
+            profiles=("hipaa", "gbt35273"),
+            hipaa="K: certificate and license numbers",
+            gbt="居住证",
+        ),
+        (
+            Cues(
+                found=("居住证号{830000199201012334}，", "暂住证：{42010600123}"),
+                kept=("居住证过期", "居住证3年"),
+                words="居住证 居住证号 居住证号码 暂住证 暂住证号 永居证 永久居留证",
+                beside=Values(re.compile(rf"{SEPARATOR}(?P<value>[A-Z]{{0,3}}\d{{8,18}}[Xx]?)(?![0-9A-Za-z])")),
+                header="number",
+            ),
+        ),
+    ),
+    IdentifierType(
+        "travel",
+        "〔通行证号〕",
+        About(
+            what="travel permits of Hong Kong, Macao and Taiwan",
+            profiles=("hipaa", "gbt35273"),
+            hipaa="K: certificate and license numbers",
+            gbt="港澳台通行证",
+        ),
+        (
+            Cues(
+                found=("港澳居民来往内地通行证{H0981234501}。", "大陆通行证号{05812367}，", "回乡证：{M12345678}"),
+                kept=("通行证过期", "通行证3次"),
+                words="通行证 通行证号 通行证号码 回乡证 回乡证号 台胞证 台胞证号",
+                beside=Values(re.compile(rf"{SEPARATOR}(?P<value>[A-Z]{{0,2}}\d{{7,11}})(?![0-9A-Za-z])")),
+                header="number",
+            ),
+            Number(
+                found=("持{H0981234501}入院",),
+                kept=("GH0981234501", "H098123450"),
+                pattern=re.compile(r"(?<![0-9A-Za-z\-.])[HM]\d{10}(?![0-9A-Za-z\-])"),
+                fits=lambda text, start, number: True,
+            ),
+        ),
+    ),
+    IdentifierType(
+        "account",
+        "〔账号〕",
+        About(
+            what="accounts of Alipay, DingTalk, Douyin, Weibo and other services",
+            profiles=("hipaa", "gbt35273"),
+            hipaa="R: any other unique identifying number",
+            gbt="个人信息主体账号, 昵称",
+        ),
+        (
+            Cues(
+                found=("抖音号{zhongyi_xiaobai}，", "钉钉号{dtk9x02}，", "APP账号{bs_1949}，", "支付宝：{fangq8812}"),
+                kept=("抖音视频", "支付宝转您", "公众号文章", "钉钉打卡"),
+                words=(
+                    "支付宝 支付宝账号 支付宝号 抖音 抖音号 钉钉 钉钉号 微博 微博号 快手 快手号 小红书 小红书号 "
+                    "视频号 公众号 B站 淘宝 淘宝账号 APP账号 App账号 用户名 登录名 账户名 飞书 企业微信 百度账号 "
+                    "Skype Telegram WhatsApp"
+                ),
+                beside=Values(
+                    re.compile(rf"{SEPARATOR}(?P<value>[A-Za-z0-9][A-Za-z0-9_\-]{{3,29}})(?![A-Za-z0-9@.%％])"),
+                    named_account,
+                ),
+                header="number",
+            ),
+            Cues(
+                found=("微博@{肝胆外科小刀医生} ", "昵称：{骆驼祥子}，", "微信名“{仁心仁术梁}”"),
+                kept=("微博上说", "昵称不详", "微信名片"),
+                words="微博 昵称 网名 微信名 微信昵称 抖音名",
+                beside=Values(
+                    re.compile(
+                        rf"\s?[：:@“\"]\s?(?P<value>(?!不详|无)[{_HAN}A-Za-z0-9_]{{2,20}})(?=[\s，,。；;”\"】」]|$)"
+                    )
+                ),
+            ),
+        ),
+    ),
+    IdentifierType(
+        "employer",
+        "〔单位〕",
+        About(
+            what="employers",
+            profiles=("hipaa", "gbt35273"),
+            hipaa="A to R of employers",
+            gbt="工作单位",
+        ),
+        (
+            Cues(
+                found=("单位：{中铁四局集团第二工程有限公司}；", "工作单位 {合肥市第四十八中学}  "),
+                kept=("单位：mmol/L", "工作单位：无；", "计量单位：国际单位"),
+                words="单位 工作单位 用人单位 就职单位 工作单位及地址 任职于 就职于 供职于",
+                beside=employer_behind,
+                header="place",
+                padded=True,
+            ),
+            Cues(
+                found=("在{美的集团}做质检", "：{平安财险宜昌中心支公司}，"),
+                kept=("保险公司", "某公司职员", "医药公司提供"),
+                words="公司 集团 财险 寿险",
+                beside=company_around,
+            ),
+            Cues(
+                found=("我在{招商银行}工作", "在{红星服装厂}上班"),
+                kept=("在高温下工作", "在家工作", "在银行上班"),
+                words="工作 上班 打工",
+                beside=workplace_before,
+            ),
+        ),
+    ),
+    IdentifierType(
+        "school",
+        "〔学校〕",
+        About(
+            what="schools, universities and classes",
+            profiles=("gbt35273",),
+            hipaa="",
+            gbt="教育经历",
+        ),
+        (
+            Cues(
+                found=("，{南宁市滨湖路小学}二年级", "（{中南民族大学}）", "在{实验小学}读书"),
+                kept=("小学文化", "大学生", "武汉大学附属医院", "医科大学", "初中毕业", "某大学"),
+                words="大学 学院 中学 小学 幼儿园 附中 附小 高中 初中 职高 技校 学校 师范",
+                beside=school_around,
+            ),
+            Cues(
+                found=("{高二3班}集体呕吐", "{三年级4班}，"),
+                kept=("3班护士", "夜班", "第3班"),
+                words="班",
+                before=r"[0-9)）]",
+                beside=class_before,
+            ),
+        ),
+    ),
+    IdentifierType(
+        "occupation",
+        "〔职业〕",
+        About(
+            what="occupations",
+            profiles=("gbt35273",),
+            hipaa="",
+            gbt="职业, 职位",
+        ),
+        (
+            Cues(
+                found=("职业：{电焊工}；", "职 业 {律师}，"),
+                kept=("职业不详", "职业：无", "职业病"),
+                words="职业",
+                beside=job_behind,
+                header="place",
+                padded=True,
+            ),
+            Cues(
+                found=("，{退休教师}，", "60岁，{渔民}，"),
+                kept=("教师节，", "向律师咨询，", "农民较多，"),
+                words=(
+                    "退休教师 教师 英语教师 退休工人 退休干部 离休干部 建筑工人 工人 农民 渔民 律师 厨师 会计 "
+                    "公务员 个体户 司机 出租车司机 货车司机 外卖骑手 快递员 电焊工 保安 职员 军人 退伍军人 老红军 "
+                    "程序员 工程师 保洁员 牧民 矿工"
+                ),
+                before=r"[，,、\s]",
+                next_characters="，,、。；; ",
+                beside=job,
+            ),
+        ),
+    ),
+    IdentifierType(
+        "ethnicity",
+        "〔民族〕",
+        About(
+            what="ethnic groups",
+            profiles=("gbt35273",),
+            hipaa="",
+            gbt="民族",
+        ),
+        (
+            Cues(
+                found=("，{汉族}，", "{维吾尔族}，现住"),
+                kept=("藏族医药", "民族不详"),
+                words=(
+                    "汉族 蒙古族 回族 藏族 维吾尔族 苗族 彝族 壮族 布依族 朝鲜族 满族 侗族 瑶族 白族 土家族 哈尼族 "
+                    "哈萨克族 傣族 黎族 傈僳族 佤族 畲族 高山族 拉祜族 水族 东乡族 纳西族 景颇族 柯尔克孜族 土族 "
+                    "达斡尔族 仫佬族 羌族 布朗族 撒拉族 毛南族 仡佬族 锡伯族 阿昌族 普米族 塔吉克族 怒族 乌孜别克族 "
+                    "俄罗斯族 鄂温克族 德昂族 保安族 裕固族 京族 塔塔尔族 独龙族 鄂伦春族 赫哲族 门巴族 珞巴族 "
+                    "基诺族"
+                ),
+                beside=people,
+            ),
+            Cues(
+                found=("民族：{满}；", "民 族 {土家} "),
+                kept=("民族团结", "民族：不详"),
+                words="民族",
+                beside=people_behind,
+                header="place",
+                padded=True,
+            ),
+        ),
+    ),
+    IdentifierType(
+        "hospital",
+        "〔医院〕",
+        About(
+            what="hospitals and clinics",
+            profiles=(),
+            hipaa="",
+            gbt="就诊机构 (an option)",
+        ),
+        (
+            Cues(
+                found=(
+                    "送检医院：{宜昌市第二人民医院} ",
+                    "转{滨江街社区卫生服务中心}康复",
+                    "在{广西医科大学一附院}就诊",
+                ),
+                kept=("当地医院", "我院", "医院内感染", "转上级医院", "某三甲医院"),
+                words=(
+                    "医院 卫生院 保健院 卫生服务中心 卫生所 卫生室 诊所 疗养院 门诊部 一附院 二附院 附一院 附二院 附院"
+                ),
+                beside=hospital_around,
+            ),
+        ),
+    ),
+    IdentifierType(
+        "department",
+        "〔科室〕",
+        About(
+            what="departments and wards",
+            profiles=(),
+            hipaa="",
+            gbt="就诊科室 (an option)",
+        ),
+        (
+            Cues(
+                found=("科室:{心血管内科二病区} ", "到{心内科门诊}复诊", "转入{ICU}，", "（{骨科三病区}）"),
+                kept=("外科手术", "妇产科学", "眼科检查"),
+                words=(
+                    "内科 外科 妇科 产科 妇产科 儿科 眼科 口腔科 皮肤科 急诊科 骨科 心内科 心血管内科 呼吸科 "
+                    "呼吸内科 消化内科 消化科 神经内科 神经外科 肾内科 内分泌科 血液科 血液内科 肿瘤科 放疗科 "
+                    "影像科 放射科 超声科 检验科 病理科 感染科 胃肠外科 肝胆外科 泌尿外科 胸外科 心外科 心胸外科 "
+                    "甲乳外科 普外科 血管外科 整形外科 烧伤科 康复科 中医科 麻醉科 耳鼻喉科 精神科 风湿免疫科 "
+                    "老年科 老年医学科 新生儿科 生殖中心 重症医学科 ICU CCU NICU PICU EICU 神经外科ICU"
+                ),
+                beside=department,
+            ),
+        ),
+    ),
+)
 """Types that some profiles treat, in the order of `tasks/deidentify/identifier_types.py`."""

@@ -1,0 +1,169 @@
+"""Calendar dates in Chinese text: the forms in which notes write them, and the same form with another date.
+
+A form has a year, a month and a day, or only two of these: 2023年4月11日, 2023/8/30, 2018-11, 3月12日, 07-15. A year
+alone is no date, since no regulation asks for it. Every pattern is bounded.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from typing import NamedTuple
+
+from tasks.deidentify.cues import NO_MEASURE
+from tasks.deidentify.identifier import Span
+from tasks.deidentify.numbers import is_date
+
+_YEAR = r"(?:19|20)\d\d"
+_MONTH = r"(?:1[0-2]|0?[1-9])"
+_DAY = r"(?:3[01]|[12]\d|0?[1-9])"
+_HOUR = r"(?:[T ]?\d{1,2}:\d\d(?::\d\d)?|\d{1,2}时(?:\d{1,2}分)?)?"
+_ALONE = r"(?<![0-9A-Za-z.\-/:×~～])"
+"""Refuses digits inside a longer number, a version or a range: XSE-20230417, 1.2019.3.4."""
+_FEASTS = "国庆|春节|中秋|端午|元旦|五一|十一|清明|元宵|除夕|重阳"
+
+FULL_DATE = (
+    rf"(?:{_YEAR}\s?年\s?{_MONTH}\s?月\s?{_DAY}\s?[日号]?|{_YEAR}(?P<mark>[-/.]){_MONTH}(?P=mark){_DAY}(?![\d.])"
+    rf"|{_MONTH}/{_DAY}/{_YEAR}(?!\d))"
+)
+"""Pattern of a day of a year: 2023年4月11日, 2023-04-11, 2023/8/30, 2023.9.1, 12/05/1961."""
+
+BIRTH_DATE = rf"{_ALONE}(?:{FULL_DATE}|{_YEAR}年{_MONTH}月){_HOUR}(?=\s?(?:生(?![命长化理物活成态])|出生))"
+"""Pattern of a date that a word behind it calls a birth: 1949.10.1生."""
+
+ANY_DATE = (
+    rf"{_ALONE}(?:{FULL_DATE}{_HOUR}|{_YEAR}\s?年\s?{_MONTH}\s?月(?:[上中下]旬|初|底)?"
+    rf"|{_YEAR}年(?:{_FEASTS})"
+    rf"|{_YEAR}[-/](?:0[1-9]|1[0-2]|[1-9])(?![\d./\-年月个例次]){NO_MEASURE}"
+    rf"|{_MONTH}\s?月\s?{_DAY}\s?[日号](?:[上下]午)?{_HOUR}|{_MONTH}月{_DAY}(?=[\s，,。；;）)、刚又还再去到来做打就我]|$)"
+    rf"|{_MONTH}[-/](?:3[01]|[12]\d|0[1-9])(?=\s{{0,2}}(?:\d{{1,2}}:\d\d|入院|出院|入科|出科|转入|转出|手术|复查|复诊))"
+    rf"|(?<![^\n]){_MONTH}-(?:3[01]|[12]\d|0[1-9])(?=\s{{1,3}}(?![岁个月周天例次片粒支\d])[^\sA-Za-z])"
+    rf"|{_YEAR}\d{{4}}(?=[,，|\t]))"
+)
+"""Pattern of dates, of which `date_fits` refuses some."""
+
+RELATIVE_MONTH = rf"(?<=[去今前明本同]年){_MONTH}月(?!\d)(?:[上中下]旬|初|底|份)?"
+"""Pattern of a month behind a word for its year: 去年5月."""
+
+VALUE = (
+    rf"(?P<value>{FULL_DATE}{_HOUR}|{_YEAR}年{_MONTH}月|{_YEAR}[-/.]{_MONTH}(?!\d)|{_YEAR}\d{{4}}(?!\d)"
+    rf"|\d\d(?P<short>[-/.]){_MONTH}(?P=short){_DAY}(?![\d.])|{_MONTH}月{_DAY}[日号]?{_HOUR})"
+)
+"""Pattern of what stands behind 日期 or 出生日期, where fewer signs are needed: 23.6.9, 19670523."""
+
+_NUMERAL = "[〇○零一二三四五六七八九]"
+# matches: "二〇二三年三月八日", "一九九〇年十二月"
+# not: "二〇二三年", "一九"
+_SPELLED = re.compile(rf"{_NUMERAL}{{4}}年[一二三四五六七八九十]{{1,2}}月(?:[一二三四五六七八九十]{{1,3}}[日号])?")
+# matches: "May 12, 1990", "Dec. 3 2021"
+# not: "May 12", "Maybe"
+_ENGLISH = re.compile(
+    r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}\.? \d{1,2}(?:st|nd|rd|th)?,? (?:19|20)\d\d(?!\d)"
+)
+# matches: "2023年4月11日", "2023-04-11", "12/05/1961", "3月12日", "07-15", "20230918", "23.6.9"
+# not: "2019年国庆", "二〇二三年三月八日"
+_PARTS = re.compile(
+    r"(?P<year>(?:19|20)\d\d)(?:\s?[年\-/.]\s?)?(?P<month>\d{1,2})(?:\s?[月\-/.]\s?(?P<day>\d{1,2})|(?P<packed>\d\d)(?!\d))?"
+    r"|(?P<month_us>\d{1,2})/(?P<day_us>\d{1,2})/(?P<year_us>(?:19|20)\d\d)"
+    r"|(?P<year_short>\d\d)[-/.](?P<month_short>\d{1,2})[-/.](?P<day_short>\d{1,2})"
+    r"|(?P<month_only>\d{1,2})\s?[月\-/]\s?(?P<day_only>\d{1,2})"
+)
+
+
+class CalendarDate(NamedTuple):
+    """A date as a text writes it: its numbers, and where each of them is written."""
+
+    year: int | None
+    month: int
+    day: int | None
+    places: dict[str, Span]
+    """Start and end in the text of `year`, `month` and `day`, as far as they are written."""
+
+
+def date_fits(text: str, match: re.Match[str]) -> bool:
+    """Refuse days that no calendar has, and packed digits that are no cell of a table: 20230918 only between commas."""
+    written = match[0]
+    if written.isdigit():
+        return is_date(written) and text[match.start() - 1 : match.start()] in tuple(",，|\t")
+    read = read_date(written)
+    return read is None or _exists(read)
+
+
+def spelled_date(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """A date in Chinese numerals, which begins with the cue: 二〇二三年三月八日."""
+    match = _SPELLED.match(text, start)
+    return [match.span()] if match else []
+
+
+def english_date(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """A date that begins with the name of a month: May 12, 1990."""
+    match = _ENGLISH.match(text, start)
+    begins_a_word = start == 0 or not (text[start - 1].isascii() and text[start - 1].isalnum())
+    return [match.span()] if match and begins_a_word else []
+
+
+def read_date(written: str) -> CalendarDate | None:
+    """Return the numbers of a date in digits; None for other forms (二〇二三年三月八日, 2019年国庆)."""
+    match = _PARTS.match(written)
+    if match is None:
+        return None
+    places: dict[str, Span] = {}
+    for group, span in ((name, match.span(name)) for name in match.groupdict() if match[name] is not None):
+        part = "day" if group == "packed" else group.partition("_")[0]
+        places[part] = span
+    numbers = {part: int(written[slice(*span)]) for part, span in places.items()}
+    year = numbers.get("year")
+    if year is not None and year < 100:
+        year += 2000
+    return CalendarDate(year, numbers["month"], numbers.get("day"), places)
+
+
+def _exists(date: CalendarDate) -> bool:
+    try:
+        datetime.date(date.year or 2024, date.month, date.day or 1)
+    except ValueError:
+        return False
+    return True
+
+
+def shifted(written: str, days: int) -> str | None:
+    """Return the date so many days later, in the same form; None for a form that cannot be read.
+
+    A month without a day moves as its 15th does. A day without a year moves within a year of 365 days.
+    """
+    read = read_date(written)
+    if read is None or not _exists(read):
+        return None
+    moved = datetime.date(read.year or 2023, read.month, _day(read)) + datetime.timedelta(days=days)
+    return _rewritten(written, read, {"year": moved.year, "month": moved.month, "day": moved.day})
+
+
+def _day(read: CalendarDate) -> int:
+    if read.day is None:
+        return 15
+    return min(read.day, 28) if read.year is None and read.month == 2 else read.day
+
+
+def cut_to_month(written: str) -> str | None:
+    """Return a date without its day, 2023年4月; None where month and year are not both written."""
+    read = read_date(written)
+    return f"{read.year}年{read.month}月" if read and read.year else None
+
+
+def cut_to_year(written: str) -> str | None:
+    """Return the year of a date, 2023年; None where it is not written in digits."""
+    read = read_date(written)
+    return f"{read.year}年" if read and read.year else None
+
+
+def _rewritten(written: str, read: CalendarDate, numbers: dict[str, int]) -> str:
+    """Put other numbers into a date, each as wide as the one before if that began with 0 or had two digits."""
+    pieces, end = [], 0
+    for part, (start, stop) in sorted(read.places.items(), key=lambda item: item[1]):
+        old = written[start:stop]
+        number = numbers[part] % 100 if part == "year" and len(old) == 2 else numbers[part]
+        # 04 becomes 05 and 12 becomes 03 where zeros are written; 4 becomes 12.
+        padded = written[start] == "0" or ("年" not in written and "月" not in written and len(old) == 2)
+        pieces += [written[end:start], f"{number:02d}" if padded or (part == "year" and len(old) == 2) else str(number)]
+        end = stop
+    return "".join([*pieces, written[end:]])
