@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from infra import schemas
 from infra.artifacts import Artifact, ArtifactStore
 from infra.builds import PartWriter
-from infra.memo import WorkKeys
+from infra.memo import Memo, WorkKeys
 from infra.stage import Output, StageParams, run, stage
 from tests.support.text.tables import documents_artifact
 
@@ -106,6 +106,14 @@ def test_earlier_finds_the_newest_artifact_that_differs_only_in_the_named_inputs
     assert newest is not None and newest.fingerprint == again.fingerprint
 
 
+def test_earlier_artifact_of_another_version_is_not_taken(store: ArtifactStore) -> None:
+    made = run(overhear, store, Overheard(), {"documents": documents_artifact(store, ["甲"])}).artifact
+    memo, params = Memo(store, "overheard"), made.manifest.params
+    assert memo.newest(2, params, {"documents": None}) is None
+    same = memo.newest(1, params, {"documents": None})
+    assert same is not None and same.fingerprint == made.fingerprint
+
+
 def test_work_with_other_parameters_is_not_reused(store: ArtifactStore) -> None:
     shouted(store, ["甲"])
     assert shouted(store, ["甲", "乙"], mark="?").to_table()["token"].to_pylist() == ["甲?", "乙?"]
@@ -169,6 +177,16 @@ def test_key_identifies_a_value_by_its_content() -> None:
     assert key({"a": 1, "b": 2}) == key({"b": 2, "a": 1}) != key({"a": 2, "b": 1})
     assert len({key("a"), key(b"a"), key(["a"]), key({"a": "a"}), key(None), key("x" * 500), key("y" * 500)}) == 7
     assert key("a", ("b",)) != key("a", ("c",))
+
+
+def test_key_names_the_stage_its_version_and_the_function() -> None:
+    def nested(part: PartWriter, text: str) -> None:
+        write_text(part, text)
+
+    named = [("given", 1, write_text), ("given", 2, write_text), ("other", 1, write_text), ("given", 1, shout_part)]
+    keys = [WorkKeys(name, version, Shout(), function, ()).of("a") for name, version, function in named]
+    assert len(set(keys)) == len(keys) and "" not in keys
+    assert WorkKeys("given", 1, Shout(), nested, ()).of("a") == ""  # it may depend on what is around it
 
 
 @pytest.mark.parametrize("value", [Path("file"), object(), {"a": Path("file")}, [object()]])
