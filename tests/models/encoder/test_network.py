@@ -11,6 +11,7 @@ from transformers import AutoModel
 
 from models.encoder import network as encoder_module
 from models.encoder.config import EncoderConfig
+from models.encoder.dropout import draw_mask, dropout_add
 from models.encoder.layout import Layout
 from models.encoder.network import Embeddings, Encoder, count_parameters, parameters_without_decay
 from models.encoder.randomness import SequenceNoise, Stream
@@ -187,6 +188,28 @@ def test_dropout_of_a_sequence_does_not_depend_on_the_batch() -> None:
     together, alone = run([0, 1, 2]), run([2])
     torch.testing.assert_close(together[2], alone[0], rtol=1e-5, atol=1e-6)
     assert not torch.allclose(together[2], encoder.eval()(parts[2], Layout.from_lengths([9])), atol=1e-2)
+
+
+def test_every_dropout_has_a_mask_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One mask for both dropouts of a layer would couple them, and no mean of the results would tell."""
+    drawn: list[Tensor | None] = []
+
+    def recorded(*arguments: Any) -> Tensor | None:
+        drawn.append(draw_mask(*arguments))
+        return drawn[-1]
+
+    used: list[Tensor | None] = []
+
+    def adding(x_TD: Tensor, residual_TD: Tensor, rate: float, mask_TD: Tensor | None) -> Tensor:
+        used.append(mask_TD)
+        return dropout_add(x_TD, residual_TD, rate, mask_TD)
+
+    monkeypatch.setattr("models.encoder.network.draw_mask", recorded)
+    monkeypatch.setattr("models.encoder.network.dropout_add", adding)
+    noise = SequenceNoise.for_step(1, 2, Stream.GENERATOR_DROPOUT, np.array([0]), np.array([0]))
+    Encoder(EncoderConfig(**SIZES)).train()(torch.arange(9), Layout.from_lengths([9]), noise=noise)
+    assert len(drawn) == 7 and [id(mask) for mask in used] == [id(mask) for mask in drawn[1:]]
+    assert len({bytes(mask.numpy().tobytes()) for mask in used if mask is not None}) == 6
 
 
 def test_dropout_without_noise_follows_torch_manual_seed() -> None:
