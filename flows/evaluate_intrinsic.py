@@ -15,6 +15,7 @@ from flows.shared.documents import collect_documents, cut_segments, last, text_i
 from flows.shared.graphs import Graphs, equal_names, requested_graphs, sources
 from infra.artifacts import Artifact
 from infra.errors import UserError
+from models.knowledge_model.source import KNOWLEDGE_MODEL
 from models.word_vectors import WordVectors
 from tasks.evaluate.attention.synonym_sentences import synonym_sentences
 from tasks.evaluate.similarity.params import SimilarityScoresParams, SimilarityTableParams
@@ -78,7 +79,7 @@ def similarity_of_names(run: StageRunner, recipe: IntrinsicRecipe, data: Intrins
     rows += [(f"{_row_name(data.models[0])}, fresh weights", fresh, {"model": data.models[0]})] if data.models else []
     rows += [(name, recipe.similarity_scores, given) for name, given in data.vectors.items()]
     for model in data.models:
-        run_behind = trained(model.path).inputs.get("checkpoint")
+        run_behind = trained(model.path).run
         known = {} if run_behind is None else {"checkpoint": run_behind}
         rows.append((_row_name(model), recipe.similarity_scores, {"model": model, **known}))
     names = {f"scores_{number:02d}": name for number, (name, _, _) in enumerate(rows)}
@@ -193,7 +194,10 @@ def _check(recipe: IntrinsicRecipe, chosen: Sequence[str], models: Sequence[Mode
 
 def _row_name(model: ModelFolder) -> str:
     """Return the objective of a model of ours and the beginning of its fingerprint, or the name of its folder."""
-    run = trained(model.path).inputs.get("checkpoint")
-    if not isinstance(run, Artifact):
+    run = trained(model.path).run
+    if run is None:
         return model.path.name
-    return f"{run.manifest.params['objective']} {model.path.name[:8]}"
+    objective = run.manifest.params["objective"]
+    if model.path.name == KNOWLEDGE_MODEL:
+        return f"{objective} {model.path.parent.name[:8]}, with knowledge"
+    return f"{objective} {model.path.name[:8]}"

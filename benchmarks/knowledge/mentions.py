@@ -1,8 +1,9 @@
 """Cost of knowledge in fine-tuning: texts per CPU second that are cut into tokens, linked, and given their neighbours.
 
-    python benchmarks/knowledge/mentions.py --data FOLDER [--megabytes 2] [--output FILE.md]
+    python benchmarks/knowledge/mentions.py --data FOLDER [--columns text_a text_b] [--megabytes 2] [--output FILE.md]
 
-FOLDER contains Parquet files of real text; texts are cut to 128 characters, as most tasks do. The names are CMeKG's.
+FOLDER contains Parquet files of real text, of which the columns given are read whatever their length, or all long
+texts; they are cut to 128 characters, as most tasks do. The names are CMeKG's.
 The neighbours are random: 10 for each entity, with vectors of 200 numbers. Linking happens once per text and process,
 looking up once per batch (64 texts). Seconds are CPU seconds of the process, one thread, the median of `ROUNDS` rounds.
 """
@@ -155,11 +156,13 @@ def main() -> None:
     """Measure, print, save."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--columns", nargs="+", default=[], metavar="NAME")
     parser.add_argument("--megabytes", type=float, default=2.0)
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    texts = list(dict.fromkeys(text[:LENGTH] for text in sample(real_texts(options.data), options.megabytes)))
+    real = real_texts(options.data, options.columns, 1) if options.columns else real_texts(options.data)
+    texts = list(dict.fromkeys(text[:LENGTH] for text in sample(real, options.megabytes)))
     names = names_of(list(read_cmekg().names))
     with tempfile.TemporaryDirectory(prefix="yiwen-mentions-") as folder:
         publish([*page_of(texts, names, Path(folder)), ""], options.output)

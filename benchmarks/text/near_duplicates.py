@@ -27,6 +27,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 from typing import NamedTuple
@@ -54,16 +55,26 @@ def edited(text: str, share: float, drawn: random.Random) -> str:
     return "".join(out)
 
 
-def real_texts(folder: Path) -> list[str]:
-    """The distinct long strings of all Parquet files below a folder."""
+def real_texts(folder: Path, columns: Sequence[str] = (), least: int = 40) -> list[str]:
+    """The distinct strings of `least` characters and more in all Parquet files below a folder.
+
+    `columns`: those that are read; by default all. Ends the program, saying what is there, if there is no text.
+    """
     import polars as pl
 
     found: dict[str, None] = {}
+    seen: list[str] = []
     for file in sorted(folder.rglob("*.parquet")):
         frame = pl.read_parquet(file)
-        for column in frame.columns:
-            if frame[column].dtype == pl.String:
-                found.update(dict.fromkeys(text for text in frame[column].to_list() if text and len(text) >= 40))
+        of_text = [name for name in frame.columns if frame[name].dtype == pl.String]
+        seen.append(f"{file.relative_to(folder)} ({', '.join(of_text) or 'no column of text'})")
+        for column in of_text:
+            if not columns or column in columns:
+                found.update(dict.fromkeys(text for text in frame[column].to_list() if text and len(text) >= least))
+    if not found:
+        asked = f" in the columns {', '.join(columns)}" if columns else ""
+        there = f"its files: {'; '.join(seen)}" if seen else "it has no Parquet file"
+        raise SystemExit(f"{folder} has no text of {least} characters and more{asked}; {there}.")
     return list(found)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from infra.artifacts import Artifact, ArtifactStore
+from models.knowledge_model.source import KNOWLEDGE_MODEL
 from tasks.finetune.inputs import ModelFolder
 
 
@@ -18,6 +19,8 @@ class Trained:
     records: Artifact | None = None
     entity_surfaces: Artifact | None = None
     """The entity vocabulary that its training named, if it named any."""
+    run: Artifact | None = None
+    """Training of the weights, if it is ours; also of a knowledge model, which stages take as a `model`."""
 
 
 def trained(folder: str | Path) -> Trained:
@@ -27,15 +30,19 @@ def trained(folder: str | Path) -> Trained:
         UserError: there is no such folder, or it has no model.
     """
     model = ModelFolder(folder)
-    store = ArtifactStore(str(model.path.parent.parent))
-    exported = store.get("export", model.path.name) if model.path.parent.name == "export" else None
+    is_other_form = model.path.name == KNOWLEDGE_MODEL
+    place = model.path.parent if is_other_form else model.path
+    store = ArtifactStore(str(place.parent.parent))
+    exported = store.get("export", place.name) if place.parent.name == "export" else None
     checkpoint = _input(store, exported, "checkpoint")
     vocabulary = _input(store, exported, "vocabulary")
     if checkpoint is None or vocabulary is None:
         return Trained({"model": model})
+    if is_other_form:  # a checkpoint is judged in its plain form
+        return Trained({"model": model}, run=checkpoint)
     records = _input(store, _input(store, checkpoint, "products"), "records")
     surfaces = _input(store, checkpoint, "entity_surfaces")
-    return Trained({"checkpoint": checkpoint, "vocabulary": vocabulary}, records, surfaces)
+    return Trained({"checkpoint": checkpoint, "vocabulary": vocabulary}, records, surfaces, checkpoint)
 
 
 def _input(store: ArtifactStore, artifact: Artifact | None, name: str) -> Artifact | None:

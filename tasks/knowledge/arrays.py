@@ -8,9 +8,9 @@ TransR gives every entity a vector, but never learns that of an entity without t
 
 Time grows with the entities, the neighbours and their triples, and with entities × relations × the width of vectors
 squared for the norms of projected vectors; memory with the first three. Parts are read one after the other; vectors go
-straight to their file, so that one part, the ids and the integers of all neighbours are in memory: 0.8 GB for a random
-graph of SMedBERT's size (benchmarks/knowledge/arrays.py). The files, with room for two copies, are written to the
-folder for temporary files before they go to the store.
+straight to their file, so that one part, the ids and the integers of all neighbours are in memory: 928 MiB at most in
+the process for a random graph of SMedBERT's size (benchmarks/knowledge/arrays.py). The files, with room for two copies,
+are written to the folder for temporary files before they go to the store.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ def check_training(
     model = {**params.model, "vocab_size": vocabulary_size}
     try:
         config = training_config(params.training)
-        settings = objectives.check(params.objective, model)
+        settings = _settings(params.objective, model)
         check_tasks(config, settings.task_names() or (params.objective,))
     except ValueError as error:
         raise UserError(f"This model cannot be trained: {error}") from error
@@ -44,6 +45,17 @@ def check_training(
         _check_cuts(params)
     if params.cluster.best_by is not None or init_from is not None:
         _check_with_network(params, model, init_from, vocabulary)
+
+
+def _settings(objective: str, model: Mapping[str, Any]) -> Any:
+    """Return an objective's settings, checked. Raises ValueError, which names a setting with its section."""
+    try:
+        return objectives.check(objective, model)
+    except ValueError as error:
+        subject = re.match(r"[a-z_]+", str(error))  # neighbours in "neighbours must be a positive integer, got 0"
+        if subject is None or subject[0] not in objectives.config_keys(objective):
+            raise
+        raise ValueError(f"model.{error}") from error
 
 
 def _check_workers(config: TrainingConfig, task: str, cluster: Cluster) -> None:

@@ -11,6 +11,7 @@ import pytest
 from flows.sweep_setting import sweep
 from infra.artifacts import ArtifactStore
 from infra.errors import UserError
+from tasks.evaluate.settings.sweep import panel_title
 from tests.support.heads import toy_task as toy
 from tests.support.text.synthetic_text import write_corpus
 
@@ -80,3 +81,9 @@ def test_mistakes_are_told_before_any_work(
     with pytest.raises(UserError, match=message):
         sweep.fn(**{**asked, **changed})
     assert ArtifactStore(tmp_path / "home").list() == []
+
+
+def test_panel_of_a_set_says_how_large_the_set_is() -> None:
+    rows = [{"samples": {"Acc@1 D1": 1_991, "Acc@1 D2": 1}}, {"samples": {"Acc@1 D1": 1_991, "Acc@1 D2": 2}}]
+    titles = [panel_title(name, rows) for name in ("Acc@1 D1", "Acc@1 D2", "MLM loss")]
+    assert titles == ["Acc@1 D1: 1,991 samples, chance 0.05", "Acc@1 D2: 1 or 2 samples, chance 0.05", "MLM loss"]

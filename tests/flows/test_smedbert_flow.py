@@ -19,6 +19,8 @@ from infra.errors import UserError
 from infra.stage import run as run_stage
 from models import objectives
 from models.knowledge import KnowledgeArrays
+from models.knowledge_model.source import KNOWLEDGE_MODEL
+from tasks.evaluate.trained import trained
 from tasks.knowledge.arrays import KnowledgeArraysParams, knowledge_arrays
 from tasks.pretrain.train import train
 from tests.support.graphs.given_knowledge import given_knowledge
@@ -112,6 +114,10 @@ def test_tiny_is_trained_on_knowledge(store: ArtifactStore, corpus: str, graphs:
     assert 0.25 <= figures["neighbour_chance"] <= 0.5 and 0 < figures["mention_chance"] < 1
     assert pretrain.fn("smedbert-tiny", corpus, graphs=graphs, mentions=True, overrides=OVERRIDES) == folder
     assert latest(store, "train").fingerprint == run.fingerprint, "nothing is done twice"
+    for form in (Path(folder), Path(folder, KNOWLEDGE_MODEL)):
+        behind = trained(form).run
+        assert behind is not None and behind.fingerprint == run.fingerprint
+    assert trained(Path(folder, KNOWLEDGE_MODEL)).inputs.keys() == {"model"}, "its checkpoint would be the plain form"
 
     begun = OVERRIDES | {"training.steps": 5, "model.relation_choice": "drawn"}
     again = pretrain.fn("smedbert-tiny", corpus, graphs=graphs, mentions=True, init_from=folder, overrides=begun)

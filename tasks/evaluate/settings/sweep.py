@@ -21,6 +21,7 @@ from infra.artifacts import Artifact
 from infra.pages import add_report, render
 from infra.stage import Output, StageParams, stage
 from models import objectives
+from tasks.evaluate.similarity.params import CHANCE
 from tasks.pretrain.ablation import as_markdown
 from tasks.pretrain.model_card import held_out_figures
 
@@ -43,7 +44,7 @@ class SettingSweepParams(StageParams):
     )
 
 
-@stage(name="setting_sweep", version=1, params=SettingSweepParams)
+@stage(name="setting_sweep", version=2, params=SettingSweepParams)
 def setting_sweep(inputs: Mapping[str, Artifact], params: SettingSweepParams, out: Output) -> None:
     """Tabulate `inputs["run_0"]`, of the stage `train`, for the first value, and so on.
 
@@ -69,7 +70,7 @@ def setting_sweep(inputs: Mapping[str, Artifact], params: SettingSweepParams, ou
 
 
 def draw(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], title: str, path: Path) -> None:
-    """Draw a panel for each column over the values into a PNG, with intervals where there are some."""
+    """Draw a panel for each column over the values into a PNG, with intervals and samples where there are some."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -85,26 +86,37 @@ def draw(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], title: str, 
         ends = [row["intervals"].get(name) for row in known]
         if all(ends):
             panel.fill_between(values, [one[0] for one in ends], [one[1] for one in ends], alpha=0.2, linewidth=0)
-        panel.set(title=name, xlabel=title, xticks=[row["value"] for row in rows])
+        panel.set(xlabel=title, xticks=[row["value"] for row in rows])
+        panel.set_title(panel_title(name, known), fontsize="medium")
         panel.grid(alpha=0.3)
     for panel in panels[len(columns) :]:
         panel.set_visible(False)
     figure.savefig(path, dpi=130)
 
 
+def panel_title(name: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the title of a panel, with the size of a set of names: in 23 samples a difference says nothing."""
+    counts = sorted({row["samples"][name] for row in rows if name in row["samples"]})
+    asked = " or ".join(f"{count:,}" for count in counts)
+    return f"{name}: {asked} samples, chance {CHANCE:g}" if counts else name
+
+
 def _row(place: int, value: float, inputs: Mapping[str, Artifact], params: SettingSweepParams) -> dict[str, Any]:
-    """Return a value with its figures by the titles of their columns, and the intervals of some."""
+    """Return a value with its figures by the titles of their columns, and intervals and samples of some."""
     run = inputs[f"{RUN}{place}"]
     titles = objectives.tabulated(run.manifest.params["objective"])
     figures = {titles[name]: found for name, found in held_out_figures(run).items() if name in titles}
     intervals: dict[str, tuple[float, float]] = {}
+    samples: dict[str, int] = {}
     if similarity := inputs.get(f"{SIMILARITY}{place}"):
         for name, one in json.loads(similarity.read_file("summary.json"))["sets"].items():
             if one is not None:
                 figures[SET + name.upper()] = one["accuracy"]
                 intervals[SET + name.upper()] = (one["low"], one["high"])
+                samples[SET + name.upper()] = one["samples"]
     figures |= params.scores[place] if params.scores else {}
-    return {"value": value, "figures": figures, "intervals": intervals, "steps": run.manifest.counters["steps"]}
+    steps = run.manifest.counters["steps"]
+    return {"value": value, "figures": figures, "intervals": intervals, "samples": samples, "steps": steps}
 
 
 def _columns(rows: Sequence[Mapping[str, Any]], titles: Mapping[str, str]) -> list[str]:

@@ -10,6 +10,8 @@ from infra.stage import StageParams
 
 NEGATIVES = 19
 """Wrong candidates of a sample, so that chance finds the right one in 1 of 20."""
+CHANCE = 1 / (NEGATIVES + 1)
+"""Acc@1 of a guess."""
 
 
 class SimilarityPairsParams(StageParams):

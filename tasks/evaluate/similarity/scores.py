@@ -31,7 +31,6 @@ from tasks.metrics.significance import bootstrap_interval
 
 SETS = {"d1": None, "d2": "is_close", "d3": "is_rare"}
 """Column that says whether a sample is of the set; all are of D1."""
-CHANCE = 1 / (NEGATIVES + 1)
 EQUAL = 1e-9
 """Difference of cosines up to which two candidates are equally similar: equal vectors differ by rounding alone."""
 

@@ -15,8 +15,8 @@ from typing import Any
 from infra.artifacts import Artifact
 from infra.pages import add_report, render
 from infra.stage import Output, stage
-from tasks.evaluate.similarity.params import NEGATIVES, SimilarityTableParams
-from tasks.evaluate.similarity.scores import CHANCE, SETS
+from tasks.evaluate.similarity.params import CHANCE, NEGATIVES, SimilarityTableParams
+from tasks.evaluate.similarity.scores import SETS
 
 TEMPLATE = Path(__file__).with_name("table.html.j2")
 PUBLISHED = Path(__file__).with_name("published.csv")

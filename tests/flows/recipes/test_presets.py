@@ -144,7 +144,7 @@ def test_overrides_reach_every_section() -> None:
         ({"model.hiden_size": 5}, r"unknown key 'model\.hiden_size' .*; did you mean 'model\.hidden_size'"),
         ({"training.step": 5}, r"unknown key 'training\.step' .*; did you mean 'training\.steps'"),
         ({"segment.max_tokens": 8}, r"max_tokens.*min_tokens"),
-        ({"model.num_heads": 5}, "num_heads"),
+        ({"model.num_heads": 5}, r"model\.num_heads=5 must divide hidden_size"),
         ({"training.steps": "1_000"}, r"training\.steps is '1_000'; it must be an integer"),
         ({"model.mask_probability": "x"}, r"model\.mask_probability is 'x'; it must be a finite number"),
         ({"model.vocab_size": 5}, r"model\.vocab_size follows from the vocabulary\. Set vocabulary\.size"),
@@ -164,6 +164,22 @@ def test_overrides_reach_every_section() -> None:
 def test_wrong_overrides_name_the_key(overrides: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
         load_preset("ehealth-tiny", overrides)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"model.neighbours": 0}, r"model\.neighbours must be a positive integer, got 0"),
+        ({"model.neighbours": 30}, r"model\.neighbours is 30, but neighbours\.k is 10, .* Set both to the same number"),
+        ({"model.entity_size": 65}, r"model\.entity_size is 65, but embed\.entity_dim is 64"),
+        ({"model.hit_ratio": 0}, r"model\.hit_ratio must be in \(0, 1\]"),
+        ({"model.neighbour_score": "eq17"}, r"model\.neighbour_score must be one of eq18, eq16, eq19"),
+        ({"model.infusion_layer": 10}, r"model\.infusion_layer=10 is not a layer of an encoder of 2"),
+    ],
+)
+def test_impossible_knowledge_names_the_keys_of_the_preset(overrides: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        load_preset("smedbert-tiny", overrides)
 
 
 def test_tasks_have_settings_of_their_own() -> None:
