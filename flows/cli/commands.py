@@ -6,6 +6,7 @@ An action imports what it needs: `--help` and `list` must not wait for torch.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import sys
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from flows.catalogue import find, load_catalogue
+from flows.cli.deidentify import add_deidentify
 from flows.cli.parameters import merge_parameters
 from flows.cli.running import run_entry
 from infra.errors import UserError
@@ -40,7 +42,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog="python -m flows COMMAND --help shows the options of a command.",
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for add in (_add_list, _add_run, _add_export, _add_predict, _add_compare, _add_normalise):
+    for add in (_add_list, _add_run, _add_export, _add_predict, _add_compare, _add_normalise, _add_deidentify):
         add(commands)
     return parser
 
@@ -223,6 +225,10 @@ def _add_normalise(commands: Subparsers) -> None:
     )
     _add_knowledge(command)
     _add_device(command)
+
+
+def _add_deidentify(commands: Subparsers) -> None:
+    add_deidentify(functools.partial(_add, commands))
 
 
 _COUNTED = {"rows", "normalised", "without_answer", "coded"}

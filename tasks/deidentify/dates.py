@@ -157,13 +157,18 @@ def cut_to_year(written: str) -> str | None:
 
 
 def _rewritten(written: str, read: CalendarDate, numbers: dict[str, int]) -> str:
-    """Put other numbers into a date, each as wide as the one before if that began with 0 or had two digits."""
+    """Put other numbers into a date, with zeros before single digits where the date has, or would have, them."""
+    small = [written[slice(*span)] for part, span in read.places.items() if part != "year"]
+    # 2023-04-11 has zeros and 2023/4/11 none; of 2023-10-11, 2023/10/11 and 10月11日 the marks decide
+    has_zeros = any(number[0] == "0" for number in small)
+    usual = "-" in written or written.isdigit() or read.places.get("year", (0, 0))[0] > 0  # 12/20/1961
+    padded = has_zeros or (usual and all(len(number) == 2 for number in small))
     pieces, end = [], 0
     for part, (start, stop) in sorted(read.places.items(), key=lambda item: item[1]):
-        old = written[start:stop]
-        number = numbers[part] % 100 if part == "year" and len(old) == 2 else numbers[part]
-        # 04 becomes 05 and 12 becomes 03 where zeros are written; 4 becomes 12.
-        padded = written[start] == "0" or ("年" not in written and "月" not in written and len(old) == 2)
-        pieces += [written[end:start], f"{number:02d}" if padded or (part == "year" and len(old) == 2) else str(number)]
+        if part == "year":
+            number = str(numbers[part])[-(stop - start) :]
+        else:
+            number = f"{numbers[part]:02d}" if padded else str(numbers[part])
+        pieces += [written[end:start], number]
         end = stop
     return "".join([*pieces, written[end:]])

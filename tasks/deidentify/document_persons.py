@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from tasks.deidentify.find import find_identifiers
 from tasks.deidentify.identifier import Identifier
@@ -23,6 +23,14 @@ _CUES: Mapping[str, str] = {
     **dict.fromkeys(("address", "homeaddress"), "住址："),
     **dict.fromkeys(("idcard", "idcardno", "idnumber"), "身份证号："),
     **dict.fromkeys(("wechat", "weixin"), "微信号："),
+    **dict.fromkeys(("birthday", "birthdate", "dateofbirth", "dob"), "出生日期："),
+    **dict.fromkeys(("occupation", "job"), "职业："),
+    **dict.fromkeys(("employer", "workplace"), "工作单位："),
+    **dict.fromkeys(("ethnicity", "nation"), "民族："),
+    **dict.fromkeys(("postcode", "zipcode", "zip"), "邮编："),
+    **dict.fromkeys(("licenseplate", "plate", "plateno"), "车牌号："),
+    **dict.fromkeys(("staffno", "staffid", "employeeid"), "工号："),
+    **dict.fromkeys(("serialnumber", "serialno"), "序列号："),
     **dict.fromkeys(
         (
             "admissionno", "admissionnumber", "admissionid", "inpatientno", "outpatientno", "patientid", "patientno",
@@ -68,15 +76,15 @@ def meta_may_name(meta: str) -> bool:
 
 
 @functools.lru_cache(maxsize=4096)
-def in_path(path: str) -> tuple[Identifier, ...]:
-    """Return the identifiers in a path: names and numbers in each piece between its marks (/ \\ _ . and blanks)."""
+def in_path(path: str, find: Callable[[str], list[Identifier]] = find_identifiers) -> tuple[Identifier, ...]:
+    """Return the identifiers in a path: names, and what `find` finds in the pieces between / \\ _ . and blanks."""
     found = []
     for piece in _PATH_PIECE.finditer(path):
         if is_name(piece[0]):
             found.append(Identifier(*piece.span(), "name", "path of a file"))
         else:
             at = piece.start()
-            found += [one._replace(start=at + one.start, end=at + one.end) for one in find_identifiers(piece[0])]
+            found += [one._replace(start=at + one.start, end=at + one.end) for one in find(piece[0])]
     return tuple(found)
 
 

@@ -20,7 +20,17 @@ import numpy as np
 import rjieba
 
 from tasks.deidentify.header_rows import DELIMITERS, OTHER_HEADERS, Below, headers_of, line_around, rows_below
-from tasks.deidentify.identifier import Cues, Digits, Identifier, IdentifierType, NetAddress, Number
+from tasks.deidentify.identifier import (
+    Cues,
+    Digits,
+    Identifier,
+    IdentifierType,
+    NetAddress,
+    Number,
+    OwnPattern,
+    OwnWords,
+    mentions,
+)
 from tasks.deidentify.kinds import ALWAYS_SEARCHED, KINDS, MINIMAL, PLACEHOLDERS
 from tasks.deidentify.lone_names import lone_names, may_hold_lone_names
 from tasks.deidentify.suspicions import NET, NUMBERS, ODD_FORMS, all_suspicions, suspicions_of
@@ -58,15 +68,20 @@ _PLAIN_NAME = re.compile(r"[\u4e00-\u9fff·]{2,20}(?<!某)\Z")
 class Finder:
     """Search for the identifiers of some kinds. Making one takes milliseconds, so use `finder_of`, which keeps them."""
 
-    def __init__(self, types: Sequence[IdentifierType], reported: Collection[str]) -> None:
+    def __init__(
+        self, types: Sequence[IdentifierType], reported: Collection[str], allowed: Collection[str] = ()
+    ) -> None:
         """Prepare the search.
 
         Args:
             types: kinds that are looked for; of two numbers that cover the same characters the first one counts.
             reported: names of those that are returned. What the others find stays, and is not taken for another kind.
+            allowed: words in which nothing counts as an identifier.
         """
+        self._allowed = frozenset(allowed)
         ways = [(each.name, way) for each in types for way in each.ways]
         self._reported = None if {each.name for each in types} <= set(reported) else frozenset(reported)
+        self._own = [(name, way) for name, way in ways if isinstance(way, OwnPattern | OwnWords)]
         self._net = {f"net{i}": (name, way) for i, (name, way) in enumerate(ways) if isinstance(way, NetAddress)}
         self._net_sign = re.compile(
             "|".join(f"(?P<{key}>{way.pattern})" for key, (_, way) in self._net.items()), re.ASCII | re.IGNORECASE
@@ -94,7 +109,9 @@ class Finder:
     def may_hold(self, texts: Sequence[str]) -> np.ndarray:
         """Return which texts hold, at a glance, any trace of an identifier: bool (T,). The others hold none."""
         found: np.ndarray = (all_suspicions(texts) > 0) | self._cue_glance.may_hold(texts) | may_hold_lone_names(texts)
-        if self._early_digits or self._late_digits:
+        if self._own:
+            found |= True  # a glance at any pattern would cost what the search does
+        elif self._early_digits or self._late_digits:
             found |= np.array([_DIGITS.search(text) is not None for text in texts], dtype=np.bool_)
         return found
 
@@ -111,6 +128,7 @@ class Finder:
             suspicions = suspicions_of(plain)
         found: list[Identifier] = []
         looks: list[Callable[[str], list[Identifier]]] = [
+            *([self._own_rules] if self._own else []),
             *([self._net_addresses] if suspicions & NET else []),
             *([functools.partial(_around_digits, self._early_digits)] if self._early_digits else []),
             *([self._numbers] if suspicions & NUMBERS else []),
@@ -125,7 +143,28 @@ class Finder:
                 found = sorted([*found, *seen])
         again = _names_again(plain, {*names, *names_of(text, found)})
         found = sorted([*found, *again]) if again else found
-        return found if self._reported is None else [one for one in found if one.type in self._reported]
+        if self._reported is not None:
+            found = [one for one in found if one.type in self._reported]
+        return self._without_allowed(text, found) if self._allowed else found
+
+    def _without_allowed(self, text: str, found: list[Identifier]) -> list[Identifier]:
+        """Drop what lies inside an allowed word."""
+        spans = list(mentions(text, self._allowed))
+        starts = [start for start, _ in spans]
+        kept = []
+        for one in found:
+            place = bisect.bisect_right(starts, one.start) - 1
+            if place < 0 or spans[place][1] < one.end:
+                kept.append(one)
+        return kept
+
+    def _own_rules(self, text: str) -> list[Identifier]:
+        taken = [Identifier(*span, kind, way.reason) for kind, way in self._own for span in way.spans(text)]
+        found: list[Identifier] = []
+        for one in sorted(taken, key=lambda one: (one.start, -one.end)):
+            if not found or one.start >= found[-1].end:
+                found.append(one)
+        return found
 
     def _net_addresses(self, text: str) -> list[Identifier]:
         found: list[Identifier] = []
@@ -185,7 +224,8 @@ class Finder:
             if len(ways) > 1 and not re.compile(way.pattern_of(cue[0])).match(text, cue.start()):
                 continue  # 号 may be a cue of two ways, each with another mark behind it
             for span in way.beside(text, cue.start(), cue.end(), free_from):
-                identifier = Identifier(*span, kind, f"cue {cue[0]}")
+                rule = f"cue {cue[0]} of {way.origin}" if way.origin else f"cue {cue[0]}"
+                identifier = Identifier(*span, kind, rule)
                 if not _overlaps(identifier, found):
                     bisect.insort(found, identifier)
         return found
@@ -246,11 +286,12 @@ def names_of(text: str, found: Iterable[Identifier]) -> set[str]:
     return written | set(map(_unpadded, written))
 
 
-def replace(text: str, found: Iterable[Identifier]) -> str:
-    """Return the text with a placeholder for each identifier."""
+def replace(text: str, found: Iterable[Identifier], marks: Iterable[str] | None = None) -> str:
+    """Return the text with a placeholder for each identifier, or with the marks that are given for them, in order."""
+    found = list(found)
     pieces, end = [], 0
-    for identifier in found:
-        pieces += [text[end : identifier.start], PLACEHOLDERS[identifier.type]]
+    for identifier, mark in zip(found, marks or (PLACEHOLDERS[one.type] for one in found), strict=True):
+        pieces += [text[end : identifier.start], mark]
         end = identifier.end
     return "".join([*pieces, text[end:]])
 
@@ -308,20 +349,6 @@ def _is_whole(name: str) -> bool:
 
 
 def _names_again(text: str, names: set[str]) -> list[Identifier]:
-    """Find other mentions of the names found, as far as they are whole and not words.
-
-    At each character with which a name begins, one look per length of name: time does not grow with their number.
-    """
+    """Find other mentions of the names found, as far as they are whole and not words."""
     whole = {name for name in names if _is_whole(_unpadded(name))}
-    if not whole:
-        return []
-    lengths = sorted({len(name) for name in whole}, reverse=True)
-    found: list[Identifier] = []
-    end = 0
-    for first in re.finditer(f"[{''.join(sorted({name[0] for name in whole}))}]", text):
-        start = first.start()
-        length = next((length for length in lengths if text[start : start + length] in whole), 0)
-        if length and start >= end:
-            end = start + length
-            found.append(Identifier(start, end, "name", "found before"))
-    return found
+    return [Identifier(*span, "name", "found before") for span in mentions(text, whole)]

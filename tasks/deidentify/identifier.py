@@ -6,7 +6,7 @@ The table itself is `tasks/deidentify/kinds.py`; `tasks/deidentify/find.py` look
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
@@ -97,6 +97,8 @@ class Cues(Way):
     """Pattern of what must follow a word for it to count."""
     next_characters: str = ""
     """Characters of which one must follow a word for it to count; a cheaper form of `after`."""
+    origin: str = ""
+    """Name of the file of a user's own words."""
 
     def spellings(self) -> Iterator[str]:
         """Each word as it may be written."""
@@ -111,6 +113,48 @@ class Cues(Way):
         after = f"(?={self.after})" if self.after else ""
         following = f"(?=[{self.next_characters}])" if self.next_characters else ""
         return spelling + before + after + following
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnPattern(Way):
+    """A pattern of a user's rules, which is searched for before anything else."""
+
+    pattern: re.Pattern[str]
+    reason: str
+
+    def spans(self, text: str) -> Iterator[Span]:
+        """Yield what the pattern matches: its group `value`, or all."""
+        group = "value" if "value" in self.pattern.groupindex else 0
+        return (match.span(group) for match in self.pattern.finditer(text) if match.end(group) > match.start(group))
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnWords(Way):
+    """Words of a user's rules: a deny list. The time of a search does not grow with their number."""
+
+    words: frozenset[str]
+    reason: str
+
+    def spans(self, text: str) -> Iterator[Span]:
+        """Yield where the words are, the longest one at each place."""
+        return mentions(text, self.words)
+
+
+def mentions(text: str, words: Collection[str]) -> Iterator[Span]:
+    """Yield where words are in a text, the longest one at each place, without overlaps.
+
+    At each character with which a word begins, one look per length of word: time does not grow with their number.
+    """
+    if not words:
+        return
+    lengths = sorted({len(word) for word in words}, reverse=True)
+    end = 0
+    for first in re.finditer(f"[{re.escape(''.join(sorted({word[0] for word in words})))}]", text):
+        start = first.start()
+        length = next((length for length in lengths if text[start : start + length] in words), 0)
+        if length and start >= end:
+            end = start + length
+            yield start, end
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,121 @@
+"""The command `deidentify`: a text or a file in, the text without identifiers out, and the reason of every find."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from infra.errors import UserError
+
+if TYPE_CHECKING:
+    from tasks.deidentify.plan import Plan
+
+
+def add_deidentify(add: Callable[..., Any]) -> None:
+    """Add the command with its arguments; `add` takes its name, its action and the options of its parser."""
+    command = add(
+        "deidentify",
+        deidentify,
+        help="replace identifiers of persons in a text, and say why",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Print a text with the identifiers of persons replaced. No rule finds them all: a person has to\n"
+        "review what may not leak (docs/privacy.md).",
+        epilog="examples:\n"
+        "  python -m flows deidentify 患者王伟，电话13812345678 --explain\n"
+        "  python -m flows deidentify note.txt --profile hipaa --operator date=month > clean.txt\n"
+        "  python -m flows deidentify --rules my_rules.toml --explain < note.txt\n"
+        "  python -m flows deidentify --kinds\n",
+    )
+    command.add_argument("text", nargs="?", metavar="TEXT|FILE", help="a text, or a file of text (default: stdin)")
+    command.add_argument(
+        "--explain", action="store_true", help="say for every span its kind and the rule that found it"
+    )
+    command.add_argument("--profile", default="minimal", metavar="NAME", help="minimal, hipaa or gbt35273")
+    command.add_argument("--rules", type=Path, metavar="FILE", help="TOML file with rules of your own")
+    command.add_argument(
+        "--on", action="append", default=[], metavar="KIND", help="treat this kind too (may be given again)"
+    )
+    command.add_argument("--off", action="append", default=[], metavar="KIND", help="leave this kind as it is")
+    command.add_argument(
+        "--operator",
+        action="append",
+        default=[],
+        metavar="[KIND=]NAME",
+        help="placeholder, mask, hash, surrogate, encrypt or keep, for a kind or for all; date and birth_date also "
+        "take shift, month and year",
+    )
+    command.add_argument("--restore", action="store_true", help="decrypt what the operator encrypt made, with your key")
+    command.add_argument("--kinds", action="store_true", help="print the table of kinds")
+
+
+def deidentify(options: argparse.Namespace) -> int:
+    """Print what was asked for; the table of `--explain` goes to stdout behind the text."""
+    from tasks.deidentify.explain import explain, explained_lines, kinds_lines
+    from tasks.deidentify.operators import Key, restore
+    from tasks.deidentify.treatment import deidentify as treat
+
+    if options.kinds:
+        print("\n".join(kinds_lines()))
+        return 0
+    plan = _plan(options)
+    text = _read(options.text)
+    if options.restore:
+        print(restore(text, Key.from_environment(), dict(plan.placeholders))[0], end=_ending(text))
+        return 0
+    if not options.explain:
+        print(treat(text, plan, "the text")[0], end=_ending(text))
+        return 0
+    treated, found = explain(text, plan, "the text")
+    print(treated.rstrip("\n"), *explained_lines(found, plan), sep="\n")
+    return 0
+
+
+def _plan(options: argparse.Namespace) -> Plan:
+    from tasks.deidentify.identifier import PROFILES
+    from tasks.deidentify.operators import OPERATORS
+    from tasks.deidentify.plan import make_plan
+    from tasks.deidentify.user_rules import read_rules
+
+    if options.profile not in PROFILES:
+        raise UserError(f"--profile {options.profile}: there are {', '.join(PROFILES)}.")
+    operators: dict[str, Any] = {}
+    for given in options.operator:
+        kind, equals, name = given.rpartition("=")
+        if name not in OPERATORS:
+            raise UserError(f"--operator {given}: there is no operator {name!r}; there are {', '.join(OPERATORS)}.")
+        operators[kind if equals else ""] = name
+    return make_plan(
+        options.profile,
+        {**dict.fromkeys(options.on, True), **dict.fromkeys(options.off, False)},
+        operators.pop("", "placeholder"),
+        operators,
+        read_rules(options.rules) if options.rules else None,
+    )
+
+
+def _read(given: str | None) -> str:
+    """Return the text that was given, or the content of the file of that name, or of stdin."""
+    if given is None:
+        data = sys.stdin.buffer.read()
+        return _decoded(data, "stdin")
+    try:
+        is_file = Path(given).is_file()
+    except (OSError, ValueError):  # a text may be too long for a path
+        is_file = False
+    return _decoded(Path(given).read_bytes(), given) if is_file else given
+
+
+def _decoded(data: bytes, origin: str) -> str:
+    for encoding in ("utf-8-sig", "gb18030"):
+        try:
+            return data.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+    raise UserError(f"{origin} is neither UTF-8 nor GB18030; convert it to UTF-8.")
+
+
+def _ending(text: str) -> str:
+    return "" if text.endswith("\n") else "\n"

@@ -1,0 +1,101 @@
+"""A plan of de-identification: which kinds are treated, how each is replaced, and a user's own rules and key."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from infra.errors import UserError
+from tasks.deidentify.find import Finder
+from tasks.deidentify.identifier import Profile
+from tasks.deidentify.kinds import ALWAYS_SEARCHED, KINDS, MINIMAL, PLACEHOLDERS, check_kind, kinds_of
+from tasks.deidentify.operators import DATE_KINDS, NEED_KEY, OF_DATES, Key, Operator, apply
+from tasks.deidentify.user_rules import UserRules
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Kinds that are treated, their operators, and a user's rules and key. Plans with the same content are equal."""
+
+    kinds: frozenset[str] = MINIMAL
+    operators: tuple[tuple[str, Operator], ...] = ()
+    """Kinds with operators, as far as they are not replaced by placeholders; in order."""
+    rules: UserRules | None = None
+    key: Key | None = None
+
+    @functools.cached_property
+    def finder(self) -> Finder:
+        """The search for the kinds of the plan."""
+        return _finder(self.kinds, self.rules)
+
+    @functools.cached_property
+    def placeholders(self) -> Mapping[str, str]:
+        """Placeholder by kind, with those of the user's own kinds."""
+        own = {} if self.rules is None else {each.name: each.placeholder for each in self.rules.types}
+        return {**PLACEHOLDERS, **own}
+
+    @functools.cached_property
+    def only_placeholders(self) -> bool:
+        """True where every identifier becomes its placeholder."""
+        return not self.operators
+
+    def replacement(self, kind: str, written: str, scope: str) -> str:
+        """Return what an identifier becomes in a person's or document's scope."""
+        return apply(
+            dict(self.operators).get(kind, "placeholder"), kind, self.placeholders[kind], written, self.key, scope
+        )
+
+
+MINIMAL_PLAN = Plan()
+"""Placeholders for the kinds of the profile minimal: the default."""
+
+
+def make_plan(
+    profile: Profile = "minimal",
+    kinds: Mapping[str, bool] | None = None,
+    operator: Operator = "placeholder",
+    operators: Mapping[str, Operator] | None = None,
+    rules: UserRules | None = None,
+) -> Plan:
+    """Return the plan of a user's settings.
+
+    Args:
+        profile: the kinds to begin with.
+        kinds: single kinds switched on or off.
+        operator: what is done to every kind.
+        operators: what is done to single kinds instead.
+        rules: the user's own rules; their own kinds are always on.
+
+    Raises:
+        UserError: an unknown kind, an operator that does not fit its kind, or a key that is missing.
+    """
+    own = rules.own_kinds if rules else frozenset()
+    table = {name: is_on for name, is_on in (kinds or {}).items() if name not in own}
+    off = {name for name, is_on in (kinds or {}).items() if name in own and not is_on}
+    treated = kinds_of(profile, table) | (own - off)
+    chosen = dict.fromkeys(treated, operator)
+    for name, one in (operators or {}).items():
+        if name not in own:
+            check_kind(name, "deidentify.operators")
+        if one in OF_DATES and name not in DATE_KINDS:
+            raise UserError(f"deidentify.operators.{name}: {one} is for {' and '.join(sorted(DATE_KINDS))} only.")
+        chosen[name] = one
+    if operator in OF_DATES:
+        raise UserError(f"deidentify.operator: {operator} is for dates; set deidentify.operators.date instead.")
+    kept = {name for name, one in chosen.items() if one == "keep"}
+    others = tuple(
+        (name, one)
+        for name, one in sorted(chosen.items())
+        if name in treated - kept and one not in ("placeholder", "keep")
+    )
+    key = Key.from_environment() if any(one in NEED_KEY for _, one in others) else None
+    return Plan(frozenset(treated - kept), others, rules, key)
+
+
+@functools.lru_cache(maxsize=16)
+def _finder(kinds: frozenset[str], rules: UserRules | None) -> Finder:
+    types = {name: each for name, each in KINDS.items() if name in kinds | ALWAYS_SEARCHED}
+    if rules is not None:
+        types |= {each.name: each for each in rules.types if each.name in kinds}
+    return Finder(list(types.values()), kinds, rules.allow if rules else ())

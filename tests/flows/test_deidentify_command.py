@@ -1,0 +1,78 @@
+"""The command deidentify: texts, files and stdin in; texts, reasons and the table of kinds out."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+
+from flows.cli import main
+from tasks.deidentify.kinds import KINDS
+from tasks.deidentify.operators import KEY_VARIABLE
+
+SAID = "患者王伟，93岁，电话13812345678"
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(["deidentify", *arguments]) == 0
+    return capsys.readouterr().out
+
+
+def test_text_file_and_stdin_give_the_same(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = "患者〔姓名〕，93岁，电话〔手机号〕\n"
+    assert printed(capsys, SAID) == wanted
+    for encoding in ("utf-8", "gb18030"):
+        (tmp_path / "note.txt").write_text(SAID, encoding=encoding)
+        assert printed(capsys, str(tmp_path / "note.txt")) == wanted
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(SAID.encode())))
+    assert printed(capsys) == wanted
+
+
+def test_explain_says_place_kind_and_rule(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed(capsys, SAID, "--explain", "--profile", "hipaa", "--off", "mobile").splitlines()
+    assert lines[0] == "患者〔姓名〕，〔高龄〕，电话13812345678"
+    assert lines[1].split() == ["place", "text", "kind", "becomes", "rule"]
+    assert lines[2].startswith("2-4    王伟") and "cue 患者 (names of persons)" in lines[2]
+    assert lines[3].startswith("5-8    93岁") and "age" in lines[3]
+    assert lines[4:] == ["2 identifiers"]
+
+
+def test_control_characters_are_not_shown_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = printed(capsys, "姓名：王\x1b[31m伟，QQ：847261593", "--explain").splitlines()[1:]
+    assert not any("\x1b" in line for line in shown)
+
+
+def test_encrypted_text_is_restored(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, "k" * 40)
+    sealed = printed(capsys, SAID, "--operator", "encrypt", "--operator", "mobile=mask")
+    assert "王伟" not in sealed and "***********" in sealed
+    assert printed(capsys, sealed, "--restore") == "患者王伟，93岁，电话***********\n"
+
+
+def test_table_of_kinds_has_them_all(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed(capsys, "--kinds").splitlines()
+    assert [line.split()[0] for line in lines[1:]] == list(KINDS)
+    assert "hipaa" in next(line for line in lines if line.startswith("date "))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--profile", "hippa"], "--profile hippa: there are minimal, hipaa, gbt35273"),
+        (["--on", "hopsital"], "there is no kind 'hopsital'; did you mean hospital"),
+        (["--operator", "date=shfit"], "there is no operator 'shfit'"),
+        (["--operator", "name=shift"], "shift is for birth_date and date only"),
+        (["--rules", "absent.toml"], "absent.toml cannot be read"),
+        (["--operator", "hash"], "YIWEN_DEIDENTIFY_KEY is not set"),
+    ],
+)
+def test_mistakes_are_told(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(KEY_VARIABLE, raising=False)
+    assert main(["deidentify", SAID, *arguments]) == 2
+    assert message in capsys.readouterr().err
