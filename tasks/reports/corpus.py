@@ -3,8 +3,8 @@
 The artifact holds `report.html`, which needs no other file, `summary.json`, and `table.json`: eHealth's Table 1 for
 this corpus. Excerpts are de-identified, whatever their source.
 
-Time grows with the dropped rows and with the ids of the documents, which are streamed. Memory grows with the number of
-sources, reasons and samples, and holds one part.
+Time grows with the dropped rows, with the ids of the documents, which are streamed, and with the texts of the sources
+that are de-identified. Memory grows with the number of sources, reasons and samples, and holds one part.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from infra.artifacts import Artifact
 from infra.builds import MAX_EXCERPT
 from infra.pages import add_report, render
 from infra.stage import Output, StageParams, stage
+from tasks.deidentify.kinds import KINDS
 from tasks.deidentify.treatment import Treatment, deidentify
+from tasks.reports.quasi_identifiers import SMALL, look_at
 from tasks.segment.lengths import LENGTH_BINS
 
 TEMPLATE = Path(__file__).with_name("corpus.html.j2")
@@ -40,11 +42,11 @@ class ReportParams(StageParams):
     title: str = "Corpus"
 
 
-@stage(name="report_corpus", version=5, params=ReportParams)
+@stage(name="report_corpus", version=6, params=ReportParams)
 def report_corpus(inputs: Mapping[str, Artifact], params: ReportParams, out: Output) -> None:
     """Write the page about the artifacts of the corpus flow, given by stage name in the order of the flow."""
     summary = summarise(inputs)
-    page = render(TEMPLATE, title=params.title, bins=_bin_names(), **summary)
+    page = render(TEMPLATE, title=params.title, bins=_bin_names(), small_group=SMALL, **summary)
     add_report(out, page, summary, table_1(summary))
 
 
@@ -92,6 +94,7 @@ def summarise(stages: Mapping[str, Artifact]) -> dict[str, Any]:
         "dropped": _dropped(stages),
         "duplicates": _duplicates(stages),
         "replaced": _replaced(stages),
+        "anonymity": _anonymity(stages),
         "is_decontaminated": "decontaminate" in stages,
         "contamination": _contamination(stages),
     }
@@ -191,10 +194,36 @@ def _texts(artifact: Artifact, doc_ids: Collection[str]) -> dict[str, str]:
     return found
 
 
-def _replaced(stages: Mapping[str, Artifact]) -> dict[str, int]:
-    """Return the number of replaced identifiers by type."""
-    counters = stages["deidentify"].manifest.counters if "deidentify" in stages else {}
-    return {name.removeprefix("replaced_"): n for name, n in counters.items() if name.startswith("replaced_")}
+def _replaced(stages: Mapping[str, Artifact]) -> list[dict[str, Any]]:
+    """Return the number of replaced identifiers by kind, with what each kind is and what became of it."""
+    if "deidentify" not in stages:
+        return []
+    manifest = stages["deidentify"].manifest
+    operators = manifest.params.get("operators", {})
+    rows = []
+    for name, count in manifest.counters.items():
+        if name.startswith("replaced_"):
+            kind = name.removeprefix("replaced_")
+            what = KINDS[kind].about.what if kind in KINDS else "a kind of your own rules"
+            operator = operators.get(kind, manifest.params.get("operator", "placeholder"))
+            rows.append({"kind": kind, "what": what, "operator": operator, "count": count})
+    return rows
+
+
+def _anonymity(stages: Mapping[str, Artifact]) -> list[dict[str, Any]]:
+    """Return how many of the de-identified documents that are left share quasi-identifiers."""
+    if "deidentify" not in stages:
+        return []
+    sources = stages["deidentify"].manifest.params["sources"]
+    left = [artifact for artifact in stages.values() if "documents" in artifact.manifest.tables][-1]
+    tables = (part.read(columns=["source", "text"]) for part in left.parts("documents"))
+    figures = look_at(
+        text
+        for table in tables
+        for source, text in zip(table["source"].to_pylist(), table["text"].to_pylist(), strict=True)
+        if source in sources
+    )
+    return [row for row in figures if row["documents"]]
 
 
 def _contamination(stages: Mapping[str, Artifact]) -> list[dict[str, Any]]:

@@ -93,7 +93,9 @@ def test_the_figures_equal_those_of_the_artifacts(report: Artifact, stages: dict
     assert [(row["stage"], row["reason"], row["source"], row["count"]) for row in summary["dropped"]] == [
         ("clean", "little_chinese", "encyclopedia", 1)
     ]
-    assert summary["replaced"] == {"mobile": 2}
+    told = [{"kind": "mobile", "what": "mobile telephone numbers", "operator": "placeholder", "count": 2}]
+    assert summary["replaced"] == told
+    assert summary["anonymity"] == []  # no document tells age and sex
 
 
 def test_table_1_has_the_columns_of_the_paper(report: Artifact) -> None:
