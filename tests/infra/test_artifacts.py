@@ -83,6 +83,32 @@ def test_every_kind_of_root_has_the_same_content_and_no_leftovers(
     artifact.verify()
 
 
+def test_artifact_appears_by_one_rename_of_files_that_are_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copy in place of the rename, or a rename before the data are on the disk, would survive most kills."""
+    rename, fsync = os.rename, os.fsync
+    events: list[tuple[str, str]] = []
+
+    def renamed(source: str, target: str) -> None:
+        assert (Path(source) / "manifest.json").is_file() and not Path(target).exists()
+        rename(source, target)
+        events.append(("renamed", target))
+
+    def synced(descriptor: int) -> None:
+        fsync(descriptor)
+        events.append(("synced", os.readlink(f"/proc/self/fd/{descriptor}")))
+
+    monkeypatch.setattr(os, "rename", renamed)
+    monkeypatch.setattr(os, "fsync", synced)
+    path = Path(run_sample(tmp_path / "store", SMALL).artifact.path)
+    files = [file for file in path.rglob("*") if file.is_file()]
+    moved = events.index(("renamed", str(path)))
+    assert [event for event in events if event[0] == "renamed"] == [events[moved]]
+    assert len([event for event in events[:moved] if event[0] == "synced"]) >= len(files) >= 2
+    assert events[moved + 1] == ("synced", str(path.parent))
+
+
 def test_path_is_a_path_on_disk_and_a_uri_elsewhere(tmp_path: Path) -> None:
     local = run_sample(tmp_path / "store", SMALL).artifact
     remote = run_sample(f"bucket://{tmp_path}/bucket", SMALL).artifact
