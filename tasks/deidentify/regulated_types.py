@@ -526,7 +526,7 @@ REGULATED_TYPES = (
         About(
             what="employers",
             profiles=("hipaa", "gbt35273"),
-            hipaa="A to R of employers",
+            hipaa="A: names, of employers too",
             gbt="工作单位",
         ),
         (
