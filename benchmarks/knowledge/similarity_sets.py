@@ -30,31 +30,10 @@ from kg.names import normalise_names
 from kg.sources.cmekg import read_cmekg
 from tasks.evaluate.similarity.negatives import Names, draw_negatives
 from tasks.evaluate.similarity.params import NEGATIVES
+from tests.support.text.plain_jaro_winkler import jaro_winkler
 
 TYPES = 3
 LIMIT = 0.6
-
-
-def jaro_winkler(one: str, other: str) -> float:
-    """Winkler's similarity, whose prefix counts from 0.7 on."""
-    reach = max(max(len(one), len(other)) // 2 - 1, 0)
-    free = list(other)
-    first = []
-    for place, character in enumerate(one):
-        for near in range(max(0, place - reach), min(len(other), place + reach + 1)):
-            if free[near] == character:
-                free[near] = ""
-                first.append(character)
-                break
-    second = [character for character, left in zip(other, free, strict=True) if not left]
-    if not first:
-        return 0.0
-    matches, turned = len(first), sum(a != b for a, b in zip(first, second, strict=True)) // 2
-    jaro = (matches / len(one) + matches / len(other) + (matches - turned) / matches) / 3
-    prefix = 0
-    while prefix < min(4, len(one), len(other)) and one[prefix] == other[prefix]:
-        prefix += 1
-    return jaro + prefix * 0.1 * (1 - jaro) if jaro > 0.7 else jaro
 
 
 def names_of(graph: KnowledgeGraph, kind: str) -> tuple[Names, list[tuple[str, str]]]:

@@ -36,33 +36,24 @@ from scipy.sparse import csr_matrix
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.pages import cpu_name, publish, table
+from benchmarks.training.finished_run import figures, newest, run_of
 from benchmarks.training.timed_steps import Trained
 from infra.arrays.ranges import ranges
-from infra.artifacts import Artifact, ArtifactStore, local_folder
+from infra.artifacts import Artifact, local_folder
 from infra.builds import BuildPlace, Unit, run_unit
 from models.objectives import build, config_keys
 from models.objectives.embert.entity_rows import NOT_REPLACED, EntityRows, replaced
 from models.training.allocator import keep_freed_memory
-from models.training.checkpoint import CHECKPOINT_FILE, load_state
 from models.training.reader import ExampleStream
 from tasks.knowledge.link import entity_linker
 from tasks.pretrain.encode import EncodeParams, encode_part
 from tasks.pretrain.entity_examples import examples_part
-from tasks.training.run_spec import RunSpec
 
+PRESET = "embert-tiny"
+"""The preset whose run `--home` has."""
 PRESETS = Path(__file__).resolve().parents[2] / "flows" / "presets"
 SMALL = {"num_layers": 12, "hidden_size": 256, "intermediate_size": 1024, "num_heads": 4, "initializer_range": 0.02}
 """Sizes of ELECTRA-small."""
-
-
-def artifact(home: Path, stage: str) -> Artifact:
-    """Return the newest artifact of a stage."""
-    found = ArtifactStore(home).latest(stage)
-    if found is None:
-        raise SystemExit(
-            f"{home} has no artifact of the stage {stage}. Run pretrain/embert-tiny with YIWEN_HOME={home}."
-        )
-    return found
 
 
 def sizes_of(name: str, vocabulary: int) -> dict[str, Any]:
@@ -74,8 +65,8 @@ def sizes_of(name: str, vocabulary: int) -> dict[str, Any]:
 
 def measured_steps(home: Path, name: str, batch: int, steps: int) -> list[str]:
     """Return a row of the page: microseconds per token of both, and their ratio."""
-    surfaces, rows = artifact(home, "entity_surfaces"), artifact(home, "entity_examples")
-    settings = sizes_of(name, artifact(home, "vocabulary").rows())
+    surfaces, rows = newest(home, "entity_surfaces", PRESET), newest(home, "entity_examples", PRESET)
+    settings = sizes_of(name, newest(home, "vocabulary", PRESET).rows())
     embert = build("embert", settings)
     embert.attach("entity_surfaces", local_folder(surfaces))
     shared = config_keys("bert")
@@ -97,40 +88,17 @@ def measured_steps(home: Path, name: str, batch: int, steps: int) -> list[str]:
     ]
 
 
-def run_of(home: Path) -> tuple[RunSpec, dict[str, Any]]:
-    """Return the newest run of EMBERT, and the weights of its last checkpoint."""
-    for found in reversed(ArtifactStore(home).list("train")):
-        spec = RunSpec.model_validate_json(found.read_file("run.json"))
-        if spec.objective == "embert":
-            with tempfile.TemporaryDirectory(prefix="yiwen-embert-") as folder:
-                (Path(folder) / CHECKPOINT_FILE).write_bytes(found.read_file(CHECKPOINT_FILE))
-                return spec, load_state(Path(folder))["model"]
-    raise SystemExit(f"{home} has no finished run of EMBERT.")
-
-
-@torch.no_grad()
-def figures(objective: Any, stream: ExampleStream, draws: int, batch: int) -> dict[str, float]:
-    """Return the rates over all rows of a stream, `draws` times."""
-    sums: dict[str, float] = {}
-    for draw in range(draws):
-        for number in range(stream.rows // batch):
-            rows = stream.take(number * batch, batch)
-            found = objective.metrics(objective.collate(rows, seed=draw, step=number))
-            sums = {name: sums.get(name, 0.0) + float(value) for name, value in found.items()}
-    return dict(objective.rates(sums))
-
-
 def learnt(home: Path, draws: int, batch: int) -> list[list[str]]:
     """Return a row of the page for each term: losses before and after, accuracies and chance levels."""
-    spec, state = run_of(home)
+    spec, state = run_of(home, "embert")
     columns: list[dict[str, float]] = []
     for weights in (None, state):
         torch.manual_seed(spec.config.seed)
         objective = build("embert", spec.model).eval()
-        objective.attach("entity_surfaces", local_folder(artifact(home, "entity_surfaces")))
+        objective.attach("entity_surfaces", local_folder(newest(home, "entity_surfaces", PRESET)))
         if weights is not None:
             objective.load_state_dict(weights)
-        parts = artifact(home, "entity_examples").parts("held_out_entity_examples")
+        parts = newest(home, "entity_examples", PRESET).parts("held_out_entity_examples")
         columns.append(figures(objective, ExampleStream(parts, 1, objective.columns), draws, batch))
     before, after = columns
     rows = []
@@ -145,10 +113,10 @@ def learnt(home: Path, draws: int, batch: int) -> list[list[str]]:
         kinds = ("accuracy", "chance", "unseen_accuracy", "unseen_chance", "unseen_count")
         rows.append([term.title, *losses, *map(shown, kinds)])
     rows.append(["whole loss", f"{before['loss']:.3f}", f"{after['loss']:.3f}", *["–"] * 5])
-    alone = names_alone(objective, artifact(home, "entity_examples"), draws, batch)
+    alone = names_alone(objective, newest(home, "entity_examples", PRESET), draws, batch)
     rows.append(["consistency, by the name alone", "–", "–", *alone])
     frequent = build("embert", {**spec.model, "wrong_entity": "as_frequent"}).eval()
-    frequent.attach("entity_surfaces", local_folder(artifact(home, "entity_surfaces")))
+    frequent.attach("entity_surfaces", local_folder(newest(home, "entity_surfaces", PRESET)))
     frequent.load_state_dict(state)
     found = figures(frequent, ExampleStream(parts, 1, objective.columns), draws, batch)
     kinds = ("loss", "accuracy", "chance", "unseen_accuracy", "unseen_chance")
@@ -198,11 +166,11 @@ def names_alone(objective: Any, rows: Artifact, draws: int, batch: int) -> list[
 
 def measured_encoding(home: Path) -> list[list[str]]:
     """Return the CPU seconds of building the linker, and the speed of encoding text with it."""
-    segments, entities, vocabulary = (artifact(home, stage) for stage in ("segment", "entities", "vocabulary"))
+    segments, entities, vocabulary = (newest(home, stage, PRESET) for stage in ("segment", "entities", "vocabulary"))
     began = time.process_time()
     linker = entity_linker(entities, {})
     built = time.process_time() - began
-    params = EncodeParams(**artifact(home, "encode").manifest.params)
+    params = EncodeParams(**newest(home, "encode", PRESET).manifest.params)
     tokenizer = vocabulary.read_file("tokenizer.json").decode()
     speeds = []
     with tempfile.TemporaryDirectory(prefix="yiwen-embert-") as folder:
@@ -220,8 +188,8 @@ def measured_encoding(home: Path) -> list[list[str]]:
 
 def measured_stage(home: Path) -> list[list[str]]:
     """Return the speed of the stage's part function, and the recorded cost of the stages before it."""
-    made, pairs = artifact(home, "entity_examples"), artifact(home, "pairs")
-    surfaces, segments = artifact(home, "entity_surfaces"), artifact(home, "segment")
+    made, pairs = newest(home, "entity_examples", PRESET), newest(home, "pairs", PRESET)
+    surfaces, segments = newest(home, "entity_surfaces", PRESET), newest(home, "segment", PRESET)
     megabytes = sum(int(part.read(columns=["text"])["text"].nbytes) for part in segments.parts("segments")) / 1e6
     parts = [part for name in ("pairs", "held_out_pairs") for part in pairs.parts(name)]
     seconds = []

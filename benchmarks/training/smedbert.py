@@ -34,18 +34,19 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.pages import cpu_name, publish, table
+from benchmarks.training.finished_run import figures, newest, run_of
 from benchmarks.training.timed_steps import Trained
-from infra.artifacts import Artifact, ArtifactStore, local_folder
+from infra.artifacts import local_folder
 from models.knowledge import DESCRIPTION, FORMAT, KINDS
 from models.objectives import build
 from models.objectives.bert.config import BertObjectiveConfig
 from models.objectives.smedbert.config import SMedBertConfig
 from models.training.allocator import keep_freed_memory
-from models.training.checkpoint import CHECKPOINT_FILE, load_state
 from models.training.reader import ExampleStream
-from tasks.training.run_spec import RunSpec
 from tests.support.graphs.mapped_share import counts
 
+PRESET = "smedbert-tiny"
+"""The preset whose run `--home` has."""
 PRESETS = Path(__file__).resolve().parents[2] / "flows" / "presets"
 SMALL = {"num_layers": 12, "hidden_size": 256, "intermediate_size": 1024, "num_heads": 4}
 """Sizes of ELECTRA-small."""
@@ -195,43 +196,17 @@ def measured_memory(name: str, folder: Path, workers: int, batch: int, entities:
     return [*rows, ["together", *sums]]
 
 
-def artifact(home: Path, stage: str) -> Artifact:
-    """Return the newest artifact of a stage."""
-    found = ArtifactStore(home).latest(stage)
-    if found is None:
-        raise SystemExit(
-            f"{home} has no artifact of the stage {stage}. Run pretrain/smedbert-tiny with YIWEN_HOME={home}."
-        )
-    return found
-
-
-@torch.no_grad()
-def figures(objective: Any, stream: ExampleStream, draws: int, batch: int) -> dict[str, float]:
-    """Return the rates over all rows of a stream, `draws` times."""
-    sums: dict[str, float] = {}
-    for draw in range(draws):
-        for number in range(stream.rows // batch):
-            rows = stream.take(number * batch, batch)
-            found = objective.metrics(objective.collate(rows, seed=draw, step=number))
-            sums = {name: sums.get(name, 0.0) + float(value) for name, value in found.items()}
-    return dict(objective.rates(sums))
-
-
 def learnt(home: Path, draws: int) -> list[list[str]]:
     """Return a row of the page for each held-out figure, with the weights at first and at last."""
-    run = artifact(home, "train")
-    spec = RunSpec.model_validate_json(run.read_file("run.json"))
-    with tempfile.TemporaryDirectory(prefix="yiwen-smedbert-") as folder:
-        (Path(folder) / CHECKPOINT_FILE).write_bytes(run.read_file(CHECKPOINT_FILE))
-        last = load_state(Path(folder))["model"]
+    spec, last = run_of(home, "smedbert")
     columns = []
     for weights in (None, last):
         torch.manual_seed(spec.config.seed)
         objective = build(spec.objective, spec.model)
-        objective.attach("knowledge", local_folder(artifact(home, "knowledge_arrays")))
+        objective.attach("knowledge", local_folder(newest(home, "knowledge_arrays", PRESET)))
         if weights is not None:
             objective.load_state_dict(weights)
-        stream = ExampleStream(artifact(home, "pairs").parts("held_out_pairs"), 1, objective.columns)
+        stream = ExampleStream(newest(home, "pairs", PRESET).parts("held_out_pairs"), 1, objective.columns)
         columns.append(figures(objective.eval(), stream, draws, 16))
     return [[name, *(f"{one[name]:.3f}" for one in columns)] for name in columns[0]]
 

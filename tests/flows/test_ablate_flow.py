@@ -12,20 +12,9 @@ from infra.artifacts import ArtifactStore
 from infra.errors import UserError
 from tests.support.heads import toy_task as toy
 from tests.support.text.synthetic_text import write_corpus
+from tests.support.training.tiny_flow import TWO_STEPS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
-
-OVERRIDES = {
-    "vocabulary.size": 2000,
-    "segment.min_tokens": 8,
-    "encode.held_out_share": 0.2,
-    "training.steps": 2,
-    "training.warmup_steps": 1,
-    "training.batch_size": 8,
-    "model.num_layers": 1,
-    "cluster.cpus_per_worker": 1,
-    "cluster.workers": 0,  # train in the driver's own process, without Ray
-}
 
 
 def test_four_settings_differ_in_their_tasks_alone(
@@ -34,7 +23,7 @@ def test_four_settings_differ_in_their_tasks_alone(
     monkeypatch.setenv("YIWEN_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("YIWEN_WORKERS", "1")
     corpus = str(write_corpus(tmp_path / "corpus"))
-    folder = Path(ablate.fn("ehealth-tiny", corpus, overrides=OVERRIDES))
+    folder = Path(ablate.fn("ehealth-tiny", corpus, overrides=TWO_STEPS))
     table = json.loads((folder / "table.json").read_text(encoding="utf-8"))
     assert [row["Model"] for row in table] == ["The full setting", "w/o CSP", "w/o MTS", "w/o CSP & MTS"]
     assert [(row["MTS acc."] == "–", row["CSP acc."] == "–") for row in table] == [
@@ -46,10 +35,10 @@ def test_four_settings_differ_in_their_tasks_alone(
     counts = {stage: len(store.list(stage)) for stage in ("encode", "vocabulary", "train", "export")}
     assert counts == {"encode": 1, "vocabulary": 1, "train": 4, "export": 4}
     scores = {"full": {"cMedQQ": 80.0}}
-    scored = Path(ablate.fn("ehealth-tiny", corpus, scores=scores, overrides=OVERRIDES))
+    scored = Path(ablate.fn("ehealth-tiny", corpus, scores=scores, overrides=TWO_STEPS))
     assert "| The full setting | 80.0 |" in (scored / "table.md").read_text(encoding="utf-8")
     data = str(toy.save_cmedqq(tmp_path / "cMedQQ"))
-    tuned = Path(ablate.fn("ehealth-tiny", corpus, tasks="cmedqq", data=data, overrides=OVERRIDES))
+    tuned = Path(ablate.fn("ehealth-tiny", corpus, tasks="cmedqq", data=data, overrides=TWO_STEPS))
     rows = json.loads((tuned / "table.json").read_text(encoding="utf-8"))
     assert all(0.0 <= float(row["cMedQQ"]) <= 100.0 for row in rows) and len(rows) == 4
     assert len(store.list("train")) == 4 and len(store.list("finetune")) == 4

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -18,21 +17,11 @@ from infra.errors import UserError
 from models.tokenizer.normal_form import normalise
 from models.training.loop import load_state
 from tests.support.text.synthetic_text import synthetic_documents, write_corpus
+from tests.support.training.tiny_flow import TWO_STEPS
 
 pytestmark = pytest.mark.slow
 
-OVERRIDES: dict[str, Any] = {
-    "vocabulary.size": 2000,
-    "segment.min_tokens": 8,
-    "encode.held_out_share": 0.2,
-    "training.steps": 2,
-    "training.warmup_steps": 1,
-    "training.batch_size": 8,
-    "model.num_layers": 1,
-    "cluster.cpus_per_worker": 1,
-    "cluster.workers": 0,
-}
-STILL = OVERRIDES | {"training.learning_rate": 1e-9, "training.seed": 7}
+STILL = TWO_STEPS | {"training.learning_rate": 1e-9, "training.seed": 7}
 """Another seed for other random weights, and a learning rate that hardly changes them."""
 LEARNED = {"model.positions": "absolute"}
 """Positions as a BERT has them; those of the tiny presets are rotary."""
@@ -50,7 +39,7 @@ def corpus(tmp_path: Path, work_here: None, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_run_starts_from_the_given_weights(corpus: str) -> None:
-    first = pretrain.fn("ehealth-tiny", corpus, overrides=OVERRIDES)
+    first = pretrain.fn("ehealth-tiny", corpus, overrides=TWO_STEPS)
     resumed = weights(pretrain.fn("ehealth-tiny", corpus, init_from=first, overrides=STILL))
     fresh = weights(pretrain.fn("ehealth-tiny", corpus, vocabulary_file=f"{first}/vocab.txt", overrides=STILL))
     name = "encoder.layer.0.output.dense.weight"
@@ -122,25 +111,25 @@ def test_cmed_bert_starts_with_the_weights_and_heads_of_a_bert(corpus: str, bert
 
 def test_missing_model_or_vocabulary_is_reported_before_any_work(corpus: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"There is no folder .*--param init_from=FOLDER"):
-        pretrain.fn("ehealth-tiny", corpus, init_from=str(tmp_path / "absent"), overrides=OVERRIDES)
+        pretrain.fn("ehealth-tiny", corpus, init_from=str(tmp_path / "absent"), overrides=TWO_STEPS)
     with pytest.raises(UserError, match=r"has no config\.json"):
-        pretrain.fn("ehealth-tiny", corpus, init_from=str(tmp_path), overrides=OVERRIDES)
+        pretrain.fn("ehealth-tiny", corpus, init_from=str(tmp_path), overrides=TWO_STEPS)
     (tmp_path / "config.json").write_text('{"model_type": "bert"}', encoding="utf-8")
     missing = rf"init_from: {re.escape(str(tmp_path))} has no vocab\.txt.*--param vocabulary_file=FILE"
     with pytest.raises(UserError, match=missing):
-        pretrain.fn("ehealth-tiny", corpus, init_from=str(tmp_path), overrides=OVERRIDES)
+        pretrain.fn("ehealth-tiny", corpus, init_from=str(tmp_path), overrides=TWO_STEPS)
     assert not (tmp_path / "home").exists()
 
 
 def test_unfitting_weights_are_reported_before_any_work(corpus: str, bert: Path, tmp_path: Path) -> None:
     """A worker would fail only after hours of encoding."""
-    fitting = OVERRIDES | LEARNED
+    fitting = TWO_STEPS | LEARNED
     with pytest.raises(UserError, match=r"other sizes than the model to be trained\. Set model\.num_layers = 1"):
         pretrain.fn("ehealth-tiny", corpus, init_from=str(bert), overrides=fitting | {"model.num_layers": 2})
     with pytest.raises(
         UserError, match=r"other sizes than the model to be trained\. Set model\.positions = 'absolute'"
     ):
-        pretrain.fn("ehealth-tiny", corpus, init_from=str(bert), overrides=OVERRIDES)
+        pretrain.fn("ehealth-tiny", corpus, init_from=str(bert), overrides=TWO_STEPS)
     other = tmp_path / "vocab.txt"
     other.write_text((bert / "vocab.txt").read_text(encoding="utf-8") + "肺炎\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"not the vocabulary in use: 1 \('肺炎'\) only in use"):

@@ -14,20 +14,9 @@ from infra.errors import UserError
 from tasks.evaluate.settings.sweep import panel_title
 from tests.support.heads import toy_task as toy
 from tests.support.text.synthetic_text import write_corpus
+from tests.support.training.tiny_flow import TWO_STEPS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
-
-OVERRIDES = {
-    "vocabulary.size": 2000,
-    "segment.min_tokens": 8,
-    "encode.held_out_share": 0.2,
-    "training.steps": 2,
-    "training.warmup_steps": 1,
-    "training.batch_size": 8,
-    "model.num_layers": 1,
-    "cluster.cpus_per_worker": 1,
-    "cluster.workers": 0,  # train in the driver's own process, without Ray
-}
 
 
 @pytest.fixture
@@ -41,7 +30,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         "preset": "bert-tiny",
         "corpus": str(write_corpus(tmp_path / "corpus")),
         "mentions": False,
-        "overrides": OVERRIDES,
+        "overrides": TWO_STEPS,
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import subprocess
 import sys
@@ -10,40 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 import torch
 
 from infra.settings import REPOSITORY
 from models.objectives import build
-from models.training.loop import TrainingConfig, train
-from models.training.reader import ExampleStream
 from tests.support.training.mention_process import SHARES, objective_and_rows
 from tests.support.training.mention_rows import SMEDBERT_TINY, mention_rows, save_graph
+from tests.support.training.short_run import short_run
 from tests.support.training.synthetic_examples import training
 
-MENTION = pa.struct({"start": pa.uint16(), "end": pa.uint16(), "entity": pa.uint32(), "surface": pa.uint16()})
-
-
-class Part:
-    """A part of the table pairs in memory."""
-
-    def __init__(self, seed: int, rows: int) -> None:
-        self.rows = rows
-        made = mention_rows(rows, seed)
-        names = ("start", "end", "entity", "surface")
-        mentions = [[dict(zip(names, one, strict=True)) for one in row["mentions"].tolist()] for row in made]
-        self._table = pa.table(
-            {
-                "input_ids": pa.array([row["input_ids"] for row in made], pa.list_(pa.uint32())),
-                "word_starts": pa.array([row["word_starts"] for row in made], pa.list_(pa.uint16())),
-                "second": pa.array([row["second"] for row in made], pa.uint16()),
-                "mentions": pa.array(mentions, pa.list_(MENTION)),
-            }
-        )
-
-    def read(self, columns: list[str] | None = None) -> pa.Table:
-        return self._table.select(columns or self._table.column_names)
+ROWS, HELD_OUT = mention_rows(60, 0), mention_rows(12, 1)
 
 
 @pytest.fixture
@@ -52,29 +28,6 @@ def objective(tmp_path: Path) -> Any:
     made = build("smedbert", SMEDBERT_TINY | {"mention_probability": 0.4, "relation_choice": "drawn"})
     made.attach("knowledge", save_graph(tmp_path))
     return made
-
-
-def run(
-    objective: Any, settings: dict[str, Any], **arguments: Any
-) -> tuple[dict[int, Any], dict[int, dict[str, float]]]:
-    """Train; the state at each checkpoint, and the losses of each step."""
-    states: dict[int, Any] = {}
-    losses: dict[int, dict[str, float]] = {}
-
-    def report(step: int, split: str, figures: Any) -> None:
-        if split == "step":
-            losses[step] = {term.name: figures[term.name] for term in objective.terms}
-
-    streams = (ExampleStream([Part(*given)], 1, objective.columns) for given in ((0, 60), (1, 12)))
-    train(
-        objective,
-        *({objective.tasks[0].name: stream} for stream in streams),
-        TrainingConfig(**settings),
-        report=report,
-        save=lambda step, state, held_out: states.update({step: copy.deepcopy(state)}),
-        **arguments,
-    )
-    return states, losses
 
 
 def twin(objective: Any, tmp_path: Path) -> Any:
@@ -88,8 +41,8 @@ def twin(objective: Any, tmp_path: Path) -> Any:
 def test_resumed_run_ends_with_the_same_bits(objective: Any, tmp_path: Path, options: dict[str, Any]) -> None:
     """Steps 9 to 12 read rows for the second time: 60 rows are 7.5 batches."""
     begun = twin(objective, tmp_path)
-    states, losses = run(objective, training(**options))
-    _, again = run(begun, training(**options), state=states[8])
+    states, losses = short_run(objective, ROWS, HELD_OUT, training(**options))
+    _, again = short_run(begun, ROWS, HELD_OUT, training(**options), state=states[8])
     expected = objective.state_dict()
     assert all(torch.equal(value, expected[name]) for name, value in begun.state_dict().items())
     assert again == {step: of_step for step, of_step in losses.items() if step > 8}
@@ -97,8 +50,8 @@ def test_resumed_run_ends_with_the_same_bits(objective: Any, tmp_path: Path, opt
 
 def test_micro_batches_change_no_loss(objective: Any, tmp_path: Path) -> None:
     begun = twin(objective, tmp_path)
-    _, losses = run(objective, training(steps=4))
-    _, cut = run(begun, training(steps=4, micro_batch_size=3))
+    _, losses = short_run(objective, ROWS, HELD_OUT, training(steps=4))
+    _, cut = short_run(begun, ROWS, HELD_OUT, training(steps=4, micro_batch_size=3))
     for step, of_step in losses.items():
         assert cut[step] == pytest.approx(of_step, rel=1e-4, abs=1e-5)
 

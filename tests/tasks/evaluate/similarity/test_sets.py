@@ -20,6 +20,7 @@ from tasks.evaluate.similarity.params import SimilarityPairsParams, SimilaritySe
 from tasks.evaluate.similarity.sets import similarity_sets
 from tests.support.graphs.entity_corpus import segments_of
 from tests.support.graphs.equal_names import ALIKE, PAIRS, TEXT, graphs_of
+from tests.support.text.plain_jaro_winkler import jaro_winkler
 from tests.support.text.stages import do
 
 
@@ -77,30 +78,6 @@ def test_common_neighbours_are_those_of_plain_sets(pairs: list[tuple[str, str]],
         )
         assert row["common"] == len(own & other)
         assert row["jaccard"] == (len(own & other) / len(own | other) if own | other else 0.0)
-
-
-def jaro_winkler(one: str, other: str) -> float:
-    """Winkler 1990, letter by letter; his prefix counts from a similarity of 0.7 on."""
-    if not one or not other:
-        return float(one == other)
-    reach = max(max(len(one), len(other)) // 2 - 1, 0)
-    free = [True] * len(other)
-    first = []
-    for place, character in enumerate(one):
-        for near in range(max(0, place - reach), min(len(other), place + reach + 1)):
-            if free[near] and other[near] == character:
-                free[near] = False
-                first.append(character)
-                break
-    second = [character for character, unused in zip(other, free, strict=True) if not unused]
-    if not first:
-        return 0.0
-    matches, turned = len(first), sum(a != b for a, b in zip(first, second, strict=True)) // 2
-    jaro = (matches / len(one) + matches / len(other) + (matches - turned) / matches) / 3
-    prefix = 0
-    while prefix < min(4, len(one), len(other)) and one[prefix] == other[prefix]:
-        prefix += 1
-    return jaro + prefix * 0.1 * (1 - jaro) if jaro > 0.7 else jaro
 
 
 words = st.text("肝炎病甲乙慢性", min_size=1, max_size=6)
