@@ -105,6 +105,7 @@ def evaluate(
     benchmarks: str | None = None,
     dictionary: str | None = None,
     sentences: list[str] | None = None,
+    knowledge: str | None = None,
     overrides: dict[str, Any] | None = None,
 ) -> str:
     """Ask models about entities: the attention that these and their synonyms attract, and the similarity of names.
@@ -126,6 +127,8 @@ def evaluate(
         benchmarks: dev and test sets of downstream tasks; text that overlaps with them is cut out of the corpus.
         dictionary: UTF-8 file with one term per line, or in jieba's format; its terms are words.
         sentences: sentences of which heat maps are drawn, of up to 62 tokens; by default two of ours.
+        knowledge: folder of the knowledge of the models that read some; needed only for models that are not in the
+            artifact store of their knowledge.
         overrides: `attention.<key>`, `synonym_sentences.<key>`, `similarity_pairs.<key>`, `similarity_sets.<key>`,
             `similarity_scores.<key>` and dotted preset keys to values.
 
@@ -139,12 +142,13 @@ def evaluate(
             "No model was given. Give the folder of an encoder, as in --param model=FOLDER, or word vectors, as in "
             '--param vectors=\'{"SGNS": "vectors.txt"}\'.'
         )
-    models = [ModelFolder(one) for one in ([model] if isinstance(model, str) else model or [])]
+    folders = [model] if isinstance(model, str) else model or []
+    models = [ModelFolder(one, knowledge=knowledge) for one in folders]
     chosen = _chosen(evaluations, bool(models))
     read_vectors = {name: _vectors(name, given) for name, given in (vectors or {}).items()}
     text = text_inputs(corpus, benchmarks, dictionary)
     requested = requested_graphs(graphs)
-    _check(recipe, chosen, models)
+    _check(recipe, chosen, models, knowledge)
     with stage_runner() as run:
         segments = cut_segments(run, recipe, last(collect_documents(run, recipe, text)), text)
         read = sources(run, requested)
@@ -179,17 +183,25 @@ def _vectors(name: str, given: str | list[str]) -> dict[str, RawInput]:
     return read
 
 
-def _check(recipe: IntrinsicRecipe, chosen: Sequence[str], models: Sequence[ModelFolder]) -> None:
-    """Raise `UserError` for a folder that an evaluation cannot read."""
+def _check(
+    recipe: IntrinsicRecipe, chosen: Sequence[str], models: Sequence[ModelFolder], knowledge: str | None
+) -> None:
+    """Raise `UserError` for a folder that an evaluation cannot read, or knowledge that no model reads."""
     # Torch is imported after all other checks, so that most mistakes are explained without it.
+    from models.heads.encoders import reads_knowledge
     from tasks.evaluate.attention.stage import check_attention
     from tasks.evaluate.similarity.name_vectors import EncoderNames
 
+    if knowledge is not None and not any(reads_knowledge(one.path) for one in models):
+        raise UserError(
+            f"knowledge={knowledge}: none of the models reads knowledge. Leave it out, or give the folder "
+            "knowledge_model of an export."
+        )
     for one in models:
         if "attention" in chosen:
             check_attention(one.path, recipe.attention)
         if "similarity" in chosen:
-            EncoderNames.of_folder(one.path)
+            EncoderNames.of_folder(one.path, knowledge=one.knowledge)
 
 
 def _row_name(model: ModelFolder) -> str:

@@ -76,11 +76,7 @@ def open_encoder(folder: str | Path, dropout: float | None = None, knowledge: Gi
         UserError: the folder is of no known kind, one of its files or its knowledge is missing or damaged, or knowledge
             is given to an encoder that reads none; the message names it.
     """
-    place = Path(folder)
-    if _model_type(place).startswith(OWN_TYPE):
-        place /= ENCODER_FOLDER
-        if not (place / CONFIG_FILE).is_file():
-            raise UserError(f"{place} is missing or has no {CONFIG_FILE}. Copy the whole folder of the model again")
+    place = _encoder_folder(Path(folder))
     kind = _model_type(place)
     if kind == KNOWLEDGE_MODEL:
         return KnowledgeEncoder.load(place, dropout, knowledge)
@@ -90,6 +86,21 @@ def open_encoder(folder: str | Path, dropout: float | None = None, knowledge: Gi
             "model with knowledge."
         )
     return KINDS.get(kind, load_encoder)(place, dropout)
+
+
+def reads_knowledge(folder: str | Path) -> bool:
+    """Return whether `open_encoder` takes knowledge for a folder. Raises `UserError` if it is of no known kind."""
+    return _model_type(_encoder_folder(Path(folder))) == KNOWLEDGE_MODEL
+
+
+def _encoder_folder(folder: Path) -> Path:
+    """Return the folder of the encoder: a subfolder, in a fine-tuned model that transformers has no class for."""
+    if not _model_type(folder).startswith(OWN_TYPE):
+        return folder
+    place = folder / ENCODER_FOLDER
+    if not (place / CONFIG_FILE).is_file():
+        raise UserError(f"{place} is missing or has no {CONFIG_FILE}. Copy the whole folder of the model again")
+    return place
 
 
 def open_plain_encoder(folder: str | Path, dropout: float | None = None) -> Encoder:

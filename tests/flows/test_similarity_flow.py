@@ -81,6 +81,15 @@ def test_a_graph_without_types_is_told(store: ArtifactStore, asked: dict[str, An
         evaluate.fn(**asked, vectors={"chars": save_vectors(tmp_path / "vectors")})
 
 
+def test_knowledge_that_no_model_reads_is_refused_before_any_work(
+    store: ArtifactStore, asked: dict[str, Any], tmp_path: Path
+) -> None:
+    given = {"model": save_encoder_folder(tmp_path / "mine"), "knowledge": str(tmp_path)}
+    with pytest.raises(UserError, match="none of the models reads knowledge"):
+        evaluate.fn(**asked, **given, evaluations=["similarity"])
+    assert not store.list()
+
+
 def test_unreadable_vectors_are_refused_before_any_work(
     store: ArtifactStore, asked: dict[str, Any], tmp_path: Path
 ) -> None:

@@ -24,7 +24,7 @@ from torch import nn
 from infra.arrays.batching import batches_of
 from infra.errors import UserError
 from models.heads.batch import pack
-from models.heads.encoders import TaskEncoder, as_task_encoder, open_encoder
+from models.heads.encoders import TaskEncoder, as_task_encoder, open_encoder, reads_knowledge
 from models.heads.examples import HeadExample, TokenSequence
 from models.word_vectors import WordVectors
 from tasks.downstream.features.alignment import TextTokenizer
@@ -53,15 +53,17 @@ class EncoderNames:
             encoder.eval()
 
     @classmethod
-    def of_folder(cls, folder: Path, random_seed: int | None = None) -> EncoderNames:
+    def of_folder(cls, folder: Path, random_seed: int | None = None, knowledge: str | None = None) -> EncoderNames:
         """Open the encoder of a folder; with a seed, one of its shape with fresh weights.
+
+        `knowledge`: folder of the knowledge of a model that reads some; None: look for it. Others do without.
 
         Raises:
             UserError: the folder has no encoder or no tokeniser, the two do not belong together, or the encoder's
                 knowledge is missing.
         """
         tokenizer = TextTokenizer.from_folder(folder)
-        encoder = open_encoder(folder, 0.0)
+        encoder = open_encoder(folder, 0.0, knowledge if reads_knowledge(folder) else None)
         opened = as_task_encoder(encoder)
         if tokenizer.size > opened.sizes.vocab_size:
             raise UserError(

@@ -152,7 +152,8 @@ def _joined(samples: Sequence[Row], inputs: Mapping[str, Any], params: Similarit
 
 def _source(inputs: Mapping[str, Any], params: SimilarityScoresParams) -> NameVectors | None:
     if "model" in inputs:
-        return EncoderNames.of_folder(inputs["model"].path, params.seed if params.random_weights else None)
+        model = inputs["model"]
+        return EncoderNames.of_folder(model.path, params.seed if params.random_weights else None, model.knowledge)
     if "words" not in inputs:
         return None
     characters = WordVectors.read(_local(inputs["characters"])) if "characters" in inputs else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from tasks.evaluate.similarity.table import similarity_table
 from tasks.files.raw_input import RawInput
 from tasks.finetune.inputs import ModelFolder
 from tests.support.graphs.equal_names import PAIRS, graphs_of, held_out_of
+from tests.support.graphs.knowledge_models import save_text_encoder
 from tests.support.heads.other_encoders import MentionEncoder, register
 from tests.support.text.stages import do
 from tests.support.text.tokenizers import VOCABULARY, save_ours, save_vocab_txt
@@ -99,6 +101,20 @@ def test_an_encoder_with_knowledge_finds_the_mentions_of_a_name_by_itself(
     found, plain = (EncoderNames.of_folder(folder).vectors(names) for folder in (tmp_path, tmp_path / "plain"))
     changed = ~np.isclose(found, plain).all(1)
     assert changed.tolist() == [True, False, True]
+
+
+def test_knowledge_is_given_to_a_model_away_from_its_store(tmp_path: Path, bert: Path) -> None:
+    folder = save_text_encoder(tmp_path / "store")
+    arrays = str(tmp_path / "store" / "knowledge_arrays" / "k1")
+    expected = EncoderNames.of_folder(folder).vectors(NAMES)
+    alone = shutil.copytree(folder, tmp_path / "alone")
+    (alone / "config.json").write_text((folder / "config.json").read_text().replace(arrays, "knowledge"))
+    with pytest.raises(UserError, match="reads the knowledge arrays knowledge_arrays/k1"):
+        EncoderNames.of_folder(alone)
+    np.testing.assert_array_equal(EncoderNames.of_folder(alone, knowledge=arrays).vectors(NAMES), expected)
+    # A model that reads none is compared with it in one run.
+    found, plain = (EncoderNames.of_folder(bert, knowledge=given).vectors(NAMES) for given in (arrays, None))
+    np.testing.assert_array_equal(found, plain)
 
 
 def test_fresh_weights_depend_on_the_seed_alone(bert: Path) -> None:
