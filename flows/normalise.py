@@ -13,6 +13,7 @@ from infra.errors import UserError
 from tasks.downstream.catalogue import task
 from tasks.files.raw_input import RawInput
 from tasks.finetune.inputs import ModelFolder, TaskFiles
+from tasks.normalise.everyday_names import NAMES
 from tasks.normalise.index import candidate_index
 from tasks.normalise.params import TASK
 from tasks.normalise.publish import ALIAS, publish_terms
@@ -68,7 +69,7 @@ def normalise(
     tables = _tables(recipe, abbreviations=abbreviations, typos=typos)
     files = None if data is None else TaskFiles(task(TASK), data)
     training = _training_inputs(files, model, knowledge) if rank else {}
-    given = {"list": term_list(terms), **_labels(files)}
+    given = {"list": term_list(terms), "everyday": RawInput(NAMES), **_labels(files)}
     requested = requested_graphs(graphs) if synonyms else {}
     defining = None if text is None else text_inputs(text)
     with stage_runner() as run:

@@ -617,7 +617,7 @@ TERMS = pa.schema(
         _field("code", pa.string(), "code of the standard term; empty for a label that is not in the list"),
         _field("term", pa.string(), "the standard term; (code, term) is distinct and sorted"),
         _field("aliases", _list_of(pa.string()), "other names under which it is found, sorted"),
-        _field("alias_sources", _list_of(pa.string()), "source of each: list, english, graph or text"),
+        _field("alias_sources", _list_of(pa.string()), "source of each: list, english, everyday, graph or text"),
         _field("origin", pa.string(), "list; label if only the training data has it"),
     ]
 )

@@ -44,6 +44,9 @@ _STAGE = r"[a-z0-9]{1,3}[级期度型]|术后|(?:急性|慢性|晚)期"
 # Matches 肺炎 and 高血压3级, but not 胆囊 or 脑血管.
 _DISEASE = re.compile(f"(?:{'|'.join(_ENDINGS)})(?:{_STAGE})?$")
 
+# Further endings, which join nothing: 肝转移, 胎膜早破, 肝硬化失代偿期.
+_NAMED = re.compile(f"{_DISEASE.pattern}|(?:转移|早破|代偿期|妊娠|流产|息肉)$")
+
 
 class Joint(NamedTuple):
     """What may join two diseases."""
@@ -116,8 +119,10 @@ def without_numbers(diagnosis: str) -> str:
 
 # A full stop or a blank between two pieces: matches the stop of 肺炎.肾炎 and the blank of 肺炎 肾炎.
 _GAP = re.compile(r"(?<=[^\W\d_a-zA-Z)）])(?:[.．]|\s+)(?=[^\W\d_]|\d型)|(?<=[a-zA-Z0-9])\s+(?=[^\W\d_a-zA-Z])")
+_NEXT = re.compile(rf"{_GAP.pattern}|[;；,，、。]")
 # The end of a disease in Chinese, without the Latin words that `_DISEASE` takes for abbreviations: 肺炎, not t2n0.
-_CHINESE_DISEASE = re.compile(f"(?:{'|'.join(_ENDINGS[:-1])}|[流乙]脑)(?:{_STAGE})?[)）]?$")
+_RISK = r"(?:\s*[(（]?[很极]?[高中低]危组?)?"
+_CHINESE_DISEASE = re.compile(f"(?:{'|'.join(_ENDINGS[:-1])}|[流乙]脑)(?:{_STAGE})?{_RISK}[)）]?$")
 
 
 def separated(diagnosis: str) -> str:
@@ -128,11 +133,17 @@ def separated(diagnosis: str) -> str:
     """
     text, start, pieces = without_numbers(diagnosis), 0, []
     for gap in _GAP.finditer(text):
-        before, after = (_piece(text[start : gap.start()]), _piece(_GAP.split(text[gap.end() :], maxsplit=1)[0]))
+        # What follows ends at the next mark: 很高危 of "高血压3级 很高危、肺炎" is no disease.
+        before, after = (_piece(text[start : gap.start()]), _piece(_NEXT.split(text[gap.end() :], maxsplit=1)[0]))
         if _CHINESE_DISEASE.search(before) and _CHINESE_DISEASE.search(after) and not _NO_START.match(after):
             pieces.append(text[start : gap.start()])
             start = gap.end()
     return "、".join([*pieces, text[start:]])
+
+
+def names_disease(text: str) -> bool:
+    """Return True if a text ends with the name of a disease, or a short form: 肺炎, 肺Ca and COPD, not 冠状动脉."""
+    return bool(_NAMED.search(text.rstrip(")）").lower()))
 
 
 def _piece(text: str) -> str:

@@ -33,7 +33,16 @@ SHOWN = 10
 """Default number of candidates written per diagnosis."""
 NAMES = ("text", "diagnosis", "诊断", "诊断名称", "原始词", "term", "mention")
 """Column names recognised as diagnoses, in order of preference."""
-ADDED = ("normalised_term", "normalised_code", "normalised_score", "normalised_by", "unmatched", "status", "candidates")
+ADDED = (
+    "normalised_term",
+    "normalised_code",
+    "normalised_score",
+    "normalised_by",
+    "unmatched",
+    "modifiers",
+    "status",
+    "candidates",
+)
 """Columns that are added to the file."""
 
 
@@ -96,8 +105,9 @@ def normalise_file(
 
     A cell that a spreadsheet would run as a formula gets an apostrophe (tasks/files/cells.py).
 
-    All but the last of these contain one value per term, separated by `##`. `normalised_by` is the name that the term
+    Most of these contain one value per term, separated by `##`. `normalised_by` is the name that the term
     was found by, with its source unless it is the standard term; `unmatched` is what of the query this name lacks.
+    `modifiers` are stages, sides and the like of the whole diagnosis, as in side=右; stage=cT2N1M0.
     `status` is coded for each term; then follows why other parts of the diagnosis got none, as in coded##negated (see
     tasks/normalise/reading/cues.py), or not_found. `candidates` contains the best candidates as JSON. All are empty if
     a row has no diagnosis.
@@ -149,6 +159,7 @@ def _cells(one: Normalised, shown: int) -> list[str]:
             [f"{term.score:.4f}" for term in one.terms],
             [_found_by(match) for match in one.matches],
             [" ".join(match.unmatched) if match else "" for match in one.matches],
+            ["; ".join(f"{each.kind}={each.text}" for each in one.modifiers)],
             _statuses(one),
         )
     )

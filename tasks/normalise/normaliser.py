@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,10 +26,10 @@ from models.knowledge_model.source import GivenKnowledge
 from tasks.finetune.text import open_tokenizer
 from tasks.normalise.decision import Judged, TermDecision
 from tasks.normalise.queries import Found, find
-from tasks.normalise.query_rules import QueryRules
+from tasks.normalise.query_rules import IsName, QueryRules
 from tasks.normalise.query_settings import load_rules
 from tasks.normalise.ranker import MAX_LENGTH, TermRanker
-from tasks.normalise.reading import Reader, SenseIndex, Statement, Status
+from tasks.normalise.reading import Modifier, Reader, SenseIndex, Statement, Status
 from tasks.retrieve.candidates import Candidate, CandidateIndex, Entry
 from tasks.retrieve.categories import with_categories
 from tasks.retrieve.embedded import FIELDS_FILE, EmbeddedIndex
@@ -60,6 +60,8 @@ class Normalised:
     and for indexes of older versions, which have no names."""
     refused: tuple[Statement, ...] = ()
     """Parts of the text that get no code, with the reason as their status."""
+    modifiers: tuple[Modifier, ...] = ()
+    """Stages, grades, sides and the like of what is coded, in the order of the text."""
 
 
 class Retrieval:
@@ -69,6 +71,7 @@ class Retrieval:
         entries: entries of the list, for the siblings of candidates; without them no places are reserved for siblings.
         rules: how diagnoses become queries; by default with the default tables.
         k: number of candidates per diagnosis.
+        is_name: tells which texts are names in the list; a compound that is one is not cut.
     """
 
     def __init__(
@@ -78,8 +81,10 @@ class Retrieval:
         *,
         rules: QueryRules | None = None,
         k: int = 100,
+        is_name: IsName | None = None,
     ) -> None:
         self.k = k
+        self._is_name = is_name
         self._index = index
         self.rules = rules or QueryRules.read()
         self._categories: Categories = categories_of(entries)
@@ -90,7 +95,7 @@ class Retrieval:
 
     def find(self, diagnoses: Sequence[str], k: int | None = None) -> list[Found]:
         """Return candidates, number of parts and best candidates of the parts for each diagnosis."""
-        return find(self._index, diagnoses, k or self.k, self.rules, self._categories)
+        return find(self._index, diagnoses, k or self.k, self.rules, self._categories, self._is_name)
 
     def parts(self, diagnoses: Sequence[str]) -> list[int]:
         """Return the number of parts of each diagnosis, at least 1."""
@@ -139,7 +144,10 @@ class Normaliser:
         searched = with_categories(index or own, own)
         # A ranker judges the candidates among which it was trained, in their order.
         sensed = SenseIndex(searched) if reads and self._ranker is None else searched
-        self.retrieval = Retrieval(sensed, entries, rules=load_rules(own.folder), k=k or ranked_candidates)
+        # Nor was it trained on whole compounds.
+        is_name = own.are_names if reads and self._ranker is None else None
+        rules = load_rules(own.folder)
+        self.retrieval = Retrieval(sensed, entries, rules=rules, k=k or ranked_candidates, is_name=is_name)
 
     @property
     def is_trained(self) -> bool:
@@ -164,12 +172,16 @@ class Normaliser:
         refused = [tuple(one for one in own if one.status != Status.CODED) for own in read]
         # What is no diagnosis is not searched at all, so nonsense has no candidates.
         doubted = [[one for one in own if one.status not in _UNSEARCHED] for own in refused]
+        if self._ranker is not None:
+            # A ranker was trained on diagnoses as written.
+            read = [tuple(replace(one, searched="") for one in own) for own in read]
         stated = self._found([_stated(text, own) for text, own in zip(slab, read, strict=True)])
         others = iter(self._found([_joined(own) for own in doubted if own]))
-        for text, one, without, doubts in zip(slab, stated, refused, doubted, strict=True):
+        for text, own, one, without, doubts in zip(slab, read, stated, refused, doubted, strict=True):
             more = next(others).considered if doubts else ()
             considered = (*one.considered, *(each for each in more if each not in one.considered))
-            yield Normalised(text, one.terms, considered, one.matches, without)
+            modifiers = tuple(each for part in own if part.status == Status.CODED for each in part.modifiers)
+            yield replace(one, diagnosis=text, considered=considered, refused=without, modifiers=modifiers)
 
     def _found(self, slab: Sequence[str]) -> Iterator[Normalised]:
         retrieved = self.retrieval.find(slab)
@@ -198,7 +210,7 @@ def _stated(text: str, statements: Sequence[Statement]) -> str:
 
 
 def _joined(statements: Sequence[Statement]) -> str:
-    return ";".join(one.text for one in statements)
+    return ";".join(one.searched or one.text for one in statements)
 
 
 def _by_likeness(found: Found) -> Judged:

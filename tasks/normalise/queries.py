@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 
-from tasks.normalise.query_rules import Asked, QueryRules
+from tasks.normalise.query_rules import Asked, IsName, QueryRules
 from tasks.normalise.spelling import normal_forms
 from tasks.retrieve.candidates import Candidate, CandidateIndex
 from tasks.retrieve.fields import comparable_forms
@@ -51,6 +51,7 @@ def find(
     k: int,
     rules: QueryRules | None = None,
     categories: Categories | None = None,
+    is_name: IsName | None = None,
 ) -> list[Found]:
     """Return at most `k` candidates per diagnosis from all its queries, and the best ones of its parts.
 
@@ -65,13 +66,14 @@ def find(
     Args:
         rules: how diagnoses become queries; by default with the default tables.
         categories: result of `categories_of`; without it no places are reserved.
+        is_name: see `QueryRules.ask`.
 
     Besides the result, memory holds what the queries of `AT_ONCE` diagnoses find.
     """
     rules = rules or QueryRules.read()
     results: list[Found] = []
     for start in range(0, len(diagnoses), AT_ONCE):
-        asked = rules.ask(diagnoses[start : start + AT_ONCE])
+        asked = rules.ask(diagnoses[start : start + AT_ONCE], is_name)
         found = iter(index.search([query for one in asked for query in one.queries], k))
         rows = [[next(found) for _ in one.queries] for one in asked]
         plain = _plain_names(asked, rows)

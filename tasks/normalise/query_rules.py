@@ -10,7 +10,7 @@ stays a query of its own, so a wrong cut costs places among the candidates, but 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -37,6 +37,9 @@ MAX_CHARACTERS = 1_000
 
 # Matches (轻度) of 支气管哮喘(轻度). Nested brackets match inside only: (急性) of (左(急性)侧).
 _NOTE = re.compile(r"\([^()]*\)")
+
+IsName = Callable[[Sequence[str]], Sequence[bool]]
+"""Tells for each text whether it is exactly a name in the list."""
 
 _Form = tuple[str, ...]
 """Comparable form of a text (tasks/retrieve/fields.py)."""
@@ -105,11 +108,18 @@ class QueryRules:
         wrong = {row[0]: row[1] for row in _rows(typos, ("wrong", "right"))}
         return cls([(short, expansion, place) for short, expansion, place in shorts], wrong, notes, split)
 
-    def ask(self, diagnoses: Sequence[str]) -> list[Asked]:
-        """Return the queries of each diagnosis."""
+    def ask(self, diagnoses: Sequence[str], is_name: IsName | None = None) -> list[Asked]:
+        """Return the queries of each diagnosis.
+
+        Args:
+            is_name: tells for each text whether it is exactly a name in the list. Parts that are one name together are
+                not cut: 支气管扩张伴咯血.
+        """
         # Numbers are removed before normalisation, which would join 1.冠心病 2.房颤 to 1.冠心病2.房颤.
         texts = normal_forms([without_numbers(diagnosis[:MAX_CHARACTERS]) for diagnosis in diagnoses])
-        variants = [self._variants(text) for text in texts]
+        cuts = [self._cuts(text) for text in texts]
+        named = _names_among([_runs(*own) for own in cuts], is_name)
+        variants = [self._variants(text, _uncut(*own, named)) for text, own in zip(texts, cuts, strict=True)]
         # The comparable forms of all variants at once, as a call per text would be much slower.
         forms = iter(comparable_forms([text for own in variants for text in own.texts]))
         return [_distinct(own, [next(forms) for _ in own.texts]) for own in variants]
@@ -125,10 +135,17 @@ class QueryRules:
         """
         return [max(1, len(asked.parts)) for asked in self.ask(diagnoses)]
 
-    def _variants(self, text: str) -> _Variants:
+    def _plain(self, right: str) -> str:
+        return _NOTE.sub("", right) if self.notes else right
+
+    def _cuts(self, text: str) -> tuple[str, list[str]]:
+        """Return a diagnosis without typos and notes, and the parts that it is cut into."""
+        plain = self._plain(self._typos.corrected(text))
+        return plain, parts_of(plain)[:MAX_PARTS] if self.split else []
+
+    def _variants(self, text: str, parts: Sequence[str]) -> _Variants:
         right = self._typos.corrected(text)
-        plain = _NOTE.sub("", right) if self.notes else right
-        parts = parts_of(plain)[:MAX_PARTS] if self.split else []
+        plain = self._plain(right)
         whole, bare, *spelled = (self._abbreviations.written_out(one) for one in (right, plain, *parts))
         readings = [written[0] if written else part for part, written in zip(parts, spelled, strict=True)]
         # The number of queries is limited: every part goes before any second expansion, so that no part is lost.
@@ -136,6 +153,39 @@ class QueryRules:
         last = chain(*(written[1:] for written in (whole, bare, *spelled)))
         places = [(len(first) + place, len(first) + len(parts) + place) for place in range(len(parts))]
         return _Variants([*first, *readings, *parts, *last], places)
+
+
+MAX_RUN = 3
+"""Number of neighbouring parts that may be one name."""
+
+
+def _runs(plain: str, parts: Sequence[str]) -> dict[tuple[int, int], str]:
+    """Return what a diagnosis says from one part to a later one, by their places."""
+    starts, start = [], 0
+    for part in parts:
+        start = plain.find(part, start)
+        starts.append(start)
+        start += len(part)
+    return {
+        (first, last): plain[starts[first] : starts[last] + len(parts[last])]
+        for first in range(len(parts))
+        for last in range(first + 1, min(first + MAX_RUN, len(parts)))
+    }
+
+
+def _names_among(runs: Sequence[Mapping[tuple[int, int], str]], is_name: IsName | None) -> set[str]:
+    texts = sorted({text for own in runs for text in own.values()})
+    return {text for text, is_own in zip(texts, is_name(texts), strict=True) if is_own} if is_name and texts else set()
+
+
+def _uncut(plain: str, parts: Sequence[str], named: set[str]) -> list[str]:
+    """Return the parts, those that are one name together as one; none if that is the whole diagnosis."""
+    runs, joined, place = _runs(plain, parts), list[str](), 0
+    while place < len(parts):
+        longest = max((last for (first, last), text in runs.items() if first == place and text in named), default=place)
+        joined.append(runs[place, longest] if longest > place else parts[place])
+        place = longest + 1
+    return joined if len(joined) > 1 else []
 
 
 def _distinct(variants: _Variants, forms: Sequence[_Form]) -> Asked:

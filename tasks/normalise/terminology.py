@@ -30,6 +30,7 @@ from tasks.downstream.readers.json import json_rows
 from tasks.downstream.readers.source_text import decoded
 from tasks.files.access import is_local
 from tasks.files.raw_input import RawInput
+from tasks.normalise.everyday_names import read_everyday_names, with_everyday_names
 from tasks.normalise.term_list import Rejected, read_term_list
 from tasks.normalise.text_names import with_text_names
 from tasks.retrieve.candidates import Entry
@@ -53,10 +54,10 @@ class TerminologyParams(StageParams):
     min_documents: int = Field(default=1, ge=1, description="documents that must state a synonym before it is used")
 
 
-@stage(name="terminology", version=4, params=TerminologyParams, tables=("terms", "rejects"))
+@stage(name="terminology", version=5, params=TerminologyParams, tables=("terms", "rejects"))
 def terminology(inputs: Mapping[str, Any], params: TerminologyParams, out: Output) -> None:
-    """Read `inputs["list"]` and, if given, `["labels"]` (files for `labels_in`), `["graph"]` and `["synonyms"]` (an
-    artifact of the stage `text_synonyms`).
+    """Read `inputs["list"]` and, if given, `["labels"]` (files for `labels_in`), `["everyday"]` (a table for
+    `read_everyday_names`), `["graph"]` and `["synonyms"]` (an artifact of the stage `text_synonyms`).
 
     Raises:
         UserError: a file is unreadable or lacks a column, or no row of the list is a term.
@@ -66,6 +67,9 @@ def terminology(inputs: Mapping[str, Any], params: TerminologyParams, out: Outpu
     if not entries:
         raise UserError(f"{given.path} contains no term ({len(rejects):,} rows rejected). Give a list with terms.")
     labels = _label_entries(_labels(inputs["labels"]), entries) if "labels" in inputs else []
+    if "everyday" in inputs:
+        entries, added = with_everyday_names(entries, read_everyday_names(_local(inputs["everyday"])))
+        counts += added
     if "graph" in inputs:
         entries, added = with_graph_names(entries, inputs["graph"], params)
         counts += added
@@ -194,6 +198,13 @@ def _counts(pairs: Iterable[tuple[str, str]], repeated: int) -> Counter[str]:
         terms_with_several_codes=sum(number > 1 for number in terms.values()),
         terms_without_code=sum(not code for code, _ in pairs),
     )
+
+
+def _local(table: RawInput) -> Path:
+    (first, *more) = table.places().values()
+    if more or not is_local(first):
+        raise UserError(f"{table.path}: a table must be one local CSV file. Give the path of that file.")
+    return Path(first)
 
 
 def _labels(given: RawInput) -> set[str]:

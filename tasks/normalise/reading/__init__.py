@@ -1,19 +1,33 @@
 """Reading of a diagnosis: what it states, denies, doubts or does not diagnose, and which candidates have its sense."""
 
+from tasks.normalise.reading.complications import COMPLICATIONS, Complications, read_complications
 from tasks.normalise.reading.cues import CUES, Cue, Status, read_cues
+from tasks.normalise.reading.modifiers import MODIFIERS, Modifier, Modifiers, read_modifiers
 from tasks.normalise.reading.senses import CONTEXTS, CONTRADICTIONS, Sense, SenseIndex, read_senses
 from tasks.normalise.reading.statements import Reader, Statement
+from tasks.normalise.reading.tumours import SITES, Site, Tumours, read_sites
 
 __all__ = [
+    "COMPLICATIONS",
     "CONTEXTS",
     "CONTRADICTIONS",
     "CUES",
+    "MODIFIERS",
+    "SITES",
+    "Complications",
     "Cue",
+    "Modifier",
+    "Modifiers",
     "Reader",
     "Sense",
     "SenseIndex",
+    "Site",
     "Statement",
     "Status",
+    "Tumours",
+    "read_complications",
     "read_cues",
+    "read_modifiers",
     "read_senses",
+    "read_sites",
 ]

@@ -3,7 +3,8 @@
     高血压、糖尿病，否认冠心病  →  高血压 coded, 糖尿病 coded, 否认冠心病 negated
 
 An item that is exactly a name in the list is a diagnosis whatever it contains (无脑儿, 无汗症), unless a cue of another
-item reaches it: 否认高血压、无脑儿.
+item reaches it: 否认高血压、无脑儿. Before any other item is searched, modifiers are taken off (modifiers.py), a tumour
+is written as its site (tumours.py), and a disease with a complication as the name of both (complications.py).
 
 Time grows with the length of a text times the number of cues, memory with one slab of texts.
 """
@@ -14,9 +15,13 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from tasks.normalise.compounds import separated
+from tasks.normalise.reading.complications import Complications
 from tasks.normalise.reading.cues import Cue, Status, read_cues
+from tasks.normalise.reading.modifiers import Modifier, Modifiers
+from tasks.normalise.reading.tumours import Tumours
 
 MAX_CHARACTERS = 1_000
 """Number of characters of a text that are read; the rest is ignored, as in queries."""
@@ -31,6 +36,10 @@ class Statement:
 
     text: str
     status: Status
+    searched: str = ""
+    """What is searched instead of the text; empty if that is the text itself."""
+    modifiers: tuple[Modifier, ...] = ()
+    """Modifiers that its items contain, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,39 +49,82 @@ class _Item:
     """What separates it from the item before."""
     clause: int
     sentence: int
+    left: str
+    """The text without its modifiers."""
+    modifiers: tuple[Modifier, ...]
+    written: str
+    """What is left, with tumours written as their sites, and combined names of complications."""
 
 
 # matches: "、" of 肺炎、肾炎, "+" of 肺炎+肾炎, ";", ","
 _MARK = re.compile(r"[;。\n,、，；]|(?<![\d+(])\+(?![\d+)])")
 # matches: "?" of 肺炎?, "(-)" of 高血压(-), "(++)" of 尿蛋白(++)
-_SIGN = re.compile(r"\?|\([-+]+\)")
+_SIGN = re.compile(r"\?|\([-－—–−+]+\)")
 _ENDS_SENTENCE = ";。\n；"
 _ENDS_CLAUSE = ",，"
 
 
 class Reader:
-    """Tells which parts of texts are diagnoses of the patient."""
+    """Tells which parts of texts are diagnoses of the patient, and what of them is searched."""
 
-    def __init__(self, is_name: IsName, cues: Sequence[Cue] | None = None) -> None:
-        """Take the test for names of the list, and the cues; by default those of the table."""
+    def __init__(
+        self,
+        is_name: IsName,
+        cues: Sequence[Cue] | None = None,
+        modifiers: Modifiers | None = None,
+        tumours: Tumours | None = None,
+        complications: Complications | None = None,
+    ) -> None:
+        """Take the test for names of the list, and the rules; by default those of the tables."""
         self._is_name = is_name
         self._cues = tuple(read_cues() if cues is None else cues)
+        self._modifiers = modifiers or Modifiers()
+        self._tumours = tumours or Tumours()
+        self._complications = complications or Complications()
 
     def read(self, texts: Sequence[str]) -> list[tuple[Statement, ...]]:
         """Return the statements of each text, in order. Joined, they are the text; a blank text has none."""
         plain = [separated(unicodedata.normalize("NFKC", text[:MAX_CHARACTERS])) for text in texts]
-        items = [_items(text) for text in plain]
+        items = [self._items(text) for text in plain]
         cued = [self._cued(own) for own in items]
-        # Names are looked up for all texts at once, and only where they can change a status.
-        asked = [[text, *(item.text for item in own)] if any(held) else [] for text, own, held in zip(
-            plain, items, cued, strict=True)]  # fmt: skip
+        # Names are looked up for all texts at once, and only where they can change a status or what is searched.
+        asked = [
+            [text, *(each for item in own for each in (item.text, item.left))]
+            if any(held) or any(item.written != item.text for item in own)
+            else []
+            for text, own, held in zip(plain, items, cued, strict=True)
+        ]
         # Names are compared without punctuation, which may be the cue: 肺炎? is no name although 肺炎 is one.
         named = iter(self._is_name(["" if _SIGN.search(text) else text for own in asked for text in own]))
-        is_name = [[next(named) for _ in own] for own in asked]
-        return [
-            _statements(own, self._statuses(own, held, names))
-            for own, held, names in zip(items, cued, is_name, strict=True)
-        ]
+        found = []
+        for own, held, queries in zip(items, cued, asked, strict=True):
+            is_name = [next(named) for _ in queries] or [False] * (1 + 2 * len(own))
+            statuses = self._statuses(own, held, [is_name[0], *is_name[1::2]])
+            is_whole = is_name[0] or not queries
+            searched = [
+                item.text if is_whole or is_item else item.left if is_left else item.written
+                for item, is_item, is_left in zip(own, is_name[1::2], is_name[2::2], strict=True)
+            ]
+            found.append(_statements(own, statuses, searched))
+        return found
+
+    def _items(self, text: str) -> list[_Item]:
+        """Cut a text at marks outside brackets, and read each piece."""
+        items: list[_Item] = []
+        start, mark, clause, sentence = 0, "", 0, 0
+        for end, following in (*_marks(text), (len(text), "")):
+            if own := text[start:end].strip():
+                left, modifiers = self._modifiers.taken_off(own)
+                written = self._complications.written(self._tumours.written(left))
+                items.append(_Item(own, mark, clause, sentence, left, modifiers, written))
+                mark = ""
+            start = end + len(following)
+            if following:
+                # Of 肺炎。、肾炎 the stronger mark counts.
+                mark = following if not mark or following in _ENDS_SENTENCE else mark
+                clause += following in _ENDS_CLAUSE or following in _ENDS_SENTENCE
+                sentence += following in _ENDS_SENTENCE
+        return items
 
     def _cued(self, items: Sequence[_Item]) -> list[list[int]]:
         """Return for each item the places of the cues that it contains."""
@@ -98,23 +150,6 @@ class Reader:
         return [self._cues[place].status if place < len(self._cues) else Status.CODED for place in first]
 
 
-def _items(text: str) -> list[_Item]:
-    """Cut a text at marks outside brackets."""
-    items: list[_Item] = []
-    start, mark, clause, sentence = 0, "", 0, 0
-    for end, following in (*_marks(text), (len(text), "")):
-        if own := text[start:end].strip():
-            items.append(_Item(own, mark, clause, sentence))
-            mark = ""
-        start = end + len(following)
-        if following:
-            # Of 肺炎。、肾炎 the stronger mark counts.
-            mark = following if not mark or following in _ENDS_SENTENCE else mark
-            clause += following in _ENDS_CLAUSE or following in _ENDS_SENTENCE
-            sentence += following in _ENDS_SENTENCE
-    return items
-
-
 def _marks(text: str) -> list[tuple[int, str]]:
     depth, places = 0, []
     found = {match.start(): match[0] for match in _MARK.finditer(text)}
@@ -136,12 +171,20 @@ def _reached(items: Sequence[_Item], at: int, cue: Cue) -> list[int]:
     return [place for place in way if unit[place] == unit[at]]
 
 
-def _statements(items: Sequence[_Item], statuses: Sequence[Status]) -> tuple[Statement, ...]:
+def _statements(items: Sequence[_Item], statuses: Sequence[Status], searched: Sequence[str]) -> tuple[Statement, ...]:
     """Join neighbours of one status."""
     joined: list[Statement] = []
-    for item, status in zip(items, statuses, strict=True):
-        if joined and joined[-1].status == status:
-            joined[-1] = Statement(f"{joined[-1].text}{item.mark}{item.text}", status)
-        else:
-            joined.append(Statement(item.text, status))
+    rows = zip(items, statuses, searched, strict=True)
+    for status, own in groupby(rows, key=lambda row: row[1]):
+        held = list(own)
+        text, query = ("".join(_piece(*row) for row in each) for each in (
+            [(at, item.mark, item.text) for at, (item, _, _) in enumerate(held)],
+            [(at, item.mark, asked) for at, (item, _, asked) in enumerate(held)],
+        ))  # fmt: skip
+        modifiers = tuple(one for item, _, _ in held for one in item.modifiers)
+        joined.append(Statement(text, status, "" if query == text else query, modifiers))
     return tuple(joined)
+
+
+def _piece(at: int, mark: str, text: str) -> str:
+    return f"{mark}{text}" if at else text
