@@ -1,9 +1,9 @@
 """Identifiers of persons in Chinese medical text: where they are and of which type.
 
 A text is searched five times: for addresses on the internet, for runs of digits, for cues (住院号, 微信, 患者, 医生 …)
-with what is written beside them, for words around digits (dates, ages), then for names between marks. Names found are
-searched for in the rest of the text. What each kind looks like is in `tasks/deidentify/kinds.py`; a `Finder` looks for
-some kinds.
+with what is written beside them, for words around digits (dates, ages), then for names between marks. A trained
+recogniser may find more in what is left. Names found are searched for in the rest of the text. What each kind looks
+like is in `tasks/deidentify/kinds.py`; a `Finder` looks for some kinds.
 
 Time grows with the characters: every pattern has bounded or possessive repeats, and each cue looks at a bounded
 stretch around it.
@@ -33,6 +33,7 @@ from tasks.deidentify.identifier import (
 )
 from tasks.deidentify.kinds import ALWAYS_SEARCHED, KINDS, MINIMAL, PLACEHOLDERS
 from tasks.deidentify.lone_names import lone_names, may_hold_lone_names
+from tasks.deidentify.recogniser import Recogniser
 from tasks.deidentify.suspicions import NET, NUMBERS, ODD_FORMS, all_suspicions, suspicions_of
 from tasks.text.phrase_glance import PhraseGlance
 
@@ -69,7 +70,11 @@ class Finder:
     """Search for the identifiers of some kinds. Making one takes milliseconds, so use `finder_of`, which keeps them."""
 
     def __init__(
-        self, types: Sequence[IdentifierType], reported: Collection[str], allowed: Collection[str] = ()
+        self,
+        types: Sequence[IdentifierType],
+        reported: Collection[str],
+        allowed: Collection[str] = (),
+        recognise: Recogniser | None = None,
     ) -> None:
         """Prepare the search.
 
@@ -77,16 +82,21 @@ class Finder:
             types: kinds that are looked for; of two numbers that cover the same characters the first one counts.
             reported: names of those that are returned. What the others find stays, and is not taken for another kind.
             allowed: words in which nothing counts as an identifier.
+            recognise: finds more than the rules; None for rules alone.
         """
+        self._recognise = recognise
         self._allowed = frozenset(allowed)
         ways = [(each.name, way) for each in types for way in each.ways]
+        self._kinds = frozenset(reported)
         self._reported = None if {each.name for each in types} <= set(reported) else frozenset(reported)
         self._own = [(name, way) for name, way in ways if isinstance(way, OwnPattern | OwnWords)]
         self._net = {f"net{i}": (name, way) for i, (name, way) in enumerate(ways) if isinstance(way, NetAddress)}
         self._net_sign = re.compile(
             "|".join(f"(?P<{key}>{way.pattern})" for key, (_, way) in self._net.items()), re.ASCII | re.IGNORECASE
         )
-        self._numbers_of = [(name, way) for name, way in ways if isinstance(way, Number)]
+        numbers = [(name, way) for name, way in ways if isinstance(way, Number)]
+        self._early_numbers = [(name, way) for name, way in numbers if not way.after_cues]
+        self._late_numbers = [(name, way) for name, way in numbers if way.after_cues]
         digits = [(name, way) for name, way in ways if isinstance(way, Digits)]
         self._early_digits = [(name, way, re.compile(way.pattern)) for name, way in digits if not way.after_cues]
         self._late_digits = [(name, way, re.compile(way.pattern)) for name, way in digits if way.after_cues]
@@ -109,7 +119,7 @@ class Finder:
     def may_hold(self, texts: Sequence[str]) -> np.ndarray:
         """Return which texts hold, at a glance, any trace of an identifier: bool (T,). The others hold none."""
         found: np.ndarray = (all_suspicions(texts) > 0) | self._cue_glance.may_hold(texts) | may_hold_lone_names(texts)
-        if self._own:
+        if self._own or self._recognise:
             found |= True  # a glance at any pattern would cost what the search does
         elif self._early_digits or self._late_digits:
             found |= np.array([_DIGITS.search(text) is not None for text in texts], dtype=np.bool_)
@@ -131,16 +141,23 @@ class Finder:
             *([self._own_rules] if self._own else []),
             *([self._net_addresses] if suspicions & NET else []),
             *([functools.partial(_around_digits, self._early_digits)] if self._early_digits else []),
-            *([self._numbers] if suspicions & NUMBERS else []),
+            *([functools.partial(_numbers, self._early_numbers)] if suspicions & NUMBERS else []),
             self._cued,
+            *([functools.partial(_numbers, self._late_numbers)] if suspicions & NUMBERS else []),
             *([functools.partial(_around_digits, self._late_digits)] if self._late_digits else []),
             _lone_names,
         ]
+        clear = plain
         for look in looks:
+            if look == self._cued:
+                clear = plain
             seen = look(plain)
             if seen:
                 plain = _cover(plain, seen)
                 found = sorted([*found, *seen])
+        if self._recognise is not None:
+            found = _joined(found, [one for one in self._recognise(clear) if one.type in self._kinds])
+            plain = _cover(plain, found)
         again = _names_again(plain, {*names, *names_of(text, found)})
         found = sorted([*found, *again]) if again else found
         if self._reported is not None:
@@ -176,19 +193,6 @@ class Finder:
             if span is not None:
                 found.append(Identifier(*span, kind, "form of an internet address"))
                 end = span[1]
-        return found
-
-    def _numbers(self, text: str) -> list[Identifier]:
-        found: list[Identifier] = []
-        for run in _RUN.finditer(text):
-            if not _LIKELY.search(text, *run.span()):
-                continue
-            taken = [one for kind, number in self._numbers_of for one in _in_run(text, run, kind, number)]
-            end = 0
-            for identifier in sorted(taken, key=lambda i: (i.start, -i.end)):
-                if identifier.start >= max(end, found[-1].end if found else 0):
-                    found.append(identifier)
-                    end = identifier.end
         return found
 
     def _cued(self, text: str) -> list[Identifier]:
@@ -264,8 +268,28 @@ def may_hold(texts: Sequence[str]) -> np.ndarray:
 
 
 def find_identifiers(text: str, names: Collection[str] = ()) -> list[Identifier]:
-    """Return `Finder.find` of the profile minimal: the identifiers of a text in order, without overlaps."""
+    """Return `Finder.find` of the profile minimal, by rules alone: identifiers in order, without overlaps."""
     return finder_of(MINIMAL).find(text, names)
+
+
+def _joined(found: list[Identifier], recognised: list[Identifier]) -> list[Identifier]:
+    """Return what rules found and what a recogniser did, both in order.
+
+    Where both found something, the rules count, unless they found only parts of the same kind: 狄 of 厍狄.
+    """
+    joined: list[Identifier] = []
+    place = 0
+    for one in recognised:
+        while place < len(found) and found[place].end <= one.start:
+            joined.append(found[place])
+            place += 1
+        end = place
+        while end < len(found) and found[end].start < one.end:
+            end += 1
+        if all(part.type == one.type and one.start <= part.start and part.end <= one.end for part in found[place:end]):
+            joined.append(one)
+            place = end
+    return [*joined, *found[place:]]
 
 
 def _alternatives(patterns: Iterable[tuple[str, str]]) -> str:
@@ -305,9 +329,23 @@ def _cover(text: str, found: Iterable[Identifier]) -> str:
     return "".join([*pieces, text[end:]])
 
 
+def _numbers(ways: Sequence[tuple[str, Number]], text: str) -> list[Identifier]:
+    found: list[Identifier] = []
+    for run in _RUN.finditer(text):
+        if not _LIKELY.search(text, *run.span()):
+            continue
+        taken = [one for kind, number in ways for one in _in_run(text, run, kind, number)]
+        end = 0
+        for identifier in sorted(taken, key=lambda i: (i.start, -i.end)):
+            if identifier.start >= max(end, found[-1].end if found else 0):
+                found.append(identifier)
+                end = identifier.end
+    return found
+
+
 def _in_run(text: str, run: re.Match[str], kind: str, number: Number) -> Iterable[Identifier]:
-    """Yield the numbers of one type that begin in a run of digits, or up to two letters before it."""
-    for match in number.pattern.finditer(text, max(0, run.start() - 2), run.end() + 16):
+    """Yield the numbers of one type that begin in a run of digits, or up to six letters before it."""
+    for match in number.pattern.finditer(text, max(0, run.start() - 6), run.end() + 16):
         if match.start() < run.end() and number.fits(text, match.start(), match[0]):
             yield Identifier(match.start(), match.end(), kind, "digits of this form")
 

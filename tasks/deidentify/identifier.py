@@ -51,11 +51,13 @@ class Way:
 
 @dataclass(frozen=True, kw_only=True)
 class Number(Way):
-    """A number that is recognised by its digits alone. It begins in a run of digits, or two letters before one."""
+    """A number that is recognised by its digits alone. It begins in a run of digits, or six letters before one."""
 
     pattern: re.Pattern[str]
     fits: Check
     """Check of what the pattern matches: a check digit, or what is written before the number."""
+    after_cues: bool = False
+    """True where it is tried after cues are: 电话12345678 is a telephone, not any long number."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,7 +34,14 @@ from tasks.deidentify.cues import (
 )
 from tasks.deidentify.identifier import About, Cues, IdentifierType, NetAddress, Number
 from tasks.deidentify.net import email_span, url_span
-from tasks.deidentify.numbers import card_fits, identity_fits, landline_fits, mobile_fits, passport_fits
+from tasks.deidentify.numbers import (
+    card_fits,
+    identity_fits,
+    landline_fits,
+    long_number_fits,
+    mobile_fits,
+    passport_fits,
+)
 from tasks.deidentify.person_data import name_before_age, name_before_sex
 
 _NO_UNIT = r"(?!\.\d|\s?(?:IU|U/|mg|ml|mL|ng|μ|copies|拷贝|个|元|/|×|%))"
@@ -113,11 +120,18 @@ TYPES = (
         ),
         (
             Number(
-                found=("为{110101199003074514}，", "{420106480915231}", "{110101********1234}"),
-                kept=("为110101199003074515，", "为991010199003074514，"),  # a wrong check digit, no province
+                found=(
+                    "为{110101199003074514}，",
+                    "{420106480915231}",
+                    "{110101********1234}",
+                    "为{110101199003074515}，",  # mistyped: a wrong check digit
+                    "为{110 101 19900307 4514}，",
+                    "为{110101 1990 0307 4514}，",
+                ),
+                kept=("拷贝数991010199003074514个", "计数420106483215231个"),
                 pattern=re.compile(
-                    r"(?<![0-9A-Za-z.])(?:[1-8]\d{5} ?\d{8} ?\d{3}[\dXx]|[1-8]\d{14}|[1-8]\d{5}\*{6,10}\d{3}[\dXx])"
-                    r"(?![0-9A-Za-z*])"
+                    r"(?<![0-9A-Za-z.])(?:[1-8]\d{2} ?\d{3} ?\d{4} ?\d{4} ?\d{3}[\dXx]|[1-8]\d{14}"
+                    r"|[1-8]\d{5}\*{6,10}\d{3}[\dXx])(?![0-9A-Za-z*])"
                 ),
                 fits=identity_fits,
             ),
@@ -159,7 +173,7 @@ TYPES = (
         (
             Number(
                 found=("{6228480122334455666}", "打到{6228 4801 2233 4455 666}"),
-                kept=("为6228480122334455667，",),  # a wrong check digit
+                kept=("拷贝数6228480122334455667个",),
                 pattern=re.compile(
                     r"(?<![\d.\-])(?:62|4\d|5[1-5]|35)\d\d(?:([ -]?)\d{4}(?:\1\d{4}){2}(?:\1\d{1,3})?)(?![\d.])"
                 ),
@@ -180,9 +194,9 @@ TYPES = (
         About(what="e-mail addresses", hipaa="F: electronic mail addresses", gbt="电子邮件地址"),
         (
             NetAddress(
-                found=("发到{zhang.san_1@mail.example.cn}，", "发到{li.si @mail.example.cn}，", "邮箱{a-b@c.cn}"),
+                found=("发到{zhang.san_1@mail.example.cn}，", "发到{li.si @ mail.example.cn}，", "邮箱{a-b@c.cn}"),
                 kept=("血压@卧位", "剂量5@10.5"),
-                pattern=r"@[A-Za-z0-9\-]{1,63}+(?:\.[A-Za-z0-9\-]{1,63}+)++",
+                pattern=r"@ ?[A-Za-z0-9\-]{1,63}+(?:\.[A-Za-z0-9\-]{1,63}+)++",
                 span=email_span,
             ),
         ),
@@ -243,7 +257,15 @@ TYPES = (
         ),
         (
             Cues(
-                found=("住院号：{20190871}", "住 院 号：{20190871}", "病理号{B20-03381}", "住院号：No.{0012345}"),
+                found=(
+                    "住院号：{20190871}",
+                    "住 院 号：{20190871}",
+                    "病理号{B20-03381}",
+                    "住院号：No.{0012345}",
+                    "社保号{1103 2245 87}能报销",
+                    "病历号 {2 0 2 3 0 8 8 1 7}",
+                    "住院号 {201908} 35岁",
+                ),
                 kept=("现住院第5天", "住院号：无"),
                 words=(
                     "住院号 门诊号 病历号 病案号 就诊卡 就诊卡号 就诊号 诊疗卡号 登记号 床号 检查号 检验号 病理号 "
@@ -255,7 +277,8 @@ TYPES = (
                 beside=Values(
                     re.compile(
                         rf"{SEPARATOR}{_NUMBER_SIGN}"
-                        r"(?P<value>\+?[A-Za-z]{0,5}-?\d[A-Za-z0-9]{0,23}+(?:-[A-Za-z0-9]{1,12}+){0,3}"
+                        r"(?P<value>\d(?: \d){5,17}(?! ?\d)|\d{3,6}(?: \d{3,6}){0,4} \d{2,6}(?! ?\d|[岁年月日床天次元])"
+                        r"|\+?[A-Za-z]{0,5}-?\d[A-Za-z0-9]{0,23}+(?:-[A-Za-z0-9]{1,12}+){0,3}"
                         r"(?:\.\d{1,4}(?![\d.年月日岁]))?)"
                     )
                 ),
@@ -314,12 +337,68 @@ TYPES = (
                     )
                 ),
             ),
+            Cues(  # any other word that ends in 编号, and words for what is sent, paid and drawn by lot
+                found=(
+                    "陪护证编号{PH-0931}，",
+                    "入组编号{RENAL-CQ-017}，",
+                    "随机号{R-0331}，",
+                    "慢病号{0871}）",
+                    "校验码：{a8f3c1}，",
+                    "二维码序列 {3401-0087-1123-9918}。",
+                    "腾讯会议{512-880-997}）",
+                ),
+                kept=(
+                    "编号12",
+                    "编号为1～120",
+                    "文章编号：1001-9057(2019)05-0301-04",
+                    "校验码不清",
+                    "快递3天",
+                    "会议30分钟",
+                ),
+                words=(
+                    "编号 随机号 筛选号 入组号 慢病号 校验码 发票代码 发票号码 二维码序列 会议 会议号 快递 快递号 "
+                    "运单号 寄件 结算号 建档号 手册号 保健手册号 治疗号 病人号"
+                ),
+                beside=Values(
+                    re.compile(
+                        r"[：:]?\s?(?P<value>\d(?: \d){5,17}(?! ?\d)|\d{3,6}(?: \d{2,6}){1,4}(?! ?\d)"
+                        r"|(?=[A-Za-z\-]{0,12}\d)(?=(?:[A-Za-z\-]*\d){3})[A-Za-z0-9]{1,20}+(?:-[A-Za-z0-9]{1,16}+){0,3}+)"
+                        rf"(?![~～至到例个次年月日元天.(（]|\s?[×%％]){NO_MEASURE}"
+                    )
+                ),
+            ),
             Cues(
                 found=("术后病理（{B23-19902}）回报", "处方（{RX20230619-77102}）"),
                 kept=("病理（2023-04）", "处方（3剂）"),
                 words="病理 处方",
                 next_characters="（(",
                 beside=Values(re.compile(r"[（(](?P<value>[A-Z]{1,3}\d{2,12}-?\d{2,8})(?=[)）])")),
+            ),
+            Number(  # whatever it counts, nothing medical has so many digits and no unit
+                found=(
+                    "{0001928374} 平扫",
+                    "转{JDV008812773401}。",
+                    "见{KM230910-8812}，",
+                    "为{6228480122334455667}，",
+                    "为{991010199003074514}，",
+                ),
+                kept=(
+                    "HBV-DNA 12345678",
+                    "HBV DNA 12345678 IU/ml",
+                    "国药准字H20054321",
+                    "20230918平扫",
+                    "202309181530采样",
+                    "NCT01234567",
+                    "菌落100000000",
+                    "批号23456789",
+                    "共12345678元",
+                ),
+                pattern=re.compile(
+                    r"(?<![0-9A-Za-z.\-/_:=])(?:[A-Z]{0,6}\d{6,24}(?:-\d{1,12}){0,3}[Xx]?|[A-Z]{1,6}\d{0,9}(?:-[A-Z0-9]{2,12}){1,3})"
+                    r"(?![0-9A-Za-z.\-])"
+                ),
+                fits=long_number_fits,
+                after_cues=True,
             ),
             Cues(
                 found=("手机尾号{4418}，", "身份证后四位{082X}，"),

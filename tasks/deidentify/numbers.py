@@ -95,9 +95,45 @@ def landline_fits(text: str, start: int, number: str) -> bool:
 
 
 def identity_fits(text: str, start: int, number: str) -> bool:
-    """Require a province, a date of birth and the check digit; of a masked number (110101********1234) the province."""
+    """Require a province and a date of birth; of a masked number (110101********1234) the province.
+
+    A number whose check digit is wrong is one that somebody mistyped.
+    """
     plain = number.replace(" ", "")
-    return plain[:2] in _PROVINCES if "*" in plain else is_identity_number(plain)
+    if "*" in plain:
+        return plain[:2] in _PROVINCES
+    return is_identity_number(plain) or (len(plain) == 18 and plain[:2] in _PROVINCES and is_date(plain[6:14]))
+
+
+# matches: "HBV-DNA ", "国药准字", "批号：", "约"
+# not: "号", "："
+_NO_PERSON_BEFORE = re.compile(
+    r"(?:DNA|RNA|载量|拷贝数?|计数|定量|滴度|准字[A-Z]?|批号|批件号?|批次|文号|PMID|ISBN|ISSN|[Dd][Oo][Ii]|GenBank|登录号|登记号|注册号?"
+    r"|货号|型号|规格|基因|标准|专利号?|方案号?|代码|军字第|CAS|[元￥¥$约达至~～±+(（第*/])[：:]?\s?$"
+)
+# matches: " IU/ml", "拷贝", "元"
+# not: "，"
+_UNIT_BEHIND = re.compile(
+    r"\s?(?:IU|U(?![A-Za-z])|[mμn]?[gG](?![A-Za-z])|m[lL]|ng|μ|cop|拷贝|CFU|cfu|bp|kb|个|元|例|人|次|万|亿|株|步|倍|年|岁|单位"
+    r"|[/×%％‰~～到至(（])"
+)
+# matches: "NCT01234567", "CTR20190001", "H20054321"
+# not: "ZY20190871"
+_PUBLISHED = re.compile(
+    r"(?:NCT|CTR|ChiCTR|ICD|GSE|GSM|SRR|PMID|ISO|GB|YY|WS|DB|CN|ZL|CAS|HLA|CYP|IL|CD|[HZSJB](?=\d{8}$))", re.ASCII
+)
+
+
+def long_number_fits(text: str, start: int, number: str) -> bool:
+    """Refuse dates, measured values, licences of drugs, and what is published; the rest names a case or a person."""
+    digits = re.sub("[^0-9]", "", number)
+    if len(digits) < (8 if number[0].isdigit() else 6) or digits.endswith("00000") or _PUBLISHED.match(number):
+        return False
+    if number[-14:].isdigit() and is_date(digits[:8]) and len(digits) in (8, 12, 14):
+        return False
+    if _UNIT_BEHIND.match(text, start + len(number)) or _LETTER_BEFORE.search(text[max(0, start - 1) : start]):
+        return False
+    return not _NO_PERSON_BEFORE.search(text[max(0, start - 8) : start])
 
 
 def passport_fits(text: str, start: int, number: str) -> bool:

@@ -11,6 +11,7 @@ from tasks.deidentify.find import Finder
 from tasks.deidentify.identifier import Profile
 from tasks.deidentify.kinds import ALWAYS_SEARCHED, KINDS, MINIMAL, PLACEHOLDERS, check_kind, kinds_of
 from tasks.deidentify.operators import DATE_KINDS, NEED_KEY, OF_DATES, Key, Operator, apply
+from tasks.deidentify.recogniser import shipped_recogniser
 from tasks.deidentify.user_rules import UserRules
 
 
@@ -23,11 +24,13 @@ class Plan:
     """Kinds with operators, as far as they are not replaced by placeholders; in order."""
     rules: UserRules | None = None
     key: Key | None = None
+    recogniser: bool = True
+    """True where the trained recogniser looks for more than the rules do, if its weights are there."""
 
     @functools.cached_property
     def finder(self) -> Finder:
         """The search for the kinds of the plan."""
-        return _finder(self.kinds, self.rules)
+        return _finder(self.kinds, self.rules, self.recogniser)
 
     @functools.cached_property
     def placeholders(self) -> Mapping[str, str]:
@@ -57,6 +60,7 @@ def make_plan(
     operator: Operator = "placeholder",
     operators: Mapping[str, Operator] | None = None,
     rules: UserRules | None = None,
+    recogniser: bool = True,
 ) -> Plan:
     """Return the plan of a user's settings.
 
@@ -66,6 +70,7 @@ def make_plan(
         operator: what is done to every kind.
         operators: what is done to single kinds instead.
         rules: the user's own rules; their own kinds are always on.
+        recogniser: look for more by the trained recogniser too.
 
     Raises:
         UserError: an unknown kind, an operator that does not fit its kind, or a key that is missing.
@@ -90,12 +95,13 @@ def make_plan(
         if name in treated - kept and one not in ("placeholder", "keep")
     )
     key = Key.from_environment() if any(one in NEED_KEY for _, one in others) else None
-    return Plan(frozenset(treated - kept), others, rules, key)
+    return Plan(frozenset(treated - kept), others, rules, key, recogniser)
 
 
 @functools.lru_cache(maxsize=16)
-def _finder(kinds: frozenset[str], rules: UserRules | None) -> Finder:
+def _finder(kinds: frozenset[str], rules: UserRules | None, recogniser: bool) -> Finder:
     types = {name: each for name, each in KINDS.items() if name in kinds | ALWAYS_SEARCHED}
     if rules is not None:
         types |= {each.name: each for each in rules.types if each.name in kinds}
-    return Finder(list(types.values()), kinds, rules.allow if rules else ())
+    recognise = shipped_recogniser() if recogniser else None
+    return Finder(list(types.values()), kinds, rules.allow if rules else (), recognise)

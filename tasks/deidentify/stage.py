@@ -66,6 +66,10 @@ class DeidentifyParams(StageParams):
         default=None,
         description="TOML file with rules of your own: recognisers, allow and deny lists, cue words (docs/privacy.md)",
     )
+    recogniser: bool = Field(
+        default=True,
+        description="look for names, numbers and addresses by the trained recogniser too: more is found, more slowly",
+    )
     rules_content: str | None = Field(default=None, repr=False, exclude=True)
     """Content of the file `rules`, which is read once, where the flow starts."""
 
@@ -91,7 +95,7 @@ class DeidentifyParams(StageParams):
     def _identity(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Leave out what is at its default, so that older artifacts stay valid; write fingerprints of rules and key."""
         values: dict[str, Any] = write(self)
-        for name in ("profile", "kinds", "operator", "operators", "person_field", "rules"):
+        for name in ("profile", "kinds", "operator", "operators", "person_field", "rules", "recogniser"):
             if getattr(self, name) == type(self).model_fields[name].get_default(call_default_factory=True):
                 values.pop(name, None)
         plan = self.plan()
@@ -106,10 +110,10 @@ class DeidentifyParams(StageParams):
         rules = None
         if self.rules is not None and self.rules_content is not None:
             rules = parse_rules(self.rules_content, self.rules)
-        return make_plan(self.profile, self.kinds, self.operator, self.operators, rules)
+        return make_plan(self.profile, self.kinds, self.operator, self.operators, rules, self.recogniser)
 
 
-@stage(name="deidentify", version=8, params=DeidentifyParams, tables=("documents",))
+@stage(name="deidentify", version=9, params=DeidentifyParams, tables=("documents",))
 def deidentify_documents(inputs: Mapping[str, Artifact], params: DeidentifyParams, out: Output) -> None:
     """Treat title, text and the values of `meta` in `inputs["documents"]`, part by part."""
     warn_of_absent_sources("deidentify.sources", params.sources, inputs["documents"])

@@ -1,0 +1,198 @@
+"""Tokens that the recogniser reads: Chinese characters, runs of digits, Latin words, runs of blanks, placeholders.
+
+What rules replaced or covered, 〔姓名〕 or 〔〓〓〕, is one token: a text looks the same before and after replacement.
+Time and memory grow with the characters.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import rjieba
+
+from infra.arrays.code_points import points_of
+from infra.arrays.compiled import compiled
+
+(EDGE, PLACEHOLDER, BLANK, WIDE_BLANK, LINE_END, DIGITS_2, DIGITS_4, DIGITS_9, DIGITS_MORE) = range(9)
+(LETTER, CAPITALS_3, CAPITALS, CAPITALISED, SMALL, MIXED) = range(9, 15)
+"""Symbols of tokens that are no single sign; every other symbol is a code point."""
+
+_OPEN, _CLOSE, _COVER = ord("〔"), ord("〕"), ord("〓")
+_LONGEST_PLACEHOLDER = 12
+_TAGS = {
+    tag: number
+    for number, tag in enumerate(
+        [
+            "x",
+            "n",
+            "v",
+            "a",
+            "d",
+            "m",
+            "q",
+            "r",
+            "p",
+            "c",
+            "u",
+            "f",
+            "t",
+            "b",
+            "s",
+            "z",
+            "k",
+            "h",
+            "o",
+            "e",
+            "y",
+            "l",
+            "i",
+            "j",
+            "g",
+            "nr",
+            "ns",
+            "nt",
+            "nz",
+            "eng",
+        ],
+        1,
+    )
+}
+
+
+class Tokens(NamedTuple):
+    """Tokens of a text: what each is, where it begins, and the word of jieba's dictionary that holds it."""
+
+    symbols: np.ndarray
+    """Code point or one of the symbols above, int32 (N,)."""
+    hashes: np.ndarray
+    """Hash of the letters of a Latin word, otherwise 0, uint32 (N,)."""
+    starts: np.ndarray
+    """First character of each token and the end of the last, int32 (N + 1,)."""
+    words: np.ndarray
+    """Word that holds each token, int32 (N,)."""
+    word_hashes: np.ndarray
+    """Hash of each word, uint32 (W,)."""
+    word_starts: np.ndarray
+    """First character of each word and the end of the last, int32 (W + 1,)."""
+    word_tags: np.ndarray
+    """Class of each word, uint8 (W,)."""
+
+
+def tokens_of(text: str) -> Tokens:
+    """Return the tokens of a text without lone surrogates."""
+    points = points_of(text)
+    tagged = rjieba.tag(text, False)
+    word_starts = np.zeros(len(tagged) + 1, dtype=np.int32)
+    np.cumsum(np.fromiter((len(word) for word, _ in tagged), np.int32, len(tagged)), out=word_starts[1:])
+    tags = np.fromiter((_number_of(tag) for _, tag in tagged), np.uint8, len(tagged))
+    symbols = np.empty(len(points), dtype=np.int32)
+    hashes = np.empty(len(points), dtype=np.uint32)
+    starts = np.empty(len(points) + 1, dtype=np.int32)
+    words = np.empty(len(points), dtype=np.int32)
+    word_hashes = np.empty(len(tagged), dtype=np.uint32)
+    count = _read(points, word_starts, symbols, hashes, starts, words, word_hashes)
+    return Tokens(
+        symbols[:count], hashes[:count], starts[: count + 1], words[:count], word_hashes, word_starts, tags
+    )  # fmt: skip
+
+
+def _number_of(tag: str) -> int:
+    """Return the number of a tag of jieba; tags such as nrfg, vn and ad count as their beginnings."""
+    return _TAGS.get(tag) or _TAGS.get(tag[:2]) or _TAGS.get(tag[:1]) or 1
+
+
+@compiled
+def _read(
+    points: np.ndarray,
+    word_starts: np.ndarray,
+    symbols: np.ndarray,
+    hashes: np.ndarray,
+    starts: np.ndarray,
+    words: np.ndarray,
+    word_hashes: np.ndarray,
+) -> int:
+    """Write the tokens and return their number."""
+    for word in range(len(word_hashes)):
+        value = np.uint64(2166136261)
+        for at in range(word_starts[word], word_starts[word + 1]):
+            value = ((value ^ np.uint64(points[at])) * np.uint64(16777619)) & np.uint64(0xFFFFFFFF)
+        word_hashes[word] = np.uint32(value)
+    count, at, word, length = 0, 0, 0, len(points)
+    while at < length:
+        point = points[at]
+        end, symbol, letters = at + 1, int(point), np.uint64(0)
+        if point == _OPEN:
+            symbol = PLACEHOLDER
+            closing = at + 1
+            while closing < length and (
+                points[closing] == _COVER
+                or (
+                    closing - at < _LONGEST_PLACEHOLDER
+                    and points[closing] != 10
+                    and points[closing] != _OPEN
+                    and points[closing] != _CLOSE
+                )
+            ):
+                closing += 1
+            if closing < length and points[closing] == _CLOSE:
+                end = closing + 1
+        elif _is_digit(point):
+            while end < length and (
+                _is_digit(points[end]) or (points[end] == 46 and end + 1 < length and _is_digit(points[end + 1]))
+            ):
+                end += 1
+            many = end - at
+            symbol = DIGITS_2 if many <= 2 else DIGITS_4 if many <= 4 else DIGITS_9 if many <= 9 else DIGITS_MORE
+        elif _is_letter(point):
+            capitals = 0
+            while end <= length:
+                here = points[end - 1]
+                capitals += 65 <= here <= 90
+                small = here + 32 if 65 <= here <= 90 else here
+                letters = ((letters ^ np.uint64(small)) * np.uint64(16777619) + np.uint64(97)) & np.uint64(0xFFFFFFFF)
+                if end == length or not _is_letter(points[end]):
+                    break
+                end += 1
+            many = end - at
+            first_is_capital = 65 <= point <= 90
+            if many == 1:
+                symbol = LETTER
+            elif capitals == many:
+                symbol = CAPITALS_3 if many <= 3 else CAPITALS
+            elif capitals == 0:
+                symbol = SMALL
+            else:
+                symbol = CAPITALISED if capitals == 1 and first_is_capital else MIXED
+        elif _is_blank(point):
+            while end < length and _is_blank(points[end]):
+                end += 1
+            symbol = BLANK if end - at == 1 and point == 32 else WIDE_BLANK
+        elif point == 10 or point == 13:
+            symbol = LINE_END
+        elif point == 44 or point == 58 or point == 59 or point == 40 or point == 41 or point == 33 or point == 63:
+            symbol = int(point) + 0xFEE0  # ( as （
+        while word + 1 < len(word_hashes) and word_starts[word + 1] <= at:
+            word += 1
+        symbols[count], hashes[count], starts[count], words[count] = symbol, np.uint32(letters), at, word
+        count += 1
+        at = end
+    starts[count] = length
+    return count
+
+
+@compiled
+def _is_digit(point: int) -> bool:
+    return 48 <= point <= 57
+
+
+@compiled
+def _is_letter(point: int) -> bool:
+    if point >= 192:
+        return (point < 592 and point != 215 and point != 247) or 0x400 <= point < 0x530
+    return 65 <= point <= 90 or 97 <= point <= 122
+
+
+@compiled
+def _is_blank(point: int) -> bool:
+    return point == 32 or point == 9 or point == 0x3000 or point == 0xA0
