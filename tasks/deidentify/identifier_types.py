@@ -39,6 +39,7 @@ from tasks.deidentify.numbers import (
     identity_fits,
     landline_fits,
     long_number_fits,
+    mistyped_identity_fits,
     mobile_fits,
     passport_fits,
 )
@@ -124,7 +125,6 @@ TYPES = (
                     "为{110101199003074514}，",
                     "{420106480915231}",
                     "{110101********1234}",
-                    "为{110101199003074515}，",  # mistyped: a wrong check digit
                     "为{110 101 19900307 4514}，",
                     "为{110101 1990 0307 4514}，",
                 ),
@@ -134,6 +134,15 @@ TYPES = (
                     r"|[1-8]\d{5}\*{6,10}\d{3}[\dXx])(?![0-9A-Za-z*])"
                 ),
                 fits=identity_fits,
+            ),
+            Number(
+                found=("为{110101199003074515}，", "为{510 902 19780514 2213}，"),
+                kept=("拷贝数991010199003074514个",),
+                pattern=re.compile(
+                    r"(?<![0-9A-Za-z.])[1-8]\d{2} ?\d{3} ?(?:19|20)\d{2} ?\d{4} ?\d{3}[\dXx](?![0-9A-Za-z*])"
+                ),
+                fits=mistyped_identity_fits,
+                after_cues=True,
             ),
             Cues(
                 found=("身份证号：{110101199003074515}", "证 件 号：{110101199003074515}"),

@@ -95,14 +95,15 @@ def landline_fits(text: str, start: int, number: str) -> bool:
 
 
 def identity_fits(text: str, start: int, number: str) -> bool:
-    """Require a province and a date of birth; of a masked number (110101********1234) the province.
-
-    A number whose check digit is wrong is one that somebody mistyped.
-    """
+    """Require a province, a date of birth and the check digit; of a masked number (110101********1234) the province."""
     plain = number.replace(" ", "")
-    if "*" in plain:
-        return plain[:2] in _PROVINCES
-    return is_identity_number(plain) or (len(plain) == 18 and plain[:2] in _PROVINCES and is_date(plain[6:14]))
+    return plain[:2] in _PROVINCES if "*" in plain else is_identity_number(plain)
+
+
+def mistyped_identity_fits(text: str, start: int, number: str) -> bool:
+    """Require a province and a date of birth alone: the check digit is wrong where somebody mistyped the number."""
+    plain = number.replace(" ", "")
+    return plain[:2] in _PROVINCES and is_date(plain[6:14])
 
 
 # matches: "HBV-DNA ", "国药准字", "批号：", "约"
@@ -127,7 +128,11 @@ _PUBLISHED = re.compile(
 def long_number_fits(text: str, start: int, number: str) -> bool:
     """Refuse dates, measured values, licences of drugs, and what is published; the rest names a case or a person."""
     digits = re.sub("[^0-9]", "", number)
-    if len(digits) < (8 if number[0].isdigit() else 6) or digits.endswith("00000") or _PUBLISHED.match(number):
+    if (
+        len(digits) < (8 if number[0].isdigit() or "-" in number else 6)
+        or digits.endswith("00000")
+        or _PUBLISHED.match(number)
+    ):
         return False
     if number[-14:].isdigit() and is_date(digits[:8]) and len(digits) in (8, 12, 14):
         return False

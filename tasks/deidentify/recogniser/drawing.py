@@ -235,11 +235,11 @@ class Drawing:
         characters = []
         for _ in range(length):
             chance = rng.random()
-            if chance < 0.44:
+            if chance < 0.48:
                 characters.append(table[int(len(table) * rng.random() ** 1.3)])
-            elif chance < 0.7:
-                characters.append(self.pick(names.RARE_GIVEN))
             elif chance < 0.78:
+                characters.append(self.pick(names.RARE_GIVEN))
+            elif chance < 0.85:
                 characters.append(self.pick(names.ODD_GIVEN))
             elif chance < 0.94:
                 characters.append(self.any_character())
