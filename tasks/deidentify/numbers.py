@@ -128,17 +128,20 @@ _PUBLISHED = re.compile(
 def long_number_fits(text: str, start: int, number: str) -> bool:
     """Refuse dates, measured values, licences of drugs, and what is published; the rest names a case or a person."""
     digits = re.sub("[^0-9]", "", number)
-    if (
-        len(digits) < (8 if number[0].isdigit() or "-" in number else 6)
-        or digits.endswith("00000")
-        or _PUBLISHED.match(number)
-    ):
+    if len(digits) < (8 if number[0].isdigit() or "-" in number else 6) or digits.endswith("00000"):
         return False
     if number[-14:].isdigit() and is_date(digits[:8]) and len(digits) in (8, 12, 14):
         return False
-    if _UNIT_BEHIND.match(text, start + len(number)) or _LETTER_BEFORE.search(text[max(0, start - 1) : start]):
-        return False
-    return not _NO_PERSON_BEFORE.search(text[max(0, start - 8) : start])
+    return not (_LETTER_BEFORE.search(text[max(0, start - 1) : start]) or is_of_a_thing(text, start, number))
+
+
+def is_of_a_thing(text: str, start: int, number: str) -> bool:
+    """Return True for a measured value, the licence or batch of a drug, and what is published."""
+    return bool(
+        _PUBLISHED.match(number)
+        or _UNIT_BEHIND.match(text, start + len(number))
+        or _NO_PERSON_BEFORE.search(text[max(0, start - 8) : start])
+    )
 
 
 def passport_fits(text: str, start: int, number: str) -> bool:

@@ -33,6 +33,11 @@ class Plan:
         return _finder(self.kinds, self.rules, self.recogniser)
 
     @functools.cached_property
+    def rules_alone(self) -> Finder:
+        """The same search without the recogniser."""
+        return _finder(self.kinds, self.rules, False)
+
+    @functools.cached_property
     def placeholders(self) -> Mapping[str, str]:
         """Placeholder by kind, with those of the user's own kinds."""
         own = {} if self.rules is None else {each.name: each.placeholder for each in self.rules.types}

@@ -9,6 +9,7 @@ placeholder. `Treatment.finished` puts in what the operators give.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -24,6 +25,9 @@ from tasks.deidentify.plan import MINIMAL_PLAN, Plan
 # not: "61.0", "13812345678"
 _WHOLE_NUMBER = re.compile(r"\d{5,20}\.0$")
 """A number as a table writes it in a column with gaps."""
+
+RECOGNISED_ROUNDS = 3
+"""Searches of a text that ask the recogniser too: a text of nothing but numbers might reveal one more each time."""
 
 _PRIVATE, _DIGITS = 0xF0000, 60_000
 """First code point of marks, and the number of those that are used as digits."""
@@ -80,7 +84,10 @@ class Treatment:
         if not text:
             return text
         # Replacing an identifier may reveal another beside it. The loop ends, as each round leaves less text.
-        while found := self.plan.finder.find(text, self.names):
+        for finder in itertools.chain([self.plan.finder] * RECOGNISED_ROUNDS, itertools.repeat(self.plan.rules_alone)):
+            found = finder.find(text, self.names)
+            if not found:
+                break
             text = self._replaced(text, found)
         return text
 

@@ -18,6 +18,7 @@ from infra.arrays.compiled import compiled
 from tasks.deidentify.identifier import Identifier
 from tasks.deidentify.recogniser.features import KEY_BITS, LEXICON_BITS, Knowledge, features_of
 from tasks.deidentify.recogniser.tokens import tokens_of
+from tasks.deidentify.recogniser.vetoes import stays
 
 MODEL = Path(__file__).with_name("model.npz")
 """Weights that are shipped."""
@@ -87,10 +88,12 @@ class Model:
         for start, end in _pieces(text):
             labels, leads, starts = self.labels(text[start:end])
             for first, last, kind in spans_of(labels):
-                words = text[start + int(starts[first]) : start + int(starts[last])]
-                if kind == "name" and leads[first:last].sum() < self.doubt and _is_common(words):
+                begin, stop = start + int(starts[first]), start + int(starts[last])
+                if kind == "name" and leads[first:last].sum() < self.doubt and _is_common(text[begin:stop]):
                     continue  # a word that may be a name: 连翘、金银花
-                found.append(Identifier(start + int(starts[first]), start + int(starts[last]), kind, REASON))
+                if stays(text, begin, stop, kind):
+                    continue
+                found.append(Identifier(begin, stop, kind, REASON))
         return found
 
 

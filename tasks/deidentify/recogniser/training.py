@@ -235,9 +235,10 @@ def read_examples(lines: Sequence[Line]) -> Examples:
             if not single:
                 of_line[last - 1] = LABELS.index(f"E-{kind}")
         labels.append(of_line)
+    joined = {name: np.concatenate([getattr(one, name) for one in held]) for name in held[0]._fields}
     return Examples(
-        *(np.concatenate([getattr(one, name) for one in held]) for name in held[0]._fields), np.concatenate(labels),
-        np.cumsum([0, *(len(one.symbols) for one in held)]), np.cumsum([0, *(len(one.word_hashes) for one in held)]),
+        **joined, labels=np.concatenate(labels), lines=np.cumsum([0, *(len(one.symbols) for one in held)]),
+        word_lines=np.cumsum([0, *(len(one.word_hashes) for one in held)]),
     )  # fmt: skip
 
 
