@@ -8,7 +8,8 @@ from models.objectives.electra.config import ElectraObjectiveConfig
 
 RTD, PAP = "rtd", "pap"
 """Names of the tasks."""
-NEGATIVES = ("values", "records")
+NEGATIVES = {"values": 0.0, "records": 1.0, "both": 0.5}
+"""Draws of negatives: the share that is drawn by frequency."""
 PRODUCTS = "products"
 """Name of the table of pairs, and of the input that has it."""
 
@@ -36,13 +37,20 @@ class ElectraEmPapConfig(ElectraObjectiveConfig):
     negatives_per_value: int = 2
     """Negative values for each positive; the paper's k is twice the number of positives."""
     negatives: str = "values"
-    """Draw of the negatives among those of the same attribute: "values", each with equal probability, or "records", in
-    proportion to the titles that have it. The paper says randomly. Most values are rare, so that of "values" a model
-    learns first which are frequent; of "records" it must look at the title.
+    """Draw of the negatives among those of the same attribute: "values", each with equal probability; "records", in
+    proportion to the titles that have it; or "both", half of them so and half so. The paper says randomly. Most values
+    are rare, so that of "values" a model learns first which are frequent; of "records" it must look at the title, but
+    never learns that a rare value is seldom right.
+    """
+    shared_negatives: int = 0
+    """Negatives drawn for each attribute of a step and shared by its pairs, in place of `negatives_per_value`. 0: each
+    pair draws its own, as in the paper. Shared ones are encoded once: a pair is compared with many more in less time,
+    and Equation 3 takes their mean as it does of few.
     """
     most_values: int = 8
     """The most positives of a pair of title and attribute in a step; others are drawn at another. It bounds the memory
-    of a step: a pair is at most 1 + most_values x (1 + negatives_per_value) sequences. (The paper has 6.5 values per
+    of a step: a pair is at most 1 + most_values x (1 + negatives_per_value) sequences, or with shared negatives 1 +
+    most_values + shared_negatives. (The paper has 6.5 values per
     title; drugs of CMeKG have up to hundreds.)
     """
 
@@ -84,6 +92,8 @@ class ElectraEmPapConfig(ElectraObjectiveConfig):
             raise ValueError(f"distance_norm must be 1 or 2, got {self.distance_norm!r}")
         if self.negatives not in NEGATIVES:
             raise ValueError(f"negatives must be one of {', '.join(NEGATIVES)}, got {self.negatives!r}")
+        if self.shared_negatives < 0:
+            raise ValueError(f"shared_negatives must be 0 (off) or positive, got {self.shared_negatives!r}")
         for name in ("negatives_per_value", "most_values"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)!r}")

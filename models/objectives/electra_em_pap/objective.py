@@ -31,7 +31,7 @@ from models.objectives.electra_em_pap.attributes import (
     distances,
     farther_negatives,
 )
-from models.objectives.electra_em_pap.config import PAP, PRODUCTS, RTD, ElectraEmPapConfig
+from models.objectives.electra_em_pap.config import NEGATIVES, PAP, PRODUCTS, RTD, ElectraEmPapConfig
 from models.objectives.electra_em_pap.pairs import Drawing, PairBatch, collate_pairs
 from models.objectives.electra_em_pap.values import VALUES, ProductValues
 from models.objectives.parts.cost import encoder_flops
@@ -102,9 +102,11 @@ class ElectraEmPap(Electra):
         if self._values is None:
             raise ValueError("product attribute prediction needs the values of the products: attach them first")
         config = self.config
-        by_frequency = config.negatives == "records"
         drawing = Drawing(
-            most_values=config.most_values, negatives=config.negatives_per_value, by_frequency=by_frequency
+            most_values=config.most_values,
+            negatives=config.negatives_per_value,
+            by_frequency=NEGATIVES[config.negatives],
+            shared=config.shared_negatives,
         )
         batch = collate_pairs(rows, self._values, seed=seed, step=step, row_indices=row_indices, drawing=drawing)
         longest, largest = max(batch.layout.lengths), int(batch.input_ids.max())
@@ -175,7 +177,9 @@ class ElectraEmPap(Electra):
         if task != PAP:
             return self.row_bytes(precision)
         sizes, number = self.config.discriminator, number_bytes(precision)
-        values = self.config.most_values * (1 + self.config.negatives_per_value)
+        most = self.config.most_values
+        # No batch shares more negatives than each of its pairs would have alone, one attribute each.
+        values = most + (self.config.shared_negatives or most * self.config.negatives_per_value)
         tokens = self.longest_row * (1 + values)
         if self._values is not None:
             tokens = min(tokens, self.longest_row + self._values.most_tokens(values))

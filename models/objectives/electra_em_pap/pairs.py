@@ -4,9 +4,14 @@ A row is a pair. It becomes one sequence, title and attribute name, and one for 
 most `most_values` of them in a step, and for each positive `negatives` values that it does not have. All sequences of
 all pairs are laid end to end, so a pair is encoded once, however many values it is compared with.
 
-The draws are functions of (seed, step, row), like those of masking: a pair gets the same values on any worker.
+With `shared` the negatives are drawn for each attribute, not for each pair: a step's pairs of one attribute are
+compared with the same ones, except those that they have. Then a value is encoded once for all pairs of a batch.
 
-Shape legend: B pairs, N values (positives and negatives of all pairs), S = B + N sequences, T tokens laid end to end.
+The draws are functions of (seed, step, row), like those of masking, and shared ones of (seed, step, attribute): a pair
+gets the same values on any worker.
+
+Shape legend: B pairs, N values (positives and negatives of all pairs), S sequences, T tokens laid end to end. Without
+`shared`, S = B + N.
 """
 
 from __future__ import annotations
@@ -52,8 +57,10 @@ class Drawing:
     most_values: int
     negatives: int
     """Negatives for each positive."""
-    by_frequency: bool = False
-    """Draw negatives in proportion to the titles that have them."""
+    by_frequency: float = 0.0
+    """Share of the negatives that is drawn in proportion to the titles that have them; the rest equally often."""
+    shared: int = 0
+    """Negatives drawn for each attribute of a step, for all its pairs; 0: each pair draws its own."""
 
 
 def collate_pairs(
@@ -74,24 +81,28 @@ def collate_pairs(
         ValueError: a pair has no value, or no other value exists; the message names the row.
     """
     indices = row_numbers(rows, row_indices)
+    pools = _pools(rows, values, drawing, seed, step)
     drawn = [
-        _drawn(row, values, drawing, np.random.Generator(np.random.SFC64(int(key))), int(index))
+        _drawn(row, values, drawing, np.random.Generator(np.random.SFC64(int(key))), int(index), pools)
         for row, key, index in zip(rows, keys(seed, step, Stream.PRODUCT_VALUES, indices), indices, strict=True)
     ]
-    sizes = np.array([1 + len(positives) + len(negatives) for positives, negatives in drawn])
-    firsts = np.cumsum(sizes) - sizes
-    pair_N = np.repeat(np.arange(len(rows)), sizes - 1)
-    in_order_N = np.setdiff1d(np.arange(sizes.sum()), firsts)
-    ids = [
-        np.asarray(one, dtype=np.int64)
-        for row, (positives, negatives) in zip(rows, drawn, strict=True)
-        for one in (field_of(row, "input_ids"), *map(values.tokens, (*positives, *negatives)))
-    ]
-    seconds = np.array([len(one) for one in ids])
-    lengths_S = seconds.copy()
-    seconds[firsts] = [int(field_of(row, "second")) for row in rows]
-    view_S = np.arange(sizes.sum()) - np.repeat(firsts, sizes)
-    row_S = np.repeat(indices, sizes)
+    sizes = np.array([len(positives) + len(negatives) for positives, negatives in drawn])
+    value_N = np.concatenate([one for of_pair in drawn for one in of_pair])
+    if drawing.shared:
+        # A value is known by its number, not by a pair: the same dropout wherever it is encoded.
+        encoded, which_N = np.unique(value_N, return_inverse=True)
+        encoded_rows, encoded_views = encoded, np.ones_like(encoded)
+    else:
+        encoded, which_N = value_N, np.arange(len(value_N))
+        encoded_rows = np.repeat(indices, sizes)
+        encoded_views = 1 + which_N - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    ids = [np.asarray(one, dtype=np.int64) for row in rows for one in (field_of(row, "input_ids"),)]
+    ids += [np.asarray(values.tokens(value), dtype=np.int64) for value in encoded]
+    lengths_S = np.array([len(one) for one in ids])
+    seconds = lengths_S.copy()
+    seconds[: len(rows)] = [int(field_of(row, "second")) for row in rows]
+    view_S = np.concatenate([np.zeros_like(indices), encoded_views])
+    row_S = np.concatenate([indices, encoded_rows])
     # Sorted by length, so that equal lengths form long runs; equal lengths by row, so that the order is one.
     order = np.lexsort((view_S, row_S, lengths_S))
     place_S = np.argsort(order)
@@ -106,13 +117,49 @@ def collate_pairs(
         seed=seed,
         step=step,
         type_ids=torch.from_numpy((starts >= np.repeat(seconds[order], lengths)).astype(np.int64)),
-        pair_sequences=torch.from_numpy(place_S[firsts]),
-        value_sequences=torch.from_numpy(place_S[in_order_N]),
-        value_pairs=torch.from_numpy(pair_N),
+        pair_sequences=torch.from_numpy(place_S[: len(rows)]),
+        value_sequences=torch.from_numpy(place_S[len(rows) :][which_N]),
+        value_pairs=torch.from_numpy(np.repeat(np.arange(len(rows)), sizes)),
         is_positive=torch.from_numpy(is_positive),
         weights=torch.from_numpy(weights),
         positives=int(is_positive.sum()),
     )
+
+
+_Pools = Mapping[int, np.ndarray]
+"""Values that the pairs of an attribute may take as negatives, int64 each."""
+
+
+def _pools(
+    rows: Sequence[Mapping[str, Any] | Any], values: ProductValues, drawing: Drawing, seed: int, step: int
+) -> _Pools:
+    """Draw `drawing.shared` values for each attribute of the rows."""
+    attributes = (
+        np.unique([int(field_of(row, "attribute")) for row in rows]) if drawing.shared else np.empty(0, np.int64)
+    )
+    draws = keys(seed, step, Stream.SHARED_VALUES, attributes)
+    return {
+        int(attribute): _negatives(
+            values, int(attribute), (), drawing.shared, np.random.Generator(np.random.SFC64(int(key))), drawing
+        )
+        for attribute, key in zip(attributes, draws, strict=True)
+    }
+
+
+def _negatives(
+    values: ProductValues,
+    attribute: int,
+    stated: Sequence[int] | np.ndarray,
+    count: int,
+    draw: np.random.Generator,
+    drawing: Drawing,
+) -> np.ndarray:
+    frequent = round(drawing.by_frequency * count)
+    found = np.empty(0, dtype=np.int64)
+    if frequent:
+        found = values.negatives(attribute, stated, frequent, draw, by_frequency=True)
+    rest = values.negatives(attribute, [*stated, *found], count - frequent, draw)
+    return np.concatenate([found, rest])
 
 
 _Drawn = tuple[np.ndarray, np.ndarray]
@@ -120,7 +167,12 @@ _Drawn = tuple[np.ndarray, np.ndarray]
 
 
 def _drawn(
-    row: Mapping[str, Any] | Any, values: ProductValues, drawing: Drawing, draw: np.random.Generator, index: int
+    row: Mapping[str, Any] | Any,
+    values: ProductValues,
+    drawing: Drawing,
+    draw: np.random.Generator,
+    index: int,
+    pools: _Pools,
 ) -> _Drawn:
     stated = np.asarray(field_of(row, "values"), dtype=np.int64)
     if not len(stated):
@@ -129,7 +181,10 @@ def _drawn(
     if len(stated) > drawing.most_values:
         shown = np.sort(draw.choice(stated, drawing.most_values, replace=False))
     attribute = int(field_of(row, "attribute"))
-    negatives = values.negatives(attribute, stated, drawing.negatives * len(shown), draw, drawing.by_frequency)
+    pool = pools.get(attribute, stated[:0])
+    negatives = pool[~np.isin(pool, stated)]
+    if not len(negatives):  # none is shared, or the pair has all that are
+        negatives = _negatives(values, attribute, stated, drawing.negatives * len(shown), draw, drawing)
     if not len(negatives):
         raise ValueError(f"row {index}: there is no value that its title lacks, so no negative can be drawn")
     return shown, negatives

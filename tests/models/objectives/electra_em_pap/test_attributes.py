@@ -75,9 +75,51 @@ def test_a_row_draws_the_same_values_whichever_rows_share_its_batch() -> None:
     assert values_of(collated([0], step=10), 0, False) != values_of(whole, 0, False)
 
 
-def test_loss_is_equation_3_computed_pair_by_pair() -> None:
+SHARED = Drawing(most_values=3, negatives=2, by_frequency=0.5, shared=4)
+
+
+def test_shared_negatives_are_one_draw_per_attribute_that_every_batch_repeats() -> None:
+    rows, values = product_rows(9), product_values()
+    whole = collate_pairs(rows, values, seed=5, step=9, row_indices=range(9), drawing=SHARED)
+    pools = [
+        {value for pair in range(attribute, 9, 3) for value in values_of(whole, pair, False)} for attribute in range(3)
+    ]
+    for pair, row in enumerate(rows):
+        own = {tuple(values.tokens(value).tolist()) for value in row["values"]}
+        others = values_of(whole, pair, False)
+        assert others and not set(others) & own
+        assert set(others) == pools[row["attribute"]] - own
+    assert max(map(len, pools)) == 4
+    part = collate_pairs(rows[4:6], values, seed=5, step=9, row_indices=[4, 5], drawing=SHARED)
+    for place, number in ((0, 4), (1, 5)):
+        for positive in (True, False):
+            assert values_of(part, place, positive) == values_of(whole, number, positive)
+    later = collate_pairs(rows, values, seed=5, step=10, row_indices=range(9), drawing=SHARED)
+    assert values_of(later, 0, False) != values_of(whole, 0, False)
+
+
+def test_a_shared_value_is_encoded_once_under_a_name_of_its_own() -> None:
+    """The name seeds dropout: a value must have the same noise in every batch, and none a pair's."""
+    batch = collate_pairs(product_rows(9), product_values(), seed=5, step=9, row_indices=range(9), drawing=SHARED)
+    texts = [tuple(ids.tolist()) for ids in sequences(batch)]
+    assert len(set(texts)) == len(texts) < 9 + len(batch.value_sequences)
+    names = list(zip(batch.rows.tolist(), batch.views.tolist(), strict=True))
+    assert len(set(names)) == len(names)
+    by_text = {tuple(product_values().tokens(value).tolist()): value for value in range(40)}
+    for number in set(batch.value_sequences.tolist()):
+        assert names[number] == (by_text[texts[number]], 1)
+
+
+def test_a_pair_that_has_every_shared_negative_draws_its_own() -> None:
+    row = {**product_rows()[0], "values": np.arange(25)}
+    found = collate_pairs([row], product_values(), seed=0, step=0, row_indices=[0], drawing=SHARED)
+    assert len(values_of(found, 0, True)) == 3 and len(values_of(found, 0, False)) == 6
+
+
+@pytest.mark.parametrize("drawing", [DRAWING, SHARED])
+def test_loss_is_equation_3_computed_pair_by_pair(drawing: Drawing) -> None:
     torch.manual_seed(0)
-    batch = collated([0, 1, 2, 3])
+    batch = collated([0, 1, 2, 3, 4, 5], drawing=drawing)
     head = AttributeHead(6, 0.5)
     states_SD = torch.randn(batch.sequences, 6, dtype=torch.float32, requires_grad=True)
     for norm in (1, 2):
@@ -175,6 +217,21 @@ def test_negatives_by_frequency_are_those_of_random_records() -> None:
     assert sorted(whole) == sorted(weights)
     beyond = values.negatives(1, [25], 6, draws(1), by_frequency=True).tolist()
     assert len(set(beyond)) == 6 and {26, 27, 28, 29} < set(beyond) and 25 not in beyond
+
+
+def test_both_draws_take_half_of_the_negatives_by_frequency() -> None:
+    """One of a pair's two negatives is by frequency: of attribute 0, values with 3 titles come up more than with 1."""
+    drawn = Counter[int]()
+    row, of = {**product_rows()[0], "values": [3]}, {5 + value: value for value in range(25)}
+    drawing = Drawing(most_values=1, negatives=2, by_frequency=0.5)
+    for step in range(3_000):
+        batch = collate_pairs([row], product_values(), seed=0, step=step, row_indices=[0], drawing=drawing)
+        drawn.update(of[value[1]] for value in values_of(batch, 0, False))
+    once, thrice = (
+        np.mean([drawn[value] for value in range(25) if value != 3 and value % 3 == kind]) for kind in (0, 2)
+    )
+    # 47 titles in all: by frequency 1 or 3 of 47, equally 1 of 24.
+    assert float(thrice / once) == pytest.approx((3 / 47 + 1 / 24) / (1 / 47 + 1 / 24), rel=0.1)
 
 
 def test_values_are_mapped_from_their_files(tmp_path: Path) -> None:
