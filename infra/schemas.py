@@ -612,6 +612,17 @@ PHRASE_SEGMENTS = pa.schema(
     ]
 )
 
+DISTRUSTED_NAMES = pa.schema(
+    [
+        _field("code", pa.string(), "code that a source gives the name to"),
+        _field("term", pa.string(), "the standard term of the code"),
+        _field("name", pa.string(), "the name, under which the code is not found"),
+        _field("source", pa.string(), "graph or text"),
+        _field("trust", pa.float64(), "trust in the name, from 0 to below the least that was asked for"),
+        _field("reasons", pa.string(), "reasons to doubt it, joined by ;"),
+    ]
+)
+
 TERMS = pa.schema(
     [
         _field("code", pa.string(), "code of the standard term; empty for a label that is not in the list"),
@@ -777,6 +788,7 @@ TABLES: Mapping[str, pa.Schema] = {
     "phrase_votes": PHRASE_VOTES,
     "phrase_segments": PHRASE_SEGMENTS,
     "terms": TERMS,
+    "distrusted_names": DISTRUSTED_NAMES,
     "text_synonyms": TEXT_SYNONYMS,
     "benchmark_mentions": BENCHMARK_MENTIONS,
     "benchmark_left_out": BENCHMARK_LEFT_OUT,

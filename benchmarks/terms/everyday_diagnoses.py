@@ -12,8 +12,10 @@ import argparse
 import csv
 import time
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tasks.normalise.everyday_names import read_everyday_names
 from tasks.normalise.normaliser import Normaliser
 from tasks.normalise.query_rules import QueryRules
 
@@ -42,19 +44,33 @@ def _diagnoses(normaliser: Normaliser, half: str) -> None:
     seconds = time.process_time() - started
     tallies = {name: Counter[str]() for name in ("diagnoses", "first", "five")}
     refused = 0
+    right: list[bool] = []
     for row, one in zip(rows, found, strict=True):
         gold = set(row["codes"].replace("+", "/").split("/"))
         chapter = row["codes"][0] if half == "tuning" else "all"
         tallies["diagnoses"][chapter] += 1
-        tallies["first"][chapter] += bool(one.terms) and one.terms[0].code[:3] in gold
+        right.append(bool(one.terms) and one.terms[0].code[:3] in gold)
+        tallies["first"][chapter] += right[-1]
         tallies["five"][chapter] += bool({each.code[:3] for each in one.considered[:5]} & gold)
         refused += bool(one.refused)
     count = len(rows)
     first, five = (tallies[name].total() / count for name in ("first", "five"))
     print(f"{half}: {count}, top-1 {first:.3f}, top-5 {five:.3f}, refused {refused}, {count / seconds:.0f} a CPU s")
+    if half != "tuning":
+        _unseen(rows, right)
     if half == "tuning":
         for chapter in sorted(tallies["diagnoses"]):
             print("  ", chapter, *(tallies[name][chapter] for name in tallies))
+
+
+def _unseen(rows: Sequence[Mapping[str, str]], right: Sequence[bool]) -> None:
+    """Print the figure of the lines that neither the tuning half nor the table of everyday names has."""
+    for seen, known in (
+        ("tuning line", {row["query"] for row in _rows("diagnoses_tuning.csv")}),
+        ("everyday name", set(read_everyday_names())),
+    ):
+        others = [each for row, each in zip(rows, right, strict=True) if row["query"] not in known]
+        print(f"   {len(others)} of them are no {seen}: top-1 {sum(others) / max(1, len(others)):.3f}")
 
 
 def _refusals(normaliser: Normaliser, half: str) -> None:

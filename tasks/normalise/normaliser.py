@@ -29,11 +29,11 @@ from tasks.normalise.queries import Found, find
 from tasks.normalise.query_rules import IsName, QueryRules
 from tasks.normalise.query_settings import load_rules
 from tasks.normalise.ranker import MAX_LENGTH, TermRanker
-from tasks.normalise.reading import Modifier, Reader, SenseIndex, Statement, Status
+from tasks.normalise.reading import Modifier, Reader, SenseIndex, Statement, Status, cues_for, read_cues
 from tasks.retrieve.candidates import Candidate, CandidateIndex, Entry
 from tasks.retrieve.categories import with_categories
 from tasks.retrieve.embedded import FIELDS_FILE, EmbeddedIndex
-from tasks.retrieve.icd_categories import Categories, categories_of
+from tasks.retrieve.icd_categories import Categories, are_procedures, categories_of
 from tasks.retrieve.match import Match
 
 INDEX, MODEL, DECISION = "index", "model", "decision.json"
@@ -136,7 +136,8 @@ class Normaliser:
         entries = [Entry(code, term) for code, term in zip(own.codes, own.terms, strict=True)]
         self.decision, ranked_candidates, max_length = read_decision(path)
         self._own = own
-        self._reader = Reader(own.are_names) if reads else None
+        cues = cues_for(read_cues(), are_procedures(own.codes)) if reads else ()
+        self._reader = Reader(own.are_names, cues) if reads else None
         ranked = (path / MODEL).is_dir()
         if knowledge is not None and not ranked:
             raise UserError(f"{path} has no ranker, and nothing else reads knowledge. Leave the knowledge out.")

@@ -16,7 +16,7 @@ from tasks.normalise.query_rules import Asked, IsName, QueryRules
 from tasks.normalise.spelling import normal_forms
 from tasks.retrieve.candidates import Candidate, CandidateIndex
 from tasks.retrieve.fields import comparable_forms
-from tasks.retrieve.icd_categories import Categories
+from tasks.retrieve.icd_categories import Categories, category_of
 
 AT_ONCE = 256
 """Number of diagnoses whose queries are searched together."""
@@ -163,7 +163,7 @@ def _with_siblings(found: Sequence[Candidate], k: int, categories: Categories) -
     taken = {_key(one) for one in first}
     siblings = []
     for one in first[:SIBLINGS_OF]:
-        for entry in categories.get(one.code[:3], ()):
+        for entry in categories.get(category_of(one.code), ()):
             if (entry.code, entry.term) not in taken:
                 taken.add((entry.code, entry.term))
                 siblings.append(Candidate(entry.code, entry.term, 0.0))

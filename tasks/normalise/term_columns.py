@@ -2,7 +2,8 @@
 
 A header may be in one of the first rows, below a title. The first sheet with a header is used. The columns are those
 named by the user, or else those with a usual title. If no sheet has a header (CHIP-CDN's list has none), the columns
-are recognised by their content, in the first sheet with a column of ICD-10 codes and one of Chinese names.
+are recognised by their content, in the first sheet with a column of codes of ICD-10 or ICD-9-CM-3 and one of Chinese
+names.
 """
 
 from __future__ import annotations
@@ -22,15 +23,16 @@ NAME_ENDINGS = ("名称", "诊断名称", "term")
 """Usual titles, in order of preference, then usual endings of titles (主要编码). Compared as `_title` returns them."""
 
 HEADERLESS_SHARE = 0.95
-"""Share of rows of a sheet without a header that must have an ICD-10 code, and a Chinese name."""
+"""Share of rows of a sheet without a header that must have a code of ICD-10 or ICD-9-CM-3, and a Chinese name."""
 
 _HEADER_ROWS = 20
 """Number of rows searched for a header."""
 _COLUMNS = 50
 """Number of columns considered in a sheet without a header."""
 
-# Codes after `plain_code`: matches A00, E11.9 and K25.900X001 as a whole, but not 12, B or 合计.
-_ICD10 = re.compile(r"[A-Z]\d[0-9A-Z](?:\.?[0-9A-Z+/-]*)")
+# Codes after `plain_code`: matches A00, E11.9, K25.900X001, M81400/3 and 51.2300X001 of ICD-9-CM-3 as a whole, but not
+# 12, 12.5, B or 合计.
+_CODE = re.compile(r"[A-Z]\d[0-9A-Z](?:\.?[0-9A-Z+/-]*)|\d\d\.\d[0-9]{1,3}(?:X\d+)?")
 
 Rows = Sequence[tuple[int, Cells]]
 """Rows of a sheet that are not empty, with their numbers."""
@@ -87,18 +89,18 @@ def _without_header(rows: Rows) -> Layout | None:
     If several columns fit, the one with most distinct cells is used: A00.000 rather than A00, 霍乱 rather than 传染病.
     """
     columns = list(zip_longest(*(cells[:_COLUMNS] for _, cells in rows), fillvalue=""))
-    code = _most_distinct(columns, _is_icd10)
+    code = _most_distinct(columns, _is_code)
     term = _most_distinct(columns, lambda cell: any("\u4e00" <= character <= "\u9fff" for character in cell))
     if code is None or term is None or not rows:
         return None
     # A first row without a code is a header with unknown titles, such as ICD码 and 病名.
     cells = rows[0][1]
-    is_term = code < len(cells) and _is_icd10(cells[code])
+    is_term = code < len(cells) and _is_code(cells[code])
     return Layout(0, code, term) if is_term else None
 
 
-def _is_icd10(cell: str) -> bool:
-    return _ICD10.fullmatch(plain_code(cell)) is not None
+def _is_code(cell: str) -> bool:
+    return _CODE.fullmatch(plain_code(cell)) is not None
 
 
 def _most_distinct(columns: Sequence[Cells], fits: Callable[[str], bool]) -> int | None:

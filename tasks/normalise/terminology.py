@@ -4,7 +4,8 @@ The terms are those of ICD-10 in Chinese (kg/sources/icd10.py) or of the user's 
 Labels of the training data that the list lacks are added, since they are answers too. A label gets the code of a term
 from which it differs only in width, case or punctuation; otherwise it has none. A knowledge graph adds names
 (kg/code_names.py), and so does text that states synonyms (tasks/normalise/text_names.py). Rows with the same code and
-different names stay separate terms.
+different names stay separate terms. Names of graphs and texts that deserve no trust (tasks/normalise/trust.py) are
+written to the table `distrusted_names` instead.
 
 Time and memory grow with the list, the entities of the graph, and the distinct pairs that text states.
 """
@@ -33,6 +34,7 @@ from tasks.files.raw_input import RawInput
 from tasks.normalise.everyday_names import read_everyday_names, with_everyday_names
 from tasks.normalise.term_list import Rejected, read_term_list
 from tasks.normalise.text_names import with_text_names
+from tasks.normalise.trust import with_trusted_names
 from tasks.retrieve.candidates import Entry
 from tasks.retrieve.fields import comparable_forms
 
@@ -51,10 +53,13 @@ class TerminologyParams(StageParams):
     name_column: str | None = Field(default=None, description="title of a list's names; by default recognised")
     relation: str = Field(default="ICD10", description="relation of the graph whose tails are codes")
     max_codes: int = Field(default=3, ge=1, description="a name with more codes is too ambiguous to be used")
+    least_trust: float = Field(
+        default=0.5, ge=0, le=1, description="trust that a name of a graph or a text needs (tasks/normalise/trust.py)"
+    )
     min_documents: int = Field(default=1, ge=1, description="documents that must state a synonym before it is used")
 
 
-@stage(name="terminology", version=5, params=TerminologyParams, tables=("terms", "rejects"))
+@stage(name="terminology", version=5, params=TerminologyParams, tables=("terms", "distrusted_names", "rejects"))
 def terminology(inputs: Mapping[str, Any], params: TerminologyParams, out: Output) -> None:
     """Read `inputs["list"]` and, if given, `["labels"]` (files for `labels_in`), `["everyday"]` (a table for
     `read_everyday_names`), `["graph"]` and `["synonyms"]` (an artifact of the stage `text_synonyms`).
@@ -76,7 +81,10 @@ def terminology(inputs: Mapping[str, Any], params: TerminologyParams, out: Outpu
     if "synonyms" in inputs:
         entries, added = with_text_names(entries, pairs_in(inputs["synonyms"]), params.max_codes, params.min_documents)
         counts += added
+    entries, doubted, judged = with_trusted_names(entries, params.least_trust)
+    counts += judged
     with out.part() as part:
+        part.write("distrusted_names", [one._asdict() for one in doubted])
         rows = [_row(entry, LIST) for entry in entries] + [_row(entry, LABEL) for entry in labels]
         part.write("terms", sorted(rows, key=lambda row: (row["code"], row["term"])))
         for name, reject in rejects:

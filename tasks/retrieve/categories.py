@@ -1,4 +1,4 @@
-"""Candidates reordered by category: a candidate gains score if the other names of its ICD-10 category match as well.
+"""Candidates reordered by category: a candidate gains score if the other names of its category match as well.
 
 A residual code such as 其他特指的 … is named like no diagnosis, but other codes in its category are. So all names of a
 three-character category form one text. The text is searched with the fields and the formula of
@@ -7,8 +7,8 @@ times the score of its category. The set of candidates that an index returns doe
 it which of them keep a place among k next to the results of other queries and siblings (tasks/normalise/queries.py).
 
 This works on top of any engine: whichever finds the candidates, category texts are searched in this process, in a
-folder of the embedded index. Lists without ICD-10 codes have no categories, and their candidates keep the engine's
-order.
+folder of the embedded index. Lists whose codes have no hierarchy
+(tasks/retrieve/icd_categories.py) have no categories, and their candidates keep the engine's order.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 from tasks.retrieve.candidates import Candidate, CandidateIndex
 from tasks.retrieve.embedded import EmbeddedIndex, Floats
+from tasks.retrieve.icd_categories import category_of
 
 
 class CategoryIndex:
@@ -35,7 +36,7 @@ class CategoryIndex:
     def _ordered(self, found: Sequence[Candidate], scores: Floats) -> list[Candidate]:
         weight = self._categories.fields.category
         worth = (weight * scores.astype(float)).tolist()
-        places = (self._places.get(one.code[:3]) for one in found)
+        places = (self._places.get(category_of(one.code)) for one in found)
         # A term without a code, or with one from another list, keeps its score.
         added = (0.0 if place is None else worth[place] for place in places)
         judged = [Candidate(one.code, one.term, one.score + more) for one, more in zip(found, added, strict=True)]

@@ -1,4 +1,4 @@
-"""Three-character categories of ICD-10: E11.9 and E11.5 both belong to E11."""
+"""Categories of the codes of a list: E11.9 and E11.5 of ICD-10 both belong to E11, 51.2300X001 to 51.2."""
 
 from __future__ import annotations
 
@@ -10,17 +10,26 @@ from tasks.retrieve.candidates import Entry
 Categories = Mapping[str, Sequence[Entry]]
 """Entries of each category, ordered by code."""
 
-# Matches the start of E11.9 and of K25.900X001, but nothing of 肿瘤1.
-_ICD10 = re.compile(r"[A-Z]\d\d")
+# What a code begins with, by grammar: E11 of E11.9 and K25 of K25.900X001 (ICD-10), M814 of M81400/3 (morphology of
+# ICD-O, which is no M81.4 of ICD-10), 51.2 of 51.2300X001 (procedures of ICD-9-CM-3), AB12 of AB12-03 (any other list).
+# Nothing of 肿瘤1.
+_STEM = re.compile(r"M\d{3}(?=\d{1,2}[A-Z]?/\d)|[A-Z]\d\d|\d\d\.\d|[A-Z\d]{2,8}(?=[-./_])")
+_PROCEDURE = re.compile(r"\d\d\.\d")
 
 
 def category_of(code: str) -> str:
-    """Return the category of an ICD-10 code (E11 for E11.9), or "" if the code has another form."""
-    return code[:3] if _ICD10.match(code) else ""
+    """Return the category of a code in its list's hierarchy (E11 for E11.9), or "" if it has none."""
+    match = _STEM.match(code)
+    return match[0] if match else ""
+
+
+def are_procedures(codes: Sequence[str]) -> bool:
+    """Return True if most codes of a list are those of procedures (ICD-9-CM-3): 51.2300X001."""
+    return sum(map(bool, map(_PROCEDURE.match, codes))) * 2 > len(codes)
 
 
 def categories_of(entries: Iterable[Entry]) -> Categories:
-    """Return the categories of a list. Entries whose codes are not from ICD-10 belong to none."""
+    """Return the categories of a list. Entries whose codes have no hierarchy belong to none."""
     categories: dict[str, list[Entry]] = {}
     for entry in sorted(entries, key=lambda entry: (entry.code, entry.term)):
         if category := category_of(entry.code):

@@ -1,7 +1,7 @@
 """Reading of a diagnosis: what it states, denies, doubts or does not diagnose, and which candidates have its sense."""
 
 from tasks.normalise.reading.complications import COMPLICATIONS, Complications, read_complications
-from tasks.normalise.reading.cues import CUES, Cue, Status, read_cues
+from tasks.normalise.reading.cues import CUES, Cue, Status, cues_for, read_cues
 from tasks.normalise.reading.modifiers import MODIFIERS, Modifier, Modifiers, read_modifiers
 from tasks.normalise.reading.senses import CONTEXTS, CONTRADICTIONS, Sense, SenseIndex, read_senses
 from tasks.normalise.reading.statements import Reader, Statement
@@ -25,6 +25,7 @@ __all__ = [
     "Statement",
     "Status",
     "Tumours",
+    "cues_for",
     "read_complications",
     "read_cues",
     "read_modifiers",

@@ -10,7 +10,7 @@ not matter. Rows are in order of precedence: 否认糖尿病家族史 is negated
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -81,6 +81,20 @@ def read_cues(path: Path = CUES) -> tuple[Cue, ...]:
             that is no regular expression or is not in its example. The message names the row.
     """
     return tuple(_cue(path, number, row) for number, row in enumerate(read_table(path, _COLUMNS), start=2))
+
+
+def cues_for(cues: Sequence[Cue], procedures: bool) -> tuple[Cue, ...]:
+    """Return the cues for a list: of a list of procedures, those that refuse procedures and examinations are left out.
+
+    What denies, doubts or is no text at all (见病历) is refused for any list.
+    """
+    refusing = (Status.PROCEDURE, Status.HISTORY)
+    return tuple(
+        one
+        for one in cues
+        if not procedures
+        or (one.status not in refusing and (one.status != Status.NOT_DIAGNOSIS or one.place == "text"))
+    )
 
 
 def _cue(path: Path, number: int, row: Mapping[str, str]) -> Cue:
