@@ -75,4 +75,4 @@ def test_mistakes_are_told_before_any_work(
 def test_panel_of_a_set_says_how_large_the_set_is() -> None:
     rows = [{"samples": {"Acc@1 D1": 1_991, "Acc@1 D2": 1}}, {"samples": {"Acc@1 D1": 1_991, "Acc@1 D2": 2}}]
     titles = [panel_title(name, rows) for name in ("Acc@1 D1", "Acc@1 D2", "MLM loss")]
-    assert titles == ["Acc@1 D1: 1,991 samples, chance 0.05", "Acc@1 D2: 1 or 2 samples, chance 0.05", "MLM loss"]
+    assert titles == ["Acc@1 D1 (n = 1,991, chance 0.05)", "Acc@1 D2 (n = 1 or 2, chance 0.05)", "MLM loss"]

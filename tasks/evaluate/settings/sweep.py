@@ -44,7 +44,7 @@ class SettingSweepParams(StageParams):
     )
 
 
-@stage(name="setting_sweep", version=2, params=SettingSweepParams)
+@stage(name="setting_sweep", version=3, params=SettingSweepParams)
 def setting_sweep(inputs: Mapping[str, Artifact], params: SettingSweepParams, out: Output) -> None:
     """Tabulate `inputs["run_0"]`, of the stage `train`, for the first value, and so on.
 
@@ -98,7 +98,7 @@ def panel_title(name: str, rows: Sequence[Mapping[str, Any]]) -> str:
     """Return the title of a panel, with the size of a set of names: in 23 samples a difference says nothing."""
     counts = sorted({row["samples"][name] for row in rows if name in row["samples"]})
     asked = " or ".join(f"{count:,}" for count in counts)
-    return f"{name}: {asked} samples, chance {CHANCE:g}" if counts else name
+    return f"{name} (n = {asked}, chance {CHANCE:g})" if counts else name
 
 
 def _row(place: int, value: float, inputs: Mapping[str, Artifact], params: SettingSweepParams) -> dict[str, Any]:

@@ -331,7 +331,7 @@ def test_result_of_other_data_or_settings_is_not_reused(tmp_path: Path) -> None:
     )
     Path(trial.folder).mkdir()
     Path(trial.folder, RESULT).write_text(TrialResult(trial=trial, stopped="finished", score=0.5).model_dump_json())
-    moved = trial.model_copy(update={"data": "there"})
+    moved = trial.model_copy(update={"data": "there", "knowledge": "elsewhere"})  # the model checks their content
     found = read_result(moved)
     assert found is not None and found.score == 0.5 and found.trial.data == "there"
     assert read_result(trial.model_copy(update={"data_version": "2"})) is None
