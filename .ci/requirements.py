@@ -22,7 +22,7 @@ def requirements(pyproject: Path) -> list[str]:
         if missing:
             print(f"Leaving out the extra {extra}: {' and '.join(missing)} not installed.", file=sys.stderr)
         else:
-            lines += packages
+            lines += [package for package in packages if not package.startswith(f"{project['name']}[")]  # `all`
     return lines
 
 

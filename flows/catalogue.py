@@ -12,9 +12,9 @@ from typing import Any, Protocol
 import yaml
 
 from infra.errors import UserError
-from infra.settings import REPOSITORY
+from infra.place import FOLDER, module_name
 
-PREFECT_YAML = REPOSITORY / "prefect.yaml"
+PREFECT_YAML = FOLDER / "prefect.yaml"
 
 
 class Flow(Protocol):
@@ -66,7 +66,7 @@ def _entry(deployment: dict[str, Any]) -> Entry:
     return Entry(
         name=f"{function}/{deployment['name']}",
         description=deployment["description"],
-        module=file.removesuffix(".py").replace("/", "."),
+        module=module_name(file),
         function=function,
         parameters=deployment.get("parameters", {}),
         schedule=", ".join(f"{s['cron']} {s['timezone']}" for s in deployment.get("schedules", [])),

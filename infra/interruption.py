@@ -30,6 +30,8 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+from infra.place import IMPORTED_FROM
+
 SECONDS_TO_UNWIND = 2.0
 """Time from the first signal until the process leaves, whatever it is doing."""
 
@@ -44,8 +46,6 @@ SECONDS_OF_KILLING = 5.0
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that end a run."""
-
-REPOSITORY = Path(__file__).resolve().parent.parent
 
 RUN_VARIABLE = "YIWEN_RUN"
 """Environment variable that marks the processes of a run."""
@@ -85,7 +85,7 @@ def outlived_by_none(mark: str) -> None:
     code = "import sys; from infra.interruption import wait_and_end; wait_and_end(*sys.argv[1:])"
     guard = subprocess.Popen(
         [sys.executable, "-c", code, f"{RUN_VARIABLE}={os.environ[RUN_VARIABLE]}", mark],
-        env=own | {"PYTHONPATH": str(REPOSITORY)},
+        env=own | {"PYTHONPATH": str(IMPORTED_FROM)},
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

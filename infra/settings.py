@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from infra.errors import UserError
+from infra.place import FOLDER, INSTALLED
 from infra.uris import refuse_password, warn_of_plain_http
 
-REPOSITORY = Path(__file__).resolve().parent.parent
+REPOSITORY = FOLDER
 
 PRIVACY_DEFAULTS = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
@@ -150,8 +151,11 @@ def available_cores() -> int:
 
 
 def store_root() -> str:
-    """Return the root of the artifact store: `YIWEN_HOME`, or the folder `artifacts` of this checkout."""
-    return os.environ.get("YIWEN_HOME") or str(REPOSITORY / "artifacts")
+    """Return the root of the artifact store: `YIWEN_HOME`, or `artifacts` in this checkout.
+
+    Code that was installed keeps its artifacts in `artifacts` where it was started.
+    """
+    return os.environ.get("YIWEN_HOME") or str((Path.cwd() if INSTALLED else FOLDER) / "artifacts")
 
 
 def prefect_server() -> str | None:

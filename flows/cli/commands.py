@@ -18,6 +18,7 @@ from flows.cli.deidentify import add_deidentify
 from flows.cli.parameters import merge_parameters
 from flows.cli.running import run_entry
 from infra.errors import UserError
+from infra.extras import explained
 from infra.private_files import private_files
 
 Subparsers = Any
@@ -32,6 +33,12 @@ def main(arguments: list[str] | None = None) -> int:
         return options.action(options)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
+        return 2
+    except ModuleNotFoundError as error:
+        missing = explained(error)
+        if missing is None:
+            raise
+        print(f"error: {missing}", file=sys.stderr)
         return 2
 
 

@@ -22,7 +22,8 @@ from urllib.parse import urlsplit
 
 from infra.cluster.copied_log import CopiedLog
 from infra.errors import UserError
-from infra.settings import PRIVACY_DEFAULTS, REPOSITORY
+from infra.place import uploaded_code
+from infra.settings import PRIVACY_DEFAULTS
 from infra.uris import warn_of_plain_http
 
 logger = logging.getLogger(__name__)
@@ -194,7 +195,7 @@ def runtime_environment() -> dict[str, Any]:
     code = os.environ.get("YIWEN_CLUSTER_CODE")
     if code:
         return {"env_vars": variables | {"PYTHONPATH": code}}
-    return {"working_dir": str(REPOSITORY), "excludes": EXCLUDED, "env_vars": variables}
+    return {**uploaded_code(EXCLUDED), "env_vars": variables}
 
 
 def _knock(address: str) -> None:

@@ -23,7 +23,7 @@ from typing import Any
 from infra import builds
 from infra.cluster.worker import ONE_THREAD, Done, Failed, Task
 from infra.errors import UserError
-from infra.settings import REPOSITORY
+from infra.place import IMPORTED_FROM, module_name
 from infra.stage import SerialExecutor
 
 logger = logging.getLogger(__name__)
@@ -171,7 +171,7 @@ class _Worker:
         with theirs, _sigint_blocked():
             # The mask is inherited: Ctrl-C in a terminal reaches the whole process group, and only we answer it.
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "infra.cluster.worker", str(theirs.fileno()), str(os.getpid())],
+                [sys.executable, "-m", module_name("infra/cluster/worker.py"), str(theirs.fileno()), str(os.getpid())],
                 stdin=subprocess.DEVNULL,
                 stdout=2,  # standard output is for the result of the run
                 pass_fds=[theirs.fileno()],
@@ -213,7 +213,7 @@ class _Worker:
 
 def _search_path() -> list[str]:
     """Return the folders of modules for workers: our code first, then those that this process was given."""
-    return [str(REPOSITORY), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    return [str(IMPORTED_FROM), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
 
 
 @contextlib.contextmanager

@@ -21,7 +21,8 @@ import polars as pl
 
 from infra import builds
 from infra.cluster.private_ray import access_variables, make_folder, read_access_again, remove_folder
-from infra.settings import JOB_VARIABLE, REPOSITORY, is_job_endpoint
+from infra.place import IMPORTED_FROM, uploaded_code
+from infra.settings import JOB_VARIABLE, is_job_endpoint
 from infra.stage import SerialExecutor
 
 logger = logging.getLogger(__name__)
@@ -151,14 +152,13 @@ def _connect(ray: Any, workers: int, address: str | None) -> None:
     if address is not None and not _is_private(address):
         # The nodes have the packages and see the store, but not the code of this checkout.
         code = {
-            "working_dir": str(REPOSITORY),
-            "excludes": [".venv", ".git", "/artifacts"],
+            **uploaded_code([".venv", ".git", "/artifacts"]),
             "env_vars": ONE_THREAD,
         }
         ray.init(address=address, logging_level=logging.WARNING, runtime_env=code)
         return
     # Its processes inherit the environment. Given as a `runtime_env`, Ray would discard the workers it started first.
-    with _environment({"PYTHONPATH": str(REPOSITORY), **ONE_THREAD, **access_variables(is_job_endpoint(address))}):
+    with _environment({"PYTHONPATH": str(IMPORTED_FROM), **ONE_THREAD, **access_variables(is_job_endpoint(address))}):
         read_access_again()
         ray.init(
             address="local",

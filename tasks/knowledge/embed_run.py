@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from infra.place import module_name
 from tasks.training.cluster import Cluster
 from tasks.training.launch import LongWork, Progress
 
@@ -14,7 +15,7 @@ class EmbeddingRun(LongWork):
 
     kind: ClassVar[str] = "kg_embeddings"
     unit: ClassVar[str] = "epoch"
-    module: ClassVar[str] = "tasks.knowledge.embed_driver"
+    module: ClassVar[str] = module_name("tasks/knowledge/embed_driver.py")
 
     entity_dim: int
     relation_dim: int

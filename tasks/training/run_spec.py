@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from infra.artifacts import InputRecord
+from infra.place import module_name
 from models import objectives
 from models.training.config import TaskConfig, TrainingConfig, training_config
 from tasks.training.cluster import Cluster, Workers
@@ -22,7 +23,7 @@ class RunSpec(LongWork):
 
     kind: ClassVar[str] = "train"
     unit: ClassVar[str] = "step"
-    module: ClassVar[str] = "tasks.training.driver"
+    module: ClassVar[str] = module_name("tasks/training/driver.py")
 
     store: str
     """Root of the artifact store that holds the inputs."""

@@ -14,9 +14,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -32,6 +30,7 @@ import torch
 import transformers  # noqa: F401
 
 from tests.mutants.changes import Change, changes_of, sample
+from tests.support.processes.checkout_copy import copy_of_checkout
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 MODULES = Path(__file__).with_name("modules.toml")
@@ -47,16 +46,6 @@ class Verdict:
     module: str
     change: Change
     survived: bool
-
-
-def copy_of_checkout(folder: Path) -> Path:
-    """Copy what git tracks, and the environment as a link."""
-    names = subprocess.run(["git", "ls-files", "-z"], cwd=REPOSITORY, check=True, capture_output=True).stdout
-    for name in names.decode().split("\0")[:-1]:
-        if (REPOSITORY / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(REPOSITORY / name, folder / name)
-    return folder
 
 
 def passes(folder: Path, tests: Sequence[str], seconds: float | None) -> bool:

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 from infra.cluster.copied_log import CopiedLog
-from infra.settings import REPOSITORY
+from infra.place import IMPORTED_FROM
 from infra.stage import ProgressListener
 from tasks.training.launch.ending import failure
 from tasks.training.launch.follow import RunFollower
@@ -29,13 +29,13 @@ def run_child(work: LongWork, log: Path, on_progress: ProgressListener) -> None:
     copy = CopiedLog(log)
     child = subprocess.Popen(
         [sys.executable, "-m", work.module, work.run_path, "--quiet", "--with-parent"],
-        cwd=REPOSITORY,
+        cwd=IMPORTED_FROM,
         stdin=subprocess.PIPE,  # held open for as long as we live: --with-parent waits for its end
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        env={**os.environ, "PYTHONPATH": str(IMPORTED_FROM)},
     )
     reader = threading.Thread(target=_copy, args=(child, copy), daemon=True)
     reader.start()

@@ -1,0 +1,36 @@
+"""Which extra of the package brings a library that is missing (pyproject.toml)."""
+
+from __future__ import annotations
+
+from infra.errors import UserError
+
+EXTRAS = {
+    "elasticsearch": "elasticsearch",
+    "fastapi": "server",
+    "gensim": "train",
+    "matplotlib": "train",
+    "opencc": "simplify",
+    "prefect": "server",
+    "PyCMeKG": "demo",
+    "pypinyin": "pinyin",
+    "ray": "ray",
+    "sklearn": "train",
+    "sqlalchemy": "sql",
+    "tensorboardX": "train",
+    "threadpoolctl": "train",
+    "torch": "train",
+    "transformers": "train",
+}
+"""Extra by top-level module."""
+
+
+def explained(error: ModuleNotFoundError) -> UserError | None:
+    """Return an error that names the extra to install, or None if the missing module belongs to none."""
+    module = (error.name or "").partition(".")[0]
+    if module not in EXTRAS:
+        return None
+    extra = EXTRAS[module]
+    return UserError(
+        f"This needs the package {module}, which is not installed. Install the extra {extra}: "
+        f"pip install 'yiwen[{extra}]' (everything: 'yiwen[all]')."
+    )
