@@ -4,8 +4,9 @@
 
 flows/, tasks/, models/, kg/ and infra/ become yiwen/flows/ and so on, with all their tables, presets and templates and
 with prefect.yaml, so that an installation claims a single top-level name. While the files are copied, imports of these
-folders get the prefix (`from infra.errors import …` becomes `from yiwen.infra.errors import …`), and the commands that
-messages name become the installed one (`python -m flows run …` becomes `yiwen run …`). The rest is in pyproject.toml.
+folders get the prefix (`from infra.errors import …` becomes `from yiwen.infra.errors import …`), as do names of classes
+that are imported later, and the commands that messages name become the installed one (`python -m flows run …` becomes
+`yiwen run …`). The rest is in pyproject.toml.
 """
 
 import re
@@ -21,6 +22,8 @@ IMPORT = re.compile(
     rf"^(?P<start>\s*(?:from|import) )(?P<name>(?:{'|'.join(FOLDERS)})(?:\.[\w.]+)?)(?= |$)", re.MULTILINE
 )
 """`from infra.errors import UserError`, `    import models.smedbert`"""
+REFERENCE = re.compile(rf'(?<=")(?=(?:{"|".join(FOLDERS)})\.[\w.]+:\w+")')
+"""`"models.objectives.bert.objective:Bert"`, which is imported when it is asked for."""
 COMMAND = re.compile(r"(?:\.venv/bin/)?python -m flows\b")
 """`python -m flows run`"""
 ITSELF = '"""Chinese medical text and knowledge graphs in; language models, task models and a term normaliser out."""\n'
@@ -31,7 +34,7 @@ COMMAND_LINE = (
 
 def mapped(source: str) -> str:
     """Return a module's source as it is below `yiwen`."""
-    return COMMAND.sub("yiwen", IMPORT.sub(r"\g<start>yiwen.\g<name>", source))
+    return COMMAND.sub("yiwen", REFERENCE.sub("yiwen.", IMPORT.sub(r"\g<start>yiwen.\g<name>", source)))
 
 
 class BuildBelowYiwen(build_py):

@@ -35,6 +35,8 @@ from tests.support.processes.checkout_copy import copy_of_checkout
 REPOSITORY = Path(__file__).resolve().parents[2]
 MODULES = Path(__file__).with_name("modules.toml")
 TOP_FOLDERS = ("benchmarks", "flows", "infra", "kg", "models", "tasks", "tests")
+LOG = "mutant.log"
+"""What pytest prints about the mutant at hand, in the copy."""
 PATIENCE = 4
 """A mutant is given so many times the seconds of the unchanged tests, and 20 s more."""
 
@@ -69,9 +71,9 @@ def passes(folder: Path, tests: Sequence[str], seconds: float | None) -> bool:
 def outcome(folder: Path, tests: Sequence[str]) -> int:
     """Run some tests in this process, with the modules of the copy; return pytest's exit status."""
     os.setsid()
-    silence = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(silence, 1)
-    os.dup2(silence, 2)
+    log = os.open(folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
     os.chdir(folder)
     os.environ["PYTHONPATH"] = str(folder)
     sys.dont_write_bytecode = True  # the change of a second would pass for the same file
@@ -97,7 +99,8 @@ def judge(folder: Path, module: str, tests: Sequence[str], count: int, seed: int
     source = file.read_text(encoding="utf-8")
     started = time.monotonic()
     if not passes(folder, tests, None):
-        raise SystemExit(f"error: {' '.join(tests)} fails before anything is changed")
+        said = (folder / LOG).read_text(encoding="utf-8", errors="replace").splitlines()[-30:]
+        raise SystemExit("\n".join([*said, f"error: {' '.join(tests)} fails before anything is changed"]))
     seconds = PATIENCE * (time.monotonic() - started) + 20
     verdicts = []
     for change in sample(changes_of(source), count, seed):
