@@ -17,7 +17,6 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 import numpy as np
-import rjieba
 
 from tasks.deidentify.header_rows import DELIMITERS, OTHER_HEADERS, Below, headers_of, line_around, rows_below
 from tasks.deidentify.identifier import (
@@ -33,6 +32,7 @@ from tasks.deidentify.identifier import (
 )
 from tasks.deidentify.kinds import ALWAYS_SEARCHED, KINDS, MINIMAL, PLACEHOLDERS
 from tasks.deidentify.lone_names import lone_names, may_hold_lone_names
+from tasks.deidentify.names_again import PART, names_again
 from tasks.deidentify.recogniser import Recogniser
 from tasks.deidentify.suspicions import NET, NUMBERS, ODD_FORMS, all_suspicions, suspicions_of
 from tasks.text.phrase_glance import PhraseGlance
@@ -43,12 +43,12 @@ _PLAIN_FORMS = {
 }
 """Full-width forms as plain ones; halves of surrogate pairs, which jieba cannot read, as the replacement character."""
 
-# matches: "138 1234 5678", "(0755)2673 4410"
+# matches: "138 1234 5678", "(0755)2673 4410", "138.1234.5678"
 # not: "3.5mmol"
-_RUN = re.compile(r"[0-9(+][0-9 \-–—－()（）*xX]{5,}+")
+_RUN = re.compile(r"[0-9(+][0-9 .\-–—－()（）*xX]{5,}+")
 # matches: "13812345678", "0755-267", "138****5678"
 # not: "2019-05-06", "12 30"
-_LIKELY = re.compile(r"\d{7}|\d{3}[ )）–—-]{1,3}\d{3}|\*{4}")
+_LIKELY = re.compile(r"\d{7}|\d{3}[ .)）–—-]{1,3}\d{3}|\*{4}")
 """Content that makes a run of digits worth trying the patterns: most runs are dates and times."""
 
 # matches: "2023", "12"
@@ -60,10 +60,6 @@ _LINE_ENDS = frozenset(("\n", "\r", ""))
 # matches: "  性别", "\t住"
 # not: "性别"
 _NEXT_HEADER = re.compile(rf"[ \u3000{DELIMITERS}]{{1,20}}(.[^\n]?)")
-
-# matches: "王伟", "阿依古丽·买买提"
-# not: "王", "李某"
-_PLAIN_NAME = re.compile(r"[\u4e00-\u9fff·]{2,20}(?<!某)\Z")
 
 
 class Finder:
@@ -158,7 +154,7 @@ class Finder:
         if self._recognise is not None:
             found = _joined(found, [one for one in self._recognise(clear) if one.type in self._kinds])
             plain = _cover(plain, found)
-        again = _names_again(plain, {*names, *names_of(text, found)})
+        again = names_again(plain, {*names, *names_of(text, found)})
         found = sorted([*found, *again]) if again else found
         if self._reported is not None:
             found = [one for one in found if one.type in self._reported]
@@ -286,7 +282,11 @@ def _joined(found: list[Identifier], recognised: list[Identifier]) -> list[Ident
         end = place
         while end < len(found) and found[end].start < one.end:
             end += 1
-        if all(part.type == one.type and one.start <= part.start and part.end <= one.end for part in found[place:end]):
+        parts = found[place:end]
+        is_same = [(part.start, part.end) for part in parts] == [(one.start, one.end)]
+        if not is_same and all(
+            part.type == one.type and one.start <= part.start and part.end <= one.end for part in parts
+        ):
             joined.append(one)
             place = end
     return [*joined, *found[place:]]
@@ -306,7 +306,7 @@ def _alternatives(patterns: Iterable[tuple[str, str]]) -> str:
 
 def names_of(text: str, found: Iterable[Identifier]) -> set[str]:
     """Return the names among the identifiers of a text, with and without the blanks that forms put into them."""
-    written = {text[start:end] for start, end, kind, _ in found if kind == "name"}
+    written = {text[start:end] for start, end, kind, rule in found if kind == "name" and rule != PART}
     return written | set(map(_unpadded, written))
 
 
@@ -379,14 +379,3 @@ def _overlaps(one: Identifier, others: Sequence[Identifier]) -> bool:
 
 def _unpadded(name: str) -> str:
     return "".join(name.split())
-
-
-def _is_whole(name: str) -> bool:
-    """Return True for a name that can be searched for: 高明 and other pairs that are words would hit the words."""
-    return bool(_PLAIN_NAME.match(name)) and not (len(name) == 2 and rjieba.has_word(name))
-
-
-def _names_again(text: str, names: set[str]) -> list[Identifier]:
-    """Find other mentions of the names found, as far as they are whole and not words."""
-    whole = {name for name in names if _is_whole(_unpadded(name))}
-    return [Identifier(*span, "name", "found before") for span in mentions(text, whole)]

@@ -62,10 +62,10 @@ TYPES = (
         About(what="mobile telephone numbers", hipaa="D: telephone numbers", gbt="个人电话号码"),
         (
             Number(
-                found=("打{138-1234-5678}", "{+86 138 1234 5678}", "{138****5678}"),
+                found=("打{138-1234-5678}", "{138.1234.5678}", "{+86 138 1234 5678}", "{138****5678}"),
                 kept=("HBV DNA 13812345678 IU/ml", "ISBN 13812345678", "ab13812345678"),
                 pattern=re.compile(
-                    rf"(?<![\d.]){_COUNTRY}1[3-9]\d(?:([ -]?)\d{{4}}\1\d{{4}}|\*{{4}}\d{{4}})(?!\d){_NO_UNIT}"
+                    rf"(?<![\d.]){_COUNTRY}1[3-9]\d(?:([ .-]?)\d{{4}}\1\d{{4}}|\*{{4}}\d{{4}})(?!\d){_NO_UNIT}"
                 ),
                 fits=mobile_fits,
             ),

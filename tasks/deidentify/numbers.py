@@ -115,7 +115,7 @@ _NO_PERSON_BEFORE = re.compile(
 # matches: " IU/ml", "拷贝", "元"
 # not: "，"
 _UNIT_BEHIND = re.compile(
-    r"\s?(?:IU|U(?![A-Za-z])|[mμn]?[gG](?![A-Za-z])|m[lL]|ng|μ|cop|拷贝|CFU|cfu|bp|kb|个|元|例|人|次|万|亿|株|步|倍|年|岁|单位"
+    r"\s?(?:m?IU|U(?![A-Za-z])|[mμn]?[gG](?![A-Za-z])|m[lL]|ng|μ|cop|拷贝|CFU|cfu|bp|kb|个|元|例|人|次|万|亿|株|步|倍|年|岁|单位"
     r"|[/×%％‰~～到至(（])"
 )
 # matches: "NCT01234567", "CTR20190001", "H20054321"

@@ -77,7 +77,7 @@ def _classes() -> np.ndarray:
         ("/", _SLASH),
         ("wW", _W),
         ("0123456789*", _DIGIT),
-        ("0123456789*+ -–—－()（）xX", _IN_RUN),
+        ("0123456789*+. -–—－()（）xX", _IN_RUN),
         ("".join(wide) + "＠＋－．＊／＿", _ODD),
     ):
         classes[list(map(ord, characters))] |= np.uint8(kind)

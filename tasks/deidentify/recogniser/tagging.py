@@ -40,6 +40,12 @@ Recogniser = Callable[[str], list[Identifier]]
 REASON = "recogniser"
 """Rule of its identifiers."""
 
+WIDTH = 16
+"""Columns of the weights: the labels, and zeros that make a row fit into a vector."""
+
+_NEVER = -(10**6)
+"""Weight of a label that may not follow."""
+
 _PIECE = 400
 """Characters of a piece of a text that is read by itself, more or less. Found names change no piece but their own."""
 # matches: "。", "\n"
@@ -62,7 +68,8 @@ class Model:
         """Read the weights that `save` in training.py has written."""
         with np.load(file) as held:
             keys = np.cumsum(held["gaps"].astype(np.int64))
-            self.weights = np.concatenate([np.zeros((1, len(LABELS)), np.int16), held["weights"].astype(np.int16)])
+            self.weights = np.zeros((len(keys) + 1, WIDTH), dtype=np.int8)
+            self.weights[1:, : len(LABELS)] = held["weights"]
             self.transitions: np.ndarray = held["transitions"].astype(np.int32)
             self.cost = int(held["cost"])
             self.doubt = int(held["doubt"])
@@ -73,13 +80,14 @@ class Model:
         self.knowledge = Knowledge(scores, lexicon)
         self.rows = np.zeros(1 << KEY_BITS, dtype=np.int32)
         self.rows[keys] = np.arange(1, len(keys) + 1, dtype=np.int32)
+        self.held = np.packbits(self.rows > 0, bitorder="little")
 
     def labels(self, text: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the label of each token, int8 (N,), its lead over none, int32 (N,), and the starts (N + 1,)."""
         tokens = tokens_of(text)
         keys = features_of(tokens, self.knowledge)
         labels, leads = np.zeros(len(keys), dtype=np.int8), np.zeros(len(keys), dtype=np.int32)
-        best_labels(keys, self.rows, self.weights, self.transitions, self.cost, labels, leads)
+        best_labels(keys, self.rows, self.held, self.weights, self.transitions, self.cost, labels, leads)
         return labels, leads, tokens.starts
 
     def __call__(self, text: str) -> list[Identifier]:
@@ -137,6 +145,7 @@ def shipped_recogniser() -> Recogniser | None:
 def best_labels(
     keys: np.ndarray,
     rows: np.ndarray,
+    held: np.ndarray,
     weights: np.ndarray,
     transitions: np.ndarray,
     cost: int,
@@ -147,41 +156,53 @@ def best_labels(
 
     Args:
         keys: features of the tokens, uint32 (N, F).
-        rows: row of the weights by key, 0 for none, int32.
-        weights: integers (K, L); row 0 is zero.
-        transitions: weight of label j behind label i, (L, L); below -10**6 where it may not follow.
+        rows: row of the weights by key, int32.
+        held: bit for each key that has a row, from the lowest bit of the first byte on, uint8.
+        weights: integers (K, WIDTH), a column for each label, then zeros; row 0 is zero.
+        transitions: weight of label j behind label i, (L, L); `_NEVER` and less where it may not follow.
         cost: what a span must be worth more than none.
         labels: result, int8 (N,).
         leads: result, how much more the weights of the label are than those of none, int32 (N,).
     """
-    count, many = len(keys), weights.shape[1]
+    count, many = len(keys), len(transitions)
     if count == 0:
         return
     back = np.zeros((count, many), dtype=np.int8)
-    emissions = np.zeros((count, many), dtype=np.int32)
-    before = np.full(many, -(10**9), dtype=np.int64)
-    before[OUTSIDE] = 0
-    score = np.zeros(many, dtype=np.int64)
+    emissions = np.zeros((count, WIDTH), dtype=np.int32)
     for at in range(count):
         emission = emissions[at]
         for feature in range(keys.shape[1]):
-            row = rows[keys[at, feature]]
-            if row:
-                for label in range(many):
+            key = keys[at, feature]
+            if held[key >> 3] >> (key & 7) & 1:  # most features have no weights; this table fits into the cache
+                row = rows[key]
+                for label in range(WIDTH):  # a constant, for which whole vectors are added
                     emission[label] += weights[row, label]
+    # labels that may be before each label: a few, so that not all pairs are looked at
+    many_before = np.zeros(many, dtype=np.int32)
+    may_be_before = np.zeros((many, many), dtype=np.int32)
+    for label in range(many):
+        for other in range(many):
+            if transitions[other, label] > _NEVER:
+                may_be_before[label, many_before[label]] = other
+                many_before[label] += 1
+    before = np.full(many, -(10**9), dtype=np.int32)
+    before[OUTSIDE] = 0
+    score = np.zeros(many, dtype=np.int32)
+    for at in range(count):
         for label in range(many):
-            best, best_from = before[0] + transitions[0, label], 0
-            for other in range(1, many):
+            best, best_from = np.int32(-(10**9)), 0
+            for place in range(many_before[label]):
+                other = may_be_before[label, place]
                 total = before[other] + transitions[other, label]
                 if total > best:
                     best, best_from = total, other
-            score[label] = best + emission[label]
+            score[label] = best + emissions[at, label] - (cost if _BEGINS[label] else 0)
             back[at, label] = best_from
+        greatest = score[0]
         for label in range(many):
-            if _BEGINS[label]:
-                score[label] -= cost
-        for label in range(many):
-            before[label] = score[label]
+            greatest = max(greatest, score[label])
+        for label in range(many):  # only differences count; long texts must not leave the range of integers
+            before[label] = max(score[label] - greatest, -(10**8))
     # a text ends outside of a span, or with the end of one
     last, greatest = 0, before[0]
     for label in range(1, many):

@@ -6,6 +6,7 @@ import re
 
 from tasks.deidentify.names import is_nobody, is_stop
 from tasks.deidentify.numbers import is_date, is_of_a_thing
+from tasks.deidentify.recogniser.places import CITIES, PROVINCES
 
 # matches: "2023-04", "20230918", "2016.5", "9-10-10"
 # not: "201131862"
@@ -22,7 +23,11 @@ _OF_OTHER_THINGS = re.compile(
 )
 # matches: "张家人", "高三学生"
 # not: "张家"
-_NOBODY = re.compile("家[人属]$|学生$|医生$|患者$|[一二三四五六七八九十]$")
+_NOBODY = re.compile("家[人属]$|学生$|医生$|患者$|[一二三四五六七八九十]$|^老爷子$|支付宝|氏[牙征病]$|单抗$")
+
+
+_PLACES = frozenset((*CITIES, *(name[:2] for name in PROVINCES), "黑龙江", "内蒙古"))
+"""Places that begin with surnames and are no names: 安徽, 江西."""
 
 
 def stays(text: str, start: int, end: int, kind: str) -> bool:
@@ -33,7 +38,7 @@ def stays(text: str, start: int, end: int, kind: str) -> bool:
     if kind == "record":
         return _number_stays(text, start, end, words)
     if kind == "name":
-        return is_stop(words) or is_nobody(words) or bool(_NOBODY.search(words))
+        return words in _PLACES or is_stop(words) or is_nobody(words) or bool(_NOBODY.search(words))
     return is_nobody(words)
 
 

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from infra.artifacts import Artifact, ArtifactStore
 from infra.builds import PartWriter
 from infra.stage import Output, StageParams, run, stage
-from tasks.deidentify import deidentify
 from tasks.deidentify.find import find_identifiers
 from tasks.deidentify.kinds import MINIMAL, PLACEHOLDERS
 from tasks.deidentify.stage import DeidentifyParams, deidentify_documents
 from tasks.documents import document_id, make_document
 from tests.support.text.labelled_identifiers import LABELLED, read_marked, read_sentences, score
+from tests.support.text.rules_alone import deidentify
 
 TUNING = LABELLED.with_name("identifiers_tuning.jsonl")
 
@@ -396,7 +396,8 @@ def test_identity_number_is_replaced_even_if_mistyped_but_not_without_a_province
     right = check_digit(body)
     assert deidentify(f"为{body}{right}，")[1] == {"identity": 1}
     wrong = CHECK_DIGITS[(CHECK_DIGITS.index(right) + 1) % 11]
-    assert deidentify(f"为{body}{wrong}，")[1] == {"identity": 1}
+    # a bank card, where it has that one's check digit by chance
+    assert deidentify(f"为{body}{wrong}，")[1] in ({"identity": 1}, {"bank_card": 1})
     assert "identity" not in deidentify(f"为99{body[2:]}{right}，")[1]
     assert deidentify(f"身份证号：{body}{wrong}，")[1] == {"identity": 1}
 

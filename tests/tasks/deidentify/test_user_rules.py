@@ -11,8 +11,8 @@ from infra.errors import UserError
 from tasks.deidentify.explain import explain
 from tasks.deidentify.plan import Plan, make_plan
 from tasks.deidentify.stage import DeidentifyParams
-from tasks.deidentify.treatment import deidentify
 from tasks.deidentify.user_rules import parse_rules, read_rules
+from tests.support.text.rules_alone import RULES_ALONE, deidentify
 
 RULES = r"""
 allow = ["张仲景", "王氏保赤丸"]
@@ -71,7 +71,7 @@ def test_allowed_words_stay_and_names_beside_them_do_not() -> None:
 
 def test_explanation_gives_the_places_of_the_text_that_was_given() -> None:
     said = "患者王伟，电话13812345678，王伟诉头痛"
-    treated, found = explain(said, make_plan())
+    treated, found = explain(said, RULES_ALONE)
     assert treated == "患者〔姓名〕，电话〔手机号〕，〔姓名〕诉头痛"
     assert [(said[one.start : one.end], one.kind, one.becomes, one.rule) for one in found] == [
         ("王伟", "name", "〔姓名〕", "cue 患者"),

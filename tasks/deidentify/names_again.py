@@ -1,0 +1,106 @@
+"""Later mentions of the names that a document has given: whole, with blanks or a line's end inside, or in part.
+
+Partial mentions count where they can hardly be anything else: 老王 and 王总 behind 王建国, 雪琴 behind 谭雪琴. Time
+grows with the characters, not with the number of names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Set
+
+import numpy as np
+import rjieba
+
+from infra.arrays.code_points import points_of
+from tasks.deidentify.identifier import Identifier, Span, mentions
+from tasks.deidentify.names import GIVEN, is_wordlike, surname_length
+
+_BLANKS = np.array([9, 10, 13, 32, 0xA0, 0x3000], dtype=np.uint32)
+_MOST_BLANKS = 3
+"""Blanks between two characters of a mention."""
+PART = "part of a name found before"
+"""Rule of partial mentions. They are no names themselves, to be searched for elsewhere."""
+_BEFORE, _BEHIND = "老小", "总工哥姐叔婶某"
+"""Characters that make a short form of a surname: 老王, 王总."""
+
+# matches: "王伟", "阿依古丽·买买提"
+# not: "王", "李某"
+_PLAIN_NAME = re.compile(r"[\u4e00-\u9fff·]{2,20}(?<!某)\Z")
+# matches: "病", "a"
+# not: "，"
+_WORD_GOES_ON = re.compile(r"[\u4e00-\u9fffA-Za-z]")
+
+
+def names_again(text: str, names: Set[str]) -> list[Identifier]:
+    """Return other mentions of names, in order: whole ones, as far as they are not words, and parts of them."""
+    whole = {name for name in names if _is_whole(_unpadded(name))}
+    if not whole:
+        return []
+    found = sorted({*mentions(text, whole), *_split(text, whole)})
+    again: list[Identifier] = []
+    for start, end in found:
+        if not again or start >= again[-1].end:
+            again.append(Identifier(start, end, "name", "found before"))
+    hidden = "".join(_hidden(text, again))
+    parts = {part for name in whole for part in _parts(name)}
+    spans = (span for span in mentions(hidden, parts) if _is_part(text, span))
+    return sorted([*again, *(Identifier(*span, "name", PART) for span in spans)])
+
+
+def _hidden(text: str, found: list[Identifier]) -> Iterator[str]:
+    end = 0
+    for one in found:
+        yield text[end : one.start]
+        yield "〓" * (one.end - one.start)
+        end = one.end
+    yield text[end:]
+
+
+def _unpadded(name: str) -> str:
+    return "".join(name.split())
+
+
+def _is_whole(name: str) -> bool:
+    """Return True for a name that can be searched for: 高明 and other pairs that are words would hit the words."""
+    return bool(_PLAIN_NAME.match(name)) and not (len(name) == 2 and rjieba.has_word(name))
+
+
+def _parts(name: str) -> Iterator[str]:
+    """Yield the forms in which a name may come again: 老王, 王总, and a given name that is no word."""
+    surname = surname_length(name, 0)
+    given = name[surname:]
+    if not surname or not 1 <= len(given) <= 2:
+        return
+    if surname == 1 and not is_wordlike(name[0]):
+        yield from (before + name[0] for before in _BEFORE)
+        yield from (name[0] + behind for behind in _BEHIND)
+    if len(given) == 2 and GIVEN.issuperset(given) and not rjieba.has_word(given):
+        yield given
+
+
+def _is_part(text: str, span: Span) -> bool:
+    """Return True where a part of a name stands by itself: not 老王家 or 王总结."""
+    start, end = span
+    last = text[end - 1]
+    if text[start] in _BEFORE:
+        return not rjieba.has_word(text[end - 1 : end + 1])
+    if last in _BEHIND:
+        return not _WORD_GOES_ON.match(text, end) and not rjieba.has_word(text[start:end])
+    return not rjieba.has_word(text[start - 1 : start + 1]) and not rjieba.has_word(text[end - 1 : end + 1])
+
+
+def _split(text: str, names: Set[str]) -> Iterator[Span]:
+    """Yield mentions with blanks between the characters; across lines only those of three characters and more."""
+    points = points_of(text)
+    places = np.flatnonzero(~np.isin(points, _BLANKS))
+    if len(places) == len(points):
+        return
+    for first, last in mentions("".join(map(text.__getitem__, places.tolist())), names):
+        at = places[first:last]
+        start, end = int(at[0]), int(at[-1]) + 1
+        gaps = np.diff(at)
+        if end - start == last - first or gaps.max() > _MOST_BLANKS + 1:
+            continue
+        if last - first > 2 or "\n" not in text[start:end]:
+            yield start, end

@@ -1,0 +1,47 @@
+"""Later mentions of names that a document has given."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.support.text.rules_alone import deidentify
+
+
+@pytest.mark.parametrize(
+    ("text", "treated"),
+    [
+        ("患者王建国，男。王建国诉头痛。", "患者〔姓名〕，男。〔姓名〕诉头痛。"),
+        ("姓名：谭雪琴\n谭 雪 琴复查，谭雪\n琴签字", "姓名：〔姓名〕\n〔姓名〕复查，〔姓名〕签字"),
+        ("姓名：谭雪琴\n雪琴说不痛。", "姓名：〔姓名〕\n〔姓名〕说不痛。"),
+        (
+            "姓名：王建国\n老王今天好多了，王总、小王也来了。",
+            "姓名：〔姓名〕\n〔姓名〕今天好多了，〔姓名〕、〔姓名〕也来了。",
+        ),
+    ],
+)
+def test_whole_split_and_partial_mentions_are_replaced(text: str, treated: str) -> None:
+    assert deidentify(text)[0] == treated
+
+
+@pytest.mark.parametrize(
+    "text", ["病情总结，建国以来，老王家", "白细胞。老白干，小白兔", "高总体。小高峰", "王\n芳香化浊，王浆"]
+)
+def test_words_with_the_same_characters_stay(text: str) -> None:
+    said = "姓名：王建国，姓名：白玉霞，姓名：高志远，姓名：王芳\n"
+    assert deidentify(said + text)[0].endswith("\n" + text)
+
+
+def test_hundreds_of_names_are_all_found_again_in_linear_time() -> None:
+    surnames, given = "王李张刘陈杨黄赵吴周徐孙", "建国志远秀兰桂英玉梅晓东文博雪琴海燕俊杰"
+    names = [s + a + b for s in surnames for a in given[:8] for b in given[8:]][:1000]
+    text = "\n".join(f"姓名：{name}" for name in names) + "\n" + "，".join(f"见{name}好" for name in names)
+    begin = time.process_time()
+    treated, counts = deidentify(text)
+    once = time.process_time() - begin
+    assert counts["name"] == 2 * len(names)
+    begin = time.process_time()
+    deidentify(text + text)
+    assert time.process_time() - begin < 4 * once
+    assert not any(name in treated for name in names)

@@ -1,0 +1,154 @@
+"""The trained recogniser: what it finds that rules do not, what must stay, the same each time, and in linear time."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tasks.deidentify import deidentify
+from tasks.deidentify.plan import Plan
+from tasks.deidentify.recogniser.drawing import Drawing, Source
+from tasks.deidentify.recogniser.features import features_of
+from tasks.deidentify.recogniser.tagging import MODEL, OUTSIDE, WIDTH, Model, best_labels, follows
+from tasks.deidentify.recogniser.tokens import BLANK, CAPITALISED, DIGITS_2, DIGITS_9, PLACEHOLDER, tokens_of
+
+RULES_ALONE = Plan(recogniser=False)
+TERMS = ("头痛", "阿司匹林")
+SOURCE = Source(
+    ["头痛三天，伴恶心。", "建议口服药物。"],
+    {"dx": TERMS, "sx": TERMS, "drug": TERMS, "herb": TERMS, "exam": TERMS, "op": TERMS, "lab": TERMS, "any": TERMS,
+     "product": TERMS},
+)  # fmt: skip
+needs_model = pytest.mark.skipif(not MODEL.exists(), reason="the weights are not there")
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return Model(MODEL)
+
+
+def test_tokens_take_runs_together_and_see_no_difference_between_covers() -> None:
+    tokens = tokens_of("王 Anna 36岁")
+    assert tokens.symbols.tolist() == [ord("王"), BLANK, CAPITALISED, BLANK, DIGITS_2, ord("岁")]
+    assert tokens.starts.tolist() == [0, 1, 2, 6, 7, 9, 10]
+    assert tokens_of("13812345。").symbols.tolist() == [DIGITS_9, ord("。")]
+    for cover in ("〔姓名〕", "〔〓〓〕", "〔〓〓〓〓〓〓〓〓〓〓〓〓〓〓〓〓〓〓〕"):
+        assert tokens_of(f"患者{cover}诉").symbols.tolist() == [ord("患"), ord("者"), PLACEHOLDER, ord("诉")]
+
+
+def test_best_labels_are_the_best_of_all() -> None:
+    """Viterbi against every sequence of labels, on random integer weights."""
+    rng = np.random.default_rng(1)
+    allowed = np.array([[follows(i, j) for j in range(5)] for i in range(5)])
+    for _ in range(20):
+        keys = rng.integers(1, 9, (4, 3)).astype(np.uint32)
+        weights = np.zeros((9, WIDTH), np.int8)
+        weights[1:, :5] = rng.integers(-9, 9, (8, 5))
+        transitions = np.where(allowed, rng.integers(-5, 5, (5, 5)), -(10**7)).astype(np.int64)
+        labels, leads = np.zeros(4, np.int8), np.zeros(4, np.int32)
+        best_labels(
+            keys, np.arange(9, dtype=np.int32), np.full(2, 255, np.uint8), weights, transitions, 2, labels, leads
+        )
+
+        def total(sequence: tuple[int, ...], keys: np.ndarray, weights: np.ndarray, steps: np.ndarray) -> int:
+            before, value = OUTSIDE, 0
+            for label, row in zip(sequence, keys, strict=True):
+                value += int(steps[before, label] + weights[row, label].sum()) - 2 * (label in (1, 4))
+                before = label
+            return value if before in (0, 3, 4) else -(10**8)
+
+        every = [tuple(map(int, place)) for place in np.ndindex(5, 5, 5, 5)]
+        best = max(total(each, keys, weights, transitions) for each in every)
+        assert total(tuple(labels.tolist()), keys, weights, transitions) == best
+
+
+def test_equal_seeds_draw_equal_lines_whose_spans_are_right() -> None:
+    lines, again = ([drawing.line() for _ in range(300)] for drawing in (Drawing(SOURCE, 7), Drawing(SOURCE, 7)))
+    assert lines == again
+    assert lines != [Drawing(SOURCE, 8).line() for _ in range(300)]
+    spans = [(line.text[start:end], kind) for line in lines for start, end, kind in line.spans]
+    assert {kind for _, kind in spans} == {"name", "address", "institution", "record"}
+    assert all(piece for piece, _ in spans)
+
+
+@needs_model
+@pytest.mark.parametrize(
+    "marked",
+    [
+        "{唐志远}，男，56岁，突发胸痛2小时。",
+        "值班护士{方静宜}发现患者面色苍白。",
+        "今日请心内科{严振华}主任会诊。",
+        "{罗小燕}：我也吃过这个药，效果不错",
+        "手术者：{孟凡}、{曲晓东}，麻醉：{贺兰}。",
+        "由同事{邓国梁}送入急诊。",
+    ],
+)
+def test_names_are_found_wherever_they_are(marked: str) -> None:
+    name = marked[marked.index("{") + 1 : marked.index("}")]
+    treated = deidentify(marked.replace("{", "").replace("}", ""))[0]
+    assert name not in treated and "〔姓名〕" in treated
+
+
+@needs_model
+@pytest.mark.parametrize(
+    "text",
+    [
+        "高热3天，予安定10mg静推，3周后复查，于某日突发抽搐。",
+        "帕金森病、克罗恩病、布加综合征、桥本甲状腺炎、川崎病",
+        "墨菲征阳性，霍夫曼征阴性，巴宾斯基征未引出。",
+        "阿司匹林100mg qd，阿托伐他汀20mg qn，华法林3mg。",
+        "黄芪30g 白术12g 茯苓15g 当归10g 何首乌15g 徐长卿9g，水煎服。",
+        "连翘、金银花、苏木、郁金、葛根、麦芽各10g",
+        "WBC 12.6×10^9/L，CRP 58.2mg/L，HBV-DNA 12345678 IU/ml",
+        "EGFR 19del突变，TP53 c.743G>A，rs121912651，HLA-B27阳性",
+        "PEEP 8cmH2O，FiO2 60%，R 16次/分，VT 420ml",
+        "国药准字H20054321，批号20230512，方案号CTR20212345",
+        "ICD-10编码：I21.1、E11.9、C50.9；手术编码51.2300。",
+        "肺癌T2N0M0，Killip Ⅱ级，Barthel指数65分",
+        "小柴胡汤加减，六味地黄丸，安宫牛黄丸，康复新液",
+        "患者黄疸消退，患者张口困难，患者周三来院，患者毛发稀疏",
+    ],
+)
+def test_medicine_stays(text: str) -> None:
+    assert deidentify(text) == (text, {})
+
+
+@needs_model
+def test_the_recogniser_can_be_switched_off() -> None:
+    text = "值班护士方静宜发现患者面色苍白。"
+    assert deidentify(text)[1] == {"name": 1}
+    assert deidentify(text, RULES_ALONE) == (text, {})
+
+
+@needs_model
+def test_the_same_text_gives_the_same_spans_and_again_nothing(model: Model) -> None:
+    text = "唐志远，男，56岁，由同事邓国梁送入急诊。\n" * 40
+    assert model(text) == model(text)
+    treated, _ = deidentify(text)
+    assert deidentify(treated) == (treated, {})
+
+
+@needs_model
+def test_spans_lie_in_the_text_whatever_it_holds(model: Model) -> None:
+    for text in ("", "〔", "〔〓", "〕〔", "\n\n", "王", "A" * 900, "１２３", "王芳\r\n", "😀王芳😀，女"):
+        assert all(0 <= one.start < one.end <= len(text) for one in model(text))
+        assert len(features_of(tokens_of(text), model.knowledge)) == len(tokens_of(text).symbols)
+
+
+@needs_model
+@pytest.mark.parametrize("family", ["王芳，", "患者", "123456卡号", "A1", "〔", "。", "湖北省武汉市", "王", "、李强"])
+def test_twice_the_text_takes_twice_the_time(family: str, model: Model) -> None:
+    least = [float("inf"), float("inf")]
+    for _ in range(3):
+        for place, length in enumerate((20_000, 40_000)):
+            begin = time.process_time()
+            model((family * length)[:length])
+            least[place] = min(least[place], time.process_time() - begin)
+    assert least[1] < 2.6 * least[0]
+
+
+def test_the_weights_are_small(tmp_path: Path) -> None:
+    assert not MODEL.exists() or MODEL.stat().st_size < 2_000_000
