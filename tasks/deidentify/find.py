@@ -94,8 +94,8 @@ class Finder:
         self._early_numbers = [(name, way) for name, way in numbers if not way.after_cues]
         self._late_numbers = [(name, way) for name, way in numbers if way.after_cues]
         digits = [(name, way) for name, way in ways if isinstance(way, Digits)]
-        self._early_digits = [(name, way, re.compile(way.pattern)) for name, way in digits if not way.after_cues]
-        self._late_digits = [(name, way, re.compile(way.pattern)) for name, way in digits if way.after_cues]
+        self._early_digits = _by_next_character([each for each in digits if not each[1].after_cues])
+        self._late_digits = _by_next_character([each for each in digits if each[1].after_cues])
         cues = [(name, way, spelling) for name, way in ways if isinstance(way, Cues) for spelling in way.spellings()]
         self._beside: dict[str, list[tuple[str, Cues]]] = {}
         """Kinds and ways by the spelling of a cue."""
@@ -350,7 +350,19 @@ def _in_run(text: str, run: re.Match[str], kind: str, number: Number) -> Iterabl
             yield Identifier(match.start(), match.end(), kind, "digits of this form")
 
 
-def _around_digits(ways: Sequence[tuple[str, Digits, re.Pattern[str]]], text: str) -> list[Identifier]:
+_DigitWays = dict[str, list[tuple[str, Digits, re.Pattern[str]]]]
+"""Kinds, ways and their patterns by the character that follows a run of digits."""
+
+
+def _by_next_character(ways: Iterable[tuple[str, Digits]]) -> _DigitWays:
+    found: _DigitWays = {}
+    for kind, way in ways:
+        for sign in way.next_characters:
+            found.setdefault(sign, []).append((kind, way, re.compile(way.pattern)))
+    return found
+
+
+def _around_digits(ways: _DigitWays, text: str) -> list[Identifier]:
     """Return what the first way that fits finds at each run of digits."""
     found: list[Identifier] = []
     end = 0
@@ -358,7 +370,7 @@ def _around_digits(ways: Sequence[tuple[str, Digits, re.Pattern[str]]], text: st
         start = run.start()
         if start < end:
             continue
-        for kind, way, pattern in ways:
+        for kind, way, pattern in ways.get(text[run.end() : run.end() + 1], ()):
             match = pattern.match(text, start)
             if match is not None and (way.fits is None or way.fits(text, match)):
                 first, end = match.span("value" if "value" in pattern.groupindex else 0)

@@ -68,6 +68,8 @@ class Digits(Way):
     """Pattern of all from the first digit on. What its group `value` matches is the identifier; without it, all."""
     fits: Callable[[str, re.Match[str]], bool] | None = None
     """Check of a match: takes the text and the match."""
+    next_characters: str
+    """Characters of which one must follow the first digits: the pattern is tried there alone."""
     after_cues: bool = True
     """False where it is tried before cues are: an IP address must not become part of a street address."""
 

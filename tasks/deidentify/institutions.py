@@ -29,9 +29,19 @@ _GENERIC = re.compile(
     r"一家|一所|两家|几家|多家|全国|国内|国外|保险|医药|制药|医科|就读|所在|农村|城市|普通|重点|公立|私立|民营|正规|"
     r"送检|申请|住|出|入|转|同(?!济)|原|每|到|在|上(?!海)|读|念|完成|文化|教育|患者|参加|毕业|曾|未|因|予|及|与|和|或|建议|需|请|要)"
 )
+_PROPER = frozenset(("ns", "nr", "nt", "nz", "nrt", "nrfg", "j", "x", "eng"))
+"""Tags of jieba's words that name one place, person or thing."""
+_NO_PART = "rcpduyeoq"
+"""First letters of the tags of words that are no part of a name: pronouns, conjunctions, prepositions, adverbs, …"""
+_PARTS = frozenset(("附属", "实验", "同济", "协和", "康复", "第一", "第二", "第三", "第四", "红会", "招商", "师范"))
+"""Words that are part of names whatever their tag."""
+_VERBS = frozenset("去到有带给想找看来回进没在")
+"""Verbs of one character that are no part of a name: 带孩子去."""
+_COMMON = frozenset(("上市", "我国", "全国", "国内", "一般", "有限", "个人", "专科", "综合"))
+"""Words that name nothing by themselves whatever their tag."""
 # matches: "生", "文化", "附属医院"
 # not: "。", "二年级"
-_NOT_A_SCHOOL = re.compile(r"生(?!物|命)|文化|学历|程度|毕业|教授|以上|以下|教育|水平|[一二三四]?附|医院|阶段|时")
+_NOT_A_SCHOOL = re.compile(r"生(?!物|命)|文化|学历|程度|毕业|教授|以上|以下|教育|水平|分化|[一二三四]?附|医院|阶段|时")
 # matches: "内感染", "获得性肺炎"
 # not: "，", "行"
 _NOT_A_HOSPITAL = re.compile(r"内感染|感染|获得性|性|外心|制剂|管理|信息|前")
@@ -85,9 +95,27 @@ def _before(text: str, start: int, free_from: int) -> tuple[int, str] | None:
     """Return the start and text of the name that ends at `start`; None where none does, or it names no one place."""
     left = max(free_from, start - _WINDOW)
     match = _NAME_BEFORE.search(text[left:start])
-    if match is None or _GENERIC.match(match["name"]):
-        return None
-    return left + match.start("name"), match["name"]
+    name = _without_sentence(match["name"]) if match else ""
+    return (start - len(name), name) if len(name) >= 2 and not _GENERIC.match(name) else None
+
+
+def _without_sentence(written: str) -> str:
+    """Return the end of a run of words that may name one institution; "" where it names none.
+
+    Words of the sentence before it are cut off: 建议您尽早到. A place, a person or another proper noun must be left, or
+    characters that are no words: 南宁市滨湖路, 盐步, but not 教师发展 or 专科.
+    """
+    words = rjieba.tag(written, False)
+    first = 0
+    for place, (word, tag) in enumerate(words):
+        if (tag[0] in _NO_PART and word not in _PARTS) or (
+            tag == "v" and (len(word) > 1 or word in _VERBS) and word not in _PARTS
+        ):
+            first = place + 1
+    kept = words[first:]
+    alone = sum(len(word) == 1 for word, _ in kept)
+    proper = any((tag in _PROPER and word not in _COMMON) or word in _PARTS for word, tag in kept)
+    return "".join(word for word, _ in kept) if proper or alone >= 2 else ""
 
 
 def _around(refused: re.Pattern[str]) -> Callable[[str, int, int, int], list[Span]]:

@@ -19,9 +19,9 @@ _IMPLANT_WINDOW = 40
 
 
 def ip_fits(text: str, match: re.Match[str]) -> bool:
-    """Refuse numbers over 255, and short ones without a cue such as IP: 3.1.2.1 is a section."""
+    """Refuse numbers over 255 or with a 0 before them, and short ones without a cue: 3.1.2.1 is a section."""
     octets = match["value"].split(".")
-    if any(int(octet) > 255 for octet in octets):
+    if any(int(octet) > 255 or (octet[0] == "0" and len(octet) > 1) for octet in octets):
         return False
     return sum(map(len, octets)) >= _LEAST_DIGITS or bool(
         _NETWORK_CUE.search(text[max(0, match.start() - 10) : match.start()])
