@@ -167,6 +167,7 @@ REGULATED_TYPES = (
                 kept=("年龄：52，", "年龄90～95"),
                 words="年龄",
                 beside=Values(re.compile(r"[\s：:]{1,4}+(?P<value>(?:9\d|1[0-3]\d)岁?)(?![\d.~～\-月天])")),
+                header="number",
                 padded=True,
             ),
         ),

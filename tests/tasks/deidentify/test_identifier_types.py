@@ -123,6 +123,23 @@ def test_a_kind_that_is_off_is_not_taken_for_another() -> None:
     assert [one.type for one in finder_of(MINIMAL - {"mobile"}).find(said)] == ["record"]
 
 
+def test_values_below_headers_are_read_as_behind_them() -> None:
+    rows = "姓名 性别 年龄 出生日期 职业 民族\n王芳 女 92 1930-05-06 农民 满\n李强 男 46 19770812 律师 汉\n"
+    found = [(one.type, rows[one.start : one.end]) for one in finder_of(frozenset(KINDS)).find(rows)]
+    assert found == [
+        ("name", "王芳"),
+        ("age", "92"),
+        ("birth_date", "1930-05-06"),
+        ("occupation", "农民"),
+        ("ethnicity", "满"),
+        ("name", "李强"),
+        ("birth_date", "19770812"),
+        ("occupation", "律师"),
+        ("ethnicity", "汉"),
+    ]
+    assert [one.type for one in find_identifiers(rows)] == ["name", "name"]
+
+
 def test_every_find_says_its_rule() -> None:
     said = "姓名 性别\n王芳 女\n见www.a.cn，电话13812345678，患者王芳，93岁，微信号lyr_wuxi87"
     rules = {one.rule for one in finder_of(frozenset(KINDS)).find(said)}
