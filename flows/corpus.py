@@ -7,6 +7,7 @@ from typing import Any
 from flows.recipes.partial import load_recipe
 from flows.shared.documents import collect_documents, cut_segments, last, text_inputs
 from flows.shared.vocabularies import adopt_vocabulary, vocabulary_input
+from infra.builds import discard
 from tasks.reports.corpus import report_corpus
 from tasks.runner import flow, stage_runner
 
@@ -14,6 +15,9 @@ USED = frozenset(
     ("description", "ingest", "render", "clean", "deidentify", "deduplicate", "repeated_lines", "decontaminate")
 ) | {"segment", "report"}
 """Sections of a preset that this flow uses."""
+
+RAW = frozenset(("ingest", "clean"))
+"""Stages before de-identification, whose artifacts hold the original text."""
 
 
 @flow(name="corpus")
@@ -23,6 +27,7 @@ def corpus(
     benchmarks: str | None = None,
     dictionary: str | None = None,
     vocabulary_file: str | None = None,
+    keep_raw: bool = True,
     overrides: dict[str, Any] | None = None,
 ) -> str:
     """Turn raw text into segments; work that was done before is reused, part by part.
@@ -34,6 +39,8 @@ def corpus(
         benchmarks: dev and test sets of downstream tasks; text that overlaps with them is cut out of the corpus.
         dictionary: UTF-8 file with one term per line, or in jieba's format; its terms are words.
         vocabulary_file: `vocab.txt` to count tokens with; without one, their number is estimated.
+        keep_raw: False to delete what `ingest` and `clean` made, which holds the original text, once the page is made.
+            Their manifests are kept; the next run reads the whole corpus again.
         overrides: dotted preset keys to values, such as `{"segment.min_tokens": 8}`.
 
     Returns:
@@ -47,4 +54,7 @@ def corpus(
         vocabulary = None if given is None else adopt_vocabulary(run, recipe, given)
         segments = cut_segments(run, recipe, last(stages), text, vocabulary)
         run(report_corpus, recipe.report, **stages, segment=segments)
+        if not keep_raw:
+            for name in RAW & stages.keys():
+                discard(run.store, stages[name])
     return str(segments.path)

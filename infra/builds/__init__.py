@@ -18,7 +18,7 @@ lock: both builders write the same bytes to the same locations, each file in one
 from infra.builds.build import ArtifactBuild, open_build, sweep
 from infra.builds.disk_errors import explained, open_scratch
 from infra.builds.parts import MAX_EXCERPT, PartWriter, Unit, WorkRecord, run_unit
-from infra.builds.place import BuildPlace, measure, sync
+from infra.builds.place import BuildPlace, discard, measure, sync
 
 __all__ = [
     "MAX_EXCERPT",
@@ -27,6 +27,7 @@ __all__ = [
     "PartWriter",
     "Unit",
     "WorkRecord",
+    "discard",
     "explained",
     "measure",
     "open_build",

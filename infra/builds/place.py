@@ -13,8 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from infra.artifacts import ArtifactStore
+from infra.artifacts import Artifact, ArtifactStore
+from infra.artifacts.manifest import MANIFEST
 from infra.builds.disk_errors import explained
+from infra.private_files import private_files
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,26 @@ def remove(store: ArtifactStore, location: str) -> None:
     store.filesystem.invalidate_cache()
     with contextlib.suppress(OSError):
         store.filesystem.rm(path, recursive=True)
+
+
+DISCARDED = ".discarded"
+"""Folder below a store's root that holds the manifests of artifacts whose content was deleted."""
+
+
+@private_files()
+def discard(store: ArtifactStore, artifact: Artifact) -> None:
+    """Delete the content of a finished artifact, and keep its manifest in `.discarded/<stage>/<fingerprint>.json`.
+
+    To the store the artifact is gone: a run that needs it makes it again, at the same address. The lineage of what was
+    made from it still resolves, by the manifest kept. A killed call leaves the artifact whole, or as an unfinished one.
+    """
+    manifest = posixpath.join(store.absolute(artifact.location), MANIFEST)
+    kept = store.absolute(posixpath.join(DISCARDED, artifact.stage, f"{artifact.fingerprint}.json"))
+    with explained(kept):
+        store.filesystem.makedirs(posixpath.dirname(kept), exist_ok=True)
+        store.filesystem.pipe_file(kept, store.filesystem.cat_file(manifest))
+    store.filesystem.rm_file(manifest)
+    remove(store, artifact.location)
 
 
 def measure(path: Path) -> tuple[int, str]:
