@@ -51,6 +51,9 @@ _RUN = re.compile(r"[0-9(+][0-9 .\-–—－()（）*xX]{5,}+")
 _LIKELY = re.compile(r"\d{7}|\d{3}[ .)）–—-]{1,3}\d{3}|\*{4}")
 """Content that makes a run of digits worth trying the patterns: most runs are dates and times."""
 
+# matches: "〔姓名〕"
+# not: "姓名", "〔〕"
+_REPLACED = re.compile(r"〔[^〔〕\n]{1,20}〕")
 # matches: "2023", "12"
 # not: "年"
 _DIGITS = re.compile(r"[0-9]++")
@@ -173,9 +176,11 @@ class Finder:
 
     def _own_rules(self, text: str) -> list[Identifier]:
         taken = [Identifier(*span, kind, way.reason) for kind, way in self._own for span in way.spans(text)]
+        # A pattern such as two Chinese characters would match inside 〔姓名〕, in every round again.
+        replaced = [Identifier(*mark.span(), "") for mark in _REPLACED.finditer(text)] if taken else []
         found: list[Identifier] = []
         for one in sorted(taken, key=lambda one: (one.start, -one.end)):
-            if not found or one.start >= found[-1].end:
+            if (not found or one.start >= found[-1].end) and not _overlaps(one, replaced):
                 found.append(one)
         return found
 

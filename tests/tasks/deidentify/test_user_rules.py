@@ -69,6 +69,11 @@ def test_allowed_words_stay_and_names_beside_them_do_not() -> None:
     assert deidentify(said, plan())[0] == "患者张仲景，女，50岁。患者〔姓名〕，男，服王氏保赤丸。"
 
 
+def test_pattern_that_matches_placeholders_too_comes_to_an_end() -> None:
+    own = plan("[[recogniser]]\nkind='name'\npattern='[\u4e00-\u9fff]{2}'\n[deny]\nrecord=['编号', '0编号']")
+    assert deidentify("电话13812345678，大家来了0编号", own)[0] == "〔姓名〕〔手机号〕，〔姓名〕〔姓名〕〔编号〕"
+
+
 def test_explanation_gives_the_places_of_the_text_that_was_given() -> None:
     said = "患者王伟，电话13812345678，王伟诉头痛"
     treated, found = explain(said, RULES_ALONE)
