@@ -24,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -193,6 +193,10 @@ def compare(lines: Path, presidio: str | None, output: Path | None) -> None:
             "",
             *table(head, rows),
             "",
+            "## By kind: found whole",
+            "",
+            *table(("kind", "labelled", *found), _by_kind(sentences, found)),
+            "",
         ],
         output,
     )
@@ -215,6 +219,18 @@ def _recall(
                 labelled += 1
                 whole += all(at in covered or text[at] in " -" for at in range(start, end))
     return f"{whole} of {labelled}", f"{whole / labelled:.1%}"
+
+
+def _by_kind(
+    sentences: Sequence[Sentence], found: Mapping[str, tuple[list[list[tuple[int, int]]], float]]
+) -> list[list[str]]:
+    """Rows of all labelled kinds: how many are labelled, and how many each of the searches covers whole."""
+    kinds = sorted({kind for _, spans in sentences for _, _, kind in spans})
+    rows = []
+    for kind in kinds:
+        counts = [_recall(sentences, spans, frozenset((kind,)))[0].split(" of ") for spans, _ in found.values()]
+        rows.append([kind, counts[0][1], *(whole for whole, _ in counts)])
+    return rows
 
 
 def _precision(sentences: Sequence[Sentence], spans: Sequence[Sequence[tuple[int, int]]]) -> str:
