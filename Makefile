@@ -8,7 +8,7 @@ export PYTHONPATH := $(CURDIR)
 export DO_NOT_TRACK := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 
-.PHONY: help setup demo test lint types contracts hygiene check mutants clean
+.PHONY: help setup demo test fuzz lint types contracts hygiene check mutants clean
 
 help:  ## Show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -24,6 +24,11 @@ demo: setup  ## Templated articles of a real knowledge graph in, a pre-trained e
 
 test: setup  ## Run the tests, three files at a time, those that take longest first
 	@$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
+
+FUZZ_SECONDS ?= 110
+
+fuzz: setup  ## An hour of hostile files, 110 s for each of some 30 readers; FUZZ_SECONDS=10 is five minutes
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest tests/fuzz --timeout=0
 
 lint: setup  ## ruff: rules and format
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

@@ -12,6 +12,7 @@ from types import TracebackType
 from tqdm import tqdm
 
 from infra.place import PREFIX
+from infra.printable import printable
 
 logger = logging.getLogger(__name__)
 
@@ -48,12 +49,12 @@ class StageProgress:
             self._bar.initial = done
             self._bar.n = done
         if not self._bar.disable:
-            self._bar.set_postfix_str(note, refresh=False)
+            self._bar.set_postfix_str(printable(note), refresh=False)
             self._bar.update(done - self._bar.n)
         elif time.monotonic() - self._printed > SECONDS_BETWEEN_LINES:
             self._printed = time.monotonic()
             print(
-                f"{name}: {done:,} of {total:,} {self._unit}s{note and ', '}{note}",
+                printable(f"{name}: {done:,} of {total:,} {self._unit}s{note and ', '}{note}"),
                 file=sys.stderr,
                 flush=True,
             )
@@ -62,7 +63,7 @@ class StageProgress:
         """Replace the bar by one line that says what the stage did."""
         if self._bar is not None:
             self._bar.close()
-        print(sentence, file=sys.stderr, flush=True)
+        print(printable(sentence), file=sys.stderr, flush=True)
 
 
 class BestEffort:
@@ -100,7 +101,7 @@ class ConsoleHandler(logging.Handler):
         self._warned: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
-        text = self.format(record)
+        text = printable(self.format(record))
         if record.levelno >= logging.WARNING:
             # Each of several stages may find the same thing wrong: corpus/refresh asks twice for YIWEN_CORPUS.
             if text in self._warned:

@@ -370,7 +370,7 @@ def run(
         output = Output(build, work, params, executor or SerialExecutor(), on_progress)
         started = time.monotonic()
         with _apart_from_inner_stages() as cost:
-            with measure_usage() as usage:
+            with measure_usage() as usage, builds.temporary_files_explained():
                 work.function(inputs, params, output)
             cost.seconds = usage.cpu_seconds
         usage.cpu_seconds = max(0.0, cost.seconds - output.in_process_cpu_seconds - cost.of_inner_stages)

@@ -18,6 +18,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from infra.errors import UserError
+from infra.limits import small_text
 from models.encoder.config import EncoderConfig
 from models.encoder.network import Encoder
 from models.objectives.base import Start
@@ -109,7 +110,7 @@ def _read_config(place: Path) -> dict[str, Any]:
     if not file.is_file():
         raise UserError(f"{place} has no config.json. Give a folder that transformers' save_pretrained wrote.")
     try:
-        settings: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        settings: dict[str, Any] = json.loads(small_text(file))
         kind = settings.get("model_type")
     except (ValueError, AttributeError) as error:
         raise UserError(f"{file} is not a configuration: {error}. Download the checkpoint again.") from error

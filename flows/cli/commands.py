@@ -19,6 +19,7 @@ from flows.cli.parameters import merge_parameters
 from flows.cli.running import run_entry
 from infra.errors import UserError
 from infra.extras import explained
+from infra.printable import printable
 from infra.private_files import private_files
 
 Subparsers = Any
@@ -32,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return options.action(options)
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(printable(f"error: {error}"), file=sys.stderr)
         return 2
     except ModuleNotFoundError as error:
         missing = explained(error)
@@ -107,7 +108,7 @@ def _add_run(commands: Subparsers) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     entry = find(options.name)
-    print(run_entry(entry, merge_parameters(entry, options.param), options.param))
+    print(printable(run_entry(entry, merge_parameters(entry, options.param), options.param)))
     return 0
 
 

@@ -16,7 +16,7 @@ lock: both builders write the same bytes to the same locations, each file in one
 """
 
 from infra.builds.build import ArtifactBuild, open_build, sweep
-from infra.builds.disk_errors import explained, open_scratch
+from infra.builds.disk_errors import explained, open_scratch, temporary_files_explained
 from infra.builds.parts import MAX_EXCERPT, PartWriter, Unit, WorkRecord, run_unit
 from infra.builds.place import BuildPlace, discard, measure, sync
 
@@ -35,4 +35,5 @@ __all__ = [
     "run_unit",
     "sweep",
     "sync",
+    "temporary_files_explained",
 ]

@@ -12,7 +12,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +128,7 @@ class ArtifactBuild:
             files=[file for _, file in sorted(self._files.items())],
             counters=dict(sorted(self.total_counters().items())),
             code_version=code_version,
-            created_at=datetime.now(UTC).isoformat(timespec="microseconds"),
+            created_at=self._time_after_others().isoformat(timespec="microseconds"),
             wall_seconds=round(wall_seconds, 3),
             cpu_seconds=round(usage.cpu_seconds + sum(r.cpu_seconds for r in self.records.values()), 3),
             peak_memory_bytes=max([usage.peak_memory_bytes] + [r.peak_memory_bytes for r in self.records.values()]),
@@ -137,6 +137,23 @@ class ArtifactBuild:
         )
         self._publish(manifest)
         return Artifact(self.store.root, self.place.final, manifest)
+
+    def _time_after_others(self) -> datetime:
+        """Return the time, or one after the stage's last artifact if the clock has been set back since."""
+        now = datetime.now(UTC)
+        last = None
+        with contextlib.suppress(DamagedArtifactError):  # reported by whoever reads that artifact
+            last = self.store.latest(self.place.stage)
+        made = datetime.fromisoformat(last.manifest.created_at) if last is not None else now
+        if made < now or last is None:
+            return now
+        logger.warning(
+            "%s was made at %s, after the clock's time, %s: was the clock set back? What is made now counts as newer.",
+            last.path,
+            made.isoformat(timespec="seconds"),
+            now.isoformat(timespec="seconds"),
+        )
+        return made + timedelta(microseconds=1)
 
     def total_counters(self) -> Counter[str]:
         """Return the build's counters plus those of its finished units."""

@@ -49,6 +49,19 @@ def explained(target: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def temporary_files_explained() -> Iterator[None]:
+    """Turn the lack of any folder for temporary files into an error that names the remedy, a `UserError`."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        if "temporary directory" not in str(error):  # tempfile.gettempdir has no error of its own
+            raise
+        raise UserError(
+            "No folder for temporary files can be written to (/tmp may be full or read-only). Set TMPDIR to one."
+        ) from error
+
+
+@contextlib.contextmanager
 def open_scratch(path: str) -> Iterator[io.BytesIO]:
     """Open a scratch file of a build for writing; its bytes stay in memory until the block ends without an error.
 

@@ -9,14 +9,16 @@ Time and memory: the whole graph is read at once (967,409 triples: 1 s, 200 MB).
 from __future__ import annotations
 
 import importlib.util
+import io
 import pickle
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 import polars as pl
 
 from infra.errors import UserError
+from kg.sources.pickle_opcodes import misplaced
 from kg.sources.source_triples import SourceTriples, checked, with_types
 
 PACKAGE = "pyCMeKG"
@@ -55,8 +57,15 @@ def load(path: str | Path | None = None) -> Subjects:
     """
     file = Path(path) if path is not None else locate()
     try:
-        with file.open("rb") as stream:
-            content = _PlainUnpickler(stream).load()
+        data = file.read_bytes()
+        if (place := misplaced(data)) >= 0:
+            raise UserError(
+                f"{file} asks at byte {place:,} for more memory than its {len(data):,} bytes can need. It was refused. "
+                f"{_REINSTALL}"
+            )
+        content = _PlainUnpickler(io.BytesIO(data)).load()
+    except UserError:
+        raise
     except OSError as error:
         raise UserError(f"{file} cannot be read: {error.strerror}. Give the path of cmekg.pkl.") from error
     except _RefusedError as error:
@@ -66,7 +75,7 @@ def load(path: str | Path | None = None) -> Subjects:
         ) from error
     except _UNREADABLE as error:
         raise UserError(f"{file} is not a readable pickle ({error}). {_REINSTALL}") from error
-    _check_structure(file, content)
+    _check_structure(file, content, len(data))
     return content
 
 
@@ -121,10 +130,11 @@ class _PlainUnpickler(pickle.Unpickler):
         raise _RefusedError(f"the persistent object {pid!r}")
 
 
-def _check_structure(file: Path, content: object) -> None:
+def _check_structure(file: Path, content: object, size: int) -> None:
     # The unpickler cannot ensure this: sets and bytes have opcodes too.
     if type(content) is not dict:
         raise _misshapen(file, "the content", "a dict of subjects", content)
+    values_left = size
     for subject, attributes in content.items():
         if type(subject) is not str:
             raise _misshapen(file, f"subject {subject!r}", "a string", subject)
@@ -136,9 +146,23 @@ def _check_structure(file: Path, content: object) -> None:
                 raise _misshapen(file, place, "named by a string", relation)
             if type(values) is not list:
                 raise _misshapen(file, place, "a list of strings", values)
+            # One list may be the value of a million relations: each value of a real graph takes bytes of its own.
+            values_left -= len(values)
+            if values_left < 0:
+                raise UserError(f"{file} has more values than its {size:,} bytes can hold. {_REINSTALL}")
             for value in values:
                 if type(value) is not str:
                     raise _misshapen(file, place, "a list of strings", value)
+            _refuse_half_characters(file, (subject, relation, *values))
+
+
+def _refuse_half_characters(file: Path, texts: Sequence[str]) -> None:
+    try:
+        "".join(texts).encode()
+    except UnicodeEncodeError as error:
+        raise UserError(
+            f"{file}: a value of {texts[0]!a} contains half a character ({error.object[error.start]!a}). {_REINSTALL}"
+        ) from error
 
 
 def _misshapen(file: Path, place: str, expected: str, found: object) -> UserError:

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 
 from infra.errors import UserError
+from infra.parquet_batches import ParquetBombError, parquet_batches
 from kg.sources.source_triples import EXCERPT, EXTRA_FIELDS, REJECT_SCHEMA, SourceTriples, checked, with_types
 
 SUFFIXES = (".tsv", ".csv", ".parquet", ".jsonl")
@@ -83,7 +85,9 @@ def read_columns(path: str | Path, wanted: Sequence[str], header: bool = True) -
         rows, rejects = _READERS[file.suffix.lower()](file, wanted, header)
     except KeyError:
         raise UserError(f"{file}: triples must be in {', '.join(SUFFIXES)}. Convert the file or rename it.") from None
-    except (OSError, UnicodeDecodeError, pl.exceptions.PolarsError) as error:
+    except ParquetBombError as error:
+        raise UserError(f"{file} is refused: {error}.") from error
+    except (OSError, UnicodeDecodeError, pl.exceptions.PolarsError, pa.ArrowException) as error:
         raise UserError(f"{file} cannot be read as {file.suffix[1:]}: {error}.") from error
     held = [column for column in rows.columns if column != ROW]
     missing = sorted(set(wanted) - set(held))
@@ -139,9 +143,11 @@ def _read_separated(file: Path, wanted: Sequence[str], header: bool) -> _Read:
 
 
 def _read_parquet(file: Path, wanted: Sequence[str], header: bool) -> _Read:
-    lazy = pl.scan_parquet(file)
-    held = set(lazy.collect_schema().names())
-    frame = lazy.select(sorted(held & set(wanted)) or sorted(held)).collect()
+    schema = pl.read_parquet_schema(file)
+    chosen = sorted(schema.keys() & set(wanted)) or sorted(schema)
+    batches = list(parquet_batches(file, columns=chosen))
+    frame = pl.concat([pl.DataFrame(batch) for batch in batches]) if batches else pl.DataFrame(schema=schema)
+    frame = frame.select(chosen)
     return frame.with_row_index(ROW, 1), _no_rejects()
 
 
@@ -154,10 +160,12 @@ def _read_jsonl(file: Path, wanted: Sequence[str], header: bool) -> _Read:
                 row = json.loads(line)
                 if not isinstance(row, dict):
                     raise ValueError("no object")
+                cells = {column: _cell(row.get(column)) for column in wanted}
+                json.dumps(cells, ensure_ascii=False).encode()  # fails for half a character: "\\ud83d"
             except (ValueError, RecursionError) as error:
                 rejects.append((f"{file.name}#{number}", "unreadable_row", str(error), line.strip()[:80]))
                 continue
-            rows.append({ROW: number} | {column: _cell(row.get(column)) for column in wanted})
+            rows.append({ROW: number} | cells)
     return (
         pl.DataFrame(rows, schema={ROW: pl.UInt32} | dict.fromkeys(wanted, pl.String)),
         pl.DataFrame(rejects, schema=REJECT_SCHEMA, orient="row"),

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, fields
 from typing import Any
 
+from infra.limits import limits
+
 POSITIONS = ("absolute", "rotary")
 TRANSFORMERS_TYPES = ("bert", "electra", "ernie", "roformer")
 """Kinds of transformers' models that our encoder reads: `model_type` in their config.json."""
@@ -50,9 +52,11 @@ class EncoderConfig:
             object.__setattr__(self, "embedding_size", self.hidden_size)
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.type in ("int", int) and not (isinstance(value, int) and value > 0):
+            if field.type in ("int", int) and not (_is_integer(value) and value > 0):
                 raise ValueError(f"{field.name} must be a positive integer, got {value!r}")
-        if not (isinstance(self.embedding_size, int) and self.embedding_size > 0):
+            if isinstance(value, int) and value > (most := _most(field.name)):
+                raise ValueError(f"{field.name} must be at most {most:,}, got {value:,}; YIWEN_LIMITS raises the limit")
+        if not (_is_integer(self.embedding_size) and self.embedding_width > 0):
             raise ValueError(f"embedding_size must be a positive integer or None, got {self.embedding_size!r}")
         if self.hidden_size % self.num_heads:
             raise ValueError(
@@ -85,6 +89,22 @@ class EncoderConfig:
     def table_rows(self) -> int:
         """Rows of the word table: `vocab_size` rounded up to a multiple of `vocab_multiple`."""
         return -(-self.vocab_size // self.vocab_multiple) * self.vocab_multiple
+
+    @property
+    def parameters(self) -> int:
+        """Number of weights of such an encoder, without biases and layer norms."""
+        tables = (self.vocab_size + self.max_positions + self.type_vocab_size) * self.embedding_width
+        return tables + self.num_layers * self.hidden_size * (4 * self.hidden_size + 2 * self.intermediate_size)
+
+
+def _most(name: str) -> int:
+    """Return the largest value of a size, so that a damaged or hostile config.json builds nothing endless."""
+    known = limits()
+    return {"num_layers": known.layers, "vocab_size": known.vocabulary}.get(name, known.width)
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)  # true of JSON is no size
 
 
 def _is_number(value: Any) -> bool:

@@ -21,6 +21,7 @@ import torch
 from safetensors.torch import load_file
 
 from infra.errors import UserError
+from infra.limits import small_text
 from models.encoder.config import EncoderConfig
 from models.encoder.network import Encoder
 from models.heads import embedding_table, frozen
@@ -99,7 +100,7 @@ def load(folder: str | Path, knowledge: GivenKnowledge = None) -> TaskModel:
         )
     encoder = open_encoder(path, knowledge=knowledge)
     try:
-        config = json.loads((path / HEAD_CONFIG).read_text(encoding="utf-8"))
+        config = json.loads(small_text(path / HEAD_CONFIG))
         model = build(config.pop("head"), encoder, **config)
         missing, unknown = model.load_state_dict(load_file(path / HEAD_WEIGHTS), strict=False)
         missing = [key for key in missing if not key.startswith("encoder.")]

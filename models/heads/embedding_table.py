@@ -16,6 +16,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from infra.errors import UserError
+from infra.limits import small_text
 from models.encoder.randomness import SequenceNoise
 from models.heads.batch import TokenBatch
 from models.heads.encoders import EncoderSizes, TaskEncoder
@@ -86,7 +87,7 @@ def load_table(folder: Path, dropout: float | None = None) -> EmbeddingTable:
         UserError: a file is missing or damaged; the message names it.
     """
     try:
-        config = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))
+        config = json.loads(small_text(folder / CONFIG_FILE))
         table_VD = load_file(folder / SAFETENSORS_FILE)["table"]
         if table_VD.ndim != 2 or table_VD.dtype != torch.float32:
             raise ValueError(f"the table is {table_VD.dtype} {tuple(table_VD.shape)}, not float32 (V, D)")

@@ -13,6 +13,7 @@ from pathlib import Path
 from torch import nn
 
 from infra.errors import UserError
+from infra.limits import small_text
 from models.encoder.config import TRANSFORMERS_TYPES
 from models.encoder.network import Encoder
 from models.heads.knowledge import KnowledgeEncoder
@@ -120,7 +121,7 @@ def open_plain_encoder(folder: str | Path, dropout: float | None = None) -> Enco
 def _model_type(place: Path) -> str:
     """Return the kind that config.json names; empty if it names none, which `load_encoder` explains."""
     try:
-        config = json.loads((place / CONFIG_FILE).read_text(encoding="utf-8"))
+        config = json.loads(small_text(place / CONFIG_FILE))
     except (OSError, ValueError, RecursionError):
         return ""
     return str(config.get("model_type")) if isinstance(config, dict) else ""

@@ -13,6 +13,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from infra.errors import UserError
+from infra.limits import small_text
 from models.encoder.config import EncoderConfig
 from models.encoder.network import Encoder
 from models.infusion.config import InfusionConfig
@@ -20,7 +21,7 @@ from models.infusion.infusion import KnowledgeInfusion
 from models.knowledge_model.network import KnowledgeNetwork
 from models.knowledge_model.source import GivenKnowledge, KnowledgeSource, open_knowledge
 from models.weights.convert import load_from_transformers, to_transformers
-from models.weights.pretrained import CONFIG_FILE, SAFETENSORS_FILE, write_folder
+from models.weights.pretrained import CONFIG_FILE, SAFETENSORS_FILE, check_weights_suffice, write_folder
 
 if TYPE_CHECKING:  # transformers takes half a second to import
     from models.knowledge_model.config import SMedBertModelConfig
@@ -66,7 +67,7 @@ def load_model(folder: str | Path, dropout: float | None = None, knowledge: Give
     """
     path = Path(folder)
     try:
-        config = json.loads((path / CONFIG_FILE).read_text(encoding="utf-8"))
+        config = json.loads(small_text(path / CONFIG_FILE))
         text, infusion, source = read_settings(config)
     except (OSError, ValueError, AttributeError) as error:
         raise UserError(f"{path / CONFIG_FILE} cannot be read: {error}. Copy the whole folder again.") from error
@@ -74,8 +75,9 @@ def load_model(folder: str | Path, dropout: float | None = None, knowledge: Give
         text = replace(text, hidden_dropout=dropout, attention_dropout=dropout)
     opened = open_knowledge(path, source, knowledge)
     try:
-        network = KnowledgeNetwork(Encoder(text), KnowledgeInfusion(infusion), opened.arrays)
         state = load_file(path / SAFETENSORS_FILE)
+        check_weights_suffice(path, text, state.values())
+        network = KnowledgeNetwork(Encoder(text), KnowledgeInfusion(infusion), opened.arrays)
         network.load_state_dict({name.removeprefix(ROOT): value.float() for name, value in state.items()})
     except Exception as error:  # safetensors documents no exceptions for a damaged file
         raise UserError(

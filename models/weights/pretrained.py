@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import pickle
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from infra.errors import UserError
+from infra.limits import small_text
 from models.encoder.config import TRANSFORMERS_TYPES, EncoderConfig
 from models.encoder.network import Encoder
 from models.weights.convert import WORD_TABLE, load_from_transformers, to_transformers, transformers_config
@@ -64,6 +65,7 @@ def load_encoder(folder: str | Path, dropout: float | None = None) -> Encoder:
     if config.get("architectures") == ["ElectraForMaskedLM"] or _is_generator(state):
         raise UserError(f"{path} holds an ELECTRA generator; fine-tuning needs the discriminator's folder")
     sizes = _encoder_config(path, config)
+    check_weights_suffice(path, sizes, state.values())
     if dropout is not None:
         sizes = replace(sizes, hidden_dropout=dropout, attention_dropout=dropout)
     encoder, weights = Encoder(sizes), _encoder_weights(path, state)
@@ -76,6 +78,19 @@ def load_encoder(folder: str | Path, dropout: float | None = None) -> Encoder:
         ) from error
     _check_finite(path, weights)
     return encoder
+
+
+def check_weights_suffice(folder: Path, sizes: EncoderConfig, weights: Iterable[Tensor]) -> None:
+    """Raise `UserError` if an encoder of these sizes would be far larger than the weights that fill it.
+
+    It is asked before one is built: a config.json of 300 bytes can ask for a terabyte.
+    """
+    stored = sum(tensor.numel() for tensor in weights)
+    if sizes.parameters > 2 * stored + (1 << 20):
+        raise UserError(
+            f"{folder / CONFIG_FILE} asks for {sizes.parameters:,} weights, and the folder has {stored:,}. They are of "
+            "two models; fetch both from one source"
+        )
 
 
 def random_encoder(config: EncoderConfig, seed: int) -> Encoder:
@@ -112,7 +127,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
             f"{folder} is not a model folder: it has no {CONFIG_FILE}. Give a folder that transformers can load"
         )
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
+        config = json.loads(small_text(path))
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is not JSON: {error}. Download the model again") from error
     if not isinstance(config, dict) or config.get("model_type") not in TRANSFORMERS_TYPES:

@@ -16,16 +16,13 @@ from typing import Any
 
 import zstandard
 
+from infra.limits import limits
+
 UNFOLDED_AT_ONCE = 1 << 14
 """Most bytes that one step of .gz and .bz2 returns; the step that meets damage returns none."""
 
 ZSTD_BLOCK = 2048
 """Bytes of .zst that one step decompresses; the size of its output cannot be bounded."""
-
-SUSPECT_BYTES = 256 << 20
-SUSPECT_RATIO = 200
-"""Output of more bytes than the first, and of more times its compressed size than the second, is that of a bomb. Text
-is compressed to a third or a tenth of its size, the most repetitive logs to a hundredth."""
 
 COPY_AGAIN = "copy or create the archive again"
 """Remedy for a damaged archive."""
@@ -95,12 +92,15 @@ class _Guard:
 
     taken = _given = 0
 
+    def __init__(self) -> None:
+        self._free = limits().expanded_bytes
+
     def given(self, data: bytes) -> bytes:
         self._given += len(data)
-        if self._given > SUSPECT_BYTES and self._given > SUSPECT_RATIO * self.taken:
+        if self._given > self._free and limits().is_bomb(self.taken, self._given):
             raise ArchiveBombError(
-                f"the content is more than {SUSPECT_RATIO} times its compressed size; decompress the file yourself if "
-                "you trust it"
+                f"the content is more than {limits().expansion} times its compressed size; decompress the file "
+                "yourself if you trust it"
             )
         return data
 

@@ -11,15 +11,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from infra.limits import limits
 from tasks.files.compression import DamagedArchiveError
 from tasks.files.lines import UNREADABLE, Lines
 from tasks.files.slices import Problem
 
 TEXT_AT_ONCE = 1 << 18
 """Fewest characters per read."""
-
-MAX_ELEMENT = 1 << 27
-"""Characters of the longest element; a longer one is treated as having no end."""
 
 WASTE = 64
 """Number of times that a file may be searched for missing ends before it is given up as an attack."""
@@ -153,7 +151,7 @@ def _element(text: _Window) -> Mapping[str, Any] | Problem | None:
             failure, end = str(error), _end_of(text.text, start)
         # A number at the end of the window may continue behind it: 12 of 120. Brackets and quotes are whole.
         is_whole = 0 <= end < len(text.text) or (end >= 0 and text.text[start] in "{[")
-        if is_whole or end == NEVER or len(text.text) - start > MAX_ELEMENT or not text.grow():
+        if is_whole or end == NEVER or len(text.text) - start > limits().row_bytes or not text.grow():
             break
     start = text.place
     if not is_whole and text.damage is not None:

@@ -18,12 +18,10 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from infra.limits import limits
 from tasks.files.compression import DamagedArchiveError
 from tasks.files.encodings import WIDE, decode_broken_line, decode_paired, line_encoding
 from tasks.files.slices import Problem
-
-MAX_LINE = 1 << 29
-"""Bytes of the longest line that is read; a longer one does not fit in memory and is rejected."""
 
 UNREADABLE = "\udcff"
 """Replacement for undecodable bytes that no decoded text can contain."""
@@ -180,21 +178,25 @@ class Lines:
 
     def _chunks(self) -> Iterator[bytes]:
         """Yield the bytes in pieces that end with a line end, except perhaps the last one."""
-        held = 0
+        held, is_too_long = 0, False
         for block in self._aligned():
+            if is_too_long:  # drop the rest of the line, up to its end
+                end = self._first_end(block)
+                self._offset += end
+                block = block[end:]
             cut = self._after_last_end(block)
             if cut:
                 self._held.append(block[:cut])
                 yield self._rest()
-                held = 0
+                held, is_too_long = 0, False
             self._held.append(block[cut:])
             held += len(block) - cut
-            if held > MAX_LINE:
-                # Keep the beginning of the line in place of all of it, and drop the rest.
-                detail = f"the line at byte {self._offset:,} is longer than {MAX_LINE:,} bytes; split it"
+            if held > limits().row_bytes and not is_too_long:
+                # Keep the beginning of the line in place of all of it.
+                detail = f"the line at byte {self._offset:,} is longer than {limits().row_bytes:,} bytes; split it"
                 self._bad[0] = Problem("line_too_long", detail)
                 self._offset += held - len(self._held[0])
-                self._held, held = [self._held[0]], len(self._held[0])
+                self._held, held, is_too_long = [self._held[0]], len(self._held[0]), True
         if chunk := self._rest():
             yield self._whole_characters(chunk)
 
@@ -238,6 +240,13 @@ class Lines:
         while found >= 0 and found % width:
             found = block.rfind(self._end, 0, found + width - 1)
         return found + width if found >= 0 else 0
+
+    def _first_end(self, block: bytes) -> int:
+        """Return the position of the first line end of a block, or its length if it has none."""
+        found = block.find(self._end)
+        while found >= 0 and found % len(self._end):
+            found = block.find(self._end, found + 1)
+        return found if found >= 0 else len(block)
 
     def _decoded(self, chunk: bytes) -> list[str]:
         """Return the lines of a chunk, and note the problems of those that cannot be decoded."""

@@ -10,6 +10,7 @@ Memory holds one line, one record, one page or one batch of a Parquet row group.
 from __future__ import annotations
 
 import collections
+import contextlib
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -17,8 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet
 
+from infra.errors import UserError
+from infra.limits import limits
+from infra.parquet_batches import ParquetBombError, open_parquet, parquet_batches
 from tasks.files.access import WatchedFile, is_local, watched
 from tasks.files.archives import member_blocks
 from tasks.files.columns import distinct_columns
@@ -35,9 +38,6 @@ ROWS_PER_BATCH = 512
 
 PACKED_CHARACTERS = 20_000
 """Approximate characters of the documents that a long .txt is cut into, between paragraphs."""
-
-MAX_PAGE = 1 << 26
-"""Characters of the longest HTML page that is read."""
 
 _OF_LINES = ("txt", "jsonl", "csv", "tsv")
 """Kinds whose rows end where lines do."""
@@ -70,6 +70,8 @@ def read_rows(piece: Slice, counts: Counter[str] | None = None) -> Iterator[Row]
                 yield number, row
         except DamagedArchiveError as error:
             problem = Problem(error.reason, str(error))
+        except ParquetBombError as error:
+            problem = Problem("archive_bomb", f"the rest of the file was not read: {error}")
         except pa.ArrowException as error:
             problem = _unreadable_parquet(error)
         except OSError as error:
@@ -186,8 +188,11 @@ def _read_html(piece: Slice, lines: Lines) -> Iterator[Row]:
         for line in lines:
             page.append(line)
             size += len(line) + 1
-            if size > MAX_PAGE:
-                yield 1, Problem("page_too_long", f"the page is longer than {MAX_PAGE:,} characters; split it")
+            if size > limits().row_bytes:
+                yield (
+                    1,
+                    Problem("page_too_long", f"the page is longer than {limits().row_bytes:,} characters; split it"),
+                )
                 return
     except DamagedArchiveError as error:
         damage = error
@@ -207,34 +212,42 @@ def _read_parquet(piece: Slice, file: WatchedFile) -> Iterator[Row]:
         yield from _parquet_rows(piece, piece.path if is_local(piece.path) else file.file)
         return
     # Reading Parquet begins at the file's end, so it must be decompressed as a whole first.
-    with tempfile.NamedTemporaryFile(prefix="yiwen-", suffix=".parquet") as whole:
-        for block in _blocks(piece, file):
-            whole.write(block)
-        whole.flush()
-        yield from _parquet_rows(piece, Path(whole.name))
+    with _unpacked(piece, file) as whole:
+        yield from _parquet_rows(piece, whole)
+
+
+@contextlib.contextmanager
+def _unpacked(piece: Slice, file: WatchedFile) -> Iterator[Path]:
+    """Decompress a file into a temporary one; raises `UserError` if there is no room, which is not the file's fault."""
+    try:
+        with contextlib.ExitStack() as copy:
+            whole = copy.enter_context(tempfile.NamedTemporaryFile(prefix="yiwen-", suffix=".parquet"))
+            for block in _blocks(piece, file):
+                whole.write(block)
+            whole.flush()
+            kept = copy.pop_all()
+    except OSError as error:
+        raise UserError(
+            f"{piece.name} cannot be decompressed into the folder for temporary files: {error}. Set TMPDIR to a folder "
+            "with enough room, or decompress the file yourself."
+        ) from error
+    with kept:
+        yield Path(whole.name)
 
 
 def _parquet_rows(piece: Slice, source: Any) -> Iterator[Row]:
-    with _opened(source) as file:
+    with open_parquet(source) as file:
         groups = range(file.num_row_groups)[piece.start : piece.end]
-        number = piece.first_row
         given = file.schema_arrow.names
-        names = distinct_columns(given)
-        for batch in file.iter_batches(batch_size=ROWS_PER_BATCH, row_groups=list(groups)):
-            for row in _batch_rows(batch if names is given else batch.rename_columns(list(names))):
-                # Arrow has made plain strings of the names, which lost the mark of a `RepeatedColumn`.
-                if names is not given and not isinstance(row, Problem):
-                    row = dict(zip(names, row.values(), strict=True))
-                yield number, row
-                number += 1
-
-
-def _opened(source: Any) -> Any:
-    """Open a Parquet file; raises ArrowInvalid as well where the name of a column is damaged, as in b"te\x80t"."""
-    try:
-        return pyarrow.parquet.ParquetFile(source)
-    except UnicodeDecodeError as error:  # of Arrow's Python part, which does not make it one of its own errors
-        raise pa.ArrowInvalid(f"the name of a column is not UTF-8: {error}") from error
+    number = piece.first_row
+    names = distinct_columns(given)
+    for batch in parquet_batches(source, groups, ROWS_PER_BATCH):
+        for row in _batch_rows(batch if names is given else batch.rename_columns(list(names))):
+            # Arrow has made plain strings of the names, which lost the mark of a `RepeatedColumn`.
+            if names is not given and not isinstance(row, Problem):
+                row = dict(zip(names, row.values(), strict=True))
+            yield number, row
+            number += 1
 
 
 _NO_OBJECT = (ValueError, OverflowError, LookupError)
@@ -263,12 +276,15 @@ def _batch_rows(batch: pa.RecordBatch) -> Iterator[Mapping[str, Any] | Problem]:
 def _read_txt(piece: Slice, lines: Lines) -> Iterator[Row]:
     """Yield documents with the single field `text`, cut as `Slice.splitting` says."""
     held: list[str] = []
-    first, size = piece.first_row, 0
+    first, size, longest = piece.first_row, 0, limits().row_bytes
     is_end = _DOCUMENT_ENDS[piece.splitting]
     damage = None
 
     def document() -> Row:
         text = lines.take_text("\n".join(held))
+        if size > longest:
+            detail = f"the document is longer than {longest:,} characters; cut it with ingest.txt_documents=blank_lines"
+            return first, Problem("document_too_long", detail, held[0])
         return first, text if isinstance(text, Problem) else {"text": text}
 
     try:
@@ -277,8 +293,9 @@ def _read_txt(piece: Slice, lines: Lines) -> Iterator[Row]:
                 if not line.strip():
                     continue
                 first, size = number, 0
-            held.append(line)
-            size += len(line)
+            size += len(line) + 1
+            if size <= longest or not held:  # of a document that is too long only the beginning is kept
+                held.append(line)
             if is_end(line, size):
                 yield document()
                 held.clear()

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from xml.etree import ElementTree
 
 import openpyxl
 from openpyxl.utils.exceptions import InvalidFileException
+from openpyxl.worksheet._read_only import ReadOnlyWorksheet
+from openpyxl.worksheet._reader import WorkSheetParser
 
 from infra.errors import UserError
+from infra.limits import limits
 from tasks.files.csv_rows import allow_long_fields
 from tasks.files.encodings import detect_encoding
 
@@ -62,18 +67,79 @@ def _text_rows(data: bytes, name: str, suffix: str) -> Iterator[Cells]:
 
 def _workbook_rows(data: bytes, name: str) -> list[list[Cells]]:
     try:
+        _refuse_bombs(data, name)
         book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
-        return [
-            [["" if value is None else str(value) for value in row] for row in sheet.iter_rows(values_only=True)]
-            for sheet in book.worksheets
-        ]
+        return [list(_sheet_rows(sheet, name)) for sheet in book.worksheets]
+    except UserError:
+        raise
     # Each is raised for some damaged file: not a zip, a part missing in it, broken XML, an invalid value.
     except (
         InvalidFileException,
         zipfile.BadZipFile,
+        zlib.error,
         ElementTree.ParseError,
+        ArithmeticError,
+        AttributeError,
         LookupError,
+        NotImplementedError,
+        TypeError,
         ValueError,
         OSError,
+        EOFError,
+        RecursionError,
     ) as error:
         raise UserError(f"{name} cannot be read as XLSX ({error}). Save it again, or as CSV.") from error
+
+
+def _refuse_bombs(data: bytes, name: str) -> None:
+    """Raise `UserError` if a workbook's parts share bytes, or expand out of all proportion.
+
+    The sizes that it announces are the true ones: zipfile stops where a part is longer.
+    """
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        parts = sorted(archive.infolist(), key=lambda part: part.header_offset)
+    for part, following in itertools.pairwise(parts):
+        if part.header_offset + part.compress_size > following.header_offset:
+            raise UserError(f"{name}: its parts {part.filename} and {following.filename} overlap. Save it again.")
+    expanded = sum(part.file_size for part in parts)
+    if limits().is_bomb(len(data), expanded):
+        raise UserError(
+            f"{name} expands from {len(data):,} to {expanded:,} bytes. Save it as CSV, or raise YIWEN_LIMITS if you "
+            "trust it."
+        )
+
+
+def _sheet_rows(sheet: ReadOnlyWorksheet, name: str) -> Iterator[Cells]:
+    """Yield the rows of a sheet up to the last filled one, empty where the sheet leaves rows or cells out.
+
+    What a sheet says of its size is not believed: some programs write A1, or forget what was added.
+    """
+    known = limits()
+    taken, number = 0, 0
+    with sheet._get_source() as source:
+        book = sheet.parent
+        parser = WorkSheetParser(
+            source,
+            sheet._shared_strings,
+            data_only=True,
+            epoch=book.epoch,
+            date_formats=book._date_formats,
+            timedelta_formats=book._timedelta_formats,
+        )
+        for row, cells in parser.parse():
+            if not number < row <= known.sheet_rows:
+                raise UserError(
+                    f"{name}, sheet {sheet.title!r}: row {row} follows row {number}; rows ascend to at most "
+                    f"{known.sheet_rows:,}. Save it again, or as CSV."
+                )
+            filled = {cell["column"]: str(cell["value"]) for cell in cells if cell["value"] is not None}
+            width = max(filled, default=0)
+            taken += width + row - number
+            if taken > known.sheet_cells:
+                raise UserError(
+                    f"{name}, sheet {sheet.title!r}: more than {known.sheet_cells:,} cells up to row {row}. Delete "
+                    "columns and rows that are not needed, or raise YIWEN_LIMITS."
+                )
+            yield from [()] * (row - number - 1)
+            yield [filled.get(column, "") for column in range(1, width + 1)]
+            number = row

@@ -174,7 +174,7 @@ class IndexBuilder:
             about = held["mappings"].get("_meta", {})
             # icd10-* also matches icd10-beta-one of another alias, and indices of other programs.
             ours = about.get("made_by") == _MADE_BY and about.get("alias") == self.alias
-            given_up = ours and time.time() - about["begun"] > SECONDS_UNFINISHED
+            given_up = ours and abs(time.time() - about["begun"]) > SECONDS_UNFINISHED
             if name not in kept and ours and (about["finished"] or given_up):
                 logger.info("removing the outdated index %s", name)
                 self._server.ask(lambda client, name=name: _delete(client, name))  # type: ignore[misc]

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from infra.artifacts import ArtifactStore
 from infra.errors import UserError
+from infra.limits import VARIABLE
 from infra.stage import run
-from tasks.files import lines as text_files
 from tasks.files.raw_input import RawInput
 from tasks.ingest.stage import IngestParams, ingest
 from tests.support.text.reading import COMPRESSIONS, FORMATS, ingested, jsonl, metas, rejects, written
@@ -100,7 +100,7 @@ def test_a_very_long_line_is_read_in_bounded_memory(tmp_path: Path, kind: str, m
 def test_a_line_too_long_for_any_memory_is_rejected_alone(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text_files, "MAX_LINE", 1 << 20)
+    monkeypatch.setenv(VARIABLE, "row_bytes=1MiB")
     rows = [{"text": "前"}, {"text": "长" * 2_000_000}, {"text": "后"}]
     content = "\n".join(row["text"] for row in rows).encode() if kind == "txt" else FORMATS[kind](rows)
     artifact = ingested(tmp_path, {f"a.{kind}": content}, txt_documents="lines")

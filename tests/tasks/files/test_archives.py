@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.files import compression
+from infra.limits import VARIABLE
 from tests.support.text.reading import COMPRESSIONS, FORMATS, ingested, jsonl, metas, rejects, zipped
 from tests.support.text.stages import reasons_of, texts_of
 
@@ -129,7 +129,7 @@ def test_a_truncated_archive_keeps_everything_before_the_damage(tmp_path: Path, 
 
 @pytest.mark.parametrize("name", ["a.txt.gz", "a.txt.zst", "a.txt.bz2", "a.zip"])
 def test_a_bomb_is_stopped_and_rejected(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compression, "SUSPECT_BYTES", 1 << 20)
+    monkeypatch.setenv(VARIABLE, "expanded_bytes=1MiB")
     bomb = b"0\n" * (8 << 20)
     packed = zipped({"x.txt": bomb}) if name == "a.zip" else COMPRESSIONS[name[5:]](bomb)
     artifact = ingested(tmp_path, {name: packed, "b.jsonl": jsonl(ROWS)}, txt_documents="blank_lines")

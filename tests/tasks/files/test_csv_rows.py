@@ -12,8 +12,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from infra.limits import VARIABLE
 from tasks.files import csv_rows
-from tasks.files import lines as text_files
 from tasks.files.csv_rows import read_csv
 from tasks.files.lines import Lines
 from tasks.files.slices import Problem
@@ -168,7 +168,7 @@ def test_an_unreadable_line_is_rejected_with_its_row_but_alone_after_a_missing_q
 
 
 def test_a_line_too_long_for_its_closing_quote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_files, "MAX_LINE", 1 << 20)
+    monkeypatch.setenv(VARIABLE, "row_bytes=1MiB")
     content = written([["text"], ["前"], ["长, " * 1_000_000], ["后"]])
     artifact = ingested(tmp_path, {"a.csv": content.encode()})
     assert texts_of(artifact) == ["前", "后"]
