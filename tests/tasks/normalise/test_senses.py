@@ -38,6 +38,7 @@ def test_wrong_name_of_each_row_loses_by_that_row(sense: Sense) -> None:
         ("新生儿脱水", "P74.1", "新生儿脱水"),
         ("肺原位癌", "D02.2", "支气管和肺原位癌"),
         ("肺癌脑转移", "C79.3", "脑和脑膜继发性恶性肿瘤"),
+        ("恶性胸腔积液", "C78.2", "胸膜继发性恶性肿瘤"),
         ("脑梗死后遗症", "I69.3", "脑梗死后遗症"),
         ("NSTEMI", "I21.4", "急性心内膜下心肌梗死"),
         ("慢性肾炎急性发作", "N03", "慢性肾炎综合征"),
@@ -57,6 +58,14 @@ def test_chapters_count_without_a_word_in_the_name() -> None:
     assert [one.code for one in found] == ["T81.4", "O86.0"]
     (other,) = SenseIndex(engine).search(["剖宫产术后切口感染"], 2)
     assert [one.code for one in other] == ["O86.0", "T81.4"]
+
+
+def test_asterisk_codes_come_after_their_dagger_codes() -> None:
+    engine = Fixed(Candidate("M90.0", "骨结核（A18.0+）", 1.0), Candidate("A18.0", "骨和关节的结核", 0.9))
+    (found,) = SenseIndex(engine).search(["骨关节结核"], 2)
+    assert [one.code for one in found] == ["A18.0", "M90.0"]
+    engine = Fixed(Candidate("H36.0", "糖尿病视网膜病变", 1.0), Candidate("E14.3", "糖尿病伴有眼的并发症", 0.9))
+    assert [one.code for one in SenseIndex(engine).search(["糖尿病眼底病"], 2)[0]] == ["E14.3", "H36.0"]
 
 
 def test_list_with_other_codes_has_no_chapters_and_keeps_equal_order() -> None:

@@ -23,6 +23,7 @@ from infra.errors import UserError
 from infra.settings import ElasticsearchSettings
 from tasks.normalise.file import open_normaliser
 from tasks.normalise.publish import open_server_index
+from tasks.normalise.reading import SenseIndex
 from tasks.retrieve import server_build as building
 from tasks.retrieve.candidates import Candidate, CandidateIndex, Entry
 from tasks.retrieve.embedded import EmbeddedIndex
@@ -87,6 +88,14 @@ def test_candidates_equal_those_of_the_embedded_engine(index: ElasticsearchIndex
     for k in (1, 3, 100):
         assert_alike(engine.search(terms, k), embedded.search(terms, k))
     assert pairs(engine.search(["Ⅱ型糖尿病"], 1)[0]) == [("E11", "2型糖尿病")]
+
+
+def test_senses_reorder_candidates_of_both_engines_alike(index: ElasticsearchIndex, tmp_path: Path) -> None:
+    index.build(ENTRIES, "senses")
+    embedded = EmbeddedIndex.build(ENTRIES, tmp_path)
+    terms = ["急性胃炎", "1型糖尿病", "2型糖尿病足", "继发性高血压"]
+    assert_alike(SenseIndex(index).search(terms, 5), SenseIndex(embedded).search(terms, 5))
+    assert pairs(SenseIndex(index).search(["急性胃炎"], 2)[0]) == [("K29.7", "胃炎"), ("K29.5", "慢性胃炎")]
 
 
 def test_both_engines_find_the_same_hundred_candidates_of_real_terms(
