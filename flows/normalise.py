@@ -13,11 +13,12 @@ from infra.errors import UserError
 from tasks.downstream.catalogue import task
 from tasks.files.raw_input import RawInput
 from tasks.finetune.inputs import ModelFolder, TaskFiles
+from tasks.normalise.answers import read_own_names
 from tasks.normalise.everyday_names import NAMES
 from tasks.normalise.index import candidate_index
 from tasks.normalise.params import TASK
 from tasks.normalise.publish import ALIAS, publish_terms
-from tasks.normalise.query_settings import query_tables, read_rules
+from tasks.normalise.query_settings import local_table, query_tables, read_rules
 from tasks.normalise.terminology import terminology
 from tasks.retrieve.server_index import check_name
 from tasks.runner import flow, stage_runner
@@ -34,6 +35,8 @@ def normalise(
     text: str | list[str] | None = None,
     abbreviations: str | None = None,
     typos: str | None = None,
+    names: str | None = None,
+    threshold: float | None = None,
     alias: str = ALIAS,
     knowledge: str | None = None,
     overrides: dict[str, Any] | None = None,
@@ -56,6 +59,10 @@ def normalise(
         abbreviations: CSV with the columns short, expansion and place, instead of
             tasks/normalise/tables/diagnosis_abbreviations.csv.
         typos: CSV with the columns wrong and right, instead of tasks/normalise/tables/diagnosis_typos.csv.
+        names: your own names of codes, a table with the columns text and choice, such as a review file of `python -m
+            flows normalise` that you filled in.
+        threshold: confidence from 0 to 1 that a code needs; less goes to a review file. By default 0.5, and 0 with a
+            ranker.
         alias: name of the list on the server; lists for several purposes need several.
         knowledge: folder of the knowledge of a model that reads some; needed only if the model is not in the artifact
             store of its knowledge.
@@ -65,8 +72,13 @@ def normalise(
         The folder that `python -m flows normalise --model` takes.
     """
     check_name(alias)
-    recipe, preset = load_normalising(overrides, own_list=terms is not None), load_recipe("default")
+    sure = {} if threshold is None else {"index.threshold": threshold}
+    recipe = load_normalising({**sure, **(overrides or {})}, own_list=terms is not None)
+    preset = load_recipe("default")
     tables = _tables(recipe, abbreviations=abbreviations, typos=typos)
+    if names is not None:
+        tables["names"] = RawInput(names)
+        read_own_names(local_table(tables["names"]))  # a fault is found before any work
     files = None if data is None else TaskFiles(task(TASK), data)
     training = _training_inputs(files, model, knowledge) if rank else {}
     given = {"list": term_list(terms), "everyday": RawInput(NAMES), **_labels(files)}

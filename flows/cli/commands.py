@@ -202,8 +202,27 @@ def _add_normalise(commands: Subparsers) -> None:
         description="Write the standard terms, their codes and scores beside every diagnosis of a file, with the "
         "candidates that were considered.",
     )
-    command.add_argument("--input", type=Path, required=True, metavar="FILE", help=".csv, .tsv or .txt")
-    command.add_argument("--output", type=Path, required=True, metavar="FILE", help=".csv or .tsv")
+    command.add_argument("--input", type=Path, required=True, metavar="FILE", help=".xlsx, .csv, .tsv or .txt")
+    command.add_argument("--output", type=Path, required=True, metavar="FILE", help=".xlsx, .csv or .tsv")
+    command.add_argument(
+        "--review",
+        type=Path,
+        metavar="FILE",
+        help="what is below the threshold, for you to fill in: .xlsx, .csv or .tsv (default: NAME.review.… beside the "
+        "output)",
+    )
+    command.add_argument(
+        "--threshold",
+        type=float,
+        metavar="P",
+        help="confidence from 0 to 1 that a code needs (default: that of the index, or 0.5; 0 codes all)",
+    )
+    command.add_argument(
+        "--names",
+        type=Path,
+        metavar="FILE",
+        help="your own names of codes: a review file that you filled in, or a table with the columns text and choice",
+    )
     command.add_argument(
         "--model",
         type=Path,
@@ -239,15 +258,13 @@ def _add_deidentify(commands: Subparsers) -> None:
     add_deidentify(functools.partial(_add, commands))
 
 
-_COUNTED = {"rows", "normalised", "without_answer", "coded"}
-"""Counts of `normalise_file` that the summary does not list by name."""
-
-
 def _normalise(options: argparse.Namespace) -> int:
     from tqdm import tqdm
 
-    from tasks.normalise.file import SHOWN, normalise_file, open_normaliser
+    from tasks.normalise.files import SHOWN, normalise_file, open_normaliser
 
+    target = options.output
+    review = options.review or target.with_name(f"{target.stem}.review{target.suffix}")
     normaliser = open_normaliser(
         options.model,
         options.k,
@@ -255,23 +272,35 @@ def _normalise(options: argparse.Namespace) -> int:
         options.elasticsearch,
         options.alias,
         reads=not options.every_text,
+        threshold=options.threshold,
+        names=options.names,
         knowledge=options.knowledge,
     )
     with tqdm(unit="diagnosis", disable=None) as bar:
-        counts = normalise_file(
+        summary = normalise_file(
             normaliser,
             options.input,
-            options.output,
+            target,
             options.column,
             lambda done: bar.update(done - bar.n),
             SHOWN if options.candidates is None else options.candidates,
+            review,
         )
-    # A row with several parts counts for each of their statuses: 高血压，否认冠心病 is coded and negated.
-    others = [f"{counts[name]:,} {name.replace('_', ' ')}" for name in sorted(counts.keys() - _COUNTED)]
-    print(
-        f"{options.output}: {counts['normalised']:,} of {counts['rows']:,} diagnoses coded"
-        + (f"; with parts that got no code: {', '.join(others)}" if others else "")
-    )
+    print(f"{target}: {summary}")
+    # A row with several parts has each of their statuses: 高血压，否认冠心病 is coded and negated.
+    others = [
+        f"{count:,} {name.replace('_', ' ')}" for name, count in sorted(summary.statuses.items()) if name != "coded"
+    ]
+    if others:
+        print(f"Rows with parts that got no code: {', '.join(others)}")
+    if summary.to_review:
+        print(f"{review}: {summary.to_review:,} texts to review. Fill in the column choice, and give it with --names.")
+    if summary.without_value:
+        first = ", ".join(summary.without_value[:5])
+        print(
+            f"{len(summary.without_value):,} cells have a formula without a stored value and count as empty: {first}. "
+            "Open the file in a spreadsheet and save it."
+        )
     if not normaliser.is_trained:
         print("No ranker was trained, so these are the candidates with the most similar names. See normalise/chip-cdn.")
     return 0

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from flows.recipes.loading import checked, overlaid
 from tasks.normalise.index import CandidateIndexParams
-from tasks.normalise.params import NormaliserParams
+from tasks.normalise.params import NormaliserParams, TermMappingParams
 from tasks.normalise.terminology import TerminologyParams
 
 
@@ -29,6 +29,28 @@ class NormaliseRecipe(BaseModel):
         """
         own = self.normaliser
         return own.model_copy(update={"alias": alias}) if own.engine == "elasticsearch" else own
+
+
+class MappingRecipe(BaseModel):
+    """Parameters of every stage of the deployment map; `overrides` are its dotted keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    source: TerminologyParams = Field(default_factory=TerminologyParams)
+    target: TerminologyParams = Field(default_factory=TerminologyParams)
+    index: CandidateIndexParams = Field(default_factory=CandidateIndexParams)
+    mapping: TermMappingParams = Field(default_factory=TermMappingParams)
+
+
+def load_mapping(overrides: Mapping[str, Any], *, source: str | None, target: str | None) -> MappingRecipe:
+    """Return the settings of a mapping between two lists with overrides applied; None is ICD-10 of its package.
+
+    Raises:
+        UserError: unknown keys or unusable values.
+    """
+    lists = {"source": source, "target": target}
+    given = {name: {"format": "list"} for name, path in lists.items() if path is not None}
+    return checked(MappingRecipe, overlaid(given, "the flow's parameters", overrides))
 
 
 def load_normalising(overrides: Mapping[str, Any] | None = None, *, own_list: bool = False) -> NormaliseRecipe:

@@ -151,6 +151,11 @@ def _piece(text: str) -> str:
     return text.strip(" \t\r\n;；,，、。.")
 
 
+def ends_like_disease(text: str) -> bool:
+    """Return True if a text ends like the name of a disease: 肺炎 and 高血压3级, not 胆囊 or 阿司匹林."""
+    return _DISEASE.search(text) is not None
+
+
 def parts_of(text: str) -> list[str]:
     """Return the parts of a compound in order, or an empty list if the text is one disease."""
     parts, start = [], 0

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 
 import numpy as np
 
@@ -67,12 +66,13 @@ class TermDecision:
 
         The result is empty only if there are no candidates.
         """
-        chosen = list(takewhile(lambda one: one.score >= self.threshold, ordered)) or ordered[:1]
         # A term with several codes is one answer, with the code of its best candidate.
         distinct: dict[str, Candidate] = {}
-        for one in chosen:
+        for one in ordered:
+            if distinct and (one.score < self.threshold or (self.bounded and len(distinct) == parts)):
+                break
             distinct.setdefault(one.term, one)
-        return tuple(distinct.values())[: parts if self.bounded else None]
+        return tuple(distinct.values())
 
 
 def tune_decision(judged: Sequence[Judged], gold: Sequence[Sequence[str]]) -> tuple[TermDecision, float]:

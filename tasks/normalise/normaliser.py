@@ -1,7 +1,9 @@
 """Normalisation of free-text diagnoses to standard terms: candidates, ranking and decision.
 
     normaliser = Normaliser("path/to/normaliser")
-    normaliser.normalise(["2型糖尿病伴视网膜病变", "冠心病"])
+    for one in normaliser.normalise(["2型糖尿病伴视网膜病变", "冠心病"]):
+        for answer in one.answers:
+            print(one.diagnosis, answer.part, answer.code, answer.term, answer.confidence)
 
 The folder is that of an artifact of the stage `normaliser` (index, ranker and decision), or of the stage
 `candidate_index`. The latter has no ranker: the answer is then the best candidate, or the best one of each part of a
@@ -12,9 +14,13 @@ Time grows with diagnoses and candidates, memory with one slab of diagnoses, the
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,12 +30,26 @@ from infra.errors import UserError
 from models import heads
 from models.knowledge_model.source import GivenKnowledge
 from tasks.finetune.text import open_tokenizer
+from tasks.normalise.answers import (
+    THRESHOLD,
+    USER,
+    Answer,
+    Normalised,
+    OwnNames,
+    checked_threshold,
+    load_own_names,
+    load_threshold,
+    read_calibration,
+    read_own_names,
+    signs_of,
+)
 from tasks.normalise.decision import Judged, TermDecision
 from tasks.normalise.queries import Found, find
 from tasks.normalise.query_rules import IsName, QueryRules
 from tasks.normalise.query_settings import load_rules
 from tasks.normalise.ranker import MAX_LENGTH, TermRanker
-from tasks.normalise.reading import Modifier, Reader, SenseIndex, Statement, Status, cues_for, read_cues
+from tasks.normalise.reading import Reader, SenseIndex, Statement, Status, cues_for, read_cues
+from tasks.normalise.spelling import normal_forms
 from tasks.retrieve.candidates import Candidate, CandidateIndex, Entry
 from tasks.retrieve.categories import with_categories
 from tasks.retrieve.embedded import FIELDS_FILE, EmbeddedIndex
@@ -38,30 +58,14 @@ from tasks.retrieve.match import Match
 
 INDEX, MODEL, DECISION = "index", "model", "decision.json"
 
-SLAB = 1_000
+SLAB = 200
 """Number of diagnoses that are processed at once."""
+
+OFFERED = 5
+"""Number of candidates that an answer offers to a reviewer."""
 
 Progress = Callable[[int], None]
 """Called with the number of diagnoses done so far."""
-
-
-@dataclass(frozen=True, slots=True)
-class Normalised:
-    """A diagnosis with its answers."""
-
-    diagnosis: str
-    terms: tuple[Candidate, ...]
-    """Answers, best first; `score` is in [0, 1] if there is a ranker. Empty if nothing was found, and for a text that
-    states no diagnosis of the patient."""
-    considered: tuple[Candidate, ...]
-    """All candidates, best first: those of what the text states, then those of what it denies, doubts or dates back."""
-    matches: tuple[Match | None, ...] = ()
-    """For each answer, the name that it was found by; None for a sibling of a candidate, which only the ranker chose,
-    and for indexes of older versions, which have no names."""
-    refused: tuple[Statement, ...] = ()
-    """Parts of the text that get no code, with the reason as their status."""
-    modifiers: tuple[Modifier, ...] = ()
-    """Stages, grades, sides and the like of what is coded, in the order of the text."""
 
 
 class Retrieval:
@@ -113,11 +117,18 @@ class Normaliser:
             (tasks/normalise/publish.py). It must contain the same list.
         reads: refuse what a text denies, doubts or does not diagnose, and, without a ranker, order candidates by sense
             (tasks/normalise/reading/). Otherwise every text is taken for a diagnosis, as the labels of CHIP-CDN do.
+        refuses: False: take every text for a diagnosis, but order candidates by sense all the same.
+        threshold: confidence that an answer needs; below it, it is among `Normalised.unsure`. By default that of the
+            folder, or `THRESHOLD`, or 0 if there is a ranker, if every text is taken for a diagnosis, or for an index
+            of an older version, which has no names to be sure of.
+        names: the user's own names of codes, by which those of the folder are completed and replaced
+            (tasks/normalise/answers/own_names.py).
         knowledge: the knowledge of a ranker that reads some; by default it is looked for.
 
     Raises:
         UserError: the folder contains no normaliser, one of its files is unreadable, its ranker's knowledge is missing,
-            or knowledge is given and no ranker reads it.
+            knowledge is given and no ranker reads it, the threshold is not from 0 to 1, or the list lacks a code that
+            one of the names stands for.
     """
 
     def __init__(
@@ -128,6 +139,9 @@ class Normaliser:
         device: str | None = None,
         index: CandidateIndex | None = None,
         reads: bool = True,
+        refuses: bool = True,
+        threshold: float | None = None,
+        names: Path | None = None,
         knowledge: GivenKnowledge = None,
     ) -> None:
         path = Path(folder).expanduser()
@@ -137,7 +151,7 @@ class Normaliser:
         self.decision, ranked_candidates, max_length = read_decision(path)
         self._own = own
         cues = cues_for(read_cues(), are_procedures(own.codes)) if reads else ()
-        self._reader = Reader(own.are_names, cues) if reads else None
+        self._reader = Reader(own.are_names, cues) if reads and refuses else None
         ranked = (path / MODEL).is_dir()
         if knowledge is not None and not ranked:
             raise UserError(f"{path} has no ranker, and nothing else reads knowledge. Leave the knowledge out.")
@@ -149,6 +163,12 @@ class Normaliser:
         is_name = own.are_names if reads and self._ranker is None else None
         rules = load_rules(own.folder)
         self.retrieval = Retrieval(sensed, entries, rules=rules, k=k or ranked_candidates, is_name=is_name)
+        self.calibration = read_calibration()
+        usual = THRESHOLD if reads and self._ranker is None and own.has_names else 0.0
+        kept = load_threshold(own.folder) if threshold is None else checked_threshold(threshold)
+        self.threshold = usual if kept is None else kept
+        given = {} if names is None else read_own_names(names)
+        self._names = OwnNames({**load_own_names(own.folder), **given}, entries)
 
     @property
     def is_trained(self) -> bool:
@@ -163,8 +183,25 @@ class Normaliser:
         """Yield the standard terms of each diagnosis, in order, processing one slab at a time."""
         for first in range(0, len(diagnoses), SLAB):
             slab = diagnoses[first : first + SLAB]
-            yield from self._read(slab) if self._reader else self._found(slab)
+            # A slab makes tens of thousands of small objects without cycles, through which the collector would go again
+            # and again: a quarter of the time.
+            with _uncollected():
+                found = list(self._named(slab) if self._names else self._answered(slab))
+            yield from found
             progress(first + len(slab))
+
+    def _named(self, slab: Sequence[str]) -> Iterator[Normalised]:
+        """Yield the answers to a slab; a text that is one of the user's own names is not searched at all."""
+        known = [self._names.of(form) for form in normal_forms(slab)]
+        found = iter(self._answered([text for text, entries in zip(slab, known, strict=True) if entries is None]))
+        for text, entries in zip(slab, known, strict=True):
+            if entries is None:
+                yield next(found)
+            else:
+                yield self._decided(text, _own_answers(text, entries), (), _dismissed(text, entries))
+
+    def _answered(self, slab: Sequence[str]) -> Iterator[Normalised]:
+        return self._read(slab) if self._reader else self._found(slab)
 
     def _read(self, slab: Sequence[str]) -> Iterator[Normalised]:
         """Yield the answers to what the diagnoses of a slab state, and the candidates of the rest."""
@@ -182,22 +219,82 @@ class Normaliser:
             more = next(others).considered if doubts else ()
             considered = (*one.considered, *(each for each in more if each not in one.considered))
             modifiers = tuple(each for part in own if part.status == Status.CODED for each in part.modifiers)
-            yield replace(one, diagnosis=text, considered=considered, refused=without, modifiers=modifiers)
+            yield replace(
+                one, diagnosis=text, considered=considered, refused=(*one.refused, *without), modifiers=modifiers
+            )
 
     def _found(self, slab: Sequence[str]) -> Iterator[Normalised]:
         retrieved = self.retrieval.find(slab)
         judged = self._judged(slab, retrieved)
         ordered = [self.decision.order(one) for one in judged]
         terms = [self.decision.choose(own, one.parts) for own, one in zip(ordered, judged, strict=True)]
-        asked = [(found.queries, term) for found, own in zip(retrieved, terms, strict=True) for term in own]
+        asked = [(found.queries_of(term), term) for found, own in zip(retrieved, terms, strict=True) for term in own]
         reasons = iter(self._own.explain_all(asked))
-        for diagnosis, own, considered in zip(slab, terms, ordered, strict=True):
-            yield Normalised(diagnosis, own, considered, tuple(next(reasons) for _ in own))
+        for diagnosis, found, own, considered in zip(slab, retrieved, terms, ordered, strict=True):
+            answers = [self._answer(found, term, next(reasons)) for term in own]
+            named = [self._names.of(one.part) for one in answers]
+            kept = [
+                each
+                for one, entries in zip(answers, named, strict=True)
+                for each in ([one] if entries is None else _own_answers(one.part, entries))
+            ]
+            refused = [
+                each for one, entries in zip(answers, named, strict=True) for each in _dismissed(one.part, entries)
+            ]
+            yield self._decided(diagnosis, kept, considered, refused)
+
+    def _answer(self, found: Found, term: Candidate, match: Match | None) -> Answer:
+        row = () if match is None else found.rows[found.queries.index(match.query)]
+        if self._ranker is not None:
+            confidence = term.score
+        elif match is None:
+            confidence = 0.0
+        else:
+            confidence = self.calibration.confidence(signs_of(term, match, row, found.parts))
+        others = (one for one in row if (one.code, one.term) != (term.code, term.term))
+        candidates = (term, *islice(others, OFFERED - 1))
+        return Answer(term.code, term.term, confidence, found.part_of(term), match, candidates)
+
+    def _decided(
+        self, text: str, answers: Sequence[Answer], considered: Sequence[Candidate], refused: Sequence[Statement]
+    ) -> Normalised:
+        """Return the answers by confidence, those below the threshold apart, and their candidates first."""
+        # The sort is stable: of equally sure answers, the first of the text comes first.
+        ordered = sorted(answers, key=lambda one: -one.confidence)
+        places = {(one.code, one.term): place for place, one in enumerate(ordered)}
+        own = sorted((one for one in considered if one[:2] in places), key=lambda one: places[one[:2]])
+        first = (*own, *(one for one in considered if one[:2] not in places))
+        sure, unsure = (
+            tuple(one for one in ordered if (one.confidence >= self.threshold) is is_sure) for is_sure in (True, False)
+        )
+        return Normalised(text, sure, first, unsure, tuple(refused))
 
     def _judged(self, slab: Sequence[str], found: Sequence[Found]) -> list[Judged]:
         if self._ranker is not None:
             return self._ranker.judge(slab, [one.candidates for one in found], [one.parts for one in found])
         return [_by_likeness(one) for one in found]
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Keep the collector of cycles from running; objects without cycles are freed all the same."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _dismissed(text: str, entries: Sequence[Entry] | None) -> list[Statement]:
+    """Return a text that the user's names say is no diagnosis."""
+    return [Statement(text, Status.NOT_DIAGNOSIS)] if entries is not None and not entries else []
+
+
+def _own_answers(name: str, entries: Sequence[Entry]) -> list[Answer]:
+    match = Match(name, name, USER, (name,), (), 1.0, 1.0)
+    return [Answer(entry.code, entry.term, 1.0, name, match) for entry in entries]
 
 
 _UNSEARCHED = (Status.NOT_DIAGNOSIS, Status.PROCEDURE)
@@ -220,8 +317,9 @@ def _by_likeness(found: Found) -> Judged:
     """
     first = set(found.of_parts)
     # The sort is stable, so candidates with one score, and those of parts, keep the order of retrieval.
-    ordered = sorted(found.candidates, key=lambda one: (0, 0.0) if one in first else (1, -one.score))
-    return Judged(max(1, len({one.term for one in first})), tuple(ordered))
+    others = found.candidates if not first else [one for one in found.candidates if one not in first]
+    ordered = sorted(others, key=attrgetter("score"), reverse=True)
+    return Judged(max(1, len({one.term for one in first})), (*found.of_parts, *ordered))
 
 
 def load_ranker(

@@ -1,4 +1,4 @@
-"""Parameters of the stage `normaliser`."""
+"""Parameters of the stages `normaliser` and `term_mapping`, apart from them, as they need torch."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from infra.stage import StageParams
 from tasks.finetune.params import TuningParams
 from tasks.normalise.publish import ALIAS
 from tasks.retrieve.candidates import MOST_CANDIDATES
@@ -24,3 +25,9 @@ class NormaliserParams(TuningParams):
         default="embedded", description="search engine; elasticsearch: the server of ELASTICSEARCH_URL"
     )
     alias: str = Field(default=ALIAS, description="alias of the list on the server; the flow sets its own")
+
+
+class TermMappingParams(StageParams):
+    """How sure the mapping of a term must be."""
+
+    threshold: float = Field(default=0.5, ge=0, le=1, description="confidence that a mapping needs")

@@ -43,6 +43,21 @@ class Found:
     """
     queries: tuple[str, ...]
     """The queries, the whole diagnosis first."""
+    rows: _Rows
+    """Candidates of each query."""
+    asked_by: Mapping[tuple[str, str], tuple[int, ...]]
+    """For the code and term of each of `of_parts`, the places of the queries of its part."""
+
+    def queries_of(self, answer: Candidate) -> tuple[str, ...]:
+        """Return the queries that an answer answers: those of its part, or all of a diagnosis that is no compound."""
+        places = self.asked_by.get(_key(answer))
+        return self.queries if places is None else tuple(self.queries[place] for place in places)
+
+    def part_of(self, answer: Candidate) -> str:
+        """Return the part that an answer answers, as written; the whole diagnosis if it is no compound."""
+        places = self.asked_by.get(_key(answer))
+        # The last query of a part has its abbreviations; those of the whole begin with it.
+        return self.queries[0 if places is None or 0 in places else places[-1]]
 
 
 def find(
@@ -74,15 +89,17 @@ def find(
     results: list[Found] = []
     for start in range(0, len(diagnoses), AT_ONCE):
         asked = rules.ask(diagnoses[start : start + AT_ONCE], is_name)
-        found = iter(index.search([query for one in asked for query in one.queries], k))
-        rows = [[next(found) for _ in one.queries] for one in asked]
+        # Parts such as 高血压 are in many diagnoses: each query is searched once.
+        distinct = list(dict.fromkeys(query for one in asked for query in one.queries))
+        found = dict(zip(distinct, index.search(distinct, k), strict=True))
+        rows = [[found[query] for query in one.queries] for one in asked]
         plain = _plain_names(asked, rows)
         for one, own, is_named in zip(asked, rows, _named(asked, rows), strict=True):
             merged = _in_turn(own, k)
             kept = _with_siblings(merged, k, categories) if categories else merged
             best = _best_of_parts(one, own, is_named, plain)
             of_parts = tuple(each for each in kept if _key(each) in best)
-            results.append(Found(kept, max(1, len(one.parts)), of_parts, one.queries))
+            results.append(Found(kept, max(1, len(one.parts)), of_parts, one.queries, own, best))
     return results
 
 
@@ -115,21 +132,22 @@ def _plain_names(asked: Sequence[Asked], found: Sequence[_Rows]) -> dict[str, st
 
 def _best_of_parts(
     asked: Asked, found: _Rows, is_named: Sequence[bool], plain: Mapping[str, str]
-) -> set[tuple[str, str]]:
-    """Return the keys of the best candidates of the parts of a compound.
+) -> dict[tuple[str, str], tuple[int, ...]]:
+    """Return the keys of the best candidates of the parts of a compound, with the places of the queries of each part.
 
     If a single term covers the whole compound, return that term alone. If it even has the compound's name, return
     nothing: the whole is then the answer.
     """
     if not asked.parts or is_named[0]:
-        return set()
+        return {}
     # The queries before those of the parts are the whole compound, spelled out and without notes.
-    for place in range(min(chain(*asked.parts))):
+    whole = range(min(chain(*asked.parts)))
+    for place in whole:
         if found[place] and _covers_all(plain[found[place][0].term], asked):
-            return {_key(found[place][0])}
+            return {_key(found[place][0]): tuple(whole)}
     # A part is searched as written if a term has that name, and spelled out otherwise.
-    chosen = (next((place for place in reversed(own) if is_named[place]), own[0]) for own in asked.parts)
-    return {_key(found[place][0]) for place in chosen if found[place]}
+    chosen = [(next((place for place in reversed(own) if is_named[place]), own[0]), own) for own in asked.parts]
+    return {_key(found[place][0]): own for place, own in reversed(chosen) if found[place]}
 
 
 # Matches 2型糖尿病不伴有高血压, which is not 2型糖尿病伴高血压, but not 食管静脉曲张伴有出血.
@@ -143,6 +161,8 @@ def _covers_all(name: str, asked: Asked) -> bool:
 
 
 def _in_turn(found: _Rows, k: int) -> list[Candidate]:
+    if len(found) == 1:
+        return list(found[0][:k])
     best: dict[tuple[str, str], Candidate] = {}
     for row in zip_longest(*found):
         for one in row:

@@ -52,7 +52,7 @@ def read_rules(params: QueryParams, tables: Mapping[str, RawInput]) -> QueryRule
         UserError: a table is missing or invalid; the message names file and row.
     """
     paths = {
-        name: (_path(tables[name]) if name in tables else default) if getattr(params, name) else None
+        name: (local_table(tables[name]) if name in tables else default) if getattr(params, name) else None
         for name, default in TABLES.items()
     }
     return QueryRules.read(**paths, notes=params.notes, split=params.split)
@@ -86,7 +86,12 @@ def load_rules(folder: Path) -> QueryRules:
         raise UserError(f"{path} is damaged ({error}). Build the index again.") from error
 
 
-def _path(table: RawInput) -> Path:
+def local_table(table: RawInput) -> Path:
+    """Return the path of a table.
+
+    Raises:
+        UserError: it is not one local file.
+    """
     (first, *more) = table.places().values()
     if more or not is_local(first):
         raise UserError(f"{table.path}: a table must be one local CSV file. Give the path of that file.")

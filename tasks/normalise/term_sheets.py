@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import itertools
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -19,6 +18,7 @@ from infra.errors import UserError
 from infra.limits import limits
 from tasks.files.csv_rows import allow_long_fields
 from tasks.files.encodings import detect_encoding
+from tasks.files.workbooks import refuse_bombs
 
 allow_long_fields()
 
@@ -67,7 +67,7 @@ def _text_rows(data: bytes, name: str, suffix: str) -> Iterator[Cells]:
 
 def _workbook_rows(data: bytes, name: str) -> list[list[Cells]]:
     try:
-        _refuse_bombs(data, name)
+        refuse_bombs(data, name)
         book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
         return [list(_sheet_rows(sheet, name)) for sheet in book.worksheets]
     except UserError:
@@ -89,24 +89,6 @@ def _workbook_rows(data: bytes, name: str) -> list[list[Cells]]:
         RecursionError,
     ) as error:
         raise UserError(f"{name} cannot be read as XLSX ({error}). Save it again, or as CSV.") from error
-
-
-def _refuse_bombs(data: bytes, name: str) -> None:
-    """Raise `UserError` if a workbook's parts share bytes, or expand out of all proportion.
-
-    The sizes that it announces are the true ones: zipfile stops where a part is longer.
-    """
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        parts = sorted(archive.infolist(), key=lambda part: part.header_offset)
-    for part, following in itertools.pairwise(parts):
-        if part.header_offset + part.compress_size > following.header_offset:
-            raise UserError(f"{name}: its parts {part.filename} and {following.filename} overlap. Save it again.")
-    expanded = sum(part.file_size for part in parts)
-    if limits().is_bomb(len(data), expanded):
-        raise UserError(
-            f"{name} expands from {len(data):,} to {expanded:,} bytes. Save it as CSV, or raise YIWEN_LIMITS if you "
-            "trust it."
-        )
 
 
 def _sheet_rows(sheet: ReadOnlyWorksheet, name: str) -> Iterator[Cells]:

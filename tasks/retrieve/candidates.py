@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 MOST_CANDIDATES = 10_000
 """Largest number of candidates per query: Elasticsearch returns no more (`index.max_result_window`)."""
@@ -39,9 +39,8 @@ class Entry:
         return dict(zip(self.aliases, self.sources or [""] * len(self.aliases), strict=True))
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A standard term found by a query."""
+class Candidate(NamedTuple):
+    """A standard term found by a query. A tuple, since a diagnosis has hundreds."""
 
     code: str
     term: str

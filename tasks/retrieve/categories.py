@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from tasks.retrieve.candidates import Candidate, CandidateIndex
 from tasks.retrieve.embedded import EmbeddedIndex, Floats
 from tasks.retrieve.icd_categories import category_of
@@ -27,11 +29,30 @@ class CategoryIndex:
         """Wrap an index; `categories` are those of its list (`EmbeddedIndex.categories`)."""
         self._index, self._categories = index, categories
         self._places = {category: place for place, category in enumerate(categories.codes)}
+        # The category of each entry, if the entries are at hand; -1 for none, which gains nothing.
+        codes = index.codes if isinstance(index, EmbeddedIndex) else ()
+        self._category = np.array([self._places.get(code[:3], -1) for code in codes], dtype=np.int64)
 
     def search(self, terms: Sequence[str], k: int) -> list[list[Candidate]]:
         """See `CandidateIndex.search`."""
+        scores = self._categories.scores(terms)
+        if isinstance(self._index, EmbeddedIndex):
+            return [
+                self._searched(self._index, own, worth, k)
+                for own, worth in zip(self._index.scores(terms), scores, strict=True)
+            ]
         found = self._index.search(terms, k)
-        return [self._ordered(own, scores) for own, scores in zip(found, self._categories.scores(terms), strict=True)]
+        return [self._ordered(own, worth) for own, worth in zip(found, scores, strict=True)]
+
+    def _searched(self, index: EmbeddedIndex, scores: Floats, worth: Floats, k: int) -> list[Candidate]:
+        """Return what `_ordered` does, by arrays: the candidates are made only once."""
+        places, own = index.best(scores, k)
+        category = self._category[places]
+        added = np.where(category < 0, 0.0, self._categories.fields.category * worth.astype(float)[category])
+        judged = own.astype(float) + added
+        # Entries are sorted by (term, code), so their places break ties.
+        order = np.lexsort((places, -judged))
+        return index.candidates_at(places[order], judged[order])
 
     def _ordered(self, found: Sequence[Candidate], scores: Floats) -> list[Candidate]:
         weight = self._categories.fields.category

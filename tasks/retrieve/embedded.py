@@ -14,9 +14,11 @@ per pair of token and document, plus the strings.
 from __future__ import annotations
 
 import shutil
+import threading
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,9 +36,11 @@ from tasks.retrieve.fields import (
     comparable_forms,
     content_of,
     documents_of,
+    tokens_of,
 )
 from tasks.retrieve.icd_categories import category_of
 from tasks.retrieve.match import Match, matches
+from tasks.retrieve.sums import best_of_entries, sums_between
 
 Floats = npt.NDArray[np.float32]
 
@@ -75,6 +79,14 @@ class EmbeddedIndex:
         self._first_posting, self._documents, self._weights, self._first_document = (
             np.asarray(arrays[name]) for name in ARRAYS
         )
+        self._starts: list[int] = self._first_posting.tolist()
+        self._owners = np.repeat(
+            np.arange(len(self.codes), dtype=np.int32), np.diff(self._first_document)
+        )  # entry of each document
+        self._scratch = threading.local()
+        # The inverse document frequency of each token; the last one is that of a token that the index does not know.
+        holding = np.append(np.diff(self._first_posting), 0)
+        self._rarities: list[float] = np.log1p((self.num_documents - holding + 0.5) / (holding + 0.5)).tolist()
         self._places = {key: place for place, key in enumerate(zip(self.codes, self.terms, strict=True))}
         self._names = pl.read_parquet(folder / NAMES_FILE) if (folder / NAMES_FILE).is_file() else None
         self.categories = EmbeddedIndex(folder / CATEGORIES) if (folder / CATEGORIES).is_dir() else None
@@ -85,6 +97,12 @@ class EmbeddedIndex:
     def num_documents(self) -> int:
         """Number of names in the index."""
         return int(self._first_document[-1])
+
+    @property
+    def has_names(self) -> bool:
+        """True if the folder has the names of the entries, by which `explain` gives reasons; older versions have
+        none."""
+        return self._names is not None
 
     @property
     def content(self) -> str:
@@ -128,22 +146,42 @@ class EmbeddedIndex:
         """See `CandidateIndex.search`. Memory grows with the number of candidates found."""
         if k < 1:
             raise ValueError(f"k must be at least 1, not {k}")
-        return [self._best(scores, k) for scores in self.scores(terms)]
+        return [self.candidates_at(*self.best(scores, k)) for scores in self.scores(terms)]
 
     def scores(self, terms: Sequence[str]) -> Iterator[Floats]:
         """Yield the scores of all entries for each term: float32 [entries], ordered as `codes`.
 
         An entry that shares no token with the term scores 0.
         """
-        starts = self._first_document[:-1]
         for tokens in self.fields.query_tokens(terms):
-            postings = self._held(tokens)
-            # Empty slices first: numpy cannot concatenate nothing, if the index knows none of the tokens.
-            documents = np.concatenate([self._documents[:0], *(self._documents[here] for here in postings)])
-            weights = np.concatenate([self._weights[:0], *(self._weights[here] for here in postings)])
-            # Summed in float64 and rounded to float32 once, like Lucene, so that both engines agree on ties.
-            sums = np.bincount(documents, weights, self.num_documents).astype(np.float32)
-            yield np.maximum.reduceat(sums, starts)  # best document of each entry
+            yield best_of_entries(
+                self._postings_of(tokens), self._documents, self._weights, self._owners, self._sums(), len(self.codes)
+            )
+
+    def best(self, scores: npt.NDArray[Any], k: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
+        """Return the places of the k entries with the best positive scores, best first, and these scores."""
+        found = (scores > 0).nonzero()[0]
+        if len(found) > k:
+            # Sort the best k only: a common character such as 病 is in thousands of entries.
+            least = np.partition(scores[found], len(found) - k)[len(found) - k]
+            found = found[scores[found] >= least]
+        # Entries are sorted by (term, code), so a stable sort breaks ties as the protocol promises.
+        found = found[np.argsort(-scores[found], kind="stable")][:k]
+        return found, scores[found]
+
+    def candidates_at(self, places: npt.NDArray[np.int64], scores: npt.NDArray[Any]) -> list[Candidate]:
+        """Return the entries at these places as candidates."""
+        own = places.tolist()
+        codes, terms = map(self.codes.__getitem__, own), map(self.terms.__getitem__, own)
+        return list(map(Candidate, codes, terms, scores.tolist()))
+
+    def _sums(self) -> npt.NDArray[np.float64]:
+        """Return zeros for the sum of each document, which `best_of_entries` leaves behind as zeros; one array a
+        thread."""
+        held: npt.NDArray[np.float64] | None = getattr(self._scratch, "sums", None)
+        if held is None:
+            held = self._scratch.sums = np.zeros(self.num_documents)
+        return held
 
     def are_names(self, texts: Sequence[str]) -> list[bool]:
         """Return for each text whether it is exactly a name in the index; never, if whole names are not searched."""
@@ -164,8 +202,23 @@ class EmbeddedIndex:
         """Return `explain` of each pair of queries and candidate. One call for many is much faster than a call each."""
         tokens = self.fields.query_tokens([query for queries, _ in asked for query in queries])
         best = [self._best_name([(query, next(tokens)) for query in queries], found) for queries, found in asked]
-        reasons = iter(matches([one for one in best if one is not None]))
+        reasons = iter(matches([one for one in best if one is not None], self._weights_of))
         return [None if one is None else next(reasons) for one in best]
+
+    def _weights_of(self, form: tuple[str, ...]) -> dict[str, float]:
+        """Return what each token of a comparable form is worth: the rarer, the more, as in BM25."""
+        weights = {
+            f"{field} {token}": boost * self._rarity(field, token)
+            for field, boost in self.fields.boosts().items()
+            if field != EXACT
+            for token in tokens_of(form, field)
+        }
+        # Where only whole names are searched, all characters count alike.
+        return weights or dict.fromkeys(form, 1.0)
+
+    def _rarity(self, field: str, token: str) -> float:
+        row = self._rows[field].get(token)
+        return self._rarities[-1 if row is None else row]
 
     def _best_name(self, queries: Sequence[tuple[str, FieldTokens]], found: Candidate) -> tuple[str, str, str] | None:
         """Return the query that finds a candidate best, the name that it finds, and the source of the name."""
@@ -175,11 +228,7 @@ class EmbeddedIndex:
         first, end = self._first_document[place : place + 2].tolist()
         best: tuple[float, str, int] | None = None
         for query, tokens in queries:
-            own = np.zeros(end - first)
-            for here in self._held(tokens):
-                # The documents of a token ascend, so those of the entry are neighbours.
-                low, high = np.searchsorted(self._documents[here], (first, end)) + here.start
-                own[self._documents[low:high] - first] += self._weights[low:high]
+            own = sums_between(self._postings_of(tokens), self._documents, self._weights, first, end)
             document = int(own.argmax())
             if own[document] > (best[0] if best else 0):
                 best = (float(own[document]), query, first + document)
@@ -188,25 +237,16 @@ class EmbeddedIndex:
         name, source = self._names.row(best[2])
         return best[1], name, source
 
-    def _held(self, tokens: FieldTokens) -> list[slice]:
-        """Return the places of the tokens' documents and weights; none for a token that the index does not know."""
-        return [
-            slice(*self._first_posting[row : row + 2].tolist())
+    def _postings_of(self, tokens: FieldTokens) -> npt.NDArray[np.int64]:
+        """Return where the documents and weights of the tokens begin and end, int64 [tokens, 2]; none for a token that
+        the index does not know."""
+        places = [
+            (self._starts[row], self._starts[row + 1])
             for field, held in tokens.items()
             for token in held
             if (row := self._rows[field].get(token)) is not None
         ]
-
-    def _best(self, scores: Floats, k: int) -> list[Candidate]:
-        found = (scores > 0).nonzero()[0]
-        if len(found) > k:
-            # Sort the best k only: a common character such as 病 is in thousands of entries.
-            least = np.partition(scores[found], len(found) - k)[len(found) - k]
-            found = found[scores[found] >= least]
-        # Entries are sorted by (term, code), so a stable sort breaks ties as the protocol promises.
-        found = found[np.argsort(-scores[found], kind="stable")][:k]
-        pairs = zip(found.tolist(), scores[found].tolist(), strict=True)
-        return [Candidate(self.codes[place], self.terms[place], score) for place, score in pairs]
+        return np.array(places, dtype=np.int64).reshape(-1, 2)
 
 
 def _by_category(documents: Documents, tokens: Sequence[FieldTokens]) -> dict[str, FieldTokens]:

@@ -150,7 +150,17 @@ def comparable_forms(names: Sequence[str]) -> list[tuple[str, ...]]:
     # polars raises on lone surrogates such as \ud800, which JSON can contain; they become "?", which is dropped below.
     whole = [name.encode("utf-8", "replace").decode() for name in names]
     plain = normalise_names(pl.Series(whole, dtype=pl.String)).str.slice(0, 2 * MAX_CHARACTERS)
-    return [tuple(_cut(_TOKEN.findall(name))) for name in plain.to_list()]
+    return [_form(name) for name in plain.to_list()]
+
+
+def _form(name: str) -> tuple[str, ...]:
+    tokens = _TOKEN.findall(name)
+    return tuple(tokens if len(name) <= MAX_CHARACTERS else _cut(tokens))
+
+
+def tokens_of(form: tuple[str, ...], field: str) -> Sequence[str]:
+    """Return the tokens of a comparable form in a field."""
+    return _ANALYSERS[field](form)
 
 
 def _cut(tokens: list[str]) -> Iterator[str]:

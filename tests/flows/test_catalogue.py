@@ -58,6 +58,7 @@ EXPECTED = {
     "finetune/cmeee",
     "finetune/cmedlms",
     "normalise/index",
+    "normalise/map",
     "normalise/chip-cdn",
 }
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from infra.errors import UserError
 from tasks.normalise.everyday_names import read_everyday_names
-from tasks.normalise.file import normalise_file
+from tasks.normalise.files import normalise_file
 from tasks.normalise.normaliser import Normaliser
 from tasks.normalise.reading import (
     Modifiers,

@@ -21,7 +21,7 @@ from tasks.finetune.result import RESULT, TrialResult, read_result
 from tasks.finetune.run import Listener, run_trial
 from tasks.finetune.scores import TRIALS
 from tasks.finetune.trial import Trial
-from tasks.normalise.file import ADDED, normalise_file, open_normaliser
+from tasks.normalise.files import ADDED, normalise_file, open_normaliser
 from tasks.normalise.normaliser import DECISION, Normaliser, load_ranker
 from tasks.normalise.pairs import Pair
 from tasks.normalise.query_settings import QUERIES_FILE
@@ -434,13 +434,13 @@ def test_output_keeps_the_columns_of_the_input(trained: Path, tmp_path: Path) ->
     source, target = tmp_path / "in.csv", tmp_path / "out.csv"
     source.write_bytes('病历号,诊断,备注\n7,肺癌,"a,b"\n8,,=1+1\n'.encode("gb18030"))
     counts = normalise_file(open_normaliser(trained), source, target)
-    assert counts == {"rows": 2, "normalised": 1, "without_answer": 1, "coded": 1}
+    assert str(counts) == "2 diagnoses: 1 coded, 0 uncertain, 0 refused, 1 empty"
     written = list(csv.DictReader(target.read_text(encoding="utf-8-sig").splitlines()))
     assert list(written[0]) == ["病历号", "诊断", "备注", *ADDED]
     assert written[0]["备注"] == "a,b" and written[0]["normalised_term"].split("##")[0] == "肺癌"
-    assert [len(written[0][name].split("##")) for name in ADDED[1:5]] == [len(written[0][ADDED[0]].split("##"))] * 4
+    assert [len(written[0][name].split("##")) for name in ADDED[1:6]] == [len(written[0][ADDED[0]].split("##"))] * 5
     assert json.loads(written[0]["candidates"])[0]["term"] == "肺癌"
-    assert [written[1][name] for name in ADDED] == [""] * 7
+    assert {name: written[1][name] for name in ADDED if written[1][name]} == {"status": "empty"}
     assert written[1]["备注"] == "'=1+1"  # a spreadsheet must not run it
 
 
@@ -448,13 +448,13 @@ def test_cells_may_contain_unusual_line_separators(trained: Path, tmp_path: Path
     soft = "".join(map(chr, (0x0B, 0x0C, 0x85, 0x2028)))
     source, target = tmp_path / "in.csv", tmp_path / "out.csv"
     source.write_text(f"id,诊断,备注\n1,肺{soft}癌,x\n2,肺癌,y\n", encoding="utf-8")
-    assert normalise_file(open_normaliser(trained), source, target)["rows"] == 2
+    assert normalise_file(open_normaliser(trained), source, target).rows == 2
     with target.open(encoding="utf-8-sig", newline="") as file:
         written = [[row[name] for name in ("id", "诊断", "备注")] for row in csv.DictReader(file)]
     assert written == [["1", f"肺{soft}癌", "x"], ["2", "肺癌", "y"]]
     source = tmp_path / "in.txt"
     source.write_text(f"肺{soft}癌\n\n肺癌\n", encoding="utf-8")
-    assert normalise_file(open_normaliser(trained), source, target)["rows"] == 3
+    assert normalise_file(open_normaliser(trained), source, target).rows == 3
 
 
 def test_interrupted_run_leaves_files_unchanged(trained: Path, tmp_path: Path) -> None:
@@ -514,7 +514,8 @@ def test_command_uses_the_newest_normaliser(
     (tmp_path / "in.txt").write_text("胃结石\n脑癌\n")
     target = tmp_path / "out.tsv"
     assert main(["normalise", "--input", str(tmp_path / "in.txt"), "--output", str(target)]) == 0
-    assert "2 of 2 diagnoses coded\n" in capsys.readouterr().out
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first == f"{target}: 2 diagnoses: 2 coded, 0 uncertain, 0 refused, 0 empty"
     terms = [line.split("\t")[1].split("##")[0] for line in target.read_text(encoding="utf-8-sig").splitlines()[1:]]
     assert terms == ["胃结石", "脑癌"]
 
@@ -560,7 +561,7 @@ def test_alias_without_a_server_is_an_error(trained: Path, tmp_path: Path, capsy
         ("", "in.csv", {}, "is empty"),
         ("text\n肺炎,胃癌\n", "in.csv", {}, "row 1: 2 fields"),
         ("text,candidates\n肺炎,\n", "in.csv", {}, "already has a column 'candidates'"),
-        ("肺炎", "in.doc", {}, "must be a .csv, .tsv or .txt file"),
+        ("肺炎", "in.doc", {}, "must be a .csv, .tsv, .txt, .xlsx file"),
     ],
 )
 def test_unusable_input_file_is_reported(

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from flows.normalise import normalise
 from infra.errors import UserError
 from infra.settings import ElasticsearchSettings
-from tasks.normalise.file import open_normaliser
+from tasks.normalise.files import open_normaliser
 from tasks.normalise.publish import open_server_index
 from tasks.normalise.reading import SenseIndex
 from tasks.retrieve import server_build as building

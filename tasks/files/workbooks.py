@@ -1,0 +1,201 @@
+"""XLSX workbooks as plain values, and values as a workbook.
+
+A formula counts as the value that the spreadsheet program stored with it. A merged area has its value in every cell.
+Memory holds the whole workbook."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import re
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import date, datetime, time, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+from xml.etree import ElementTree
+
+import openpyxl
+from openpyxl.cell import WriteOnlyCell
+from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
+from openpyxl.utils import get_column_letter, range_boundaries
+from openpyxl.utils.exceptions import InvalidFileException
+
+from infra.errors import UserError
+from infra.limits import limits
+from tasks.files.cells import inert
+
+MOST_ROWS = 1_048_576
+"""Rows of a sheet in Excel."""
+MOST_CHARACTERS = 32_767
+"""Characters of a cell in Excel."""
+
+_COMPOUND_FILE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+"""First bytes of workbooks with a password, and of .xls files."""
+_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
+
+Value = str | int | float | bool | date | datetime | time | timedelta | None
+
+
+class Sheet(NamedTuple):
+    """A sheet of a workbook."""
+
+    title: str
+    rows: list[list[Value]]
+    without_value: dict[int, list[int]]
+    """For each column, from 0, the numbers of the rows, from 1, with a formula that no program has calculated."""
+
+
+def read_workbook(data: bytes, name: str) -> list[Sheet]:
+    """Read every sheet.
+
+    Raises:
+        UserError: the file is protected by a password, or is no XLSX file.
+    """
+    if data.startswith(_COMPOUND_FILE):
+        if _ENCRYPTED in data:
+            raise UserError(f"{name} is protected by a password. Open it, save it without the password, and try again.")
+        raise UserError(f"{name} is a workbook of an old format (.xls). Save it as .xlsx, or as CSV.")
+    with _explained(name):
+        refuse_bombs(data, name)
+        _refuse_merged_bombs(data, name)
+        book = openpyxl.load_workbook(io.BytesIO(data), data_only=True)
+        formulas = openpyxl.load_workbook(io.BytesIO(data)) if _has_formulas(data) else None
+        for sheet in book.worksheets:
+            if sheet.max_row * sheet.max_column > limits().sheet_cells:
+                raise _too_large(name, sheet.title)
+        return [_sheet(sheet, None if formulas is None else formulas[sheet.title]) for sheet in book.worksheets]
+
+
+def refuse_bombs(data: bytes, name: str) -> None:
+    """Raise `UserError` if a workbook's parts share bytes, or expand out of all proportion.
+
+    The sizes that it announces are the true ones: zipfile stops where a part is longer.
+    """
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        parts = sorted(archive.infolist(), key=lambda part: part.header_offset)
+    for part, following in itertools.pairwise(parts):
+        if part.header_offset + part.compress_size > following.header_offset:
+            raise UserError(f"{name}: its parts {part.filename} and {following.filename} overlap. Save it again.")
+    expanded = sum(part.file_size for part in parts)
+    if limits().is_bomb(len(data), expanded):
+        raise UserError(
+            f"{name} expands from {len(data):,} to {expanded:,} bytes. Save it as CSV, or raise YIWEN_LIMITS if you "
+            "trust it."
+        )
+
+
+# Matches A1:B2 of <mergeCell ref="A1:B2"/>.
+_MERGED = re.compile(rb'<mergeCell\b[^>]*?ref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"')
+
+
+def _refuse_merged_bombs(data: bytes, name: str) -> None:
+    """Raise `UserError` if merged areas have too many cells: openpyxl makes each of them."""
+    with zipfile.ZipFile(io.BytesIO(data)) as packed:
+        for part in packed.namelist():
+            if part.startswith("xl/worksheets/"):
+                areas = [range_boundaries(one.decode()) for one in _MERGED.findall(packed.read(part))]
+                if sum((right - left + 1) * (low - top + 1) for left, top, right, low in areas) > limits().sheet_cells:
+                    raise _too_large(name, part)
+
+
+def _too_large(name: str, sheet: str) -> UserError:
+    return UserError(
+        f"{name}, sheet {sheet!r}: more than {limits().sheet_cells:,} cells. Delete columns and rows that are not "
+        "needed, or raise YIWEN_LIMITS."
+    )
+
+
+def _sheet(sheet: Any, formulas: Any) -> Sheet:
+    rows = [list(row) for row in sheet.iter_rows(values_only=True)]
+    missing: dict[int, list[int]] = {}
+    for number, row in enumerate(formulas.iter_rows() if formulas is not None else (), start=1):
+        for column, cell in enumerate(row):
+            if cell.data_type == "f" and rows[number - 1][column] is None:
+                missing.setdefault(column, []).append(number)
+    for area in sheet.merged_cells.ranges:
+        value = rows[area.min_row - 1][area.min_col - 1]
+        for row in rows[area.min_row - 1 : area.max_row]:
+            row[area.min_col - 1 : area.max_col] = [value] * (area.max_col - area.min_col + 1)
+    return Sheet(sheet.title, rows, missing)
+
+
+def _has_formulas(data: bytes) -> bool:
+    """Return True if a sheet may have formulas, as in <f>A1</f> or <f t="shared">."""
+    with zipfile.ZipFile(io.BytesIO(data)) as packed:
+        sheets = [one for one in packed.namelist() if one.startswith("xl/worksheets/")]
+        return any(b"<f>" in content or b"<f " in content for content in map(packed.read, sheets))
+
+
+@contextmanager
+def _explained(name: str) -> Iterator[None]:
+    """Raise what openpyxl raises for damaged files as an error that names the file."""
+    try:
+        yield
+    except UserError:
+        raise
+    # Each is raised for some damaged file: not a zip, a part missing in it, broken XML, an invalid value.
+    except (
+        InvalidFileException,
+        zipfile.BadZipFile,
+        zlib.error,
+        ElementTree.ParseError,
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        NotImplementedError,
+        TypeError,
+        ValueError,
+        OSError,
+        EOFError,
+        RecursionError,
+    ) as error:
+        raise UserError(f"{name} cannot be read as XLSX ({error}). Save it again, or as CSV.") from error
+
+
+def text_of(value: Value) -> str:
+    """Return a value as text: "" for an empty cell, 12 for the number 12.0."""
+    if value is None:
+        return ""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def cell_name(row: int, column: int) -> str:
+    """Return the name of a cell, as in B7, from the number of its row, from 1, and of its column, from 0."""
+    return f"{get_column_letter(column + 1)}{row}"
+
+
+def workbook_bytes(rows: Iterable[Sequence[Value]], name: str, title: str = "Sheet1") -> bytes:
+    """Return a workbook of one sheet. Text that a spreadsheet would run is inert (tasks/files/cells.py).
+
+    Raises:
+        UserError: there are more rows than a sheet can have.
+    """
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet(ILLEGAL_CHARACTERS_RE.sub("", title)[:31] or "Sheet1")
+    for number, row in enumerate(rows, start=1):
+        if number > MOST_ROWS:
+            raise UserError(
+                f"{name} would have more than {MOST_ROWS:,} rows, which XLSX cannot hold. Write a .csv file."
+            )
+        sheet.append([_cell(sheet, value) for value in row])
+    file = io.BytesIO()
+    book.save(file)
+    return file.getvalue()
+
+
+def _cell(sheet: Any, value: Value) -> Any:
+    if not isinstance(value, str):
+        return value
+    # openpyxl refuses control characters, and takes text that begins with = for a formula.
+    text = inert(ILLEGAL_CHARACTERS_RE.sub("\ufffd", value)[:MOST_CHARACTERS])
+    cell = WriteOnlyCell(sheet, text)
+    cell.data_type = "s"
+    return cell
+
+
+def is_workbook(path: Path) -> bool:
+    """Return True if a file's name says that it is a workbook."""
+    return path.suffix.lower() == ".xlsx"
