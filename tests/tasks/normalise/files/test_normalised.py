@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from flows.cli import main
 from infra.artifacts import ArtifactStore
 from infra.errors import UserError
+from infra.settings import REPOSITORY
 from infra.stage import run
 from tasks.files.raw_input import RawInput
 from tasks.normalise.files import ADDED, HEADER, Summary, normalise_file
@@ -286,3 +288,17 @@ def test_two_codes_of_one_name_leave_the_answer_unsure(tmp_path: Path) -> None:
     twice, once = (Normaliser(own._own.folder, threshold=0).normalise([text])[0].answers for text in ("伤寒", "胃炎"))
     assert len(twice) == 1 and {one.code for one in twice[0].candidates[:2]} == {"A01.0", "X99.0"}
     assert twice[0].confidence < once[0].confidence
+
+
+def test_example_of_the_readme_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(from tasks\.normalise.*?)```", readme, flags=re.DOTALL)
+    assert len(example.splitlines()) <= 11
+    exec(example.replace("artifacts/candidate_index/…", str(folder)), {})
+    lines = capsys.readouterr().out.splitlines()
+    texts = ["2型糖尿病伴视网膜病变", "左侧肺部感染", "否认高血压"]
+    found = Normaliser(folder).normalise(texts)
+    assert len(lines) == sum(len(one.answers) + len(one.unsure) + len(one.refused) for one in found)
+    assert "否认高血压 否认高血压 negated" in lines and lines[0].startswith(
+        "2型糖尿病伴视网膜病变 2型糖尿病 E11.9 2型糖尿病"
+    )
