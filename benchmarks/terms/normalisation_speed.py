@@ -5,7 +5,7 @@
 FOLDER is what normalise/index printed. The diagnoses are all different: the everyday ones of the tuning half, and
 Chinese names of the index, drawn at random; a fifth of them are two of these joined by 、. Real columns repeat
 themselves, which makes them faster. Seconds are CPU seconds of the process with one thread, the median of `ROUNDS`
-rounds. """
+rounds."""
 
 from __future__ import annotations
 
