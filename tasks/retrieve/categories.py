@@ -31,7 +31,7 @@ class CategoryIndex:
         self._places = {category: place for place, category in enumerate(categories.codes)}
         # The category of each entry, if the entries are at hand; -1 for none, which gains nothing.
         codes = index.codes if isinstance(index, EmbeddedIndex) else ()
-        self._category = np.array([self._places.get(code[:3], -1) for code in codes], dtype=np.int64)
+        self._category = np.array([self._places.get(category_of(code), -1) for code in codes], dtype=np.int64)
 
     def search(self, terms: Sequence[str], k: int) -> list[list[Candidate]]:
         """See `CandidateIndex.search`."""

@@ -28,6 +28,11 @@ def are_procedures(codes: Sequence[str]) -> bool:
     return sum(map(bool, map(_PROCEDURE.match, codes))) * 2 > len(codes)
 
 
+def same_category(one: str, other: str) -> bool:
+    """Return True if two codes belong to one category, or are equal."""
+    return one == other or (category_of(one) != "" and category_of(one) == category_of(other))
+
+
 def categories_of(entries: Iterable[Entry]) -> Categories:
     """Return the categories of a list. Entries whose codes have no hierarchy belong to none."""
     categories: dict[str, list[Entry]] = {}

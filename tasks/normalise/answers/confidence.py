@@ -15,6 +15,7 @@ from infra.errors import UserError
 from kg.fusion.vocabularies import read_table
 from tasks.normalise.compounds import ends_like_disease
 from tasks.retrieve.candidates import Candidate
+from tasks.retrieve.icd_categories import same_category
 from tasks.retrieve.match import Match
 
 CONFIDENCE = Path(__file__).parents[1] / "tables" / "diagnosis_confidence.csv"
@@ -49,8 +50,7 @@ def signs_of(answer: Candidate, match: Match, found: Sequence[Candidate], parts:
         parts: number of parts of the text.
     """
     own = max((one.score for one in found if one.code == answer.code and one.term == answer.term), default=0.0)
-    category = answer.code[:3]
-    other = max((one.score for one in found if one.code[:3] != category), default=0.0)
+    other = max((one.score for one in found if not same_category(one.code, answer.code)), default=0.0)
     best = max(own, other)
     return (
         1.0,

@@ -22,13 +22,14 @@ from tasks.normalise.normaliser import Normaliser
 from tasks.normalise.params import TermMappingParams
 from tasks.normalise.terminology import entries_of
 from tasks.retrieve.candidates import Entry
+from tasks.retrieve.icd_categories import same_category
 
 MAPPING, REVIEW = "mapping", "review"
 SUFFIXES = (".xlsx", ".csv")
 
 HEADER = ("code", "term", "mapped_code", "mapped_term", "confidence", "same_code", "found_by", "unmatched", "status")
-"""Columns of a mapping. `same_code`: yes if the mapped code is the term's own, category if only the first three
-characters are, else no."""
+"""Columns of a mapping. `same_code`: yes if the mapped code is the term's own, category if only the
+categories are equal, else no."""
 
 
 @stage(name="term_mapping", version=1, params=TermMappingParams)
@@ -73,4 +74,4 @@ def _row(entry: Entry, one: Normalised) -> tuple[str, ...]:
 def _same(code: str, mapped: str) -> str:
     if not code or not mapped:
         return ""
-    return "yes" if code == mapped else "category" if code[:3] == mapped[:3] else "no"
+    return "yes" if code == mapped else "category" if same_category(code, mapped) else "no"

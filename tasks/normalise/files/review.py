@@ -13,6 +13,7 @@ from pathlib import Path
 from tasks.files.workbooks import Value
 from tasks.normalise.answers import NOT_FOUND, Answer, Normalised
 from tasks.normalise.files.tables import write_table
+from tasks.retrieve.icd_categories import same_category
 
 HEADER = ("text", "choice", "count", "rows", "confidence", "reason", "candidates")
 
@@ -72,7 +73,7 @@ class Review:
             reasons.append(f"found by {answer.match.name}{named}")
             if answer.match.unmatched:
                 reasons.append(f"which lacks {' '.join(answer.match.unmatched)}")
-        rival = next((one for one in answer.candidates if one.code[:3] != answer.code[:3]), None)
+        rival = next((one for one in answer.candidates if not same_category(one.code, answer.code)), None)
         if rival is not None:
             reasons.append(f"also possible: {rival.code} {rival.term}")
         return "; ".join(reasons)
