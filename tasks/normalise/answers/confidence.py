@@ -46,11 +46,11 @@ def signs_of(answer: Candidate, match: Match, found: Sequence[Candidate], parts:
 
     Args:
         match: the query and the name that it found.
-        found: all candidates of that query.
+        found: all candidates of that query, best first.
         parts: number of parts of the text.
     """
-    own = max((one.score for one in found if one.code == answer.code and one.term == answer.term), default=0.0)
-    other = max((one.score for one in found if not same_category(one.code, answer.code)), default=0.0)
+    own = next((one.score for one in found if one.code == answer.code and one.term == answer.term), 0.0)
+    other = next((one.score for one in found if not same_category(one.code, answer.code)), 0.0)
     best = max(own, other)
     return (
         1.0,
