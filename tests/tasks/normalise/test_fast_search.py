@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tasks.normalise.normaliser import Normaliser
@@ -56,6 +56,7 @@ def plain_scores(index: EmbeddedIndex, text: str) -> list[float]:
     return best
 
 
+@settings(max_examples=25)
 @given(st.lists(st.sampled_from(TEXTS), min_size=1, max_size=3), st.integers(1, 40))
 def test_arrays_give_what_loops_give(index: EmbeddedIndex, texts: list[str], k: int) -> None:
     assert [scores.tolist() for scores in index.scores(texts)] == [plain_scores(index, text) for text in texts]
