@@ -302,3 +302,14 @@ def test_example_of_the_readme_runs(folder: Path, capsys: pytest.CaptureFixture[
     assert "否认高血压 否认高血压 negated" in lines and lines[0].startswith(
         "2型糖尿病伴视网膜病变 2型糖尿病 E11.9 2型糖尿病"
     )
+
+
+def test_merged_area_that_would_fill_memory_is_refused(normaliser: Normaliser, tmp_path: Path) -> None:
+    source = book(tmp_path / "in.xlsx", [["诊断"], ["肺炎"], [None]], ("A2:A3",))
+    packed = io.BytesIO()
+    with zipfile.ZipFile(source) as before, zipfile.ZipFile(packed, "w") as after:
+        for name in before.namelist():
+            after.writestr(name, before.read(name).replace(b'ref="A2:A3"', b'ref="A2:XFD1048576"'))
+    source.write_bytes(packed.getvalue())
+    with pytest.raises(UserError, match=r"in.xlsx, sheet .*more than .* cells"):
+        normalise_file(normaliser, source, tmp_path / "out.xlsx")
