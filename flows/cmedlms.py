@@ -31,7 +31,8 @@ MADE = {
     "and the ICD-10 chapters of these as labels.",
 }
 """Tasks that are made from open data where their files are not given, and how; the last one needs those of cEHRNER."""
-DEFAULT_TASKS = ("cehrner", "cmed-classification", "cmedtc", "disease-diagnosis", "symptom-department")
+DEFAULT_TASKS = ("cehrner", "cmedtc", "cmed-classification", "disease-diagnosis", "symptom-department")
+"""Of those of one table, the first is of real text."""
 RECORDS = "cehrner"
 """Task whose records disease-diagnosis is made from."""
 
@@ -54,7 +55,8 @@ def finetune(
 
     Args:
         tasks: of cehrner, ccks2019-ner, sahsu-ner, cmed-classification, cmedtc, disease-diagnosis and
-            symptom-department; by default those whose files are in `data`, and those that are made without them.
+            symptom-department; by default those whose files are in `data`, and those that are made without them. The
+            quick form takes one for each of the paper's tables.
         data: folder with the files of the tasks. Without files, cmed-classification and symptom-department are made
             from CMeKG, and disease-diagnosis from CMeKG and the records of cehrner.
         embeddings: by name, of glove-general, word2vec-general, glove-char, glove-word, word2vec-char and
@@ -72,25 +74,28 @@ def finetune(
     recipe = load_networks(quick, seeds, overrides)
     given = _checked_embeddings(embeddings or {})
     _check_networks(networks)
-    wanted = _with_networks(_wanted(tasks, data), networks)
+    wanted = _with_networks(_wanted(tasks, data, quick), networks)
     graph = {"kg": RawInput([cmekg.locate()])} if set(wanted) & set(MADE) else {}
     # Torch is imported here, so that mistakes are explained without it.
     from tasks.evaluate.cmedlms.matrix import Cell, NetworkMatrixParams, network_matrix
     from tasks.finetune.networks import networks as networks_stage
 
     with stage_runner() as run:
-        cells: dict[str, Cell] = {}
-        found: dict[str, Artifact] = {}
+        # What the networks read comes first, for all cells: a file of vectors that cannot be read, or an encoder that
+        # cannot be frozen, must not be found out after hours of training.
+        asked = []
         for name, own in wanted.items():
             files = _files(run, recipe, name, data, graph)
-            params = recipe.networks.for_task(name, own)
-            for embedding in EMBEDDINGS:
-                if embedding != "bare" and embedding not in given:
-                    continue
+            for embedding in ("bare", *(one for one in EMBEDDINGS if one in given)):
                 source = _source(run, recipe, name, files, embedding, given)
-                key = f"{name}_{embedding}".replace("-", "_")
-                found[key] = run(networks_stage, params, data=files, **source)
-                cells[key] = Cell(task=name, embedding=embedding)
+                asked.append((Cell(task=name, embedding=embedding), own, {"data": files, **source}))
+        cells: dict[str, Cell] = {}
+        found: dict[str, Artifact] = {}
+        for number, (cell, own, inputs) in enumerate(asked, start=1):
+            print(f"cell {number} of {len(asked)}: {cell.task}, {EMBEDDINGS[cell.embedding]}", flush=True)
+            key = f"{cell.task}_{cell.embedding}".replace("-", "_")
+            found[key] = run(networks_stage, recipe.networks.for_task(cell.task, own), **inputs)
+            cells[key] = cell
         notes = (recipe.limits(), *(MADE[name] for name in wanted if name in MADE and _given(name, data) is None))
         page = run(network_matrix, NetworkMatrixParams(cells=cells, notes=notes), **found)
     return str(page.path)
@@ -108,8 +113,8 @@ def _checked_embeddings(embeddings: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _wanted(tasks: list[str] | None, data: str | None) -> list[str]:
-    """Return the tasks to run.
+def _wanted(tasks: list[str] | None, data: str | None, quick: bool) -> list[str]:
+    """Return the tasks to run; by default all that have files or are made, in the quick form the first of each table.
 
     Raises:
         UserError: there is no folder `data`; a task is unknown, or lacks files and cannot be made.
@@ -127,7 +132,7 @@ def _wanted(tasks: list[str] | None, data: str | None) -> list[str]:
             raise UserError(fault)
         if fault:
             warn(f"{name} is skipped: {fault}")
-        else:
+        elif tasks is not None or not quick or TABLES[name].published not in {TABLES[one].published for one in found}:
             found.append(name)
     if not found:
         raise UserError("No task was given. `python -m flows list` shows them, as finetune/<task>.")
@@ -215,4 +220,4 @@ def _source(
         made = run(bare_embeddings, BareParams(task=name, limit=limit), data=files)
     else:
         made = run(vector_table, VectorTableParams(by_word=embedding in BY_WORD), vectors=given[embedding])
-    return {"model": ModelFolder(f"{made.path}/{SOURCE}")}
+    return {"model": ModelFolder(f"{made.path}/{SOURCE}", f"embeddings.{embedding}")}

@@ -14,14 +14,16 @@ from tasks.evaluate.cmedlms.params import GraphTextsParams, MaskedDiagnosesParam
 from tasks.finetune.params import NetworksParams, TuningParams
 
 QUICK: Mapping[str, Any] = {
-    "limit": 128,
-    "tagging_limit": 32,
-    "max_length": 64,
-    "epochs": (6,),
+    "limit": 64,
+    "tagging_limit": 10,
+    "max_length": 48,
+    "epochs": (4,),
     "seeds": (1,),
-    "batch_sizes": (8,),
+    "batch_sizes": (4,),
+    "learning_rates": (5e-3,),
 }
-"""Limits of the quick form. Smaller batches than the paper's, so that few records still are a number of steps."""
+"""Limits of the quick form: some hundred steps per cell. Batches are smaller than the paper's and the rate higher, for
+so few steps to learn something."""
 
 
 class NetworkSettings(TuningParams):

@@ -39,13 +39,16 @@ def write_finetune_card(
 
     Args:
         scores: scores by split, of the splits with known answers.
-        encoder: name of the encoder's folder.
+        encoder: name of the encoder's folder, or of what a network reads.
         transformers_class: class of transformers that loads the model; None if there is none.
         graph: stage and fingerprint of the graph whose entities the model reads; None if it reads none.
     """
     trial = best.trial
     dropout = "" if trial.dropout is None else f"dropout {trial.dropout:g}, "
     start = "the architecture of" if trial.random_weights else "the encoder"
+    made = f"fine-tuned by Yiwen (医文) from {start} `{encoder}`"
+    if trial.contest:  # the name of a network, such as bilstm_crf
+        made = f"a network `{trial.contest}` over `{encoder}`, trained by Yiwen (医文)"
     rows = [
         f"| {split} | {name} | {score_text(name, interval.score)} | "
         f"{score_text(name, interval.low)} to {score_text(name, interval.high)} |"
@@ -54,7 +57,7 @@ def write_finetune_card(
     ]
     sections = [
         ["---", "language: zh", "library_name: yiwen", "tags: [biomedical, chinese]", "---", f"# {spec.title}"],
-        [f"Answers {spec.title} ({spec.kind}), fine-tuned by Yiwen (医文) from {start} `{encoder}`."],
+        [f"Answers {spec.title} ({spec.kind}), {made}."],
         [
             "```python",
             "from tasks.finetune.predict import Predictor",
@@ -87,8 +90,8 @@ def _with_transformers(spec: TaskSpec, transformers_class: str | None) -> list[s
     """Return what transformers does with the folder."""
     if transformers_class is None:
         return [
-            "transformers has no class for this head and refuses the folder by its `model_type`. The encoder alone is",
-            "in `encoder/`.",
+            "transformers has no class for this head and refuses the folder by its `model_type`. What it reads, an",
+            "encoder or a table of vectors, is in `encoder/`.",
         ]
     name, call = _USES[spec.kind]
     text = [

@@ -41,6 +41,7 @@ class ModelFolder:
         Raises:
             UserError: there is no such folder, or it has no model.
         """
+        self.parameter = parameter
         self.knowledge = None if knowledge is None else str(Path(knowledge).expanduser().resolve())
         self.path = Path(folder).expanduser().resolve()
         if not self.path.is_dir():

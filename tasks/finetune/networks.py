@@ -5,18 +5,23 @@ at a time, and a killed run resumes the unfinished ones. Each network's best run
 on dev if test has no answers. The artifact has `networks.json`, and each network's model in `models/<network>/`, which
 predicts without other files.
 
+Counters tell how many tokens of each split the networks read, and how many of them have no vector of their own: words
+that a file of vectors lacks, characters that bare embeddings never saw in training, and [UNK] of an encoder.
+
 Time grows with networks x seeds x epochs x tokens of train. Memory is that of fine-tuning one network.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
+import numpy as np
 import torch
 
 from infra.errors import UserError
@@ -26,13 +31,14 @@ from models.inference import BATCH_TOKENS, batches_by_length, predict
 from tasks.downstream.catalogue import task
 from tasks.downstream.evaluation import final_predictions
 from tasks.downstream.features.base import Features
+from tasks.downstream.features.shapes import shape_of
 from tasks.downstream.records import Record
 from tasks.downstream.scoring import score
 from tasks.downstream.spec import TaskSpec
 from tasks.downstream.task_data import TaskData, load_task_data
 from tasks.finetune.card import write_finetune_card
 from tasks.finetune.grid import best_run, run_trials
-from tasks.finetune.model import attach_states
+from tasks.finetune.model import attach_states, load_start
 from tasks.finetune.params import NetworksParams
 from tasks.finetune.precision_recall import precision_recall
 from tasks.finetune.result import DIVERGED, TrialResult, fetch_model
@@ -40,18 +46,23 @@ from tasks.finetune.saved_model import load_task_model
 from tasks.finetune.stage import make_trials
 from tasks.finetune.task_trial import TaskTrial, check_trials
 
+logger = logging.getLogger(__name__)
+
 FIGURES = "networks.json"
 MODELS = "models"
+SPLITS = ("train", "dev", "test")
+MANY_UNKNOWN = 0.5
+"""Share of training tokens without a vector above which a warning asks whether the file is the right one."""
 
 
-@stage(name="networks", version=1, params=NetworksParams, unit="epoch")
+@stage(name="networks", version=2, params=NetworksParams, unit="epoch")
 def networks(inputs: Mapping[str, Any], params: NetworksParams, out: Output) -> None:
     """Train `params.networks` over `inputs["model"]` (`ModelFolder`) on the files `inputs["data"]` (`TaskFiles`).
 
     `inputs["states"]` may be the artifact of `encoder_states` for both.
 
     Raises:
-        UserError: a network is unknown, or model, files or settings do not fit.
+        UserError: a network is unknown; model, files or settings do not fit; or no token of train has a vector.
     """
     spec = task(params.task)
     model, files = inputs["model"], inputs["data"]
@@ -65,6 +76,7 @@ def networks(inputs: Mapping[str, Any], params: NetworksParams, out: Output) -> 
         made = make_trials(spec, own, model, files, f"{out.scratch}/trials", states)
         check_trials(made, data)
         trials += made
+    tokens = _count_tokens(spec, trials[0], data, model.parameter)
     total = sum(trial.epochs for trial in trials)
     results = run_trials(
         trials,
@@ -76,12 +88,42 @@ def networks(inputs: Mapping[str, Any], params: NetworksParams, out: Output) -> 
         rows = []
         for network in params.networks:
             found = [result for result in results if result.trial.contest == network]
-            rows.append({"network": network} | _figures(spec, found, data, folder / MODELS / network, states, params))
+            figures = _figures(spec, found, data, folder / MODELS / network, states, params, model.parameter)
+            rows.append({"network": network} | figures)
         (folder / FIGURES).write_text(json.dumps(rows, ensure_ascii=False, indent=1), encoding="utf-8")
         out.add_folder(folder)
     out.count("trials", len(trials))
-    for split, records in (("train", data.train), ("dev", data.dev), ("test", data.test)):
-        out.count(f"records_{split}", len(records))
+    for split in SPLITS:
+        out.count(f"records_{split}", len(getattr(data, split)))
+    for name, count in tokens.items():
+        out.count(name, count)
+
+
+def _count_tokens(spec: TaskSpec, trial: TaskTrial, data: TaskData, parameter: str) -> dict[str, int]:
+    """Return the tokens of each split that are read, and those without a vector; warn if these are many.
+
+    Neighbouring characters without a vector are one token, unless each character is tagged.
+
+    Raises:
+        UserError: no token of train has a vector.
+    """
+    start = load_start(trial)
+    features = shape_of(spec, data.train, start.max_length).features(start.tokenizer)
+    framing = start.tokenizer.frame(np.array([], dtype=np.int64))[0]
+    found: dict[str, int] = {}
+    for split in SPLITS:
+        sequences = [one for piece in features.encode(getattr(data, split)) for one in piece.example.sequences]
+        ids = np.concatenate([one.input_ids for one in sequences]) if sequences else framing
+        ids = ids[~np.isin(ids, framing)]
+        found[f"tokens_{split}"] = len(ids)
+        found[f"tokens_without_vector_{split}"] = int((ids == start.tokenizer.unknown).sum())
+    total, unknown = found["tokens_train"], found["tokens_without_vector_train"]
+    said = f"{parameter}: {unknown:,} of the {total:,} tokens of {spec.title}'s training records have no vector"
+    if total and unknown == total:
+        raise UserError(f"{said}. Give vectors that were trained on Chinese text.")
+    if unknown > MANY_UNKNOWN * total:
+        logger.warning("%s. Check that these are the vectors you meant.", said)
+    return found
 
 
 def _figures(
@@ -91,8 +133,9 @@ def _figures(
     folder: Path,
     states: str | None,
     params: NetworksParams,
+    read: str,
 ) -> dict[str, Any]:
-    """Score the best run of a network, and keep its model in `folder`."""
+    """Score the best run of a network, and keep its model in `folder`, with a card that names what it reads."""
     best = best_run(results)
     fetch_model(best.trial, folder)
     saved = load_task_model(folder)
@@ -102,7 +145,7 @@ def _figures(
     split = "test" if data.test_has_answers else "dev"
     records = data.test if split == "test" else data.dev
     answers, scored = _answers(spec, saved.model, features, records, params.precision)
-    card = write_finetune_card(spec, best, {split: scored}, Path(best.trial.model).name, None)
+    card = write_finetune_card(spec, best, {split: scored}, read, None)
     (folder / "README.md").write_text(card, encoding="utf-8")
     whole = [result for result in results if result.stopped != DIVERGED]
     return {

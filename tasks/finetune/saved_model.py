@@ -59,8 +59,9 @@ def load_task_model(folder: str | Path, knowledge: GivenKnowledge = None) -> Sav
     try:
         shape = TaskShape.model_validate_json((path / TASK_FILE).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        inner = path / "model"
-        hint = f"Did you mean {inner}?" if (inner / TASK_FILE).is_file() else "Train one with a finetune flow."
+        # A run of finetune has model/, one of finetune/cmedlms has models/cnn/, models/bilstm/ and so on.
+        inner = next((one.parent for one in sorted(path.glob(f"model*/**/{TASK_FILE}"))), None)
+        hint = "Train one with a finetune flow." if inner is None else f"Did you mean {inner}?"
         raise UserError(f"{path} is not a fine-tuned model: it has no {TASK_FILE}. {hint}") from error
     except (ValidationError, OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path / TASK_FILE} cannot be read: {_in_a_line(error)}. Fine-tune again.") from error

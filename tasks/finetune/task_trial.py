@@ -88,7 +88,8 @@ def check_trials(trials: Sequence[TaskTrial], data: TaskData) -> None:
     """
     first = trials[0]
     start = load_start(first)
-    warn_without_dropout(first, start.encoder)
+    if not first.contest:  # a network's encoder is frozen, and the network drops out itself
+        warn_without_dropout(first, start.encoder)
     _head(first, _shape(first, data, start), start)
     for trial in trials:
         trial.config()

@@ -11,7 +11,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from flows.cmedlms import finetune
+from flows.cmedlms import DEFAULT_TASKS, _wanted, finetune
 from infra.artifacts import ArtifactStore
 from infra.errors import UserError
 from infra.settings import REPOSITORY
@@ -87,6 +87,7 @@ def test_every_network_meets_every_embedding_on_one_page(world: Path, capsys: py
         "overrides": OVERRIDES,
     }
     page = Path(finetune.fn(**given))
+    assert "cell 9 of 9: cmed-classification, CMed-BERT" in capsys.readouterr().out
     rows = json.loads((page / "table.json").read_text(encoding="utf-8"))
     assert len(rows) == 3 * (1 + 2 + 2)
     of_cell = {(row["Task"], row["Embedding"], row["Model"]): row for row in rows}
@@ -96,6 +97,10 @@ def test_every_network_meets_every_embedding_on_one_page(world: Path, capsys: py
     summary = json.loads((page / "summary.json").read_text(encoding="utf-8"))
     assert "at most 24 records per split; 6 in tagging; 64 tokens per sequence; 2 epochs" in summary["notes"][0]
     assert any("stand-in" in note and "CMeKG" in note for note in summary["notes"])
+    bare, vectors, _ = summary["tokens"]["symptom-department"]
+    assert (bare["without a vector, train"], vectors["Embedding"]) == ("0.00%", "CMed-Word2Vec (characters)")
+    # Of 咳嗽、咳痰 only the mark is in no record.
+    assert (int(vectors["Tokens of train"]) % 5, vectors["without a vector, train"]) == (0, "20.00%")
     for row in summary["tasks"]["ccks2019-ner"]:
         assert (
             row["records"] == 6
@@ -111,6 +116,10 @@ def test_every_network_meets_every_embedding_on_one_page(world: Path, capsys: py
     (tagger,) = [one for one in store.list() if one.stage == "networks" and one.manifest.inputs.get("states")][:1]
     predictor = Predictor(Path(tagger.path) / "models" / "cnn_lstm", device="cpu")
     assert len(predictor.predict(["患者咳嗽。"])) == 1
+    card = (Path(tagger.path) / "models" / "cnn_lstm" / "README.md").read_text(encoding="utf-8")
+    assert "a network `cnn_lstm` over `embeddings.cmed-bert`, trained by" in card
+    with refused(r"is not a fine-tuned model: it has no task\.json\. Did you mean .*models/cnn(_lstm)?\?"):
+        Predictor(Path(tagger.path), device="cpu")
     capsys.readouterr()
     with patch("tasks.finetune.grid.run_trial", side_effect=AssertionError("trained again")):
         assert Path(finetune.fn(**given)) == page
@@ -128,6 +137,19 @@ def test_records_with_masked_diagnoses_are_made_and_learnt(world: Path, monkeypa
     lines = [json.loads(line) for line in made.read_file("train.jsonl").decode().splitlines()]
     assert {tuple(line["labels"]) for line in lines} == {("X",), ("IX",)}
     assert all("某病入院" in line["text"] and "肺病" not in line["text"] for line in lines)
+
+
+def test_vectors_that_break_off_are_found_out_before_any_training(world: Path) -> None:
+    lines = (world / "characters.txt").read_text(encoding="utf-8").splitlines(keepends=True)
+    short, twice = world / "short.txt", world / "twice.txt"
+    short.write_text("".join(lines)[:-12], encoding="utf-8")
+    words, width = lines[0].split()
+    twice.write_text(f"{int(words) + 1} {width}\n" + "".join([*lines[1:], lines[3]]), encoding="utf-8")
+    asked: dict[str, Any] = {"tasks": ["symptom-department"], "networks": ["cnn"], "quick": True}
+    with patch("tasks.finetune.grid.run_trial", side_effect=AssertionError("trained")):
+        for file, message in ((short, "A short last line means"), (twice, "already has a vector in line 4")):
+            with refused(rf"{file.name}, line {int(words) + 1 + (file == twice)}: .*{message}"):
+                finetune.fn(**asked, embeddings={"glove-char": str(file)}, overrides=OVERRIDES)
 
 
 def refused(message: str) -> Any:
@@ -165,3 +187,13 @@ def test_without_files_the_made_tasks_are_run(world: Path, caplog: pytest.LogCap
     page = Path(finetune.fn(networks=["cnn"], quick=True, overrides=overrides))
     summary = json.loads((page / "summary.json").read_text(encoding="utf-8"))
     assert list(summary["tasks"]) == ["cmed-classification", "symptom-department"]
+
+
+def test_the_quick_form_takes_one_task_of_each_table() -> None:
+    with patch("flows.cmedlms._lacking", lambda name, data: ""):
+        assert _wanted(None, None, True) == ["cehrner", "cmedtc", "disease-diagnosis"]
+        assert _wanted(None, None, False) == list(DEFAULT_TASKS)
+        assert _wanted(["symptom-department", "disease-diagnosis"], None, True) == [
+            "symptom-department",
+            "disease-diagnosis",
+        ]

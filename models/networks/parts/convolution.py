@@ -6,9 +6,9 @@ Shape legend: T tokens laid end to end, I inputs, F filters, K taps (the width o
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from models.encoder.layout import Layout
@@ -34,28 +34,63 @@ class Convolution(nn.Module):
 
     def forward(self, x_TI: Tensor, layout: Layout) -> Tensor:
         """Return (T, F)."""
-        taps = linear(x_TI, self.weight).split(self.filters, dim=1)
-        ends_T = layout.jagged_offsets[1:][owners(layout)]
-        left_T = layout.positions
-        right_T = ends_T - 1 - torch.arange(layout.total, device=ends_T.device)
-        middle = (self.width - 1) // 2
-        out_TF = taps[middle] + self.bias
+        joined: Tensor = _Join.apply(linear(x_TI, self.weight), self.bias, layout)
+        return joined
+
+
+class _Join(torch.autograd.Function):
+    """The sum of all taps' results, each shifted to the token that it is for, and the bias.
+
+    With one pass per tap and in place: the same sum by torch's own operations takes several, most of them over zeros.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, taps_TP: Tensor, bias_F: Tensor, layout: Layout) -> Tensor:
+        """P is K F."""
+        ctx.layout, ctx.width, ctx.dtype = layout, taps_TP.shape[1], taps_TP.dtype
+        taps = taps_TP.split(len(bias_F), 1)
+        middle = (len(taps) - 1) // 2
+        out_TF = taps[middle] + bias_F
         for tap, part_TF in enumerate(taps):
             offset = tap - middle
-            if offset:
-                inside_T = right_T >= offset if offset > 0 else left_T >= -offset
-                out_TF = out_TF + _shifted(part_TF, offset) * inside_T[:, None]
+            if offset and abs(offset) < layout.total:
+                # The neighbouring sequence's tokens must not count, not even as a rounding error: what they are added
+                # to is put back.
+                outside = _ends(layout, offset)
+                kept = out_TF[outside]
+                _all_but(out_TF, -offset).add_(_all_but(part_TF, offset))
+                out_TF[outside] = kept
         return out_TF
 
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None]:
+        (grad_TF,), layout = grads, ctx.layout
+        found_TP = torch.empty(len(grad_TF), ctx.width, dtype=ctx.dtype, device=grad_TF.device)
+        parts = found_TP.split(grad_TF.shape[1], 1)
+        middle = (len(parts) - 1) // 2
+        for tap, part_TF in enumerate(parts):
+            offset = tap - middle
+            if abs(offset) >= layout.total:
+                part_TF.zero_()
+                continue
+            _all_but(part_TF, offset).copy_(_all_but(grad_TF, -offset))
+            if offset:
+                part_TF[_ends(layout, -offset)] = 0.0
+        return found_TP, grad_TF.sum(0), None
 
-def _shifted(x_TF: Tensor, offset: int) -> Tensor:
-    """Return y with y[t] = x[t + offset], and zeros where there is no such row."""
-    rows = len(x_TF)
-    if abs(offset) >= rows:
-        return torch.zeros_like(x_TF)
+
+def _all_but(x_TF: Tensor, rows: int) -> Tensor:
+    """Return x without its first rows, or without its last ones where the number is negative."""
+    return x_TF[rows:] if rows >= 0 else x_TF[:rows]
+
+
+def _ends(layout: Layout, offset: int) -> Tensor:
+    """Return int64 (N,): the tokens t for which t + offset is in another sequence, some of them several times."""
+    steps = torch.arange(abs(offset), device=layout.jagged_offsets.device)
+    firsts_S1, lasts_S1 = layout.jagged_offsets[:-1, None], layout.jagged_offsets[1:, None] - 1
     if offset > 0:
-        return F.pad(x_TF[offset:], (0, 0, 0, offset))
-    return F.pad(x_TF[:offset], (0, 0, -offset, 0))
+        return torch.maximum(lasts_S1 - steps, firsts_S1).flatten()
+    return torch.minimum(firsts_S1 + steps, lasts_S1).flatten()
 
 
 def max_pool(x_TF: Tensor, layout: Layout, size: int) -> tuple[Tensor, Layout]:

@@ -42,4 +42,8 @@ class Attention(nn.Module):
 
 
 def _by_run(x_TF: Tensor, layout: Layout, view: Callable[[Tensor], Tensor]) -> Tensor:
-    return torch.cat([view(x_TF[run.tokens].view(run.sequences, run.length, -1)) for run in layout.runs])
+    # One split, not a slice per run: the gradient of each slice would be a tensor of zeros as large as x.
+    parts = x_TF.split([run.sequences * run.length for run in layout.runs])
+    return torch.cat(
+        [view(part.view(run.sequences, run.length, -1)) for part, run in zip(parts, layout.runs, strict=True)]
+    )

@@ -173,6 +173,9 @@ class TextTokenizer:
 
     def _unknown_id(self) -> int | None:
         token = getattr(self._tokenizer.model, "unk_token", None)
+        if isinstance(self._tokenizer.model, models.Unigram):  # only its JSON tells which token is [UNK]
+            found: int | None = json.loads(self._tokenizer.to_str())["model"]["unk_id"]
+            return found
         return self._tokenizer.token_to_id(token) if isinstance(token, str) else None
 
 

@@ -1,8 +1,8 @@
 """Stage `network_matrix`: networks x embeddings on several tasks, in the shape of CMedLMs' Tables 7 to 9, with curves.
 
-The published rows are beside, although they are of other records, so only their order can be compared. The artifact has
-`report.html`, `table.md`, `summary.json`, `table.json`, and for each task a picture of the best networks' dev scores by
-epoch (Figures 4 to 6).
+The published rows are beside, although they are of other records, so only their order can be compared. A small table
+says how many of each embedding's tokens have no vector of their own. The artifact has `report.html`, `table.md`,
+`summary.json`, `table.json`, and for each task a picture of the best networks' dev scores by epoch (Figures 4 to 6).
 """
 
 from __future__ import annotations
@@ -25,6 +25,11 @@ from tasks.evaluate.cmedlms.tables import EMBEDDINGS, TABLES
 from tasks.finetune.networks import FIGURES
 
 TEMPLATE = Path(__file__).with_name("matrix.html.j2")
+TOKENS = (
+    "Tokens that each embedding reads, and the share of them without a vector of their own. They get the mean vector "
+    "of a file, or what bare embeddings and encoders have for unknown tokens. In classification, neighbouring "
+    "characters without a vector are one token."
+)
 PUBLISHED = Path(__file__).with_name("published.csv")
 """The cells of Tables 7 to 9, transcribed; some of the paper's parameters are misprints."""
 SHOWN = 3
@@ -55,12 +60,15 @@ class NetworkMatrixParams(StageParams):
     """Sentences about data and limits, shown above the tables."""
 
 
-@stage(name="network_matrix", version=1, params=NetworkMatrixParams)
+@stage(name="network_matrix", version=2, params=NetworkMatrixParams)
 def network_matrix(inputs: Mapping[str, Artifact], params: NetworkMatrixParams, out: Output) -> None:
     """Tabulate the artifacts that `params.cells` names."""
     found: dict[str, list[dict[str, Any]]] = {}
+    tokens: dict[str, list[dict[str, str]]] = {}
     for name, cell in params.cells.items():
         rows = json.loads(inputs[name].read_file(FIGURES))
+        counted = _tokens(cell.embedding, rows[0]["split"], inputs[name].manifest.counters)
+        tokens.setdefault(cell.task, []).append(counted)
         found.setdefault(cell.task, []).extend({"embedding": cell.embedding, **row} for row in rows)
     published = _published()
     tables = {name: [_shown(row, published, name) for row in rows] for name, rows in found.items()}
@@ -76,14 +84,15 @@ def network_matrix(inputs: Mapping[str, Artifact], params: NetworkMatrixParams, 
             "title": task(name).title,
             "about": _about(name, found[name]),
             "rows": rows,
+            "tokens": tokens[name],
             "best": max(range(len(rows)), key=lambda place: found[name][place]["f1"]),
             "picture": pictures[name],
         }
         for name, rows in tables.items()
     ]
-    page = render(TEMPLATE, sections=sections, notes=params.notes)
+    page = render(TEMPLATE, sections=sections, notes=params.notes, about_tokens=TOKENS)
     flat = [{"Task": task(name).title, **row} for name, rows in tables.items() for row in rows]
-    add_report(out, page, {"tasks": found, "notes": params.notes}, flat)
+    add_report(out, page, {"tasks": found, "tokens": tokens, "notes": params.notes}, flat)
     out.add_bytes("table.md", _markdown(sections, params.notes).encode())
 
 
@@ -146,6 +155,16 @@ def _shown(row: Mapping[str, Any], published: Mapping[tuple[str, str, str], Mapp
     return cells | {f"paper {title}": "–" if paper is None else paper[key] for key, title in shown.items()}
 
 
+def _tokens(embedding: str, split: str, counters: Mapping[str, int]) -> dict[str, str]:
+    """Return how many tokens of train and of the scored split there are, and the share of them without a vector."""
+    cells = {"Embedding": EMBEDDINGS.get(embedding, embedding)}
+    for one in ("train", split):
+        total = counters[f"tokens_{one}"]
+        share = counters[f"tokens_without_vector_{one}"] / max(total, 1)
+        cells |= {f"Tokens of {one}": f"{total:,}", f"without a vector, {one}": f"{share:.2%}"}
+    return cells
+
+
 def _about(name: str, rows: Sequence[Mapping[str, Any]]) -> str:
     spec, table = task(name), TABLES.get(name)
     split, records = rows[0]["split"], rows[0]["records"]
@@ -158,8 +177,13 @@ def _about(name: str, rows: Sequence[Mapping[str, Any]]) -> str:
 def _markdown(sections: Sequence[Mapping[str, Any]], notes: Sequence[str]) -> str:
     parts = [f"{note}\n" for note in notes]
     for section in sections:
-        names = list(section["rows"][0])
-        lines = [names, ["---", "---", *["---:"] * (len(names) - 2)], *(list(row.values()) for row in section["rows"])]
-        table = "".join(f"| {' | '.join(line)} |\n" for line in lines)
-        parts.append(f"## {section['title']}\n\n{section['about']}\n\n{table}")
+        tables = [_table(section["rows"], 2), f"{TOKENS}\n", _table(section["tokens"], 1)]
+        parts.append("\n".join([f"## {section['title']}\n", f"{section['about']}\n", *tables]))
     return "\n".join(parts)
+
+
+def _table(rows: Sequence[Mapping[str, str]], texts: int) -> str:
+    """Return a table in Markdown whose first `texts` columns are texts."""
+    names = list(rows[0])
+    lines = [names, [*["---"] * texts, *["---:"] * (len(names) - texts)], *(list(row.values()) for row in rows)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -242,6 +242,47 @@ def test_convolution_equals_torch_s_on_each_sequence(width: int) -> None:
         torch.testing.assert_close(y_LF, F.conv1d(padded[None], weight_FIK, convolution.bias)[0].T)
 
 
+@pytest.mark.parametrize("lengths", [[1, 5, 2, 9], [1, 1], [2], [1]])
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 5])
+def test_convolution_has_the_gradients_of_torch_s(width: int, lengths: list[int]) -> None:
+    torch.manual_seed(0)
+    ours = Convolution(6, 7, width)
+    x_TI, layout = embeddings(lengths, 6)
+    leaves = [x_TI.requires_grad_(), ours.weight, ours.bias]
+    towards_TF = torch.randn(layout.total, 7)
+    found = torch.autograd.grad((ours(x_TI, layout) * towards_TF).sum(), leaves)
+    weight_FIK = ours.weight.view(width, 7, 6).permute(1, 2, 0)
+    padded = [F.pad(x_LI.T, ((width - 1) // 2, width // 2)) for x_LI in x_TI.split(lengths)]
+    plain_TF = torch.cat([F.conv1d(one[None], weight_FIK, ours.bias)[0].T for one in padded])
+    for gradient, wanted in zip(found, torch.autograd.grad((plain_TF * towards_TF).sum(), leaves), strict=True):
+        torch.testing.assert_close(gradient, wanted)
+
+
+def test_a_neighbour_is_not_even_a_rounding_error() -> None:
+    torch.manual_seed(0)
+    convolution, lengths = Convolution(6, 7, 5), [3, 2, 1, 4]
+    x_TI, layout = embeddings(lengths, 6)
+    before = convolution(x_TI, layout).split(lengths)
+    changed = x_TI.clone()
+    changed[3:5], changed[6:] = torch.nan, 1e30  # all of the second and the last sequence
+    after = convolution(changed, layout).split(lengths)
+    assert torch.equal(before[0], after[0]) and torch.equal(before[2], after[2])
+
+
+def test_convolution_in_bfloat16_is_near_that_in_float32() -> None:
+    torch.manual_seed(0)
+    convolution, (x_TI, layout) = Convolution(6, 7, 3), embeddings([3, 8], 6)
+    found = []
+    for enabled in (False, True):
+        convolution.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
+            out = convolution(x_TI, layout)
+        out.float().square().sum().backward()
+        found.append([out.float(), convolution.weight.grad, convolution.bias.grad])
+    for full, half in zip(*found, strict=True):
+        torch.testing.assert_close(half, full, rtol=0.05, atol=0.1)
+
+
 @pytest.mark.parametrize("size", [2, 3])
 def test_pooling_takes_the_maximum_of_each_window(size: int) -> None:
     lengths = [1, 2, 5, 8]

@@ -28,7 +28,8 @@ from models.word_vectors import WordVectors
 from tasks.downstream.catalogue import task
 from tasks.downstream.features.alignment import TextTokenizer
 from tasks.finetune.inputs import ModelFolder, TaskFiles
-from tasks.finetune.params import FinetuneParams, Resources
+from tasks.finetune.networks import networks
+from tasks.finetune.params import FinetuneParams, NetworksParams, Resources
 from tasks.finetune.saved_model import load_task_model
 from tasks.finetune.sources import states as states_module
 from tasks.finetune.sources.params import BareParams, StatesParams, VectorTableParams
@@ -148,13 +149,16 @@ def test_words_vectors_tag_each_character(world: World, by_word: ModelFolder, tm
     assert tokens.starts.tolist() == [0, 1, 2, 3, 5, 6] and tokens.ends.tolist() == [1, 2, 3, 4, 6, 7]
 
 
-def test_frozen_states_are_computed_once_and_change_no_answer(world: World, states: Artifact, tmp_path: Path) -> None:
+def test_frozen_states_are_computed_once_and_change_no_answer(
+    world: World, states: Artifact, caplog: pytest.LogCaptureFixture
+) -> None:
     inputs = {"model": world.encoder, "data": world.data(CLASSES)}
     assert run(encoder_states, world.store, StatesParams(task=CLASSES), inputs).reused
     with patch.object(Encoder, "states", side_effect=AssertionError("computed again")):
         cached = world.run(CLASSES, world.encoder, "cnn", states)
     assert main_score(cached) > 0.9
     without = world.run(CLASSES, world.encoder, "cnn")
+    assert "dropout" not in caplog.text  # nothing is trained in the encoder that could overfit
     answers = [one.scan("predictions").select("answer", "scores").collect() for one in (cached, without)]
     assert answers[0]["answer"].equals(answers[1]["answer"])
     scores = [np.array(one["scores"].to_list()) for one in answers]
@@ -237,6 +241,41 @@ def test_words_without_vectors_get_the_mean_one(world: World, by_word: ModelFold
     table = load_table_of(by_word)
     torch.testing.assert_close(table[1], table[5:].mean(0))
     assert not table[[0, 2, 3, 4]].any()
+
+
+def test_a_capital_without_a_vector_is_read_as_its_small_letter() -> None:
+    # CT makes the table cased, and a has a vector where A has none.
+    (tokens,) = TextTokenizer(word_tokenizer(["CT", "a", "的"])).characters(["A的B"])
+    assert tokens.ids.tolist() == [6, 7, 1]
+
+
+def test_tokens_without_a_vector_are_counted_by_split(world: World, tmp_path: Path) -> None:
+    texts = {"train": ("甲乙丙", "乙乙"), "dev": ("甲丁",), "test": ("丁丁 甲戊戊",)}
+    for split, own in texts.items():
+        lines = "".join(f"{number}\t{text}\n" for number, text in enumerate(own))
+        (tmp_path / f"{split}.tsv").write_text(lines, encoding="utf-8")
+    data = TaskFiles(task(CLASSES), tmp_path)
+
+    def counted(words: list[str]) -> dict[str, int]:
+        given = {"vectors": vectors(tmp_path, words)}
+        table = run(vector_table, world.store, VectorTableParams(by_word=False), given).artifact
+        params = NetworksParams(
+            task=CLASSES, networks=("cnn",), seeds=(1,), epochs=(1,), resources=Resources(trials_at_once=1)
+        )
+        inputs: dict[str, StageInput] = {"model": ModelFolder(table.path / "model"), "data": data}
+        counters = run(networks, world.store, params, inputs).artifact.manifest.counters
+        return {name: count for name, count in counters.items() if name.startswith("tokens")}
+
+    assert counted(["甲", "乙"]) == {
+        "tokens_train": 5,
+        "tokens_without_vector_train": 1,
+        "tokens_dev": 2,
+        "tokens_without_vector_dev": 1,
+        "tokens_test": 3,  # neighbours without a vector are one token: 丁丁 甲 戊戊
+        "tokens_without_vector_test": 2,
+    }
+    with pytest.raises(UserError, match=r"model: 2 of the 2 tokens of .* have no vector\. Give vectors that"):
+        counted(["the", "of"])
 
 
 def load_table_of(model: ModelFolder) -> torch.Tensor:
