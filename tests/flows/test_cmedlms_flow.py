@@ -95,7 +95,7 @@ def test_every_network_meets_every_embedding_on_one_page(world: Path, capsys: py
     assert (cell["paper F1"], cell["paper s/epoch"], cell["Epochs"]) == ("0.6839", "18", "2")
     assert of_cell["Symptom-Department", "Bare embedding", "CNN"]["paper F1"] == "0.4719"
     summary = json.loads((page / "summary.json").read_text(encoding="utf-8"))
-    assert "at most 24 records per split; 6 in tagging; 64 tokens per sequence; 2 epochs" in summary["notes"][0]
+    assert "at most 24 records per split; 6 in tagging; 48 tokens per sequence; 2 epochs" in summary["notes"][0]
     assert any("stand-in" in note and "CMeKG" in note for note in summary["notes"])
     bare, vectors, _ = summary["tokens"]["symptom-department"]
     assert (bare["without a vector, train"], vectors["Embedding"]) == ("0.00%", "CMed-Word2Vec (characters)")

@@ -27,8 +27,8 @@ from tasks.finetune.networks import FIGURES
 TEMPLATE = Path(__file__).with_name("matrix.html.j2")
 TOKENS = (
     "Tokens that each embedding reads, and the share of them without a vector of their own. They get the mean vector "
-    "of a file, or what bare embeddings and encoders have for unknown tokens. In classification, neighbouring "
-    "characters without a vector are one token."
+    "of a file, or what bare embeddings and encoders have for unknown tokens. Where windows of a long text overlap, "
+    "a token counts in each. In classification, neighbouring characters without a vector are one token."
 )
 PUBLISHED = Path(__file__).with_name("published.csv")
 """The cells of Tables 7 to 9, transcribed; some of the paper's parameters are misprints."""
@@ -117,7 +117,7 @@ def draw(rows: Sequence[Mapping[str, Any]], title: str, path: Path) -> None:
         panel.set(title=EMBEDDINGS.get(embedding, embedding), xlabel="epoch", ylim=(0, 1.02))
         panel.xaxis.get_major_locator().set_params(integer=True)
         panel.grid(alpha=0.3)
-        panel.legend(fontsize=7, loc="lower right")
+        panel.legend(fontsize=7, loc="best")
     for panel in list(figure.axes)[len(embeddings) :]:
         panel.set_visible(False)
     figure.suptitle(f"{title} (in brackets: F1 of the table)")
