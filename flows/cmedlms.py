@@ -125,7 +125,7 @@ def _wanted(tasks: list[str] | None, data: str | None, quick: bool) -> list[str]
     for name in names:
         if name not in TABLES:
             raise UserError(f"{task(name).name} is not a task of this comparison. There are {', '.join(TABLES)}.")
-    found = []
+    found: list[str] = []
     for name in names:
         fault = _lacking(name, data)
         if fault and tasks is not None:
