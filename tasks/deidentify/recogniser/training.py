@@ -57,6 +57,12 @@ _NAMES_IN_BOOKS = re.compile("[曰云氏]|仲景|时珍|思邈|丹溪|东垣|景
 # matches: "。", "\n"
 # not: "，"
 _SENTENCE_END = re.compile(r"(?<=[。！？!?；])|\n")
+# matches: " ", "{"
+# not: "头痛"
+_UNFIT = re.compile(r"[\s{}]")
+# matches: "头痛"
+# not: "CT"
+_HAN = re.compile("[\u4e00-\u9fff]+")
 _EXAMS = words(
     "胃镜 肠镜 胸部CT 头颅MRI 腹部B超 心电图 血常规 尿常规 肝功能 肾功能 凝血功能 冠脉造影 心脏彩超 骨密度  "
     "支气管镜 病理 免疫组化 肿瘤标志物 甲状腺B超 钼靶 "
@@ -155,7 +161,7 @@ def read_source(data: Path, labelled: Sequence[str], seed: int) -> Source:
 
 
 def _short(column: Iterable[object], most: int) -> list[str]:
-    return sorted(term for term in map(str, column) if 2 <= len(term) <= most and not re.search(r"[\s{}]", term))
+    return sorted(term for term in map(str, column) if 2 <= len(term) <= most and not _UNFIT.search(term))
 
 
 def _sentences(text: str, in_book: bool) -> Iterator[str]:
@@ -188,7 +194,7 @@ def lexicon_of(data: Path) -> np.ndarray:
     """Return the keys of short medical terms, bool (2 ** LEXICON_BITS,)."""
     terms = {term for held in _lexicons(data) for term in held}
     held = np.zeros(1 << LEXICON_BITS, dtype=np.bool_)
-    short = [term for term in terms if 2 <= len(term) <= LONGEST_TERM and re.fullmatch("[\u4e00-\u9fff]+", term)]
+    short = [term for term in terms if 2 <= len(term) <= LONGEST_TERM and _HAN.fullmatch(term)]
     # Longer terms are rarely taken for names; of the short ones those with a surname matter.
     held[[term_key(term) for term in short if len(term) <= 4 or term[0] in SURNAMES]] = True
     return held

@@ -79,7 +79,7 @@ def test_equal_seeds_draw_equal_lines_whose_spans_are_right() -> None:
     "marked",
     [
         "{唐志远}，男，56岁，突发胸痛2小时。",
-        "值班护士{方静宜}发现患者面色苍白。",
+        "家属{罗小燕}拒绝检查。",
         "今日请心内科{严振华}主任会诊。",
         "{罗小燕}：我也吃过这个药，效果不错",
         "手术者：{孟凡}、{曲晓东}，麻醉：{贺兰}。",
@@ -118,7 +118,7 @@ def test_medicine_stays(text: str) -> None:
 
 @needs_model
 def test_the_recogniser_can_be_switched_off() -> None:
-    text = "值班护士方静宜发现患者面色苍白。"
+    text = "由同事邓国梁送入急诊。"
     assert deidentify(text)[1] == {"name": 1}
     assert deidentify(text, RULES_ALONE) == (text, {})
 
