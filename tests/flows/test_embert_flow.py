@@ -43,6 +43,7 @@ OVERRIDES: dict[str, Any] = {
     "phrases.min_support": 3,
     "phrases.trees": 20,
     "model.num_layers": 1,
+    "model.replace_probability": 0.5,  # every name here has a synonym, and terms of the others are masked
     "training.steps": 4,
     "training.warmup_steps": 1,
     "training.batch_size": 8,
