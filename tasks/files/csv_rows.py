@@ -171,12 +171,23 @@ def _next_row(reader: Iterator[list[str]], feed: _Feed, delimiter: str, width: i
         if len(feed.row) == 1:
             return _with_stray_quotes(feed.row[0].text, delimiter)
         return _lost_quote(feed, feed.row[-1].number)
-    if len(feed.row) > 1 and len(fields) != width:
-        # A row of the wrong width that contains whole rows: its first quote is the missing one's partner.
-        taken_in = csv.reader((line.text + "\n" for line in feed.row[1:]), delimiter=delimiter)
-        if any(len(own) == width for own in taken_in):
-            return _lost_quote(feed, feed.row[-1].number)
+    is_odd = len(feed.row) > 1 and len(fields) != width
+    # A row of the wrong width that contains whole rows: its first quote is the missing one's partner.
+    if is_odd and any(len(own) == width for own in _taken_in(feed.row[1:], delimiter)):
+        return _lost_quote(feed, feed.row[-1].number)
     return fields
+
+
+def _taken_in(lines: list[_Line], delimiter: str) -> Iterator[list[str]]:
+    """Yield the rows of lines that are rows by themselves; one with a return in it is none."""
+    reader = csv.reader((line.text + "\n" for line in lines), delimiter=delimiter)
+    while True:
+        try:
+            yield next(reader)
+        except csv.Error:
+            continue
+        except StopIteration:
+            return
 
 
 def _with_text(problem: Problem, text: str) -> Problem:

@@ -204,3 +204,9 @@ def test_zip_member_names_do_not_hide_one_another(tmp_path: Path) -> None:
     artifact = ingested(tmp_path, {"a.zip": sink.getvalue()})
     assert texts_of(artifact) == ["第0份", "第1份", "第2份"]
     assert len({json.loads(meta)["file"] for meta in artifact.to_table("documents")["meta"].to_pylist()}) == 3
+
+
+def test_a_return_within_a_row_of_several_lines_costs_that_row(tmp_path: Path) -> None:
+    """Found by fuzzing: the rows that a lost quote takes in were looked for, and one had a return in it."""
+    artifact = ingested(tmp_path, {"a.csv": 'text,title\r\n"x\r\na\rb,c\r\ny",z,w\r\n前,后\r\n'.encode()})
+    assert "前" in texts_of(artifact)
