@@ -22,14 +22,10 @@ from dataclasses import asdict, replace
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple
-
-import torch
+from typing import TYPE_CHECKING, NamedTuple
 
 from infra.errors import UserError
-from models import heads
 from models.knowledge_model.source import GivenKnowledge
-from tasks.finetune.text import open_tokenizer
 from tasks.normalise.answers import (
     THRESHOLD,
     USER,
@@ -47,7 +43,6 @@ from tasks.normalise.decision import Judged, TermDecision
 from tasks.normalise.queries import Found, find
 from tasks.normalise.query_rules import IsName, QueryRules
 from tasks.normalise.query_settings import load_rules
-from tasks.normalise.ranker import MAX_LENGTH, TermRanker
 from tasks.normalise.reading import Reader, SenseIndex, Statement, Status, cues_for, read_cues
 from tasks.normalise.spelling import normal_forms
 from tasks.retrieve.candidates import Candidate, CandidateIndex, Entry
@@ -55,6 +50,9 @@ from tasks.retrieve.categories import with_categories
 from tasks.retrieve.embedded import FIELDS_FILE, EmbeddedIndex
 from tasks.retrieve.icd_categories import Categories, are_procedures, categories_of
 from tasks.retrieve.match import Match
+
+if TYPE_CHECKING:
+    from tasks.normalise.ranker import TermRanker
 
 INDEX, MODEL, DECISION = "index", "model", "decision.json"
 
@@ -336,6 +334,12 @@ def load_ranker(
     Raises:
         UserError: a file is missing or unreadable, or the model's knowledge is missing.
     """
+    import torch  # here, since without a ranker nothing needs the extra `train`
+
+    from models import heads
+    from tasks.finetune.text import open_tokenizer
+    from tasks.normalise.ranker import MAX_LENGTH, TermRanker
+
     model = heads.load(folder, knowledge).to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     tokenizer = open_tokenizer(folder, model.encoder)
     return TermRanker(model, tokenizer, max_length or min(MAX_LENGTH, model.sizes.max_positions))

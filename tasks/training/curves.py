@@ -171,8 +171,8 @@ def _title(name: str, terms: Collection[str]) -> str:
 
 def panel(title: str, series: Mapping[str, Series], chance: Series | None = None) -> Panel:
     """Return a panel of series of (step, value) on common axes. Values that are not finite are left out."""
-    finite = {name: [(x, y) for x, y in points if math.isfinite(y)] for name, points in series.items()}
-    dashed = {"chance": chance} if chance else {}
+    finite = {name: _finite(points) for name, points in series.items()}
+    dashed = {"chance": _finite(chance)} if chance else {}
     drawn = {name: points for name, points in {**finite, **dashed}.items() if points}  # a loss may be NaN throughout
     xs = [x for points in drawn.values() for x, _ in points] or [0]
     ys = [y for points in drawn.values() for _, y in points] or [0.0]
@@ -208,6 +208,11 @@ def ticks(low: float, high: float, wanted: int = 4) -> list[float]:
     step = next(m * power for m in (1.0, 2.0, 2.5, 5.0, 10.0) if m * power >= rough * (1 - 1e-9))
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     return [number * step for number in range(first, last + 1)]
+
+
+def _finite(points: Series) -> Series:
+    """Return the points whose values are finite: the rate of nothing is NaN."""
+    return [(x, y) for x, y in points if math.isfinite(y)]
 
 
 def _thinned(points: Series) -> Series:

@@ -79,7 +79,7 @@ def test_wheel_claims_one_name_and_has_every_file(site: Path) -> None:
     assert "yiwen = yiwen.flows.__main__:main" in entry_points.read_text(encoding="utf-8")
 
 
-def test_text_needs_no_extra(site: Path, work: Path) -> None:
+def test_text_and_terms_need_no_extra(site: Path, work: Path) -> None:
     listed = yiwen(site, work, "list", without_extras=True)
     content = yaml.safe_load((REPOSITORY / "prefect.yaml").read_text(encoding="utf-8"))
     assert listed.returncode == 0 and listed.stdout.count("parameters:") == len(content["deployments"])
@@ -89,6 +89,15 @@ def test_text_needs_no_extra(site: Path, work: Path) -> None:
     assert refreshed.returncode == 0, refreshed.stderr
     assert "segment: 3 segments" in refreshed.stderr + refreshed.stdout
     assert list((work / "artifacts" / "segment").glob("*/manifest.json"))
+
+    (work / "terms.csv").write_text("code,name\nI10.x00,高血压\nK29.700,胃炎\n", encoding="utf-8")
+    (work / "given.csv").write_text("diagnosis\n高血压病\n胃炎\n", encoding="utf-8")
+    index = ("run", "normalise/index", "--param", "terms=terms.csv", "--param", "synonyms=false")
+    assert yiwen(site, work, *index, without_extras=True).returncode == 0
+    found = yiwen(site, work, "normalise", "--input", "given.csv", "--output", "coded.csv", without_extras=True)
+    assert found.returncode == 0, found.stderr
+    coded = (work / "coded.csv").read_text(encoding="utf-8")
+    assert "I10.x00" in coded and "K29.700" in coded
 
     training = yiwen(site, work, "run", "pretrain/bert-tiny", "--param", "corpus=texts", without_extras=True)
     assert training.returncode == 2

@@ -110,6 +110,21 @@ def test_new_and_broken_runs_have_pages_too() -> None:
     assert "no finite value" in page and "far above its median: 7, 12." in page
 
 
+def test_rates_and_chances_of_nothing_are_left_out() -> None:
+    """A held-out part without a single replaced entity has neither an accuracy nor a chance."""
+    nan = float("nan")
+    page = curves_page(
+        spec(),
+        [
+            {"step": step, "split": "held_out", "figures": {"mts_accuracy": value, "mts_chance": value}}
+            for step, value in ((100, nan), (200, nan))
+        ],
+    )
+    assert "no finite value" in page
+    partly = panel("x", {"x": [(0, nan), (50, 2.0), (100, 4.0)]}, [(0, nan), (50, 1.0), (100, 1.0)])
+    assert [len(line.points.split()) for line in partly.lines] == [2, 2]
+
+
 def test_points_are_drawn_where_they_belong() -> None:
     drawn = panel("x", {"x": [(0, 0.0), (50, 2.0), (100, 4.0)]})
     assert drawn.lines[0].points == f"0.0,{HEIGHT:.1f} {WIDTH / 2:.1f},{HEIGHT / 2:.1f} {WIDTH:.1f},0.0"
