@@ -31,9 +31,11 @@ def stands_in(figure: str, page: set[str]) -> bool:
 
 
 def rows_with_figures() -> list[tuple[Path, str]]:
-    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8").partition("## Speed")[2].partition("\n## ")[0]
-    speed = (REPOSITORY / "docs" / "speed.md").read_text(encoding="utf-8")
-    tables = [(REPOSITORY, readme), (REPOSITORY / "docs", speed)]
+    readmes = {"README.md": "## Speed", "README.zh-CN.md": "## 速度"}
+    tables = [(REPOSITORY / "docs", (REPOSITORY / "docs" / "speed.md").read_text(encoding="utf-8"))]
+    for name, heading in readmes.items():
+        text = (REPOSITORY / name).read_text(encoding="utf-8")
+        tables.append((REPOSITORY, text.partition(heading)[2].partition("\n## ")[0]))
     return [(folder, row) for folder, text in tables for row in text.splitlines() if row.startswith("| ")]
 
 
