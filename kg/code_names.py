@@ -52,11 +52,12 @@ def names_by_code(
 def listed_codes(cells: Sequence[str], codes: Set[str]) -> list[list[str]]:
     """Return the codes of a list that each cell of a graph states; each once, in order."""
     stated = codes_in(pl.Series(cells, dtype=pl.String)).to_list()
-    return [list(dict.fromkeys(code for one in own if (code := _listed(one, codes)))) for own in stated]
+    in_capitals = {code.upper(): code for code in sorted(codes, reverse=True)}
+    return [list(dict.fromkeys(code for one in own if (code := _listed(one, in_capitals)))) for own in stated]
 
 
-def _listed(code: str, codes: Set[str]) -> str:
-    """Return the code as the list has it, else the closest one above it, else an empty string."""
+def _listed(code: str, codes: Mapping[str, str]) -> str:
+    """Return the code as the list writes it, by its form in capitals; else the closest one above it, or nothing."""
     # K25.903: K25.903, K25.90, K25.900, K25.9, K25.900, K25, K25.X00, K25.000 are tried in this order.
     stem, _, rest = code.partition(".")
     for length in range(len(rest), -1, -1):
@@ -64,7 +65,7 @@ def _listed(code: str, codes: Set[str]) -> str:
         zeros = (f"{above}{'0' * (3 - length)}",) if length else (f"{stem}.X00", f"{stem}.000")
         for candidate in (above, *zeros):
             if candidate in codes:
-                return candidate
+                return codes[candidate]
     return ""
 
 

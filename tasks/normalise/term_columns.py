@@ -70,8 +70,16 @@ def find_layout(sheets: Sequence[Rows], wanted: NamedColumns) -> tuple[Rows, Lay
 
 def plain_code(code: str) -> str:
     """Return a code in the form in which codes are compared: `ｅ14.9 †` is E14.9, `k25.900 x001` is K25.900X001."""
-    plain = unicodedata.normalize("NFKC", code).upper()
-    return "".join(character for character in plain if not character.isspace()).rstrip("†*+↑")
+    return listed_code(code).upper()
+
+
+def listed_code(code: str) -> str:
+    """Return a code as its list writes it, without blanks and marks: `k25.900 x001` is K25.900x001, `E14.9 †` E14.9.
+
+    Hospitals join tables by codes, and national lists extend ICD-10 by a small x.
+    """
+    plain = "".join(unicodedata.normalize("NFKC", code).split()).rstrip("†*+↑")
+    return plain[:1].upper() + plain[1:]
 
 
 def _below_header(rows: Rows, wanted: NamedColumns) -> Layout | None:

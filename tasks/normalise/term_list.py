@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from infra.errors import UserError
-from tasks.normalise.term_columns import NamedColumns, Rows, find_layout, plain_code
+from tasks.normalise.term_columns import NamedColumns, Rows, find_layout, listed_code
 from tasks.normalise.term_sheets import read_sheets
 
 MAX_NAME = 500
@@ -67,7 +67,7 @@ def read_term_list(
         elif len(term) > MAX_NAME:
             rejects.append(Rejected(number, "long_name", f"{len(term):,} characters; is a quote missing?", text))
         else:
-            terms.append(ListedTerm(number, plain_code(code), term))
+            terms.append(ListedTerm(number, listed_code(code), term))
     return terms, rejects
 
 

@@ -19,7 +19,7 @@ _PROCEDURE = re.compile(r"\d\d\.\d")
 
 def category_of(code: str) -> str:
     """Return the category of a code in its list's hierarchy (E11 for E11.9), or "" if it has none."""
-    match = _STEM.match(code)
+    match = _STEM.match(code.upper())
     return match[0] if match else ""
 
 

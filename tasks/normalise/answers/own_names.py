@@ -99,7 +99,7 @@ class OwnNames:
         by_term: dict[str, Entry] = {}
         if choices:
             for entry in entries:
-                by_code.setdefault(entry.code, entry)
+                by_code.setdefault(plain_code(entry.code), entry)
                 by_term.setdefault(entry.term, entry)
         forms = normal_forms(choices)
         self._entries: dict[str, tuple[Entry, ...]] = {}

@@ -290,9 +290,9 @@ def test_two_codes_of_one_name_leave_the_answer_unsure(tmp_path: Path) -> None:
     assert twice[0].confidence < once[0].confidence
 
 
-def test_example_of_the_readme_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"```python\n(from tasks\.normalise.*?)```", readme, flags=re.DOTALL)
+def test_example_of_the_documents_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (REPOSITORY / "docs" / "terms.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(from tasks\.normalise.*?)```", page, flags=re.DOTALL)
     assert len(example.splitlines()) <= 11
     exec(example.replace("artifacts/candidate_index/…", str(folder)), {})
     lines = capsys.readouterr().out.splitlines()
