@@ -52,7 +52,7 @@ def names_by_code(
 def listed_codes(cells: Sequence[str], codes: Set[str]) -> list[list[str]]:
     """Return the codes of a list that each cell of a graph states; each once, in order."""
     stated = codes_in(pl.Series(cells, dtype=pl.String)).to_list()
-    in_capitals = {code.upper(): code for code in sorted(codes, reverse=True)}
+    in_capitals = {code.upper().rstrip("†*+↑"): code for code in sorted(codes, reverse=True)}
     return [list(dict.fromkeys(code for one in own if (code := _listed(one, in_capitals)))) for own in stated]
 
 

@@ -276,6 +276,7 @@ def _normalise(options: argparse.Namespace) -> int:
         names=options.names,
         knowledge=options.knowledge,
     )
+    print(f"Codes are those of {normaliser.source}", file=sys.stderr)
     with tqdm(unit="diagnosis", disable=None) as bar:
         summary = normalise_file(
             normaliser,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,10 @@ from infra.errors import UserError
 
 if TYPE_CHECKING:
     from tasks.deidentify.plan import Plan
+
+
+FILE_NAME = re.compile(r"\S+\.(?:txt|text|md|csv|tsv|jsonl?|html?|xlsx?|docx?|pdf)", re.IGNORECASE)
+"""`notes/patient_1.txt`: a text of this form is more likely a file that is not there."""
 
 
 def add_deidentify(add: Callable[..., Any]) -> None:
@@ -105,9 +110,13 @@ def _read(given: str | None) -> str:
         data = sys.stdin.buffer.read()
         return _decoded(data, "stdin")
     try:
-        is_file = Path(given).is_file()
+        is_file, is_folder = Path(given).is_file(), Path(given).is_dir()
     except (OSError, ValueError):  # a text may be too long for a path
-        is_file = False
+        return given
+    if is_folder:
+        raise UserError(f"{given} is a folder. Give a file; `run corpus/refresh` treats a folder of texts.")
+    if not is_file and FILE_NAME.fullmatch(given):
+        raise UserError(f"There is no file {given}. (A text that looks like a file's name goes through stdin.)")
     return _decoded(Path(given).read_bytes(), given) if is_file else given
 
 

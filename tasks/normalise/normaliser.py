@@ -148,6 +148,8 @@ class Normaliser:
         entries = [Entry(code, term) for code, term in zip(own.codes, own.terms, strict=True)]
         self.decision, ranked_candidates, max_length = read_decision(path)
         self._own = own
+        self.source = f"{len(own.codes):,} terms of {path}"
+        """The list that codes come from, and its folder, in words."""
         cues = cues_for(read_cues(), are_procedures(own.codes)) if reads else ()
         self._reader = Reader(own.are_names, cues) if reads and refuses else None
         ranked = (path / MODEL).is_dir()

@@ -70,16 +70,15 @@ def find_layout(sheets: Sequence[Rows], wanted: NamedColumns) -> tuple[Rows, Lay
 
 def plain_code(code: str) -> str:
     """Return a code in the form in which codes are compared: `ｅ14.9 †` is E14.9, `k25.900 x001` is K25.900X001."""
-    return listed_code(code).upper()
+    return listed_code(code).upper().rstrip("†*+↑")
 
 
 def listed_code(code: str) -> str:
-    """Return a code as its list writes it, without blanks and marks: `k25.900 x001` is K25.900x001, `E14.9 †` E14.9.
+    """Return a code as its list writes it, without blanks: `ｋ25.900 x001` is k25.900x001, `E14.9 †` E14.9†.
 
     Hospitals join tables by codes, and national lists extend ICD-10 by a small x.
     """
-    plain = "".join(unicodedata.normalize("NFKC", code).split()).rstrip("†*+↑")
-    return plain[:1].upper() + plain[1:]
+    return "".join(unicodedata.normalize("NFKC", code).split())
 
 
 def _below_header(rows: Rows, wanted: NamedColumns) -> Layout | None:

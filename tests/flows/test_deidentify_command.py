@@ -32,6 +32,12 @@ def test_text_file_and_stdin_give_the_same(
     assert printed(capsys) == wanted
 
 
+@pytest.mark.parametrize(("given", "told"), [("notes/none.txt", "no file notes/none.txt"), (".", ". is a folder")])
+def test_missing_files_and_folders_are_no_texts(given: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["deidentify", given]) == 2
+    assert told in capsys.readouterr().err
+
+
 def test_explain_says_place_kind_and_rule(capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed(capsys, SAID, "--explain", "--profile", "hipaa", "--off", "mobile").splitlines()
     assert lines[0] == "患者〔姓名〕，〔高龄〕，电话13812345678"

@@ -81,9 +81,9 @@ def test_listed_codes_of_cells(cell: str, codes: list[str]) -> None:
 
 def test_codes_come_back_as_the_list_writes_them() -> None:
     """National lists extend ICD-10 by a small x, graphs write capitals."""
-    listed = {"I10.x00", "E11.900x001", "K25.X00"}
-    given = ["I10", "i10.X00", "K25.9"]
-    assert listed_codes(given, listed) == [["I10.x00"], ["I10.x00"], ["K25.X00"]]
+    listed = {"I10.x00", "E11.900x001", "K25.X00", "e14.9†"}
+    given = ["I10", "i10.X00", "K25.9", "E14.9"]
+    assert listed_codes(given, listed) == [["I10.x00"], ["I10.x00"], ["K25.X00"], ["e14.9†"]]
 
 
 def test_graph_without_codes_gives_no_names() -> None:

@@ -160,7 +160,12 @@ def test_empty_and_long_names_are_rejected_with_their_row_number() -> None:
 )
 def test_codes_are_compared_in_capitals_and_kept_as_listed(code: str, plain: str) -> None:
     assert plain_code(code) == plain
-    assert listed_code(code) == plain.replace("X", "x")
+    assert plain_code(listed_code(code)) == plain
+
+
+def test_codes_stay_as_their_list_writes_them() -> None:
+    given = ("k25.900 x001", "Ｅ14.9 †", "A17.0*", "E11.300x001+H36.0*")
+    assert [listed_code(code) for code in given] == ["k25.900x001", "E14.9†", "A17.0*", "E11.300x001+H36.0*"]
 
 
 def test_terms_with_the_same_code_are_kept_and_counted(store: ArtifactStore, tmp_path: Path) -> None:
