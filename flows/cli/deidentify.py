@@ -60,7 +60,7 @@ def add_deidentify(add: Callable[..., Any]) -> None:
 def deidentify(options: argparse.Namespace) -> int:
     """Print what was asked for; the table of `--explain` goes to stdout behind the text."""
     from tasks.deidentify.explain import explain, explained_lines, kinds_lines
-    from tasks.deidentify.operators import Key, restore
+    from tasks.deidentify.operators import Key, count_sealed, restore
     from tasks.deidentify.treatment import deidentify as treat
 
     if options.kinds:
@@ -71,7 +71,9 @@ def deidentify(options: argparse.Namespace) -> int:
     # Surrogates and shifted dates agree within a text, and tell nothing about another one.
     scope = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     if options.restore:
-        print(restore(text, Key.from_environment(), dict(plan.placeholders))[0], end=_ending(text))
+        restored, opened = restore(text, Key.from_environment(), dict(plan.placeholders))
+        print(restored, end=_ending(text))
+        _warn_of_sealed(count_sealed(text) - opened)
         return 0
     if not options.explain:
         print(treat(text, plan, scope)[0], end=_ending(text))
@@ -79,6 +81,15 @@ def deidentify(options: argparse.Namespace) -> int:
     treated, found = explain(text, plan, scope)
     print(treated.rstrip("\n"), *explained_lines(found, plan), sep="\n")
     return 0
+
+
+def _warn_of_sealed(left: int) -> None:
+    if left:
+        print(
+            f"warning: {left:,} of the ciphertexts (〔姓名=…〕) could not be read and stayed: each was cut or changed, "
+            "or is of a kind of your own, which needs --rules.",
+            file=sys.stderr,
+        )
 
 
 def _plan(options: argparse.Namespace) -> Plan:

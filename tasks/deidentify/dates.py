@@ -28,8 +28,11 @@ FULL_DATE = (
 )
 """Pattern of a day of a year: 2023年4月11日, 2023-04-11, 2023/8/30, 2023.9.1, 12/05/1961."""
 
-BIRTH_DATE = rf"{_ALONE}(?:{FULL_DATE}|{_YEAR}年{_MONTH}月){_HOUR}(?=\s?(?:生(?![命长化理物活成态])|出生))"
-"""Pattern of a date that a word behind it calls a birth: 1949.10.1生."""
+BIRTH_DATE = (
+    rf"{_ALONE}(?:{FULL_DATE}|{_YEAR}年{_MONTH}月){_HOUR}"
+    r"(?=[^\S\r\n]?(?:生(?![命长化理物活成态])|出生(?!日期|年月|时间|地)))"
+)
+"""Pattern of a date that a word behind it, on the same line, calls a birth: 1949.10.1生. `birth_fits` refuses some."""
 
 ANY_DATE = (
     rf"{_ALONE}(?:{FULL_DATE}{_HOUR}|{_YEAR}\s?年\s?{_MONTH}\s?月(?:[上中下]旬|初|底)?"
@@ -69,6 +72,13 @@ _PARTS = re.compile(
     r"|(?P<month_only>\d{1,2})\s?[月\-/]\s?(?P<day_only>\d{1,2})"
 )
 
+# matches: "5月", "12月上旬"
+# not: "3月2日"
+_MONTH_ALONE = re.compile(r"\d{1,2}月(?!\d)")
+# matches: "入院日期 ", "记录时间："
+# not: "于", "产妇 "
+_OTHER_FIELD = re.compile(r"(?:日期|时间)[\s：:]{0,3}$")
+
 
 class CalendarDate(NamedTuple):
     """A date as a text writes it: its numbers, and where each of them is written."""
@@ -87,6 +97,11 @@ def date_fits(text: str, match: re.Match[str]) -> bool:
         return is_date(written) and text[match.start() - 1 : match.start()] in tuple(",，|\t")
     read = read_date(written)
     return read is None or _exists(read)
+
+
+def birth_fits(text: str, match: re.Match[str]) -> bool:
+    """Refuse the date of another field, whatever follows it: 入院日期 2024.3.15 出生于1932年."""
+    return not _OTHER_FIELD.search(text, max(0, match.start() - 5), match.start())
 
 
 def spelled_date(text: str, start: int, end: int, free_from: int) -> list[Span]:
@@ -145,9 +160,12 @@ def _day(read: CalendarDate) -> int:
 
 
 def cut_to_month(written: str) -> str | None:
-    """Return a date without its day, 2023年4月; None where month and year are not both written."""
+    """Return a date without its day, 2023年4月 or 4月; None where the month is not written in digits."""
     read = read_date(written)
-    return f"{read.year}年{read.month}月" if read and read.year else None
+    if read is None:
+        alone = _MONTH_ALONE.match(written)
+        return alone[0] if alone else None
+    return f"{read.year}年{read.month}月" if read.year else f"{read.month}月"
 
 
 def cut_to_year(written: str) -> str | None:

@@ -80,7 +80,7 @@ class Finder:
         Args:
             types: kinds that are looked for; of two numbers that cover the same characters the first one counts.
             reported: names of those that are returned. What the others find stays, and is not taken for another kind.
-            allowed: words in which nothing counts as an identifier.
+            allowed: words that stay wherever they are; see `without_allowed`.
             recognise: finds more than the rules; None for rules alone.
         """
         self._recognise = recognise
@@ -157,21 +157,34 @@ class Finder:
         if self._recognise is not None:
             found = _joined(found, [one for one in self._recognise(clear) if one.type in self._kinds])
             plain = _cover(plain, found)
-        again = names_again(plain, {*names, *names_of(text, found)})
+        # 张仲景方 is no name to look for again where 张仲景 is allowed
+        found = self.without_allowed(text, found)
+        again = self.without_allowed(text, names_again(plain, {*names, *names_of(text, found)}))
         found = sorted([*found, *again]) if again else found
         if self._reported is not None:
             found = [one for one in found if one.type in self._reported]
-        return self._without_allowed(text, found) if self._allowed else found
+        return found
 
-    def _without_allowed(self, text: str, found: list[Identifier]) -> list[Identifier]:
-        """Drop what lies inside an allowed word."""
+    def without_allowed(self, text: str, found: Sequence[Identifier]) -> list[Identifier]:
+        """Return identifiers, in order, without the allowed words in them.
+
+        What is left of one stays an identifier if it has two letters or digits: the address of 南阳市张仲景路12号
+        becomes 南阳市 and 路12号, and the name 张仲景方 none.
+        """
         spans = list(mentions(text, self._allowed))
-        starts = [start for start, _ in spans]
-        kept = []
+        if not spans:
+            return list(found)
+        ends = [end for _, end in spans]
+        kept: list[Identifier] = []
         for one in found:
-            place = bisect.bisect_right(starts, one.start) - 1
-            if place < 0 or spans[place][1] < one.end:
-                kept.append(one)
+            start, place = one.start, bisect.bisect_right(ends, one.start)
+            is_cut = False
+            while place < len(spans) and spans[place][0] < one.end:
+                is_cut = True
+                kept += _rest(text, one, start, spans[place][0])
+                start = spans[place][1]
+                place += 1
+            kept += _rest(text, one, start, one.end) if is_cut else [one]
         return kept
 
     def _own_rules(self, text: str) -> list[Identifier]:
@@ -332,6 +345,14 @@ def _cover(text: str, found: Iterable[Identifier]) -> str:
         pieces += [text[end:start], ("〔" + "〓" * (stop - start - 2) + "〕")[: stop - start]]
         end = stop
     return "".join([*pieces, text[end:]])
+
+
+def _rest(text: str, one: Identifier, start: int, end: int) -> list[Identifier]:
+    """Return what is left of an identifier beside an allowed word, without blanks around; none of one character."""
+    written = text[start:end]
+    start += len(written) - len(written.lstrip())
+    rest = one._replace(start=start, end=start + len(written.strip()))
+    return [rest] if sum(map(str.isalnum, written)) >= 2 else []
 
 
 def _numbers(ways: Sequence[tuple[str, Number]], text: str) -> list[Identifier]:

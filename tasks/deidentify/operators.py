@@ -48,6 +48,10 @@ _GAP = re.compile(r"[\s\-]+")
 # not: "〔姓名〕", "〔姓名#0123456789ab〕"
 _CIPHERTEXT = re.compile(r"〔(?P<label>[^〔〕=#]{1,12})=(?P<token>[A-Za-z0-9_\-]{22,4000}={0,2})〕")
 
+# matches: "〔姓名=", also where a ciphertext was cut or changed behind it
+# not: "〔姓名〕", "〔姓名#0123456789ab〕"
+_SEALED = re.compile(r"〔[^〔〕=#\s]{1,12}=")
+
 
 @dataclass(frozen=True)
 class Key:
@@ -185,9 +189,7 @@ def restore(text: str, key: Key, placeholders: dict[str, str] | None = None) -> 
     cipher = _cipher(key)
 
     def opened(match: re.Match[str]) -> str:
-        kind = labels.get(match["label"])
-        if kind is None:
-            return match[0]
+        kind = labels[match["label"]]
         try:
             return str(cipher.decrypt(base64.urlsafe_b64decode(match["token"]), [kind.encode()]), "utf-8")
         except (InvalidTag, ValueError) as error:
@@ -196,7 +198,17 @@ def restore(text: str, key: Key, placeholders: dict[str, str] | None = None) -> 
                 f"{KEY_VARIABLE} (fingerprint {key.fingerprint}), or it was changed."
             ) from error
 
-    return _CIPHERTEXT.subn(opened, text)
+    matches = [match for match in _CIPHERTEXT.finditer(text) if match["label"] in labels]
+    pieces, end = [], 0
+    for match in matches:
+        pieces += [text[end : match.start()], opened(match)]
+        end = match.end()
+    return "".join([*pieces, text[end:]]), len(matches)
+
+
+def count_sealed(text: str) -> int:
+    """Return how many ciphertexts begin in a text, with those that were cut or changed and cannot be opened."""
+    return len(_SEALED.findall(text))
 
 
 def _cipher(key: Key) -> Any:

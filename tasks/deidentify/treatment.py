@@ -138,7 +138,7 @@ class Treatment:
 
     def of_turns(self, text: str) -> str:
         """Return a dialogue with placeholders; persons may be named before their lines as speakers."""
-        return self.of(self._replaced(text, speakers(text)))
+        return self.of(self._replaced(text, self.plan.finder.without_allowed(text, speakers(text))))
 
     def _replaced(self, text: str, found: Sequence[Identifier], known: bool = True) -> str:
         """Replace some identifiers of a text and count them.

@@ -121,8 +121,12 @@ def rules_text(path: Path | str) -> str:
     """Return the content of a file of rules; raises `UserError` where it cannot be read."""
     try:
         return Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"deidentify.rules: {path} cannot be read as UTF-8 text: {error}") from error
+    except FileNotFoundError as error:
+        raise UserError(f"deidentify.rules: there is no file {path}.") from error
+    except OSError as error:
+        raise UserError(f"deidentify.rules: {path} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"deidentify.rules: {path} is not UTF-8 text ({error}); convert it to UTF-8.") from error
 
 
 @functools.lru_cache(maxsize=8)
@@ -156,6 +160,10 @@ def _said(origin: str, problem: Any) -> str:
     key = ".".join(map(str, problem["loc"])) or "the file"
     if problem["type"] == "extra_forbidden":
         return f"{origin}: unknown key {key!r}; there are allow, kinds, recogniser, deny and cues."
+    if key == "recogniser" and problem["type"] == "tuple_type":
+        return f"{origin}: recogniser: write [[recogniser]] with two pairs of brackets above each one."
+    if problem["type"] == "tuple_type":
+        return f'{origin}: {key} must be a list of words: {problem["loc"][-1]} = ["…", "…"].'
     return f"{origin}: {key}: {problem['msg']}"
 
 

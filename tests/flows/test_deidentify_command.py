@@ -59,6 +59,20 @@ def test_encrypted_text_is_restored(capsys: pytest.CaptureFixture[str], monkeypa
     assert printed(capsys, sealed, "--restore") == "患者王伟，93岁，电话***********\n"
 
 
+def test_ciphertexts_that_cannot_be_read_are_counted(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, "k" * 40)
+    sealed = printed(capsys, SAID, "--operator", "encrypt")
+    unread = "〔姓名=abc〕，〔课题号=q83vEjRWeJCrze8SNFZ4kA==〕，〔姓名=q83v"
+    assert main(["deidentify", sealed.rstrip("\n") + unread, "--restore"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out == SAID + unread + "\n"
+    assert shown.err.startswith("warning: 3 of the ciphertexts") and "--rules" in shown.err
+    assert main(["deidentify", sealed, "--restore"]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_table_of_kinds_has_them_all(capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed(capsys, "--kinds").splitlines()
     assert [line.split()[0] for line in lines[1:]] == list(KINDS)
@@ -72,7 +86,7 @@ def test_table_of_kinds_has_them_all(capsys: pytest.CaptureFixture[str]) -> None
         (["--on", "hopsital"], "there is no kind 'hopsital'; did you mean hospital"),
         (["--operator", "date=shfit"], "there is no operator 'shfit'"),
         (["--operator", "name=shift"], "shift is for birth_date and date only"),
-        (["--rules", "absent.toml"], "absent.toml cannot be read"),
+        (["--rules", "absent.toml"], "there is no file absent.toml"),
         (["--operator", "hash"], "YIWEN_DEIDENTIFY_KEY is not set"),
     ],
 )

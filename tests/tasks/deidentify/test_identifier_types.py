@@ -140,6 +140,21 @@ def test_values_below_headers_are_read_as_behind_them() -> None:
     assert [one.type for one in find_identifiers(rows)] == ["name", "name"]
 
 
+@pytest.mark.parametrize(
+    "before",
+    ["入院日期 2024.3.15\n", "签名：李志强   2024.3.15\n", "签名：李志强   2024.3.15\r\n", "入院日期：2024.3.15 "],
+)
+@pytest.mark.parametrize("cue", ["出生于", "生于", "出生日期：", "生日 "])
+def test_date_before_the_cue_of_a_birth_is_none(before: str, cue: str) -> None:
+    said = f"{before}{cue}1932年5月12日。"
+    place = said.index("1932")
+    assert {one for one in spans_of(said, kinds_of("gbt35273")) if one[2] != "name"} == {
+        (place, place + 10, "birth_date")
+    }
+    dates = {one for one in spans_of(said, kinds_of("hipaa")) if one[2] != "name"}
+    assert dates == {(said.index("2024"), said.index("2024") + 9, "date"), (place, place + 10, "birth_date")}
+
+
 def test_every_find_says_its_rule() -> None:
     said = "姓名 性别\n王芳 女\n见www.a.cn，电话13812345678，患者王芳，93岁，微信号lyr_wuxi87"
     rules = {one.rule for one in finder_of(frozenset(KINDS)).find(said)}

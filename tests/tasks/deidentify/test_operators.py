@@ -135,8 +135,9 @@ def test_shift_moves_all_dates_of_a_document_alike_and_is_never_none() -> None:
         ("2023-04-11", "2023-05-02", "2023年4月", "2023年"),
         ("12/20/1961", "01/10/1962", "1961年12月", "1961年"),
         ("2018-11", "2018-12", "2018年11月", "2018年"),
-        ("12月30日", "1月20日", None, None),
+        ("12月30日", "1月20日", "12月", None),
         ("23.6.9", "23.6.30", "2023年6月", "2023年"),
+        ("5月上旬", None, "5月", None),
         ("2019年国庆", None, None, None),
         ("二〇二三年三月八日", None, None, None),
     ],
@@ -149,7 +150,9 @@ def test_date_is_shifted_or_cut(written: str, moved: str | None, month: str | No
 
 
 def test_a_date_that_cannot_be_cut_becomes_its_placeholder() -> None:
-    assert deidentify("于2023年4月11日、12月3日入院", plan(date="month"))[0] == "于2023年4月、〔日期〕入院"
+    assert deidentify("于2023年4月11日、12月3日入院", plan(date="month"))[0] == "于2023年4月、12月入院"
+    assert deidentify("于2023年4月11日、12月3日入院", plan(date="year"))[0] == "于2023年、〔日期〕入院"
+    assert deidentify("术于2019年国庆前", plan(date="month"))[0] == "术于〔日期〕前"
     assert deidentify("于2023年4月11日入院", plan(date="keep"))[0] == "于2023年4月11日入院"
 
 

@@ -11,6 +11,7 @@ from infra.errors import UserError
 from tasks.deidentify.explain import explain
 from tasks.deidentify.plan import Plan, make_plan
 from tasks.deidentify.stage import DeidentifyParams
+from tasks.deidentify.treatment import Treatment
 from tasks.deidentify.user_rules import parse_rules, read_rules
 from tests.support.text.rules_alone import RULES_ALONE, deidentify
 
@@ -69,6 +70,42 @@ def test_allowed_words_stay_and_names_beside_them_do_not() -> None:
     assert deidentify(said, plan())[0] == "患者张仲景，女，50岁。患者〔姓名〕，男，服王氏保赤丸。"
 
 
+def test_allowed_word_stays_inside_what_is_found_around_it() -> None:
+    own = plan("allow = ['张仲景']\n[deny]\nname = ['老韦']")
+    said = "参加KT-2023-017课题，老韦的儿子，随访编码A7781，张仲景方"
+    assert deidentify(said, own)[0] == "参加KT-2023-017课题，〔姓名〕的儿子，随访编码〔编号〕，张仲景方"
+
+
+@pytest.mark.parametrize(
+    ("denied", "treated"),
+    [
+        ("张仲景", "我见张仲景 方剂与张仲景，"),
+        ("仲景", "我见张仲景 方剂与张仲景，"),
+        ("见张仲景", "我见张仲景 方剂与张仲景，"),
+        ("与张仲", "我见张仲景 方剂与张仲景，"),
+        ("我见张仲景 方", "〔姓名〕张仲景 方剂与张仲景，"),
+        ("仲景 方剂", "我见张仲景 〔姓名〕与张仲景，"),
+        ("我见张", "〔姓名〕张仲景 方剂与张仲景，"),
+        ("我见张仲景 方剂与张仲景，", "〔姓名〕张仲景 〔姓名〕张仲景，"),
+        ("方剂", "我见张仲景 〔姓名〕与张仲景，"),
+    ],
+)
+def test_rest_beside_an_allowed_word_is_replaced_unless_it_is_one_character(denied: str, treated: str) -> None:
+    own = make_plan(rules=parse_rules(f"allow = ['张仲景']\n[deny]\nname = ['{denied}']", "a.toml"), recogniser=False)
+    assert deidentify("我见张仲景 方剂与张仲景，", own)[0] == treated
+
+
+def test_allowed_word_is_no_name_to_be_found_again_in_part() -> None:
+    own = make_plan(rules=parse_rules("allow = ['张仲景']", "a.toml"), recogniser=False)
+    assert deidentify("患者张仲景，女，老张来电", own)[0] == "患者张仲景，女，老张来电"
+
+
+def test_allowed_speaker_of_a_dialogue_stays() -> None:
+    own = make_plan(rules=parse_rules("allow = ['张仲景']", "a.toml"), recogniser=False)
+    said = "张仲景：你好\n王建国：你好\n张仲景：坐吧\n王建国：好的"
+    assert Treatment(own).of_turns(said) == "张仲景：你好\n〔姓名〕：你好\n张仲景：坐吧\n〔姓名〕：好的"
+
+
 def test_pattern_that_matches_placeholders_too_comes_to_an_end() -> None:
     own = plan("[[recogniser]]\nkind='name'\npattern='[\u4e00-\u9fff]{2}'\n[deny]\nrecord=['编号', '0编号']")
     assert deidentify("电话13812345678，大家来了0编号", own)[0] == "〔姓名〕〔手机号〕，〔姓名〕〔姓名〕〔编号〕"
@@ -90,7 +127,10 @@ def test_explanation_gives_the_places_of_the_text_that_was_given() -> None:
     [
         ("alow = ['ab']", r"rules.toml: unknown key 'alow'; there are allow, kinds, recogniser, deny and cues"),
         ("allow = [", "is not valid TOML"),
-        ("allow = 3", r"rules.toml: allow: Input should be a valid tuple"),
+        ("allow = 3", r"rules.toml: allow must be a list of words: allow = \["),
+        ("allow = '张仲景'", r"rules.toml: allow must be a list of words: allow = \["),
+        ("[deny]\nname = '老韦'", r"deny.name must be a list of words: name = \["),
+        ("[recogniser]\nkind='name'", r"recogniser: write \[\[recogniser\]\]"),
         ("allow = ['王']", r"allow\[0\]: '王' needs 2 to 300 characters"),
         ("[[recogniser]]\nkind='name'", "recogniser 1 needs either a pattern or words"),
         ("[[recogniser]]\nkind='naem'\nwords=['ab']", r"there is no kind 'naem'. Add \[kinds.naem\]"),
@@ -156,8 +196,13 @@ def test_rules_are_part_of_the_identity_by_their_content_and_stay_out_of_it(tmp_
     assert "老王头" not in str(written)
     copy.write_text(RULES + "\n[deny]\n".replace("[deny]", "# other"), encoding="utf-8")
     assert DeidentifyParams(rules=str(copy)).model_dump(mode="json") != written[0]
-    with pytest.raises(ValueError, match=r"deidentify.rules: .*c.toml cannot be read"):
+    with pytest.raises(ValueError, match=r"deidentify.rules: there is no file .*c.toml\."):
         DeidentifyParams(rules=str(tmp_path / "c.toml"))
+    with pytest.raises(ValueError, match=r"cannot be read: Is a directory"):
+        DeidentifyParams(rules=str(tmp_path))
+    copy.write_bytes("allow = ['张仲景']".encode("gb18030"))
+    with pytest.raises(ValueError, match=r"b.toml is not UTF-8 text .*convert it"):
+        DeidentifyParams(rules=str(copy))
 
 
 def test_params_work_where_the_file_is_not(tmp_path: Path) -> None:
