@@ -100,8 +100,9 @@ def date_fits(text: str, match: re.Match[str]) -> bool:
 
 
 def birth_fits(text: str, match: re.Match[str]) -> bool:
-    """Refuse the date of another field, whatever follows it: 入院日期 2024.3.15 出生于1932年."""
-    return not _OTHER_FIELD.search(text, max(0, match.start() - 5), match.start())
+    """Refuse the date of another field with a blank behind it: 入院日期 2024.3.15 出生于1932年."""
+    has_blank = text[match.end() : match.end() + 1].isspace()
+    return not (has_blank and _OTHER_FIELD.search(text, max(0, match.start() - 5), match.start()))
 
 
 def spelled_date(text: str, start: int, end: int, free_from: int) -> list[Span]:

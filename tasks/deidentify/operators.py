@@ -48,7 +48,7 @@ _GAP = re.compile(r"[\s\-]+")
 # not: "〔姓名〕", "〔姓名#0123456789ab〕"
 _CIPHERTEXT = re.compile(r"〔(?P<label>[^〔〕=#]{1,12})=(?P<token>[A-Za-z0-9_\-]{22,4000}={0,2})〕")
 
-# matches: "〔姓名=", also where a ciphertext was cut or changed behind it
+# matches: "〔姓名="
 # not: "〔姓名〕", "〔姓名#0123456789ab〕"
 _SEALED = re.compile(r"〔[^〔〕=#\s]{1,12}=")
 
