@@ -56,7 +56,7 @@ class EncoderConfig:
                 raise ValueError(f"{field.name} must be a positive integer, got {value!r}")
             if isinstance(value, int) and value > (most := _most(field.name)):
                 raise ValueError(f"{field.name} must be at most {most:,}, got {value:,}; YIWEN_LIMITS raises the limit")
-        if not (_is_integer(self.embedding_size) and self.embedding_width > 0):
+        if not (_is_integer(self.embedding_size) and self.embedding_size > 0):
             raise ValueError(f"embedding_size must be a positive integer or None, got {self.embedding_size!r}")
         if self.hidden_size % self.num_heads:
             raise ValueError(
