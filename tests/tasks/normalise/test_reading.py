@@ -138,13 +138,14 @@ def test_command_says_what_got_no_code(folder: Path, tmp_path: Path, capsys: pyt
     asked = ["normalise", "--model", str(folder), "--input", str(source), "--output", str(target)]
     assert main(asked) == 0
     said = capsys.readouterr().out
-    assert "1 of 5 diagnoses coded; with parts that got no code: 1 negated, 2 not diagnosis, 1 uncertain" in said
+    assert "5 diagnoses: 1 coded, 1 uncertain, 2 refused" in said
+    assert "Rows with parts that got no code: 1 empty, 1 negated, 2 not diagnosis, 1 uncertain" in said
     rows = list(csv.DictReader(target.read_text(encoding="utf-8-sig").splitlines()))
     assert [(row["normalised_code"], row["status"]) for row in rows] == [
         ("A00", "coded##negated"),
         ("", "uncertain"),
         ("", "not_diagnosis"),
-        ("", ""),
+        ("", "empty"),
         ("", "not_diagnosis"),
     ]
     assert main([*asked, "--every-text"]) == 0
