@@ -50,14 +50,14 @@ class EncoderConfig:
     def __post_init__(self) -> None:
         if self.embedding_size is None:
             object.__setattr__(self, "embedding_size", self.hidden_size)
+        elif not (_is_integer(self.embedding_size) and self.embedding_size > 0):
+            raise ValueError(f"embedding_size must be a positive integer or None, got {self.embedding_size!r}")
         for field in fields(self):
             value = getattr(self, field.name)
             if field.type in ("int", int) and not (_is_integer(value) and value > 0):
                 raise ValueError(f"{field.name} must be a positive integer, got {value!r}")
             if isinstance(value, int) and value > (most := _most(field.name)):
                 raise ValueError(f"{field.name} must be at most {most:,}, got {value:,}; YIWEN_LIMITS raises the limit")
-        if not (_is_integer(self.embedding_size) and self.embedding_size > 0):
-            raise ValueError(f"embedding_size must be a positive integer or None, got {self.embedding_size!r}")
         if self.hidden_size % self.num_heads:
             raise ValueError(
                 f"num_heads={self.num_heads} must divide hidden_size={self.hidden_size}; choose one of "
