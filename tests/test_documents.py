@@ -23,7 +23,7 @@ PAGES = sorted(
 LINK = re.compile(r"\]\((?!https?:|mailto:)(?P<file>[^)#\s]*)(?:#(?P<heading>[^)\s]+))?\)")
 """`](docs/terms.md#two-lists)`"""
 COMMAND = re.compile(r"^(?:[A-Z_]+=\S+ )*\.venv/bin/python -m flows (?P<arguments>.+?)(?: *[#>].*)?$", re.MULTILINE)
-"""`YIWEN_HOME=/data .venv/bin/python -m flows run corpus/refresh   # every week`, `… deidentify note.txt > clean.txt`"""
+"""`YIWEN_HOME=/data .venv/bin/python -m flows run corpus/refresh  # weekly`, `… deidentify note.txt > clean.txt`"""
 
 
 def name_of(path: Path) -> str:
