@@ -97,6 +97,10 @@ _ASPECTS = r"[左右双单两]侧?[眼耳肺肾肢]?|[^,;]{1,4}[性型期度级]
 # What cannot be a disease of its own. Matches 不可归类在他处者, 狭窄 (but not 狭窄性腱鞘炎) and 右眼, but not 肾炎.
 _DEPENDENT = re.compile(f"(?:{_QUALIFIERS})|(?:{_CHANGES})(?:[{_FIRST_OF_JOINT}]|$)|(?:{_ASPECTS})(?:[,;]|$)")
 
+_MARKS = ",;。"
+# Matches 不伴出血 and 偏执型, but not 狭窄 or 心功能3级,高血压.
+_PART_OF_NAME = re.compile(f"(?:{_QUALIFIERS})|(?:{_ASPECTS})$")
+
 # What does not begin a diagnosis after a blank: matches 不伴出血 of "肺炎 不伴出血", but not 狭窄性腱鞘炎.
 _NO_START = re.compile(f"(?:{_QUALIFIERS})|(?:{_CHANGES})$")
 
@@ -146,6 +150,12 @@ def names_disease(text: str) -> bool:
     return bool(_NAMED.search(text.rstrip(")）").lower()))
 
 
+def are_two(before: str, after: str) -> bool:
+    """Return True if a mark separates two diagnoses of which the first ends as no joint expects: 肝癌肝转移,胃溃疡."""
+    is_unexpected = names_disease(before) and not ends_like_disease(before)
+    return is_unexpected and names_disease(after) and not _DEPENDENT.match(after)
+
+
 def _piece(text: str) -> str:
     """Return a text without marks at its ends, as in ",肺炎;"."""
     return text.strip(" \t\r\n;；,，、。.")
@@ -169,6 +179,21 @@ def parts_of(text: str) -> list[str]:
         parts.append(before)
         start = match.end()
     return [part.strip(";, ") for part in (*parts, text[start:])] if parts else []
+
+
+def segments_of(text: str) -> list[str]:
+    """Return what marks separate in a text, without what cannot be a disease of its own: 右眼, 偏执型, 不伴出血.
+
+    Unlike `parts_of`, this does not ask whether a disease stands before a mark: 血脂,高血压 has two segments.
+    """
+    depth, pieces = 0, [""]
+    for character in text:
+        depth = max(0, depth + (character == "(") - (character == ")"))
+        if depth == 0 and character in _MARKS:
+            pieces.append("")
+        else:
+            pieces[-1] += character
+    return [one for piece in pieces if _size(one := piece.strip()) > 1 and not _PART_OF_NAME.match(one)]
 
 
 def _is_too_short(text: str) -> bool:

@@ -18,7 +18,7 @@ import gc
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
@@ -39,7 +39,9 @@ from tasks.normalise.answers import (
     read_own_names,
     signs_of,
 )
+from tasks.normalise.compounds import names_disease
 from tasks.normalise.decision import Judged, TermDecision
+from tasks.normalise.doubts import best, missed_segments, settled
 from tasks.normalise.queries import Found, find
 from tasks.normalise.query_rules import IsName, QueryRules
 from tasks.normalise.query_settings import load_rules
@@ -224,24 +226,70 @@ class Normaliser:
             )
 
     def _found(self, slab: Sequence[str]) -> Iterator[Normalised]:
+        drawn = self._drawn(slab)
+        # A ranker judges whole texts, and labels of texts that are all diagnoses say nothing of their segments.
+        checks = self._reader is not None and self._ranker is None
+        missed = self._completed(drawn) if checks and self.retrieval.rules.split else [[] for _ in slab]
+        if checks:
+            self._settle(drawn)
+        for diagnosis, one, left in zip(slab, drawn, missed, strict=True):
+            named = [(each, self._names.of(each.part)) for each in one.answers]
+            owned = [(part, self._names.of(part)) for part in left]
+            kept = [
+                *(
+                    own
+                    for each, entries in named
+                    for own in ([each] if entries is None else _own_answers(each.part, entries))
+                ),
+                *(own for part, entries in owned if entries for own in _own_answers(part, entries)),
+            ]
+            refused = [
+                each
+                for part, entries in (*((each.part, entries) for each, entries in named), *owned)
+                for each in _dismissed(part, entries)
+            ]
+            unknown = tuple(part for part, entries in owned if entries is None)
+            yield replace(self._decided(diagnosis, kept, one.considered, refused), missed=unknown)
+
+    def _completed(self, drawn: Sequence[_Drawn]) -> list[list[str]]:
+        """Search the segments of texts that their answers say nothing of, and return those that are still without any.
+
+        What does not end like the name of a disease is not searched: a wrong code would be worse than none.
+        """
+        missed = [missed_segments(one.found, one.answers, self.retrieval.rules) for one in drawn]
+        searched = list(dict.fromkeys(part for own in missed for part in own if names_disease(part)))
+        again = dict(zip(searched, self._drawn(searched), strict=True)) if searched else {}
+        for one, own in zip(drawn, missed, strict=True):
+            more = [again[part] for part in own if part in again]
+            one.answers.extend(answer for each in more for answer in each.answers)
+            one.considered += tuple(each for other in more for each in other.considered if each not in one.considered)
+        return [[part for part in own if part not in again or not again[part].answers] for own in missed]
+
+    def _settle(self, drawn: Sequence[_Drawn]) -> None:
+        """Replace answers to abbreviations whose reading the text does not decide: MI, but not 急性MI."""
+        read = {answer.part: self.retrieval.rules.readings(answer.part) for one in drawn for answer in one.answers}
+        texts = list(dict.fromkeys(text for readings, _ in read.values() for text in readings))
+        if not texts:
+            return
+        found = {text: best(one.answers) for text, one in zip(texts, self._drawn(texts), strict=True)}
+        for one in drawn:
+            one.answers = [
+                settled(answer, [found[text] for text in read[answer.part][0]], read[answer.part][1], OFFERED)
+                for answer in one.answers
+            ]
+
+    def _drawn(self, slab: Sequence[str]) -> list[_Drawn]:
+        """Return what is found for each text, and the answers chosen among it."""
         retrieved = self.retrieval.find(slab)
         judged = self._judged(slab, retrieved)
         ordered = [self.decision.order(one) for one in judged]
         terms = [self.decision.choose(own, one.parts) for own, one in zip(ordered, judged, strict=True)]
         asked = [(found.queries_of(term), term) for found, own in zip(retrieved, terms, strict=True) for term in own]
         reasons = iter(self._own.explain_all(asked))
-        for diagnosis, found, own, considered in zip(slab, retrieved, terms, ordered, strict=True):
-            answers = [self._answer(found, term, next(reasons)) for term in own]
-            named = [self._names.of(one.part) for one in answers]
-            kept = [
-                each
-                for one, entries in zip(answers, named, strict=True)
-                for each in ([one] if entries is None else _own_answers(one.part, entries))
-            ]
-            refused = [
-                each for one, entries in zip(answers, named, strict=True) for each in _dismissed(one.part, entries)
-            ]
-            yield self._decided(diagnosis, kept, considered, refused)
+        return [
+            _Drawn(found, considered, [self._answer(found, term, next(reasons)) for term in own])
+            for found, own, considered in zip(retrieved, terms, ordered, strict=True)
+        ]
 
     def _answer(self, found: Found, term: Candidate, match: Match | None) -> Answer:
         row = () if match is None else found.rows[found.queries.index(match.query)]
@@ -273,6 +321,15 @@ class Normaliser:
         if self._ranker is not None:
             return self._ranker.judge(slab, [one.candidates for one in found], [one.parts for one in found])
         return [_by_likeness(one) for one in found]
+
+
+@dataclass(slots=True)
+class _Drawn:
+    """What is found for a text."""
+
+    found: Found
+    considered: tuple[Candidate, ...]
+    answers: list[Answer]
 
 
 @contextmanager

@@ -47,11 +47,24 @@ class Found:
     """Candidates of each query."""
     asked_by: Mapping[tuple[str, str], tuple[int, ...]]
     """For the code and term of each of `of_parts`, the places of the queries of its part."""
+    part_places: Sequence[Sequence[int]] = ()
+    """The places of the queries of each part."""
 
     def queries_of(self, answer: Candidate) -> tuple[str, ...]:
         """Return the queries that an answer answers: those of its part, or all of a diagnosis that is no compound."""
         places = self.asked_by.get(_key(answer))
         return self.queries if places is None else tuple(self.queries[place] for place in places)
+
+    @property
+    def found_parts(self) -> tuple[str, ...]:
+        """The texts of the parts that have an answer of their own."""
+        kept = {_key(one) for one in self.of_parts}
+        return tuple(
+            self.queries[place]
+            for own in self.part_places
+            if any(self.rows[place] and _key(self.rows[place][0]) in kept for place in own)
+            for place in own
+        )
 
     def part_of(self, answer: Candidate) -> str:
         """Return the part that an answer answers, as written; the whole diagnosis if it is no compound."""
@@ -99,7 +112,7 @@ def find(
             kept = _with_siblings(merged, k, categories) if categories else merged
             best = _best_of_parts(one, own, is_named, plain)
             of_parts = tuple(each for each in kept if _key(each) in best)
-            results.append(Found(kept, max(1, len(one.parts)), of_parts, one.queries, own, best))
+            results.append(Found(kept, max(1, len(one.parts)), of_parts, one.queries, own, best, one.parts))
     return results
 
 

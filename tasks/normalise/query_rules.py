@@ -17,7 +17,7 @@ from pathlib import Path
 
 from infra.errors import UserError
 from kg.fusion.vocabularies import read_table
-from tasks.normalise.compounds import parts_of, without_numbers
+from tasks.normalise.compounds import parts_of, segments_of, without_numbers
 from tasks.normalise.spelling import PLACES, Abbreviations, Typos, normal_forms
 from tasks.retrieve.fields import comparable_forms
 
@@ -134,6 +134,24 @@ class QueryRules:
         Every part counted is also a query.
         """
         return [max(1, len(asked.parts)) for asked in self.ask(diagnoses)]
+
+    def readings(self, text: str) -> tuple[tuple[str, ...], bool]:
+        """Return what a text in normal form may mean by a Latin short form of several expansions, the usual one first,
+        and whether the text is nothing but that short form: MI, but not 急性MI.
+
+        Only one reading is left if the text itself spells it out, as in DM(糖尿病).
+        """
+        plain = self._plain(text)
+        if not self._abbreviations.is_ambiguous(plain):
+            return (), False
+        found = tuple(self._abbreviations.written_out(plain))
+        given = tuple(one for one in found if one in text)
+        return given[:1] or found, self._abbreviations.is_short(plain)
+
+    def segments(self, text: str) -> list[tuple[str, tuple[str, ...]]]:
+        """Return the segments of a text in normal form (tasks/normalise/compounds.py), each with itself spelled out."""
+        plain = self._plain(self._typos.corrected(text))
+        return [(one, (one, *self._abbreviations.written_out(one))) for one in segments_of(plain)]
 
     def _plain(self, right: str) -> str:
         return _NOTE.sub("", right) if self.notes else right

@@ -65,6 +65,19 @@ class Abbreviations:
                 texts.append(_replaced(text, found, filled))
         return [written for written in texts if written != text]
 
+    def is_ambiguous(self, text: str) -> bool:
+        """Return True if a Latin short form of several expansions is in the text: MI, but not COPD or 甲亢."""
+        return any(
+            match[0].isascii() and len(self._expansions[match[0], place]) > 1 and PLACES[place](match)
+            for place, pattern in self._patterns.items()
+            if pattern
+            for match in pattern.finditer(text)
+        )
+
+    def is_short(self, text: str) -> bool:
+        """Return True if the text is nothing but a short form."""
+        return any((text, place) in self._expansions for place in PLACES)
+
 
 def normal_forms(names: Iterable[str]) -> list[str]:
     """Return the normal form of each name (kg/names.py). Lone surrogates, which polars rejects, become "?"."""

@@ -47,6 +47,9 @@ class Normalised:
     modifiers: tuple[Modifier, ...] = ()
     """Stages, grades, sides and the like of what is coded, in the order of the text."""
 
+    missed: tuple[str, ...] = ()
+    """Parts of the text, in normal form, that no answer says anything of."""
+
     @property
     def terms(self) -> tuple[Candidate, ...]:
         """The answers without their reasons; the score is the confidence."""
@@ -59,11 +62,12 @@ class Normalised:
 
     @property
     def statuses(self) -> tuple[str, ...]:
-        """Status of each answer, of each one below the threshold, and of each part that is refused; not_found or empty
-        if nothing else can be said."""
+        """Status of each answer, of each one below the threshold, of each part that is refused or missed; not_found or
+        empty if nothing else can be said."""
         found = (
             *(str(Status.CODED) for _ in self.answers),
             *(REVIEW for _ in self.unsure),
             *(str(part.status) for part in self.refused),
+            *(NOT_FOUND for _ in self.missed),
         )
         return found or ((NOT_FOUND if self.diagnosis.strip() else EMPTY),)

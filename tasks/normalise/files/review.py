@@ -41,7 +41,9 @@ class Review:
         """Add what a diagnosis in a row, counted from 1, leaves open."""
         for answer in one.unsure:
             self._count(answer.part, answer, row)
-        if one.statuses == (NOT_FOUND,):
+        for part in one.missed:
+            self._count(part, None, row)
+        if not one.missed and one.statuses == (NOT_FOUND,):
             self._count(one.diagnosis.strip(), None, row)
 
     def write(self, target: Path, source: Path | None) -> None:
@@ -66,7 +68,7 @@ class Review:
 
     def _reason(self, answer: Answer | None) -> str:
         if answer is None:
-            return "no name shares a character with it"
+            return "no answer says anything of it"
         reasons = [f"confidence below {self._threshold:g}"]
         if answer.match is not None:
             named = f" ({answer.match.source})" if answer.match.source else ""

@@ -95,6 +95,18 @@ class Modifiers:
         # Sorted by place: blanks stand where modifiers were, so places are those of the item.
         return rest, tuple(one for _, one in sorted(found, key=lambda each: each[0]))
 
+    def only(self, item: str, text: str) -> tuple[Modifier, ...]:
+        """Return the modifiers of an item that is nothing else, such as 心功能III级, and none for any other item.
+
+        Args:
+            text: the whole text, which may keep a row from the item: 3期 is part of the name in 慢性肾脏病,3期.
+        """
+        for rule in self._rules:
+            left, found = _without(rule, item)
+            if found and not any(each.isalnum() for each in _tidy(left)):
+                return () if rule.unless is not None and rule.unless.search(text) else tuple(one for _, one in found)
+        return ()
+
 
 def _without(rule: ModifierRule, text: str) -> tuple[str, list[tuple[int, Modifier]]]:
     found: list[tuple[int, Modifier]] = []

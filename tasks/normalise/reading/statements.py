@@ -14,10 +14,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
-from tasks.normalise.compounds import separated
+from tasks.normalise.compounds import are_two, names_disease, separated
 from tasks.normalise.reading.complications import Complications
 from tasks.normalise.reading.cues import Cue, Status, read_cues
 from tasks.normalise.reading.modifiers import Modifier, Modifiers
@@ -124,7 +124,13 @@ class Reader:
                 mark = following if not mark or following in _ENDS_SENTENCE else mark
                 clause += following in _ENDS_CLAUSE or following in _ENDS_SENTENCE
                 sentence += following in _ENDS_SENTENCE
-        return items
+        return [self._without_modifiers(at, items, text) for at in range(len(items))]
+
+    def _without_modifiers(self, at: int, items: Sequence[_Item], text: str) -> _Item:
+        """Return an item, not to be searched if it is a modifier of a disease before it: 冠心病,心功能III级."""
+        if any(names_disease(one.left) for one in items[:at]) and (own := self._modifiers.only(items[at].text, text)):
+            return replace(items[at], left="", written="", modifiers=own)
+        return items[at]
 
     def _cued(self, items: Sequence[_Item]) -> list[list[int]]:
         """Return for each item the places of the cues that it contains."""
@@ -132,7 +138,8 @@ class Reader:
             [
                 place
                 for place, cue in enumerate(self._cues)
-                if (len(items) == 1 or cue.place != "text") and cue.pattern.search(item.text)
+                # What was found to be a modifier needs no other reason to get no code.
+                if item.written and (len(items) == 1 or cue.place != "text") and cue.pattern.search(item.text)
             ]
             for item in items
         ]
@@ -177,9 +184,14 @@ def _statements(items: Sequence[_Item], statuses: Sequence[Status], searched: Se
     rows = zip(items, statuses, searched, strict=True)
     for status, own in groupby(rows, key=lambda row: row[1]):
         held = list(own)
+        left = [(item.mark, asked) for item, _, asked in held if asked]
+        # A semicolon always cuts.
+        kept = [
+            (";" if at and are_two(left[at - 1][1], asked) else mark, asked) for at, (mark, asked) in enumerate(left)
+        ]
         text, query = ("".join(_piece(*row) for row in each) for each in (
             [(at, item.mark, item.text) for at, (item, _, _) in enumerate(held)],
-            [(at, item.mark, asked) for at, (item, _, asked) in enumerate(held)],
+            [(at, mark, asked) for at, (mark, asked) in enumerate(kept)],
         ))  # fmt: skip
         modifiers = tuple(one for item, _, _ in held for one in item.modifiers)
         joined.append(Statement(text, status, "" if query == text else query, modifiers))
