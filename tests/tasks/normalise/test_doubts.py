@@ -39,6 +39,7 @@ M33.1,皮肌炎
 J18.9,肺炎
 N05.9,肾炎
 J44.9,慢性阻塞性肺病
+J44.1,慢性阻塞性肺病伴有急性加重
 """
 
 
@@ -135,7 +136,18 @@ def test_abbreviation_of_several_readings_is_for_review(
 
 @pytest.mark.parametrize(
     ("text", "code"),
-    [("HP感染", "B98.0"), ("急性MI", "I21.0"), ("2型DM", "E11.9"), ("DM(糖尿病)", "E14.9"), ("COPD", "J44.9")],
+    [
+        ("HP感染", "B98.0"),
+        ("急性MI", "I21.0"),
+        ("2型DM", "E11.9"),
+        ("DM(糖尿病)", "E14.9"),
+        ("COPD", "J44.9"),
+    ],
 )
 def test_text_that_decides_on_a_reading_is_coded(normaliser: Normaliser, text: str, code: str) -> None:
     assert codes(normaliser, text) == {code}
+
+
+def test_an_exacerbation_does_not_contradict_a_chronic_disease(normaliser: Normaliser) -> None:
+    (one,) = normaliser.normalise(["慢性阻塞性肺病急性加重"])
+    assert one.considered[0].code == "J44.1"
