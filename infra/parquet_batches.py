@@ -81,6 +81,8 @@ def _group_batches(
                 yield batch
         return
     except pa.ArrowNotImplementedError:
+        if not nested:  # not for the numbers of a list's dictionary: a type that Arrow cannot read at all
+            raise
         if max(nested.values()) > LONG_DICTIONARY:
             raise ParquetBombError(
                 f"a list in row group {index} has a dictionary of {max(nested.values()):,} bytes; {REMEDY}"

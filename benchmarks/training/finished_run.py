@@ -15,7 +15,7 @@ from tasks.training.run_spec import RunSpec
 
 
 def newest(home: Path, stage: str, preset: str) -> Artifact:
-    """Return the newest artifact of a stage. Ends the program if there is none, naming the preset that makes it."""
+    """Return the newest artifact of a stage. Without one the program ends and names the preset that makes it."""
     found = ArtifactStore(home).latest(stage)
     if found is None:
         raise SystemExit(f"{home} has no artifact of the stage {stage}. Run pretrain/{preset} with YIWEN_HOME={home}.")

@@ -179,7 +179,7 @@ def _next_row(reader: Iterator[list[str]], feed: _Feed, delimiter: str, width: i
 
 
 def _taken_in(lines: list[_Line], delimiter: str) -> Iterator[list[str]]:
-    """Yield the rows of lines that are rows by themselves; one with a return in it is none."""
+    """Yield the rows of lines that are rows by themselves; a line with a return in it is not one."""
     reader = csv.reader((line.text + "\n" for line in lines), delimiter=delimiter)
     while True:
         try:

@@ -58,7 +58,7 @@ def read_workbook(data: bytes, name: str) -> list[Sheet]:
         if _ENCRYPTED in data:
             raise UserError(f"{name} is protected by a password. Open it, save it without the password, and try again.")
         raise UserError(f"{name} is a workbook of an old format (.xls). Save it as .xlsx, or as CSV.")
-    with _explained(name):
+    with damage_named(name):
         refuse_bombs(data, name)
         _refuse_merged_bombs(data, name)
         book = openpyxl.load_workbook(io.BytesIO(data), data_only=True)
@@ -130,8 +130,8 @@ def _has_formulas(data: bytes) -> bool:
 
 
 @contextmanager
-def _explained(name: str) -> Iterator[None]:
-    """Raise what openpyxl raises for damaged files as an error that names the file."""
+def damage_named(name: str) -> Iterator[None]:
+    """Raise what openpyxl raises for a damaged file as a `UserError` that names the file."""
     try:
         yield
     except UserError:

@@ -45,7 +45,7 @@ def _shared(form: str, runs: Sequence[str]) -> float:
 
 
 def best(answers: Sequence[Answer]) -> Answer | None:
-    """Return the surest answer, or None if there are none."""
+    """Return the surest answer, or None without answers."""
     return max(answers, key=lambda one: one.confidence, default=None)
 
 
@@ -61,7 +61,7 @@ def settled(answer: Answer, readings: Sequence[Answer | None], is_short: bool, o
     if not readings:
         return answer
     found = [one for one in readings if one is not None and (is_short or one.confidence >= THRESHOLD)]
-    # 急性心肌梗死 is a name of the list, and 急性二尖瓣关闭不全 is none: so 急性MI is the former.
+    # 急性心肌梗死 is a name of the list, and 急性二尖瓣关闭不全 is not, so 急性MI is the former.
     exact = found if is_short else [one for one in found if _is_exact(one)]
     likely: list[Answer] = []
     for one in exact or found:

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-import zipfile
-import zlib
 from collections.abc import Iterator, Sequence
-from xml.etree import ElementTree
 
 import openpyxl
-from openpyxl.utils.exceptions import InvalidFileException
 from openpyxl.worksheet._read_only import ReadOnlyWorksheet
 from openpyxl.worksheet._reader import WorkSheetParser
 
@@ -18,7 +14,7 @@ from infra.errors import UserError
 from infra.limits import limits
 from tasks.files.csv_rows import allow_long_fields
 from tasks.files.encodings import detect_encoding
-from tasks.files.workbooks import refuse_bombs
+from tasks.files.workbooks import damage_named, refuse_bombs
 
 allow_long_fields()
 
@@ -66,29 +62,10 @@ def _text_rows(data: bytes, name: str, suffix: str) -> Iterator[Cells]:
 
 
 def _workbook_rows(data: bytes, name: str) -> list[list[Cells]]:
-    try:
+    with damage_named(name):
         refuse_bombs(data, name)
         book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
         return [list(_sheet_rows(sheet, name)) for sheet in book.worksheets]
-    except UserError:
-        raise
-    # Each is raised for some damaged file: not a zip, a part missing in it, broken XML, an invalid value.
-    except (
-        InvalidFileException,
-        zipfile.BadZipFile,
-        zlib.error,
-        ElementTree.ParseError,
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        NotImplementedError,
-        TypeError,
-        ValueError,
-        OSError,
-        EOFError,
-        RecursionError,
-    ) as error:
-        raise UserError(f"{name} cannot be read as XLSX ({error}). Save it again, or as CSV.") from error
 
 
 def _sheet_rows(sheet: ReadOnlyWorksheet, name: str) -> Iterator[Cells]:

@@ -15,6 +15,7 @@ import argparse
 import contextlib
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -24,17 +25,11 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-import hypothesis  # noqa: F401  # imported before the forks
-import pytest
-import torch
-import transformers  # noqa: F401
-
 from tests.mutants.changes import Change, changes_of, sample
 from tests.support.processes.checkout_copy import copy_of_checkout
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 MODULES = Path(__file__).with_name("modules.toml")
-TOP_FOLDERS = ("benchmarks", "flows", "infra", "kg", "models", "tasks", "tests")
 LOG = "mutant.log"
 """What pytest prints about the mutant at hand, in the copy."""
 PATIENCE = 4
@@ -51,46 +46,22 @@ class Verdict:
 
 
 def passes(folder: Path, tests: Sequence[str], seconds: float | None) -> bool:
-    """Whether some tests pass within a time, in a fork that need not import the large libraries again."""
-    child = os.fork()
-    if child == 0:
-        os._exit(outcome(folder, tests))
-    ends = None if seconds is None else time.monotonic() + seconds
-    while True:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            stop(child)  # what the tests have left running
-            return os.waitstatus_to_exitcode(status) == 0
-        if ends is not None and time.monotonic() > ends:
-            stop(child)
-            os.waitpid(child, 0)
-            return False
-        time.sleep(0.02)
-
-
-def outcome(folder: Path, tests: Sequence[str]) -> int:
-    """Run some tests in this process, with the modules of the copy; return pytest's exit status."""
-    os.setsid()
-    log = os.open(folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    os.dup2(log, 1)
-    os.dup2(log, 2)
-    os.chdir(folder)
-    os.environ["PYTHONPATH"] = str(folder)
-    sys.dont_write_bytecode = True  # the change of a second would pass for the same file
-    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
-    sys.path[:] = [str(folder), *(path for path in sys.path if Path(path or ".").resolve() != REPOSITORY)]
-    for name in [name for name in sys.modules if name.partition(".")[0] in TOP_FOLDERS]:
-        del sys.modules[name]
+    """Whether some tests pass within a time, in a process of their own; none of it outlives the call."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=ci", *tests]
+    # Python takes two changes of one second for the same file where it keeps bytecode.
+    environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
+    with open(folder / LOG, "wb") as log:
+        process = subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+        )
     try:
-        return int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=ci", *tests]))
-    except BaseException:  # a module that cannot be imported is noticed too
-        return 1
-
-
-def stop(group: int) -> None:
-    """Kill a group of processes, if it is still there."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGKILL)
+        return process.wait(seconds) == 0
+    except subprocess.TimeoutExpired:
+        return False
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def judge(folder: Path, module: str, tests: Sequence[str], count: int, seed: int) -> list[Verdict]:
@@ -141,7 +112,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", type=Path, help="page to write")
     arguments = parser.parse_args()
-    torch.set_num_threads(1)  # threads do not survive a fork
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the tests of a mutant end with this process
     listed: dict[str, list[str]] = tomllib.loads(MODULES.read_text(encoding="utf-8"))
     chosen = (
         listed if arguments.all else {module: arguments.tests or listed.get(module, []) for module in arguments.module}

@@ -34,7 +34,7 @@ class Knowledge(NamedTuple):
     name_scores: np.ndarray
     """How much likelier each character is in names than in text, as logarithms in tenths: int8 (3, 0x10000).
 
-    Row 0 is of surnames, row 1 of the first and row 2 of the last character of given names; -128 where there is none.
+    Row 0 is of surnames, row 1 of the first and row 2 of the last character of given names; -128: in no name.
     """
     lexicon: np.ndarray
     """Which keys are those of medical terms: bool (2 ** LEXICON_BITS,)."""

@@ -35,7 +35,7 @@ class Normalised:
 
     diagnosis: str
     answers: tuple[Answer, ...]
-    """Answers that reach the threshold, by falling confidence. Empty if there are none, and for a text that states no
+    """Answers that reach the threshold, the surest first. Empty if none reaches it, and for a text that states no
     diagnosis of the patient."""
     considered: tuple[Candidate, ...]
     """All candidates: first those of the answers, then the others by falling score; last those of what the text denies,
