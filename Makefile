@@ -15,7 +15,7 @@ help:  ## Show the targets
 
 setup: $(VENV)/.installed  ## Create .venv with the pinned packages
 
-$(VENV)/.installed: pyproject.toml constraints.txt infra/setup.sh .ci/requirements.py
+$(VENV)/.installed: pyproject.toml constraints.txt infra/setup.sh .ci/requirements.py .ci/command.py
 	@infra/setup.sh $(PYTHON) $(VENV)
 	@touch $@
 

@@ -24,8 +24,8 @@ IMPORT = re.compile(
 """`from infra.errors import UserError`, `    import models.smedbert`"""
 REFERENCE = re.compile(rf'(?<=")(?=(?:{"|".join(FOLDERS)})\.[\w.]+:\w+")')
 """`"models.objectives.bert.objective:Bert"`, which is imported when it is asked for."""
-COMMAND = re.compile(r"(?:\.venv/bin/)?python -m flows\b")
-"""`python -m flows run`"""
+COMMAND = re.compile(r"(?:\.venv/bin/)?python -m flows\b|\.venv/bin/yiwen\b")
+"""`python -m flows run`, `.venv/bin/yiwen run`"""
 ITSELF = '"""Chinese medical text and knowledge graphs in; language models, task models and a term normaliser out."""\n'
 COMMAND_LINE = (
     '"""The command line: `python -m yiwen` is `yiwen`."""\n\nfrom yiwen.flows.__main__ import main\n\nmain()\n'

@@ -25,3 +25,4 @@ echo "Installing pinned packages into $venv (about 6 GB, torch with its CUDA lib
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --constraint constraints.txt pip
 mapfile -t packages < <("$venv/bin/python" .ci/requirements.py)
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --constraint constraints.txt "${packages[@]}"
+"$venv/bin/python" .ci/command.py "$venv"

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from flows.catalogue import find
-from flows.cli.commands import _parser
 from flows.cli.parameters import merge_parameters
 from flows.recipes.partial import load_recipe
 from infra.settings import REPOSITORY
+from tests.support.processes.command_line import parsed
 
 PAGES = sorted(
     path
@@ -22,8 +22,10 @@ PAGES = sorted(
 )
 LINK = re.compile(r"\]\((?!https?:|mailto:)(?P<file>[^)#\s]*)(?:#(?P<heading>[^)\s]+))?\)")
 """`](docs/terms.md#two-lists)`"""
-COMMAND = re.compile(r"^(?:[A-Z_]+=\S+ )*\.venv/bin/python -m flows (?P<arguments>.+?)(?: *[#>].*)?$", re.MULTILINE)
-"""`YIWEN_HOME=/data .venv/bin/python -m flows run corpus/refresh  # weekly`, `… deidentify note.txt > clean.txt`"""
+COMMAND = re.compile(
+    r"^(?:[A-Z_]+=\S+ )*\.venv/bin/(?:python -m flows|yiwen) (?P<arguments>.+?)(?: *[#>].*)?$", re.MULTILINE
+)
+"""`YIWEN_HOME=/data .venv/bin/python -m flows run corpus/refresh  # weekly`, `.venv/bin/yiwen list > flows.txt`"""
 
 
 def name_of(path: Path) -> str:
@@ -54,9 +56,9 @@ def commands() -> list[str]:
 
 @pytest.mark.parametrize("command", commands())
 def test_commands_are_ones_that_the_program_takes(command: str) -> None:
-    options = _parser().parse_args(shlex.split(command))
-    if hasattr(options, "param") and hasattr(options, "name"):
-        parameters = merge_parameters(find(options.name), options.param)
+    options = parsed(shlex.split(command))
+    if "param" in options:
+        parameters = merge_parameters(find(options["name"]), options["param"] or [])
         if "overrides" in parameters:
             load_recipe(parameters.get("preset") or "default", parameters["overrides"])
 

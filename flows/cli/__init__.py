@@ -1,5 +1,5 @@
-"""The command line: `python -m flows COMMAND`. Imports nothing heavy before a command needs it."""
+"""The command line, `python -m flows VERB` or `yiwen VERB`. Imports nothing heavy before a verb needs it."""
 
-from flows.cli.commands import main
+from flows.cli.app import main
 
 __all__ = ["main"]

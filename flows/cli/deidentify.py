@@ -1,14 +1,14 @@
-"""The command `deidentify`: a text or a file in, the text without identifiers out, and the reason of every find."""
+"""The verb `deidentify`: a text or a file in, the text without identifiers out, and the reason of every find."""
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from infra.errors import UserError
 
@@ -20,67 +20,65 @@ FILE_NAME = re.compile(r"\S+\.(?:txt|text|md|csv|tsv|jsonl?|html?|xlsx?|docx?|pd
 """`notes/patient_1.txt`: a text of this form is more likely a file that is not there."""
 
 
-def add_deidentify(add: Callable[..., Any]) -> None:
-    """Add the command with its arguments; `add` takes its name, its action and the options of its parser."""
-    command = add(
-        "deidentify",
-        deidentify,
-        help="replace identifiers of persons in a text, and say why",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Print a text with the identifiers of persons replaced. No rule finds them all: a person has to\n"
-        "review what may not leak (docs/privacy.md).",
-        epilog="examples:\n"
-        "  python -m flows deidentify 患者王伟，电话13812345678 --explain\n"
-        "  python -m flows deidentify note.txt --profile hipaa --operator date=month > clean.txt\n"
-        "  python -m flows deidentify --rules my_rules.toml --explain < note.txt\n"
-        "  python -m flows deidentify --kinds\n",
-    )
-    command.add_argument("text", nargs="?", metavar="TEXT|FILE", help="a text, or a file of text (default: stdin)")
-    command.add_argument(
-        "--explain", action="store_true", help="say for every span its kind and the rule that found it"
-    )
-    command.add_argument("--profile", default="minimal", metavar="NAME", help="minimal, hipaa or gbt35273")
-    command.add_argument("--rules", type=Path, metavar="FILE", help="TOML file with rules of your own")
-    command.add_argument(
-        "--on", action="append", default=[], metavar="KIND", help="treat this kind too (may be given again)"
-    )
-    command.add_argument("--off", action="append", default=[], metavar="KIND", help="leave this kind as it is")
-    command.add_argument(
-        "--operator",
-        action="append",
-        default=[],
-        metavar="[KIND=]NAME",
-        help="placeholder, mask, hash, surrogate, encrypt or keep, for a kind or for all; date and birth_date also "
-        "take shift, month and year",
-    )
-    command.add_argument("--restore", action="store_true", help="decrypt what the operator encrypt made, with your key")
-    command.add_argument("--kinds", action="store_true", help="print the table of kinds")
+def deidentify(
+    text: Annotated[
+        str | None, typer.Argument(metavar="TEXT|FILE", help="A text, or a file of text (default: stdin).")
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say for every span its kind and the rule that found it.")
+    ] = False,
+    profile: Annotated[str, typer.Option(metavar="NAME", help="minimal, hipaa or gbt35273")] = "minimal",
+    rules: Annotated[Path | None, typer.Option(metavar="FILE", help="TOML file with rules of your own.")] = None,
+    on: Annotated[
+        list[str] | None, typer.Option(metavar="KIND", help="Treat this kind too (may be given again).")
+    ] = None,
+    off: Annotated[list[str] | None, typer.Option(metavar="KIND", help="Leave this kind as it is.")] = None,
+    operator: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[KIND=]NAME",
+            help="placeholder, mask, hash, surrogate, encrypt or keep, for a kind or for all; date and birth_date also "
+            "take shift, month and year.",
+        ),
+    ] = None,
+    restore: Annotated[
+        bool, typer.Option("--restore", help="Decrypt what the operator encrypt made, with your key.")
+    ] = False,
+    kinds: Annotated[bool, typer.Option("--kinds", help="Print the table of kinds.")] = False,
+) -> None:
+    """Replace identifiers of persons in a text, and say why.
 
+    The text is printed with the identifiers replaced. No rule finds them all: a person has to review what may not
+    leak (docs/privacy.md).
 
-def deidentify(options: argparse.Namespace) -> int:
-    """Print what was asked for; the table of `--explain` goes to stdout behind the text."""
-    from tasks.deidentify.explain import explain, explained_lines, kinds_lines
-    from tasks.deidentify.operators import Key, count_sealed, restore
+    Examples:
+      python -m flows deidentify 患者王伟，电话13812345678 --explain
+      python -m flows deidentify note.txt --profile hipaa --operator date=month > clean.txt
+      python -m flows deidentify --rules my_rules.toml --explain < note.txt
+      python -m flows deidentify --kinds
+    """
+    # The table of --explain goes to stdout behind the text.
+    from tasks.deidentify import explain as explaining
+    from tasks.deidentify.operators import Key, count_sealed
+    from tasks.deidentify.operators import restore as restored_by
     from tasks.deidentify.treatment import deidentify as treat
 
-    if options.kinds:
-        print("\n".join(kinds_lines()))
-        return 0
-    plan = _plan(options)
-    text = _read(options.text)
+    if kinds:
+        print("\n".join(explaining.kinds_lines()))
+        return
+    plan = _plan(profile, rules, on or [], off or [], operator or [])
+    given = _read(text)
     # Surrogates and shifted dates agree within a text, and tell nothing about another one.
-    scope = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    if options.restore:
-        restored, opened = restore(text, Key.from_environment(), dict(plan.placeholders))
-        print(restored, end=_ending(text))
-        _warn_of_sealed(count_sealed(text) - opened)
-        return 0
-    if not options.explain:
-        print(treat(text, plan, scope)[0], end=_ending(text))
-        return 0
-    treated, found = explain(text, plan, scope)
-    print(treated.rstrip("\n"), *explained_lines(found, plan), sep="\n")
-    return 0
+    scope = hashlib.sha256(given.encode("utf-8", "surrogatepass")).hexdigest()
+    if restore:
+        restored, opened = restored_by(given, Key.from_environment(), dict(plan.placeholders))
+        print(restored, end=_ending(given))
+        _warn_of_sealed(count_sealed(given) - opened)
+    elif explain:
+        treated, found = explaining.explain(given, plan, scope)
+        print(treated.rstrip("\n"), *explaining.explained_lines(found, plan), sep="\n")
+    else:
+        print(treat(given, plan, scope)[0], end=_ending(given))
 
 
 def _warn_of_sealed(left: int) -> None:
@@ -92,26 +90,26 @@ def _warn_of_sealed(left: int) -> None:
         )
 
 
-def _plan(options: argparse.Namespace) -> Plan:
+def _plan(profile: str, rules: Path | None, on: list[str], off: list[str], operators: list[str]) -> Plan:
     from tasks.deidentify.identifier import PROFILES
     from tasks.deidentify.operators import OPERATORS
     from tasks.deidentify.plan import make_plan
     from tasks.deidentify.user_rules import read_rules
 
-    if options.profile not in PROFILES:
-        raise UserError(f"--profile {options.profile}: there are {', '.join(PROFILES)}.")
-    operators: dict[str, Any] = {}
-    for given in options.operator:
+    if profile not in PROFILES:
+        raise UserError(f"--profile {profile}: there are {', '.join(PROFILES)}.")
+    chosen: dict[str, Any] = {}
+    for given in operators:
         kind, equals, name = given.rpartition("=")
         if name not in OPERATORS:
             raise UserError(f"--operator {given}: there is no operator {name!r}; there are {', '.join(OPERATORS)}.")
-        operators[kind if equals else ""] = name
+        chosen[kind if equals else ""] = name
     return make_plan(
-        options.profile,
-        {**dict.fromkeys(options.on, True), **dict.fromkeys(options.off, False)},
-        operators.pop("", "placeholder"),
-        operators,
-        read_rules(options.rules) if options.rules else None,
+        profile,
+        {**dict.fromkeys(on, True), **dict.fromkeys(off, False)},
+        chosen.pop("", "placeholder"),
+        chosen,
+        read_rules(rules) if rules else None,
     )
 
 

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flows.cli import commands
+from flows.cli import main
 from infra.artifacts import ArtifactStore
 from infra.builds import build as building
 from infra.errors import UserError
@@ -258,7 +258,7 @@ def test_escapes_in_names_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert printable("a\x1b[2K\r\u202eb\ud800痛\n") == "a\\x1b[2K\\x0d\\u202eb\\ud800痛\n"
     with shown_log():
         logging.getLogger("flows").warning("read %s", "a\x1b]0;title\x07.txt")
-    assert commands.main(["run", "corpus/refresh", "--param", "corpus=/none/\x1b[31mred"]) == 2
+    assert main(["run", "corpus/refresh", "--param", "corpus=/none/\x1b[31mred"]) == 2
     shown = capsys.readouterr().err
     assert "a\\x1b]0;title\\x07.txt" in shown
     assert "/none/\\x1b[31mred" in shown

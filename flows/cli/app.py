@@ -1,0 +1,116 @@
+"""The app: every verb of the command line.
+
+To add a verb, write `flows/cli/NAME.py` with a function whose docstring is its help, and add the function to `VERBS`.
+Options are its parameters, as typer reads them. The function imports what it needs when it is called: `--help`, and
+the answer to a mistyped verb, must not wait for torch. It returns None, or an exit status. What the user can fix is
+raised as `UserError`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+from typer.main import get_command
+
+from flows.cli.compare import compare
+from flows.cli.deidentify import deidentify
+from flows.cli.export import export
+from flows.cli.list import list_flows
+from flows.cli.normalise import normalise
+from flows.cli.predict import predict
+from flows.cli.program import COMMAND, as_called, program
+from flows.cli.run import run
+from infra.errors import UserError
+from infra.extras import explained
+from infra.printable import printable
+from infra.private_files import private_files
+from infra.version import VERSION
+
+VERBS: dict[str, Callable[..., int | None]] = {
+    "list": list_flows,
+    "run": run,
+    "export": export,
+    "predict": predict,
+    "compare": compare,
+    "normalise": normalise,
+    "deidentify": deidentify,
+}
+"""The verbs, in the order of `--help`."""
+
+
+def make_app() -> Any:
+    """Return the command with all verbs, whose help names the program as it was called."""
+    app = typer.Typer(
+        name=program(),
+        help="Run Yiwen's flows on this machine, and use the models they trained.",
+        epilog=f"{program()} COMMAND --help shows the options of a command.",
+        add_completion=program() == COMMAND,  # a shell completes the names of programs, and a module is none
+        rich_markup_mode=None,  # plain text: it is as fast as it is readable in a log
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    )
+    app.callback()(_everywhere)
+    for name, function in VERBS.items():
+        text, _, examples = (function.__doc__ or "").partition("Examples:\n")
+        app.command(name, help=as_called(text), epilog=as_called(_kept(examples)) or None)(function)
+    group: Any = get_command(app)
+    for verb in group.commands.values():
+        for parameter in verb.params:
+            parameter.help = as_called(parameter.help or "")
+    return group
+
+
+def _kept(examples: str) -> str:
+    """Return examples as an epilog whose lines are not joined."""
+    lines = [f"  {line.strip()}" for line in examples.splitlines() if line.strip()]
+    return "\n".join(["\b", "Examples:", *lines]) if lines else ""
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        print(f"yiwen {VERSION}")
+        raise typer.Exit
+
+
+def _everywhere(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Options before the verb."""
+
+
+@private_files()
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line; returns the exit status (2 for an error the user can fix).
+
+    Raises:
+        SystemExit: a shell asked for completions, or whoever reads the output has gone.
+    """
+    try:
+        return make_app().main(arguments, prog_name=program(), standalone_mode=False) or 0
+    except typer.TyperException as error:
+        return _misused(error)
+    except UserError as error:
+        print(as_called(printable(f"error: {error}")), file=sys.stderr)
+        return 2
+    except ModuleNotFoundError as error:
+        missing = explained(error)
+        if missing is None:
+            raise
+        print(f"error: {missing}", file=sys.stderr)
+        return 2
+
+
+def _misused(error: typer.TyperException) -> int:
+    """Explain arguments that are not those of the program."""
+    context = getattr(error, "ctx", None)
+    if context is not None:
+        print(printable(f"{context.get_usage()}\n{context.command_path} --help shows the options."), file=sys.stderr)
+    # Of pydantic's own: "Value error, 'tset' is not one of 'dev', 'test'."
+    message = error.format_message().replace("Value error, ", "")
+    print(printable(f"error: {message}"), file=sys.stderr)
+    return error.exit_code

@@ -1,0 +1,37 @@
+"""The verb `predict`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from flows.cli.shared_options import Device, Knowledge
+
+
+def predict(
+    model: Annotated[Path, typer.Option(metavar="DIR", help="Model folder of a finetune run.")],
+    input: Annotated[Path, typer.Option(metavar="FILE", help=".txt, .jsonl, .json, .csv, .tsv")],
+    task: Annotated[str | None, typer.Option(help="The task to check the model against (default: no check).")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="JSON lines (default: NAME.predictions.jsonl beside the input)."),
+    ] = None,
+    knowledge: Knowledge = None,
+    device: Device = None,
+) -> None:
+    """Apply a fine-tuned model to a file of texts.
+
+    Every row of the file is answered. A row that cannot be answered is kept, with the reason in `error`.
+    """
+    from tqdm import tqdm
+
+    from tasks.finetune.predict import Predictor
+    from tasks.finetune.predict_file import predict_file
+
+    target = output or input.with_name(f"{input.stem}.predictions.jsonl")
+    predictor = Predictor(model, device, knowledge=knowledge)
+    with tqdm(unit="row", disable=None) as bar:
+        counts = predict_file(predictor, input, target, task, lambda done: bar.update(done - bar.n))
+    print(f"{target}: {counts['answered']:,} of {counts['rows']:,} rows answered, {counts['errors']:,} with an error")

@@ -1,0 +1,106 @@
+"""The program itself: its name, its help, misspelt verbs and options, and the command of a checkout."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from flows.cli import main
+from flows.cli.app import VERBS, make_app
+from infra.settings import REPOSITORY
+from infra.version import VERSION
+
+
+def called(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(sys, "argv", [name])
+
+
+def test_help_has_every_verb_with_a_whole_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    lines = capsys.readouterr().out.partition("Commands:\n")[2].splitlines()
+    shown = {line.split()[0]: line for line in lines if line.strip()}
+    assert shown.keys() >= VERBS.keys()
+    assert not [verb for verb in VERBS if shown[verb].endswith("...")]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_option_of_a_verb_is_explained(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert [parameter.name for parameter in make_app().commands[verb].params if not parameter.help] == []
+    assert main([verb, "--help"]) == 0
+    assert capsys.readouterr().out.startswith(f"Usage: python -m flows {verb}")
+
+
+@pytest.mark.parametrize(
+    ("program", "name"), [("/opt/x/bin/yiwen", "yiwen"), ("/x/flows/__main__.py", "python -m flows")]
+)
+def test_examples_say_the_name_that_was_called(
+    program: str, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    called(monkeypatch, program)
+    assert main(["run", "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert f"Usage: {name} run" in shown and f"    {name} run pretrain/ehealth-tiny\n" in shown
+    other = {"yiwen": "python -m flows", "python -m flows": "yiwen run"}[name]
+    assert other not in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nrmalise"], "No such command 'nrmalise'. Did you mean 'normalise'?"),
+        (["run"], "Missing argument"),
+        (["run", "corpus/refresh", "--parm", "a=b"], "No such option: --parm (Possible options: --param)"),
+        (["compare", "a", "b", "--split", "tset"], "Invalid value for '--split': 'tset' is not one of 'dev', 'test'."),
+        (["export", "--run", "r", "--output", "o", "--step", "x"], "Invalid value for '--step'"),
+        ([], "Missing command."),
+    ],
+)
+def test_misuse_is_explained_with_status_2(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.splitlines()[0].startswith("Usage: python -m flows")
+    assert message in shown.err.splitlines()[-1]
+
+
+def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"yiwen {VERSION}\n"
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["lits"]])
+def test_answers_wait_for_nothing_heavy(arguments: list[str]) -> None:
+    heavy = ("torch", "ray", "prefect", "rich", "polars", "pyarrow", "numpy", "jieba")
+    script = (
+        "import sys; from flows.cli import main; main(sys.argv[1:]); "
+        f"print([name for name in {heavy} if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_command_of_a_checkout_runs_from_any_folder(tmp_path: Path) -> None:
+    environment = tmp_path / "an environment"
+    (environment / "bin").mkdir(parents=True)
+    (environment / "bin" / "python").symlink_to(sys.executable)
+    write_command = runpy.run_path(str(REPOSITORY / ".ci" / "command.py"))["write_command"]
+    command = write_command(environment, REPOSITORY)
+    (tmp_path / "flows").mkdir()  # the working folder is not searched for modules
+    bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    bare["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path.endswith("site-packages"))
+    done = subprocess.run(
+        [command, "run", "pretrain/ehealth-tyni"], cwd=tmp_path, env=bare, capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert done.stderr == "error: There is no deployment 'pretrain/ehealth-tyni'. Did you mean pretrain/ehealth-tiny?\n"
+    help_text = subprocess.run([command, "run", "--help"], cwd=tmp_path, env=bare, capture_output=True, text=True)
+    assert "Usage: yiwen run" in help_text.stdout
