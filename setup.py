@@ -26,7 +26,8 @@ REFERENCE = re.compile(rf'(?<=")(?=(?:{"|".join(FOLDERS)})\.[\w.]+:\w+")')
 """`"models.objectives.bert.objective:Bert"`, which is imported when it is asked for."""
 COMMAND = re.compile(r"(?:\.venv/bin/)?python -m flows\b|\.venv/bin/yiwen\b")
 """`python -m flows run`, `.venv/bin/yiwen run`"""
-ITSELF = '"""Chinese medical text and knowledge graphs in; language models, task models and a term normaliser out."""\n'
+ITSELF = "yiwen.py"
+"""The module that is `yiwen` in a checkout; it becomes the package's own."""
 COMMAND_LINE = (
     '"""The command line: `python -m yiwen` is `yiwen`."""\n\nfrom yiwen.flows.__main__ import main\n\nmain()\n'
 )
@@ -54,7 +55,8 @@ class BuildBelowYiwen(build_py):
                         shutil.copy2(file, target)
         for name in ALONGSIDE:
             shutil.copy2(name, package / name)
-        (package / "__init__.py").write_text(ITSELF, encoding="utf-8")
+        itself = mapped(Path(ITSELF).read_text(encoding="utf-8"))
+        (package / "__init__.py").write_text(itself, encoding="utf-8")
         (package / "__main__.py").write_text(COMMAND_LINE, encoding="utf-8")
 
 

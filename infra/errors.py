@@ -8,6 +8,10 @@ without a traceback. Anything else that is raised is a defect of ours and keeps 
 class UserError(ValueError):
     """An error the user can fix: a path, a preset, a file, a full disk."""
 
+    def _render_traceback_(self) -> list[str]:
+        """Return what a notebook shows: the message alone, since where in our code it was noticed helps nobody."""
+        return [f"{type(self).__name__}: {self}"]
+
 
 class DamagedArtifactError(UserError):
     """An artifact on disk differs from what its manifest records."""

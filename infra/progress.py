@@ -6,8 +6,11 @@ import contextlib
 import logging
 import sys
 import time
+import warnings
 from collections.abc import Iterator
+from contextvars import ContextVar
 from types import TracebackType
+from typing import Any, Literal
 
 from tqdm import tqdm
 
@@ -24,11 +27,42 @@ TALKATIVE = ("flows", *(PREFIX + name for name in ("infra.stage", "infra.builds"
 is in its own log file."""
 
 
+Display = Literal["terminal", "notebook", "none"]
+"""Where a run shows how far it is: on standard error; in a cell's output, as widgets where there are some; nowhere, but
+for warnings."""
+
+_display: ContextVar[Display] = ContextVar("display", default="terminal")
+
+
+@contextlib.contextmanager
+def displayed(display: Display) -> Iterator[None]:
+    """Show progress in another place during the block."""
+    token = _display.set(display)
+    try:
+        yield
+    finally:
+        _display.reset(token)
+
+
+def new_bar(**options: Any) -> tqdm:
+    """Return a progress bar for where progress is shown; `options` are those of `tqdm`."""
+    display = _display.get()
+    if display == "notebook":
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # without ipywidgets the bar is one of text, which will do
+            from tqdm.auto import tqdm as notebook_bar
+        # A notebook paints what comes through standard error red.
+        return notebook_bar(disable=False, file=sys.stdout, **options)
+    # disable=None: no bar where standard error is not a terminal (a log file, a Prefect worker).
+    return tqdm(disable=None if display == "terminal" else True, **options)
+
+
 class StageProgress:
-    """A bar in a terminal, a line now and then elsewhere; use as a context manager around the stage."""
+    """A bar in a terminal or notebook, a line now and then elsewhere; use as a context manager around the stage."""
 
     def __init__(self, name: str, unit: str = "part") -> None:
         self._name = name
+        self._display = _display.get()
         self._unit = unit
         self._bar: tqdm | None = None
         self._printed = time.monotonic()
@@ -43,15 +77,14 @@ class StageProgress:
     def update(self, name: str, done: int, total: int, note: str = "") -> None:
         """Show `done` of `total` units and a note such as the current losses."""
         if self._bar is None:
-            # disable=None: no bar where standard error is not a terminal (a log file, a Prefect worker).
-            self._bar = tqdm(total=total, desc=name, unit=self._unit, leave=False, disable=None)
+            self._bar = new_bar(total=total, desc=name, unit=self._unit, leave=False)
             # Units that an earlier run finished must not count as the speed of this one.
             self._bar.initial = done
             self._bar.n = done
         if not self._bar.disable:
             self._bar.set_postfix_str(printable(note), refresh=False)
             self._bar.update(done - self._bar.n)
-        elif time.monotonic() - self._printed > SECONDS_BETWEEN_LINES:
+        elif self._display == "terminal" and time.monotonic() - self._printed > SECONDS_BETWEEN_LINES:
             self._printed = time.monotonic()
             print(
                 printable(f"{name}: {done:,} of {total:,} {self._unit}s{note and ', '}{note}"),
@@ -63,7 +96,8 @@ class StageProgress:
         """Replace the bar by one line that says what the stage did."""
         if self._bar is not None:
             self._bar.close()
-        print(printable(sentence), file=sys.stderr, flush=True)
+        if self._display != "none":
+            print(printable(sentence), file=_output(self._display), flush=True)
 
 
 class BestEffort:
@@ -99,6 +133,7 @@ class ConsoleHandler(logging.Handler):
     def __init__(self) -> None:
         super().__init__()
         self._warned: set[str] = set()
+        self._display = _display.get()
 
     def emit(self, record: logging.LogRecord) -> None:
         text = printable(self.format(record))
@@ -108,7 +143,13 @@ class ConsoleHandler(logging.Handler):
                 return
             self._warned.add(text)
             text = f"{record.levelname.lower()}: {text}"
-        tqdm.write(text, file=sys.stderr)
+            tqdm.write(text, file=sys.stderr)
+        elif self._display != "none":
+            tqdm.write(text, file=_output(self._display))
+
+
+def _output(display: Display) -> Any:
+    return sys.stdout if display == "notebook" else sys.stderr
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -20,11 +21,15 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from infra.displayed import heading
+from infra.displayed import table as table_of
 from infra.errors import UserError
 from infra.schemas import TABLES, conform
 from kg.encoding import IntArray, code_of, encode_sets, is_increasing, places_of
 
 ENTITIES_FILE, TRIPLES_FILE = "entities.parquet", "triples.parquet"
+MOST_SHOWN = 10
+"""Types and relations that a notebook shows, the most frequent first."""
 OUT, IN = 1, -1
 """Directions: the entity is the head of the triple, or its tail."""
 
@@ -316,6 +321,16 @@ class KnowledgeGraph:
         return self.entities.equals(other.entities) and self.id_triples().equals(other.id_triples())
 
     __hash__ = None  # type: ignore[assignment]  # contains arrays that a caller could change
+
+    def _repr_html_(self) -> str:
+        types = Counter(self.types).most_common(MOST_SHOWN)
+        relations = np.bincount(self.relations, minlength=self.num_relations)
+        most = np.argsort(-relations, kind="stable")[:MOST_SHOWN].tolist()
+        return (
+            heading(self)
+            + table_of(("type", "entities"), [(name or "(none)", count) for name, count in types])
+            + table_of(("relation", "triples"), [(self.relation_names[one], int(relations[one])) for one in most])
+        )
 
     def __repr__(self) -> str:
         return (

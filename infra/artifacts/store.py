@@ -19,6 +19,8 @@ from pydantic import ValidationError
 from infra import schemas
 from infra.artifacts.checked_files import damaged, open_root, read_checked, shown
 from infra.artifacts.manifest import MANIFEST, FileRecord, Manifest, PartRecord
+from infra.displayed import heading, paragraph, shown_path
+from infra.displayed import table as table_of
 from infra.errors import DamagedArtifactError, UserError
 
 
@@ -98,6 +100,17 @@ class Artifact:
         filesystem, root = open_root(self.store_root)
         text = shown(filesystem, posixpath.join(root, self.location))
         return Path(text) if isinstance(filesystem, LocalFileSystem) else text
+
+    def __repr__(self) -> str:
+        made = self.manifest
+        tables = ", ".join(f"{table.rows:,} {name}" for name, table in made.tables.items())
+        return f"{made.stage} {made.fingerprint[:8]}: {tables or f'{len(made.files):,} files'}"
+
+    def _repr_html_(self) -> str:
+        made = self.manifest
+        rows = [*((name, table.rows) for name, table in made.tables.items()), *made.counters.items()]
+        where = paragraph(f"{shown_path(self.path)}, made at {made.created_at} in {made.wall_seconds:,.1f} s")
+        return heading(self) + table_of(("what", "count"), rows) + where
 
     def parts(self, table: str | None = None) -> list[Part]:
         """Return the parts of a table (the stage's first table by default) in order, unread."""

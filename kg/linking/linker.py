@@ -98,6 +98,12 @@ class EntityLinker:
         self.num_ambiguous = int(self._shared.sum())
         self._trie = SurfaceTrie(list(numbers))
 
+    def __repr__(self) -> str:
+        return (
+            f"EntityLinker({len(self.entity_ids):,} entities, {self.num_surfaces:,} names, {self.num_ambiguous:,} of "
+            "several entities)"
+        )
+
     def link(self, text: str) -> list[tuple[int, int, str]]:
         """Return the mentions of a text: first character, character after the last, id of the entity."""
         begins, ends, names = self._found([text])

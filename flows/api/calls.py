@@ -1,0 +1,136 @@
+"""Calling a flow from Python: keywords that are checked, a log and bars where the caller looks, errors in plain words.
+
+A flow's own function says which parameters there are; nothing here repeats them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import functools
+import inspect
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ParamSpec, TypeVar
+
+from flows.api.configuration import current_display
+from infra.errors import UserError
+from infra.extras import explained
+from infra.private_files import private_files
+
+# matches: the line end before "\n        corpus: files or folders of text"; not the one before a continuation
+_PARAMETER = re.compile(r"(?=\n {8}\w+: )")
+"""Where the description of a parameter begins in a docstring."""
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def runs(flow: Callable[P, str]) -> Callable[[Callable[[str], R]], Callable[P, R]]:
+    """Make an entry point of a flow: a function that takes the flow's parameters and returns its result as an object.
+
+    The decorated function makes the object of the folder that the flow returns. Its docstring says what the flow does;
+    that of the flow, which describes the parameters, is put behind it.
+    """
+
+    return runs_with(flow)
+
+
+def runs_with(flow: Callable[..., str], **fixed: Any) -> Callable[[Callable[[str], R]], Callable[..., R]]:
+    """As `runs`, with some of the flow's parameters fixed, as those of a deployment are."""
+
+    def entry_point(made: Callable[[str], R]) -> Callable[..., R]:
+        signature = inspect.signature(flow)
+        free = [one for name, one in signature.parameters.items() if name not in fixed]
+        signature = signature.replace(parameters=free, return_annotation=inspect.signature(made).return_annotation)
+
+        @functools.wraps(made)
+        def call(*arguments: object, **given: object) -> R:
+            from infra.progress import displayed, shown_log
+
+            with explained_errors():
+                bound = bind(signature, made.__name__, arguments, given)
+                with private_files(), displayed(current_display()), shown_log():
+                    return made(flow(**fitted(flow, bound), **fixed))
+
+        call.__signature__ = signature  # type: ignore[attr-defined]
+        call.__doc__ = f"{made.__doc__}\n    {_parameters_of(flow, fixed)}"
+        return call
+
+    return entry_point
+
+
+def bind(
+    signature: inspect.Signature, name: str, arguments: tuple[object, ...], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return all arguments of a call by keyword.
+
+    Raises:
+        UserError: a keyword that the function does not have, with the nearest one that it has, or one that is missing.
+    """
+    for keyword in given:
+        if keyword not in signature.parameters:
+            raise UserError(
+                f"{name} has no parameter {keyword!r}{nearest(keyword, signature.parameters)}; it has "
+                f"{', '.join(signature.parameters)}."
+            )
+    try:
+        return dict(signature.bind(*arguments, **given).arguments)
+    except TypeError as error:  # "missing a required argument: 'tasks'"
+        raise UserError(f"{name}: {error}. Its parameters are {', '.join(signature.parameters)}.") from error
+
+
+def nearest(name: str, known: Mapping[str, Any]) -> str:
+    """Return a suggestion such as ` (did you mean 'corpus'?)`; nothing if no name is near."""
+    close = difflib.get_close_matches(name, known, n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def fitted(flow: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters as the flow wants them: paths and results as text, numbers as the types that it names.
+
+    Raises:
+        UserError: a value that the flow does not accept.
+    """
+    from flows.cli.parameters import fit_parameters
+
+    return fit_parameters(flow, {name: _without_paths(value) for name, value in given.items()}, [])
+
+
+def _without_paths(value: Any) -> Any:
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, Mapping):
+        return {name: _without_paths(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_paths(one) for one in value]
+    return value
+
+
+@contextlib.contextmanager
+def explained_errors() -> Iterator[None]:
+    """Raise errors in the words of a Python call: `corpus=FOLDER`, not `--param corpus=FOLDER`.
+
+    Raises:
+        UserError: also for a missing package, with the extra that brings it.
+    """
+    try:
+        yield
+    except UserError as error:
+        said = str(error).replace("--param ", "")
+        if said == str(error):
+            raise
+        raise type(error)(said) from error
+    except ModuleNotFoundError as error:
+        missing = explained(error)
+        if missing is None:
+            raise
+        raise missing from error
+
+
+def _parameters_of(flow: Callable[..., Any], fixed: Mapping[str, Any]) -> str:
+    """Return the part of a flow's docstring that describes its parameters, without those that are fixed."""
+    _, found, rest = (flow.__doc__ or "").partition("Args:")
+    described = _PARAMETER.split(rest.partition("Returns:")[0].rstrip())
+    return found + "".join(one for one in described if one.strip().partition(":")[0] not in fixed)

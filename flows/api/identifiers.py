@@ -1,0 +1,59 @@
+"""Identifiers of persons in a text: `deidentify`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from infra.displayed import marked, table
+from tasks.deidentify.identifier import Profile
+from tasks.deidentify.operators import Operator
+from tasks.deidentify.plan import make_plan
+from tasks.deidentify.treatment import deidentify as treat
+from tasks.deidentify.user_rules import read_rules
+
+# matches: "〔姓名〕"
+_PLACEHOLDER = re.compile("〔[^〔〕]{1,40}〕")
+
+
+class Deidentified(NamedTuple):
+    """A text without identifiers, and how many of each kind were replaced."""
+
+    text: str
+    counts: dict[str, int]
+
+    def _repr_html_(self) -> str:
+        spans = [(found.start(), found.end(), found[0]) for found in _PLACEHOLDER.finditer(self.text)]
+        return marked(self.text, spans) + table(("kind", "replaced"), list(self.counts.items()))
+
+
+def deidentify(
+    text: str,
+    *,
+    profile: Profile = "minimal",
+    kinds: Mapping[str, bool] | None = None,
+    operator: Operator = "placeholder",
+    operators: Mapping[str, Operator] | None = None,
+    rules: str | Path | None = None,
+    recogniser: bool = True,
+    scope: str = "",
+) -> Deidentified:
+    """Replace the identifiers of persons in a text. No rule finds them all (docs/privacy.md).
+
+    Args:
+        profile: the kinds to begin with: minimal, hipaa or gbt35273.
+        kinds: single kinds switched on or off, such as `{"hospital": True}`.
+        operator: what becomes of identifiers: placeholder, mask, hash, surrogate, encrypt or keep.
+        operators: what becomes of single kinds instead, such as `{"date": "month"}`.
+        rules: TOML file with rules of your own.
+        recogniser: look for more by the trained recogniser too, if its weights are there.
+        scope: person or document in which surrogates are consistent and dates are shifted by the same days.
+
+    Raises:
+        UserError: an unknown kind, an operator that does not fit its kind, a faulty file, or a key that is missing.
+    """
+    own: Any = None if rules is None else read_rules(Path(rules))
+    plan = make_plan(profile, kinds, operator, operators, own, recogniser)
+    return Deidentified(*treat(text, plan, scope))

@@ -1,0 +1,59 @@
+"""Answers of fine-tuned models: `Predictor`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from flows.api.configuration import current_display
+from infra.displayed import table
+from infra.progress import displayed, new_bar
+from tasks.downstream.features.base import Prediction
+from tasks.finetune.predict import Given
+from tasks.finetune.predict import Predictor as BarePredictor
+
+MOST_CHARACTERS = 60
+"""Characters of a text that a table shows."""
+
+
+class Predictions(list[Prediction]):
+    """Answers to texts, in order, which a notebook shows as a table."""
+
+    def __init__(self, found: Iterable[Prediction], texts: Sequence[Given]) -> None:
+        super().__init__(found)
+        self.texts = list(texts)
+
+    def _repr_html_(self) -> str:
+        return table(
+            ("text", "answer", "probability"),
+            [
+                (_shortened(text), _shown(one.answer), max(one.scores) if one.scores else None)
+                for text, one in zip(self.texts, self, strict=True)
+            ],
+        )
+
+
+class Predictor(BarePredictor):
+    __doc__ = BarePredictor.__doc__
+
+    def predict(self, texts: Sequence[Given], progress: Callable[[int], None] | None = None) -> Predictions:
+        """Return an answer to each record, in order; with a progress bar, unless `progress` is given.
+
+        Raises:
+            UserError: a record does not have the task's number of texts; the message has its number.
+        """
+        if progress is not None:
+            return Predictions(super().predict(texts, progress), texts)
+        with displayed(current_display()), new_bar(unit="text", leave=False) as bar:
+            return Predictions(super().predict(texts, lambda done: bar.update(done - bar.n)), texts)
+
+
+def _shortened(given: Given) -> str:
+    text = given if isinstance(given, str) else " | ".join(given)
+    return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 1]}…"
+
+
+def _shown(answer: Any) -> str:
+    if isinstance(answer, tuple | list):
+        return "; ".join(_shown(one) for one in answer)
+    return str(answer)

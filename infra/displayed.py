@@ -1,0 +1,64 @@
+"""Results as a notebook shows them: small HTML tables, in which every text from outside is escaped.
+
+A class with `_repr_html_` builds it of these functions alone, so that a label such as `<script>` stays text.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from infra.printable import printable
+
+MOST_ROWS = 50
+"""Rows of a table that are shown; the last line says how many more there are."""
+
+
+def escaped(text: object) -> str:
+    """Return a text for HTML, without what a page or a terminal would obey."""
+    return html.escape(printable(text))
+
+
+def heading(text: object) -> str:
+    """Return a line in bold."""
+    return f"<p><b>{escaped(text)}</b></p>"
+
+
+def paragraph(text: object) -> str:
+    """Return a line of text."""
+    return f"<p>{escaped(text)}</p>"
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return a table; numbers are aligned on the right. Of many rows the first `MOST_ROWS` are shown."""
+    listed = [list(row) for row in rows]
+    head = "".join(f'<th scope="col">{escaped(one)}</th>' for one in columns)
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in listed[:MOST_ROWS])
+    more = paragraph(f"… and {len(listed) - MOST_ROWS:,} more rows") if len(listed) > MOST_ROWS else ""
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+
+def marked(text: str, spans: Iterable[tuple[int, int, str]]) -> str:
+    """Return a text with marked stretches: first character, character after the last, and what the mark says."""
+    parts, at = [], 0
+    for start, end, title in sorted(spans):
+        if start < at:
+            continue  # of two marks that overlap, the first is shown
+        parts += [escaped(text[at:start]), f'<mark title="{escaped(title)}">{escaped(text[start:end])}</mark>']
+        at = end
+    return f'<p style="white-space: pre-wrap">{"".join(parts)}{escaped(text[at:])}</p>'
+
+
+def shown_path(path: str | Path) -> str:
+    """Return a path as a person in the current folder would write it; a URI as it is."""
+    if isinstance(path, Path) and path.is_relative_to(Path.cwd()):
+        return str(path.relative_to(Path.cwd()))
+    return str(path)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        shown = f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+        return f'<td style="text-align: right">{shown}</td>'
+    return f'<td style="text-align: left">{escaped("" if value is None else value)}</td>'
