@@ -208,7 +208,7 @@ def _row_name(model: ModelFolder) -> str:
     """Return the objective of a model of ours and the beginning of its fingerprint, or the name of its folder."""
     run = trained(model.path).run
     if run is None:
-        return model.path.name
+        return model.name
     objective = run.manifest.params["objective"]
     if model.path.name == KNOWLEDGE_MODEL:
         return f"{objective} {model.path.parent.name[:8]}, with knowledge"

@@ -32,7 +32,8 @@ def finetune(
 
     Args:
         tasks: a task (`cmeee`), a suite (`cblue`), or a list of tasks.
-        model: folder of the encoder in Hugging Face's layout, ours or another's.
+        model: folder of the encoder in Hugging Face's layout, ours or another's; or the id of a model in the local
+            cache of the Hugging Face hub (docs/hugging_face.md).
         data: folder with the official files, side by side or each task's in a folder of its name. Tasks of a suite
             without files are skipped, with a warning.
         quick: one setting and one seed per task, instead of the paper's grid.
@@ -67,7 +68,7 @@ def finetune(
         if len(specs) == 1:
             return f"{runs[specs[0].name].path}/model"
         title = tasks if isinstance(tasks, str) else ", ".join(tasks)
-        suite = ReportSuiteParams(title=title, model=encoder.path.name, tasks=tuple(spec.name for spec in specs))
+        suite = ReportSuiteParams(title=title, model=encoder.name, tasks=tuple(spec.name for spec in specs))
         return str(run(report_suite, suite, **runs).path)
 
 

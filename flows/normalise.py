@@ -51,7 +51,7 @@ def normalise(
         terms: the list, CSV, TSV or XLSX with a column of codes and one of names; by default ICD-10 in Chinese, which
             infra/fetch_icd10.sh installs.
         data: folder with the files of CHIP-CDN; labels of train and dev that the list lacks are added to it.
-        model: folder of the encoder in Hugging Face's layout.
+        model: folder of the encoder in Hugging Face's layout, or the id of a model in the local hub cache.
         graphs: knowledge graphs, as in knowledge/fuse.
         synonyms: find a code also by the names that the fused graph gives it.
         text: files or folders of text; a code that is known by one name is also found by the others that the text

@@ -378,7 +378,10 @@ def run(
             stage_version=work.version,
             params=params.model_dump(mode="json"),
             inputs={
-                name: InputRecord(stage=given.stage, fingerprint=given.fingerprint) for name, given in inputs.items()
+                name: InputRecord(
+                    stage=given.stage, fingerprint=given.fingerprint, origin=getattr(given, "origin", None)
+                )
+                for name, given in inputs.items()
             },
             tables=work.tables,
             code_version=code_version(),

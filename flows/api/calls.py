@@ -23,6 +23,9 @@ from infra.private_files import private_files
 _PARAMETER = re.compile(r"(?=\n {8}\w+: )")
 """Where the description of a parameter begins in a docstring."""
 
+# matches: "--param " of "Give its folder, as in --param model=FOLDER."; not that of "(from --param or overrides)"
+_ON_COMMAND_LINE = re.compile(r"--param (?='?[\w.]+=)")
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -118,7 +121,7 @@ def explained_errors() -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        said = str(error).replace("--param ", "")
+        said = _ON_COMMAND_LINE.sub("", str(error)).replace("--param or overrides", "overrides")
         if said == str(error):
             raise
         raise type(error)(said) from error

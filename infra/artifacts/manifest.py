@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from infra.errors import UserError
 
@@ -46,6 +46,8 @@ class InputRecord(_Record):
 
     stage: str
     fingerprint: str
+    origin: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Where it came from, if that has a name that its content does not tell, such as a hub's model and revision."""
 
 
 class Manifest(_Record):

@@ -15,6 +15,7 @@ from tasks.downstream.readers.question import ANSWERS, QUESTIONS
 from tasks.downstream.readers.read import sources
 from tasks.downstream.spec import TaskSpec
 from tasks.files.access import hash_file
+from tasks.files.hub import in_cache, is_id, origin_of
 
 WEIGHTS_IN_PIECES = ("*.index.json", "model-*-of-*.safetensors", "pytorch_model-*-of-*.bin")
 """Names of weights in several files, as Hugging Face's tools split them: model-00001-of-00003.safetensors."""
@@ -33,17 +34,21 @@ class ModelFolder:
     stage = "model"
 
     def __init__(self, folder: str | Path, parameter: str = "model", knowledge: str | Path | None = None) -> None:
-        """`parameter`: name of the users' parameter, for messages.
+        """`folder`: or the id of a model in the cache of the Hugging Face hub (tasks/files/hub.py).
+
+        `parameter`: name of the users' parameter, for messages.
 
         `knowledge`: folder of the knowledge of a model that reads some; None: it is looked for. It does not change the
         fingerprint, since the model accepts no other knowledge than the one it was trained with.
 
         Raises:
-            UserError: there is no such folder, or it has no model.
+            UserError: there is no such folder or cached model, or it has no model.
         """
         self.parameter = parameter
         self.knowledge = None if knowledge is None else str(Path(knowledge).expanduser().resolve())
         self.path = Path(folder).expanduser().resolve()
+        if not self.path.exists() and is_id(str(folder)):
+            self.path = in_cache(str(folder), parameter).resolve()
         if not self.path.is_dir():
             raise UserError(
                 f"There is no folder {self.path}. Give the folder of an encoder, as in --param {parameter}=FOLDER: "
@@ -55,6 +60,18 @@ class ModelFolder:
             raise UserError(
                 f"{self.path} has no config.json. Give the folder of a model in Hugging Face's layout.{hint}"
             )
+
+    @property
+    def name(self) -> str:
+        """Name for tables and cards: that of its folder, or the id of a model of the hub."""
+        found = origin_of(self.path)
+        return self.path.name if found is None else found.id
+
+    @property
+    def origin(self) -> str | None:
+        """Id and revision of a model of the hub, which manifests record; None for any other folder."""
+        found = origin_of(self.path)
+        return None if found is None else str(found)
 
     @cached_property
     def fingerprint(self) -> str:

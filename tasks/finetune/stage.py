@@ -76,7 +76,7 @@ def finetune(inputs: Mapping[str, Any], params: FinetuneParams, out: Output) -> 
                     found = _predict(part, spec, saved, split, records, params, folder)
                     scores |= {} if found is None else {split: found}
         own = saved.model.transformers_class, saved.model.reader.graph
-        card = write_finetune_card(spec, best, scores, model.path.name, *own)
+        card = write_finetune_card(spec, best, scores, model.name, *own)
         (folder / MODEL / "README.md").write_text(card, encoding="utf-8")
         record = trials_json(spec, params.grid(spec).source, data, results, best)
         (folder / TRIALS).write_text(record, encoding="utf-8")
