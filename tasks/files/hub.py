@@ -67,8 +67,8 @@ def in_cache(given: str, parameter: str) -> Path:
         missing = _missing(folder)
     if folder is None:
         raise UserError(
-            f"There is no folder {given}, and the cache {cache} has no model {given!r} of the Hugging Face hub. Give the "
-            f"folder of an encoder, as in --param {parameter}=FOLDER, or fetch the model: {_command(name, revision)}. "
+            f"There is no folder {given}, and the cache {cache} has no model {given!r} of the Hugging Face hub. Give "
+            f"the folder of an encoder, as in --param {parameter}=FOLDER, or fetch the model: {_command(name, revision)}. "
             "With HF_HUB_OFFLINE=0 in the environment it is fetched when it is needed; by default no hub is asked."
         )
     if missing:
@@ -115,10 +115,9 @@ def _missing(folder: Path) -> list[str]:
     if not any((folder / name).is_file() for name in TOKENISERS):
         missing.append(f"a tokeniser ({' or '.join(TOKENISERS)})")
     if not any((folder / name).is_file() for name in (SAFE, PICKLED)):
-        index = next(
-            (one for one in (folder / f"{name}.index.json" for name in (SAFE, PICKLED)) if one.is_file()), None
-        )
-        missing += [SAFE] if index is None else [one for one in _pieces(index) if not (folder / one).is_file()]
+        indices = [one for name in (SAFE, PICKLED) if (one := folder / f"{name}.index.json").is_file()]
+        pieces = _pieces(indices[0]) if indices else [SAFE]
+        missing += [one for one in pieces if not (folder / one).is_file()]
     return missing
 
 
