@@ -40,8 +40,8 @@ def pretrain(
         graphs: knowledge graphs, as in knowledge/fuse; by default CMeKG.
         mentions: record in the examples which entities of the fused graph they mention, and where.
         init_from: folder of a BERT or ELECTRA of the preset's sizes to start from, with its own vocab.txt, or the id of
-            one in the local cache of the Hugging Face hub (docs/hugging_face.md). Every node that trains must see it under
-            this path.
+            one in the local cache of the Hugging Face hub (docs/hugging_face.md). Every node that trains must see
+            it under this path.
         overrides: dotted preset keys to values, such as `{"training.steps": 100}`.
 
     Returns:

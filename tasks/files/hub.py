@@ -68,7 +68,7 @@ def in_cache(given: str, parameter: str) -> Path:
     if folder is None:
         raise UserError(
             f"There is no folder {given}, and the cache {cache} has no model {given!r} of the Hugging Face hub. Give "
-            f"the folder of an encoder, as in --param {parameter}=FOLDER, or fetch the model: {_command(name, revision)}"
+            f"the folder of one, as in --param {parameter}=FOLDER, or fetch the model: {_command(name, revision)}"
             ". With HF_HUB_OFFLINE=0 in the environment it is fetched when it is needed; by default no hub is asked."
         )
     if missing:
