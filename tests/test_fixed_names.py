@@ -6,38 +6,7 @@ import importlib
 
 import pytest
 
-FIXED_NAMES = (
-    "infra.artifacts.Artifact",
-    "infra.artifacts.ArtifactStore",
-    "kg.fusion.fuse",
-    "kg.graph.KnowledgeGraph",
-    "kg.linking.EntityLinker",
-    "kg.pepr.rank_neighbours",
-    "kg.transr.TransR",
-    "models.ema.ExponentialMovingAverage",
-    "models.encoder.Encoder",
-    "models.encoder.EncoderConfig",
-    "models.heads.build",
-    "models.masking.mask_words",
-    "models.networks.build",
-    "models.objectives.build",
-    "tasks.clean.clean_text",
-    "tasks.deduplicate.near_duplicates",
-    "tasks.deidentify.deidentify",
-    "tasks.metrics.accuracy",
-    "tasks.metrics.entity_f1",
-    "tasks.metrics.macro_f1",
-    "tasks.metrics.normalisation_f1",
-    "tasks.metrics.precision_at_1",
-    "tasks.metrics.recall_at_k",
-    "tasks.metrics.triple_f1",
-    "tasks.retrieve.CandidateIndex",
-    "tasks.retrieve.ElasticsearchIndex",
-    "tasks.retrieve.EmbeddedIndex",
-    "tasks.segment.segment_words",
-    "tasks.segment.split_document",
-    "tasks.vocabulary.build_vocabulary",
-)
+from tests.support.fixed_names import FIXED_NAMES
 
 
 @pytest.mark.parametrize("name", FIXED_NAMES)

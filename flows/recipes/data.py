@@ -58,6 +58,7 @@ class Recipe(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     description: str
+    """A line about the preset, for people."""
     ingest: IngestParams = Field(default_factory=IngestParams)
     render: RenderParams = Field(default_factory=RenderParams)
     clean: CleanParams = Field(default_factory=CleanParams)

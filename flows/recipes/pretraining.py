@@ -23,8 +23,11 @@ class Preset(KnowledgeRecipe):
     """Parameters of every stage from raw text to an exported model."""
 
     objective: str
+    """What the model learns: a name of models/objectives."""
     model: dict[str, Any] = Field(default_factory=dict)
+    """Sizes and settings of the objective."""
     training: dict[str, Any]
+    """Steps, batches, learning rate, checkpoints."""
     cluster: Cluster = Field(default_factory=Cluster)
     export: ExportParams = Field(default_factory=ExportParams)
 

@@ -18,7 +18,7 @@ def run_job(work: LongWork, address: str, log: Path, on_progress: ProgressListen
     """Have the cluster behind a job endpoint do the work, and follow it; the job's output goes to `log`.
 
     A flow that is interrupted or cancelled stops its job. A flow that is killed leaves its job running, and the next
-    flow follows that job.
+    flow follows that job. `YIWEN_CLUSTER_PYTHON` names the cluster's interpreter; by default it is `python`.
 
     Raises:
         UserError: the endpoint cannot be used, or the program reported one.

@@ -1,0 +1,78 @@
+"""Pages of all settings: those of stages from pydantic fields, those of models from dataclasses."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel
+
+from docs.generate.markdown import code, prose, table
+from docs.generate.meanings import Setting, of_dataclass, of_model
+from flows.recipes.embedding import EmbeddingRecipe
+from flows.recipes.evaluating import IntrinsicRecipe, ProductEvaluation
+from flows.recipes.finetuning import FinetuneRecipe
+from flows.recipes.networks import NetworkRecipe
+from flows.recipes.normalising import MappingRecipe, NormaliseRecipe
+from flows.recipes.pretraining import Preset
+from models.objectives import _OBJECTIVES
+from models.training.config import TaskConfig, TrainingConfig
+
+RECIPES: tuple[tuple[str, str, type[BaseModel]], ...] = (
+    ("Presets", "all flows that take a preset; each reads the sections that it needs", Preset),
+    ("Word vectors", "`embed/…`, beside the sections about data above", EmbeddingRecipe),
+    ("Evaluation of encoders", "`evaluate/intrinsic`, beside the sections about data above", IntrinsicRecipe),
+    ("Evaluation on products", "`evaluate/products`", ProductEvaluation),
+    ("Fine-tuning", "`finetune/…`", FinetuneRecipe),
+    ("Comparison of networks", "`finetune/cmedlms`", NetworkRecipe),
+    ("Terms", "`normalise/index` and `normalise/chip-cdn`", NormaliseRecipe),
+    ("Mapping of lists", "`normalise/map`", MappingRecipe),
+)
+"""Title, flows and model of each group of settings; sections that an earlier group has are not repeated."""
+
+
+def stages_page() -> str:
+    """Return the page of the settings that are pydantic fields."""
+    parts = [
+        "# Settings of stages",
+        "Give them with `--param SECTION.KEY=VALUE` (values are JSON), or in a preset. An unknown key is an "
+        "error that names the nearest known ones. The sections `model` and `training` are on the page about models.",
+    ]
+    seen: set[str] = set()
+    for title, flows, recipe in RECIPES:
+        parts.append(f"## {title}\n\nOf {flows}.")
+        for name, rows in _sections(recipe).items():
+            # `index` of two recipes is the same model with the same keys, and shown once.
+            identity = f"{name}: {rows}"
+            if identity not in seen and name not in ("model", "training"):
+                seen.add(identity)
+                parts.append(f"### {name}\n\n{_table(rows)}")
+    return "\n\n".join(parts) + "\n"
+
+
+def models_page() -> str:
+    """Return the page of the sections `model` and `training` of presets."""
+    parts = [
+        "# Settings of models",
+        "The sections `training` and `model` of a preset. The keys of `model` depend on the objective. Defaults are "
+        "the papers'.",
+        f"## training\n\n{_table(of_dataclass(TrainingConfig, 'training.'))}",
+        "## training.tasks\n\nFor objectives with several tasks, as in `training.tasks.pap.batch_size`.\n\n"
+        + _table(of_dataclass(TaskConfig, "training.tasks.NAME.")),
+    ]
+    for name, (settings, _) in _OBJECTIVES.items():
+        summary = prose((settings.__doc__ or "").partition("\n\n")[0])
+        parts.append(f"## model of {name}\n\n{summary}\n\n{_table(of_dataclass(settings, 'model.'))}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _sections(recipe: type[BaseModel]) -> dict[str, list[Setting]]:
+    sections: dict[str, list[Setting]] = {}
+    for setting in of_model(recipe):
+        name, dot, _ = setting.key.partition(".")
+        sections.setdefault(name if dot else "of the preset itself", []).append(setting)
+    return sections
+
+
+def _table(settings: object) -> str:
+    return table(
+        ("key", "type", "default", "meaning"),
+        [(code(one.key), one.type, code(one.default), prose(one.meaning)) for one in settings],  # type: ignore[attr-defined]
+    )
