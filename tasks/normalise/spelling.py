@@ -12,9 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import zip_longest
 
-import polars as pl
-
-from kg.names import normalise_names
+from kg.names import forms_of
 
 PLACES: Mapping[str, Callable[[re.Match[str]], bool]] = {
     "anywhere": lambda match: True,  # COPD in COPD急性加重
@@ -82,7 +80,7 @@ class Abbreviations:
 def normal_forms(names: Iterable[str]) -> list[str]:
     """Return the normal form of each name (kg/names.py). Lone surrogates, which polars rejects, become "?"."""
     whole = [name.encode("utf-8", "replace").decode() for name in names]
-    return normalise_names(pl.Series(whole, dtype=pl.String)).to_list()
+    return forms_of(whole)
 
 
 def _replaced(text: str, found: Sequence[re.Match[str]], expansions: Sequence[str]) -> str:

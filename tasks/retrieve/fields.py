@@ -30,11 +30,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from infra.errors import UserError
-from kg.names import normalise_names
+from kg.names import forms_of
 from tasks.retrieve.candidates import Entry
 
 MAX_CHARACTERS = 200
@@ -149,8 +148,7 @@ def comparable_forms(names: Sequence[str]) -> list[tuple[str, ...]]:
     """
     # polars raises on lone surrogates such as \ud800, which JSON can contain; they become "?", which is dropped below.
     whole = [name.encode("utf-8", "replace").decode() for name in names]
-    plain = normalise_names(pl.Series(whole, dtype=pl.String)).str.slice(0, 2 * MAX_CHARACTERS)
-    return [_form(name) for name in plain.to_list()]
+    return [_form(name[: 2 * MAX_CHARACTERS]) for name in forms_of(whole)]
 
 
 def _form(name: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kg.names import normalise_name, normalise_names
+from kg.names import FEW, forms_of, normalise_name, normalise_names
 
 
 @pytest.mark.parametrize(
@@ -76,6 +76,24 @@ def test_form_is_idempotent(given_names: list[str]) -> None:
     assert normalise_names(forms).to_list() == forms.to_list()
     wide = [unicodedata.normalize("NFKC", form) for form in forms]
     assert normalise_names(pl.Series(wide)).to_list() == forms.to_list()
+
+
+@settings(max_examples=300, deadline=None)
+@example(["e\u200b\u0301", "\x1ca b", "a\u1add\u0301b", "Ά Σ", " i型", "甲 乙", "-- ", "\ua7cbII"])
+@given(st.lists(names, min_size=1, max_size=8))
+def test_one_name_has_the_form_that_it_has_among_many(given_names: list[str]) -> None:
+    together = normalise_names(pl.Series(given_names)).to_list()
+    assert [normalise_name(name) for name in given_names] == together
+    assert forms_of(given_names) == together
+    assert forms_of(given_names * FEW) == together * FEW
+
+
+@pytest.mark.parametrize(("before", "behind"), [("", ""), ("i", "型"), ("e", "\u0301")])
+def test_every_character_has_one_form_alone_and_among_many(before: str, behind: str) -> None:
+    # Python knows these; others take the way of many names.
+    characters = [chr(code) for code in range(0x20000) if unicodedata.category(chr(code)) not in ("Cn", "Cs", "Co")]
+    given_names = [before + character + behind for character in characters]
+    assert normalise_names(pl.Series(given_names)).to_list() == [normalise_name(name) for name in given_names]
 
 
 @settings(max_examples=150, deadline=None)
