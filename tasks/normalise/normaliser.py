@@ -45,7 +45,16 @@ from tasks.normalise.doubts import best, missed_segments, settled
 from tasks.normalise.queries import Found, find
 from tasks.normalise.query_rules import IsName, QueryRules
 from tasks.normalise.query_settings import load_rules
-from tasks.normalise.reading import Reader, SenseIndex, Statement, Status, cues_for, read_cues
+from tasks.normalise.reading import (
+    Reader,
+    SenseIndex,
+    Statement,
+    Status,
+    WrittenCodes,
+    category,
+    cues_for,
+    read_cues,
+)
 from tasks.normalise.spelling import normal_forms
 from tasks.retrieve.candidates import Candidate, CandidateIndex, Entry
 from tasks.retrieve.categories import with_categories
@@ -153,7 +162,8 @@ class Normaliser:
         self.source = f"{len(own.codes):,} terms of {path}"
         """The list that codes come from, and its folder, in words."""
         cues = cues_for(read_cues(), are_procedures(own.codes)) if reads else ()
-        self._reader = Reader(own.are_names, cues) if reads and refuses else None
+        codes = WrittenCodes(own.codes)
+        self._reader = Reader(own.are_names, cues, codes=codes) if reads and refuses else None
         ranked = (path / MODEL).is_dir()
         if knowledge is not None and not ranked:
             raise UserError(f"{path} has no ranker, and nothing else reads knowledge. Leave the knowledge out.")
@@ -221,8 +231,10 @@ class Normaliser:
             more = next(others).considered if doubts else ()
             considered = (*one.considered, *(each for each in more if each not in one.considered))
             modifiers = tuple(each for part in own if part.status == Status.CODED for each in part.modifiers)
-            yield replace(
-                one, diagnosis=text, considered=considered, refused=(*one.refused, *without), modifiers=modifiers
+            yield _without_contradiction(
+                replace(
+                    one, diagnosis=text, considered=considered, refused=(*one.refused, *without), modifiers=modifiers
+                )
             )
 
     def _found(self, slab: Sequence[str]) -> Iterator[Normalised]:
@@ -344,6 +356,19 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
+def _without_contradiction(one: Normalised) -> Normalised:
+    """Leave to a person what contradicts the codes written in the text: E10 2型糖尿病.
+
+    With fewer codes than answers, nobody knows which answer they were written for.
+    """
+    written = {category(each.text) for each in one.modifiers if each.kind == "code"}
+    if not written or len(written) < len({category(each.code) for each in one.answers}):
+        return one
+    sure = tuple(each for each in one.answers if category(each.code) in written)
+    doubtful = tuple(each for each in one.answers if each not in sure)
+    return replace(one, answers=sure, unsure=(*doubtful, *one.unsure))
+
+
 def _dismissed(text: str, entries: Sequence[Entry] | None) -> list[Statement]:
     """Return a text that the user's names say is no diagnosis."""
     return [Statement(text, Status.NOT_DIAGNOSIS)] if entries is not None and not entries else []
@@ -354,7 +379,7 @@ def _own_answers(name: str, entries: Sequence[Entry]) -> list[Answer]:
     return [Answer(entry.code, entry.term, 1.0, name, match) for entry in entries]
 
 
-_UNSEARCHED = (Status.NOT_DIAGNOSIS, Status.PROCEDURE)
+_UNSEARCHED = (Status.NOT_DIAGNOSIS, Status.PROCEDURE, Status.CODE_ONLY)
 
 
 def _stated(text: str, statements: Sequence[Statement]) -> str:

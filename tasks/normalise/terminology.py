@@ -59,7 +59,7 @@ class TerminologyParams(StageParams):
     min_documents: int = Field(default=1, ge=1, description="documents that must state a synonym before it is used")
 
 
-@stage(name="terminology", version=7, params=TerminologyParams, tables=("terms", "distrusted_names", "rejects"))
+@stage(name="terminology", version=8, params=TerminologyParams, tables=("terms", "distrusted_names", "rejects"))
 def terminology(inputs: Mapping[str, Any], params: TerminologyParams, out: Output) -> None:
     """Read `inputs["list"]` and, if given, `["labels"]` (files for `labels_in`), `["everyday"]` (a table for
     `read_everyday_names`), `["graph"]` and `["synonyms"]` (an artifact of the stage `text_synonyms`).

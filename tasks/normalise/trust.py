@@ -3,14 +3,17 @@
 A name begins with a trust of 1, which is multiplied for each reason to doubt it:
 
     known_elsewhere   0     食管裂孔疝 of Q40.1: the list, or the table of everyday names, has it under K44 only
+    of_sibling        0     呼吸衰竭 of J96.0 (acute): everyday names have it under J96.9 of the same category
     names_another     0.3   先天性听神经瘤 of C72.4 ends with a known name of D33, and resembles no name of C72
     contradicts       0.5   慢性肾炎 of an acute one; and so for each row of diagnosis_contradictions.csv
     context           *     脱水 of P74.1 says nothing of a newborn; * is the factor in diagnosis_contexts.csv
     no_disease        0.6   出现 of any code: short, without the ending of a disease, and unlike its names
     shared            1/√n  of n categories
 
-Agreement outweighs doubt: a name with a further source for the same category keeps its trust. Names of the list itself,
-its English names and everyday names are not judged. Time and memory grow with the number of names.
+Agreement outweighs doubt: a name with a further source for the same category keeps its trust, unless that source gives
+it to a sibling. Names of the list itself, its English names and everyday names are not judged.
+
+Time and memory grow with the number of names.
 """
 
 from __future__ import annotations
@@ -85,28 +88,33 @@ class _Judge:
     def __init__(self, entries: Sequence[Entry], senses: Sequence[Sense]) -> None:
         self._senses = senses
         named = [
-            (_group(entry), name, source)
+            (entry, name or entry.term, source)
             for entry in entries
             for name, source in (("", ""), *entry.source_of.items())
-            for name in [name or entry.term]
         ]
         self._form = dict(zip((name for _, name, _ in named), _forms([name for _, name, _ in named]), strict=True))
         self._known: dict[str, set[str]] = defaultdict(set)
         """Groups of each believed name."""
+        self._believed: dict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
+        """Codes and terms in a group that have a believed name."""
         self._groups: dict[str, set[str]] = defaultdict(set)
         """Groups of each name, of any source."""
         self._sources: dict[tuple[str, str], set[str]] = defaultdict(set)
         self._of_group: dict[str, set[str]] = defaultdict(set)
-        for group, name, source in named:
-            form = self._form[name]
+        for entry, name, source in named:
+            form, group = self._form[name], _group(entry)
             self._groups[form].add(group)
             self._sources[group, form].add(source)
             if source in KNOWN:
                 self._known[form].add(group)
+                self._believed[group, form].add((entry.code, entry.term))
                 self._of_group[group].add(form)
 
     def trust(self, entry: Entry, name: str) -> tuple[float, list[str]]:
         form, group = self._form[name], _group(entry)
+        siblings = self._believed[group, form]
+        if siblings and (entry.code, entry.term) not in siblings:
+            return 0.0, ["of_sibling"]
         if len(self._sources[group, form]) > 1:
             return 1.0, []
         factors = self._factors(entry, name, form, group)

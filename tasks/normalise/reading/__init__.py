@@ -6,6 +6,7 @@ from tasks.normalise.reading.modifiers import MODIFIERS, Modifier, Modifiers, re
 from tasks.normalise.reading.senses import CONTEXTS, CONTRADICTIONS, Sense, SenseIndex, read_senses
 from tasks.normalise.reading.statements import Reader, Statement
 from tasks.normalise.reading.tumours import SITES, Site, Tumours, read_sites
+from tasks.normalise.reading.written_codes import WrittenCodes, category
 
 __all__ = [
     "COMPLICATIONS",
@@ -25,6 +26,8 @@ __all__ = [
     "Statement",
     "Status",
     "Tumours",
+    "WrittenCodes",
+    "category",
     "cues_for",
     "read_complications",
     "read_cues",

@@ -41,6 +41,8 @@ class Status(StrEnum):
     """阑尾切除术"""
     NOT_DIAGNOSIS = "not_diagnosis"
     """低盐饮食"""
+    CODE_ONLY = "code_only"
+    """E11.9"""
 
 
 PLACES: Mapping[str, str] = {

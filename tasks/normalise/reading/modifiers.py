@@ -33,7 +33,7 @@ class Modifier:
     """A modifier of a text."""
 
     kind: str
-    """One of `KINDS`."""
+    """One of `KINDS`, or `code` (tasks/normalise/reading/written_codes.py)."""
     text: str
     """As written, in NFKC form."""
 

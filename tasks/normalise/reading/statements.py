@@ -3,8 +3,11 @@
     高血压、糖尿病，否认冠心病  →  高血压 coded, 糖尿病 coded, 否认冠心病 negated
 
 An item that is exactly a name in the list is a diagnosis whatever it contains (无脑儿, 无汗症), unless a cue of another
-item reaches it: 否认高血压、无脑儿. Before any other item is searched, modifiers are taken off (modifiers.py), a tumour
-is written as its site (tumours.py), and a disease with a complication as the name of both (complications.py).
+item reaches it: 否认高血压、无脑儿. A denial ends where something is affirmed: 否认糖尿病，有高血压.
+
+Before any other item is searched, written codes (written_codes.py) and modifiers (modifiers.py) are taken off, a note
+in brackets goes where the list has it (notes.py), a tumour is written as its site (tumours.py), and a disease with a
+complication as the name of both (complications.py).
 
 Time grows with the length of a text times the number of cues, memory with one slab of texts.
 """
@@ -21,7 +24,9 @@ from tasks.normalise.compounds import are_two, names_disease, separated
 from tasks.normalise.reading.complications import Complications
 from tasks.normalise.reading.cues import Cue, Status, read_cues
 from tasks.normalise.reading.modifiers import Modifier, Modifiers
+from tasks.normalise.reading.notes import moved_notes
 from tasks.normalise.reading.tumours import Tumours
+from tasks.normalise.reading.written_codes import WrittenCodes
 
 MAX_CHARACTERS = 1_000
 """Number of characters of a text that are read; the rest is ignored, as in queries."""
@@ -54,6 +59,19 @@ class _Item:
     modifiers: tuple[Modifier, ...]
     written: str
     """What is left, with tumours written as their sites, and combined names of complications."""
+    moved: tuple[str, ...] = ()
+    """Names that what is left may stand for, if the list has them."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What to look up in the list."""
+        return (self.text, self.left, *self.moved)
+
+    def searched(self, is_name: Sequence[bool]) -> str:
+        """Return what to search, given which of `names` the list has."""
+        is_item, *others = is_name
+        found = (name for name, is_own in zip(self.names[1:], others, strict=True) if is_own)
+        return self.text if is_item else next(found, self.written)
 
 
 # matches: "、" of 肺炎、肾炎, "+" of 肺炎+肾炎, ";", ","
@@ -62,6 +80,8 @@ _MARK = re.compile(r"[;。\n,、，；]|(?<![\d+(])\+(?![\d+)])")
 _SIGN = re.compile(r"\?|\([-－—–−+]+\)")
 _ENDS_SENTENCE = ";。\n；"
 _ENDS_CLAUSE = ",，"
+# What affirms after a denial: 有 of 否认糖尿病,有高血压; not of 有机磷中毒, 有时 and 有无.
+_AFFIRMS = re.compile("(?:但|而|仅|现|目前|已)*(?:患有|有(?![机无时否创效毒])|确诊为?|诊断为|发现)")
 
 
 class Reader:
@@ -74,13 +94,15 @@ class Reader:
         modifiers: Modifiers | None = None,
         tumours: Tumours | None = None,
         complications: Complications | None = None,
+        codes: WrittenCodes | None = None,
     ) -> None:
-        """Take the test for names of the list, and the rules; by default those of the tables."""
+        """Take the test for names of the list, the rules, by default those of the tables, and the list's codes."""
         self._is_name = is_name
         self._cues = tuple(read_cues() if cues is None else cues)
         self._modifiers = modifiers or Modifiers()
         self._tumours = tumours or Tumours()
         self._complications = complications or Complications()
+        self._codes = codes or WrittenCodes()
 
     def read(self, texts: Sequence[str]) -> list[tuple[Statement, ...]]:
         """Return the statements of each text, in order. Joined, they are the text; a blank text has none."""
@@ -89,8 +111,8 @@ class Reader:
         cued = [self._cued(own) for own in items]
         # Names are looked up for all texts at once, and only where they can change a status or what is searched.
         asked = [
-            [text, *(each for item in own for each in (item.text, item.left))]
-            if any(held) or any(item.written != item.text for item in own)
+            [text, *(each for item in own for each in item.names)]
+            if any(held) or any(item.written != item.text or item.moved for item in own)
             else []
             for text, own, held in zip(plain, items, cued, strict=True)
         ]
@@ -98,13 +120,11 @@ class Reader:
         named = iter(self._is_name(["" if _SIGN.search(text) else text for own in asked for text in own]))
         found = []
         for own, held, queries in zip(items, cued, asked, strict=True):
-            is_name = [next(named) for _ in queries] or [False] * (1 + 2 * len(own))
-            statuses = self._statuses(own, held, [is_name[0], *is_name[1::2]])
-            is_whole = is_name[0] or not queries
-            searched = [
-                item.text if is_whole or is_item else item.left if is_left else item.written
-                for item, is_item, is_left in zip(own, is_name[1::2], is_name[2::2], strict=True)
-            ]
+            is_whole = bool(queries) and next(named)
+            is_name = [[bool(queries) and next(named) for _ in item.names] for item in own]
+            statuses = self._statuses(own, held, [is_whole, *(each[0] for each in is_name)])
+            is_plain = is_whole or not queries
+            searched = [item.text if is_plain else item.searched(each) for item, each in zip(own, is_name, strict=True)]
             found.append(_statements(own, statuses, searched))
         return found
 
@@ -114,9 +134,11 @@ class Reader:
         start, mark, clause, sentence = 0, "", 0, 0
         for end, following in (*_marks(text), (len(text), "")):
             if own := text[start:end].strip():
-                left, modifiers = self._modifiers.taken_off(own)
+                uncoded, codes = self._codes.taken_off(own)
+                left, modifiers = self._modifiers.taken_off(_plain(uncoded) if items else uncoded)
                 written = self._complications.written(self._tumours.written(left))
-                items.append(_Item(own, mark, clause, sentence, left, modifiers, written))
+                kept = (*codes, *modifiers)
+                items.append(_Item(own, mark, clause, sentence, left, kept, written, moved_notes(left)))
                 mark = ""
             start = end + len(following)
             if following:
@@ -145,6 +167,9 @@ class Reader:
         ]
 
     def _statuses(self, items: Sequence[_Item], cued: Sequence[Sequence[int]], names: Sequence[bool]) -> list[Status]:
+        # A code alone says what somebody coded, not what the patient has.
+        if items and not any(item.left or item.modifiers[0].kind != "code" for item in items):
+            return [Status.CODE_ONLY] * len(items)
         found = [Status.CODED] * len(items)
         if not any(cued) or names[0]:
             return found
@@ -175,7 +200,19 @@ def _reached(items: Sequence[_Item], at: int, cue: Cue) -> list[int]:
         return [at]
     unit = [getattr(item, cue.reach) for item in items]
     way = range(at, -1, -1) if cue.place == "after" else range(at, len(items))
+    if cue.status == Status.NEGATED:
+        way = way[: next((steps for steps, place in enumerate(way) if steps and _affirms(items[place])), len(way))]
     return [place for place in way if unit[place] == unit[at]]
+
+
+def _affirms(item: _Item) -> bool:
+    return _AFFIRMS.match(item.text) is not None
+
+
+def _plain(text: str) -> str:
+    """Return an item without the words that affirm it: 高血压 of 有高血压."""
+    rest = _AFFIRMS.sub("", text, count=1) if _AFFIRMS.match(text) else text
+    return rest if names_disease(rest) else text
 
 
 def _statements(items: Sequence[_Item], statuses: Sequence[Status], searched: Sequence[str]) -> tuple[Statement, ...]:

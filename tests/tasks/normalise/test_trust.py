@@ -11,6 +11,7 @@ LISTED = [
     Entry("G47.3", "睡眠呼吸暂停").with_names(["阻塞性睡眠呼吸暂停低通气综合征"], "everyday"),
     Entry("R06.5", "口呼吸"),
     Entry("K44.9", "膈疝").with_names(["食管裂孔疝"], "everyday"),
+    Entry("K44.0", "膈疝伴有梗阻"),
     Entry("Q40.1", "先天性食管裂孔疝"),
     Entry("N00", "急性肾炎综合征"),
     Entry("P74.1", "新生儿脱水"),
@@ -35,6 +36,7 @@ def judged(code: str, name: str, source: str = "graph") -> tuple[bool, str]:
         ("Q40.1", "食管裂孔疝", "known_elsewhere"),
         ("R06.5", "双侧听神经瘤", "names_another"),
         ("P74.1", "慢性脱水", "context"),
+        ("K44.0", "食管裂孔疝", "of_sibling"),
     ],
 )
 def test_wrong_names_are_marked_with_their_reason(code: str, name: str, reason: str) -> None:
