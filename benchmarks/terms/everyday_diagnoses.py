@@ -28,9 +28,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("folder", type=Path, help="folder of an index")
     parser.add_argument("--half", choices=HALVES, help="one half only")
-    parser.add_argument(
-        "--threshold", type=float, help="confidence that a code needs (default: the index's)"
-    )
+    parser.add_argument("--threshold", type=float, help="confidence that a code needs (default: the index's)")
     parser.add_argument("--every-text", action="store_true", help="without reading, as before")
     options = parser.parse_args()
     normaliser = Normaliser(options.folder, reads=not options.every_text, threshold=options.threshold)
