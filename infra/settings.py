@@ -55,8 +55,8 @@ JOB_VARIABLE = "RAY_JOB_CONFIG_JSON_ENV_VAR"
 
 
 def is_job_endpoint(address: str | None) -> bool:
-    """Return whether an address of Ray is a cluster's job endpoint, which accepts jobs over HTTP."""
-    return address is not None and address.startswith(("http://", "https://"))
+    """Return whether an address is that of a place that takes whole jobs: Ray's job endpoint, or KubeRay."""
+    return address is not None and address.startswith(("http://", "https://", "kuberay://"))
 
 
 def apply_defaults() -> None:
@@ -82,7 +82,7 @@ class Settings:
     workers: int
     """Processes that map-like stages may use at once (`YIWEN_WORKERS`, default: all cores granted)."""
     ray_address: str | None
-    """Address of a running Ray cluster (`RAY_ADDRESS`), or of its job endpoint (http…); None: no cluster."""
+    """Address of a running Ray cluster (`RAY_ADDRESS`), or of a place that takes jobs (http…, kuberay://…)."""
     executor: ExecutorName = "processes"
     """Where the units of map-like stages run (`YIWEN_EXECUTOR`): in processes of this machine, or as Ray tasks.
 

@@ -295,6 +295,8 @@ class Stage(Generic[P]):
     function: StageFunction[P] = field(repr=False)
     unit: str = "part"
     """Name of what its progress counts."""
+    heavy: bool = False
+    """Its work grows with a corpus or a model: where RAY_ADDRESS takes jobs, it is one."""
 
     def fingerprint(self, params: P, inputs: Mapping[str, StageInput]) -> str:
         """Return the address of this work below `<root>/<name>/`."""
@@ -307,13 +309,20 @@ class Stage(Generic[P]):
 
 
 def stage(
-    *, name: str, version: int, params: type[P], tables: tuple[str, ...] = (), unit: str = "part"
+    *,
+    name: str,
+    version: int,
+    params: type[P],
+    tables: tuple[str, ...] = (),
+    unit: str = "part",
+    heavy: bool = False,
 ) -> Callable[[StageFunction[P]], Stage[P]]:
     """Declare a stage.
 
     Args:
         tables: names (from `infra.schemas`) of the tables that it writes, the main one first.
         unit: name of what its progress counts.
+        heavy: its work grows with a corpus or a model, so that it runs as a job where RAY_ADDRESS takes jobs.
 
     Raises:
         ValueError: the name cannot be a folder, or a table has no schema.
@@ -325,7 +334,9 @@ def stage(
         raise ValueError(f"stage {name}: infra/schemas.py has no tables {unknown}")
 
     def declare(function: StageFunction[P]) -> Stage[P]:
-        return Stage(name=name, version=version, params=params, tables=tables, unit=unit, function=function)
+        return Stage(
+            name=name, version=version, params=params, tables=tables, unit=unit, heavy=heavy, function=function
+        )
 
     return declare
 

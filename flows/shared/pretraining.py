@@ -24,7 +24,10 @@ from tasks.pretrain.entity_examples import EntityExamplesParams, entity_examples
 from tasks.pretrain.entity_surfaces import entity_surfaces
 from tasks.pretrain.pairs import pairs
 from tasks.pretrain.products import products
-from tasks.runner import StageRunner
+from tasks.runner import StageRunner, warn
+
+FOR_GPUS = "bf16"
+"""Precision that the presets for GPUs set."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +116,29 @@ def check_inputs(recipe: Preset, mentions: bool) -> None:
     check_products(recipe)
 
 
+def check_gpus(run: StageRunner, recipe: Preset) -> None:
+    """Check before any work is done that the cluster which a preset for GPUs is submitted to has some.
+
+    Raises:
+        UserError: no node of the cluster has a GPU, and the preset does not say what to do then.
+    """
+    cluster = recipe.train.cluster
+    if recipe.train.training.get("precision") != FOR_GPUS or cluster.gpu is False:
+        return
+    nodes = run.nodes()
+    if nodes is None or any(node.get("GPU") for node in nodes):
+        return
+    cores = sum(node.get("CPU", 0) for node in nodes)
+    found = f"The preset is for GPUs, and the cluster has none on its {len(nodes)} nodes with {cores:g} cores"
+    if cluster.gpu:
+        warn(f"{found}. Training waits {cluster.wait_minutes:g} minutes for a node with a GPU (cluster.wait_minutes).")
+        return
+    raise UserError(
+        f"{found}. Add --param cluster.gpu=true if nodes with GPUs are started on demand, or cluster.gpu=false to "
+        "train on CPUs; or take the preset's -tiny version."
+    )
+
+
 def check_products(recipe: Preset) -> None:
     """Raise `UserError` if the recipe's objective reads products, and those that are named cannot be read."""
     if "products" in _settings(recipe).data():
@@ -154,6 +180,7 @@ def prepare(
         graphs: graphs to fuse; the examples then name the entities that they mention. These are the graph's or, if
             the objective reads `entity_surfaces`, those of the vocabulary that it and the text's phrases make.
     """
+    check_gpus(run, recipe)
     documents = last(collect_documents(run, recipe, text))
     if vocabulary_file is None:
         vocabulary = build_vocabulary(run, recipe, documents)

@@ -50,7 +50,7 @@ class RepeatedLinesParams(LineCountsParams):
     )
 
 
-@stage(name="line_counts", version=1, params=LineCountsParams, tables=("line_counts",))
+@stage(name="line_counts", version=1, params=LineCountsParams, tables=("line_counts",), heavy=True)
 def line_counts(inputs: Mapping[str, Artifact], params: LineCountsParams, out: Output) -> None:
     """Count the documents of each part of `inputs["documents"]` that hold a line."""
     out.map(count_part, inputs["documents"].parts("documents"), params)
@@ -72,7 +72,7 @@ def count_part(part: PartWriter, documents: Part, params: LineCountsParams) -> N
     part.count("lines", frame.height)
 
 
-@stage(name="repeated_lines", version=1, params=RepeatedLinesParams, tables=("documents", "rejects"))
+@stage(name="repeated_lines", version=1, params=RepeatedLinesParams, tables=("documents", "rejects"), heavy=True)
 def repeated_lines(inputs: Mapping[str, Artifact], params: RepeatedLinesParams, out: Output) -> None:
     """Remove the repeated lines from `inputs["documents"]`; a document of which nothing is left is rejected."""
     documents = inputs["documents"]

@@ -59,7 +59,7 @@ class CleanParams(StageParams):
         return laid_over(adapted(self.profile, source), own) if isinstance(own, CleanProfile) else adapted(own, source)
 
 
-@stage(name="clean", version=4, params=CleanParams, tables=("documents", "rejects"))
+@stage(name="clean", version=4, params=CleanParams, tables=("documents", "rejects"), heavy=True)
 def clean(inputs: Mapping[str, Artifact], params: CleanParams, out: Output) -> None:
     """Clean `inputs["documents"]`, part by part."""
     warn_of_absent_sources("clean.profiles", params.profiles, inputs["documents"])

@@ -72,7 +72,13 @@ class _Benchmarks(NamedTuple):
     """Columns benchmark and row, in the order of the texts' numbers."""
 
 
-@stage(name="decontaminate", version=4, params=DecontaminateParams, tables=("documents", "rejects", "contamination"))
+@stage(
+    name="decontaminate",
+    version=4,
+    params=DecontaminateParams,
+    tables=("documents", "rejects", "contamination"),
+    heavy=True,
+)
 def decontaminate(inputs: Mapping[str, Any], params: DecontaminateParams, out: Output) -> None:
     """Remove from `inputs["documents"]` (an artifact) the overlaps with `inputs["benchmarks"]` (a `RawInput`).
 

@@ -47,7 +47,7 @@ class PartDrops(NamedTuple):
     """Packed table: row (counted from the part's first), kept_id, and similarity (null where the text is the same)."""
 
 
-@stage(name="deduplicate", version=3, params=DeduplicateParams, tables=("documents", "duplicates"))
+@stage(name="deduplicate", version=3, params=DeduplicateParams, tables=("documents", "duplicates"), heavy=True)
 def deduplicate(inputs: Mapping[str, Artifact], params: DeduplicateParams, out: Output) -> None:
     """Drop repeated documents of `inputs["documents"]`; each drop is a row of `duplicates`."""
     documents = inputs["documents"]

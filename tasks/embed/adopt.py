@@ -10,9 +10,11 @@ import tempfile
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from infra.artifacts import MANIFEST, Artifact
 from infra.errors import UserError
+from infra.inputs import DescribedInput
 from infra.stage import Output, StageParams, stage
 from models.word_vectors import MATRIX, WORDS, WordVectors
 from tasks.embed.publish import publish_folder
@@ -22,7 +24,7 @@ NAME = "name.txt"
 """File of the artifact with the name of what was adopted, for people."""
 
 
-class VectorsFile:
+class VectorsFile(DescribedInput):
     """A file or folder of word vectors; satisfies `infra.stage.StageInput`."""
 
     stage = "vectors_file"
@@ -33,6 +35,7 @@ class VectorsFile:
         Raises:
             UserError: there is no such file or folder, or its first line shows that it cannot be read.
         """
+        self._parameter = parameter
         self.path = Path(path).expanduser().resolve()
         if not self.path.exists():
             raise UserError(
@@ -43,6 +46,10 @@ class VectorsFile:
             WordVectors.check(self.path)
         except UserError as error:
             raise UserError(f"{parameter}: {error}") from None
+
+    def describe(self) -> dict[str, Any]:
+        """Return the path."""
+        return {"path": str(self.path), "parameter": self._parameter}
 
     @cached_property
     def fingerprint(self) -> str:

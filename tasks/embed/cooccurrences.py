@@ -47,7 +47,7 @@ class NumberedPart:
     part: Part
 
 
-@stage(name="cooccurrences", version=1, params=CooccurrencesParams, tables=("cooccurrences",))
+@stage(name="cooccurrences", version=1, params=CooccurrencesParams, tables=("cooccurrences",), heavy=True)
 def cooccurrences(inputs: Mapping[str, Artifact], params: CooccurrencesParams, out: Output) -> None:
     """Count the pairs of near words in `inputs["sequences"]`."""
     found = inputs["sequences"]

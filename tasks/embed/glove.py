@@ -46,7 +46,7 @@ class GloveParams(StageParams):
     seed: int = 1
 
 
-@stage(name="glove", version=1, params=GloveParams, tables=("word_vectors",), unit="epoch")
+@stage(name="glove", version=1, params=GloveParams, tables=("word_vectors",), unit="epoch", heavy=True)
 def glove(inputs: Mapping[str, Artifact], params: GloveParams, out: Output) -> None:
     """Train vectors of `inputs["words"]` on `inputs["cooccurrences"]`; `losses.csv` has the mean loss of each epoch.
 

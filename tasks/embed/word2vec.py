@@ -51,7 +51,7 @@ class Word2VecParams(StageParams):
         return self
 
 
-@stage(name="word2vec", version=1, params=Word2VecParams, tables=("word_vectors",), unit="epoch")
+@stage(name="word2vec", version=1, params=Word2VecParams, tables=("word_vectors",), unit="epoch", heavy=True)
 def word2vec(inputs: Mapping[str, Artifact], params: Word2VecParams, out: Output) -> None:
     """Train vectors of `inputs["words"]` on `inputs["sequences"]`."""
     table = inputs["words"].to_table("embedding_words")

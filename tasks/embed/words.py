@@ -44,7 +44,7 @@ class EmbeddingWordsParams(StageParams):
     min_count: int = Field(default=5, ge=1, description="Occurrences in the corpus below which a word gets no vector.")
 
 
-@stage(name="embedding_counts", version=1, params=EmbeddingCountsParams, tables=("embedding_counts",))
+@stage(name="embedding_counts", version=1, params=EmbeddingCountsParams, tables=("embedding_counts",), heavy=True)
 def embedding_counts(inputs: Mapping[str, Artifact], params: EmbeddingCountsParams, out: Output) -> None:
     """Count the words of each part of `inputs["segments"]`."""
     out.map(count_part, inputs["segments"].parts("segments"), params)
@@ -60,7 +60,7 @@ def count_part(writer: PartWriter, part: Part, params: EmbeddingCountsParams) ->
         writer.write("embedding_counts", [{"word": word, "count": counts[word]} for word in some])
 
 
-@stage(name="embedding_words", version=1, params=EmbeddingWordsParams, tables=("embedding_words",))
+@stage(name="embedding_words", version=1, params=EmbeddingWordsParams, tables=("embedding_words",), heavy=True)
 def embedding_words(inputs: Mapping[str, Artifact], params: EmbeddingWordsParams, out: Output) -> None:
     """Merge `inputs["counts"]` and keep the words that are frequent enough, the most frequent first, ties by spelling.
 
@@ -88,7 +88,7 @@ def embedding_words(inputs: Mapping[str, Artifact], params: EmbeddingWordsParams
             writer.write("embedding_words", [{"word": word, "frequency": -count} for count, word in some])
 
 
-@stage(name="word_sequences", version=1, params=EmbeddingCountsParams, tables=("word_sequences",))
+@stage(name="word_sequences", version=1, params=EmbeddingCountsParams, tables=("word_sequences",), heavy=True)
 def word_sequences(inputs: Mapping[str, Artifact], params: EmbeddingCountsParams, out: Output) -> None:
     """Write `inputs["segments"]` as rows of `inputs["words"]`, one sequence per segment.
 

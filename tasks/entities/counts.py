@@ -51,7 +51,7 @@ class Surfaces:
         return cls(path, hashlib.sha256("\0".join(surfaces).encode("utf-8", "surrogatepass")).hexdigest()[:32])
 
 
-@stage(name="entity_counts", version=1, params=CountParams, tables=("entity_counts",))
+@stage(name="entity_counts", version=1, params=CountParams, tables=("entity_counts",), heavy=True)
 def entity_counts(inputs: Mapping[str, Any], params: CountParams, out: Output) -> None:
     """Count `inputs["surfaces"]` (a `Surfaces`) in the texts of `inputs["segments"]`."""
     out.map(count_part, inputs["segments"].parts("segments"), inputs["surfaces"])

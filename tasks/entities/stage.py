@@ -65,7 +65,7 @@ class EntitiesParams(StageParams):
     review_rows: int = Field(default=100, ge=1, description="number of characters in the review file of cut points")
 
 
-@stage(name="entities", version=3, params=EntitiesParams, tables=("entities", "rejects"))
+@stage(name="entities", version=3, params=EntitiesParams, tables=("entities", "rejects"), heavy=True)
 def entities(inputs: Mapping[str, Any], params: EntitiesParams, out: Output) -> None:
     """Make the vocabulary of `inputs["phrases"]` and `inputs["kg_entities"]`, either of which may be missing.
 

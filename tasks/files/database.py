@@ -22,6 +22,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL, make_url
 
 from infra.errors import UserError
+from infra.inputs import DescribedInput
 
 PASSWORD = "YIWEN_DATABASE_PASSWORD"
 
@@ -31,7 +32,7 @@ _ASKS_FOR_PASSWORD = ("password", "authentication", "access denied", "login fail
 """
 
 
-class DatabaseTable:
+class DatabaseTable(DescribedInput):
     """Columns of a table or view as text; satisfies `infra.stage.StageInput`. Equal rows have equal fingerprints."""
 
     stage = "database"
@@ -47,6 +48,11 @@ class DatabaseTable:
         self._schema, _, self._name = table.rpartition(".")
         self.table = table
         self.columns = tuple(columns)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the URL, which has no password, the table and the columns."""
+        table = f"{self._schema}.{self._name}" if self._schema else self._name
+        return {"url": self.shown, "table": table, "columns": list(self.columns)}
 
     @cached_property
     def frame(self) -> pl.DataFrame:

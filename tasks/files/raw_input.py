@@ -18,8 +18,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from infra.errors import UserError
+from infra.inputs import DescribedInput
 from infra.uris import refuse_password
 from tasks.documents import sub_domain_of
 from tasks.files.access import changed_file, filesystem_of, hash_file, is_local, open_file, size_and_stamp
@@ -60,7 +62,7 @@ class RawFile:
         return data
 
 
-class RawInput:
+class RawInput(DescribedInput):
     """Files and folders given to a stage, read-only; satisfies `infra.stage.StageInput`.
 
     Several are given as a list or separated by commas. The names of their files then begin with the last part of the
@@ -71,6 +73,10 @@ class RawInput:
 
     def __init__(self, path: str | Path | Iterable[str | Path]) -> None:
         self._roots = [_absolute(root) for root in _listed(path)]
+
+    def describe(self) -> dict[str, Any]:
+        """Return the absolute paths and URIs."""
+        return {"path": self._roots}
 
     @property
     def path(self) -> str:

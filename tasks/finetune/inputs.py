@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import Any, Self, get_args
 
 from infra.errors import UserError
+from infra.inputs import DescribedInput
 from models.encoder.config import TRANSFORMERS_TYPES
 from models.knowledge_model.source import BESIDE
 from tasks.downstream.features.alignment import TOKENIZER_FILES
 from tasks.downstream.readers.question import ANSWERS, QUESTIONS
 from tasks.downstream.readers.read import sources
-from tasks.downstream.spec import TaskSpec
+from tasks.downstream.spec import Split, TaskSpec
 from tasks.files.access import hash_file
 from tasks.files.hub import in_cache, is_id, origin_of
 
@@ -24,7 +27,7 @@ ENCODER_FILES = ("config.json", "model.safetensors", "pytorch_model.bin", *WEIGH
 CARD = "README.md"
 
 
-class ModelFolder:
+class ModelFolder(DescribedInput):
     """An encoder with its tokeniser in Hugging Face's layout, or of a kind of `models.heads.encoders.KINDS`.
 
     It satisfies `infra.stage.StageInput`. A model card beside the weights does not change the fingerprint; a picture
@@ -73,6 +76,10 @@ class ModelFolder:
         found = origin_of(self.path)
         return None if found is None else str(found)
 
+    def describe(self) -> dict[str, Any]:
+        """Return the folder, and that of the knowledge if one was named."""
+        return {"folder": str(self.path), "parameter": self.parameter, "knowledge": self.knowledge}
+
     @cached_property
     def fingerprint(self) -> str:
         """32 hex digits over the names and contents of the model's files."""
@@ -91,7 +98,7 @@ class ModelFolder:
             return True
 
 
-class TaskFiles:
+class TaskFiles(DescribedInput):
     """The files of one task, in a folder that may have those of many; satisfies `infra.stage.StageInput`."""
 
     stage = "task_files"
@@ -104,6 +111,21 @@ class TaskFiles:
             names = [name for patterns in spec.files.values() for name in patterns]
             names += [spec.parquet] if spec.parquet else []
             raise UserError(f"{self.path} has no file of {spec.title}. Expected one of {', '.join(names)}.")
+
+    def describe(self) -> dict[str, Any]:
+        """Return the folder and the file of each split: the task itself is among the stage's parameters."""
+        return {"folder": str(self.path), "files": {str(split): str(path) for split, path in self.files.items()}}
+
+    @classmethod
+    def reopen(cls, described: Mapping[str, Any]) -> Self:
+        """Return the files as they were found; raises `UserError` for one that is missing here."""
+        opened = cls.__new__(cls)
+        opened.path, files = Path(described["folder"]), described["files"]
+        opened.files = {split: Path(files[split]) for split in get_args(Split) if split in files}
+        for path in opened.files.values():
+            if not path.is_file():
+                raise UserError(f"{path} does not exist.")
+        return opened
 
     @cached_property
     def fingerprint(self) -> str:

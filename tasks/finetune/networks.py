@@ -55,7 +55,7 @@ MANY_UNKNOWN = 0.5
 """Share of training tokens without a vector above which a warning asks whether the file is the right one."""
 
 
-@stage(name="networks", version=2, params=NetworksParams, unit="epoch")
+@stage(name="networks", version=2, params=NetworksParams, unit="epoch", heavy=True)
 def networks(inputs: Mapping[str, Any], params: NetworksParams, out: Output) -> None:
     """Train `params.networks` over `inputs["model"]` (`ModelFolder`) on the files `inputs["data"]` (`TaskFiles`).
 

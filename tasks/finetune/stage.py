@@ -43,7 +43,7 @@ from tasks.finetune.scores import TRIALS, count_trials, score_row, trial_rows, t
 from tasks.finetune.task_trial import TaskTrial, check_trials
 
 
-@stage(name="finetune", version=2, params=FinetuneParams, tables=("scores", "predictions"), unit="epoch")
+@stage(name="finetune", version=2, params=FinetuneParams, tables=("scores", "predictions"), unit="epoch", heavy=True)
 def finetune(inputs: Mapping[str, Any], params: FinetuneParams, out: Output) -> None:
     """Fine-tune `inputs["model"]` (a `ModelFolder`) on the files `inputs["data"]` (`TaskFiles`).
 

@@ -92,7 +92,7 @@ class IngestParams(StageParams):
         return sources
 
 
-@stage(name="ingest", version=6, params=IngestParams, tables=("documents", "rejects"))
+@stage(name="ingest", version=6, params=IngestParams, tables=("documents", "rejects"), heavy=True)
 def ingest(inputs: Mapping[str, RawInput], params: IngestParams, out: Output) -> None:
     """Read the documents of `inputs["corpus"]`.
 

@@ -4,7 +4,7 @@ Held-out triples, which are not learned from, judge the vectors and stop the tra
 lists them. Checkpoints are in the build's scratch folder under the fingerprint of the work: a killed stage, started
 again, resumes at the last one and ends with the same bits. One worker trains in this process. Several are Ray Train's,
 one process each, started by a program of their own (tasks/training/launch), and share every batch; only rounding
-differs. Where RAY_ADDRESS is a cluster's job endpoint, the program is a job there.
+differs.
 
 Time grows with epochs × triples × entity width × relation width. Memory of each worker grows with the vectors (four
 copies: weights, squares, best so far, one for the checkpoint), with about 100 bytes per triple, and with the entities
@@ -32,7 +32,7 @@ from kg.embedding.training import EmbeddingConfig
 from tasks.knowledge.embed_run import EmbeddingRun
 from tasks.knowledge.embed_worker import SPLIT, TRANSR, train_here
 from tasks.knowledge.params import EmbedParams
-from tasks.training.launch import followed, job_endpoint, launch
+from tasks.training.launch import followed, launch
 from tasks.training.metrics_log import read_metrics
 
 ROWS_AT_ONCE = 16_384
@@ -45,6 +45,7 @@ ROWS_AT_ONCE = 16_384
     params=EmbedParams,
     tables=("kg_entity_vectors", "kg_relation_vectors", "kg_held_out_triples", "metrics"),
     unit="epoch",
+    heavy=True,
 )
 def embed_graph(inputs: Mapping[str, Artifact], params: EmbedParams, out: Output) -> None:
     """Embed `inputs["graph"]`, an artifact with the tables kg_entities and kg_triples.
@@ -56,9 +57,9 @@ def embed_graph(inputs: Mapping[str, Artifact], params: EmbedParams, out: Output
     graph = number_graph(tables.to_table("kg_entities"), tables.to_table("kg_triples"))
     run = _resolve(params, out)
     split = _split(graph, params)
-    if not run.is_written():  # run.json is written after the split: where it is, a job may be reading the split
+    if not run.is_written():  # run.json is written after the split: where it is, the split is whole
         save_split(split, run.path(SPLIT))
-    if params.cluster.most_workers > 1 or job_endpoint() is not None:
+    if params.cluster.most_workers > 1:
         launch(run, out.on_progress)
     else:
         run.write()

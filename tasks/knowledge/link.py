@@ -53,7 +53,7 @@ class EntityFrequenciesParams(StageParams):
     """No parameters."""
 
 
-@stage(name="link", version=3, params=LinkParams, tables=("mentions", "mention_counts"))
+@stage(name="link", version=3, params=LinkParams, tables=("mentions", "mention_counts"), heavy=True)
 def link(inputs: Mapping[str, Artifact], params: LinkParams, out: Output) -> None:
     """Link `inputs["segments"]`, or `inputs["documents"]`, to the entities of `inputs["entities"]`.
 
@@ -88,7 +88,7 @@ def link_part(
     part.count("mentions", int(counts.counts.sum()))
 
 
-@stage(name="unambiguous_counts", version=2, params=UnambiguousCountsParams, tables=("mention_counts",))
+@stage(name="unambiguous_counts", version=2, params=UnambiguousCountsParams, tables=("mention_counts",), heavy=True)
 def unambiguous_counts(inputs: Mapping[str, Artifact], params: UnambiguousCountsParams, out: Output) -> None:
     """Count mentions of the entities of `inputs["entities"]` by names that no other entity has, in texts as for `link`.
 
@@ -113,7 +113,7 @@ def count_part(part: PartWriter, texts: Part, entities: Artifact) -> None:
     part.write("mention_counts", counts.table())
 
 
-@stage(name="entity_frequencies", version=1, params=EntityFrequenciesParams, tables=("entity_frequencies",))
+@stage(name="entity_frequencies", version=1, params=EntityFrequenciesParams, tables=("entity_frequencies",), heavy=True)
 def entity_frequencies(inputs: Mapping[str, Artifact], params: EntityFrequenciesParams, out: Output) -> None:
     """Add up the counts of `inputs["links"]`, from `link` or `unambiguous_counts`: one row per entity found, by id."""
     counts = inputs["links"].scan("mention_counts")

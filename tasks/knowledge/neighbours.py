@@ -41,7 +41,7 @@ CANDIDATES_A_UNIT = 1 << 18
 """Rows that one unit ranks; at least those of one entity."""
 
 
-@stage(name="neighbours", version=3, params=NeighbourParams, tables=("neighbours",), unit="unit")
+@stage(name="neighbours", version=3, params=NeighbourParams, tables=("neighbours",), unit="unit", heavy=True)
 def neighbours(inputs: Mapping[str, Artifact], params: NeighbourParams, out: Output) -> None:
     """Rank the neighbours in `inputs["graph"]`, an artifact with the tables kg_entities and kg_triples.
 

@@ -90,7 +90,7 @@ class TextSynonymsParams(StageParams):
     """No parameters."""
 
 
-@stage(name="text_synonyms", version=2, params=TextSynonymsParams, tables=("text_synonyms",))
+@stage(name="text_synonyms", version=2, params=TextSynonymsParams, tables=("text_synonyms",), heavy=True)
 def text_synonyms(inputs: Mapping[str, Artifact], params: TextSynonymsParams, out: Output) -> None:
     """Count the pairs in `inputs["documents"]`. Parts are counted separately, so a pair may have several rows."""
     out.map(_count_part, inputs["documents"].parts("documents"))

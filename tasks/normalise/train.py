@@ -65,6 +65,7 @@ from tasks.retrieve.embedded import EmbeddedIndex
     params=NormaliserParams,
     tables=("scores", "predictions", "gold_ranks"),
     unit="epoch",
+    heavy=True,
 )
 def normaliser(inputs: Mapping[str, Any], params: NormaliserParams, out: Output) -> None:
     """Train on `inputs["data"]` (`TaskFiles` of CHIP-CDN) with the encoder `inputs["model"]` (`ModelFolder`) and the

@@ -35,7 +35,7 @@ class CandidateParams(StageParams):
     max_length: int = Field(default=6, ge=2, le=100, description="maximum number of words in a phrase")
 
 
-@stage(name="phrase_candidates", version=1, params=CandidateParams, tables=("phrase_candidates",))
+@stage(name="phrase_candidates", version=1, params=CandidateParams, tables=("phrase_candidates",), heavy=True)
 def phrase_candidates(inputs: Mapping[str, Any], params: CandidateParams, out: Output) -> None:
     """Mine `inputs["stream"]` (a `SharedArray` of codes, each segment ended by `SEGMENT_END`)."""
     stream: SharedArray = inputs["stream"]

@@ -40,7 +40,7 @@ class PhraseSegmentsParams(StageParams):
     timeout: float | None = Field(default=None, gt=0, description="seconds per part after which the program is stopped")
 
 
-@stage(name="phrase_segments", version=1, params=PhraseSegmentsParams, tables=("phrase_segments",))
+@stage(name="phrase_segments", version=1, params=PhraseSegmentsParams, tables=("phrase_segments",), heavy=True)
 def phrase_segments(inputs: Mapping[str, Artifact], params: PhraseSegmentsParams, out: Output) -> None:
     """Mark the phrases of `inputs["phrases"]` in `inputs["segments"]`, which may be other text than they are from.
 

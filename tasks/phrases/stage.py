@@ -71,7 +71,7 @@ class PhrasesParams(StageParams):
     )
 
 
-@stage(name="phrases", version=1, params=PhrasesParams, tables=("phrases",), unit="step")
+@stage(name="phrases", version=1, params=PhrasesParams, tables=("phrases",), unit="step", heavy=True)
 def phrases(inputs: Mapping[str, Any], params: PhrasesParams, out: Output) -> None:
     """Mine the phrases of `inputs["segments"]`; labels are `kg_entities`, `labels` and `wiki` (see `read_labels`).
 

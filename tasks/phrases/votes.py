@@ -36,7 +36,7 @@ class VoteParams(StageParams):
     seed: int = Field(default=42, description="seed of all draws")
 
 
-@stage(name="phrase_votes", version=1, params=VoteParams, tables=("phrase_votes",))
+@stage(name="phrase_votes", version=1, params=VoteParams, tables=("phrase_votes",), heavy=True)
 def phrase_votes(inputs: Mapping[str, Any], params: VoteParams, out: Output) -> None:
     """Let trees judge `inputs["features"]` by `inputs["roles"]`, both a `SharedArray` (see `votes_of`)."""
     features: SharedArray = inputs["features"]

@@ -62,7 +62,7 @@ class EncodeParams(StageParams):
     type_priors: TypePriors = Field(default={}, exclude_if=operator.not_, description="as in the stage link")
 
 
-@stage(name="encode", version=5, params=EncodeParams, tables=("examples", "held_out"))
+@stage(name="encode", version=5, params=EncodeParams, tables=("examples", "held_out"), heavy=True)
 def encode(inputs: Mapping[str, Artifact], params: EncodeParams, out: Output) -> None:
     """Encode `inputs["segments"]` with the tokeniser of `inputs["vocabulary"]`.
 

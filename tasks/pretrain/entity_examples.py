@@ -39,7 +39,7 @@ class EntityExamplesParams(StageParams):
     """No parameters."""
 
 
-@stage(name="entity_examples", version=1, params=EntityExamplesParams, tables=tuple(TABLES.values()))
+@stage(name="entity_examples", version=1, params=EntityExamplesParams, tables=tuple(TABLES.values()), heavy=True)
 def entity_examples(inputs: Mapping[str, Artifact], params: EntityExamplesParams, out: Output) -> None:
     """Name the entities in `inputs["pairs"]` by their numbers in `inputs["entity_surfaces"]`.
 

@@ -42,7 +42,7 @@ class EntitySurfacesParams(StageParams):
     seed: int = 42
 
 
-@stage(name="entity_surfaces", version=1, params=EntitySurfacesParams, tables=("entity_surfaces",))
+@stage(name="entity_surfaces", version=1, params=EntitySurfacesParams, tables=("entity_surfaces",), heavy=True)
 def entity_surfaces(inputs: Mapping[str, Artifact], params: EntitySurfacesParams, out: Output) -> None:
     """Cut the surfaces of `inputs["entities"]` with the tokeniser of `inputs["vocabulary"]`.
 

@@ -85,7 +85,7 @@ class Rows:
     copy: int
 
 
-@stage(name="pairs", version=1, params=PairsParams, tables=("pairs", "held_out_pairs", "rejects"))
+@stage(name="pairs", version=1, params=PairsParams, tables=("pairs", "held_out_pairs", "rejects"), heavy=True)
 def pairs(inputs: Mapping[str, Artifact], params: PairsParams, out: Output) -> None:
     """Make pairs of `inputs["examples"]`, which were encoded with `inputs["vocabulary"]`.
 

@@ -60,7 +60,9 @@ class Texts(NamedTuple):
         return self.ids[self.borders[number] : self.borders[number + 1]]
 
 
-@stage(name="products", version=2, params=ProductsParams, tables=("products", "held_out_products", "rejects"))
+@stage(
+    name="products", version=2, params=ProductsParams, tables=("products", "held_out_products", "rejects"), heavy=True
+)
 def products(inputs: Mapping[str, Artifact], params: ProductsParams, out: Output) -> None:
     """Encode `inputs["records"]`, of the stage `product_records`, with the tokeniser of `inputs["vocabulary"]`.
 

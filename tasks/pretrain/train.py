@@ -1,9 +1,9 @@
 """Stage `train`: encoded examples in, a trained checkpoint and its curves out.
 
 The stage launches the training driver (tasks/training/launch), follows its metrics, and keeps the last checkpoint and
-the best ones. The driver is a child process with a Ray of its own. If `RAY_ADDRESS` is a cluster's job endpoint
-(http…), it is a job there. Checkpoints of an unfinished run are in the build's scratch folder under the run's
-fingerprint: a killed flow, started again, resumes from the last one.
+the best ones. The driver is a child process, with a Ray of its own unless this is a job on a cluster. Checkpoints of an
+unfinished run are in the build's scratch folder under the run's fingerprint: a killed flow, started again, resumes from
+the last one.
 
 Time grows with steps × batch size × length. Memory grows with the model and one global batch, shared among the workers,
 never with the corpus.
@@ -38,7 +38,7 @@ STEPS_AT_ONCE = 1_000
 """Steps whose figures are converted to rows at a time."""
 
 
-@stage(name="train", version=2, params=TrainParams, tables=("metrics",), unit="step")
+@stage(name="train", version=2, params=TrainParams, tables=("metrics",), unit="step", heavy=True)
 def train(inputs: Mapping[str, Any], params: TrainParams, out: Output) -> None:
     """Train `params.objective` on `inputs["examples"]`; `inputs["vocabulary"]` sets the vocabulary size.
 

@@ -42,7 +42,7 @@ class ReportParams(StageParams):
     title: str = "Corpus"
 
 
-@stage(name="report_corpus", version=6, params=ReportParams)
+@stage(name="report_corpus", version=6, params=ReportParams, heavy=True)
 def report_corpus(inputs: Mapping[str, Artifact], params: ReportParams, out: Output) -> None:
     """Write the page about the artifacts of the corpus flow, given by stage name in the order of the flow."""
     summary = summarise(inputs)

@@ -46,7 +46,7 @@ class ReportVocabularyParams(StageParams):
     seed: int = 42
 
 
-@stage(name="report_vocabulary", version=4, params=ReportVocabularyParams)
+@stage(name="report_vocabulary", version=4, params=ReportVocabularyParams, heavy=True)
 def report_vocabulary(inputs: Mapping[str, Any], params: ReportVocabularyParams, out: Output) -> None:
     """Write the page about the artifacts `inputs["vocabulary"]` and `inputs["documents"]`.
 

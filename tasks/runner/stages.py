@@ -5,14 +5,15 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from infra import stage as stages
 from infra.artifacts import Artifact, ArtifactStore
 from infra.cluster.executor import executor_for
+from infra.cluster.jobs import JobSite, job_site, run_as_job
 from infra.progress import StageProgress
-from infra.settings import Settings
+from infra.settings import Settings, is_job_endpoint
 from infra.stage import Executor, Stage, StageInput, StageParams, StageResult
 from tasks.runner.flow import in_prefect_run
 from tasks.runner.sentence import sentence
@@ -21,11 +22,15 @@ logger = logging.getLogger("flows")
 
 
 class StageRunner:
-    """Runs stages against one store with one executor; made by `stage_runner`."""
+    """Runs stages against one store: heavy ones as jobs where there is a site for them, the others here.
 
-    def __init__(self, store: ArtifactStore, executor: Executor) -> None:
+    Made by `stage_runner`.
+    """
+
+    def __init__(self, store: ArtifactStore, executor: Executor, site: JobSite | None = None) -> None:
         self.store = store
         self._executor = executor
+        self._site = site
         self._began = time.monotonic()
         self._results: list[StageResult] = []
 
@@ -40,6 +45,13 @@ class StageRunner:
         progress.finish(sentence(result))
         self._results.append(result)
         return result.artifact
+
+    def nodes(self) -> Sequence[Mapping[str, float]] | None:
+        """Return the resources of the nodes that heavy stages run on, by Ray's names; None if they are not known yet.
+
+        They are this machine's, or come with the job.
+        """
+        return None if self._site is None else self._site.nodes()
 
     def log_summary(self) -> None:
         """Log how many stages had to be computed, and how long all of them took."""
@@ -56,17 +68,27 @@ class StageRunner:
         self, stage: Stage[Any], params: StageParams, inputs: dict[str, StageInput], progress: StageProgress
     ) -> StageResult:
         with progress:
+            if self._site is not None and stage.heavy:
+                return run_as_job(stage, self.store, params, inputs, site=self._site, on_progress=progress.update)
             return stages.run(stage, self.store, params, inputs, executor=self._executor, on_progress=progress.update)
 
 
 @contextlib.contextmanager
 def stage_runner(settings: Settings | None = None) -> Iterator[StageRunner]:
-    """Yield a runner on the store and the workers that the environment names."""
+    """Yield a runner on the store, the workers and the place of jobs that the environment names.
+
+    Raises:
+        UserError: RAY_ADDRESS names a place of jobs that does not answer or does not accept our token.
+    """
     settings = settings or Settings.from_environment()
-    if not in_prefect_run():
+    site = None
+    if settings.ray_address is not None and is_job_endpoint(settings.ray_address):
+        site = job_site(settings.ray_address)
+        logger.info("Heavy stages are jobs at %s; artifacts are stored in %s", site.address, settings.home)
+    elif not in_prefect_run():
         # A flow asks for a runner once its parameters are checked: an error before that stands alone.
         logger.info("Running on this machine, without a server; artifacts are stored in %s", settings.home)
     with executor_for(settings) as executor:
-        runner = StageRunner(ArtifactStore(settings.home), executor)
+        runner = StageRunner(ArtifactStore(settings.home), executor, site)
         yield runner
         runner.log_summary()

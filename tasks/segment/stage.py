@@ -106,7 +106,7 @@ class SegmentParams(StageParams):
         return self
 
 
-@stage(name="segment", version=8, params=SegmentParams, tables=("segments", "lengths", "rejects"))
+@stage(name="segment", version=8, params=SegmentParams, tables=("segments", "lengths", "rejects"), heavy=True)
 def segment(inputs: Mapping[str, Any], params: SegmentParams, out: Output) -> None:
     """Cut `inputs["documents"]`.
 

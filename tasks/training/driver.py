@@ -1,7 +1,8 @@
 """The training driver: `python -m tasks.training.driver run.json`. No Prefect in it.
 
-The stage `train` starts it as a child process with a local Ray, or as the entry point of a Ray job. Run by hand it does
-the same work and shows a progress bar. A run that was killed resumes at its newest checkpoint, in the run's storage.
+The stage `train` starts it as a child process, with a local Ray or on the cluster of the job that the stage is. Run by
+hand it does the same work and shows a progress bar. A run that was killed resumes at its newest checkpoint, in the
+run's storage.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class AdoptParams(StageParams):
     max_length: int = Field(default=512, ge=2, description="Longest input stated in the tokeniser's files, in tokens.")
 
 
-@stage(name="count_words", version=4, params=CountWordsParams, tables=("word_counts",))
+@stage(name="count_words", version=4, params=CountWordsParams, tables=("word_counts",), heavy=True)
 def count_words(inputs: Mapping[str, Artifact], params: CountWordsParams, out: Output) -> None:
     """Count the words of a random sample of `inputs["documents"]`, part by part.
 
@@ -87,7 +87,7 @@ def count_part(part: PartWriter, documents: Part, share: float, seed: int) -> No
     part.write("word_counts", [{"word": word, "count": count} for word, count in sorted(counts.items())])
 
 
-@stage(name="vocabulary", version=4, params=VocabularyParams, tables=("vocabulary",))
+@stage(name="vocabulary", version=4, params=VocabularyParams, tables=("vocabulary",), heavy=True)
 def vocabulary(inputs: Mapping[str, Artifact], params: VocabularyParams, out: Output) -> None:
     """Merge the counts of `inputs["words"]` and build the vocabulary and its tokeniser."""
     counts: Counter[str] = Counter()

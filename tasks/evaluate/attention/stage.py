@@ -41,7 +41,7 @@ SENTENCES_AT_ONCE = 500
 Row = Mapping[str, Any]
 
 
-@stage(name="attention", version=2, params=AttentionParams, tables=("attention_similarities",))
+@stage(name="attention", version=2, params=AttentionParams, tables=("attention_similarities",), heavy=True)
 def attention(inputs: Mapping[str, Any], params: AttentionParams, out: Output) -> None:
     """Analyse the attention of `inputs["model"]`, a `ModelFolder`.
 

@@ -54,7 +54,7 @@ class SynonymSentencesParams(SynonymOccurrencesParams):
     sentences: int = Field(default=1_000, ge=1, description="most sentences in all, a fixed random choice")
 
 
-@stage(name="synonym_sentences", version=2, params=SynonymSentencesParams, tables=("synonym_sentences",))
+@stage(name="synonym_sentences", version=2, params=SynonymSentencesParams, tables=("synonym_sentences",), heavy=True)
 def synonym_sentences(inputs: Mapping[str, Artifact], params: SynonymSentencesParams, out: Output) -> None:
     """Choose sentences of `inputs["segments"]` by names of `inputs["kg_entities"]` and groups of `inputs["synonyms"]`.
 
@@ -85,7 +85,9 @@ def synonym_sentences(inputs: Mapping[str, Artifact], params: SynonymSentencesPa
         part.count("groups", len({row["group_id"] for row in rows}))
 
 
-@stage(name="synonym_occurrences", version=2, params=SynonymOccurrencesParams, tables=("synonym_occurrences",))
+@stage(
+    name="synonym_occurrences", version=2, params=SynonymOccurrencesParams, tables=("synonym_occurrences",), heavy=True
+)
 def synonym_occurrences(inputs: Mapping[str, Artifact], params: SynonymOccurrencesParams, out: Output) -> None:
     """Find sentences with an entity that has a synonym; inputs as for `synonym_sentences`.
 

@@ -35,7 +35,7 @@ MAX_LENGTH = 128
 MEASURES = ("mrr", *(f"hits@{top}" for top in HITS))
 
 
-@stage(name="rank_values", version=2, params=RankValuesParams, tables=("value_ranks",))
+@stage(name="rank_values", version=2, params=RankValuesParams, tables=("value_ranks",), heavy=True)
 def rank_values(inputs: Mapping[str, Any], params: RankValuesParams, out: Output) -> None:
     """Rank values of `inputs["records"]`, of the stage `product_records`.
 

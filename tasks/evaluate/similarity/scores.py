@@ -40,7 +40,7 @@ _MEAN = Metric(tally=lambda sums, counts: np.stack([sums, counts], 1), value=lam
 """Mean over samples; the unit of an interval is an entity, with the sum and the number of its samples."""
 
 
-@stage(name="similarity_scores", version=2, params=SimilarityScoresParams, tables=("similarity_answers",))
+@stage(name="similarity_scores", version=2, params=SimilarityScoresParams, tables=("similarity_answers",), heavy=True)
 def similarity_scores(inputs: Mapping[str, Any], params: SimilarityScoresParams, out: Output) -> None:
     """Score `inputs["model"]`, a `ModelFolder`, or `inputs["words"]`, raw files of word vectors, on `inputs["sets"]`.
 

@@ -98,7 +98,7 @@ class NameFrequenciesParams(StageParams):
     """No parameters."""
 
 
-@stage(name="name_frequencies", version=1, params=NameFrequenciesParams, tables=("name_frequencies",))
+@stage(name="name_frequencies", version=1, params=NameFrequenciesParams, tables=("name_frequencies",), heavy=True)
 def name_frequencies(inputs: Mapping[str, Artifact], params: NameFrequenciesParams, out: Output) -> None:
     """Count the mentions of each name of `inputs["kg_entities"]` in `inputs["segments"]`, part by part."""
     out.map(frequencies_part, inputs["segments"].parts("segments"), inputs["kg_entities"])

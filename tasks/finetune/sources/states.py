@@ -36,7 +36,7 @@ _DONE = "done.json"
 """Number of batches whose states are written."""
 
 
-@stage(name="encoder_states", version=1, params=StatesParams, unit="batch")
+@stage(name="encoder_states", version=1, params=StatesParams, unit="batch", heavy=True)
 def encoder_states(inputs: Mapping[str, Any], params: StatesParams, out: Output) -> None:
     """Compute the states of `inputs["model"]` (`ModelFolder`) for all splits of `inputs["data"]` (`TaskFiles`)."""
     spec = task(params.task)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from infra.errors import UserError
+from infra.inputs import DescribedInput
 from models.word_vectors import MATRIX, WORDS, WordVectors
 from tasks.files.access import hash_file
 
 
-class VectorFile:
+class VectorFile(DescribedInput):
     """Word vectors in a file or a folder that `WordVectors.read` takes; it satisfies `infra.stage.StageInput`."""
 
     stage = "vectors"
@@ -25,6 +27,10 @@ class VectorFile:
                 "folder that a flow embed/… printed."
             )
         WordVectors.check(self.path)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the path."""
+        return {"path": str(self.path)}
 
     @cached_property
     def fingerprint(self) -> str:

@@ -1,4 +1,4 @@
-"""Long work as a job on a real Ray cluster: submitted, found again, stopped, and failures with their messages.
+"""Heavy stages as jobs on a real Ray cluster: submitted, found again, stopped, and their failures explained.
 
 Jobs are submitted by processes of their own, as by flows: Ray keeps the first token that a process has shown.
 """
@@ -17,12 +17,14 @@ from typing import Any
 import pytest
 
 from infra.artifacts import ArtifactStore
-from infra.cluster.jobs import JobEndpoint
+from infra.cluster.jobs.ray_endpoint import RayEndpoint
 from infra.errors import UserError
-from infra.stage import run
+from infra.settings import Settings
 from tasks.pretrain.train import TrainParams, train
+from tasks.runner import stage_runner
 from tasks.training.cluster import Cluster
 from tests.support.processes.ray_head import RayHead
+from tests.support.text.synthetic_text import write_corpus
 from tests.support.training.synthetic_examples import TINY_MODEL, make_inputs, training
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(600)]
@@ -38,7 +40,7 @@ def head() -> Iterator[RayHead]:
         running.stop()
 
 
-def params(seed: int, workers: Any = 1, **changes: Any) -> TrainParams:
+def params(seed: int, workers: int = 0, **changes: Any) -> TrainParams:
     return TrainParams(
         objective="ehealth",
         model=TINY_MODEL,
@@ -49,16 +51,16 @@ def params(seed: int, workers: Any = 1, **changes: Any) -> TrainParams:
 
 def run_stage(root: str, settings: str) -> None:
     """Run the stage as a flow does; for a submitting process."""
-    store = ArtifactStore(root)
-    result = run(train, store, params(**json.loads(settings)), make_inputs(store))
-    print(json.dumps(result.artifact.manifest.counters))
+    with stage_runner(Settings.from_environment()) as run:
+        made = run(train, params(**json.loads(settings)), **make_inputs(run.store))
+    print(json.dumps(made.manifest.counters))
 
 
-STAGE = "import sys; from tests.tasks.training.launch.test_ray_job import run_stage; run_stage(*sys.argv[1:])"
+STAGE = "import sys; from tests.infra.cluster.jobs.test_ray_endpoint import run_stage; run_stage(*sys.argv[1:])"
 
 
 def start_stage(head: RayHead, store: ArtifactStore, **settings: Any) -> subprocess.Popen[str]:
-    return head.python(STAGE, store.root, json.dumps(settings))
+    return head.python(STAGE, store.root, json.dumps(settings), YIWEN_HOME=store.root)
 
 
 def jobs_of(head: RayHead, store: ArtifactStore, **settings: Any) -> dict[int, str]:
@@ -77,16 +79,15 @@ def wait_for(store: ArtifactStore, pattern: str, process: subprocess.Popen[str])
 
 def test_a_job_outlives_a_killed_flow_and_the_next_flow_finds_it(head: RayHead, store: ArtifactStore) -> None:
     make_inputs(store)
-    # Only here elastic: what Ray set aside for an elastic run that was killed, it keeps for three minutes.
-    elastic = {"seed": 1, "workers": [1, 2]}
-    first = start_stage(head, store, **elastic)
-    wait_for(store, "train/.*/scratch/driver.log", first)  # the job has begun to speak
+    settings = {"seed": 1, "workers": 1}  # on Ray, from a child process of the job; the others train in that process
+    first = start_stage(head, store, **settings)
+    wait_for(store, "train/.*/scratch/driver.log", first)  # the training has begun to speak
     first.send_signal(signal.SIGKILL)
     first.wait()
-    second = start_stage(head, store, **elastic)
+    second = start_stage(head, store, **settings)
     output, _ = second.communicate(timeout=300)
     assert second.returncode == 0, output
-    assert json.loads(output.splitlines()[-1]) == {"steps": 12, "workers": 2}
+    assert json.loads(output.splitlines()[-1]) == {"steps": 12, "workers": 1}
     assert jobs_of(head, store, seed=1) == {1: "SUCCEEDED"}
     artifact = store.latest("train")
     assert artifact is not None
@@ -94,28 +95,38 @@ def test_a_job_outlives_a_killed_flow_and_the_next_flow_finds_it(head: RayHead, 
     assert {row["step"] for row in artifact.to_table().to_pylist()} == set(range(1, 13))
 
 
-EMBED = """
+STAGES = """
 import json, sys
-from infra.artifacts import ArtifactStore
-from infra.stage import run
-from kg.graph import KnowledgeGraph
+from tasks.clean.stage import CleanParams, clean
 from tasks.files.raw_input import RawInput
+from tasks.ingest.stage import IngestParams, ingest
 from tasks.knowledge.embed import EmbedParams, embed_graph
 from tasks.knowledge.read import ReadGraphParams, read_graph
-store = ArtifactStore(sys.argv[1])
-graph = run(read_graph, store, ReadGraphParams(source="drugs"), {"graph": RawInput(sys.argv[2])}).artifact
-params = EmbedParams(entity_dim=4, relation_dim=4, transe_epochs=2, epochs=2, batch_size=8, held_out=2)
-print(json.dumps(run(embed_graph, store, params, {"graph": graph}).artifact.manifest.counters))
+from tasks.runner import stage_runner
+with stage_runner() as run:
+    documents = run(ingest, IngestParams(bytes_per_part=1000), corpus=RawInput(sys.argv[1]))
+    cleaned = run(clean, CleanParams(), documents=documents)
+    graph = run(read_graph, ReadGraphParams(source="drugs"), graph=RawInput(sys.argv[2]))
+    embed = EmbedParams(entity_dim=4, relation_dim=4, transe_epochs=2, epochs=2, batch_size=8, held_out=2)
+    vectors = run(embed_graph, embed, graph=graph)
+print(json.dumps([cleaned.rows(), len(cleaned.parts()), vectors.manifest.counters]))
 """
 
 
-def test_a_graph_is_embedded_by_a_job_as_well(head: RayHead, store: ArtifactStore, tmp_path: Path) -> None:
+def test_stages_of_the_corpus_and_the_graph_are_jobs(head: RayHead, store: ArtifactStore, tmp_path: Path) -> None:
     rows = [f"药{n},{relation},{relation}{n % 3}" for n in range(9) for relation in ("适应症", "不良反应")]
     (tmp_path / "drugs.csv").write_text("\n".join(["head,relation,tail", *rows]), encoding="utf-8")
-    output, _ = (flow := head.python(EMBED, store.root, str(tmp_path / "drugs.csv"))).communicate(timeout=300)
+    texts = write_corpus(tmp_path / "texts")
+    flow = head.python(STAGES, str(texts), str(tmp_path / "drugs.csv"), YIWEN_HOME=store.root)
+    output, _ = flow.communicate(timeout=300)
     assert flow.returncode == 0, output
-    assert json.loads(output.splitlines()[-1]) == {"triples": 16, "held_out": 2, "entities_without_triples": 0}
-    assert [status for job, status in head.jobs().items() if job.startswith("kg_embeddings-")] == ["SUCCEEDED"]
+    documents, parts, counters = json.loads(output.splitlines()[-1])
+    assert documents and parts > 1
+    assert counters == {"triples": 16, "held_out": 2, "entities_without_triples": 0}
+    done = {job.partition("-")[0]: status for job, status in head.jobs().items()}
+    assert {name: done.get(name) for name in ("ingest", "clean", "kg_embeddings", "read_graph")} == {
+        "ingest": "SUCCEEDED", "clean": "SUCCEEDED", "kg_embeddings": "SUCCEEDED", "read_graph": None,
+    }  # fmt: skip
 
 
 def test_an_interrupted_flow_stops_its_job(head: RayHead, store: ArtifactStore) -> None:
@@ -141,45 +152,31 @@ def test_failed_job_error_says_why(head: RayHead, store: ArtifactStore) -> None:
     assert jobs_of(head, store, seed=3) == {1: "FAILED"}
 
 
-ATTEMPTS = """
-import json, sys
-from pathlib import Path
-from infra.cluster.copied_log import CopiedLog
-from infra.cluster.jobs import JobEndpoint
+COMMAND = """
+import json, time
+from infra.cluster.jobs.ray_endpoint import RayEndpoint
 from infra.settings import Settings
-endpoint = JobEndpoint(Settings.from_environment().ray_address)
-looks = []
-def attempt(number, code, done=False):
-    job = endpoint.attach_or_submit("work", ["python", "-c", code, "two words"], is_done=lambda: done)
-    log = CopiedLog(Path(sys.argv[1]) / f"{number}.log")
-    info = job.follow(log, lambda: looks.append(number))
-    log.close()
-    return [job.id, info.status, info.driver_exit_code, log.last_lines()[-1]]
+site = RayEndpoint(Settings.from_environment().ray_address)
 code = "import sys; print('血糖', sys.argv[1:], end=''); sys.exit(3)"
-found = [attempt(1, code), attempt(2, "print('done')")]
-found += [attempt(3, "print(1 / 0)", done=True), attempt(4, "print('more')")]
-print(json.dumps({"found": found, "looks": sorted(set(looks))}))
+found = [site.state("work-1"), site.submit("work-1", ["python", "-c", code, "two words"])]
+found += [site.submit("work-1", ["true"])]
+found += ["".join(log("work-1")).splitlines()[-1] for log in (site.log, site._polled)]
+state = site.state("work-1")
+print(json.dumps([*found, state.status, state.exit_status, state.is_of_the_cluster, [n["CPU"] for n in site.nodes()]]))
 """
 
 
-def test_attempts_are_counted_and_logs_are_copied(head: RayHead, tmp_path: Path) -> None:
-    process = head.python(ATTEMPTS, str(tmp_path))
+def test_an_endpoint_runs_commands_and_tells_how_they_ended(head: RayHead) -> None:
+    process = head.python(COMMAND)
     output, _ = process.communicate(timeout=300)
     assert process.returncode == 0, output
-    found = json.loads(output.splitlines()[-1])
-    assert found["found"] == [
-        ["work-1", "FAILED", 3, "血糖 ['two words']"],
-        ["work-2", "SUCCEEDED", 0, "done"],
-        ["work-2", "SUCCEEDED", 0, "done"],  # its result is still there
-        ["work-3", "SUCCEEDED", 0, "more"],  # its result is not
-    ]
-    assert found["looks"] == [1, 2, 3, 4]
-    assert (tmp_path / "2.log").read_text().splitlines()[-1] == "done"
+    said = "血糖 ['two words']"
+    assert json.loads(output.splitlines()[-1]) == [None, True, False, said, said, "FAILED", 3, False, [2.0]]
 
 
 KNOCK = (
-    "from infra.cluster.jobs import JobEndpoint; from infra.settings import Settings;"
-    "JobEndpoint(Settings.from_environment().ray_address)"
+    "from infra.cluster.jobs.ray_endpoint import RayEndpoint; from infra.settings import Settings;"
+    "RayEndpoint(Settings.from_environment().ray_address)"
 )
 
 
@@ -201,4 +198,4 @@ def test_missing_endpoint_error_names_the_address() -> None:
     with pytest.raises(
         UserError, match=r"RAY_ADDRESS=http://127\.0\.0\.1:1: no job endpoint answers.*unset RAY_ADDRESS"
     ):
-        JobEndpoint("http://127.0.0.1:1")
+        RayEndpoint("http://127.0.0.1:1")
