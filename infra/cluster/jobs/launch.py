@@ -58,6 +58,7 @@ def run_as_job(
 
     A flow that is interrupted or cancelled stops its job. A flow that is killed leaves its job running, and the next
     flow follows that job. A job that failed through the cluster's fault is submitted again, `ATTEMPTS` times in all.
+    `YIWEN_CLUSTER_PYTHON` names the cluster's interpreter; by default it is `python`.
 
     Raises:
         UserError: the job reported one, the place does not take jobs, or the store cannot be written.
