@@ -9,6 +9,7 @@ from tasks.downstream.records import Kind
 from tasks.downstream.scoring import Scored
 from tasks.downstream.spec import TaskSpec
 from tasks.finetune.result import TrialResult
+from tasks.training.front_matter import Measured, with_front_matter
 
 _FOLDER = "path/to/this/folder"
 _CLASSIFIER = f'pipeline("text-classification", model="{_FOLDER}")'
@@ -27,6 +28,13 @@ _USES: Mapping[Kind, tuple[str, str]] = {
 """What to import from transformers, and a call of it, for kinds of tasks that it has a class for."""
 
 
+_PIPELINES = {kind: "text-classification" for kind in (Kind.SINGLE, Kind.PAIR, Kind.RANKING, Kind.MULTI_LABEL)} | {
+    Kind.TAGGING: "token-classification",
+    Kind.CHOICE: "multiple-choice",
+}
+"""Task of a hub's list, by kind."""
+
+
 def write_finetune_card(
     spec: TaskSpec,
     best: TrialResult,
@@ -34,6 +42,8 @@ def write_finetune_card(
     encoder: str,
     transformers_class: str | None = None,
     graph: tuple[str, str] | None = None,
+    records: Mapping[str, int] | None = None,
+    origin: str | None = None,
 ) -> str:
     """Return the card as Markdown with the front matter that model hubs read.
 
@@ -42,6 +52,8 @@ def write_finetune_card(
         encoder: name of the encoder's folder, or of what a network reads.
         transformers_class: class of transformers that loads the model; None if there is none.
         graph: stage and fingerprint of the graph whose entities the model reads; None if it reads none.
+        records: number of records by split.
+        origin: id and revision of the encoder on the hub, if it is from there.
     """
     trial = best.trial
     dropout = "" if trial.dropout is None else f"dropout {trial.dropout:g}, "
@@ -56,7 +68,7 @@ def write_finetune_card(
         for name, interval in scored.scores.items()
     ]
     sections = [
-        ["---", "language: zh", "library_name: yiwen", "tags: [biomedical, chinese]", "---", f"# {spec.title}"],
+        [f"# {spec.title}"],
         [f"Answers {spec.title} ({spec.kind}), {made}."],
         [
             "```python",
@@ -71,9 +83,32 @@ def write_finetune_card(
             f"Batch size {trial.batch_size}, learning rate {trial.learning_rate:g}, {trial.epochs} epochs (the best "
             f"after {best.epoch:g}), {dropout}seed {trial.seed}; chosen by the dev score."
         ],
-        ["Not a medical device: its output is not advice, and no clinician has checked it."],
+        ["## Data", "", *_data(spec, records or {})],
+        ["## Licence", "", "That of the encoder and of the task's files, which were given; none is granted here."],
+        ["## Limits", "", "Not a medical device: its output is not advice, and no clinician has checked it."],
     ]
-    return "\n\n".join("\n".join(lines) for lines in sections) + "\n"
+    return with_front_matter(
+        "\n\n".join("\n".join(lines) for lines in sections) + "\n",
+        name=f"{spec.name} from {encoder}",
+        tags=["biomedical", "chinese"],
+        library="yiwen" if transformers_class is None else "transformers",
+        pipeline=None if transformers_class is None else _PIPELINES.get(spec.kind),
+        base_model=None if origin is None else origin.partition("@")[0],
+        data=(spec.name, spec.title),
+        measured=[
+            Measured(split, name, interval.score)
+            for split, scored in scores.items()
+            for name, interval in scored.scores.items()
+        ],
+    )
+
+
+def _data(spec: TaskSpec, records: Mapping[str, int]) -> list[str]:
+    counts = ", ".join(f"{count:,} of {split}" for split, count in records.items())
+    return [
+        f"The files of {spec.title}{f': {counts}' if counts else ''}. Their texts were read as they are: identifiers of",
+        "persons in them were not looked for.",
+    ]
 
 
 def _with_knowledge(graph: tuple[str, str]) -> list[str]:

@@ -71,12 +71,13 @@ def finetune(inputs: Mapping[str, Any], params: FinetuneParams, out: Output) -> 
         scores: dict[str, Scored] = {}
         with out.part() as part:
             part.write("scores", list(trial_rows(spec, results, best)))
-            for split, records in (("dev", data.dev), ("test", data.test)):
-                if records:
-                    found = _predict(part, spec, saved, split, records, params, folder)
+            for split, asked in (("dev", data.dev), ("test", data.test)):
+                if asked:
+                    found = _predict(part, spec, saved, split, asked, params, folder)
                     scores |= {} if found is None else {split: found}
         own = saved.model.transformers_class, saved.model.reader.graph
-        card = write_finetune_card(spec, best, scores, model.name, *own)
+        records = {"train": len(data.train), "dev": len(data.dev), "test": len(data.test)}
+        card = write_finetune_card(spec, best, scores, model.name, *own, records=records, origin=model.origin)
         (folder / MODEL / "README.md").write_text(card, encoding="utf-8")
         record = trials_json(spec, params.grid(spec).source, data, results, best)
         (folder / TRIALS).write_text(record, encoding="utf-8")

@@ -8,6 +8,7 @@ Time and memory grow only with the model. `export_checkpoint` exports a checkpoi
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 
 from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
+from infra.extras import explained
 from infra.stage import Output, code_version, stage
 from models import objectives
 from models.knowledge_model.source import KNOWLEDGE_MODEL
@@ -29,7 +31,7 @@ from tasks.training.sources import EXAMPLES
 TOKENIZER_FILES = ("vocab.txt", "tokenizer.json", "tokenizer_config.json")
 
 
-@stage(name="export", version=2, params=ExportParams)
+@stage(name="export", version=3, params=ExportParams)
 def export(inputs: Mapping[str, Artifact], params: ExportParams, out: Output) -> None:
     """Export `inputs["checkpoint"]` with the tokeniser of `inputs["vocabulary"]`.
 
@@ -60,18 +62,26 @@ def write_model(
     state: Mapping[str, Any],
     vocabulary: Artifact,
     trained_on: Mapping[str, Artifact],
+    form: str | None = None,
 ) -> None:
     """Write the encoder of a training state and the tokeniser's files into a folder, which is created.
 
     If the state has a model with knowledge, it is written beside, from the examples and the knowledge in `trained_on`.
+    `form` is one of the objective's `exports`, such as the encoder with its heads; by default the encoder alone.
+
+    Raises:
+        UserError: the objective has no such form.
     """
     from models.export import save_pretrained
 
     objective = objectives.build(spec.objective, spec.model)
+    if form is not None and (form not in objective.exports or form == KNOWLEDGE_MODEL):
+        known = [one for one in objective.exports if one != KNOWLEDGE_MODEL]
+        raise UserError(f"The objective {spec.objective} has no form {form!r}; there are {', '.join(known)}.")
     objective.load_state_dict(state["model"])
-    save_pretrained(objective, folder)
+    save_pretrained(objective, folder, form)
     forms = [folder]
-    if KNOWLEDGE_MODEL in objective.exports:
+    if form is None and KNOWLEDGE_MODEL in objective.exports:
         forms.append(folder / KNOWLEDGE_MODEL)
         write_knowledge_model(forms[1], objective, trained_on[EXAMPLES], trained_on[KNOWLEDGE])
     for form in forms:
@@ -79,19 +89,22 @@ def write_model(
             (form / file).write_bytes(vocabulary.read_file(file))
 
 
-def export_checkpoint(run: str, output: Path, step: int | None = None) -> int:
+def export_checkpoint(
+    run: str, output: Path, step: int | None = None, form: str | None = None, onnx: bool = False
+) -> int:
     """Export a checkpoint of a run, by default the newest, and return its step.
 
     Args:
         run: folder or URI of a `train` artifact or of a run under way; it contains `run.json`.
         output: folder to write; it must be empty or not exist.
+        form: one of the objective's `exports`, such as `pre_training`; by default the encoder alone.
+        onnx: write the model as ONNX too (models/weights/onnx_graph.py).
 
     Raises:
-        UserError: there is no such run or checkpoint, it is damaged, or `output` is not empty.
+        UserError: there is no such run, checkpoint or form, it is damaged, or `output` is not empty.
     """
     spec = RunSpec.read(f"{run.rstrip('/')}/run.json")
-    if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise UserError(f"{output} exists and is not empty. Choose another folder.")
+    refuse_content(output)
     checkpoints = Checkpoints(run, spec.name)
     record = checkpoints.at(step)
     store = ArtifactStore(spec.store)
@@ -105,8 +118,49 @@ def export_checkpoint(run: str, output: Path, step: int | None = None) -> int:
     if len(known) < len(sources) or vocabulary is None or len(trained_on) <= len(resources):
         raise UserError(f"{spec.store} no longer has the data or the vocabulary of this run. Run its flow again.")
     output.mkdir(parents=True, exist_ok=True)
-    write_model(output, spec, checkpoints.load(record), vocabulary, trained_on)
+    write_model(output, spec, checkpoints.load(record), vocabulary, trained_on, form)
     training = TrainingRecord(record.step, code_version(), record.figures)
-    card = write_model_card(f"{spec.objective}, step {record.step:,}", None, spec, training, known, store)
+    card = write_model_card(f"{spec.objective}, step {record.step:,}", None, spec, training, known, store, form)
     (output / "README.md").write_text(card, encoding="utf-8")
+    if onnx:
+        write_onnx(output, output)
     return record.step
+
+
+def export_onnx(model: Path, output: Path) -> Path:
+    """Write the model of a folder as ONNX, with its tokeniser and its card beside, and return the graph's path.
+
+    Args:
+        model: an exported encoder, or the model of a fine-tuning run, if transformers has a class for it.
+        output: folder to write; it must be empty or not exist.
+
+    Raises:
+        UserError: it is no such folder, `output` is not empty, or the graph's outputs are not those of the model.
+    """
+    refuse_content(output)
+    if not (model / "config.json").is_file():
+        raise UserError(f"{model} has no config.json. Give the folder of a model, as in --model FOLDER.")
+    path = write_onnx(model, output)
+    for name in ("config.json", "README.md", *TOKENIZER_FILES):
+        if (model / name).is_file():
+            shutil.copyfile(model / name, output / name)
+    return path
+
+
+def write_onnx(model: Path, output: Path) -> Path:
+    """Write a model as ONNX. Raises `UserError` also if the extra `onnx` is not installed."""
+    from models.weights import onnx_graph  # imports torch
+
+    try:
+        return onnx_graph.write_onnx(model, output)
+    except ModuleNotFoundError as error:
+        missing = explained(error)
+        if missing is None:
+            raise
+        raise missing from error
+
+
+def refuse_content(output: Path) -> None:
+    """Raise `UserError` if a folder to write is there and not empty."""
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise UserError(f"{output} exists and is not empty. Choose another folder.")

@@ -13,6 +13,8 @@ import pyarrow.compute as pc
 from infra.artifacts import Artifact, ArtifactStore
 from models import objectives
 from models.knowledge_model.source import KNOWLEDGE_MODEL
+from tasks.files.hub import origin_of
+from tasks.training.front_matter import Measured, with_front_matter
 from tasks.training.run_spec import RunSpec
 from tasks.training.terms import CHANCE, chance_of
 
@@ -22,6 +24,9 @@ TEMPLATED = (
     "meant for use on patients' or doctors' language."
 )
 
+
+_REPLACED = "replaced_"
+"""Beginning of the counters of `deidentify` for each kind of identifier."""
 
 _FORMS = [
     "",
@@ -56,20 +61,64 @@ def write_model_card(
     record: TrainingRecord,
     sources: Sequence[Artifact],
     store: ArtifactStore,
+    form: str | None = None,
 ) -> str:
-    """Return the card as Markdown with the front matter that model hubs read; `sources` is what it was trained on."""
+    """Return the card as Markdown with the front matter that model hubs read.
+
+    Args:
+        sources: what it was trained on.
+        form: one of the objective's `exports`; by default the encoder alone.
+    """
     stages = list(lineage(sources, store))
     templated = any(artifact.stage == "render_articles" for artifact in stages)
-    front = ["language: zh", "library_name: transformers", f"tags: [biomedical, {_exported(spec).model_type}, chinese]"]
-    front += [f"license: {licence}"] if licence else []
+    config = _exported(spec, form)
+    pipeline = _pipeline(config.architectures[0])
+    begun = origin_of(spec.init_from) if spec.init_from is not None else None
+    data = TEMPLATED if templated else "Text given by the user."
     sections = [
-        ["---", *front, "---", f"# {name}", "", *_what(spec)],
-        ["## Data", "", TEMPLATED if templated else "Text given by the user.", "", *_stage_table(stages)],
+        [f"# {name}", "", *_what(spec, form)],
+        ["## Data", "", data, "", *_treatment(stages), *_stage_table(stages)],
         ["## Training", "", *_settings(spec, record)],
         ["## Held-out text", "", *_results(record.figures), *(["", "![curves](curves.png)"] if record.curves else [])],
+        ["## Licence", "", licence or "None was set. `--param export.license=NAME` of a pretrain flow sets it."],
         ["## Limits", "", *_limits(templated)],
     ]
-    return "\n\n".join("\n".join(lines) for lines in sections) + "\n"
+    return with_front_matter(
+        "\n\n".join("\n".join(lines) for lines in sections) + "\n",
+        name=name,
+        tags=["biomedical", config.model_type, "chinese"],
+        library="transformers",
+        pipeline=pipeline,
+        licence=licence,
+        base_model=begun.id if begun is not None else None,
+        data=("held-out", "held-out part of the training text"),
+        measured=[Measured("held_out", key, record.figures[key]) for key in sorted(record.figures)],
+    )
+
+
+def _pipeline(architecture: str) -> str | None:
+    """Return the pipeline of transformers for a class: `BertForPreTraining` has a masked language model's head."""
+    if architecture.endswith("Model"):
+        return "feature-extraction"
+    masked = architecture.endswith("ForMaskedLM") or architecture == "BertForPreTraining"
+    return "fill-mask" if masked else None
+
+
+def _treatment(stages: Sequence[Artifact]) -> list[str]:
+    """Return how persons' identifiers were treated, and how many, in a sentence."""
+    done = [one for one in stages if one.stage == "deidentify"]
+    if not done:
+        return ["Identifiers of persons were not looked for.", ""]
+    counters, profile = done[-1].manifest.counters, done[-1].manifest.params.get("profile", "minimal")
+    kinds = {name: n for name, n in counters.items() if name.startswith(_REPLACED) and n}
+    total = sum(kinds.values())
+    named = ", ".join(f"{name.removeprefix(_REPLACED)} {n:,}" for name, n in sorted(kinds.items()))
+    return [
+        f"De-identified (profile `{profile}`): {total:,} identifiers of persons replaced in "
+        f"{counters.get('documents_changed', 0):,} of {counters.get('documents_treated', 0):,} documents looked at"
+        f"{f' ({named})' if named else ''}.",
+        "",
+    ]
 
 
 def lineage(artifacts: Sequence[Artifact], store: ArtifactStore) -> Iterator[Artifact]:
@@ -88,25 +137,30 @@ def lineage(artifacts: Sequence[Artifact], store: ArtifactStore) -> Iterator[Art
     yield from seen.values()
 
 
-def _what(spec: RunSpec) -> list[str]:
-    start = "from scratch" if spec.init_from is None else f"from the weights of `{Path(spec.init_from).name}`"
+def _what(spec: RunSpec, form: str | None) -> list[str]:
+    begun = None if spec.init_from is None else origin_of(spec.init_from) or Path(spec.init_from).name
+    start = "from scratch" if begun is None else f"from the weights of `{begun}`"
+    kind = _exported(spec, form).architectures[0]
+    task = _pipeline(kind)
+    example = '"糖尿病患者出现[MASK]力"' if task == "fill-mask" else '"糖尿病患者出现乏力"'
     return [
         f"Encoder pre-trained {start} with the objective `{spec.objective}` of Yiwen (医文); an "
-        f"`{_exported(spec).architectures[0]}` with {spec.model.get('num_layers', 12)} layers of "
+        f"`{kind}` with {spec.model.get('num_layers', 12)} layers of "
         f"{spec.model.get('hidden_size', 768)} and {spec.model['vocab_size']:,} tokens.",
         "",
         "```python",
-        "from transformers import AutoModel, AutoTokenizer",
+        "from transformers import AutoModel, AutoTokenizer, pipeline",
         'tokenizer = AutoTokenizer.from_pretrained("path/to/this/folder")',
         'model = AutoModel.from_pretrained("path/to/this/folder")',
+        *([f'pipeline("{task}", model="path/to/this/folder")({example})'] if task else []),
         "```",
         *(_FORMS if KNOWLEDGE_MODEL in objectives.describe(spec.objective, spec.model).exports else []),
     ]
 
 
-def _exported(spec: RunSpec) -> Any:
+def _exported(spec: RunSpec, form: str | None) -> Any:
     """Return transformers' configuration of what the objective exports."""
-    return objectives.describe(spec.objective, spec.model).exported().config
+    return objectives.describe(spec.objective, spec.model).exported(form).config
 
 
 def _stage_table(stages: list[Artifact]) -> list[str]:
