@@ -106,8 +106,8 @@ def write_finetune_card(
 def _data(spec: TaskSpec, records: Mapping[str, int]) -> list[str]:
     counts = ", ".join(f"{count:,} of {split}" for split, count in records.items())
     return [
-        f"The files of {spec.title}{f': {counts}' if counts else ''}. Their texts were read as they are: identifiers of",
-        "persons in them were not looked for.",
+        f"The files of {spec.title}{f': {counts}' if counts else ''}. Their texts were read as they are; identifiers",
+        "of persons in them were not looked for.",
     ]
 
 
