@@ -84,9 +84,9 @@ def write_model(
     if form is None and KNOWLEDGE_MODEL in objective.exports:
         forms.append(folder / KNOWLEDGE_MODEL)
         write_knowledge_model(forms[1], objective, trained_on[EXAMPLES], trained_on[KNOWLEDGE])
-    for form in forms:
+    for each in forms:
         for file in TOKENIZER_FILES:
-            (form / file).write_bytes(vocabulary.read_file(file))
+            (each / file).write_bytes(vocabulary.read_file(file))
 
 
 def export_checkpoint(

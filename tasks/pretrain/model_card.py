@@ -109,14 +109,15 @@ def _treatment(stages: Sequence[Artifact]) -> list[str]:
     done = [one for one in stages if one.stage == "deidentify"]
     if not done:
         return ["Identifiers of persons were not looked for.", ""]
-    counters, profile = done[-1].manifest.counters, done[-1].manifest.params.get("profile", "minimal")
+    counters, params = done[-1].manifest.counters, done[-1].manifest.params
     kinds = {name: n for name, n in counters.items() if name.startswith(_REPLACED) and n}
     total = sum(kinds.values())
     named = ", ".join(f"{name.removeprefix(_REPLACED)} {n:,}" for name, n in sorted(kinds.items()))
     return [
-        f"De-identified (profile `{profile}`): {total:,} identifiers of persons replaced in "
-        f"{counters.get('documents_changed', 0):,} of {counters.get('documents_treated', 0):,} documents looked at"
-        f"{f' ({named})' if named else ''}.",
+        f"De-identified (profile `{params.get('profile', 'minimal')}`): {total:,} identifiers of persons replaced in "
+        f"{counters.get('documents_changed', 0):,} of the {counters.get('documents_treated', 0):,} documents of the "
+        f"sources {', '.join(params.get('sources', ()))}{f' ({named})' if named else ''}; other documents were not "
+        "treated.",
         "",
     ]
 

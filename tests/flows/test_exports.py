@@ -49,7 +49,12 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             "tasks.training.launch.run_child",
             lambda work, log, progress: importlib.import_module(work.module).main([work.run_path, "--quiet"]),
         )
-        given = {"model.positions": "absolute", "export.license": "apache-2.0", "export.name": "toy-bert"}
+        given: dict[str, Any] = {
+            "model.positions": "absolute",
+            "export.license": "apache-2.0",
+            "export.name": "toy-bert",
+        }
+        given |= {"ingest.source_of": {"notes.txt": "emr"}}
         pretrain.fn("bert-tiny", str(texts), overrides=TWO_STEPS | given)
         yield folder / "home"
     torch.use_deterministic_algorithms(False)
@@ -95,7 +100,7 @@ def test_card_is_one_that_hubs_read(home: Path, encoder: Path) -> None:
 def test_card_without_a_licence_says_so(with_heads: Path) -> None:
     card = ModelCard.load(with_heads / "README.md")
     assert card.data.license is None and "--param export.license=NAME" in card.content
-    assert card.data.pipeline_tag == "fill-mask" and "`BertForPreTraining`" in card.content
+    assert card.data.pipeline_tag == "fill-mask" and "`BertForMaskedLM`" in card.content
 
 
 def own_states(folder: Path, ids: list[int]) -> np.ndarray:
@@ -174,7 +179,7 @@ def test_graph_of_a_fine_tuned_model_answers_as_it_does(tmp_path: Path) -> None:
 
     start, labels = toy.save_toy_encoder(tmp_path / "encoder"), ("药物", "疾病", "症状")
     torch.manual_seed(1)
-    model = heads.build("single", open_encoder(start), num_classes=len(labels))
+    model = heads.build("single", open_encoder(start), num_labels=len(labels))
     for name, parameter in model.named_parameters():
         if not name.startswith("encoder."):
             torch.nn.init.normal_(parameter, std=0.3)
