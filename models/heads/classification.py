@@ -41,7 +41,24 @@ class _FirstTokenHead(TaskModel):
         return sequence_classifier(self.classifier, self.dropout, self.problem_type)
 
 
-class Single(_FirstTokenHead):
+class _LabelHead(_FirstTokenHead):
+    """A head with an output per label, which may have weights in the loss."""
+
+    num_labels: int
+    label_weights: Tensor | None = None
+    """Float32 (C,); None: all labels count alike."""
+
+    def weigh_labels(self, weights: Sequence[float]) -> None:
+        """See `TaskModel.weigh_labels`."""
+        if len(weights) != self.num_labels or not all(weight > 0.0 for weight in weights):
+            raise ValueError(f"{self.num_labels} labels need as many positive weights, got {list(weights)}")
+        self.label_weights = torch.tensor(weights, dtype=torch.float32)
+
+    def _weights_C(self, logits_EC: Tensor) -> Tensor | None:
+        return None if self.label_weights is None else self.label_weights.to(logits_EC.device)
+
+
+class Single(_LabelHead):
     """Softmax over C classes of one text."""
 
     name = "single"
@@ -64,8 +81,9 @@ class Single(_FirstTokenHead):
         return {"classes": torch.tensor([int(example.target) for example in examples])}
 
     def forward(self, batch: TaskBatch) -> dict[str, Tensor]:
-        """Return the mean cross entropy."""
-        return {"loss": F.cross_entropy(self.logits(batch), self.targets(batch, "classes"))}
+        """Return the mean cross entropy, weighted by `label_weights` if there are any."""
+        logits_EC = self.logits(batch)
+        return {"loss": F.cross_entropy(logits_EC, self.targets(batch, "classes"), self._weights_C(logits_EC))}
 
     def decode(self, batch: TaskBatch) -> list[Any]:
         """Return probabilities float32 (C,) per example."""
@@ -78,7 +96,7 @@ class Pair(Single):
     name = "pair"
 
 
-class MultiLabel(_FirstTokenHead):
+class MultiLabel(_LabelHead):
     """C independent yes-or-no questions about one text."""
 
     name = "multi_label"
@@ -104,8 +122,10 @@ class MultiLabel(_FirstTokenHead):
         return {"labels": torch.from_numpy(rows)}
 
     def forward(self, batch: TaskBatch) -> dict[str, Tensor]:
-        """Return the mean binary cross entropy over examples and labels."""
-        return {"loss": F.binary_cross_entropy_with_logits(self.logits(batch), self.targets(batch, "labels"))}
+        """Return the mean binary cross entropy over examples and labels; given labels count by `label_weights`."""
+        logits_EC, labels_EC = self.logits(batch), self.targets(batch, "labels")
+        loss = F.binary_cross_entropy_with_logits(logits_EC, labels_EC, pos_weight=self._weights_C(logits_EC))
+        return {"loss": loss}
 
     def decode(self, batch: TaskBatch) -> list[Any]:
         """Return independent probabilities float32 (C,) per example."""

@@ -91,6 +91,13 @@ class TaskModel(nn.Module, ABC):
     def decode(self, batch: TaskBatch) -> list[Any]:
         """Return the result of `predict`; called without gradients, in eval mode."""
 
+    def weigh_labels(self, weights: Sequence[float]) -> None:
+        """Let labels count by these weights in the loss, one per output; they are not saved with the model.
+
+        Raises ValueError if the head has no labels to weigh, or another number of them.
+        """
+        raise ValueError(f"head {self.name!r} has no weights of labels; {len(weights)} were given")
+
     def transformers_head(self) -> TransformersHead | None:
         """Return this head in transformers' form; None if it has no such class."""
         return None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from infra.errors import UserError
+from tasks.downstream.own import OwnTask, read_own_task
 from tasks.downstream.readers.read import available_splits, labels_of, read_split, unseen_labels
 from tasks.downstream.records import Kind, Record
 from tasks.downstream.spec import Reject, TaskSpec
@@ -25,6 +26,8 @@ class TaskData:
     rejects: Sequence[Reject] = ()
     unseen: dict[str, int] = field(default_factory=dict)
     """Labels of dev that do not occur in training, with their counts: the model misses every one of them."""
+    own: OwnTask | None = None
+    """Description of the user's files that the records were made from; None for a benchmark's."""
 
     @property
     def test_has_answers(self) -> bool:
@@ -48,13 +51,16 @@ def load_task_data(spec: TaskSpec, folder: str | Path, limit: int | None = None)
     records = {split: _limited(given.records, limit) for split, given in found.items()}
     if not records["dev"]:
         raise UserError(f"{spec.title}: {found['dev'].origin} has no records to choose the best run by.")
+    own = read_own_task(folder)
+    origins = {split: given.origin for split, given in found.items()}
     return TaskData(
         train=records["train"],
         dev=records["dev"],
         test=records.get("test", []),
-        origins={split: given.origin for split, given in found.items()},
-        rejects=[reject for given in found.values() for reject in given.rejects],
+        origins=origins if own is None else origins | own.origins,
+        rejects=[*(reject for given in found.values() for reject in given.rejects), *(own.rejects if own else ())],
         unseen=dict(unseen_labels(spec, labels_of(spec, records["train"]), records["dev"])),
+        own=own,
     )
 
 

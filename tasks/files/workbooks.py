@@ -39,6 +39,15 @@ _ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
 Value = str | int | float | bool | date | datetime | time | timedelta | None
 
 
+class Area(NamedTuple):
+    """A rectangle of cells: rows from 1, columns from 0, the last of each included."""
+
+    first_row: int
+    last_row: int
+    first_column: int
+    last_column: int
+
+
 class Sheet(NamedTuple):
     """A sheet of a workbook."""
 
@@ -46,6 +55,8 @@ class Sheet(NamedTuple):
     rows: list[list[Value]]
     without_value: dict[int, list[int]]
     """For each column, from 0, the numbers of the rows, from 1, with a formula that no program has calculated."""
+    merged: tuple[Area, ...] = ()
+    """Areas whose cells are one in the workbook."""
 
 
 def read_workbook(data: bytes, name: str) -> list[Sheet]:
@@ -119,7 +130,8 @@ def _sheet(sheet: Any, formulas: Any) -> Sheet:
         value = rows[area.min_row - 1][area.min_col - 1]
         for row in rows[area.min_row - 1 : area.max_row]:
             row[area.min_col - 1 : area.max_col] = [value] * (area.max_col - area.min_col + 1)
-    return Sheet(sheet.title, rows, missing)
+    areas = (Area(one.min_row, one.max_row, one.min_col - 1, one.max_col - 1) for one in sheet.merged_cells.ranges)
+    return Sheet(sheet.title, rows, missing, tuple(sorted(areas)))
 
 
 def _has_formulas(data: bytes) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ def compare_runs(first: Artifact, second: Artifact, split: str = "dev", seed: in
     names = [str(run.scan("scores").select("task").first().collect().item()) for run in (first, second)]
     if names[0] != names[1]:
         raise UserError(f"Only runs of the same task can be compared. These are of {names[0]} and {names[1]}.")
-    spec = task(names[0])
+    spec = replace(task(names[0]), metric=_metric(first))
     tables = [_answered(run, split) for run in (first, second)]
     if not len(tables[0]):
         raise UserError(f"The first run has no records of {split} with known answers.")
@@ -85,6 +86,12 @@ def _answer(kind: Kind, row: dict[str, Any]) -> Any:
     """
     is_ranked = row["value"] is not None and kind is not Kind.NORMALISATION
     return row["value"] if is_ranked else answer_from_json(kind, row["answer"])
+
+
+def _metric(run: Artifact) -> str:
+    """Return the metric that chose the best run: that of the task, or of the user's own files."""
+    main = run.scan("scores").filter((pl.col("of") == "best run") & pl.col("main")).select("metric").first()
+    return str(main.collect().item())
 
 
 def _score(run: Artifact, split: str) -> float:

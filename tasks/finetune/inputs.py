@@ -14,6 +14,7 @@ from infra.inputs import DescribedInput
 from models.encoder.config import TRANSFORMERS_TYPES
 from models.knowledge_model.source import BESIDE
 from tasks.downstream.features.alignment import TOKENIZER_FILES
+from tasks.downstream.own import OWN_TASK_FILE
 from tasks.downstream.readers.question import ANSWERS, QUESTIONS
 from tasks.downstream.readers.read import sources
 from tasks.downstream.spec import Split, TaskSpec
@@ -129,8 +130,10 @@ class TaskFiles(DescribedInput):
 
     @cached_property
     def fingerprint(self) -> str:
-        """32 hex digits over the splits and the contents of their files, and of the files with cMedQA's texts."""
-        beside = {path.parent / name for path in self.files.values() for name in (*QUESTIONS, *ANSWERS)}
+        """32 hex digits over the splits and the contents of their files, of those with cMedQA's texts, and of the
+        description of a task on a user's own files.
+        """
+        beside = {path.parent / name for path in self.files.values() for name in (*QUESTIONS, *ANSWERS, OWN_TASK_FILE)}
         texts = {path.name: path for path in beside if path.is_file()}
         return _fingerprint(texts | {str(split): path for split, path in self.files.items()})
 

@@ -116,6 +116,10 @@ class FinetuneParams(TuningParams):
     dropout_bigru, dropout_avrnn, avrnn, avcnn, dpcnn or staresgru_cnn for classes and labels. Its grid is the paper's
     (batches of 64, at most 100 epochs, patience 10), with a learning rate of 0.001."""
 
+    class_weights: Literal["balanced"] | None = Field(default=None, exclude_if=lambda value: value is None)
+    """balanced: in training a record counts the more, the rarer its label is, so that all labels together count alike;
+    of several labels, where a label is given counts as much as where it is not. For tasks of one or several labels."""
+
     @property
     def head_options(self) -> dict[str, Any]:
         """Options of the head that do not follow from the task."""

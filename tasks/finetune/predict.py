@@ -8,6 +8,7 @@ Inputs are sorted by length and run unpadded in batches of like length (models/i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import torch
 from infra.errors import UserError
 from models.inference import predict
 from models.knowledge_model.source import GivenKnowledge
-from tasks.downstream.features.base import Prediction
+from tasks.downstream.features.base import RIGHT, WRONG, Prediction
 from tasks.downstream.records import Kind, Record
 from tasks.finetune.saved_model import load_task_model
 
@@ -75,6 +76,41 @@ class Predictor:
             records,
             lambda examples: predict(self._model, examples, batch_tokens=self._batch_tokens, progress=progress),
         )
+
+    @property
+    def labels(self) -> tuple[str, ...] | None:
+        """Names of the labels that `probabilities` has, or None."""
+        if self.shape.kind is Kind.RANKING:
+            return WRONG, RIGHT
+        return self.shape.labels if self.shape.kind in (Kind.SINGLE, Kind.PAIR, Kind.MULTI_LABEL) else None
+
+    def probabilities(self, prediction: Prediction) -> dict[str, float] | None:
+        """Return the probability of each label by its name; None for entities, triples and options.
+
+        Those of several labels are independent. A ranking has the labels 0 and 1, wrong and right.
+        """
+        scores = prediction.scores
+        if scores is None or self.labels is None:
+            return None
+        if self.shape.kind is Kind.RANKING:  # its score is the log-odds of being right
+            right = 0.5 * (1.0 + math.tanh(0.5 * scores[0]))
+            scores = (1.0 - right, right)
+        return dict(zip(self.labels, scores, strict=True))
+
+    @property
+    def truncated(self) -> int:
+        """Number of texts so far whose ends were not read, because they are longer than a sequence."""
+        return self._features.counters["truncated"]
+
+    def refusal(self, given: Any) -> str:
+        """Return why texts get no answer: they are no record of the task, or a text is empty; "" if they get one."""
+        if fault := self.fault(given):
+            return fault
+        texts = (given,) if isinstance(given, str) else given
+        empty = [number for number, text in enumerate(texts, 1) if not text.strip()]
+        if not empty or self.shape.kind is Kind.CHOICE:  # options are judged without evidence as well
+            return ""
+        return "the text is empty" if len(texts) == 1 else f"text {empty[0]} is empty"
 
     def fault(self, given: Any) -> str:
         """Return why texts are not a record of the task; empty if they are."""

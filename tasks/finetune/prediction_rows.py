@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from tasks.downstream.records import Answer, Entity, Kind, Triple
@@ -23,10 +24,21 @@ def answer_to_json(answer: Answer) -> str:
     return to_json(answer_to_value(answer))
 
 
+def marked(text: str, entities: Sequence[Entity]) -> str:
+    """Return a text with its entities in brackets, `[高血压|疾病]病史`, for people; of two that overlap the first."""
+    parts: list[str] = []
+    done = 0
+    for one in sorted(entities):
+        if one.start >= done:
+            parts += [text[done : one.start], f"[{text[one.start : one.end]}|{one.type}]"]
+            done = one.end
+    return "".join([*parts, text[done:]])
+
+
 def to_json(value: Any) -> str:
-    """Return one line of JSON that can be written as UTF-8; lone surrogates are escaped."""
-    line = json.dumps(value, ensure_ascii=False)
-    return line if line.isascii() or _is_whole(line) else json.dumps(value)
+    """Return one line of JSON that can be written as UTF-8; lone surrogates are escaped, and dates are text."""
+    line = json.dumps(value, ensure_ascii=False, default=str)
+    return line if line.isascii() or _is_whole(line) else json.dumps(value, default=str)
 
 
 def answer_from_json(kind: Kind, line: str) -> Answer:

@@ -70,6 +70,7 @@ def trials_json(spec: TaskSpec, grid: str, data: TaskData, results: Sequence[Tri
         "records": {"train": len(data.train), "dev": len(data.dev), "test": len(data.test)},
         "rejects": [asdict(reject) for reject in data.rejects],
         "unseen": data.unseen,
+        **({} if data.own is None else {"own": data.own.model_dump(mode="json", exclude={"rejects", "origins"})}),
         "trials": [{"name": r.trial.name, **r.model_dump(mode="json", exclude=hidden)} for r in results],
     }
     return json.dumps(content, ensure_ascii=False, indent=1)

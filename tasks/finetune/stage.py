@@ -22,10 +22,10 @@ from infra.builds import PartWriter
 from infra.errors import UserError
 from infra.stage import Output, stage
 from models.inference import predict
-from tasks.downstream.catalogue import task
 from tasks.downstream.evaluation import final_predictions, scored_answers
 from tasks.downstream.features.alignment import plain_text
 from tasks.downstream.features.base import Prediction
+from tasks.downstream.own import task_in
 from tasks.downstream.records import Kind, Record
 from tasks.downstream.scoring import Scored, score
 from tasks.downstream.spec import TaskSpec
@@ -49,8 +49,8 @@ def finetune(inputs: Mapping[str, Any], params: FinetuneParams, out: Output) -> 
 
     With a network over a frozen encoder, `inputs["states"]` may be the artifact of `encoder_states` for both.
     """
-    spec = task(params.task)
     model, files = inputs["model"], inputs["data"]
+    spec = task_in(params.task, files.path)
     data = load_task_data(spec, files.path, params.limit)
     states = str(inputs["states"].path) if "states" in inputs else None
     trials = make_trials(spec, params, model, files, f"{out.scratch}/trials", states)
@@ -118,6 +118,7 @@ def make_trials(
             limit=params.limit,
             head_options=params.head_options,
             states=states,
+            class_weights=params.class_weights,
             **run,
         )
         for run in params.runs(spec)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
+from infra.errors import UserError
 from models.heads.examples import HeadExample
 from models.heads.task_model import TaskModel
 from models.inference import predict
@@ -16,8 +17,10 @@ from tasks.downstream.catalogue import task
 from tasks.downstream.evaluation import metric_values, scored_answers
 from tasks.downstream.features.base import Prediction
 from tasks.downstream.features.shapes import TaskShape, shape_of
+from tasks.downstream.own import task_in
 from tasks.downstream.records import Record
 from tasks.downstream.task_data import TaskData, load_task_data
+from tasks.finetune.balance import balanced_weights, nested_order
 from tasks.finetune.model import Start, attach_states, build_model, load_start, warn_without_dropout
 from tasks.finetune.saved_model import save_task_model
 from tasks.finetune.trial import Figures, Trial, Work, check_seen
@@ -32,15 +35,19 @@ class TaskTrial(Trial):
     head_options: dict[str, Any] = Field(default_factory=dict)
     states: str | None = None
     """Folder with the states of a frozen encoder, which save time and change nothing (tasks/finetune/sources/)."""
+    class_weights: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    """See `FinetuneParams.class_weights`."""
+    train_size: int | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Records of train to learn from, for a learning curve; None: all. Dev, test and labels are those of all."""
 
     @property
     def contest(self) -> str:
-        """See `Trial.contest`: each network has a best run of its own."""
-        return str(self.head_options.get("network", ""))
+        """See `Trial.contest`: each network has a best run of its own, and each size of a learning curve."""
+        return str(self.head_options.get("network", "")) if self.train_size is None else f"n{self.train_size}"
 
     @property
     def name(self) -> str:
-        """See `Trial.name`; with the network before it: `cnn-b64-lr0.001-e100-s1`."""
+        """See `Trial.name`; with the network or the size before it: `cnn-b64-lr0.001-e100-s1`."""
         return f"{self.contest}-{super().name}" if self.contest else super().name
 
     def prepare(self) -> Work:
@@ -52,11 +59,11 @@ class TaskTrial(Trial):
 class _TaskWork:
     def __init__(self, trial: TaskTrial, data: TaskData, start: Start) -> None:
         self._trial, self._data = trial, data
-        self._spec, self._precision = task(trial.task), trial.config().precision
+        self._spec, self._precision = task_in(trial.task, trial.data), trial.config().precision
         self._shape = _shape(trial, data, start)
         self._features = self._shape.features(start.tokenizer)
-        self.examples: Sequence[HeadExample] = [piece.example for piece in self._features.encode(data.train)]
-        self.model = _head(trial, self._shape, start)
+        self.examples: Sequence[HeadExample] = [piece.example for piece in self._features.encode(_learnt(trial, data))]
+        self.model = _head(trial, self._shape, start, data)
         self._ask_dev = self._features.asked(data.dev)
 
     def dev_score(self) -> float:
@@ -90,7 +97,7 @@ def check_trials(trials: Sequence[TaskTrial], data: TaskData) -> None:
     start = load_start(first)
     if not first.contest:  # a network's encoder is frozen, and the network drops out itself
         warn_without_dropout(first, start.encoder)
-    _head(first, _shape(first, data, start), start)
+    _head(first, _shape(first, data, start), start, data)
     for trial in trials:
         trial.config()
 
@@ -98,14 +105,27 @@ def check_trials(trials: Sequence[TaskTrial], data: TaskData) -> None:
 @functools.lru_cache(maxsize=1)
 def _data(name: str, folder: str, version: str, limit: int | None) -> TaskData:
     """Read the files, once for all trials in this process."""
-    return load_task_data(task(name), folder, limit)
+    return load_task_data(task_in(name, folder), folder, limit)
 
 
 def _shape(trial: TaskTrial, data: TaskData, start: Start) -> TaskShape:
-    return shape_of(task(trial.task), data.train, start.max_length)
+    own = () if data.own is None else data.own.text_fields
+    return shape_of(task(trial.task), data.train, start.max_length, own)
 
 
-def _head(trial: TaskTrial, shape: TaskShape, start: Start) -> TaskModel:
+def _learnt(trial: TaskTrial, data: TaskData) -> Sequence[Record]:
+    if trial.train_size is None:
+        return data.train
+    first = sorted(nested_order(data.train)[: trial.train_size])
+    return [data.train[number] for number in first]
+
+
+def _head(trial: TaskTrial, shape: TaskShape, start: Start, data: TaskData) -> TaskModel:
     model = build_model(trial, shape.head, start.encoder, **{**shape.head_options, **trial.head_options})
     attach_states(model, trial.states)
+    if trial.class_weights is not None:
+        try:
+            model.weigh_labels(balanced_weights(shape, _learnt(trial, data)))
+        except ValueError as error:
+            raise UserError(f"{trial.section}.class_weights: {error}. Leave it out.") from error
     return model

@@ -30,6 +30,8 @@ from tasks.metrics.tallies import (
     check_lengths,
     classes_of,
     flatten_candidates,
+    tally_by_label,
+    tally_by_type,
     tally_classes,
     tally_entities,
     tally_first,
@@ -228,6 +230,8 @@ METRICS: Mapping[str, Metric] = {
     "triple_f1": Metric(tally_triples, f1_of_sets),
     "normalisation_f1": Metric(tally_terms, f1_of_sets),
     "multi_label_f1": Metric(tally_label_sets, f1_of_sets),
+    "macro_label_f1": Metric(tally_by_label, mean_f1),
+    "macro_entity_f1": Metric(tally_by_type, mean_f1),
     "accuracy": Metric(tally_right, ratio),
     "micro_f1": Metric(tally_right, ratio),
     "macro_f1": Metric(tally_classes, mean_f1),
@@ -237,7 +241,8 @@ METRICS: Mapping[str, Metric] = {
     "mrr": Metric(tally_reciprocal_ranks, ratio),
     "pair_score": Metric(tally_orders, odds),
 }
-"""Metrics by the names that the catalogue uses; intent_f1 is cMedIC's: micro-F1 over weak and firm intention."""
+"""Metrics by the names that the catalogue uses. macro_label_f1 and macro_entity_f1 are means of the labels' and of the
+types' F1, where multi_label_f1 and entity_f1 pool them; intent_f1 is cMedIC's: micro-F1 over weak and firm intention."""
 
 RANKING_METRICS = frozenset({"precision_at_1", "mrr", "pair_score"})
 """Metrics that compare the scores of a question's candidates."""

@@ -41,6 +41,16 @@ def tally_label_sets(gold: Sequence[Collection[str]], predicted: Sequence[Collec
     return _tally_sets(gold, predicted, lambda label: label)
 
 
+def tally_by_label(gold: Sequence[Collection[str]], predicted: Sequence[Collection[str]]) -> np.ndarray:
+    """float64 (records, 3 C): for each label that occurs, those that agree (0 or 1), predicted, gold."""
+    return _tally_by_name(*([{label: {label} for label in given} for given in side] for side in (gold, predicted)))
+
+
+def tally_by_type(gold: Sequence[Any], predicted: Sequence[Any]) -> np.ndarray:
+    """float64 (records, 3 C): for each type that occurs, entities that agree, predicted, gold."""
+    return _tally_by_name(*([_by_type(given) for given in side] for side in _records(gold, predicted)))
+
+
 def tally_right(gold: Sequence[Hashable], predicted: Sequence[Hashable]) -> np.ndarray:
     """float64 (records, 2): 1 if the label is right, else 0; and 1."""
     check_lengths(gold, predicted)
@@ -131,6 +141,25 @@ def _tally_sets(gold: Sequence[Any], predicted: Sequence[Any], key: Callable[[An
         wanted, found = {key(one) for one in right}, {key(one) for one in given}
         tally[row] = len(wanted & found), len(found), len(wanted)
     return tally
+
+
+def _tally_by_name(gold: Sequence[Mapping[str, set[Any]]], predicted: Sequence[Mapping[str, set[Any]]]) -> np.ndarray:
+    check_lengths(gold, predicted)
+    names = list(dict.fromkeys(name for given in (*gold, *predicted) for name in given))
+    tally = np.zeros((len(gold), len(names), 3))
+    for row, (right, given) in enumerate(zip(gold, predicted, strict=True)):
+        for place, name in enumerate(names):
+            wanted, found = right.get(name, set()), given.get(name, set())
+            tally[row, place] = len(wanted & found), len(found), len(wanted)
+    return tally.reshape(len(gold), -1)
+
+
+def _by_type(entities: Any) -> dict[str, set[Any]]:
+    found: dict[str, set[Any]] = {}
+    for entity in entities:
+        members = _members(entity, "entity")
+        found.setdefault(str(members[2]), set()).add(members)
+    return found
 
 
 def _tally_questions(

@@ -1,11 +1,13 @@
 """Stage `report_finetune`: an HTML page about one fine-tuned task, and its figures beside it.
 
 The page shows scores with their intervals, every setting of the grid, the dev curve of the best trial, and the model's
-mistakes on dev. Excerpts are de-identified.
+mistakes on dev; for a task on a user's own files also its labels and what is odd about its rows. Excerpts are
+de-identified.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,6 +22,7 @@ from infra.stage import Output, StageParams, stage
 from tasks.downstream.catalogue import task
 from tasks.downstream.evaluation import score_text
 from tasks.reports.errors import summarise_errors, trials_of
+from tasks.reports.learning_curve import CURVE, curve_table, picture
 
 TEMPLATE = Path(__file__).with_name("finetune.html.j2")
 
@@ -28,17 +31,19 @@ class ReportFinetuneParams(StageParams):
     """The page has no parameters."""
 
 
-@stage(name="report_finetune", version=1, params=ReportFinetuneParams)
+@stage(name="report_finetune", version=2, params=ReportFinetuneParams)
 def report_finetune(inputs: Mapping[str, Artifact], params: ReportFinetuneParams, out: Output) -> None:
-    """Write the page about `inputs["run"]`, a finetune artifact."""
+    """Write the page about `inputs["run"]`, a finetune artifact, and its learning curve `inputs["curve"]`, if any."""
     run = inputs["run"]
     trials = trials_of(run.read_file("trials.json"))
-    spec = task(trials["task"])
+    spec, own = task(trials["task"]), trials.get("own")
     dev = run.scan("predictions").filter((pl.col("split") == "dev") & pl.col("gold").is_not_null()).collect()
     summary = {
-        "title": spec.title,
+        "title": spec.title if own is None else own["title"],
         "kind": str(spec.kind),
-        "metric": spec.metric,
+        "metric": trials["metric"],
+        "own": own,
+        "learning_curve": curve_table(json.loads(inputs["curve"].read_file(CURVE))) if "curve" in inputs else [],
         "published_grid": trials["grid"],
         "origins": trials["origins"],
         "records": trials["records"],
@@ -51,7 +56,8 @@ def report_finetune(inputs: Mapping[str, Artifact], params: ReportFinetuneParams
         "curve": next(one for one in trials["trials"] if one["name"] == trials["best"])["curve"],
         **summarise_errors(spec.kind, spec.labels or (), dev.to_dicts()),
     }
-    page = render(TEMPLATE, points=_points(summary["curve"]), score=score_text, **summary)
+    curve = picture(summary["learning_curve"])
+    page = render(TEMPLATE, points=_points(summary["curve"]), picture=curve, score=score_text, **summary)
     add_report(out, page, summary, _table(summary))
 
 

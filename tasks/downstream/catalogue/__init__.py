@@ -28,7 +28,7 @@ from __future__ import annotations
 import difflib
 
 from infra.errors import UserError
-from tasks.downstream.catalogue import cblue, chineseblue, cmedlms, embert, medical_qa, pap, smedbert
+from tasks.downstream.catalogue import cblue, chineseblue, cmedlms, embert, medical_qa, own, pap, smedbert
 from tasks.downstream.spec import TaskSpec
 
 __all__ = ["TASKS", "suite", "suites", "task"]
@@ -42,8 +42,9 @@ TASKS: tuple[TaskSpec, ...] = (
     *pap.TASKS,
     *cmedlms.TASKS,
 )
+"""Tasks of the papers; those on users' own files are in own.py."""
 
-_BY_NAME = {spec.name: spec for spec in TASKS}
+_BY_NAME = {spec.name: spec for spec in (*TASKS, *own.TASKS)}
 
 
 def task(name: str) -> TaskSpec:
@@ -55,7 +56,7 @@ def task(name: str) -> TaskSpec:
     if name in _BY_NAME:
         return _BY_NAME[name]
     # Titles count as names here: CMeEE suggests cmeee.
-    known = {word.lower(): spec.name for spec in TASKS for word in (spec.title, spec.name)}
+    known = {word.lower(): spec.name for spec in _BY_NAME.values() for word in (spec.title, spec.name)}
     close = dict.fromkeys(known[one] for one in difflib.get_close_matches(name.lower(), known, cutoff=0.5))
     hint = f"Did you mean {' or '.join(close)}?" if close else f"Known tasks: {', '.join(_BY_NAME)}."
     raise UserError(f"There is no task {name!r}. {hint}")

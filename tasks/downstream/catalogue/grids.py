@@ -18,6 +18,10 @@ SMEDBERT_GRID = Grid((8, 16), (2e-5, 4e-5, 6e-5), (2, 3, 4), "SMedBERT, appendix
 
 PAP_GRID = Grid((32,), (1e-4,), (3,), "ELECTRA's fine-tuning defaults, which ELECTRA+EM+PAP, 4.2.1, keeps")
 
+OWN_GRID = Grid(
+    (16,), (3e-5, 1e-4, 3e-4), (10,), "this project's choice for own tasks: rates for large to small encoders"
+)
+
 CMEDLMS_GRID = Grid((64,), (5e-5,), (3,), "CMedLMs, Table 5 (batch); BERT's middle rate and epochs, as it gives none")
 
 NETWORK_GRID = Grid((64,), (1e-3,), (100,), "CMedLMs, Table 5 (batch, epochs); Adam's usual rate, as it gives none")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from tasks.downstream.features import bioes
 from tasks.downstream.features.alignment import TextTokenizer
@@ -32,6 +32,8 @@ class TaskShape(BaseModel):
     """Entity types of each stream of tags; empty unless the task is tagging."""
     pair_types: tuple[tuple[str, str, str, str, str], ...] = ()
     """TRIPLES: rows of `PairTypes`."""
+    text_fields: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """Columns of the texts in the user's own file; empty for a benchmark's task, whose fields are in the catalogue."""
 
     @property
     def head_options(self) -> dict[str, Any]:
@@ -68,7 +70,9 @@ class TaskShape(BaseModel):
         return Classes(self.kind, self.labels, tokenizer, self.max_length)
 
 
-def shape_of(spec: TaskSpec, train: Sequence[Record], max_length: int | None = None) -> TaskShape:
+def shape_of(
+    spec: TaskSpec, train: Sequence[Record], max_length: int | None = None, text_fields: tuple[str, ...] = ()
+) -> TaskShape:
     """Return the shape of a task, with the benchmark's labels, or those of the training records if it fixes none."""
     labels = labels_of(spec, train)
     streams: tuple[tuple[str, ...], ...] = ()
@@ -86,6 +90,7 @@ def shape_of(spec: TaskSpec, train: Sequence[Record], max_length: int | None = N
         labels=labels,
         streams=streams,
         pair_types=tuple(tuple(row) for row in PairTypes.of(triples).to_json()),  # type: ignore[misc]
+        text_fields=text_fields,
     )
 
 

@@ -2,7 +2,7 @@
 
 from tasks.normalise.files.normalised import ADDED, SHOWN, Summary, normalise_file, open_normaliser
 from tasks.normalise.files.review import HEADER, Review
-from tasks.normalise.files.tables import NAMES, check_target, read_table, write_table
+from tasks.normalise.files.tables import NAMES, check_target, read_table
 
 __all__ = [
     "ADDED",
@@ -15,5 +15,4 @@ __all__ = [
     "normalise_file",
     "open_normaliser",
     "read_table",
-    "write_table",
 ]

@@ -13,10 +13,10 @@ from typing import Any
 
 from infra.stage import Output, stage
 from tasks.downstream.readers.assemble import SEPARATOR
+from tasks.files.tables import write_table
 from tasks.normalise.answers import Normalised
 from tasks.normalise.files.normalised import found_by
 from tasks.normalise.files.review import Review
-from tasks.normalise.files.tables import write_table
 from tasks.normalise.index import open_index
 from tasks.normalise.normaliser import Normaliser
 from tasks.normalise.params import TermMappingParams

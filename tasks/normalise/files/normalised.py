@@ -16,10 +16,11 @@ from infra.artifacts import ArtifactStore
 from infra.errors import UserError
 from infra.settings import Settings
 from tasks.downstream.readers.assemble import SEPARATOR
+from tasks.files.tables import write_table
 from tasks.files.workbooks import Value
 from tasks.normalise.answers import EMPTY, NOT_FOUND, REVIEW, Normalised
 from tasks.normalise.files.review import Review
-from tasks.normalise.files.tables import Table, check_target, read_table, write_table
+from tasks.normalise.files.tables import Table, check_target, read_table
 from tasks.normalise.normaliser import Normaliser, Progress, index_folder
 from tasks.normalise.publish import ALIAS, open_server_index
 from tasks.normalise.reading import Status

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tasks.files.tables import write_table
 from tasks.files.workbooks import Value
 from tasks.normalise.answers import NOT_FOUND, Answer, Normalised
-from tasks.normalise.files.tables import write_table
 from tasks.retrieve.icd_categories import same_category
 
 HEADER = ("text", "choice", "count", "rows", "confidence", "reason", "candidates")

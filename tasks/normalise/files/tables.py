@@ -11,18 +11,16 @@ from typing import NamedTuple
 
 from infra.errors import UserError
 from tasks.downstream.readers.source_text import source_text
-from tasks.files.atomic import whole_binary_file, whole_file
-from tasks.files.cells import inert
 from tasks.files.csv_rows import allow_long_fields
-from tasks.files.workbooks import Sheet, Value, cell_name, read_workbook, text_of, workbook_bytes
+from tasks.files.tables import DELIMITERS, WRITTEN
+from tasks.files.workbooks import Sheet, Value, cell_name, read_workbook, text_of
 
 allow_long_fields()
 
 NAMES = ("text", "diagnosis", "诊断", "诊断名称", "原始词", "term", "mention")
 """Column names recognised as diagnoses, in order of preference."""
-READ, WRITTEN = (".csv", ".tsv", ".txt", ".xlsx"), (".csv", ".tsv", ".xlsx")
+READ = (".csv", ".tsv", ".txt", ".xlsx")
 
-_DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _HEADER_ROWS = 20
 """Rows of a sheet that are searched for the header, which may be below a title."""
 
@@ -74,25 +72,6 @@ def read_table(source: Path, column: str | None = None) -> Table:
     return Table("", [], header, rows, _column(source, header, column), ())
 
 
-def write_table(target: Path, source: Path | None, rows: Iterable[Sequence[Value]], title: str = "") -> None:
-    """Write rows, .csv, .tsv or .xlsx, atomically. Text that a spreadsheet would run gets an apostrophe.
-
-    Args:
-        source: the file that the rows come from, if any, which must be another.
-
-    Raises:
-        UserError: the target is the source, it cannot be written, or a sheet cannot hold the rows.
-    """
-    if target.suffix.lower() == ".xlsx":
-        with whole_binary_file(target, source) as packed:
-            packed.write(workbook_bytes(rows, str(target), title or "Sheet1"))
-        return
-    # Excel reads a CSV as UTF-8 only if it begins with a byte order mark.
-    with whole_file(target, source, encoding="utf-8-sig", newline="") as file:
-        writer = csv.writer(file, delimiter=_DELIMITERS[target.suffix.lower()])
-        writer.writerows([inert(text_of(value)) for value in row] for row in rows)
-
-
 def check_target(target: Path, what: str = "output") -> None:
     """Raise `UserError` unless a file to write has the suffix of a known format."""
     if target.suffix.lower() not in WRITTEN:
@@ -126,7 +105,7 @@ def _text_rows(source: Path, kind: str) -> tuple[list[str], list[list[Value]]]:
     text = source_text(source)
     if kind == ".txt":
         return ["text"], [[line] for line in text.removesuffix("\n").split("\n")] if text else []
-    rows = list(_parsed(source, text, _DELIMITERS[kind]))
+    rows = list(_parsed(source, text, DELIMITERS[kind]))
     if not rows:
         raise UserError(f"{source} is empty; its first line must name the columns.")
     header, *values = rows
