@@ -44,9 +44,9 @@ def predict_file(
             strings), or a table with a header: .csv, .tsv, .xlsx or .parquet. Fields have the names that they had in
             training, or text, or text1 and text2.
         target: file to write, atomically. A .csv, .tsv or .xlsx file has the given columns and, behind them, `answer`,
-            its `probability`, that of each label, and `error`; text that a spreadsheet would run gets an apostrophe. Any
-            other file gets JSON lines: the given fields with `answer` and, where the task has labels, `probabilities`
-            by their names (`scores` of options or triples), or `error`.
+            its `probability`, that of each label, and `error`; text that a spreadsheet would run gets an apostrophe.
+            Any other file gets JSON lines: the given fields with `answer` and, where the task has labels,
+            `probabilities` by their names (`scores` of options or triples), or `error`.
         task: name of the task, to be checked against the model's.
         progress: receives the rows done so far.
         fields: names of the fields of the texts, if they are others.

@@ -1,6 +1,6 @@
-"""Rows of a file to predict on: texts, JSON, CSV, TSV, XLSX or Parquet; a row that cannot be read is kept with the reason.
+"""Rows of a file to predict on: texts, JSON, CSV, TSV, XLSX or Parquet.
 
-The file is in memory.
+A row that cannot be read is kept with the reason. The file is in memory.
 """
 
 from __future__ import annotations

@@ -242,7 +242,8 @@ METRICS: Mapping[str, Metric] = {
     "pair_score": Metric(tally_orders, odds),
 }
 """Metrics by the names that the catalogue uses. macro_label_f1 and macro_entity_f1 are means of the labels' and of the
-types' F1, where multi_label_f1 and entity_f1 pool them; intent_f1 is cMedIC's: micro-F1 over weak and firm intention."""
+types' F1, where multi_label_f1 and entity_f1 pool them. intent_f1 is cMedIC's: micro-F1 over weak and firm intention.
+"""
 
 RANKING_METRICS = frozenset({"precision_at_1", "mrr", "pair_score"})
 """Metrics that compare the scores of a question's candidates."""

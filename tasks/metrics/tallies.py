@@ -157,7 +157,7 @@ def _tally_by_name(gold: Sequence[Mapping[str, set[Any]]], predicted: Sequence[M
 def _by_type(entities: Any) -> dict[str, set[Any]]:
     found: dict[str, set[Any]] = {}
     for entity in entities:
-        members = _members(entity, "entity")
+        members: Any = _members(entity, "entity")
         found.setdefault(str(members[2]), set()).add(members)
     return found
 

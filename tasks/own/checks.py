@@ -30,8 +30,8 @@ def check_labels(records: Sequence[OwnRecord], params: OwnTaskParams, kind: Kind
     if not counts:
         syntax = "[高血压|疾病]" if params.markup == "brackets" else "entities"
         raise UserError(
-            f"{path}, column {column!r}: none of {len(records):,} rows has an entity. Is markup={params.markup} how they "
-            f"are written, with {syntax} in this column?"
+            f"{path}, column {column!r}: none of {len(records):,} rows has an entity. Is markup={params.markup} how "
+            f"they are written, with {syntax} in this column?"
         )
     if len(counts) == 1 and kind in (Kind.SINGLE, Kind.PAIR, Kind.RANKING):
         (label,) = counts
@@ -53,7 +53,7 @@ def check_labels(records: Sequence[OwnRecord], params: OwnTaskParams, kind: Kind
     return [f"{found}."]
 
 
-def check_splits(split: Records, params: OwnTaskParams, spec: TaskSpec) -> list[str]:
+def check_splits(split: Records, params: OwnTaskParams, spec: TaskSpec, is_drawn: bool) -> list[str]:
     """Check splits against each other; return warnings: rows of dev and test that train has too, and their groups.
 
     Raises:
@@ -84,7 +84,7 @@ def check_splits(split: Records, params: OwnTaskParams, spec: TaskSpec) -> list[
                     "strict=false."
                 )
             warnings.append(f"{found}: they count as mistakes.")
-        warnings += _leaks(name, rows, split["train"], spec)
+        warnings += _leaks(name, rows, split["train"], spec, is_drawn)
     return warnings
 
 
@@ -98,12 +98,14 @@ def contradictions(records: Sequence[OwnRecord]) -> list[str]:
         return []
     example = next(record for record in records if record.texts == odd[0])
     return [
-        f"Texts that occur with different answers: {len(odd):,}, the first in {example.path.name}, {example.place}. No model "
-        "can answer these right every time."
+        f"Texts that occur with different answers: {len(odd):,}, the first in {example.path.name}, {example.place}. No "
+        "model can answer these right every time."
     ]
 
 
-def _leaks(name: str, rows: Sequence[OwnRecord], train: Sequence[OwnRecord], spec: TaskSpec) -> list[str]:
+def _leaks(
+    name: str, rows: Sequence[OwnRecord], train: Sequence[OwnRecord], spec: TaskSpec, is_drawn: bool
+) -> list[str]:
     if not rows:
         return []
     # A query with new candidates has been seen as well.
@@ -114,9 +116,11 @@ def _leaks(name: str, rows: Sequence[OwnRecord], train: Sequence[OwnRecord], spe
     shared = {record.group for record in rows} & groups
     found = []
     if again:
+        # Drawn splits keep equal texts together, but for those of several groups.
+        remedy = f"Take them out of {name}" + ("." if is_drawn else ", or let the splits be drawn.")
         found.append(
             f"{again:,} of {len(rows):,} rows of {name} ({again / len(rows):.0%}) have a {what} that train has too, so "
-            f"the scores of {name} are too good. Take them out of {name}, or let the splits be drawn."
+            f"the scores of {name} are too good. {remedy}"
         )
     if shared:
         found.append(

@@ -30,9 +30,9 @@ class OwnFiles:
         for split, file in given:
             if file is not None:
                 self.files[split] = Path(file).expanduser().resolve()
-        for split, found in self.files.items():
+        for name, found in self.files.items():
             if not found.is_file():
-                parameter = "data" if split == "train" else split
+                parameter = "data" if name == "train" else name
                 raise UserError(f"There is no file {found}. Give one, as in --param {parameter}=FILE.csv.")
 
     @property
@@ -62,7 +62,7 @@ def _in_folder(folder: Path) -> dict[Split, Path]:
     if "train" not in found:
         there = ", ".join(sorted(path.name for path in folder.iterdir())[:12]) or "no files"
         raise UserError(
-            f"{folder} has no train file; it has {there}. Give the file itself, or a folder with train.csv, dev.csv and "
-            "test.csv."
+            f"{folder} has no train file; it has {there}. Give the file itself, or a folder with train.csv, dev.csv "
+            "and test.csv."
         )
     return found

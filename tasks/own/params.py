@@ -30,7 +30,7 @@ class OwnTaskParams(StageParams):
     label_separator: str | None = Field(
         default=None,
         min_length=1,
-        description="what stands between the labels of a row, such as ; in 发热;咳嗽. A row may then have several labels",
+        description="what stands between the labels of a row, such as ; in 发热;咳嗽; null: one label per row",
     )
     markup: Markup = Field(
         default="offsets",

@@ -19,7 +19,8 @@ from tasks.own.params import Form, OwnTaskParams
 SPLIT_NAMES: Mapping[str, Split] = {
     **{split: split for split in SPLITS},
     "valid": "dev", "validation": "dev", "val": "dev", "eval": "dev",
-    "训练": "train", "训练集": "train", "验证": "dev", "验证集": "dev", "开发集": "dev", "测试": "test", "测试集": "test",
+    "训练": "train", "训练集": "train", "验证": "dev", "验证集": "dev", "开发集": "dev",
+    "测试": "test", "测试集": "test",
 }  # fmt: skip
 """Values of a column of splits, in lower case."""
 

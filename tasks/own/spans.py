@@ -1,10 +1,10 @@
-"""Entities of a text in three ways of writing them, one syntax each.
+"""Entities of a text in three ways of writing them, one syntax each. In a row of a table:
 
-| markup | column of the text | column of the answer |
-|---|---|---|
-| offsets | 高血压病史 | `[{"start": 0, "end": 3, "type": "疾病"}]`; characters from 0, the end exclusive; `text` may name the entity |
-| bio | 高血压病史 | `B-疾病 I-疾病 I-疾病 O O`: a tag per character, a blank between two; IOB, BIOES and BMES |
-| brackets | `[高血压|疾病]病史` | |
+- offsets: 高血压病史, and `[{"start": 0, "end": 3, "type": "疾病"}]` in the column of entities. Characters count from
+  0, the end is exclusive, and `text` may name the entity, which is then compared;
+- bio: 高血压病史, and `B-疾病 I-疾病 I-疾病 O O` in that column, a tag per character, with blanks between them; BIOES
+  and BMES too;
+- brackets: `[高血压|疾病]病史`, and no other column.
 
 A mistake is an error that names file, row and column: a span beyond the text or over another one, tags that are not as
 many as the characters, a bracket that is not closed.
@@ -12,6 +12,7 @@ many as the characters, a bracket that is not closed.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Sequence
@@ -77,7 +78,7 @@ def _placed(cell: Cell, number: int, given: dict[str, Any], text: str) -> Entity
 
 def _flat(cell: Cell, entities: Sequence[Entity], text: str) -> tuple[Entity, ...]:
     ordered = sorted(set(entities))
-    for one, other in zip(ordered, ordered[1:], strict=False):
+    for one, other in itertools.pairwise(ordered):
         if other.start < one.end:
             raise cell.error(
                 f"{text[one.start : one.end]!r} ({one.type}, {one.start} to {one.end}) and "
@@ -125,6 +126,6 @@ def brackets(cell: Cell) -> tuple[str, tuple[Entity, ...]]:
     for part in parts[::2]:  # what is not within an entity
         if broken := _BROKEN.search(part):
             raise cell.error(
-                f"a bracket is not closed or is within another: {quoted(broken[0])}. Write [高血压|疾病] for each entity."
+                f"a bracket is not closed or is within another: {quoted(broken[0])}. Write an entity as [高血压|疾病]."
             )
     return "".join(parts), tuple(entities)

@@ -65,14 +65,14 @@ def _mend(units: Sequence[Unit], line: Sequence[int], chosen: dict[int, Split], 
             continue
         # A unit that train can spare: another of its units has each of the labels.
         spare = (n for n in reversed(line) if chosen[n] == "train" and all(held[one] > 1 for one in units[n].labels))
-        number = next(spare, None)
-        if number is None:
+        moved = next(spare, None)
+        if moved is None:
             raise UserError(
                 f"{len(units):,} different texts or groups are too few to draw {split} from: train would lose a label. "
                 f"Add rows, or give {split} as a file of its own."
             )
-        held.subtract(units[number].labels)
-        chosen[number] = split
+        held.subtract(units[moved].labels)
+        chosen[moved] = split
 
 
 def _hash(key: str, seed: int) -> bytes:

@@ -47,7 +47,7 @@ def own_task(inputs: Mapping[str, Any], params: OwnTaskParams, out: Output) -> N
     metric, others = _metrics(spec, params.metric)
     warnings = check_labels(everything, params, spec.kind)
     records, origins = _splits(given, params, spec)
-    warnings += check_splits(records, params, spec) + contradictions(everything)
+    warnings += check_splits(records, params, spec, is_drawn=len(records) > len(given)) + contradictions(everything)
     own = OwnTask(
         task=spec.name,
         title=f"{files.title}: {spec.title.lower()}",

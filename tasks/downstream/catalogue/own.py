@@ -2,7 +2,7 @@
 
 The stage `own_task` (tasks/own/) turns a user's file into the files of an entry, with the fields named here. It writes
 title and metric beside them, which replace those of the entry (tasks/downstream/own.py). To add a shape, add an entry
-here, and to `SHAPES` in tasks/own/answers.py the function that reads its answers.
+here, to `_ANSWERS` in tasks/own/records.py the function that reads its answers, and a flow like flows/own_pairs.py.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import difflib
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -142,7 +142,7 @@ def _delimited_rows(path: Path, needed: Needed, remedy: str) -> Iterator[Row]:
         raise UserError(f"{path} is empty. Its first line must name the columns.")
     # newline="" keeps U+2028 and the soft breaks of word processors inside a cell.
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=DELIMITERS[path.suffix.lower()], strict=True)
-    header: list[str] = []
+    header: Sequence[str] = ()
     first = 1
     try:
         for values in reader:

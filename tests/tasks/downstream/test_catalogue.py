@@ -12,7 +12,7 @@ import pytest
 from infra.errors import UserError
 from infra.settings import REPOSITORY
 from tasks.downstream import catalogue
-from tasks.downstream.catalogue import TASKS, chineseblue, suite, suites, task
+from tasks.downstream.catalogue import TASKS, chineseblue, own, suite, suites, task
 from tasks.downstream.catalogue.labels import CMEIE_PREDICATES, CTC_LABELS
 from tasks.downstream.records import Kind
 from tasks.downstream.spec import TaskSpec
@@ -87,7 +87,7 @@ def test_label_counts_match_the_benchmarks() -> None:
     assert all(set(spec.nested_types) < set(spec.labels or ()) for spec in TASKS if spec.kind == Kind.NESTED_TAGGING)
 
 
-@pytest.mark.parametrize("spec", TASKS, ids=lambda spec: spec.name)
+@pytest.mark.parametrize("spec", (*TASKS, *own.TASKS), ids=lambda spec: spec.name)
 def test_entry_is_consistent(spec: TaskSpec) -> None:
     assert {spec.metric, *spec.more_metrics} <= METRICS.keys()
     assert pickle.loads(pickle.dumps(spec)) == spec  # entries are sent to Ray workers

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+import datetime
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 import torch
 
@@ -15,9 +20,11 @@ from infra.errors import UserError
 from models import heads
 from models.weights.pretrained import load_encoder
 from tasks.downstream.features.shapes import TaskShape
-from tasks.downstream.records import Kind
+from tasks.downstream.records import Entity, Kind
+from tasks.files.workbooks import read_workbook, workbook_bytes
 from tasks.finetune.predict import Predictor
 from tasks.finetune.predict_file import predict_file
+from tasks.finetune.prediction_rows import marked
 from tasks.finetune.saved_model import save_task_model
 from tests.support.heads import toy_task as toy
 from tests.support.text.tokenizers import VOCABULARY
@@ -99,7 +106,8 @@ def test_every_form_of_file_gives_the_same_answers(
     rows = answered(matcher, tmp_path / name)
     assert [row["answer"] for row in rows] == [one.answer for one in expected]
     for row, one in zip(rows, expected, strict=True):
-        assert row["scores"] == pytest.approx(one.scores, abs=1e-5)
+        assert list(row["probabilities"]) == ["0", "1"]
+        assert list(row["probabilities"].values()) == pytest.approx(one.scores, abs=1e-5)
     if name == "in.jsonl":
         assert rows[0]["n"] == 1  # given fields stay
 
@@ -113,16 +121,78 @@ def test_bad_rows_are_kept_with_their_reason(matcher: Path, tmp_path: Path) -> N
         '["头痛", "发热", "咳嗽"]',
         '"头痛"',
         "null",
-        '{"text1": "\\ud800", "text2": ""}',
+        '{"text1": "\\ud800", "text2": "x"}',
+        '{"text1": "头痛", "text2": " "}',
     ]
     (tmp_path / "in.jsonl").write_text("\n".join(lines), encoding="utf-8")
     rows = answered(matcher, tmp_path / "in.jsonl")
-    assert ["error" in row for row in rows] == [False, True, True, True, True, True, True, False]
+    assert ["error" in row for row in rows] == [False, True, True, True, True, True, True, False, True]
     assert rows[1] == {"text1": "头痛", "id": "b", "error": "cmedqq takes 2 texts, not 0 texts"}
     assert "every text must be a string" in rows[2]["error"] and "every text must be a string" in rows[6]["error"]
     assert rows[3]["line"] == 4 and "not JSON" in rows[3]["error"]
     assert rows[4]["error"] == "cmedqq takes 2 texts, not 3 texts"
     assert rows[7]["text1"] == "\ud800"
+    assert rows[8] == {"text1": "头痛", "text2": " ", "error": "text 2 is empty"}
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".xlsx"])
+def test_tables_keep_their_columns_and_get_label_names_with_probabilities(
+    ending: str, matcher: Path, tmp_path: Path
+) -> None:
+    rows = [
+        ["编号", "answer", "text1", "text2"],
+        [1, "旧", "头痛", "发热"],
+        [2, "新", "高血压", "糖尿病"],
+        [3, "", "", "x"],
+    ]
+    source, target = tmp_path / "in.xlsx", tmp_path / f"out{ending}"
+    source.write_bytes(workbook_bytes(rows, "in.xlsx"))
+    counts = predict_file(Predictor(matcher, "cpu"), source, target)
+    assert counts == {"rows": 3, "answered": 2, "errors": 1, "cut": 0}
+    expected = Predictor(matcher, "cpu").predict([["头痛", "发热"], ["高血压", "糖尿病"]])
+    if ending == ".xlsx":
+        header, *found = read_workbook(target.read_bytes(), "out")[0].rows
+    else:
+        header, *found = csv.reader(
+            io.StringIO(target.read_text("utf-8-sig")), delimiter="\t" if ending == ".tsv" else ","
+        )
+    assert header == ["编号", "answer", "text1", "text2", "answer (2)", "probability", "p(0)", "p(1)", "error"]
+    assert [row[1] or "" for row in found] == ["旧", "新", ""]
+    for row, one in zip(found, expected, strict=False):
+        assert row[4] == one.answer and one.scores is not None
+        assert float(row[5]) == pytest.approx(max(one.scores), abs=1e-5)
+        assert [float(row[6]), float(row[7])] == pytest.approx(one.scores, abs=1e-5)
+    assert [value or "" for value in found[2][4:]] == ["", "", "", "", "text 1 is empty"]
+
+
+def test_tables_of_entities_show_them_in_the_text(tagger: Path, tmp_path: Path) -> None:
+    source = tmp_path / "in.csv"
+    source.write_text("text\n患者有高血压头痛\n", encoding="utf-8")
+    predict_file(Predictor(tagger, "cpu"), source, tmp_path / "out.csv")
+    (row,) = csv.DictReader(io.StringIO((tmp_path / "out.csv").read_text("utf-8-sig")))
+    entities = [Entity(one["start"], one["end"], one["type"]) for one in json.loads(row["answer"])]
+    assert entities and row["marked"] == marked(row["text"], entities)
+
+
+def test_parquet_and_named_columns(matcher: Path, tmp_path: Path) -> None:
+    table = pa.table({"甲": ["头痛"], "乙": ["发热"], "日期": [datetime.date(2026, 11, 23)]})
+    pa.parquet.write_table(table, tmp_path / "in.parquet")
+    predictor = Predictor(matcher, "cpu")
+    with pytest.raises(
+        UserError, match=r"has no column 'text_a'; its columns are '甲', '乙', '日期'\. Rename the columns"
+    ):
+        predict_file(predictor, tmp_path / "in.parquet", tmp_path / "out.jsonl")
+    predict_file(predictor, tmp_path / "in.parquet", tmp_path / "out.jsonl", fields=("甲", "乙"))
+    row = json.loads((tmp_path / "out.jsonl").read_text("utf-8"))
+    assert row["answer"] == predictor.predict([["头痛", "发热"]])[0].answer and row["日期"] == "2026-11-23"
+    with pytest.raises(UserError, match="cmedqq takes 2 texts, and --text-field was given 1 times"):
+        predict_file(predictor, tmp_path / "in.parquet", tmp_path / "out.jsonl", fields=("甲",))
+
+
+def test_texts_that_are_cut_are_counted(matcher: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text(f"{'头痛' * 5_000}\t发热\n头痛\t发热\n", encoding="utf-8")
+    counts = predict_file(Predictor(matcher, "cpu"), tmp_path / "in.txt", tmp_path / "out.jsonl")
+    assert (counts["answered"], counts["cut"]) == (2, 1)
 
 
 def test_the_command_line(tagger: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tasks.metrics.scores import METRICS
 from tasks.metrics.tallies import (
     flatten_candidates,
+    tally_by_label,
+    tally_by_type,
     tally_classes,
     tally_entities,
     tally_first,
@@ -23,6 +26,18 @@ def test_every_record_has_a_row_of_its_own() -> None:
 
 def test_labels_outside_the_chosen_classes_count_for_none() -> None:
     assert tally_classes(["1", "0", "1"], ["1", "1", "0"], ["1"]).tolist() == [[1, 1, 1], [0, 1, 0], [0, 0, 1]]
+
+
+def test_macro_averages_are_means_of_the_f1_of_labels_and_of_types() -> None:
+    gold, predicted = [["甲", "乙"], ["甲"], []], [["甲"], ["甲", "丙"], ["乙"]]
+    counts = tally_by_label(gold, predicted)
+    assert counts.sum(0).reshape(-1, 3).tolist() == [[2, 2, 2], [0, 1, 1], [0, 1, 0]]  # 甲, 乙, 丙
+    assert METRICS["macro_label_f1"].value(counts.sum(0)) == pytest.approx(1 / 3)
+    marked = [[(0, 2, "病"), (3, 5, "症")], [(0, 2, "病")]]
+    found = [[(0, 2, "病"), (3, 6, "症")], [(0, 2, "病"), (4, 5, "病")]]
+    # 病: 2 agree of 3 given and 2 wanted, F1 0.8; 症: none.
+    assert METRICS["macro_entity_f1"].value(tally_by_type(marked, found).sum(0)) == pytest.approx(0.4)
+    assert METRICS["macro_entity_f1"].value(tally_by_type([[], []], [[], []]).sum(0)) == 0.0
 
 
 def test_right_candidates_do_not_lower_each_others_rank() -> None:

@@ -229,7 +229,8 @@ def test_half_of_the_rows_in_both_splits_is_a_warning_with_the_count(tmp_path: P
 def test_texts_with_different_answers_are_a_warning(tmp_path: Path) -> None:
     own = made(tmp_path, csv_of(tmp_path / "a.csv", [*ROWS, (ROWS[0][0], "发热")]), **CLASSIFY)
     assert described(own).warnings == (
-        "Texts that occur with different answers: 1, the first in a.csv, line 2. No model can answer these right every time.",
+        "Texts that occur with different answers: 1, the first in a.csv, line 2. No model can answer these right every "
+        "time.",
     )
 
 
@@ -238,8 +239,9 @@ def test_a_label_that_occurs_once(tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
         made(tmp_path, path, **CLASSIFY)
     assert str(caught.value) == (
-        f"{path}, column '症状': 2 labels are in one row only: '头痛啊' (line 33; is it '头痛'?), '腹痛' (line 32). Such a "
-        "label cannot be learnt and scored. Correct it, add rows, or take them as they are with --param strict=false."
+        f"{path}, column '症状': 2 labels are in one row only: '头痛啊' (line 33; is it '头痛'?), '腹痛' (line "
+        "32). Such a label cannot be learnt and scored. Correct it, add rows, or take them as they are with --param "
+        "strict=false."
     )
     own = made(tmp_path, path, **CLASSIFY, strict=False)
     assert "腹痛" in described(own).warnings[0] and described(own).labels["腹痛"]["train"] == 1
