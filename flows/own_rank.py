@@ -38,7 +38,8 @@ def finetune(
     Args:
         data: file of all rows or of train: .csv, .tsv, .jsonl, .json, .parquet or .xlsx; or a folder with train.csv,
             dev.csv and test.csv.
-        model: folder of the encoder in Hugging Face's layout, ours or another's.
+        model: folder of the encoder in Hugging Face's layout, ours or another's; or the id of a model in the local
+            cache of the Hugging Face hub.
         query_field: column of the query; its candidates are the rows with the same query.
         candidate_field: column of the candidate.
         relevance_field: column of the relevance: 1 or 0, yes or no (是, 否), or whole grades such as 0 to 3.

@@ -38,7 +38,8 @@ def finetune(
     Args:
         data: file of all rows or of train: .csv, .tsv, .jsonl, .json, .parquet or .xlsx; or a folder with train.csv,
             dev.csv and test.csv.
-        model: folder of the encoder in Hugging Face's layout, ours or another's.
+        model: folder of the encoder in Hugging Face's layout, ours or another's; or the id of a model in the local
+            cache of the Hugging Face hub.
         text_field: column of the text.
         label_field: column of the entities or tags; not read for brackets.
         markup: how entities are written: offsets, `[{"start": 0, "end": 3, "type": "疾病"}]`; bio, a tag per character,

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from flows.recipes.finetuning import load_finetuning
 from flows.recipes.loading import checked, overlaid
+from tasks.downstream.catalogue.grids import own_rates
 from tasks.finetune.params import FinetuneParams
 from tasks.own.params import OwnTaskParams
 
@@ -32,9 +33,16 @@ def load_own_task(given: Mapping[str, Any], overrides: Mapping[str, Any] | None)
 
 
 def load_own_finetuning(
-    task: str, quick: bool, seeds: Sequence[int] | None, class_weights: bool, overrides: Mapping[str, Any] | None
+    task: str,
+    quick: bool,
+    seeds: Sequence[int] | None,
+    class_weights: bool,
+    overrides: Mapping[str, Any] | None,
+    hidden_size: int | None = None,
 ) -> FinetuneParams:
-    """Return the parameters of training; see `load_finetuning`."""
+    """Return the parameters of training an encoder of a hidden size; see `load_finetuning`."""
     rest = {key: value for key, value in (overrides or {}).items() if not key.startswith("own_task.")}
-    weights = {"finetune.class_weights": "balanced"} if class_weights else {}
-    return load_finetuning(task, quick, seeds, weights | rest)
+    own: dict[str, Any] = {"finetune.learning_rates": list(own_rates(hidden_size))}
+    if class_weights:
+        own["finetune.class_weights"] = "balanced"
+    return load_finetuning(task, quick, seeds, own | rest)

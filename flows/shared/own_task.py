@@ -75,7 +75,7 @@ def train_on_own_file(given: OwnRun) -> str:
         own = read_own_task(records.path)
         assert own is not None, "the stage writes it"
         _tell(own)
-        tuning = load_own_finetuning(own.task, *training)
+        tuning = load_own_finetuning(own.task, *training, hidden_size=encoder.hidden_size)
         inputs: dict[str, StageInput] = {"model": encoder, "data": TaskFiles(task(own.task), records.path)}
         tuned = run(finetune, tuning, **inputs)
         _warn_of_cuts(tuned.manifest.counters)

@@ -81,6 +81,12 @@ class ModelFolder(DescribedInput):
         """Return the folder, and that of the knowledge if one was named."""
         return {"folder": str(self.path), "parameter": self.parameter, "knowledge": self.knowledge}
 
+    @property
+    def hidden_size(self) -> int | None:
+        """Width of the encoder's states, as its config.json has it; None if it does not say."""
+        found = self._config().get("hidden_size")
+        return found if isinstance(found, int) else None
+
     @cached_property
     def fingerprint(self) -> str:
         """32 hex digits over the names and contents of the model's files."""
@@ -92,11 +98,15 @@ class ModelFolder(DescribedInput):
 
     def _is_of_transformers(self) -> bool:
         """Return True also for a broken config.json, which the encoder's loader explains."""
+        return str(self._config().get("model_type", TRANSFORMERS_TYPES[0])) in TRANSFORMERS_TYPES
+
+    def _config(self) -> dict[str, Any]:
+        """Return the content of config.json; empty if it is broken."""
         try:
-            config = json.loads((self.path / "config.json").read_text(encoding="utf-8"))
-            return str(config["model_type"]) in TRANSFORMERS_TYPES
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            return True
+            found = json.loads((self.path / "config.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError):
+            return {}
+        return found if isinstance(found, dict) else {}
 
 
 class TaskFiles(DescribedInput):

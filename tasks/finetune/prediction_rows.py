@@ -25,14 +25,27 @@ def answer_to_json(answer: Answer) -> str:
 
 
 def marked(text: str, entities: Sequence[Entity]) -> str:
-    """Return a text with its entities in brackets, `[高血压|疾病]病史`, for people; of two that overlap the first."""
+    """Return a text with its entities in brackets, as own tasks read them: `[高血压|疾病]病史`.
+
+    Of two that overlap the first is marked. Brackets and bars that could be read as those of an entity get a backslash.
+    """
     parts: list[str] = []
     done = 0
     for one in sorted(entities):
         if one.start >= done:
-            parts += [text[done : one.start], f"[{text[one.start : one.end]}|{one.type}]"]
+            parts.append(_plain(text[done : one.start]))
+            parts.append(f"[{_escaped(text[one.start : one.end])}|{_escaped(one.type)}]")
             done = one.end
-    return "".join([*parts, text[done:]])
+    return "".join([*parts, _plain(text[done:])])
+
+
+def _plain(text: str) -> str:
+    """Return text between entities; without a bar, as in [1], its brackets mark nothing."""
+    return _escaped(text) if "|" in text else text.replace("\\", "\\\\")
+
+
+def _escaped(text: str) -> str:
+    return "".join(f"\\{one}" if one in "[]|\\" else one for one in text)
 
 
 def to_json(value: Any) -> str:

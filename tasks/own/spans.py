@@ -4,7 +4,8 @@
   0, the end is exclusive, and `text` may name the entity, which is then compared;
 - bio: 高血压病史, and `B-疾病 I-疾病 I-疾病 O O` in that column, a tag per character, with blanks between them; BIOES
   and BMES too;
-- brackets: `[高血压|疾病]病史`, and no other column.
+- brackets: `[高血压|疾病]病史`, and no other column. `\\[`, `\\|` and `\\]` are brackets and bars of the text itself,
+  where they could be read as an entity's.
 
 A mistake is an error that names file, row and column: a span beyond the text or over another one, tags that are not as
 many as the characters, a bracket that is not closed.
@@ -24,8 +25,14 @@ from tasks.own.cells import Cell, quoted
 
 # Matches "B-dis", "I_sym" and "O"; not "dis" or "X-dis".
 _TAG = re.compile(r"O|[BIMES][-_].+")
-# Matches "[高血压|疾病]", with its two parts; not "[1]", "[高血压]" or "[a|]".
-_ENTITY = re.compile(r"\[([^\[\]|]+)\|([^\[\]|]+)\]")
+# Matches what may stand in an entity: "高血压", and "a\|b" with an escaped bar; not "a|b".
+_INNER = r"(?:\\[\[\]|\\]|[^\[\]|\\]|\\(?![\[\]|\\]))+"
+# Matches in turn "\[", the entity "[高血压|疾病]" with its two parts, and other text; "[1]" is other text.
+_PIECE = re.compile(
+    rf"\\(?P<escaped>[\[\]|\\])|\[(?P<text>{_INNER})\|(?P<type>{_INNER})\]|(?P<other>[^\\\[]+|.)", re.DOTALL
+)
+# Matches "\[", "\]", "\|" and "\\"; not "\n" of two characters.
+_ESCAPED = re.compile(r"\\([\[\]|\\])")
 # Matches what is left of brackets that were not closed, or nested: "[高血压|疾病" and "[[肺|部位]炎|疾病]"; not "[1]".
 _BROKEN = re.compile(r"\[[^\[\]]*\||\|[^\[\]|]*\]")
 
@@ -115,17 +122,24 @@ def brackets(cell: Cell) -> tuple[str, tuple[Entity, ...]]:
     """
     entities: list[Entity] = []
     parts: list[str] = []
-    place = done = 0
-    for found in _ENTITY.finditer(cell.text):
-        before = cell.text[done : found.start()]
-        place += len(before)
-        entities.append(Entity(place, place + len(found[1]), found[2].strip()))
-        parts += [before, found[1]]
-        place, done = place + len(found[1]), found.end()
-    parts.append(cell.text[done:])
-    for part in parts[::2]:  # what is not within an entity
-        if broken := _BROKEN.search(part):
+    outside: list[list[str]] = [[]]
+    place = 0
+    for piece in _PIECE.finditer(cell.text):
+        if piece["text"] is not None:
+            parts.append(_ESCAPED.sub(r"\1", piece["text"]))
+            kind = _ESCAPED.sub(r"\1", piece["type"]).strip()
+            if not kind:
+                raise cell.error(f"the entity {quoted(parts[-1])} has no type. Write an entity as [高血压|疾病].")
+            entities.append(Entity(place, place + len(parts[-1]), kind))
+            outside.append([])
+        else:
+            parts.append(piece["escaped"] or piece["other"])
+            outside[-1].append(piece["other"] or "_")  # an escaped bracket is not one that is left open
+        place += len(parts[-1])
+    for between in map("".join, outside):
+        if broken := _BROKEN.search(between):
             raise cell.error(
-                f"a bracket is not closed or is within another: {quoted(broken[0])}. Write an entity as [高血压|疾病]."
+                f"a bracket is not closed or is within another: {quoted(broken[0])}. Write an entity as [高血压|疾病], "
+                "and a bracket or bar of the text itself with a backslash before it."
             )
     return "".join(parts), tuple(entities)

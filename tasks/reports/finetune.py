@@ -56,7 +56,7 @@ def report_finetune(inputs: Mapping[str, Artifact], params: ReportFinetuneParams
         "curve": next(one for one in trials["trials"] if one["name"] == trials["best"])["curve"],
         **summarise_errors(spec.kind, spec.labels or (), dev.to_dicts()),
     }
-    curve = picture(summary["learning_curve"])
+    curve = picture(summary["learning_curve"], summary["metric"])
     page = render(TEMPLATE, points=_points(summary["curve"]), picture=curve, score=score_text, **summary)
     add_report(out, page, summary, _table(summary))
 

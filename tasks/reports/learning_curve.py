@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from tasks.downstream.evaluation import score_text
+
 CURVE = "curve.json"
 """File of the artifact `learning_curve`."""
 WIDTH, HEIGHT = 600, 180
@@ -28,7 +30,7 @@ class Picture(NamedTuple):
     scores: list[Mark]
 
 
-def picture(rows: Sequence[Mapping[str, Any]]) -> Picture | None:
+def picture(rows: Sequence[Mapping[str, Any]], metric: str) -> Picture | None:
     """Return the picture of `curve_table`'s rows; None if there are fewer than two sizes or a score is infinite."""
     sizes = sorted({row["size"] for row in rows})
     means = [row["mean"] for row in rows]
@@ -48,7 +50,7 @@ def picture(rows: Sequence[Mapping[str, Any]]) -> Picture | None:
         lines.setdefault(row["split"], []).append((x(row["size"]), y(row["mean"])))
     marks = [low + step * (high - low) / 4 for step in range(5)]
     return Picture(
-        lines, [Mark(x(one), f"{one:,}") for one in sizes], [Mark(y(one), f"{100 * one:.1f}") for one in marks]
+        lines, [Mark(x(one), f"{one:,}") for one in sizes], [Mark(y(one), score_text(metric, one, 1)) for one in marks]
     )
 
 

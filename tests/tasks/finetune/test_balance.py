@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from models import heads
 from models.heads.examples import HeadExample
+from tasks.downstream.catalogue.grids import own_rates
 from tasks.downstream.features.shapes import TaskShape
 from tasks.downstream.records import Kind, Record
 from tasks.finetune.balance import balanced_weights, nested_order
@@ -83,3 +84,9 @@ def test_candidates_of_a_question_follow_each_other() -> None:
     asked = [Record(str(n), (f"问{n % 7}", f"答{n}"), str(n % 2), group=f"问{n % 7}") for n in range(35)]
     groups = [asked[number].group for number in nested_order(asked)]
     assert len([1 for one, other in itertools.pairwise(groups) if one != other]) == 6
+
+
+@pytest.mark.parametrize(("hidden_size", "middle"), [(None, 6e-5), (768, 6e-5), (385, 6e-5), (384, 3e-4), (128, 1e-3)])
+def test_small_encoders_get_higher_rates(hidden_size: int | None, middle: float) -> None:
+    rates = own_rates(hidden_size)
+    assert rates == tuple(sorted(rates)) and rates[1] == middle

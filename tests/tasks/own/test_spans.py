@@ -56,9 +56,10 @@ def test_tags(value: Any) -> None:
 def test_brackets() -> None:
     assert brackets(cell("[高血压|疾病]病史，[咳嗽|症状]")) == (TEXT, ENTITIES)
     assert brackets(cell("见[1]和[附录]，a|b")) == ("见[1]和[附录]，a|b", ())
+    assert brackets(cell(r"\[甲|乙\]，[\[3\]型|病]")) == ("[甲|乙]，[3]型", (Entity(6, 10, "病"),))
 
 
-NAMES = st.text(st.characters(exclude_characters="[]|"), min_size=1, max_size=4).filter(str.strip)
+NAMES = st.text(st.sampled_from("[]|\\\n 高血压a1"), min_size=1, max_size=6).filter(str.strip)
 
 
 @given(st.lists(st.tuples(NAMES, NAMES.map(str.strip) | st.none()), max_size=6))
@@ -112,7 +113,9 @@ def test_tags_that_do_not_fit(value: Any, message: str) -> None:
         tags(cell(value), TEXT)
 
 
-@pytest.mark.parametrize("value", ["[高血压|疾病", "[[肺|部位]炎|疾病]", "高血压|疾病]"])
+@pytest.mark.parametrize("value", ["[高血压|疾病", "[[肺|部位]炎|疾病]", "高血压|疾病]", "[肺|[部位|x]"])
 def test_broken_brackets(value: str) -> None:
     with pytest.raises(UserError, match="a bracket is not closed or is within another"):
         brackets(cell(value))
+    with pytest.raises(UserError, match="the entity '高血压' has no type"):
+        brackets(cell("[高血压| ]"))
