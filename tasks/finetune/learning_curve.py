@@ -36,7 +36,7 @@ class LearningCurveParams(FinetuneParams):
     sizes: tuple[int, ...] = Field(default=(100, 300, 1_000), min_length=1, description="records to train on; and all")
 
 
-@stage(name="learning_curve", version=1, params=LearningCurveParams, unit="epoch")
+@stage(name="learning_curve", version=1, params=LearningCurveParams, unit="epoch", heavy=True)
 def learning_curve(inputs: Mapping[str, Any], params: LearningCurveParams, out: Output) -> None:
     """Train `inputs["model"]` on parts of `inputs["data"]`, both those of `inputs["run"]`, an artifact of `finetune`.
 
