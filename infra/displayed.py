@@ -39,6 +39,14 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
 
 
+def plain_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return a table as lines of text, for where there is no HTML; rows as in `table`."""
+    listed = [tuple(columns), *rows]
+    shown = [" | ".join(map(_plain, row)) for row in listed[: MOST_ROWS + 1]]
+    more = [f"… and {len(listed) - 1 - MOST_ROWS:,} more rows"] if len(listed) > MOST_ROWS + 1 else []
+    return "\n".join([*shown, *more])
+
+
 def marked(text: str, spans: Iterable[tuple[int, int, str]]) -> str:
     """Return a text with marked stretches: first character, character after the last, and what the mark says."""
     parts, at = [], 0
@@ -55,6 +63,10 @@ def shown_path(path: str | Path) -> str:
     if isinstance(path, Path) and path.is_relative_to(Path.cwd()):
         return str(path.relative_to(Path.cwd()))
     return str(path)
+
+
+def _plain(value: object) -> str:
+    return printable(f"{value:.4g}" if isinstance(value, float) else "" if value is None else value)
 
 
 def _cell(value: object) -> str:

@@ -11,9 +11,14 @@ if TYPE_CHECKING:
     from infra.progress import Display
     from infra.settings import Settings
 
-_VARIABLES = {"home": "YIWEN_HOME", "workers": "YIWEN_WORKERS", "corpus": "YIWEN_CORPUS"}
-_shows: list[bool] = [True]
-"""Whether progress is shown; the last entry counts."""
+_VARIABLES = {
+    "home": "YIWEN_HOME",
+    "workers": "YIWEN_WORKERS",
+    "corpus": "YIWEN_CORPUS",
+    "progress": "YIWEN_PROGRESS",
+}
+_SHOWN = {True: "on", False: "off"}
+"""Values of YIWEN_PROGRESS."""
 
 
 class Configuration:
@@ -36,8 +41,6 @@ class Configuration:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         _restore(self._before)
-        if len(_shows) > 1:
-            _shows.pop()
 
     def __repr__(self) -> str:
         return "\n".join(f"{name}: {value}" for name, value in self._rows())
@@ -54,7 +57,7 @@ class Configuration:
             ("artifacts", f"{own.home}{where}"),
             ("workers", f"{own.workers} ({own.executor})"),
             ("text by default", own.corpus or "articles templated from the facts of CMeKG"),
-            ("progress", "shown" if _shows[-1] else "not shown"),
+            ("progress", "shown" if _shows_progress() else "not shown"),
         ]
 
 
@@ -76,7 +79,7 @@ def configure(
             an installation, in the current folder.
         workers: processes that stages may use at once (YIWEN_WORKERS).
         corpus: text for flows that are given none (YIWEN_CORPUS).
-        progress: False to show neither bars nor what each stage did; warnings are always shown.
+        progress: False to show neither bars nor what each stage did (YIWEN_PROGRESS=off); warnings are always shown.
 
     Raises:
         UserError: an unknown setting, or a value that cannot be used.
@@ -85,10 +88,10 @@ def configure(
     from infra.errors import UserError
     from infra.settings import Settings
 
-    known = {**_VARIABLES, "progress": ""}
     for name in unknown:
-        raise UserError(f"There is no setting {name!r}{nearest(name, known)}; there are {', '.join(known)}.")
-    given = {"home": home, "workers": workers, "corpus": corpus}
+        raise UserError(f"There is no setting {name!r}{nearest(name, _VARIABLES)}; there are {', '.join(_VARIABLES)}.")
+    shown = None if progress is None else _SHOWN[progress]
+    given = {"home": home, "workers": workers, "corpus": corpus, "progress": shown}
     before = {variable: os.environ.get(variable) for variable in _VARIABLES.values()}
     _restore({_VARIABLES[name]: os.fspath(value) if isinstance(value, os.PathLike) else str(value)
               for name, value in given.items() if value is not None})  # fmt: skip
@@ -97,15 +100,18 @@ def configure(
     except UserError:
         _restore(before)
         raise
-    _shows.append(_shows[-1] if progress is None else progress)
     return Configuration(before, settings)
 
 
 def current_display() -> Display:
     """Return where progress is shown: in a notebook's cell, in the terminal, or nowhere if it is switched off."""
-    if not _shows[-1]:
+    if not _shows_progress():
         return "none"
     return "notebook" if _in_notebook() else "terminal"
+
+
+def _shows_progress() -> bool:
+    return os.environ.get(_VARIABLES["progress"]) != _SHOWN[False]
 
 
 def _in_notebook() -> bool:

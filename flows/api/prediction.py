@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from flows.api.configuration import current_display
-from infra.displayed import table
+from infra.displayed import plain_table, table
 from infra.progress import displayed, new_bar
 from tasks.downstream.features.base import Prediction
 from tasks.finetune.predict import Given
@@ -14,6 +14,8 @@ from tasks.finetune.predict import Predictor as BarePredictor
 
 MOST_CHARACTERS = 60
 """Characters of a text that a table shows."""
+
+_COLUMNS = ("text", "answer", "probability")
 
 
 class Predictions(list[Prediction]):
@@ -23,14 +25,18 @@ class Predictions(list[Prediction]):
         super().__init__(found)
         self.texts = list(texts)
 
+    def rows(self) -> list[tuple[str, str, float | None]]:
+        """Return the beginning of each text, its answer, and the highest of its scores."""
+        return [
+            (_shortened(text), _shown(one.answer), max(one.scores) if one.scores else None)
+            for text, one in zip(self.texts, self, strict=True)
+        ]
+
+    def __repr__(self) -> str:
+        return plain_table(_COLUMNS, self.rows())
+
     def _repr_html_(self) -> str:
-        return table(
-            ("text", "answer", "probability"),
-            [
-                (_shortened(text), _shown(one.answer), max(one.scores) if one.scores else None)
-                for text, one in zip(self.texts, self, strict=True)
-            ],
-        )
+        return table(_COLUMNS, self.rows())
 
 
 class Predictor(BarePredictor):

@@ -14,7 +14,7 @@ from typing import Any, Self
 import polars as pl
 
 from infra.artifacts import Artifact, ArtifactStore
-from infra.displayed import heading, paragraph, shown_path, table
+from infra.displayed import heading, paragraph, plain_table, shown_path, table
 from infra.errors import UserError
 
 Rows = list[tuple[object, ...]]
@@ -86,9 +86,7 @@ class Result:
         return [f"Folder: {shown_path(self.path)}", *([f"Page: {shown_path(self.page)}"] if self.page else [])]
 
     def __repr__(self) -> str:
-        columns, rows = self._table()
-        lines = [" | ".join(map(_plain, row)) for row in [tuple(columns), *rows]]
-        return "\n".join([self.title, *(f"  {line}" for line in lines), *self._places()])
+        return "\n".join([self.title, plain_table(*self._table()), *self._places()])
 
     def _repr_html_(self) -> str:
         return "".join([heading(self.title), table(*self._table()), *map(paragraph, self._places())])
@@ -192,6 +190,9 @@ class TermIndex(Result):
         return f"{listed[-1].rows():,} terms, ready to be searched" if listed else str(self.artifact)
 
 
+_SCORE_COLUMNS = ("task", "split", "metric", "score", "from", "to")
+
+
 class Scores:
     """Scores of a fine-tuned model on a task, or of one encoder on several, with their intervals.
 
@@ -260,13 +261,10 @@ class Scores:
         return str(self.model)
 
     def __repr__(self) -> str:
-        lines = [f"  {task} {split} {metric}: {score} ({low} to {high})" for task, split, metric, score, low, high in
-                 self._rows()]  # fmt: skip
-        return "\n".join([self._title, *lines, *self._places()])
+        return "\n".join([self._title, plain_table(_SCORE_COLUMNS, self._rows()), *self._places()])
 
     def _repr_html_(self) -> str:
-        columns = ("task", "split", "metric", "score", "from", "to")
-        return "".join([heading(self._title), table(columns, self._rows()), *map(paragraph, self._places())])
+        return "".join([heading(self._title), table(_SCORE_COLUMNS, self._rows()), *map(paragraph, self._places())])
 
     @property
     def _title(self) -> str:
@@ -304,9 +302,3 @@ def _stage_row(artifact: Artifact) -> tuple[object, ...]:
         if name.startswith("rejected_") and count
     )
     return made.stage, result or f"{len(made.files):,} files", dropped, round(made.wall_seconds, 1)
-
-
-def _plain(value: object) -> str:
-    from infra.printable import printable
-
-    return printable(f"{value:.4g}" if isinstance(value, float) else "" if value is None else value)

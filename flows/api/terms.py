@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from flows.api.configuration import current_display
-from infra.displayed import table
+from infra.displayed import plain_table, table
 from infra.progress import displayed, new_bar
 from tasks.normalise.answers import Normalised
 from tasks.normalise.normaliser import Normaliser as BareNormaliser
 from tasks.normalise.normaliser import Progress
+
+_COLUMNS = ("diagnosis", "code", "term", "confidence", "status")
 
 
 class Answers(list[Normalised]):
@@ -22,8 +24,11 @@ class Answers(list[Normalised]):
         """Return diagnosis, code, term, confidence and status of each answer; a row without code for other parts."""
         return [row for one in self for row in _rows(one)]
 
+    def __repr__(self) -> str:
+        return plain_table(_COLUMNS, self.rows())
+
     def _repr_html_(self) -> str:
-        return table(("diagnosis", "code", "term", "confidence", "status"), self.rows())
+        return table(_COLUMNS, self.rows())
 
 
 class Normaliser(BareNormaliser):

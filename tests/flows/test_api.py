@@ -173,6 +173,7 @@ def test_text_from_outside_stays_text(tmp_path: Path) -> None:
     pages += [table([EVIL], [[EVIL]]), marked(EVIL, [(0, 8, EVIL)]), marked(f"a{EVIL}", [(0, 1, '" onload="')])]
     for page in pages:
         assert "<script" not in page and "\x1b" not in page and "&lt;script&gt;" in page and ' onload="' not in page
+    assert "\x1b" not in repr(answers) and repr(answers).splitlines()[0] == "text | answer | probability"
     assert "<mark" in pages[2] and "〔手机号〕" in pages[2]
 
 

@@ -54,7 +54,7 @@ def test_examples_run(
     assert codes == [["I10"], [], ["H36.0"]] or codes[:2] == [["I10"], []]
     assert [entity for *_, entity in fused.linker.link("高血压患者头晕")]
     printed = capsys.readouterr().out
-    assert "mlm accuracy" in printed and "cmedqq dev positive_f1" in printed and "entities" in printed
+    assert "mlm accuracy" in printed and "cmedqq | dev | positive_f1" in printed and "entities" in printed
     shown = [segments, model, scores, fused, names["answers"], names["found"], names["graph"]]
     assert all("<table>" in one._repr_html_() for one in shown)
     assert isinstance(scores.table, pl.DataFrame)

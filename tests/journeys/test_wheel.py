@@ -53,15 +53,17 @@ def work(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def yiwen(site: Path, work: Path, *arguments: str, without_extras: bool = False) -> subprocess.CompletedProcess[str]:
-    """Run the command where no checkout is, with or without the packages of the extras."""
+def yiwen(
+    site: Path, work: Path, *arguments: str, without_extras: bool = False, script: bool = False
+) -> subprocess.CompletedProcess[str]:
+    """Run the command, or a script, where no checkout is, with or without the packages of the extras."""
     blocker = work / "blocker"
     blocker.mkdir(exist_ok=True)
     names = sorted(EXTRAS) if without_extras else []
     (blocker / "sitecustomize.py").write_text(BLOCKER.format(names=names), encoding="utf-8")
     environment = {name: value for name, value in os.environ.items() if name not in ("YIWEN_HOME", "PYTHONPATH")}
     environment["PYTHONPATH"] = f"{blocker}:{site}"
-    command = [sys.executable, "-P", "-m", "yiwen", *arguments]
+    command = [sys.executable, "-P", *(["-c"] if script else ["-m", "yiwen"]), *arguments]
     return subprocess.run(command, cwd=work, env=environment, capture_output=True, text=True, timeout=240)
 
 
@@ -103,6 +105,29 @@ def test_text_and_terms_need_no_extra(site: Path, work: Path) -> None:
     assert training.returncode == 2
     assert "error: This needs the package torch" in training.stderr and "'yiwen[train]'" in training.stderr
     assert "Traceback" not in training.stderr
+
+
+NOTEBOOK = """
+import sys, yiwen
+print("imported", [name for name in ("torch", "polars", "numpy") if name in sys.modules], yiwen.__version__)
+print(yiwen.configure(progress=False))
+print(yiwen.corpus.refresh(corpus="texts", overrides={"segment.min_tokens": 8}))
+print(yiwen.deidentify("王伟，电话13812345678").text)
+try:
+    yiwen.Predictor
+except yiwen.UserError as error:
+    print(error)
+"""
+
+
+def test_import_gives_the_names_of_the_api(site: Path, work: Path) -> None:
+    done = yiwen(site, work, NOTEBOOK, without_extras=True, script=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("imported [] 0.")
+    assert f"artifacts: {work / 'artifacts'} (YIWEN_HOME is not set)" in done.stdout
+    assert "3 segments of 3 documents" in done.stdout and "Page: artifacts/report_corpus/" in done.stdout
+    assert "〔手机号〕" in done.stdout and "'yiwen[train]'" in done.stdout.splitlines()[-1]
+    assert (work / "artifacts" / "segment").is_dir()
 
 
 def test_training_runs_in_a_child_process(site: Path, work: Path) -> None:
