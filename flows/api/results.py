@@ -301,4 +301,4 @@ def _stage_row(artifact: Artifact) -> tuple[object, ...]:
         for name, count in made.counters.items()
         if name.startswith("rejected_") and count
     )
-    return made.stage, result or f"{len(made.files):,} files", dropped, round(made.wall_seconds, 1)
+    return made.stage, result or f"{len(made.files):,} files", dropped, f"{made.wall_seconds:.1f}"
