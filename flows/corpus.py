@@ -56,5 +56,5 @@ def corpus(
         run(report_corpus, recipe.report, **stages, segment=segments)
         if not keep_raw:
             for name in RAW & stages.keys():
-                discard(run.store, stages[name])
+                run.effect(discard, run.store, stages[name])
     return str(segments.path)

@@ -87,7 +87,7 @@ def normalise(
     with stage_runner() as run:
         listed = run(terminology, recipe.terminology, **given, **further_names(run, preset, requested, defining))
         index = run(candidate_index, recipe.index, terminology=listed, **tables)
-        publish_terms(listed, index, alias)
+        run.effect(publish_terms, listed, index, alias)
         if not rank:
             return str(index.path)
         from tasks.normalise.train import normaliser  # an index alone needs no torch

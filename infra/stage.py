@@ -32,6 +32,7 @@ from infra import builds, schemas
 from infra.artifacts import Artifact, ArtifactStore, InputRecord, fingerprint_of
 from infra.memo import Memo, WorkKeys
 from infra.private_files import private_files
+from infra.runs import noted
 from infra.settings import REPOSITORY
 from infra.usage import measure_usage
 from infra.version import VERSION
@@ -62,6 +63,14 @@ class StageInput(Protocol):
 
 
 P = TypeVar("P", bound=StageParams)
+
+
+def size_of(given: StageInput) -> int | None:
+    """Return the bytes of an input; None for one that does not say them."""
+    if isinstance(given, Artifact):
+        return given.manifest.bytes
+    size = getattr(given, "bytes", None)
+    return size if isinstance(size, int) else None
 
 
 class Executor(Protocol):
@@ -369,6 +378,22 @@ def run(
         UserError: the root cannot be written, or a parameter cannot be stored as JSON.
     """
     fingerprint = work.fingerprint(params, inputs)
+    around = _running.get()
+    with noted(work.name, fingerprint, "" if around is None else around.address) as reused:
+        result = _run(work, fingerprint, store, params, inputs, executor or SerialExecutor(), on_progress)
+        reused[0] = result.reused
+    return result
+
+
+def _run(
+    work: Stage[P],
+    fingerprint: str,
+    store: ArtifactStore,
+    params: P,
+    inputs: Mapping[str, StageInput],
+    executor: Executor,
+    on_progress: ProgressListener,
+) -> StageResult:
     found = store.get(work.name, fingerprint)
     if found is not None:
         builds.sweep(store, work.name, fingerprint)
@@ -378,9 +403,9 @@ def run(
             found = store.get(work.name, fingerprint)
             assert found is not None, "open_build has just found it"
             return _reused(found)
-        output = Output(build, work, params, executor or SerialExecutor(), on_progress)
+        output = Output(build, work, params, executor, on_progress)
         started = time.monotonic()
-        with _apart_from_inner_stages() as cost:
+        with _apart_from_inner_stages(f"{work.name}/{fingerprint}") as cost:
             with measure_usage() as usage, builds.temporary_files_explained():
                 work.function(inputs, params, output)
             cost.seconds = usage.cpu_seconds
@@ -390,7 +415,10 @@ def run(
             params=params.model_dump(mode="json"),
             inputs={
                 name: InputRecord(
-                    stage=given.stage, fingerprint=given.fingerprint, origin=getattr(given, "origin", None)
+                    stage=given.stage,
+                    fingerprint=given.fingerprint,
+                    origin=getattr(given, "origin", None),
+                    bytes=size_of(given),
                 )
                 for name, given in inputs.items()
             },
@@ -408,6 +436,8 @@ def run(
 class _InnerCost:
     """CPU seconds of this process in a stage, and in the stages that it runs, whose own manifests include them."""
 
+    address: str
+    """`stage/fingerprint` of the stage."""
     seconds: float = 0.0
     of_inner_stages: float = 0.0
 
@@ -416,9 +446,9 @@ _running: contextvars.ContextVar[_InnerCost | None] = contextvars.ContextVar("ru
 
 
 @contextlib.contextmanager
-def _apart_from_inner_stages() -> Iterator[_InnerCost]:
+def _apart_from_inner_stages(address: str) -> Iterator[_InnerCost]:
     # Stages nest: each adds its own seconds to the stage around it, which subtracts them.
-    cost, outer = _InnerCost(), _running.get()
+    cost, outer = _InnerCost(address), _running.get()
     token = _running.set(cost)
     try:
         yield cost

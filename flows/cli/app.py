@@ -18,11 +18,17 @@ from typer.main import get_command
 from flows.cli.compare import compare
 from flows.cli.deidentify import deidentify
 from flows.cli.export import export
+from flows.cli.gc import collect
+from flows.cli.lineage import lineage
 from flows.cli.list import list_flows
 from flows.cli.normalise import normalise
+from flows.cli.plan import plan
 from flows.cli.predict import predict
-from flows.cli.program import COMMAND, as_called, program
 from flows.cli.run import run
+from flows.cli.runs import runs
+from flows.cli.show import show
+from flows.cli.verify import verify
+from flows.cli.wording.program import COMMAND, as_called, program
 from infra.errors import UserError
 from infra.extras import explained
 from infra.printable import printable
@@ -31,7 +37,13 @@ from infra.version import VERSION
 
 VERBS: dict[str, Callable[..., int | None]] = {
     "list": list_flows,
+    "plan": plan,
     "run": run,
+    "runs": runs,
+    "show": show,
+    "lineage": lineage,
+    "verify": verify,
+    "gc": collect,
     "export": export,
     "predict": predict,
     "compare": compare,
@@ -95,14 +107,19 @@ def main(arguments: list[str] | None = None) -> int:
     except typer.TyperException as error:
         return _misused(error)
     except UserError as error:
-        print(as_called(printable(f"error: {error}")), file=sys.stderr)
-        return 2
+        return _failed(error, error)
     except ModuleNotFoundError as error:
         missing = explained(error)
         if missing is None:
             raise
-        print(f"error: {missing}", file=sys.stderr)
-        return 2
+        return _failed(missing, error)
+
+
+def _failed(what: UserError, raised: Exception) -> int:
+    """Print an error, and below it the notes that were added to it on the way, such as how to resume."""
+    lines = [f"error: {what}", *getattr(raised, "__notes__", ())]
+    print(as_called(printable("\n".join(lines))), file=sys.stderr)
+    return 2
 
 
 def _misused(error: typer.TyperException) -> int:

@@ -5,48 +5,89 @@ from __future__ import annotations
 import gc
 import logging
 import os
-from typing import Any
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
 from flows.catalogue import Entry, Flow
 from flows.cli.parameters import fit_parameters
 from infra.settings import prefect_server
 from infra.uris import warn_of_plain_http
 
+if TYPE_CHECKING:
+    from infra.runs import Recorder
+
 logger = logging.getLogger("flows")
 
 
 def run_entry(entry: Entry, parameters: dict[str, Any], given: list[str]) -> Any:
-    """Run a deployment's flow and return its result.
+    """Run a deployment's flow and return its result; the store keeps a record of the run.
 
     Args:
         parameters: the deployment's, with those of the command line.
         given: the parameters as the command line has them.
 
     Raises:
-        UserError: a parameter, a setting, or what the flow was given cannot be used.
+        UserError: a parameter, a setting, or what the flow was given cannot be used. A note says which stage failed
+            and how the run is resumed, if its work had begun.
     """
+    from infra.progress import shown_log  # with the progress bars, which --help can do without
+    from infra.runs import recording
+
+    with shown_log(), recording(entry.name, given) as recorder:
+        try:
+            result = _call(entry, parameters, given)
+        except BaseException as error:
+            _record_failure(entry, given, recorder, error)
+            raise
+        _record_success(entry, recorder, result)
+        return result
+
+
+def _call(entry: Entry, parameters: dict[str, Any], given: list[str]) -> Any:
     server = prefect_server()
     if server is None:
-        return _run_here(entry, parameters, given)
+        flow = load_quickly(entry)
+        return flow.fn(**fit_parameters(flow.fn, parameters, given))
     if os.environ.get("PREFECT_API_AUTH_STRING") or os.environ.get("PREFECT_API_KEY"):
         warn_of_plain_http(server, "The password or key of the Prefect server")
     import prefect  # noqa: F401 - makes the flow one of Prefect's (tasks/runner/flow.py)
 
-    flow = _load(entry)
+    flow = load_quickly(entry)
     return flow(**fit_parameters(flow.fn, parameters, given))
 
 
-def _run_here(entry: Entry, parameters: dict[str, Any], given: list[str]) -> Any:
-    from infra.progress import shown_log  # with the progress bars, which --help can do without
+def _record_success(entry: Entry, recorder: Recorder, result: Any) -> None:
+    from flows.cli.wording.ending import ending
+    from infra.progress import BestEffort
+    from infra.runs import Ended
 
-    with shown_log():
-        flow = _load(entry)
-        result = flow.fn(**fit_parameters(flow.fn, parameters, given))
-        logger.info("%s has finished. Its result:", entry.name)
-        return result
+    page, lines = "", list[str]()
+    with BestEffort("The summary of the run"):
+        page, lines = ending(entry, recorder, str(result))
+    recorder.end(Ended(outcome="finished", ended=_now(), result=str(result), page=page))
+    for line in lines:
+        logger.info("%s", line)
+    logger.info("%s has finished. Its result:", entry.name)
 
 
-def _load(entry: Entry) -> Flow:
+def _record_failure(entry: Entry, given: list[str], recorder: Recorder, error: BaseException) -> None:
+    from flows.cli.wording.ending import resumption
+    from infra.runs import Ended
+
+    if recorder.store is None:
+        return  # a mistake that was found before any work
+    if isinstance(error, KeyboardInterrupt | SystemExit):
+        recorder.end(Ended(outcome="interrupted", ended=_now()))
+        return
+    recorder.end(Ended(outcome="failed", ended=_now(), error=f"{error}" or type(error).__name__))
+    error.add_note(resumption(entry, given, recorder))
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def load_quickly(entry: Entry) -> Flow:
     """Import a flow without the garbage collector, which finds nothing in modules and takes a sixth of the time."""
     gc.disable()
     try:

@@ -89,8 +89,9 @@ def collect_documents(run: StageRunner, recipe: Recipe, text: TextInputs) -> dic
         stages["ingest"] = run(ingest, recipe.ingest, corpus=text.corpus)
     stages["clean"] = run(clean, recipe.clean, documents=last(stages))
     stages["deidentify"] = run(deidentify_documents, recipe.deidentify, documents=last(stages))
-    if warning := untreated_warning(stages["deidentify"].manifest.counters, recipe.deidentify.sources):
-        warn(warning)
+    with run.checks():
+        if warning := untreated_warning(stages["deidentify"].manifest.counters, recipe.deidentify.sources):
+            warn(warning)
     stages["deduplicate"] = run(deduplicate, recipe.deduplicate, documents=last(stages))
     if recipe.repeated_lines is not None:
         stages["repeated_lines"] = run(repeated_lines, recipe.repeated_lines, documents=last(stages))
@@ -98,7 +99,8 @@ def collect_documents(run: StageRunner, recipe: Recipe, text: TextInputs) -> dic
         stages["decontaminate"] = run(
             decontaminate, recipe.decontaminate, documents=last(stages), benchmarks=text.benchmarks
         )
-    _refuse_emptiness(stages)
+    with run.checks():
+        _refuse_emptiness(stages)
     return stages
 
 

@@ -26,7 +26,7 @@ from tasks.knowledge.link import (
     unambiguous_counts,
 )
 from tasks.knowledge.read import ReadGraphParams, read_graph
-from tasks.runner import StageRunner
+from tasks.runner import StageRunner, UnmadeError
 
 logger = logging.getLogger(__name__)
 
@@ -144,8 +144,11 @@ def deciding_frequencies(run: StageRunner, segments: Artifact, entities: Artifac
         The artifact as the input `entity_frequencies`; nothing if no name is shared.
     """
     counted = run(unambiguous_counts, UnambiguousCountsParams(), segments=segments, entities=entities)
-    if not counted.manifest.counters.get("ambiguous_surfaces"):
-        return {}
+    try:
+        if not counted.manifest.counters.get("ambiguous_surfaces"):
+            return {}
+    except UnmadeError as error:  # a plan cannot know what will be counted
+        return {"entity_frequencies": error.undecided}
     return {"entity_frequencies": run(entity_frequencies, EntityFrequenciesParams(), links=counted)}
 
 

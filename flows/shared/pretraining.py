@@ -24,7 +24,7 @@ from tasks.pretrain.entity_examples import EntityExamplesParams, entity_examples
 from tasks.pretrain.entity_surfaces import entity_surfaces
 from tasks.pretrain.pairs import pairs
 from tasks.pretrain.products import products
-from tasks.runner import StageRunner, warn
+from tasks.runner import StageRunner, UnmadeError, warn
 
 FOR_GPUS = "bf16"
 """Precision that the presets for GPUs set."""
@@ -206,7 +206,11 @@ def more_inputs(run: StageRunner, recipe: Preset, data: TrainingData) -> dict[st
 
 def _model(recipe: Preset, data: TrainingData) -> dict[str, Any]:
     """Settings of the recipe's objective, with the size of the vocabulary."""
-    return {**recipe.train.model, "vocab_size": data.vocabulary.rows()}
+    try:
+        size = data.vocabulary.rows()
+    except UnmadeError:  # a plan has no vocabulary yet; which inputs there are does not depend on its size
+        size = recipe.vocabulary.size
+    return {**recipe.train.model, "vocab_size": size}
 
 
 def train_model(run: StageRunner, recipe: Preset, data: TrainingData, init: ModelFolder | None = None) -> TrainedModel:

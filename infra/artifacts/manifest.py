@@ -48,6 +48,8 @@ class InputRecord(_Record):
     fingerprint: str
     origin: str | None = Field(default=None, exclude_if=lambda value: value is None)
     """Where it came from, if that has a name that its content does not tell, such as a hub's model and revision."""
+    bytes: int | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Its size, by which the cost of later runs is estimated; None where it is unknown."""
 
 
 class Manifest(_Record):
@@ -71,6 +73,11 @@ class Manifest(_Record):
     """Parts that an earlier, killed run had finished; `wall_seconds` does not include their time."""
     taken_over_parts: int = 0
     """Units whose parts were reused from an earlier artifact that had done the same work."""
+
+    @property
+    def bytes(self) -> int:
+        """Size of the artifact's tables and files."""
+        return sum(table.bytes for table in self.tables.values()) + sum(file.bytes for file in self.files)
 
     def address(self) -> str:
         """Return the fingerprint that the recorded work should have."""

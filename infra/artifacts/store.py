@@ -236,6 +236,14 @@ class ArtifactStore:
         found = [artifact for name in stages for artifact in self._of_stage(name)]
         return sorted(found, key=lambda a: (a.stage, a.manifest.created_at, a.fingerprint))
 
+    def stages(self) -> Sequence[str]:
+        """Return the names of all stages that have a folder here."""
+        return self._children("")
+
+    def fingerprints(self, stage: str) -> Sequence[str]:
+        """Return the fingerprints of a stage's artifacts, of which none is looked at: some may be damaged."""
+        return self._children(stage)
+
     def _of_stage(self, stage: str) -> Iterator[Artifact]:
         for fingerprint in self._children(stage):
             artifact = self.get(stage, fingerprint)

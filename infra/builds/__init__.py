@@ -17,10 +17,12 @@ lock: both builders write the same bytes to the same locations, each file in one
 
 from infra.builds.build import ArtifactBuild, open_build, sweep
 from infra.builds.disk_errors import explained, open_scratch, temporary_files_explained
+from infra.builds.lock import discard_partial, is_being_built
 from infra.builds.parts import MAX_EXCERPT, PartWriter, Unit, WorkRecord, run_unit
-from infra.builds.place import BuildPlace, discard, measure, sync
+from infra.builds.place import DISCARDED, BuildPlace, discard, measure, sync
 
 __all__ = [
+    "DISCARDED",
     "MAX_EXCERPT",
     "ArtifactBuild",
     "BuildPlace",
@@ -28,7 +30,9 @@ __all__ = [
     "Unit",
     "WorkRecord",
     "discard",
+    "discard_partial",
     "explained",
+    "is_being_built",
     "measure",
     "open_build",
     "open_scratch",

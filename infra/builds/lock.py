@@ -7,13 +7,17 @@ import fcntl
 import logging
 import os
 import posixpath
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 from infra.artifacts import ArtifactStore
 from infra.builds.disk_errors import explained
 from infra.builds.place import BuildPlace
 
 logger = logging.getLogger(__name__)
+
+LOCK = "lock"
 
 
 @contextlib.contextmanager
@@ -26,7 +30,7 @@ def locked(store: ArtifactStore, place: BuildPlace) -> Iterator[None]:
     if not store.is_local:
         yield
         return
-    path = store.absolute(posixpath.join(place.partial, "lock"))
+    path = store.absolute(posixpath.join(place.partial, LOCK))
     while True:
         descriptor = _open_lock(path)
         _lock_descriptors.add(descriptor)
@@ -40,6 +44,47 @@ def locked(store: ArtifactStore, place: BuildPlace) -> Iterator[None]:
         finally:
             _lock_descriptors.discard(descriptor)
             os.close(descriptor)
+
+
+def is_being_built(partial: Path) -> bool:
+    """Return whether a living process holds the lock of a build, by its folder on a local root."""
+    try:
+        descriptor = os.open(partial / LOCK, os.O_RDONLY)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def discard_partial(partial: Path) -> bool:
+    """Delete the folder of an unfinished build on a local root; returns False, and leaves it, if a process has it.
+
+    Raises:
+        UserError: it cannot be deleted.
+    """
+    descriptor = None
+    with explained(str(partial)):
+        with contextlib.suppress(FileNotFoundError):  # killed before it had a lock
+            descriptor = os.open(partial / LOCK, os.O_RDWR)
+        try:
+            if descriptor is not None:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # The lock goes last: who waits for it finds it gone, and makes another.
+            for child in partial.iterdir():
+                if child.name != LOCK:
+                    shutil.rmtree(child) if child.is_dir() and not child.is_symlink() else child.unlink()
+            shutil.rmtree(partial)
+        except BlockingIOError:
+            return False
+        finally:
+            if descriptor is not None:
+                os.close(descriptor)
+    return True
 
 
 def _open_lock(path: str) -> int:

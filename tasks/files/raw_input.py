@@ -112,6 +112,11 @@ class RawInput(DescribedInput):
             digest.update(f"{file.name}\0{file.sha256}{sub_domain}\n".encode("utf-8", "surrogateescape"))
         return digest.hexdigest()[:32]
 
+    @property
+    def bytes(self) -> int:
+        """Size of all files."""
+        return sum(file.size for file in self.files)
+
     def _found(self) -> dict[str, tuple[str, str]]:
         """Return, by file name, the path or URI and the sub-domain that the given folder is named after."""
         found: dict[str, tuple[str, str]] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import hashlib
 import json
 from collections.abc import Mapping
@@ -90,11 +91,20 @@ class ModelFolder(DescribedInput):
     @cached_property
     def fingerprint(self) -> str:
         """32 hex digits over the names and contents of the model's files."""
+        return _fingerprint(self._files())
+
+    @property
+    def bytes(self) -> int:
+        """Size of the model's files."""
+        return sum(file.stat().st_size for file in self._files().values())
+
+    def _files(self) -> dict[str, Path]:
+        """Return the model's files by their names in its folder."""
         names = ENCODER_FILES if self._is_of_transformers() else ("**/*",)
         files = {file for name in names for file in self.path.glob(name) if file.is_file() and file.name != CARD}
         own = {file.relative_to(self.path).as_posix(): file for file in files}
         # Knowledge beside the model is known by its digest in config.json, and may be there or elsewhere.
-        return _fingerprint({name: file for name, file in own.items() if not name.startswith(f"{BESIDE}/")})
+        return {name: file for name, file in own.items() if not name.startswith(f"{BESIDE}/")}
 
     def _is_of_transformers(self) -> bool:
         """Return True also for a broken config.json, which the encoder's loader explains."""
@@ -143,13 +153,31 @@ class TaskFiles(DescribedInput):
         """32 hex digits over the splits and the contents of their files, of those with cMedQA's texts, and of the
         description of a task on a user's own files.
         """
+        return _fingerprint(self._all_files())
+
+    @property
+    def bytes(self) -> int:
+        """Size of the files."""
+        return sum(file.stat().st_size for file in self._all_files().values())
+
+    def _all_files(self) -> dict[str, Path]:
         beside = {path.parent / name for path in self.files.values() for name in (*QUESTIONS, *ANSWERS, OWN_TASK_FILE)}
         texts = {path.name: path for path in beside if path.is_file()}
-        return _fingerprint(texts | {str(split): path for split, path in self.files.items()})
+        return texts | {str(split): path for split, path in self.files.items()}
+
+
+def model_fingerprint(digests: Mapping[str, str]) -> str:
+    """Return the fingerprint that a folder of transformers' has as `ModelFolder`, from its files' names and SHA-256."""
+    wanted = {name for name in digests for pattern in ENCODER_FILES if fnmatch.fnmatchcase(name, pattern)} - {CARD}
+    return _of_digests({name: digests[name] for name in wanted})
 
 
 def _fingerprint(files: dict[str, Path]) -> str:
+    return _of_digests({name: hash_file(str(path)) for name, path in files.items()})
+
+
+def _of_digests(digests: Mapping[str, str]) -> str:
     digest = hashlib.sha256()
-    for name, path in sorted(files.items()):
-        digest.update(f"{name}\0{hash_file(str(path))}\n".encode())
+    for name, sha256 in sorted(digests.items()):
+        digest.update(f"{name}\0{sha256}\n".encode())
     return digest.hexdigest()[:32]

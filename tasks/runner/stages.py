@@ -5,17 +5,19 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, cast
 
 from infra import stage as stages
 from infra.artifacts import Artifact, ArtifactStore
 from infra.cluster.executor import executor_for
 from infra.cluster.jobs import JobSite, job_site, run_as_job
 from infra.progress import StageProgress
+from infra.runs import begin_record
 from infra.settings import Settings, is_job_endpoint
 from infra.stage import Executor, Stage, StageInput, StageParams, StageResult
 from tasks.runner.flow import in_prefect_run
+from tasks.runner.planning import PlanningRunner, current_plan
 from tasks.runner.sentence import sentence
 
 logger = logging.getLogger("flows")
@@ -53,6 +55,14 @@ class StageRunner:
         """
         return None if self._site is None else self._site.nodes()
 
+    def checks(self) -> contextlib.AbstractContextManager[None]:
+        """Return a context for checks of what stages have made; a plan leaves out those of what is not there yet."""
+        return contextlib.nullcontext()
+
+    def effect(self, function: Callable[..., object], *arguments: Any) -> None:
+        """Call a function that changes something beside the artifacts of stages; a plan leaves it out."""
+        function(*arguments)
+
     def log_summary(self) -> None:
         """Log how many stages had to be computed, and how long all of them took."""
         if self._results:
@@ -81,6 +91,10 @@ def stage_runner(settings: Settings | None = None) -> Iterator[StageRunner]:
         UserError: RAY_ADDRESS names a place of jobs that does not answer or does not accept our token.
     """
     settings = settings or Settings.from_environment()
+    plan = current_plan()
+    if plan is not None:
+        yield cast("StageRunner", PlanningRunner(ArtifactStore(settings.home), plan))
+        return
     site = None
     if settings.ray_address is not None and is_job_endpoint(settings.ray_address):
         site = job_site(settings.ray_address)
@@ -88,7 +102,9 @@ def stage_runner(settings: Settings | None = None) -> Iterator[StageRunner]:
     elif not in_prefect_run():
         # A flow asks for a runner once its parameters are checked: an error before that stands alone.
         logger.info("Running on this machine, without a server; artifacts are stored in %s", settings.home)
+    store = ArtifactStore(settings.home)
+    begin_record(store)
     with executor_for(settings) as executor:
-        runner = StageRunner(ArtifactStore(settings.home), executor, site)
+        runner = StageRunner(store, executor, site)
         yield runner
         runner.log_summary()

@@ -52,10 +52,14 @@ def test_run_says_everything_once_and_the_result_last(tmp_path: Path) -> None:
         lines = done.stderr.splitlines()
         assert lines[0].startswith("warning: ") and "training.steps" in lines[0]
         assert lines[1] == f"Running on this machine, without a server; artifacts are stored in {home}"
-        stages = [line.partition(":")[0] for line in lines[2:-2]]
-        assert stages == ["ingest", "clean", "deidentify", "deduplicate", "segment", "report_corpus"]
-        assert all(word in line for line in lines[2:-2])
-        assert lines[-2].startswith("6 stages, ") and lines[-1] == "corpus/refresh has finished. Its result:"
+        names = ["ingest", "clean", "deidentify", "deduplicate", "segment", "report_corpus"]
+        assert [line.partition(":")[0] for line in lines[2:8]] == names
+        assert all(word in line for line in lines[2:8])
+        summed, header, *table, page, following, last = lines[8:]
+        assert summed.startswith("6 stages, ") and last == "corpus/refresh has finished. Its result:"
+        assert header.split()[:2] == ["sub-domain", "documents"] and table[-1].split()[:2] == ["all", "100"]
+        assert page.startswith("Page: ") and Path(page.removeprefix("Page: ")).is_file()
+        assert following == f"Next: python -m flows run pretrain/ehealth-tiny --param corpus={corpus}"
         assert Path(done.stdout.strip()).parent == home / "segment"
     assert "6 of them reused" in again.stderr
 

@@ -1,0 +1,99 @@
+"""The verb `gc`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from flows.cli.stored.garbage import Garbage
+    from infra.artifacts import ArtifactStore
+
+
+def collect(
+    delete: Annotated[bool, typer.Option("--delete", help="Delete it; without this it is only listed.")] = False,
+    keep: Annotated[int, typer.Option(metavar="N", min=0, help="Finished runs of every flow to keep.")] = 3,
+    days: Annotated[
+        float, typer.Option(metavar="DAYS", min=0, help="Age from which on an unfinished try counts as given up.")
+    ] = 7,
+    spare: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ARTIFACT", help="Keep this one too, with all that it comes from (may be given again)."),
+    ] = None,
+    unrecorded: Annotated[
+        bool,
+        typer.Option("--unrecorded", help="Count artifacts that no recorded run has used as not needed, too."),
+    ] = False,
+) -> None:
+    """List what no kept run needs, and delete it with --delete.
+
+    Of every flow the last N finished runs are kept, and what was run since. A run needs all artifacts that it used and
+    all that these come from. The folders of tries that were given up are deleted too. What a living process writes is
+    never touched, and while a run goes on no artifact is deleted. A deleted artifact is made again by the run that
+    needs it; its manifest is kept, so that the lineage of what was made from it still resolves.
+
+    Examples:
+      python -m flows gc --keep 1
+      python -m flows gc --keep 1 --delete
+    """
+    from flows.cli.stored.find import find_artifact, local_store
+    from flows.cli.stored.garbage import find_garbage
+    from infra.printable import printable
+    from infra.runs import read_runs
+
+    store = local_store("gc")
+    kept = [f"{one.stage}/{one.fingerprint}" for one in map(find_artifact, spare or [])]
+    found = find_garbage(store, read_runs(store), keep, days, kept, unrecorded)
+    print(printable("\n".join(_lines(store, found))))
+    if delete:
+        _delete(store, found)
+    elif found.artifacts or found.partial:
+        print("Nothing was deleted: give --delete for that.")
+
+
+def _lines(store: ArtifactStore, found: Garbage) -> list[str]:
+    from flows.cli.stored.garbage import size_of_folder
+    from flows.cli.stored.summary import contents
+    from flows.cli.wording.figures import megabytes
+
+    lines = [f"{one.stage}/{one.fingerprint[:8]}  {contents(one.manifest)}" for one in found.artifacts]
+    lines += [f"{one.relative_to(store.base)}  given up; {megabytes(size_of_folder(one))}" for one in found.partial]
+    size = sum(one.manifest.bytes for one in found.artifacts) + sum(map(size_of_folder, found.partial))
+    lines.append(
+        f"{len(found.artifacts):,} artifacts and {len(found.partial):,} unfinished tries are not needed by the "
+        f"{len(found.kept_runs):,} runs that are kept: {megabytes(size)} in {store.root}. Parts that artifacts share "
+        "on the disk take their room once."
+    )
+    if found.of_no_run:
+        size = sum(one.manifest.bytes for one in found.of_no_run)
+        lines.append(
+            f"{len(found.of_no_run):,} artifacts ({megabytes(size)}) were used by no recorded run: they were made "
+            "before runs were recorded, by a worker of a server, or from Python. They are kept; --unrecorded counts them "
+            "too."
+        )
+    return lines
+
+
+def _delete(store: ArtifactStore, found: Garbage) -> None:
+    from flows.cli.stored.garbage import is_anything_built
+    from infra.builds import discard, discard_partial
+    from infra.errors import UserError
+    from infra.runs import no_runs
+
+    tries = sum(discard_partial(one) for one in found.partial)
+    artifacts = 0
+    try:
+        with no_runs(store) as alone:
+            if alone and not is_anything_built(store):
+                for one in found.artifacts:
+                    discard(store, one)
+                    artifacts += 1
+            elif found.artifacts:
+                print("warning: a run is going on, which may use any artifact: none was deleted.", file=sys.stderr)
+    except OSError as error:
+        raise UserError(
+            f"{store.root} cannot be written: {error.strerror or error}. Nothing more was deleted."
+        ) from error
+    print(f"Deleted {artifacts:,} artifacts and {tries:,} unfinished tries.")

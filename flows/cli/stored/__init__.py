@@ -1,0 +1,1 @@
+"""What verbs read from an artifact store: artifacts by what users call them, their lineage, and what is not needed."""

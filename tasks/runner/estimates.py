@@ -1,0 +1,78 @@
+"""Estimates of what a stage will cost, from the manifests of its earlier artifacts, scaled by the size of its input."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from infra.artifacts import ArtifactStore, Manifest
+
+MOST_ASKED = 5
+"""Number of earlier artifacts that an estimate is the median of."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Cost of one stage, by earlier ones."""
+
+    seconds: float
+    bytes: int
+    runs: int
+    """Number of earlier artifacts that it is the median of."""
+    same_params: bool
+    """They had the same parameters."""
+    scaled: bool
+    """Their inputs and this one's have known sizes, by which the cost was scaled."""
+
+
+def estimated(
+    store: ArtifactStore, manifests: Sequence[Manifest], params: Mapping[str, Any], size: int | None
+) -> Estimate | None:
+    """Return the cost of a stage; None if no earlier artifact says.
+
+    Args:
+        manifests: of the stage's earlier artifacts, the newest first. Those with the same parameters are preferred, and
+            those that were made in one go: the time of parts that were reused is not in a manifest.
+        params: parameters as JSON.
+        size: bytes of all inputs; None if unknown: then the cost is that of earlier artifacts, as it was.
+    """
+    whole = [one for one in manifests if not one.resumed_parts and not one.taken_over_parts]
+    same = [one for one in whole if one.params == params]
+    asked = (same or whole)[:MOST_ASKED]
+    sizes = {one.fingerprint: _input_bytes(store, one) for one in asked}
+    known = [one for one in asked if sizes[one.fingerprint]]
+    if size is not None and known:
+        shares = [size / sizes[one.fingerprint] for one in known]  # type: ignore[operator]
+        pairs = list(zip(known, shares, strict=True))
+        return Estimate(
+            seconds=statistics.median(one.wall_seconds * share for one, share in pairs),
+            bytes=round(statistics.median(one.bytes * share for one, share in pairs)),
+            runs=len(known),
+            same_params=bool(same),
+            scaled=True,
+        )
+    if not asked:
+        return None
+    return Estimate(
+        seconds=statistics.median(one.wall_seconds for one in asked),
+        bytes=round(statistics.median(one.bytes for one in asked)),
+        runs=len(asked),
+        same_params=bool(same),
+        scaled=False,
+    )
+
+
+def _input_bytes(store: ArtifactStore, manifest: Manifest) -> int | None:
+    """Return the bytes of an artifact's inputs; None if one of them is not known."""
+    total = 0
+    for record in manifest.inputs.values():
+        size = record.bytes
+        if size is None:  # made before manifests had sizes
+            found = store.get(record.stage, record.fingerprint)
+            size = None if found is None else found.manifest.bytes
+        if size is None:
+            return None
+        total += size
+    return total
