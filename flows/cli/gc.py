@@ -70,8 +70,8 @@ def _lines(store: ArtifactStore, found: Garbage) -> list[str]:
         size = sum(one.manifest.bytes for one in found.of_no_run)
         lines.append(
             f"{len(found.of_no_run):,} artifacts ({megabytes(size)}) were used by no recorded run: they were made "
-            "before runs were recorded, by a worker of a server, or from Python. They are kept; --unrecorded counts them "
-            "too."
+            "before runs were recorded, by a worker of a server, or from Python. They are kept; --unrecorded counts "
+            "them, too."
         )
     return lines
 
