@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from flows.recipes.pretraining import load_preset
+from flows.recipes.pretraining import Preset, load_preset
 from flows.shared.documents import text_inputs
 from flows.shared.graphs import Graphs, graphs_to_link
 from flows.shared.pretraining import TrainedModel, check_inputs, prepare, train_model
@@ -19,6 +19,9 @@ from tasks.runner import StageRunner, flow, stage_runner
 
 Scores = Annotated[dict[str, dict[str, float]], Field(examples=[{"full": {"cmeee": 61.2}}])]
 """Scores by setting (such as full and without_csp) and task, in percent."""
+
+SETTINGS = (Preset,)
+"""Models of the keys of `overrides`."""
 
 
 @flow(name="ablate")

@@ -40,6 +40,9 @@ RECORDS = "cehrner"
 Embeddings = Annotated[Mapping[str, str], Field(examples=[{"word2vec-char": "vectors.txt", "bert": "encoder/"}])]
 """Vectors or encoders by the names of the paper's tables."""
 
+SETTINGS = (NetworkRecipe,)
+"""Models of the keys of `overrides`."""
+
 
 @flow(name="finetune")
 def finetune(

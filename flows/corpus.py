@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from flows.recipes.data import Recipe
 from flows.recipes.partial import load_recipe
 from flows.shared.documents import collect_documents, cut_segments, last, text_inputs
 from flows.shared.vocabularies import adopt_vocabulary, vocabulary_input
@@ -18,6 +19,9 @@ USED = frozenset(
 
 RAW = frozenset(("ingest", "clean"))
 """Stages before de-identification, whose artifacts hold the original text."""
+
+SETTINGS = (Recipe,)
+"""Models of the keys of `overrides`."""
 
 
 @flow(name="corpus")

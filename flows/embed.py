@@ -26,6 +26,9 @@ from tasks.runner import StageRunner, flow, stage_runner
 MOST_SHOWN = 5
 """Words whose neighbours are printed at the end of a run; the page has more."""
 
+SETTINGS = (EmbeddingRecipe,)
+"""Models of the keys of `overrides`."""
+
 
 @flow(name="embed")
 def embed(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from flows.recipes.data import Recipe
 from flows.recipes.partial import load_recipe
 from flows.shared.documents import collect_documents, cut_segments, found, last, text_inputs
 from flows.shared.entities import entity_vocabulary, named_lists
@@ -12,6 +13,9 @@ from tasks.knowledge.thesaurus import thesaurus
 from tasks.phrases.segments import phrase_segments
 from tasks.reports.entities import report_entities
 from tasks.runner import flow, stage_runner
+
+SETTINGS = (Recipe,)
+"""Models of the keys of `overrides`."""
 
 
 @flow(name="entities")

@@ -93,6 +93,9 @@ def similarity_of_names(run: StageRunner, recipe: IntrinsicRecipe, data: Intrins
 EVALUATIONS: Mapping[str, Evaluation] = {"attention": attention_of_entities, "similarity": similarity_of_names}
 """What the flow does with the same models, text and graph; each evaluation returns its reports."""
 
+SETTINGS = (IntrinsicRecipe,)
+"""Models of the keys of `overrides`."""
+
 
 @flow(name="evaluate")
 def evaluate(

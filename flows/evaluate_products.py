@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from flows.recipes.evaluating import load_product_evaluation
-from flows.recipes.finetuning import load_finetuning
+from flows.recipes.evaluating import ProductEvaluation, load_product_evaluation
+from flows.recipes.finetuning import FinetuneRecipe, load_finetuning
 from flows.shared.downstream import chosen_tasks, task_files
 from flows.shared.products import product_source, records
 from infra.artifacts import Artifact
@@ -22,6 +22,9 @@ RELEVANCE = ["qtrel-easy", "qtrel-hard"]
 
 ProductTable = Annotated[dict[str, Any], Field(examples=[{"source": "drugs.parquet", "columns": ["drug", "", ""]}])]
 """Where a table of products is, and how it is read: parameters of the stage `product_records`."""
+
+SETTINGS = (ProductEvaluation, FinetuneRecipe)
+"""Models of the keys of `overrides`."""
 
 
 @flow(name="evaluate")

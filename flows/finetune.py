@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from flows.recipes.finetuning import load_finetuning
+from flows.recipes.finetuning import FinetuneRecipe, load_finetuning
 from flows.shared.downstream import chosen_tasks, task_files
 from infra.artifacts import Artifact
 from infra.errors import UserError
@@ -15,6 +15,9 @@ from tasks.finetune.inputs import ModelFolder
 from tasks.finetune.params import FinetuneParams
 from tasks.normalise.params import TASK as NORMALISED
 from tasks.runner import flow, stage_runner
+
+SETTINGS = (FinetuneRecipe,)
+"""Models of the keys of `overrides`."""
 
 
 @flow(name="finetune")

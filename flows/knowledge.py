@@ -12,6 +12,9 @@ from flows.shared.knowledge import arrays_of, studied
 from tasks.reports.graph import report_graph
 from tasks.runner import flow, stage_runner
 
+SETTINGS = (KnowledgeRecipe,)
+"""Models of the keys of `overrides`."""
+
 
 @flow(name="knowledge")
 def knowledge(

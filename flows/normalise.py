@@ -23,6 +23,9 @@ from tasks.normalise.terminology import terminology
 from tasks.retrieve.server_index import check_name
 from tasks.runner import flow, stage_runner
 
+SETTINGS = (NormaliseRecipe,)
+"""Models of the keys of `overrides`."""
+
 
 @flow(name="normalise")
 def normalise(

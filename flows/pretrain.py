@@ -16,6 +16,9 @@ from tasks.pretrain.check import check_training
 from tasks.runner import flow, stage_runner
 from tasks.vocabulary.files import read_vocabularies
 
+SETTINGS = (Preset,)
+"""Models of the keys of `overrides`."""
+
 
 @flow(name="pretrain")
 def pretrain(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from flows.recipes.evaluating import load_product_evaluation
-from flows.recipes.finetuning import load_finetuning
+from flows.recipes.evaluating import ProductEvaluation, load_product_evaluation
+from flows.recipes.finetuning import FinetuneRecipe, load_finetuning
 from flows.recipes.pretraining import Preset, load_preset
 from flows.shared.documents import text_inputs
 from flows.shared.downstream import chosen_tasks, task_files
@@ -22,6 +22,9 @@ from tasks.runner import StageRunner, flow, stage_runner
 
 SECTIONS = ("rank_values.", "query_title.", "finetune.")
 """Beginnings of the overrides that are not the preset's."""
+
+SETTINGS = (Preset, ProductEvaluation, FinetuneRecipe)
+"""Models of the keys of `overrides`."""
 
 
 @flow(name="sweep")

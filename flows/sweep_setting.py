@@ -17,6 +17,9 @@ from tasks.finetune.inputs import ModelFolder
 from tasks.knowledge.fuse import fuse_graphs
 from tasks.runner import StageRunner, flow, stage_runner
 
+SETTINGS = (Preset,)
+"""Models of the keys of `overrides`."""
+
 
 @flow(name="sweep")
 def sweep(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flows.recipes.normalising import load_mapping
+from flows.recipes.normalising import MappingRecipe, load_mapping
 from flows.recipes.partial import load_recipe
 from flows.shared.graphs import Graphs, requested_graphs
 from flows.shared.terms import further_names, term_list
@@ -15,6 +15,9 @@ from tasks.normalise.index import candidate_index
 from tasks.normalise.query_settings import local_table, query_tables
 from tasks.normalise.terminology import terminology
 from tasks.runner import flow, stage_runner
+
+SETTINGS = (MappingRecipe,)
+"""Models of the keys of `overrides`."""
 
 
 @flow(name="normalise")

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from flows.recipes.data import Recipe
 from flows.recipes.partial import load_recipe
 from flows.shared.documents import collect_documents, last, text_inputs
 from flows.shared.graphs import Graphs, fused, requested_graphs
 from flows.shared.vocabularies import build_vocabulary, vocabulary_input
 from tasks.reports.vocabulary import report_vocabulary
 from tasks.runner import flow, stage_runner
+
+SETTINGS = (Recipe,)
+"""Models of the keys of `overrides`."""
 
 
 @flow(name="vocabulary")

@@ -1,22 +1,21 @@
-"""Page of the command line: the help of every command."""
+"""Page of the command line: the help of every verb."""
 
 from __future__ import annotations
 
-import argparse
-
 from docs.generate.markdown import fenced
-from flows.cli.commands import _parser
+from flows.cli.app import make_app
 
 
 def page() -> str:
     """Return the page."""
-    parser = _parser()
-    [commands] = [one for one in parser._actions if isinstance(one, argparse._SubParsersAction)]
+    app = make_app()
     parts = [
         "# Command line",
-        "`.venv/bin/python -m flows` in a checkout, `yiwen` where the wheel is installed.",
-        fenced(parser.format_help(), "text"),
+        "`.venv/bin/yiwen` or `.venv/bin/python -m flows` in a checkout, `yiwen` where the wheel is installed.",
     ]
-    for name, command in commands.choices.items():
-        parts.append(f"## {name}\n\n{fenced(command.format_help(), 'text')}")
+    with app.make_context("yiwen", [], resilient_parsing=True) as context:
+        parts.append(fenced(app.get_help(context), "text"))
+        for name, verb in app.commands.items():
+            with verb.make_context(name, [], parent=context, resilient_parsing=True) as own:
+                parts.append(f"## {name}\n\n{fenced(verb.get_help(own), 'text')}")
     return "\n\n".join(parts) + "\n"

@@ -6,8 +6,8 @@ import inspect
 import itertools
 
 from docs.generate.markdown import code, prose, table
-from docs.generate.meanings import as_json, of_function
 from flows.catalogue import Entry, load_catalogue
+from flows.recipes.meanings import as_json, of_function
 
 
 def page() -> str:

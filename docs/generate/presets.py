@@ -6,8 +6,8 @@ import tomllib
 from typing import Any
 
 from docs.generate.markdown import code, fenced, table
-from docs.generate.meanings import as_json
 from flows.recipes.loading import PRESETS, preset_names
+from flows.recipes.meanings import as_json
 
 COMPARED = (
     "objective",

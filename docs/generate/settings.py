@@ -5,10 +5,10 @@ from __future__ import annotations
 from pydantic import BaseModel
 
 from docs.generate.markdown import code, prose, table
-from docs.generate.meanings import Setting, of_dataclass, of_model
 from flows.recipes.embedding import EmbeddingRecipe
 from flows.recipes.evaluating import IntrinsicRecipe, ProductEvaluation
 from flows.recipes.finetuning import FinetuneRecipe
+from flows.recipes.meanings import Setting, of_dataclass, of_model
 from flows.recipes.networks import NetworkRecipe
 from flows.recipes.normalising import MappingRecipe, NormaliseRecipe
 from flows.recipes.pretraining import Preset

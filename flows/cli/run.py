@@ -7,17 +7,22 @@ from typing import Annotated
 import typer
 
 from flows.catalogue import find
+from flows.cli.completing import flow_names, parameter_names
 from flows.cli.parameters import merge_parameters
 from flows.cli.running import run_entry
 from infra.printable import printable
 
-Name = Annotated[str, typer.Argument(metavar="FLOW/DEPLOYMENT", help="A name from `python -m flows list`.")]
+Name = Annotated[
+    str,
+    typer.Argument(metavar="FLOW/DEPLOYMENT", help="A name from `python -m flows list`.", autocompletion=flow_names),
+]
 
 Params = Annotated[
     list[str] | None,
     typer.Option(
         "--param",
         metavar="KEY=VALUE",
+        autocompletion=parameter_names,
         help="A parameter of the flow, or a dotted key of its preset (training.steps=100); values are JSON, or text.",
     ),
 ]

@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from flows.cli.completing import artifact_names
+
 if TYPE_CHECKING:
     from infra.artifacts import Artifact
 
 Which = Annotated[
     str,
     typer.Argument(
-        metavar="ARTIFACT", help="Its folder, STAGE, STAGE/PREFIX of its fingerprint, or latest (of all stages)."
+        metavar="ARTIFACT",
+        help="Its folder, STAGE, STAGE/PREFIX of its fingerprint, or latest (of all stages).",
+        autocompletion=artifact_names,
     ),
 ]
 

@@ -30,6 +30,7 @@ __all__ = [
     "describe",
     "flops_formula",
     "resources",
+    "settings_class",
     "speed_only",
     "tabulated",
 ]
@@ -127,6 +128,11 @@ def check(name: str, config: Mapping[str, Any]) -> Any:
     if settings.shares():
         check_shares(settings.shares())
     return settings
+
+
+def settings_class(name: str) -> type[ObjectiveConfig]:
+    """Return the dataclass of the settings of objective `name`, the section `model` of a preset."""
+    return _OBJECTIVES[name][0]
 
 
 def config_keys(name: str) -> list[str]:

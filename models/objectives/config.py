@@ -124,16 +124,27 @@ class EncoderObjectiveConfig(ObjectiveConfig):
     """
 
     vocab_size: int
+    """Number of tokens; flows take it from the vocabulary."""
     hidden_size: int = 768
+    """Width of the hidden states."""
     num_layers: int = 12
+    """Number of layers."""
     num_heads: int = 12
+    """Attention heads of a layer; they divide the hidden size."""
     intermediate_size: int = 3072
+    """Width of the feed-forward layers."""
     max_positions: int = 512
+    """Length of the longest sequence, in tokens."""
     type_vocab_size: int = 2
+    """Number of segment types: 2 for pairs of sentences."""
     hidden_dropout: float = 0.1
+    """Dropout rate of embeddings and hidden states."""
     attention_dropout: float = 0.1
+    """Dropout rate of attention weights."""
     layer_norm_eps: float = 1e-12
+    """Addend to the variance in layer normalisation."""
     initializer_range: float = 0.02
+    """Standard deviation of the normal distribution of initial weights."""
     positions: str = "absolute"
     """Encoding of a token's place: "absolute", as in the papers, or "rotary". See `EncoderConfig`."""
     vocab_multiple: int = 1
@@ -161,6 +172,7 @@ class GeneratorObjectiveConfig(EncoderObjectiveConfig):
     """Settings of an objective that trains a discriminator with a generator, as ELECTRA does (Clark et al., 2020)."""
 
     embedding_size: int | None = None
+    """Width of the embedding tables, which both networks share; None: the hidden size."""
     generator_divisor: int = 3
     """Divisor of the generator's hidden size, FFN size and heads relative to the discriminator's; it must divide all
     three.

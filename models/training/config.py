@@ -69,10 +69,15 @@ class TrainingConfig:
     dilemma", NeurIPS 2022).
     """
     length_warmup_tokens: int = 128
+    """Tokens that are left of a row in the first `length_warmup_steps` steps."""
     adam_epsilon: float = 1e-6
+    """Addend to the root of AdamW's second moment."""
     adam_beta1: float = 0.9
+    """Decay of AdamW's first moment."""
     adam_beta2: float = 0.999
+    """Decay of AdamW's second moment."""
     weight_decay: float = 0.01
+    """Decay of weights per step, as a factor of the learning rate; biases and norms have none."""
     clip_norm: float = 1.0
     """Maximum norm of the gradient (ELECTRA)."""
     precision: str = "fp32"
@@ -95,6 +100,7 @@ class TrainingConfig:
     prefetch_batches: int = 4
     """Number of batches masked and packed ahead, in the background."""
     seed: int = 42
+    """Seed of initial weights, the order of rows, dropout and masks."""
     log_every: int = 10
     """Steps between two entries of the curves. An entry holds the means of the steps since the last one; the figures of
     every single step are kept beside them.

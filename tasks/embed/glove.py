@@ -44,6 +44,7 @@ class GloveParams(StageParams):
     epochs: int = Field(default=15, ge=1, description="Passes over the pairs.")
     learning_rate: float = Field(default=0.05, gt=0, description="Learning rate of AdaGrad.")
     seed: int = 1
+    """Seed of initial vectors and of the order of pairs."""
 
 
 @stage(name="glove", version=1, params=GloveParams, tables=("word_vectors",), unit="epoch", heavy=True)

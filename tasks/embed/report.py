@@ -40,6 +40,7 @@ class ReportVectorsParams(StageParams):
     words: int = Field(default=12, ge=0, description="Number of frequent words whose neighbours are shown.")
     neighbours: int = Field(default=8, ge=1, description="Number of neighbours of each.")
     seed: int = 1
+    """Seed of the drawn words and pairs, and of the picture."""
 
 
 @stage(name="report_vectors", version=2, params=ReportVectorsParams, tables=("vector_scores",))

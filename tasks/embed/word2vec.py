@@ -43,6 +43,7 @@ class Word2VecParams(StageParams):
     min_alpha: float = Field(default=0.0001, gt=0, description="Learning rate at the end; it falls linearly.")
     threads: int = Field(default=1, ge=1, description="Threads; with more than one, vectors differ between runs.")
     seed: int = 1
+    """Seed of initial vectors, and of the words that are drawn."""
 
     @model_validator(mode="after")
     def _rates(self) -> Word2VecParams:

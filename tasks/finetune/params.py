@@ -46,10 +46,13 @@ class TuningParams(StageParams):
     quick: bool = False
     """Try one setting with the first seed, instead of the whole grid."""
     seeds: Integers = Field(default=(1, 2, 3), min_length=1)
+    """Seeds of the trials that a setting is judged by."""
     batch_sizes: Integers | None = None
     """None: those of the task's grid. The same holds for learning rates and epochs."""
     learning_rates: Floats | None = None
+    """Peak learning rates to try; None: those of the task's grid."""
     epochs: Integers | None = None
+    """Numbers of epochs to try; None: those of the task's grid."""
     max_length: int | None = None
     """Tokens per sequence; None: the task's, or the encoder's positions if those are fewer."""
     limit: int | None = Field(default=None, ge=1)
@@ -57,12 +60,14 @@ class TuningParams(StageParams):
     patience: int | None = Field(default=None, ge=1)
     """Epochs without a better dev score before a trial stops."""
     ema_decay: float | None = Field(default=0.9999, ge=0.0, lt=1.0)
+    """Decay of the moving average of weights that is evaluated and kept; None: no averaging."""
     ema_warmup: bool = True
     """Raise the decay gradually, so that averaging does not spoil short runs; false: the paper's constant decay."""
     dropout: float | None = Field(default=None, ge=0.0, lt=1.0)
     """Rate in the encoder (hidden states and attention) and before the head; 0.1 throughout in eHealth's Table 8. None:
     the rates of the encoder's config.json, which may be 0, and 0.1 before the head."""
     head_learning_rate: float | None = Field(default=None, gt=0.0)
+    """Peak learning rate of the head; None: that of the encoder."""
     precision: Literal["fp32", "bf16"] = "fp32"
     """Precision of matrix products in training and in answering records. Candidates are ranked in fp32."""
     random_weights: bool = False
@@ -108,6 +113,7 @@ class FinetuneParams(TuningParams):
     """A task, and the parameters of its fine-tuning."""
 
     task: str
+    """Name of the task; it follows from the parameter tasks."""
     crf: bool = False
     """Put a conditional random field over the tags; for tasks of kind tagging."""
     network: str | None = Field(default=None, exclude_if=lambda value: value is None)

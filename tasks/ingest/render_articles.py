@@ -26,6 +26,7 @@ class RenderParams(StageParams):
     """Size of the parts."""
 
     documents_per_part: int = Field(default=4096, ge=1)
+    """Articles in a part of the table."""
 
 
 @stage(name="render_articles", version=2, params=RenderParams, tables=("documents", "rejects"))

@@ -32,7 +32,9 @@ class FuseGraphsParams(StageParams):
     """Evidence that two entities are one (kg/fusion/alignment.py)."""
 
     aliases: bool = True
+    """Join entities that share a name or an alias."""
     codes: bool = True
+    """Join entities that share a code."""
     max_holders: int = Field(default=3, ge=2, description="entities that may share an alias before it is ignored")
     similarity: float | None = Field(
         default=None,

@@ -33,12 +33,15 @@ class EmbedParams(StageParams):
     negatives: int = Field(default=1, ge=1, description="corrupted triples per triple")
     filtered_negatives: bool = Field(default=False, description="never use a triple of the graph as a negative")
     margin: float = Field(default=1.0, gt=0)
+    """Margin of the ranking loss between true and corrupted triples."""
     squared: bool = Field(default=True, description="squared distances in the loss; false: plain ones")
     learning_rate: float = Field(default=0.05, gt=0)
+    """Learning rate of the entities' and relations' vectors."""
     projection_rate: float = Field(default=0.1, gt=0, description="learning rate of the projections, as a factor")
     held_out: int = Field(default=1000, ge=0, description="triples held out at most; 0: no evaluation")
     evaluate_every: int = Field(default=5, ge=1, description="epochs between two evaluations")
     patience: int = Field(default=3, ge=0, description="evaluations without a better MRR before training stops; 0: any")
     seed: int = 42
+    """Seed of initial vectors, negatives and the order of triples."""
     checkpoint_every: int = Field(default=5, ge=1, exclude=True, description="epochs between two checkpoints")
     cluster: Cluster = Field(default_factory=Cluster, exclude=True)

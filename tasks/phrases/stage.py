@@ -52,6 +52,7 @@ class PhrasesParams(StageParams):
     """Parameters of phrase mining; names and defaults follow the program's where it has them."""
 
     engine: Literal["autophrase", "embedded"] = "autophrase"
+    """Miner of phrases: the AutoPhrase program, or the one that is built in."""
     unit: Unit = Field(default="words", description="unit of phrases: the segments' words, or characters")
     min_support: int = Field(default=10, ge=1, description="minimum number of occurrences of a phrase")
     max_length: int = Field(default=6, ge=2, le=100, description="maximum number of words in a phrase")

@@ -53,6 +53,7 @@ class EncodeParams(StageParams):
     max_length: int = Field(default=512, ge=3, le=2**16 - 1, description="tokens per example, with [CLS] and [SEP]")
     held_out_share: float = Field(default=0.02, gt=0, lt=1, description="share of documents that are held out")
     seed: int = 42
+    """Seed of the choice of documents that are held out."""
     # The rest is left out where empty, so that examples without entities keep their address.
     mention_types: tuple[str, ...] = Field(
         default=(),

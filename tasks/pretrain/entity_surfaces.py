@@ -40,6 +40,7 @@ class EntitySurfacesParams(StageParams):
         default=0.1, ge=0, lt=1, description="share of groups of synonyms that no training example names"
     )
     seed: int = 42
+    """Seed of the choice of entities that training does not see."""
 
 
 @stage(name="entity_surfaces", version=1, params=EntitySurfacesParams, tables=("entity_surfaces",), heavy=True)

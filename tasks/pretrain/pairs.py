@@ -74,6 +74,7 @@ class PairsParams(StageParams):
     )
     copies: int = Field(default=1, ge=1, description="times that the training text is made into pairs, always others")
     seed: int = 42
+    """Seed of the random second sentences."""
 
 
 @dataclass(frozen=True)

@@ -67,6 +67,7 @@ class ProductRecordsParams(StageParams):
     longest_value: int = Field(default=126, ge=1, description="most characters of a value; a longer one is a text")
     held_out_share: float = Field(default=0.05, gt=0, lt=1, description="share of titles that are held out")
     seed: int = 42
+    """Seed of the choice of records that are held out."""
 
 
 @stage(name="product_records", version=1, params=ProductRecordsParams, tables=("product_records", "rejects"))

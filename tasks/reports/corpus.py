@@ -40,6 +40,7 @@ class ReportParams(StageParams):
     """Title of the page."""
 
     title: str = "Corpus"
+    """Title of the page."""
 
 
 @stage(name="report_corpus", version=6, params=ReportParams, heavy=True)

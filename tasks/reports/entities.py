@@ -36,7 +36,9 @@ class ReportEntitiesParams(StageParams):
     """Title of the page, and seed of its samples."""
 
     title: str = "Entities"
+    """Title of the page."""
     seed: int = 42
+    """Seed of the drawn examples."""
 
 
 @stage(name="report_entities", version=2, params=ReportEntitiesParams)

@@ -28,9 +28,11 @@ class ReportGraphParams(StageParams):
     """Title of the page, and size and seed of its samples."""
 
     title: str = "Knowledge graph"
+    """Title of the page."""
     samples: int = Field(default=8, ge=0, description="number of random examples of each kind")
     top: int = Field(default=20, ge=0, description="number of most connected and of most frequent entities")
     seed: int = 42
+    """Seed of the drawn examples."""
 
 
 @stage(name="report_graph", version=1, params=ReportGraphParams)

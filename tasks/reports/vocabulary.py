@@ -38,12 +38,14 @@ class ReportVocabularyParams(StageParams):
     """Title of the page, and size and seed of the samples."""
 
     title: str = "Vocabulary"
+    """Title of the page."""
     sample_documents: int = Field(default=5_000, ge=1, description="Number of documents that are tokenised.")
     abbreviation_documents: int = Field(
         default=200_000, ge=1, description="Number of documents searched for abbreviations."
     )
     min_abbreviation: int = Field(default=20, ge=1, description="Occurrences in capitals that make an abbreviation.")
     seed: int = 42
+    """Seed of the samples of documents."""
 
 
 @stage(name="report_vocabulary", version=4, params=ReportVocabularyParams, heavy=True)

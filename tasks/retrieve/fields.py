@@ -56,7 +56,9 @@ class SearchFields(BaseModel):
 
     exact: float = Field(default=20.0, ge=0, description="score added if the whole names are equal")
     characters: float = Field(default=1.0, ge=0)
+    """Weight of the field of single characters in the score; 0 leaves it out."""
     bigrams: float = Field(default=0.5, ge=0)
+    """Weight of the field of pairs of characters in the score; 0 leaves it out."""
     pinyin: float = Field(default=0.0, ge=0, description="requires the package pypinyin")
     category: float = Field(default=0.2, ge=0, description="weight of the score of a candidate's category")
     k1: float = Field(default=1.2, ge=0, description="saturation of repeated tokens in BM25")

@@ -87,7 +87,9 @@ class SegmentParams(StageParams):
     """Lengths of segments, without [CLS] and [SEP], and the engine that finds their words."""
 
     max_tokens: int = Field(default=510, ge=1)
+    """Most tokens of a segment: 510 leave room for [CLS] and [SEP] in 512 positions."""
     min_tokens: int = Field(default=32, ge=1)
+    """Fewest tokens of a segment; what is shorter is rejected."""
     engine: Engine = Field(default="lattice", description="engine that finds words; all give the same")
     hmm: bool = Field(default=False, description="guess unknown words with jieba's hidden Markov model")
     turn_sources: tuple[str, ...] = Field(

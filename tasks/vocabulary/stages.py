@@ -34,6 +34,7 @@ class CountWordsParams(StageParams):
 
     sample_documents: int = Field(default=1_000_000, ge=1, description="Approximate number of documents in the sample.")
     seed: int = 42
+    """Seed of the sample of documents."""
 
 
 class VocabularyParams(StageParams):

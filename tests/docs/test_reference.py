@@ -12,9 +12,9 @@ from pydantic import BaseModel, Field
 
 from docs.generate import downstream, environment, flows, measurements, presets, python, settings, tables
 from docs.generate.markdown import code, prose, table
-from docs.generate.meanings import REQUIRED, of_dataclass, of_function, of_model
 from flows.catalogue import load_catalogue
 from flows.recipes.loading import preset_names, read_preset
+from flows.recipes.meanings import REQUIRED, of_dataclass, of_function, of_model
 from infra.schemas import TABLES
 from tasks.downstream.catalogue import TASKS
 from tests.support.fixed_names import FIXED_NAMES

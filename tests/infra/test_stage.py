@@ -427,7 +427,7 @@ def test_manifest_records_the_work(store: ArtifactStore) -> None:
     assert manifest["fingerprint"] == artifact.path.name
     assert manifest["params"] == {"size": 2, "rate": 0.1, "names": [], "free": {}}
     assert manifest["inputs"] == {
-        "documents": {"stage": "sample", "fingerprint": upstream.fingerprint},
+        "documents": {"stage": "sample", "fingerprint": upstream.fingerprint, "bytes": upstream.manifest.bytes},
         "corpus": {"stage": "raw", "fingerprint": "f" * 32},
     }
     assert manifest["counters"] == {"documents_in": 5, "kept": 1, "rejected_short": 3}

@@ -84,7 +84,7 @@ def test_wheel_claims_one_name_and_has_every_file(site: Path) -> None:
 def test_text_and_terms_need_no_extra(site: Path, work: Path) -> None:
     listed = yiwen(site, work, "list", without_extras=True)
     content = yaml.safe_load((REPOSITORY / "prefect.yaml").read_text(encoding="utf-8"))
-    assert listed.returncode == 0 and listed.stdout.count("parameters:") == len(content["deployments"])
+    assert listed.returncode == 0 and listed.stdout.count("\n  ") == len(content["deployments"])
 
     corpus = ("run", "corpus/refresh", "--param", "corpus=texts", "--param", "segment.min_tokens=8")
     refreshed = yiwen(site, work, *corpus, without_extras=True)

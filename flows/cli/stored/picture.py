@@ -109,8 +109,8 @@ def _places(
     columns: dict[int, list[str]], boxes: dict[str, tuple[str, str]]
 ) -> tuple[dict[str, Place], tuple[float, float]]:
     """Return the place of every box and passage, and the size of the picture."""
-    heights = {one: HIGH if one in boxes else PASSAGE for members in columns.values() for one in members}
-    totals = {column: sum(heights[one] + GAP_Y for one in members) for column, members in columns.items()}
+    heights = {one: float(HIGH if one in boxes else PASSAGE) for members in columns.values() for one in members}
+    totals = {column: float(sum(heights[one] + GAP_Y for one in members)) for column, members in columns.items()}
     whole = max(totals.values()) + GAP_Y
     places, x = {}, float(GAP_Y)
     for column in sorted(columns, reverse=True):

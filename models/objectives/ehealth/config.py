@@ -37,7 +37,9 @@ class EHealthConfig(GeneratorObjectiveConfig):
     discriminator is idle, which DistributedDataParallel refuses.
     """
     mts_weight: float = 20.0
+    """Weight of multi-token selection in the loss (Eq. 5)."""
     csp_weight: float = 1.0
+    """Weight of contrastive sequence prediction in the loss (Eq. 7)."""
     mts_negatives: int = 5
     """Number of negatives, k of Eq. 5."""
     mts_projection: bool | None = None
@@ -45,6 +47,7 @@ class EHealthConfig(GeneratorObjectiveConfig):
     case that Eq. 5 leaves open.
     """
     csp_temperature: float = 0.07
+    """Temperature of the softmax of Eq. 7."""
     csp_projection: bool = False
     """Apply a dense layer to [CLS] before Eq. 7."""
     csp_across_micro_batches: bool = True

@@ -38,6 +38,7 @@ class AttentionParams(StageParams):
     sentences: tuple[Sentence, ...] = Field(default=SENTENCES, description="sentences of which heat maps are drawn")
     rounds: int = Field(default=2_000, ge=100, description="rounds of each test and of each interval")
     seed: int = 42
+    """Seed of the resamples."""
 
 
 def layer_of(asked: int | None, paper: int, layers: int, key: str) -> int:

@@ -46,6 +46,7 @@ class SynonymOccurrencesParams(StageParams):
         default=4, ge=1, description="most sentences of a group of synonyms, so that frequent ones do not outweigh rare"
     )
     seed: int = 42
+    """Seed of the choice of sentences."""
 
 
 class SynonymSentencesParams(SynonymOccurrencesParams):

@@ -14,11 +14,14 @@ class GraphTextsParams(StageParams):
     fewest: int = Field(default=20, ge=3, description="records that a department needs to be a class")
     characters: int = Field(default=200, ge=8, description="characters of a text at most")
     seed: int = 42
+    """Seed of the splits."""
 
 
 class MaskedDiagnosesParams(StageParams):
     """Where the diagnoses are."""
 
     task: str = "cehrner"
+    """Task whose records are masked."""
     types: tuple[str, ...] = Field(default=("疾病和诊断",), description="entity types that are diagnoses")
     limit: int | None = Field(default=None, ge=1)
+    """Records of a split at most."""

@@ -46,6 +46,7 @@ class QueryTitleParams(StageParams):
     train_pairs: int = Field(default=9_000, ge=2, description="most pairs of train; the paper has 9,303 and 8,941")
     test_pairs: int = Field(default=1_000, ge=2, description="most pairs of dev and of test")
     seed: int = 42
+    """Seed of the choice of queries and titles."""
 
 
 class Relevant(NamedTuple):

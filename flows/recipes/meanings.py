@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import functools
 import inspect
 import itertools
 import json
@@ -15,9 +14,10 @@ from pathlib import PurePath
 from types import UnionType
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
-from griffe import Docstring, DocstringSectionKind
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
+
+from infra.place import PREFIX
 
 REQUIRED = "required"
 
@@ -59,26 +59,37 @@ def of_dataclass(settings: type[Any], prefix: str = "") -> Iterator[Setting]:
 
 def of_function(function: Callable[..., Any]) -> Iterator[Setting]:
     """Yield the parameters of a function, with the meanings of its docstring's Args."""
-    docstring = Docstring(inspect.getdoc(function) or "")
-    sections = docstring.parse("google", warnings=False)
-    meanings = {
-        name.strip(): one.description
-        for section in sections
-        if section.kind is DocstringSectionKind.parameters
-        for one in section.value
-        for name in one.name.split(",")  # `corpus, graphs: as in the flow pretrain`
-    }
+    meanings = argument_meanings(inspect.getdoc(function) or "")
     for name, parameter in inspect.signature(function).parameters.items():
         default = REQUIRED if parameter.default is inspect.Parameter.empty else as_json(parameter.default)
         yield Setting(name, type_name(parameter.annotation), default, meanings.get(name, ""))
 
 
-@functools.cache
+def argument_meanings(docstring: str) -> dict[str, str]:
+    """Return the descriptions under `Args:` of a docstring in Google's style, by parameter."""
+    found: dict[str, str] = {}
+    _, _, rest = docstring.partition("\nArgs:\n")
+    names: list[str] = []
+    for line in rest.splitlines():
+        if line and not line.startswith(" "):
+            break  # Returns:
+        if argument := _ARGUMENT.fullmatch(line):
+            names = [name.strip() for name in argument["names"].split(",")]
+            found |= dict.fromkeys(names, argument["meaning"])
+        elif line.strip():
+            found |= {name: f"{found[name]} {line.strip()}" for name in names}
+    return found
+
+
+_ARGUMENT = re.compile(r"    (?P<names>\w+(?:, \w+)*): (?P<meaning>.*)")
+"""`    corpus, graphs: as in the flow pretrain`; not the line below it, which is indented further."""
+
+
 def attribute_docstrings(owner: type[Any]) -> Mapping[str, str]:
     """Return the strings that stand below the attributes of a class and of its bases, by attribute."""
     found: dict[str, str] = {}
     for one in reversed(owner.__mro__):
-        if one.__module__.partition(".")[0] in ("flows", "tasks", "models", "kg", "infra"):
+        if one.__module__.removeprefix(PREFIX).partition(".")[0] in ("flows", "tasks", "models", "kg", "infra"):
             [body] = ast.parse(textwrap.dedent(inspect.getsource(one))).body
             assert isinstance(body, ast.ClassDef)
             found |= strings_below(body.body)
