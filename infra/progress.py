@@ -27,6 +27,11 @@ TALKATIVE = ("flows", *(PREFIX + name for name in ("infra.stage", "infra.builds"
 is in its own log file."""
 
 
+OURS = ("flows", *(PREFIX + name for name in ("flows", "infra", "kg", "models", "tasks")))
+"""Loggers of all our modules; that of runs is `flows` in a wheel too."""
+
+Detail = Literal["usual", "more"]
+
 Display = Literal["terminal", "notebook", "none"]
 """Where a run shows how far it is: on standard error; in a cell's output, as widgets where there are some; nowhere, but
 for warnings."""
@@ -153,13 +158,18 @@ def _output(display: Display) -> Any:
 
 
 @contextlib.contextmanager
-def shown_log() -> Iterator[None]:
-    """Show warnings of all libraries and the INFO lines of `TALKATIVE` on standard error during the block."""
+def shown_log(detail: Detail = "usual") -> Iterator[None]:
+    """Show warnings of all libraries and the INFO lines of `TALKATIVE` on standard error during the block.
+
+    Args:
+        detail: "more" to show what all of our modules log, down to DEBUG.
+    """
     root, handler = logging.getLogger(), ConsoleHandler()
-    levels = {name: logging.getLogger(name).level for name in TALKATIVE}
+    wanted = dict.fromkeys(TALKATIVE, logging.INFO) if detail == "usual" else dict.fromkeys(OURS, logging.DEBUG)
+    levels = {name: logging.getLogger(name).level for name in wanted}
     root.addHandler(handler)
-    for name in TALKATIVE:
-        logging.getLogger(name).setLevel(logging.INFO)
+    for name, level in wanted.items():
+        logging.getLogger(name).setLevel(level)
     try:
         yield
     finally:

@@ -27,6 +27,7 @@ from flows.cli.predict import predict
 from flows.cli.run import run
 from flows.cli.runs import runs
 from flows.cli.show import show
+from flows.cli.verbosity import set_verbosity
 from flows.cli.verify import verify
 from flows.cli.wording.program import COMMAND, as_called, program
 from infra.errors import UserError
@@ -91,8 +92,11 @@ def _everywhere(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log everything that our code logs.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print warnings, errors and results only.")] = False,
 ) -> None:
     """Options before the verb."""
+    set_verbosity(verbose - quiet)
 
 
 @private_files()

@@ -33,6 +33,7 @@ def lineage(
     from flows.cli.stored.picture import picture
     from infra.artifacts import ArtifactStore
     from infra.builds import explained
+    from infra.errors import UserError
     from infra.printable import printable
 
     found = find_artifact(artifact)
@@ -42,6 +43,8 @@ def lineage(
     made = sum(one.manifest is not None for one in tree.walk())
     print(f"\n{made:,} artifacts, from {len(raw):,} inputs from outside")
     if svg is not None:
+        if not svg.absolute().parent.is_dir():
+            raise UserError(f"There is no folder {svg.absolute().parent}. Make it, or give another file for --svg.")
         with explained(str(svg)):
             svg.write_text(picture(tree), encoding="utf-8")
         print(f"Picture: {svg}")

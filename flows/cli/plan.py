@@ -10,6 +10,7 @@ from flows.catalogue import find
 from flows.cli.parameters import fit_parameters, merge_parameters
 from flows.cli.run import Name, Params
 from flows.cli.running import load_quickly
+from flows.cli.verbosity import as_verbosely_as_asked
 from flows.cli.wording.figures import duration, megabytes
 from flows.cli.wording.program import program
 from flows.cli.wording.text_table import text_table
@@ -36,13 +37,12 @@ def plan(name: Name, param: Params = None) -> None:
     Examples:
       python -m flows plan corpus/refresh --param corpus=my_texts/
     """
-    from infra.progress import shown_log
     from tasks.runner.planning import plan_of
 
     entry = find(name)
     given = param or []
     parameters = merge_parameters(entry, given)
-    with shown_log():
+    with as_verbosely_as_asked():
         flow = load_quickly(entry)
         fitted = fit_parameters(flow.fn, parameters, given)
         with contextlib.redirect_stdout(io.StringIO()):  # a flow may print what it does next

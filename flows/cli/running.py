@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from flows.catalogue import Entry, Flow
 from flows.cli.parameters import fit_parameters
+from flows.cli.verbosity import as_verbosely_as_asked
 from infra.settings import prefect_server
 from infra.uris import warn_of_plain_http
 
@@ -30,10 +31,9 @@ def run_entry(entry: Entry, parameters: dict[str, Any], given: list[str]) -> Any
         UserError: a parameter, a setting, or what the flow was given cannot be used. A note says which stage failed
             and how the run is resumed, if its work had begun.
     """
-    from infra.progress import shown_log  # with the progress bars, which --help can do without
     from infra.runs import recording
 
-    with shown_log(), recording(entry.name, given) as recorder:
+    with as_verbosely_as_asked(), recording(entry.name, given) as recorder:
         try:
             result = _call(entry, parameters, given)
         except BaseException as error:

@@ -17,10 +17,10 @@ def runs(
         str | None, typer.Option(metavar="FLOW", help="Runs of this flow or flow/deployment alone.", show_default=False)
     ] = None,
 ) -> None:
-    """List the runs of the store: when, how they ended, result, page.
+    """List the runs of the store, and how they ended.
 
-    The newest comes last. Runs that the command line started are recorded, in YIWEN_HOME/.runs; those that a worker of
-    a Prefect server carried out are on the server.
+    Each has its time, result and page; the newest comes last. Runs that the command line started are recorded, in
+    YIWEN_HOME/.runs; those that a worker of a Prefect server carried out are on the server.
     """
     from flows.cli.stored.find import existing_store
     from infra.printable import printable

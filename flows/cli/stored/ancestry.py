@@ -35,6 +35,8 @@ class Ancestor:
     """None for files from outside, and for an artifact that is no longer there."""
     is_content_deleted: bool = False
     """Only its manifest was kept."""
+    is_damaged: bool = False
+    """Its manifest cannot be read."""
     parents: list[Ancestor] = field(default_factory=list)
     seen_before: bool = False
     """It is elsewhere in the tree, with its parents."""
@@ -72,8 +74,12 @@ class Lineage:
     def _ancestor(self, name: str, record: InputRecord, seen: set[str]) -> Ancestor:
         if record.stage == "model":
             record = self._models.get(record.fingerprint, record)
-        manifest, is_deleted = self._manifest(record)
-        node = Ancestor(name, record, manifest, is_deleted)
+        manifest, is_deleted, is_damaged = None, False, False
+        try:
+            manifest, is_deleted = self._manifest(record)
+        except DamagedArtifactError:  # `verify` says more
+            is_damaged = True
+        node = Ancestor(name, record, manifest, is_deleted, is_damaged)
         if node.address in seen:
             node.seen_before = True
             return node

@@ -54,7 +54,8 @@ def find_artifact(given: str) -> Artifact:
         found = _of_folder(given)
         if found is not None:
             return found
-        if "://" in given or "/" in given.strip("/") or Path(given).is_absolute():
+        # A folder of the working folder may be called like a stage.
+        if "://" in given or given.partition("/")[0] not in existing_store().stages():
             raise UserError(
                 f"{given} is not the folder of an artifact: no {MANIFEST} is in it or above it. Give a folder that a "
                 "run printed, or stage/fingerprint."

@@ -19,5 +19,7 @@ def described(node: Ancestor) -> str:
     if node.manifest is not None:
         deleted = "; content deleted" if node.is_content_deleted else ""
         return f"{node.title}  {contents(node.manifest)}{deleted}"
+    if node.is_damaged:
+        return f"{node.title}  its manifest is damaged; verify says more"
     size = f"  {megabytes(node.record.bytes)}" if node.record.bytes is not None else ""
     return f"{node.title}{size}" + ("" if node.record.stage in OUTSIDE else "  no longer in this store")
