@@ -143,6 +143,9 @@ class PlanningRunner:
         self._plan._planned[address] = planned
         return cast("Artifact", planned)
 
+    def nodes(self) -> None:
+        """Return None: a plan asks no cluster."""
+
     @contextlib.contextmanager
     def checks(self) -> Iterator[None]:
         """Leave out checks of what is not there yet."""

@@ -13,7 +13,7 @@ from infra.artifacts import Artifact, ArtifactStore
 from infra.cluster.executor import executor_for
 from infra.cluster.jobs import JobSite, job_site, run_as_job
 from infra.progress import StageProgress
-from infra.runs import begin_record
+from infra.runs import begin_record, noted
 from infra.settings import Settings, is_job_endpoint
 from infra.stage import Executor, Stage, StageInput, StageParams, StageResult
 from tasks.runner.flow import in_prefect_run
@@ -79,7 +79,10 @@ class StageRunner:
     ) -> StageResult:
         with progress:
             if self._site is not None and stage.heavy:
-                return run_as_job(stage, self.store, params, inputs, site=self._site, on_progress=progress.update)
+                with noted(stage.name, stage.fingerprint(params, inputs), "") as reused:
+                    result = run_as_job(stage, self.store, params, inputs, site=self._site, on_progress=progress.update)
+                    reused[0] = result.reused
+                return result
             return stages.run(stage, self.store, params, inputs, executor=self._executor, on_progress=progress.update)
 
 
