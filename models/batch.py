@@ -105,6 +105,8 @@ class Masking:
     replacement: Replacement = BERT
     most: int | None = None
     """The most tokens that are selected in a sequence; None: no exact number."""
+    whole_words: bool = True
+    """Select the tokens of a word together; False: each token by itself."""
 
 
 def row_numbers(rows: Sequence[Any], row_indices: Sequence[int] | np.ndarray | None) -> np.ndarray:
@@ -139,7 +141,10 @@ def collate_masked(
             f"a batch needs rows and one index per row, got {len(rows)} rows and {len(indices)} row_indices"
         )
     ids = [np.asarray(field_of(row, "input_ids"), dtype=np.int64) for row in rows]
-    starts = [np.asarray(field_of(row, "word_starts"), dtype=np.int64) for row in rows]
+    if masking.whole_words:
+        starts = [np.asarray(field_of(row, "word_starts"), dtype=np.int64) for row in rows]
+    else:
+        starts = [np.arange(1, len(row_ids) - 1) for row_ids in ids]
     for index, row_ids in zip(indices, ids, strict=True):
         _check_row(int(index), row_ids, vocab_size, max_positions)
     order = np.repeat(np.lexsort((indices, np.array([len(row_ids) for row_ids in ids]))), views).tolist()

@@ -1,10 +1,13 @@
-"""Continual pre-training: start an objective from a BERT, ELECTRA or RoFormer that transformers saved.
+"""Continual pre-training: start from a BERT, ELECTRA or RoFormer that transformers saved, or our run.
 
 An objective names the parts that can begin so (`Start`). Its encoder takes the checkpoint's weights. A second encoder
 on the same embeddings, such as a generator, and the heads are copied if the checkpoint has some of the same shapes, and
 start fresh otherwise. Rows of the word table follow their tokens: a vocabulary in another order is reordered, one with
 other tokens is refused. Of a longer position table the first rows are used; of a shorter one all, and the positions
 beyond start fresh.
+
+A folder with the last checkpoint of a run of ours (`state.pt`, a `train` artifact) gives more: every parameter of the
+same name and shape, so that BERT continued has its head, and ELECTRA its generator and its detector.
 """
 
 import json
@@ -22,6 +25,8 @@ from infra.limits import small_text
 from models.encoder.config import EncoderConfig
 from models.encoder.network import Encoder
 from models.objectives.base import Start
+from models.training.checkpoint import load_state
+from models.training.config import CHECKPOINT_FILE
 from models.weights.convert import POSITION_TABLE, WORD_TABLE, load_from_transformers, to_transformers
 
 _PREFIXES = {"bert": "bert.", "electra": "electra.", "roformer": "roformer."}
@@ -63,6 +68,8 @@ def initialise_from(objective: Any, folder: str | Path, vocabulary: Sequence[str
             vocabulary; the message names what differs, and the remedy.
     """
     place = Path(folder)
+    if (place / CHECKPOINT_FILE).is_file():
+        return _from_run(objective, place)
     settings = _read_config(place)
     start: Start = objective.start
     encoder: Encoder = objective.get_submodule(start.encoder)
@@ -98,11 +105,48 @@ def check_start(folder: str | Path, objective: Any, vocabulary: Sequence[str] | 
         UserError: see `initialise_from`.
     """
     place = Path(folder)
+    if (place / CHECKPOINT_FILE).is_file():
+        _shared_with_run(objective, place)
+        return
     encoder: Encoder = objective.get_submodule(objective.start.encoder)
     _check_sizes(place, _read_config(place), encoder.config)
     _weight_files(place)
     if vocabulary is not None and (place / "vocab.txt").is_file():
         _vocabulary_in_common(place / "vocab.txt", vocabulary)
+
+
+def _from_run(objective: Any, place: Path) -> Started:
+    """Copy what a checkpoint of ours has under the same names and in the same shapes; the encoder must be whole."""
+    given = _shared_with_run(objective, place)
+    own = objective.state_dict()
+    objective.load_state_dict(own | given)
+    parts = [name for name, _ in objective.named_children()]
+    whole = [part for part in parts if all(name in given for name in own if name.startswith(f"{part}."))]
+    return Started(tuple(whole), tuple(part for part in parts if part not in whole))
+
+
+def _shared_with_run(objective: Any, place: Path) -> dict[str, Tensor]:
+    """Return the parameters that the objective and a checkpoint have in common.
+
+    Raises:
+        UserError: the checkpoint is damaged, or its encoder is another one.
+    """
+    try:
+        state = load_state(place)["model"]
+    except ValueError as error:
+        raise UserError(str(error)) from error
+    own = objective.state_dict()
+    given = {name: value for name, value in state.items() if name in own and value.shape == own[name].shape}
+    encoder = f"{objective.start.encoder}."
+    lacking = [name for name in own if name.startswith(encoder) and name not in given]
+    if lacking:
+        there = "is absent there" if lacking[0] not in state else f"has {tuple(state[lacking[0]].shape)} there"
+        raise UserError(
+            f"{place} holds another encoder: {lacking[0]} {there} and {tuple(own[lacking[0]].shape)} here. Start from "
+            "a run of the same sizes and vocabulary, and of the same kind: BERT's objectives from BERT's, "
+            "ELECTRA's from ELECTRA's."
+        )
+    return given
 
 
 def _read_config(place: Path) -> dict[str, Any]:

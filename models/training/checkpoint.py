@@ -39,6 +39,8 @@ class Progress:
     """State of each task's `SpikeGuard`."""
     window: list[tuple[int, dict[str, float]]] = field(default_factory=list)
     """Figures of the steps since the last entry of the curves."""
+    cpu_seconds: float = 0.0
+    """CPU seconds of all steps on all workers, without evaluation and saving."""
 
 
 def snapshot(
@@ -68,6 +70,7 @@ def snapshot(
         "skipped": progress.skipped,
         "held_out": dict(progress.held_out),
         "window": progress.window,
+        "cpu_seconds": progress.cpu_seconds,
     }
 
 
@@ -99,7 +102,12 @@ def restore(
     }
     optimizer.load_state_dict({**state["optimizer"], "state": moments})
     return Progress(
-        int(state["step"]), dict(state["positions"]), dict(state["held_out"]), dict(state["skipped"]), state["window"]
+        int(state["step"]),
+        dict(state["positions"]),
+        dict(state["held_out"]),
+        dict(state["skipped"]),
+        state["window"],
+        float(state.get("cpu_seconds", 0.0)),
     )
 
 
@@ -154,7 +162,7 @@ def load_state(folder: Path) -> dict[str, Any]:
             f"{path} is not a readable checkpoint: it has {found}, this program reads format {FORMAT}. Resume with the "
             "version that wrote it, or delete it to start over."
         )
-    return {key: state[key] for key in _KEYS}
+    return {key: state[key] for key in _KEYS} | {"cpu_seconds": state.get("cpu_seconds", 0.0)}  # not in older ones
 
 
 def _of_one_stream(state: Mapping[str, Any]) -> dict[str, Any]:

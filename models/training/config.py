@@ -47,7 +47,17 @@ class TrainingConfig:
     """
 
     steps: int
-    """Number of optimiser steps."""
+    """Number of optimiser steps; with `cpu_seconds`, the most."""
+    cpu_seconds: float | None = None
+    """Budget in CPU seconds of the training processes together, on machines without GPUs; None: all steps. What counts
+    is the CPU time of every thread while training, on all workers: neither evaluation nor saving, nor work that a kill
+    has lost. A checkpoint records it, so that a resumed run continues to count. After warm-up the learning rate falls
+    with the share of the budget. So two runs differ by what the machine did, but a comparison by cost is fair.
+    """
+    milestones: tuple[float, ...] = ()
+    """Shares of the run, between 0 and 1, after which a checkpoint is kept beside the newest and the best: of the
+    budget if there is one, else of the steps.
+    """
     batch_size: int | None = None
     """Sequences in the global batch, over all workers and micro-batches."""
     batch_tokens: int | None = None
@@ -115,7 +125,8 @@ class TrainingConfig:
     """Settings of single tasks, by name, for objectives with several: `[training.tasks.pap]` in a preset."""
 
     def __post_init__(self) -> None:
-        check_types(self, "training.", but={"tasks"})
+        check_types(self, "training.", but={"tasks", "milestones"})
+        object.__setattr__(self, "milestones", _shares(self.milestones))
         object.__setattr__(self, "tasks", _task_configs(self.tasks))
         self._check_batch()
         for name in (
@@ -132,6 +143,8 @@ class TrainingConfig:
         _at_least(self, "length_warmup_tokens", 3)  # [CLS], a token and [SEP]
         if self.seed >= LARGEST_SEED:
             raise ValueError(f"training.seed is {self.seed}; it must be under 2 to the power of 63")
+        if self.cpu_seconds is not None and not self.cpu_seconds > 0.0:
+            raise ValueError(f"training.cpu_seconds is {self.cpu_seconds}; it must be over 0, or left out")
         for name in ("learning_rate", "adam_epsilon", "clip_norm"):
             if not getattr(self, name) > 0.0:
                 raise ValueError(f"training.{name} is {getattr(self, name)}; it must be over 0")
@@ -222,6 +235,16 @@ def _task_configs(given: Any) -> dict[str, TaskConfig]:
         own.check(f"training.tasks.{name}.")
         found[name] = own
     return found
+
+
+def _shares(given: Any) -> tuple[float, ...]:
+    """Return shares of a run, which a preset has as a list, in order."""
+    numbers = given if isinstance(given, list | tuple) else [given]
+    if not all(isinstance(one, int | float) and not isinstance(one, bool) and 0.0 < one < 1.0 for one in numbers):
+        raise ValueError(
+            f"training.milestones is {given!r}; it must be a list of numbers between 0 and 1, such as [0.25, 0.5]"
+        )
+    return tuple(sorted({float(one) for one in numbers}))
 
 
 def _check_keys(given: Iterable[str], kind: type, where: str) -> None:

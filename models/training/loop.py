@@ -10,18 +10,26 @@ Parameters that a step's task does not use have no gradient in that step, and Ad
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from models.distributed import global_sum
+from models.training.budget import CpuMeter, passed, share_done
 from models.training.checkpoint import CHECKPOINT_FILE, load_state, restore, save_state, snapshot
 from models.training.config import TrainingConfig, training_config
 from models.training.global_batch import read_global_batch
 from models.training.meter import Meter
-from models.training.optimisation import clip_gradients, learning_rate_at, make_optimizer, set_learning_rate
+from models.training.optimisation import (
+    clip_gradients,
+    learning_rate_at,
+    learning_rate_left,
+    make_optimizer,
+    set_learning_rate,
+)
 from models.training.parallel import parallelise, without_averaging
 from models.training.prefetch import Prefetcher
 from models.training.reader import ExampleStream
@@ -86,28 +94,34 @@ def train(
     streams, held_out = by_task(objective.tasks, examples), by_task(objective.tasks, held_out)
     _check_held_out(held_out, worker)
     run = _Run(objective, config, worker, state, streams)
+    if run.share >= 1.0:  # killed after its last checkpoint
+        return
     source = step_batches(
         objective, streams, config, worker, first_step=run.progress.step, positions=run.progress.positions
     )
     with Prefetcher(source, config.prefetch_batches) as batches:
         for batch in batches:
+            before = run.share
             figures = run.step(batch, batches.take_waited_seconds(), report)
-            done = run.progress.step
+            done, is_last = run.progress.step, run.share >= 1.0
             run.window.add(done, figures)
-            if done % config.log_every == 0 or done == config.steps:
+            if done % config.log_every == 0 or is_last:
                 steps, means = run.window.close()
                 for one, its_figures in steps:
                     _on_first(worker, report, one, "step", its_figures)
                 speed = run.meter.read(lambda values: add_over_ranks(values, worker))
-                _on_first(worker, report, done, "train", means | speed)
+                _on_first(worker, report, done, "train", means | speed | run.cost())
             # Before the checkpoint: these figures decide whether it is kept.
-            if done % config.evaluate_every == 0 or done == config.steps:
-                with run.meter.paused():
+            is_milestone = passed(config.milestones, before, run.share)
+            if done % config.evaluate_every == 0 or is_milestone or is_last:
+                with run.paused():
                     run.progress.held_out = evaluate(objective, held_out, config, worker)
-                _on_first(worker, report, done, "held_out", run.progress.held_out)
-            if done % config.checkpoint_every == 0 or done == config.steps:
-                with run.meter.paused():
+                _on_first(worker, report, done, "held_out", run.progress.held_out | run.cost())
+            if done % config.checkpoint_every == 0 or is_milestone or is_last:
+                with run.paused():
                     save(done, run.state(), run.progress.held_out)
+            if is_last:
+                break
 
 
 @torch.no_grad()
@@ -181,6 +195,11 @@ class _Run:
             eps=config.adam_epsilon,
             weight_decay=config.weight_decay,
         )
+        if config.cpu_seconds is not None and worker.device.type == "cuda":
+            raise ValueError(
+                "training.cpu_seconds is a budget for training on CPUs: a GPU's work is not in it. Leave it out and "
+                "set training.steps."
+            )
         self._tasks = [task.name for task in objective.tasks]
         self._guards = {task: SpikeGuard(config.spike_factor, config.max_skipped) for task in self._tasks}
         self._streams = described(objective.tasks, streams)
@@ -190,20 +209,38 @@ class _Run:
                 guard.resume(self.progress.skipped[task])
         self.window = StepWindow(self.progress.window)
         self.meter = Meter(worker.device, config.precision, self._tasks)
+        # An equal part for each: the workers of a resumed run may be more or fewer than those that spent the seconds.
+        self._cpu = CpuMeter(self.progress.cpu_seconds / worker.world_size)
+
+    @property
+    def share(self) -> float:
+        """Share of the run that is done."""
+        config = self._config
+        return share_done(self.progress.step, config.steps, self.progress.cpu_seconds, config.cpu_seconds)
+
+    def cost(self) -> dict[str, float]:
+        """Return the CPU seconds so far, of runs that have a budget of them."""
+        return {} if self._config.cpu_seconds is None else {"cpu_seconds": self.progress.cpu_seconds}
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Count neither time nor CPU seconds of the block."""
+        with self.meter.paused(), self._cpu.paused():
+            yield
 
     def step(self, batch: StepBatch, waited_seconds: float, report: Report) -> dict[str, float]:
         """Take the next step, or skip it if its loss or gradient is bad; return its figures."""
         config, step = self._config, self.progress.step
         self._objective.train()
-        rate = learning_rate_at(
-            step, peak=config.learning_rate, warmup_steps=config.warmup_steps, total_steps=config.steps
-        )
+        rate = self._rate(step)
         set_learning_rate(self._optimizer, rate)
         micro_batches = [one.to(self._worker.device) for one in batch.shared.micro_batches]
         values = self._accumulate(micro_batches, batch.shared.cut)
         norm = clip_gradients(self._objective, config.clip_norm)
-        means = _global_means(values | {"gradient_norm": norm}, self._worker)
+        spent = torch.tensor(self._cpu.read(), dtype=torch.float64, device=norm.device)
+        means = _global_means(values | {"gradient_norm": norm, "cpu_seconds": spent}, self._worker)
         norm_value = means.pop("gradient_norm")
+        self.progress.cpu_seconds = means.pop("cpu_seconds") * self._worker.world_size
         figures = self._objective.step_figures(means) | {"gradient_norm": norm_value, "learning_rate": rate}
         # All ranks see the same sums, so all take the step or none does. A task's losses are compared with its own.
         guard = self._guards[batch.task]
@@ -221,6 +258,17 @@ class _Run:
         self._optimizer.zero_grad(set_to_none=True)
         self._count(batch.task, micro_batches, waited_seconds)
         return figures | {"skipped_steps": float(sum(len(one.skipped) for one in self._guards.values()))}
+
+    def _rate(self, step: int) -> float:
+        """Return the learning rate of a step, by its number or, in a run with a budget, by what is left of that."""
+        config = self._config
+        if config.cpu_seconds is None:
+            return learning_rate_at(
+                step, peak=config.learning_rate, warmup_steps=config.warmup_steps, total_steps=config.steps
+            )
+        return learning_rate_left(
+            step, peak=config.learning_rate, warmup_steps=config.warmup_steps, left=1.0 - self.share
+        )
 
     def state(self) -> dict[str, Any] | None:
         """Return the run's state for its checkpoint; None on all workers but the first. Every worker must call it."""

@@ -42,6 +42,14 @@ def learning_rate_at(step: int, *, peak: float, warmup_steps: int, total_steps: 
     return peak * max(0, total_steps - step) / (total_steps - warmup_steps)
 
 
+def learning_rate_left(step: int, *, peak: float, warmup_steps: int, left: float) -> float:
+    """Return the learning rate of step `step`, counted from 0, in a run whose number of steps is not known.
+
+    It rises linearly over `warmup_steps`, and falls with `left`, the share of the run that is left: the lower of both.
+    """
+    return peak * min(1.0 if warmup_steps == 0 else (step + 1) / warmup_steps, left)
+
+
 def set_learning_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:
     """Set the rate of all parameter groups for the next step."""
     for group in optimizer.param_groups:

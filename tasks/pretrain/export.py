@@ -24,7 +24,7 @@ from models.training.config import CHECKPOINT_FILE
 from tasks.pretrain.knowledge_model import KNOWLEDGE, write_knowledge_model
 from tasks.pretrain.model_card import TrainingRecord, write_model_card
 from tasks.pretrain.params import ExportParams
-from tasks.training.checkpoints import Checkpoints
+from tasks.training.checkpoints import Checkpoints, step_folder
 from tasks.training.run_spec import RunSpec
 from tasks.training.sources import EXAMPLES
 
@@ -43,17 +43,35 @@ def export(inputs: Mapping[str, Artifact], params: ExportParams, out: Output) ->
     with tempfile.TemporaryDirectory(prefix="yiwen-export-") as temporary:
         folder = Path(temporary) / "model"
         spec = RunSpec.model_validate_json(checkpoint.read_file("run.json"))
-        (Path(temporary) / CHECKPOINT_FILE).write_bytes(checkpoint.read_file(CHECKPOINT_FILE))
+        record, place = _wanted(checkpoint, spec, params.milestone)
+        (Path(temporary) / CHECKPOINT_FILE).write_bytes(checkpoint.read_file(f"{place}{CHECKPOINT_FILE}"))
         trained_on = {name: inputs[name] for name in (EXAMPLES, KNOWLEDGE) if name in inputs}
         write_model(folder, spec, load_state(Path(temporary)), inputs["vocabulary"], trained_on)
         (folder / "curves.png").write_bytes(checkpoint.read_file("curves.png"))
-        record = TrainingRecord.of(checkpoint)
         sources = [given for name, given in inputs.items() if name not in ("checkpoint", "vocabulary")]
         card = write_model_card(
             params.name or f"yiwen-{spec.objective}", params.license, spec, record, sources, out.store
         )
         (folder / "README.md").write_text(card, encoding="utf-8")
         out.add_folder(folder)
+
+
+def _wanted(checkpoint: Artifact, spec: RunSpec, milestone: float | None) -> tuple[TrainingRecord, str]:
+    """Return the record of the last checkpoint or of a milestone's, and its folder in the artifact with a slash.
+
+    Raises:
+        UserError: the run kept no checkpoint of this milestone.
+    """
+    if milestone is None:
+        return TrainingRecord.of(checkpoint), ""
+    found = Checkpoints(str(checkpoint.path), spec.name).milestones([milestone]).get(milestone)
+    if found is None or milestone not in spec.config.milestones:
+        kept = ", ".join(f"{one:g}" for one in spec.config.milestones) or "none"
+        raise UserError(
+            f"The run kept no checkpoint at {milestone:g} of its length. Milestones of the run: {kept}; "
+            "training.milestones sets them."
+        )
+    return TrainingRecord(found.step, checkpoint.manifest.code_version, found.figures), f"{step_folder(found.step)}/"
 
 
 def write_model(

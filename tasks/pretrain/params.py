@@ -58,3 +58,8 @@ class ExportParams(StageParams):
         default=None, description="Name of the model in its card; by default yiwen and its objective."
     )
     license: str | None = Field(default=None, description="Licence of the weights, if any.")
+    milestone: float | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        description="Export the checkpoint of this share of the run, one of training.milestones; by default the last.",
+    )

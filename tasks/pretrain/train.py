@@ -18,6 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from infra.artifacts import Artifact
 from infra.errors import UserError
 from infra.stage import Output, stage
 from models import objectives
@@ -25,12 +26,12 @@ from tasks.pretrain.check import check_training
 from tasks.pretrain.params import TrainParams
 from tasks.pretrain.resources import check_resources, resource_artifacts
 from tasks.pretrain.tables import check_examples
-from tasks.training.checkpoints import FOLDER, Checkpoints
+from tasks.training.checkpoints import Checkpoints, step_folder
 from tasks.training.curves import curves_page, draw_curves
 from tasks.training.launch import launch
 from tasks.training.metrics_log import STEP, TensorBoardLog, read_metrics, read_steps
 from tasks.training.run_spec import RunSpec
-from tasks.training.sources import recorded
+from tasks.training.sources import EXAMPLES, recorded
 
 WITHOUT_ROWS = frozenset({"vocabulary", "init"})
 """Inputs that no task reads rows from."""
@@ -42,7 +43,8 @@ STEPS_AT_ONCE = 1_000
 def train(inputs: Mapping[str, Any], params: TrainParams, out: Output) -> None:
     """Train `params.objective` on `inputs["examples"]`; `inputs["vocabulary"]` sets the vocabulary size.
 
-    If there is `inputs["init"]`, a `ModelFolder`, training begins with the weights of that BERT or ELECTRA. Any other
+    If there is `inputs["init"]`, a `ModelFolder`, training begins with the weights of that BERT or ELECTRA; if it is
+    a run, an artifact of this stage, with all weights of its last checkpoint that this objective has too. Any other
     input is an artifact with tables for tasks of the objective, such as `pairs`, or one that the objective's settings
     name as a resource, such as `knowledge`.
 
@@ -61,6 +63,8 @@ def resolve_run(inputs: Mapping[str, Any], params: TrainParams, out: Output) -> 
     """Return the run, with sizes from the inputs. Cores and GPUs that are not set are left to the driver."""
     vocabulary = inputs["vocabulary"]
     check_training(params, vocabulary.rows(), inputs["init"].path if "init" in inputs else None)
+    if isinstance(inputs.get("init"), Artifact):
+        _check_vocabulary(inputs["init"], vocabulary, out)
     cluster = params.cluster
     if cluster.tensorboard and not out.store.is_local:
         raise UserError(
@@ -88,6 +92,18 @@ def resolve_run(inputs: Mapping[str, Any], params: TrainParams, out: Output) -> 
     )
 
 
+def _check_vocabulary(init: Artifact, vocabulary: Artifact, out: Output) -> None:
+    """Raise `UserError` if a run to start from has learnt other tokens than those of the vocabulary."""
+    sources = RunSpec.model_validate_json(init.read_file("run.json")).sources
+    examples = out.store.get(sources[EXAMPLES].stage, sources[EXAMPLES].fingerprint)
+    learnt = None if examples is None else examples.manifest.inputs["vocabulary"].fingerprint
+    if learnt != vocabulary.fingerprint:
+        raise UserError(
+            f"The run to start from, {init.path}, was trained with another vocabulary, or its examples are no longer "
+            "in the store. Train with its own vocabulary."
+        )
+
+
 def _keep_result(spec: RunSpec, out: Output) -> None:
     """Write the last checkpoint with the best ones beside it, the metrics, the curves, and the run as carried out."""
     result = spec.result()
@@ -100,22 +116,25 @@ def _keep_result(spec: RunSpec, out: Output) -> None:
         while some := list(islice(steps, STEPS_AT_ONCE)):
             part.write("metrics", [row for step, figures in some for row in _rows(step, STEP, figures)])
     checkpoints = Checkpoints(spec.storage, spec.name)
-    last = checkpoints.at(spec.config.steps)
-    best = checkpoints.best(spec.cluster.keep_best, spec.cluster.best_by)
+    last = checkpoints.at(spec.config.steps if result.steps is None else result.steps)
+    kept = [
+        *checkpoints.best(spec.cluster.keep_best, spec.cluster.best_by),
+        *checkpoints.milestones(spec.config.milestones).values(),
+    ]
     ran = result.applied_to(spec)
     with tempfile.TemporaryDirectory(prefix="yiwen-result-") as name:
         folder = Path(name)
         checkpoints.copy(last, folder)
-        for record in best:
+        for record in {one.step: one for one in kept}.values():
             if record.step != last.step:
-                checkpoints.copy(record, folder / FOLDER / f"step-{record.step:09d}")
+                checkpoints.copy(record, folder / step_folder(record.step))
         (folder / "run.json").write_text(ran.model_dump_json(indent=1), encoding="utf-8")
         draw_curves(entries, folder / "curves.png", spec.terms)
         (folder / "report.html").write_text(curves_page(ran, entries), encoding="utf-8")
         if spec.cluster.tensorboard:
             shutil.copytree(Path(spec.storage, TensorBoardLog.FOLDER), folder / TensorBoardLog.FOLDER)
         out.add_folder(folder)
-    out.count("steps", spec.config.steps)
+    out.count("steps", last.step)
     out.count("workers", result.workers)
 
 

@@ -22,7 +22,7 @@ import re
 import shutil
 import tempfile
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,8 @@ class CheckpointRecord(BaseModel):
     step: int
     figures: dict[str, float]
     """The newest figures on held-out text; empty before the first evaluation."""
+    share: float | None = None
+    """Share of the run that was done; None in records of earlier versions."""
     bytes: int
     sha256: str
     """Size and SHA-256 of `state.pt`."""
@@ -67,8 +69,10 @@ class Checkpoints:
         self._run = run
         self._is_local = isinstance(self._filesystem, LocalFileSystem)
 
-    def write(self, step: int, state: Mapping[str, Any], figures: Mapping[str, float]) -> None:
-        """Write a checkpoint atomically; it replaces one of the same step.
+    def write(
+        self, step: int, state: Mapping[str, Any], figures: Mapping[str, float], share: float | None = None
+    ) -> None:
+        """Write a checkpoint atomically; it replaces one of the same step. `share` of the run is done at it.
 
         Raises:
             StorageFullError: no room is left. The earlier checkpoints are intact.
@@ -79,7 +83,7 @@ class Checkpoints:
         try:
             with self._explained(step, folder):
                 save_state(state, folder)
-                record = _record(self._run, step, figures, folder / CHECKPOINT_FILE)
+                record = _record(self._run, step, figures, share, folder / CHECKPOINT_FILE)
                 (folder / RECORD_FILE).write_text(record.model_dump_json(indent=1), encoding="utf-8")
                 self._publish(folder, self._path(step))
         finally:
@@ -142,11 +146,18 @@ class Checkpoints:
         scored = [record for record in self.records() if record.figures]
         return sorted(scored, key=lambda record: (score_of(record.figures, by), -record.step))[:count]
 
-    def prune(self, newest: int, best: int, by: str | None) -> None:
-        """Delete all checkpoints but the newest and the best."""
+    def milestones(self, shares: Sequence[float]) -> dict[float, CheckpointRecord]:
+        """Return the first checkpoint at or after each share of the run, as far as there are such checkpoints."""
+        records = [record for record in self.records() if record.share is not None]
+        found = {share: [one for one in records if one.share is not None and one.share >= share] for share in shares}
+        return {share: some[0] for share, some in found.items() if some}
+
+    def prune(self, newest: int, best: int, by: str | None, milestones: Sequence[float] = ()) -> None:
+        """Delete all checkpoints but the newest, the best and those of the milestones."""
         records = self.records()
         # A checkpoint may be both: keep_checkpoints=2 and keep_best=1 keep two or three.
         kept = {record.step for record in records[-newest:]} | {record.step for record in self.best(best, by)}
+        kept |= {record.step for record in self.milestones(milestones).values()}
         for record in records:
             if record.step not in kept:
                 self._remove(self._path(record.step))
@@ -180,7 +191,7 @@ class Checkpoints:
         return sorted(folder for folder in folders if _STEP_FOLDER.fullmatch(posixpath.basename(folder)))
 
     def _path(self, step: int) -> str:
-        return posixpath.join(self._base, f"step-{step:09d}")
+        return posixpath.join(self._root, step_folder(step))
 
     def _folder(self, step: int) -> str:
         """Return the folder of an existing checkpoint; in a finished run that is the root."""
@@ -254,6 +265,11 @@ class Checkpoints:
             ) from error
 
 
+def step_folder(step: int) -> str:
+    """Return the folder of a step's checkpoint within its run."""
+    return f"{FOLDER}/step-{step:09d}"
+
+
 def score_of(figures: Mapping[str, float], by: str | None) -> float:
     """Return the score of held-out figures, lower is better: the figure `by`, or the objective's loss if it is None.
 
@@ -273,9 +289,9 @@ def score_of(figures: Mapping[str, float], by: str | None) -> float:
     return value if value == value else float("inf")
 
 
-def _record(run: str, step: int, figures: Mapping[str, float], file: Path) -> CheckpointRecord:
+def _record(run: str, step: int, figures: Mapping[str, float], share: float | None, file: Path) -> CheckpointRecord:
     size, digest = measure(file)
-    return CheckpointRecord(run=run, step=step, figures=dict(figures), bytes=size, sha256=digest)
+    return CheckpointRecord(run=run, step=step, figures=dict(figures), share=share, bytes=size, sha256=digest)
 
 
 def _check(file: Path, record: CheckpointRecord, place: str) -> None:

@@ -16,6 +16,7 @@ from models import objectives
 from models.continual import initialise_from
 from models.distributed import least_over_ranks
 from models.training.allocator import keep_freed_memory
+from models.training.budget import share_done
 from models.training.loop import Report, TrainingConfig, Worker, train
 from models.training.memory import choose_micro_batch, usable_memory
 from models.training.reader import ExampleStream
@@ -106,7 +107,7 @@ class Saver:
         """Start writing a snapshot, None on other workers; `figures` are the newest on held-out text."""
         if state is not None:
             self._writer.start(self._write, step, state, figures)
-            if step == self._spec.config.steps:  # the process ends soon, and must not lose the last state
+            if self._share(step, state) >= 1.0:  # the process ends soon, and must not lose the last state
                 self._writer.wait()
 
     def finish(self) -> None:
@@ -118,13 +119,21 @@ class Saver:
                 cpus_per_worker=self._spec.cpus_per_worker or 1,
                 gpu=self._worker.device.type == "cuda",
                 micro_batch_size=self._micro_batch_size,
+                steps=None if self._spec.config.cpu_seconds is None else self._checkpoints.at().step,
             )
             self._spec.write_result(result.model_dump_json().encode())
 
     def _write(self, step: int, state: Mapping[str, Any], figures: Mapping[str, float]) -> None:
         cluster = self._spec.cluster
-        self._checkpoints.write(step, state, figures)
-        self._checkpoints.prune(cluster.keep_checkpoints, cluster.keep_best, cluster.best_by)
+        self._checkpoints.write(step, state, figures, self._share(step, state))
+        self._checkpoints.prune(
+            cluster.keep_checkpoints, cluster.keep_best, cluster.best_by, self._spec.config.milestones
+        )
+
+    def _share(self, step: int, state: Mapping[str, Any]) -> float:
+        """Return the share of the run that is done at a snapshot."""
+        config = self._spec.config
+        return share_done(step, config.steps, state["cpu_seconds"], config.cpu_seconds)
 
 
 def _make_deterministic(spec: RunSpec, worker: Worker) -> None:

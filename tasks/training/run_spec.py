@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -75,17 +76,22 @@ class RunSpec(LongWork):
 
     @property
     def total(self) -> int:
-        return self.config.steps
+        config = self.config
+        return config.steps if config.cpu_seconds is None else math.ceil(config.cpu_seconds)
 
     def progress(self, entries: Sequence[Mapping[str, Any]]) -> Progress | None:
-        """Return the newest step with its speed and losses: `15,000 tokens/s, loss 61.2, mlm 5.1`."""
+        """Return the newest step with its speed and losses: `15,000 tokens/s, loss 61.2, mlm 5.1`.
+
+        Where a budget limits the run, CPU seconds are counted in place of steps.
+        """
         training = [entry for entry in entries if entry["split"] == "train"]
         if not training:
             return None
         figures = training[-1]["figures"]
         wholes = [name for name in figures if name == "loss" or name.startswith(LOSS_OF_TASK)]
         losses = [f"{name.replace('_', ' ')} {figures[name]:.3g}" for name in (*wholes, *self.terms) if name in figures]
-        return Progress(training[-1]["step"], ", ".join([f"{figures['tokens_per_second']:,.0f} tokens/s", *losses]))
+        done = math.floor(figures["cpu_seconds"]) if "cpu_seconds" in figures else training[-1]["step"]
+        return Progress(min(done, self.total), ", ".join([f"{figures['tokens_per_second']:,.0f} tokens/s", *losses]))
 
     def result(self) -> RunResult | None:
         """Return what `result.json` says, or None while the run is not done."""
@@ -107,6 +113,8 @@ class RunResult(BaseModel):
     workers: int
     cpus_per_worker: int
     gpu: bool
+    steps: int | None = None
+    """Steps done, of a run that a budget of CPU seconds has ended; None: all steps of its settings."""
     micro_batch_size: int | None = None
     """Rows at once, as set or as chosen for the GPUs' memory; None: shares of the batch were not cut."""
 
@@ -114,4 +122,5 @@ class RunResult(BaseModel):
         """Return the run as it was carried out, with nothing left open."""
         ran = {"workers": self.workers, "cpus_per_worker": self.cpus_per_worker, "gpu": self.gpu}
         size = {} if self.micro_batch_size is None else {"micro_batch_size": self.micro_batch_size}
-        return spec.model_copy(update={**ran, "training": {**spec.training, **size}})
+        steps = {} if self.steps is None else {"steps": self.steps}
+        return spec.model_copy(update={**ran, "training": {**spec.training, **size, **steps}})

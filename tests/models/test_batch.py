@@ -43,6 +43,19 @@ def test_order_and_other_rows_change_nothing(make_rows: Callable[..., list[Any]]
     assert alone.input_ids.tolist() == one.input_ids[14 + 36 :].tolist()
 
 
+def test_tokens_are_masked_together_or_each_by_itself() -> None:
+    rows = [{"input_ids": [2, *range(10, 70), 3], "word_starts": list(range(1, 61, 3))}] * 40
+
+    def cut_words(whole_words: bool) -> int:
+        batch = collate(rows, views=1, masking=Masking(probability=0.15, whole_words=whole_words))
+        assert abs(len(batch.selected) / (60 * 40) - 0.15) < 0.03
+        place = batch.selected.numpy() % 62 - 1  # within its row; words are of three tokens
+        _, counts = np.unique(batch.selected.numpy() // 62 * 100 + place // 3, return_counts=True)
+        return int((counts < 3).sum())
+
+    assert cut_words(True) == 0 < cut_words(False)
+
+
 def test_rows_may_be_objects(make_rows: Callable[..., list[Any]]) -> None:
     rows = make_rows([6, 8])
     objects = [SimpleNamespace(**row) for row in rows]

@@ -17,10 +17,12 @@ from models.continual import check_start, initialise_from
 from models.encoder.layout import Layout
 from models.objectives import build
 from models.objectives.ehealth.objective import EHealth
+from models.training.checkpoint import save_state
 from models.weights.convert import to_transformers, transformers_config
 from tasks.finetune.inputs import ModelFolder
 
 MakeRows = Callable[..., list[Any]]
+LEFT_OUT = ("step", "positions", "streams", "identity", "optimizer", "skipped", "held_out", "window")
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"t{number}" for number in range(5, 300))]
 
 
@@ -260,3 +262,36 @@ def test_checkpoint_without_some_weights_is_refused(tiny: dict[str, Any], tmp_pa
     torch.save(state, tmp_path / "pytorch_model.bin")
     with pytest.raises(UserError, match=r"missing encoder\.layer\.1\.output\.dense\.bias.*whole BERT or ELECTRA"):
         initialise_from(build("ehealth", tiny), tmp_path)
+
+
+def saved_run(objective: nn.Module, folder: Path) -> Path:
+    """The last checkpoint of a run of ours, as far as a start reads it."""
+    save_state({"format": 2, "model": objective.state_dict(), **dict.fromkeys(LEFT_OUT)}, folder)
+    return folder
+
+
+def test_run_of_ours_gives_generator_detector_and_heads(tiny: dict[str, Any], tmp_path: Path) -> None:
+    first, second = build("electra", tiny), build("electra", tiny)
+    assert not all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
+    start = initialise_from(second, saved_run(first, tmp_path))
+    assert start.fresh == () and {"discriminator", "generator", "generator_head", "rtd_head"} == set(start.taken)
+    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
+
+
+def test_run_of_ours_leaves_parts_that_it_lacks_fresh(tiny: dict[str, Any], tmp_path: Path) -> None:
+    first = build("bert", tiny)
+    second = build("bert", tiny | {"pair_task": "sop"})
+    fresh = [p.detach().clone() for p in second.pair_output.parameters()]
+    start = initialise_from(second, saved_run(first, tmp_path))
+    assert start.taken == ("encoder", "head") and start.fresh == ("pooler", "pair_output")
+    assert all(torch.equal(a, b) for a, b in zip(fresh, second.pair_output.parameters(), strict=True))
+
+
+def test_run_of_another_encoder_is_refused_and_changes_nothing(tiny: dict[str, Any], tmp_path: Path) -> None:
+    saved_run(build("bert", tiny), tmp_path)
+    for other in (build("electra", tiny), build("bert", tiny | {"num_layers": 3})):
+        before = {name: value.clone() for name, value in other.state_dict().items()}
+        for start in (initialise_from, lambda objective, folder: check_start(folder, objective)):
+            with pytest.raises(UserError, match="holds another encoder"):
+                start(other, tmp_path)
+        assert all(torch.equal(before[name], value) for name, value in other.state_dict().items())

@@ -21,6 +21,10 @@ class BertObjectiveConfig(EncoderObjectiveConfig):
     """The most tokens that are selected in a row. Set: that share of the row exactly, up to this number, as BERT's data
     preparation does. None: each word independently.
     """
+    whole_words: bool = True
+    """Mask the tokens of a segmented word together, as later Chinese models do; false: each by itself, as Devlin et al.
+    did. Of half a word the other half tells much, so that tokens are learnt sooner and seem better known.
+    """
     pair_task: str = "none"
     """none; nsp: does the second sentence follow the first in the text? (Devlin et al., 2019); sop: are both in the
     order of the text? (Lan et al., 2020). Both read the tables of the stage `pairs` in place of single segments;

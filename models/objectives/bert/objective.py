@@ -142,7 +142,9 @@ class Bert(TermwiseObjective):
             views=1,
             vocab_size=config.vocab_size,
             max_positions=config.max_positions,
-            masking=Masking(probability=config.mask_probability, most=config.max_predictions),
+            masking=Masking(
+                probability=config.mask_probability, most=config.max_predictions, whole_words=config.whole_words
+            ),
             spared=spared,
         )
         if config.pair_task == "none":
