@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from infra.errors import UserError
 from tasks.downstream.own import OwnTask, read_own_task
 from tasks.downstream.readers.read import available_splits, labels_of, read_split, unseen_labels
@@ -73,13 +75,33 @@ def check_kind(spec: TaskSpec) -> None:
         )
 
 
-def _limited(records: Sequence[Record], limit: int | None) -> list[Record]:
-    if limit is None or len(records) <= limit:
+def drawn_records(records: Sequence[Record], count: int | None, seed: int) -> list[Record]:
+    """Return `count` records, drawn at random, in the order of the file; all for None or if there are fewer.
+
+    A draw of fewer is part of a draw of more with the same seed. A question keeps all its candidates: of the last one
+    drawn there may be more than `count`.
+    """
+    if count is None or len(records) <= count:
         return list(records)
+    together = _questions(records)
+    order = np.random.default_rng(seed).permutation(len(together))
+    ends = np.cumsum([len(together[place]) for place in order])
+    chosen = order[: int(np.searchsorted(ends, count)) + 1]
+    return [record for place in sorted(chosen.tolist()) for record in together[place]]
+
+
+def _questions(records: Sequence[Record]) -> list[list[Record]]:
+    """Return the records of each question, or each record by itself, in the order of the file."""
     groups: dict[str, list[Record]] = {}
     for record in records:
         groups.setdefault(record.group if record.group is not None else record.record_id, []).append(record)
-    together = list(groups.values())
+    return list(groups.values())
+
+
+def _limited(records: Sequence[Record], limit: int | None) -> list[Record]:
+    if limit is None or len(records) <= limit:
+        return list(records)
+    together = _questions(records)
     wanted = max(1, limit * len(together) // len(records))
     chosen = [together[number * len(together) // wanted] for number in range(wanted)]
     return [record for group in chosen for record in group]

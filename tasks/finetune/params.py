@@ -125,6 +125,9 @@ class FinetuneParams(TuningParams):
     class_weights: Literal["balanced"] | None = Field(default=None, exclude_if=lambda value: value is None)
     """balanced: in training a record counts the more, the rarer its label is, so that all labels together count alike;
     of several labels, where a label is given counts as much as where it is not. For tasks of one or several labels."""
+    train_records: int | None = Field(default=None, ge=1, exclude_if=lambda value: value is None)
+    """Records of train to learn from, drawn by the trial's seed: what pre-training is worth depends on them. Fewer are
+    among the more of the same seed, dev and test stay whole, and labels are those of the whole file."""
 
     @property
     def head_options(self) -> dict[str, Any]:

@@ -116,6 +116,7 @@ def make_trials(
             data_version=files.fingerprint,
             storage=storage,
             limit=params.limit,
+            train_records=params.train_records,
             head_options=params.head_options,
             states=states,
             class_weights=params.class_weights,

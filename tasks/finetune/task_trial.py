@@ -19,11 +19,15 @@ from tasks.downstream.features.base import Prediction
 from tasks.downstream.features.shapes import TaskShape, shape_of
 from tasks.downstream.own import task_in
 from tasks.downstream.records import Record
-from tasks.downstream.task_data import TaskData, load_task_data
+from tasks.downstream.scoring import tally
+from tasks.downstream.task_data import TaskData, drawn_records, load_task_data
 from tasks.finetune.balance import balanced_weights, nested_order
 from tasks.finetune.model import Start, attach_states, build_model, load_start, warn_without_dropout
 from tasks.finetune.saved_model import save_task_model
 from tasks.finetune.trial import Figures, Trial, Work, check_seen
+
+TALLY = "tally"
+"""Name of the counts in `TrialResult.extra`."""
 
 
 class TaskTrial(Trial):
@@ -32,6 +36,10 @@ class TaskTrial(Trial):
     section: ClassVar[str] = "finetune"
 
     limit: int | None = None
+    train_records: int | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Records of train that are drawn by the seed; None: all."""
+    tallied: bool = Field(default=False, exclude_if=lambda value: not value)
+    """Keep the counts of the task's metric on each test record in the result, as `extra["tally"]`."""
     head_options: dict[str, Any] = Field(default_factory=dict)
     states: str | None = None
     """Folder with the states of a frozen encoder, which save time and change nothing (tasks/finetune/sources/)."""
@@ -71,11 +79,18 @@ class _TaskWork:
 
     def figures(self) -> Figures:
         test = self._data.test if self._data.test_has_answers else ()
+        found = self._features.predict(test, self._answer) if test else []
         return Figures(
             dev=self._scores(self._data.dev, self._ask_dev(self._answer)),
-            test=self._scores(test, self._features.predict(test, self._answer)) if test else {},
+            test=self._scores(test, found) if test else {},
             counters={name: count for name, count in self._features.counters.items() if count},
+            extra={TALLY: self._tally(test, found)} if self._trial.tallied else {},
         )
+
+    def _tally(self, records: Sequence[Record], found: Sequence[Prediction]) -> list[list[float]]:
+        answers = scored_answers(self._spec, self._shape.labels, found)
+        rows: list[list[float]] = tally(self._spec, self._spec.metric, records, answers).tolist()
+        return rows
 
     def save(self, folder: Path) -> None:
         save_task_model(folder, self.model, self._shape, self._trial.model)
@@ -114,6 +129,8 @@ def _shape(trial: TaskTrial, data: TaskData, start: Start) -> TaskShape:
 
 
 def _learnt(trial: TaskTrial, data: TaskData) -> Sequence[Record]:
+    if trial.train_records is not None:
+        return drawn_records(data.train, trial.train_records, trial.seed)
     if trial.train_size is None:
         return data.train
     first = sorted(nested_order(data.train)[: trial.train_size])
