@@ -24,6 +24,14 @@ from flows.cli.parameters import fit_parameters, merge_parameters
 from infra.errors import UserError
 
 EXPECTED = {
+    "compare/papers",
+    "pretrain/ehealth-mini",
+    "pretrain/bert-mini",
+    "pretrain/cmed-bert-mini",
+    "pretrain/electra-mini",
+    "pretrain/electra-em-pap-mini",
+    "pretrain/embert-mini",
+    "pretrain/smedbert-mini",
     "corpus/refresh",
     "vocabulary/build",
     "pretrain/ehealth",

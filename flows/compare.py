@@ -1,0 +1,218 @@
+"""Flow `compare`, deployment `papers`: the objectives of five papers on one encoder, text, budget and set of tasks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from flows.recipes.comparing import PapersRecipe, load_papers
+from flows.recipes.pretraining import Preset
+from flows.shared.documents import TextInputs, text_inputs
+from flows.shared.downstream import chosen_tasks, task_files
+from flows.shared.finished import FinishedStages, NotFinishedError
+from flows.shared.graphs import Graphs, GraphSource, requested_graphs
+from flows.shared.pretraining import TrainedModel, TrainingData, check_inputs, more_inputs, prepare
+from infra.artifacts import Artifact
+from infra.errors import UserError
+from tasks.evaluate.papers.cells import TASKS, Cell, ordered_cells
+from tasks.evaluate.papers.models import BY_NAME, MODELS, RANDOM, ComparedModel, needed
+from tasks.finetune.inputs import ModelFolder, TaskFiles
+from tasks.runner import StageRunner, flow, stage_runner, warn
+
+Run = StageRunner | FinishedStages
+"""Does a stage's work, or only looks for what was done."""
+OWN = ("seconds", "more_seconds", "cores", "tuning")
+"""First parts of the overrides that are the comparison's; all others are the presets'."""
+
+
+@flow(name="compare")
+def compare(
+    data: str | None = None,
+    corpus: str | list[str] | None = None,
+    benchmarks: str | None = None,
+    graphs: Graphs | None = None,
+    seconds: float = 14_400.0,
+    more_seconds: float = 3_600.0,
+    models: list[str] | None = None,
+    tasks: list[str] | None = None,
+    sizes: list[int | None] | None = None,
+    seeds: list[int] | None = None,
+    hours: float | None = None,
+    look: bool = False,
+    overrides: dict[str, Any] | None = None,
+) -> str:
+    """Train the models of the papers, fine-tune each on every task, and tabulate it; the same command resumes it.
+
+    Args:
+        data: folder with the files of the tasks.
+        corpus, graphs: as in the flow pretrain.
+        benchmarks: dev and test texts of the tasks, which are cut out of the corpus; without them the models may have
+            read what they are judged by.
+        seconds: CPU seconds of every model that starts from random weights.
+        more_seconds: CPU seconds of every model that starts from one of these.
+        models: names of models, such as random, bert and ehealth; by default all of them.
+        tasks, sizes, seeds: tasks, numbers of records of train (null: all) and seeds; by default all.
+        hours: begin no further work after so many hours; what is running is finished.
+        look: do no work, and make the page of what was done before.
+        overrides: `tuning.<key>` to values for fine-tuning; any other key is one of every model's preset.
+
+    Returns:
+        The folder of the page.
+    """
+    given = overrides or {}
+    own = {key: value for key, value in given.items() if key.split(".")[0] in OWN}
+    own |= {} if seeds is None else {"tuning.seeds": seeds}
+    recipe = load_papers({"seconds": seconds, "more_seconds": more_seconds}, own)
+    names = _checked_models(models)
+    of_presets = {key: value for key, value in given.items() if key not in own}
+    presets = {model.name: recipe.preset(model, of_presets) for model in needed(names)}
+    cells = _cells(names, tasks, sizes, recipe)
+    if data is None:
+        raise UserError("No data was given. Give the folder with the files of the tasks, as in --param data=FOLDER.")
+    files = {name: task_files(chosen_tasks([name]), data)[name] for name in dict.fromkeys(cell.task for cell in cells)}
+    text = text_inputs(corpus, benchmarks)
+    if benchmarks is None and corpus is not None:
+        warn("No benchmarks were given: texts of dev and test that are in the corpus stay there.")
+    linked = requested_graphs(graphs) if any(model.linked for model in needed(names)) else {}
+    for model in needed(names):
+        check_inputs(presets[model.name], model.linked)
+    with stage_runner() as run:
+        study = _Study(recipe, presets, text, linked, files)
+        if not look:
+            _work(study, run, cells, None if hours is None else time.monotonic() + 3600 * hours)
+        page = _page(study, run, names, cells)
+    print(page.read_file("table.md").decode())
+    return str(page.path)
+
+
+class _Study:
+    """The stages of the comparison, run by a `StageRunner` or looked up by `FinishedStages`."""
+
+    def __init__(
+        self,
+        recipe: PapersRecipe,
+        presets: Mapping[str, Preset],
+        text: TextInputs,
+        graphs: Mapping[str, GraphSource],
+        files: Mapping[str, TaskFiles],
+    ) -> None:
+        self.recipe = recipe
+        self._presets, self._text, self._graphs, self._files = presets, text, graphs, files
+        self._known: dict[tuple[Run, str, float | None], TrainedModel] = {}
+
+    def data(self, run: Run, model: ComparedModel) -> TrainingData:
+        """Return the examples of a model's preset. All models have the vocabulary of the text."""
+        return prepare(
+            _as_runner(run), self._presets[model.name], self._text, None, self._graphs if model.linked else None
+        )
+
+    def checkpoint(self, run: Run, model: ComparedModel) -> tuple[Artifact, dict[str, Artifact]]:
+        """Return a model's run, and what it was trained on; the model that it starts from is trained before."""
+        from tasks.pretrain.train import train  # imports torch
+
+        preset, data = self._presets[model.name], self.data(run, model)
+        more = more_inputs(_as_runner(run), preset, data)
+        given = {"examples": data.examples, "vocabulary": data.vocabulary, **more}
+        start = {} if model.start is None else {"init": self.checkpoint(run, BY_NAME[model.start])[0]}
+        return run(train, preset.train, **given, **start), given
+
+    def trained(self, run: Run, model: ComparedModel, milestone: float | None = None) -> TrainedModel:
+        """Return a model with its folder, at its end or at a milestone."""
+        from tasks.pretrain.export import export  # imports torch
+
+        key = run, model.name, milestone
+        if key not in self._known:  # every cell of a model asks for it
+            checkpoint, given = self.checkpoint(run, model)
+            named = {"name": f"yiwen-{model.name}-mini", "milestone": milestone}
+            params = self._presets[model.name].export.model_copy(update=named)
+            self._known[key] = TrainedModel(checkpoint, run(export, params, checkpoint=checkpoint, **given))
+        return self._known[key]
+
+    def cell(self, run: Run, cell: Cell) -> Artifact:
+        """Return the scores of a cell. The floor has the architecture and the vocabulary of all models, here BERT's."""
+        from tasks.evaluate.papers.cell import papers_cell  # imports torch
+
+        model = BY_NAME["bert" if cell.model == RANDOM else cell.model]
+        folder = ModelFolder(str(self.trained(run, model, cell.milestone).model.path))
+        return run(papers_cell, self.recipe.finetuning(cell), model=folder, data=self._files[cell.task])
+
+
+def _as_runner(run: Run) -> StageRunner:
+    """Return a runner for functions that take a `StageRunner` and only call it."""
+    return run  # type: ignore[return-value]
+
+
+def _work(study: _Study, run: StageRunner, cells: list[Cell], until: float | None) -> None:
+    """Run all cells in order, until a time of the monotonic clock."""
+    for number, cell in enumerate(cells):
+        if until is not None and time.monotonic() > until:
+            warn(f"The time is over: {number} of {len(cells)} cells are done. The same command resumes.")
+            return
+        study.cell(run, cell)
+
+
+def _page(study: _Study, run: StageRunner, names: tuple[str, ...], cells: list[Cell]) -> Artifact:
+    """Make the page of what is finished."""
+    from tasks.evaluate.papers.page import CELL, RUN, PapersPageParams, papers_page  # imports torch
+
+    finished = FinishedStages(run.store)
+    inputs: dict[str, Artifact] = {}
+    for model in needed(names):
+        _keep(inputs, RUN + model.name, lambda model=model: study.checkpoint(finished, model)[0])
+    for cell in cells:
+        _keep(inputs, CELL + cell.name, lambda cell=cell: study.cell(finished, cell))
+    params = PapersPageParams(
+        models=(RANDOM, *(model.name for model in needed(names))),
+        tasks=tuple(dict.fromkeys(cell.task for cell in cells)),
+        sizes=tuple(dict.fromkeys(cell.records for cell in cells)),
+        cells=tuple(cells),
+        notes=_notes(study.recipe),
+    )
+    return run(papers_page, params, **inputs)
+
+
+def _keep(inputs: dict[str, Artifact], name: str, find: Callable[[], Artifact]) -> None:
+    try:
+        inputs[name] = find()
+    except NotFinishedError:
+        return
+
+
+def _notes(recipe: PapersRecipe) -> tuple[str, ...]:
+    """Return how the models were treated, for the page."""
+    tuning = recipe.tuning
+    epochs = ", ".join(f"{count} with {size}" for size, count in tuning.epochs.items())
+    return (
+        f"Every model of stage 1 had {recipe.seconds:,g} CPU seconds, every model of stage 2 "
+        f"{recipe.more_seconds:,g} more, evaluation apart.",
+        f"Fine-tuning: {tuning.batch_size} rows, rates {', '.join(f'{rate:g}' for rate in tuning.learning_rates)} "
+        f"(the better mean on dev), epochs by records: {epochs}; seeds {', '.join(map(str, tuning.seeds))}, which also "
+        "draw the records.",
+        "Scores in percent by each task's metric on its whole test file: mean ± standard deviation over seeds.",
+        "A difference is clear if both tests reject chance at 5 %: over records and over seeds. Tests are many, and "
+        "not corrected for that.",
+    )
+
+
+def _checked_models(models: list[str] | None) -> tuple[str, ...]:
+    known = (RANDOM, *(model.name for model in MODELS))
+    for name in models or ():
+        if name not in known:
+            raise UserError(f"There is no model {name!r} in the comparison. There are {', '.join(known)}.")
+    if models is not None and not set(models) - {RANDOM}:
+        raise UserError("models names no pre-trained model. Give some beside random, or leave models out.")
+    return known if models is None else tuple(name for name in known if name in models)
+
+
+def _cells(
+    names: tuple[str, ...], tasks: list[str] | None, sizes: list[int | None] | None, recipe: PapersRecipe
+) -> list[Cell]:
+    for name in tasks or ():
+        if name not in TASKS:
+            raise UserError(f"{name!r} is not a task of the comparison. There are {', '.join(TASKS)}.")
+    cells = ordered_cells(names, tasks or TASKS, *([] if sizes is None else [sizes]))
+    for size in dict.fromkeys("all" if cell.records is None else str(cell.records) for cell in cells):
+        if size not in recipe.tuning.epochs:
+            raise UserError(f"tuning.epochs has no number for {size} records. Give one, as in tuning.epochs.{size}=20.")
+    return cells

@@ -1,0 +1,85 @@
+"""Settings of the comparison of papers: budgets, grid and seeds, the same for every model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from flows.recipes.loading import checked, overlaid
+from flows.recipes.pretraining import Preset, load_preset
+from tasks.evaluate.papers.cells import Cell
+from tasks.evaluate.papers.models import MILESTONES, ComparedModel
+from tasks.finetune.params import FinetuneParams
+
+PAST_ALL = 100_000_000
+"""Steps that no budget reaches."""
+
+
+class Tuning(BaseModel):
+    """Fine-tuning of every start, on every task."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    seeds: tuple[int, ...] = Field(default=(1, 2, 3), min_length=1)
+    batch_size: int = 16
+    learning_rates: tuple[float, ...] = Field(default=(5e-4, 1e-3), description="The better one on dev is kept.")
+    epochs: dict[str, int] = Field(
+        default={"100": 30, "300": 20, "1000": 10, "all": 5},
+        description="Epochs by the number of records: fewer records need more.",
+    )
+    ema_decay: float | None = None
+    dropout: float | None = 0.1
+    precision: str = "bf16"
+
+
+class PapersRecipe(BaseModel):
+    """Budgets and fine-tuning."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    seconds: float = Field(default=14_400.0, gt=0, description="CPU seconds of every model of stage 1.")
+    more_seconds: float = Field(default=3_600.0, gt=0, description="CPU seconds of every model of stage 2.")
+    cores: int = Field(default=1, ge=1, description="Threads of a training process.")
+    tuning: Tuning = Field(default_factory=Tuning)
+
+    def preset(self, model: ComparedModel, overrides: Mapping[str, Any]) -> Preset:
+        """Return a model's preset with its budget; `overrides` hold for all models."""
+        budget = {
+            "training.steps": PAST_ALL,
+            "training.cpu_seconds": self.seconds if model.start is None else self.more_seconds,
+            "training.milestones": list(MILESTONES),
+            "cluster.workers": 0,
+            "cluster.cpus_per_worker": self.cores,
+            "cluster.keep_best": 0,
+        }
+        return load_preset(model.preset, {**budget, **overrides, **model.overrides})
+
+    def finetuning(self, cell: Cell) -> FinetuneParams:
+        """Return the parameters of a cell."""
+        tuning = self.tuning
+        size = "all" if cell.records is None else str(cell.records)
+        return FinetuneParams(
+            task=cell.task,
+            seeds=tuning.seeds,
+            batch_sizes=(tuning.batch_size,),
+            learning_rates=tuning.learning_rates,
+            epochs=(tuning.epochs[size],),
+            train_records=cell.records,
+            ema_decay=tuning.ema_decay,
+            dropout=tuning.dropout,
+            precision=tuning.precision,
+            random_weights=cell.model == "random",
+            resources={"trials_at_once": 1},
+        )
+
+
+def load_papers(given: Mapping[str, Any], overrides: Mapping[str, Any] | None = None) -> PapersRecipe:
+    """Return the settings. Raises `UserError` for unknown keys and unusable values, by name.
+
+    Args:
+        given: values of the flow's own parameters.
+        overrides: dotted keys to values, such as `{"tuning.seeds": [1, 2, 3, 4, 5]}`.
+    """
+    return checked(PapersRecipe, overlaid(given, "the flow's parameters", overrides))
