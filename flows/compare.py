@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from flows.recipes.comparing import PapersRecipe, load_papers
@@ -159,9 +160,11 @@ def _page(study: _Study, run: StageRunner, names: tuple[str, ...], cells: list[C
     finished = FinishedStages(run.store)
     inputs: dict[str, Artifact] = {}
     for model in needed(names):
-        _keep(inputs, RUN + model.name, lambda model=model: study.checkpoint(finished, model)[0])
+        with suppress(NotFinishedError):
+            inputs[RUN + model.name] = study.checkpoint(finished, model)[0]
     for cell in cells:
-        _keep(inputs, CELL + cell.name, lambda cell=cell: study.cell(finished, cell))
+        with suppress(NotFinishedError):
+            inputs[CELL + cell.name] = study.cell(finished, cell)
     params = PapersPageParams(
         models=(RANDOM, *(model.name for model in needed(names))),
         tasks=tuple(dict.fromkeys(cell.task for cell in cells)),
@@ -170,13 +173,6 @@ def _page(study: _Study, run: StageRunner, names: tuple[str, ...], cells: list[C
         notes=_notes(study.recipe),
     )
     return run(papers_page, params, **inputs)
-
-
-def _keep(inputs: dict[str, Artifact], name: str, find: Callable[[], Artifact]) -> None:
-    try:
-        inputs[name] = find()
-    except NotFinishedError:
-        return
 
 
 def _notes(recipe: PapersRecipe) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -11,7 +11,7 @@ from flows.recipes.loading import checked, overlaid
 from flows.recipes.pretraining import Preset, load_preset
 from tasks.evaluate.papers.cells import Cell
 from tasks.evaluate.papers.models import MILESTONES, ComparedModel
-from tasks.finetune.params import FinetuneParams
+from tasks.finetune.params import FinetuneParams, Resources
 
 PAST_ALL = 100_000_000
 """Steps that no budget reaches."""
@@ -31,7 +31,7 @@ class Tuning(BaseModel):
     )
     ema_decay: float | None = None
     dropout: float | None = 0.1
-    precision: str = "bf16"
+    precision: Literal["fp32", "bf16"] = "bf16"
 
 
 class PapersRecipe(BaseModel):
@@ -71,7 +71,7 @@ class PapersRecipe(BaseModel):
             dropout=tuning.dropout,
             precision=tuning.precision,
             random_weights=cell.model == "random",
-            resources={"trials_at_once": 1},
+            resources=Resources(trials_at_once=1),
         )
 
 
