@@ -46,6 +46,8 @@ from models.training.step_batches import step_batches
 from models.training.worker import Worker
 
 HELD_OUT_ROWS = 384
+PEER_ROWS = 128
+"""Held-out rows of the comparison by steps."""
 LOOKS = 4
 """Evaluations of a run, evenly spaced."""
 SHOWN = ("mlm_accuracy", "mlm_loss", "rtd_balanced_accuracy", "mts_accuracy", "csp_accuracy")
@@ -195,12 +197,14 @@ def _peer_loss(network: torch.nn.Module, batch: MaskedBatch) -> tuple[torch.Tens
 
 
 @torch.no_grad()
-def _judged(network: Any, objective: Any, held_out: ExampleStream, config: TrainingConfig, peer: bool) -> dict:
+def _judged(
+    network: Any, objective: Any, held_out: ExampleStream, config: TrainingConfig, peer: bool
+) -> dict[str, float]:
     """Return loss and accuracy on the same masked held-out rows for both."""
     network.eval()
     size = config.batch_size or 32
     loss = right = total = 0.0
-    for number in range(HELD_OUT_ROWS // size):
+    for number in range(PEER_ROWS // size):
         rows = read_global_batch(held_out, number * size, size=size, whole_stream=True).rows
         batch = objective.collate(rows, seed=config.seed + 1, step=number, row_indices=range(size))
         if peer:

@@ -177,6 +177,10 @@ class GeneratorObjectiveConfig(EncoderObjectiveConfig):
     """Divisor of the generator's hidden size, FFN size and heads relative to the discriminator's; it must divide all
     three.
     """
+    whole_words: bool = True
+    """Mask the tokens of a segmented word together, as eHealth does; false: each by itself, which a small generator
+    learns much sooner.
+    """
 
     def __post_init__(self) -> None:
         super().__post_init__()

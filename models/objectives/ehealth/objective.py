@@ -113,7 +113,7 @@ class EHealth(EncoderObjective):
             views=cost.VIEWS,
             vocab_size=self.config.vocab_size,
             max_positions=self.config.max_positions,
-            masking=Masking(probability=self.config.mask_probability),
+            masking=Masking(probability=self.config.mask_probability, whole_words=self.config.whole_words),
         )
 
     def forward(self, batch: MaskedBatch, share: Share | None = None) -> dict[str, Tensor]:

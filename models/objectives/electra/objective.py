@@ -81,7 +81,11 @@ class Electra(TermwiseObjective):
             views=1,
             vocab_size=self.config.vocab_size,
             max_positions=self.config.max_positions,
-            masking=Masking(probability=self.config.mask_probability, replacement=self.replacement),
+            masking=Masking(
+                probability=self.config.mask_probability,
+                replacement=self.replacement,
+                whole_words=self.config.whole_words,
+            ),
         )
 
     def divisors(self, batch: MaskedBatch) -> dict[str, int]:
