@@ -15,7 +15,18 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from docs.generate import commands, downstream, environment, flows, measurements, presets, python, settings, tables
+from docs.generate import (
+    commands,
+    downstream,
+    environment,
+    flows,
+    measurements,
+    notebooks,
+    presets,
+    python,
+    settings,
+    tables,
+)
 from docs.generate.repository import address, with_shown_files, written_pages
 from infra.settings import REPOSITORY
 
@@ -31,6 +42,7 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "commands": commands.page,
     "environment": environment.page,
     "measurements": measurements.page,
+    "notebooks": notebooks.page,
     **{f"python/{name}": functools.partial(python.text_of, page) for name, page in python.PAGES.items()},
 }
 """Pages made from the code, by their names below docs/reference/."""

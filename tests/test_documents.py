@@ -16,7 +16,7 @@ from tests.support.processes.command_line import parsed
 
 PAGES = sorted(
     path
-    for pattern in ("*.md", "docs/*.md", "models/README.md", "infra/**/README.md")
+    for pattern in ("*.md", "docs/**/*.md", "models/README.md", "infra/**/README.md", "tasks/text/forms.md")
     for path in REPOSITORY.glob(pattern)
     if not path.name.startswith("mutants")
 )

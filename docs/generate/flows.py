@@ -43,4 +43,9 @@ def _own(entry: Entry, function: object) -> str:
     """Return the parameters that a deployment sets to other values than the flow's defaults."""
     defaults = {one.key: one.default for one in of_function(function)}  # type: ignore[arg-type]
     given = {name: as_json(value) for name, value in entry.parameters.items()}
-    return ", ".join(code(f"{name}={value}") for name, value in given.items() if defaults.get(name) != value)
+    same = {("null", "{}")}  # no overrides
+    return ", ".join(
+        code(f"{name}={value}")
+        for name, value in given.items()
+        if defaults.get(name) != value and (defaults.get(name), value) not in same
+    )

@@ -6,6 +6,7 @@ that are no pages (a table of types, a preset) are shown on pages of their own.
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 from collections.abc import Iterator
@@ -107,9 +108,24 @@ def show(path: Path) -> str:
     if path.is_dir():
         lines = [f"- [{one.name}]({path.name}/{one.name}.md)" for one in _files(path)]
         return f"{hidden}# {name}/\n\n" + "\n".join(lines) + "\n"
+    if path.suffix == ".ipynb":
+        return _notebook(path)
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     cut = f"\n\nThe first {LONGEST} of {len(lines):,} lines.\n" if len(lines) > LONGEST else ""
     return f"{hidden}# {name}\n\n{fenced(chr(10).join(lines[:LONGEST]), LANGUAGES.get(path.suffix, 'text'))}{cut}"
+
+
+def _notebook(path: Path) -> str:
+    """Return the cells of a notebook, with what they printed."""
+    parts = []
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else fenced(source, "python"))
+        for output in cell.get("outputs", ()):
+            shown = output.get("text") or output.get("data", {}).get("text/plain") or ()
+            if text := "".join(shown).strip():
+                parts.append(fenced(text, "text"))
+    return "\n\n".join(parts) + "\n"
 
 
 def _files(path: Path) -> Iterator[Path]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 import yaml
 
-from docs.generate import python
+from docs.generate import python, repository
 from docs.generate.repository import address, show, with_shown_files, written_pages
 from docs.generate.rooms import PICTURE, drawn, floors
 from infra.settings import REPOSITORY
@@ -82,12 +85,35 @@ def test_long_files_are_cut_and_say_so() -> None:
     assert (f"of {lines:,} lines" in page) == (lines > 400)
 
 
+def test_a_notebook_is_shown_as_its_cells_with_what_they_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = [
+        {"cell_type": "markdown", "source": ["# Terms\n", "text"]},
+        {
+            "cell_type": "code",
+            "source": ["1 + 1"],
+            "outputs": [{"data": {"text/plain": ["2"], "text/html": ["<b>2</b>"]}}],
+        },
+        {"cell_type": "code", "source": ["print(3)"], "outputs": [{"text": ["3\n"]}]},
+    ]
+    (tmp_path / "a.ipynb").write_text(json.dumps({"cells": cells}), encoding="utf-8")
+    monkeypatch.setattr(repository, "REPOSITORY", tmp_path)
+    page = show(tmp_path / "a.ipynb")
+    assert page.split("\n\n")[0] == "# Terms\ntext"
+    assert re.findall(r"^```\w+\n(.*)\n```", page, re.MULTILINE) == ["1 + 1", "2", "print(3)", "3"]
+
+
 def test_the_map_of_rooms_is_that_of_the_contracts() -> None:
     assert PICTURE.read_text(encoding="utf-8") == drawn(floors()), "run: .venv/bin/python -m docs.generate.rooms"
 
 
 @pytest.mark.parametrize("folder", ["flows", "tasks", "models", "kg", "infra"])
-def test_the_map_of_rooms_has_every_room(folder: str) -> None:
-    picture = PICTURE.read_text(encoding="utf-8")
-    rooms = [room for floor in floors()[folder] for room in floor]
-    assert rooms and [room for room in rooms if f">{room}<" not in picture] == []
+def test_the_map_of_rooms_has_every_room_and_floor(folder: str) -> None:
+    picture = ElementTree.fromstring(drawn(floors()))
+    texts = list(picture.iter("{http://www.w3.org/2000/svg}text"))
+    first = [text.text for text in texts].index(f"{folder}/")
+    rooms = sum(len(floor) for floor in floors()[folder])
+    places = {text.text: float(text.attrib["y"]) for text in texts[first + 1 : first + 1 + rooms]}
+    tops = [max(places[room] for room in floor) for floor in floors()[folder]]
+    assert tops == sorted(tops) and len(set(tops)) == len(tops)
