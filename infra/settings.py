@@ -114,15 +114,15 @@ class ElasticsearchSettings:
     """Address and credentials of an Elasticsearch server. Secrets come from the environment only and are not shown."""
 
     url: str | None = None
-    """`ELASTICSEARCH_URL`; None: no server is used."""
+    """Address of the server (`ELASTICSEARCH_URL`); None: no server is used."""
     api_key: str | None = field(default=None, repr=False)
-    """`ELASTICSEARCH_API_KEY`, in the encoded form."""
+    """API key in the encoded form (`ELASTICSEARCH_API_KEY`)."""
     user: str | None = None
-    """`ELASTICSEARCH_USER`, in place of an API key."""
+    """User, in place of an API key (`ELASTICSEARCH_USER`)."""
     password: str | None = field(default=None, repr=False)
-    """`ELASTICSEARCH_PASSWORD`"""
+    """The user's password (`ELASTICSEARCH_PASSWORD`)."""
     ca_certs: str | None = None
-    """`ELASTICSEARCH_CA_CERTS`: PEM file of the authorities that sign its certificate; None: the usual ones."""
+    """PEM file of the authorities that sign its certificate (`ELASTICSEARCH_CA_CERTS`); None: the usual ones."""
 
     @classmethod
     def from_environment(cls) -> ElasticsearchSettings:

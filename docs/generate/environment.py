@@ -82,5 +82,5 @@ def _sentences(name: str, texts: list[tuple[int, str]]) -> Iterator[str]:
     for _, text in texts:
         if f"`{name}`" in text:
             paragraph = next(one for one in re.split(r"\n\s*\n", text) if f"`{name}`" in one)
-            sentences = re.split(r"(?<=[.;])\s+(?=[A-Z`])", " ".join(paragraph.split()))
-            yield next(one for one in sentences if f"`{name}`" in one)
+            sentences = re.split(r"(?<=\.)\s+(?=[A-Z`])", " ".join(paragraph.split()))
+            yield next(one for one in sentences if f"`{name}`" in one).removeprefix(f"`{name}`: ")

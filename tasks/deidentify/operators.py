@@ -32,6 +32,7 @@ DATE_KINDS = frozenset(("date", "birth_date"))
 NEED_KEY: frozenset[Operator] = frozenset(("hash", "surrogate", "encrypt", "shift"))
 
 KEY_VARIABLE = "YIWEN_DEIDENTIFY_KEY"
+"""Secret key of hashes, surrogates, ciphertexts and shifted dates, of 32 characters or more; on every node."""
 LEAST_KEY = 32
 """Characters of the shortest key: 32 hexadecimal digits are 128 bits."""
 

@@ -25,6 +25,7 @@ from infra.errors import UserError
 from infra.inputs import DescribedInput
 
 PASSWORD = "YIWEN_DATABASE_PASSWORD"
+"""Password of the database that a URL names."""
 
 _ASKS_FOR_PASSWORD = ("password", "authentication", "access denied", "login failed")
 """Words by which servers refuse a login: `fe_sendauth: no password supplied` (PostgreSQL), `Access denied for user`
