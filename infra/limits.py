@@ -15,6 +15,7 @@ from pathlib import Path
 from infra.errors import UserError
 
 VARIABLE = "YIWEN_LIMITS"
+"""Limits on what a file may ask of the machine, as in `row_bytes=1GiB,expansion=1000`; what exceeds one is rejected."""
 
 
 @dataclass(frozen=True)
