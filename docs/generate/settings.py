@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
+import pkgutil
+
 from pydantic import BaseModel
 
 from docs.generate.markdown import code, prose, table
+from flows import recipes
 from flows.recipes.embedding import EmbeddingRecipe
 from flows.recipes.evaluating import IntrinsicRecipe, ProductEvaluation
 from flows.recipes.finetuning import FinetuneRecipe
 from flows.recipes.meanings import Setting, of_dataclass, of_model
 from flows.recipes.networks import NetworkRecipe
 from flows.recipes.normalising import MappingRecipe, NormaliseRecipe
+from flows.recipes.own_task import OwnTaskRecipe
 from flows.recipes.pretraining import Preset
 from models.objectives import _OBJECTIVES
 from models.training.config import TaskConfig, TrainingConfig
@@ -21,11 +27,24 @@ RECIPES: tuple[tuple[str, str, type[BaseModel]], ...] = (
     ("Evaluation of encoders", "`evaluate/intrinsic`, beside the sections about data above", IntrinsicRecipe),
     ("Evaluation on products", "`evaluate/products`", ProductEvaluation),
     ("Fine-tuning", "`finetune/…`", FinetuneRecipe),
+    ("Own tasks", "`finetune/classify`, `/pairs`, `/tag` and `/rank`", OwnTaskRecipe),
     ("Comparison of networks", "`finetune/cmedlms`", NetworkRecipe),
     ("Terms", "`normalise/index` and `normalise/chip-cdn`", NormaliseRecipe),
     ("Mapping of lists", "`normalise/map`", MappingRecipe),
 )
 """Title, flows and model of each group of settings; sections that an earlier group has are not repeated."""
+
+
+def more_recipes() -> list[tuple[str, str, type[BaseModel]]]:
+    """Return groups of settings that `RECIPES` lacks, titled by their docstrings: new flows appear by themselves."""
+    listed = {base for _, _, recipe in RECIPES for base in recipe.__mro__}
+    found: dict[type[BaseModel], None] = {}
+    for module in pkgutil.iter_modules(recipes.__path__, f"{recipes.__name__}."):
+        for one in vars(importlib.import_module(module.name)).values():
+            is_recipe = inspect.isclass(one) and issubclass(one, BaseModel) and one.__name__.endswith("Recipe")
+            if is_recipe and one not in listed:
+                found[one] = None
+    return [(one.__name__, f"the flow of `{one.__module__}`", one) for one in found]
 
 
 def stages_page() -> str:
@@ -36,7 +55,7 @@ def stages_page() -> str:
         "error that names the nearest known ones. The sections `model` and `training` are on the page about models.",
     ]
     seen: set[str] = set()
-    for title, flows, recipe in RECIPES:
+    for title, flows, recipe in (*RECIPES, *more_recipes()):
         parts.append(f"## {title}\n\nOf {flows}.")
         for name, rows in _sections(recipe).items():
             # `index` of two recipes is the same model with the same keys, and shown once.

@@ -21,7 +21,7 @@ NO_FIGURES = re.compile(
     r"Python 3\.\d+|ICD-10|License 2\.0|\d+ GB|11 tasks|11 个任务|`[^`]*`"  # versions, names, requirements, code
 )
 START = [ENGLISH, CHINESE, *sorted((REPOSITORY / "docs" / "start").glob("*.md"))]
-START += [REPOSITORY / "docs" / f"{name}.md" for name in ("demo", "text", "knowledge", "tasks", "terms")]
+START += [REPOSITORY / "docs" / f"{name}.md" for name in ("demo", "text", "knowledge", "own_task", "tasks", "terms")]
 
 
 def text_of(path: Path) -> str:

@@ -111,6 +111,21 @@ def _keys(nested: dict[str, object], prefix: str = "") -> list[str]:
     return found
 
 
+def test_settings_of_recipes_that_are_not_listed_are_found() -> None:
+    class LateRecipe(BaseModel):
+        """Settings of a flow that came later."""
+
+        inner: Inner = Field(default_factory=Inner)
+
+    from flows.recipes import data
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(data, "LateRecipe", LateRecipe, raising=False)
+        page = settings.stages_page()
+    assert "## LateRecipe" in page and "`inner.size`" in page
+    assert "## LateRecipe" not in settings.stages_page()
+
+
 def test_every_preset_is_shown_whole() -> None:
     page = presets.page()
     assert [name for name in preset_names() if f"\n## {name}\n" not in page] == []
