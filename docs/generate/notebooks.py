@@ -8,8 +8,8 @@ from typing import Any
 
 import yiwen
 from docs.generate.markdown import code, fenced, prose, table
-from docs.generate.meanings import of_function
 from docs.generate.python import PAGES
+from flows.recipes.meanings import of_function
 
 
 def page() -> str:
