@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from docs.generate.markdown import fenced
 from flows.cli.app import make_app
-from flows.cli.program import MODULE
 
 
 def page() -> str:
     """Return the page."""
-    group = make_app()
+    app = make_app()
     parts = [
         "# Command line",
-        "`.venv/bin/yiwen` or `.venv/bin/python -m flows` in a checkout, `yiwen` of the wheel. Status 2 "
-        "is an error that you can fix, in a line that begins with `error: `.",
-        fenced(_help(group, MODULE), "text"),
+        "`.venv/bin/yiwen` or `.venv/bin/python -m flows` in a checkout, `yiwen` where the wheel is installed.",
     ]
-    parts += [_section(command, name) for name, command in group.commands.items()]
+    with app.make_context("yiwen", [], resilient_parsing=True) as context:
+        parts.append(fenced(app.get_help(context), "text"))
+        for name, verb in app.commands.items():
+            with verb.make_context(name, [], parent=context, resilient_parsing=True) as own:
+                parts.append(f"## {name}\n\n{fenced(verb.get_help(own), 'text')}")
     return "\n\n".join(parts) + "\n"
-
-
-def _section(command: Any, name: str) -> str:
-    """Return the help of a verb, and that of the verbs below it."""
-    below = getattr(command, "commands", {})
-    own = f"## {name}\n\n{fenced(_help(command, f'{MODULE} {name}'), 'text')}"
-    return "\n\n".join([own, *(_section(one, f"{name} {verb}") for verb, one in below.items())])
-
-
-def _help(command: Any, name: str) -> str:
-    context = command.context_class(command, info_name=name, terminal_width=100, max_content_width=100)
-    return str(command.get_help(context))
