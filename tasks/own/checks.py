@@ -119,13 +119,13 @@ def _leaks(
         # Drawn splits keep equal texts together, but for those of several groups.
         remedy = f"Take them out of {name}" + ("." if is_drawn else ", or let the splits be drawn.")
         found.append(
-            f"{again:,} of {len(rows):,} rows of {name} ({again / len(rows):.0%}) have a {what} that train has too, so "
-            f"the scores of {name} are too good. {remedy}"
+            f"{again:,} of {len(rows):,} rows of {name} ({again / len(rows):.1%}) have a {what} that train has too, so "
+            f"the scores of {name} are better than for new ones. {remedy}"
         )
     if shared:
         found.append(
-            f"{len(shared):,} groups of {name} have rows in train too, so the scores of {name} may be too good. Keep "
-            "each group in one split."
+            f"{len(shared):,} groups of {name} have rows in train too, so the scores of {name} may be better than for new "
+            "groups. Keep each group in one split."
         )
     return found
 
