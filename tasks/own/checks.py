@@ -124,8 +124,8 @@ def _leaks(
         )
     if shared:
         found.append(
-            f"{len(shared):,} groups of {name} have rows in train too, so the scores of {name} may be better than for new "
-            "groups. Keep each group in one split."
+            f"{len(shared):,} groups of {name} have rows in train too, so the scores of {name} may be better than for "
+            "new groups. Keep each group in one split."
         )
     return found
 
