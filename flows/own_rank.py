@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from flows.recipes.finetuning import FinetuneRecipe
+from flows.recipes.own_task import OwnTaskRecipe
 from flows.shared.own_task import OwnRun, train_on_own_file
 from tasks.runner import flow
+
+SETTINGS = (FinetuneRecipe, OwnTaskRecipe)
+"""Models of the keys of `overrides`."""
 
 
 @flow(name="finetune")

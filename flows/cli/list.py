@@ -65,7 +65,7 @@ def _whole(entry: Entry) -> Iterator[str]:
     yield f"{entry.name}: {entry.description}"
     yield from [f"schedule: {entry.schedule}"] if entry.schedule else []
     yield from ["", "Parameters, --param NAME=VALUE:"]
-    for one in _parameters(entry, flow.fn):
+    for one in parameters_of(entry, flow.fn):
         yield from _described(one)
     models = getattr(module, "SETTINGS", ())
     if not models:
@@ -80,7 +80,7 @@ def _whole(entry: Entry) -> Iterator[str]:
             yield from _described(one)
 
 
-def _parameters(entry: Entry, function: Any) -> list[Setting]:
+def parameters_of(entry: Entry, function: Any) -> list[Setting]:
     """Return the parameters of a flow with the deployment's values as defaults."""
     from typing import get_type_hints
 

@@ -7,11 +7,16 @@ import runpy
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from flows.catalogue import load_catalogue
 from flows.cli import main
 from flows.cli.app import VERBS, make_app
+from flows.cli.list import parameters_of, settings_of
+from flows.recipes.loading import read_preset
+from flows.recipes.pretraining import load_preset
 from infra.settings import REPOSITORY
 from infra.version import VERSION
 
@@ -86,6 +91,69 @@ def test_answers_wait_for_nothing_heavy(arguments: list[str]) -> None:
         [sys.executable, "-c", script, *arguments], cwd=REPOSITORY, capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_list_has_a_line_for_each_flow_by_kind(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    entries = load_catalogue()
+    assert len(lines) == len(entries) + len({entry.name.partition("/")[0] for entry in entries})
+    place = lines.index("finetune")
+    assert lines[place + 1].split()[0].startswith("finetune/")
+
+
+def test_everything_that_a_flow_takes_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    bare: set[str] = set()
+    for entry in load_catalogue():
+        function = entry.load_flow().fn
+        module: Any = sys.modules[entry.module]
+        assert hasattr(module, "SETTINGS") or "overrides" not in entry.parameters, entry.name
+        settings = settings_of(
+            getattr(module, "SETTINGS", ()), entry.parameters.get("preset"), getattr(module, "USED", None)
+        )
+        bare |= {one.key for one in (*parameters_of(entry, function), *settings) if not one.meaning}
+    assert bare == set()
+
+
+def test_keys_of_a_preset_are_listed_with_its_values_and_are_ones_that_it_takes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["list", "pretrain/ehealth-tiny"]) == 0
+    shown = capsys.readouterr().out
+    assert "  training.steps  (int, default 2000 in ehealth-tiny)\n      Number of optimiser steps.\n" in shown
+    assert '  preset  (text, default "ehealth-tiny")\n      name of a shipped preset' in shown
+    keys = {
+        line.split()[0] for line in shown.splitlines() if line.startswith("  ") and line[2:3] != " " and "." in line
+    }
+    values = read_preset("ehealth-tiny").nested
+    given = {f"{section}.{key}" for section, held in values.items() if isinstance(held, dict) for key in held}
+    assert keys >= given
+    assert load_preset("ehealth-tiny", {"training.adam_beta1": 0.8, "segment.min_tokens": 20})
+    assert {"training.adam_beta1", "segment.min_tokens", "model.num_layers", "cluster.workers"} <= keys
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("yiwen pla", "plan"),
+        ("yiwen run pretrain/ehealth-t", "pretrain/ehealth-tiny"),
+        ("yiwen run corpus/refresh --param segment.min_t", "segment.min_tokens="),
+        ("yiwen plan corpus/refresh --param cor", "corpus="),
+        ("yiwen run no/such --param cor", ""),
+        ("yiwen show seg", ""),  # without a store there is nothing to complete
+    ],
+)
+def test_shell_completes_names(
+    typed: str, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    called(monkeypatch, "yiwen")
+    monkeypatch.setenv("YIWEN_HOME", str(tmp_path / "none"))
+    monkeypatch.setenv("_YIWEN_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", typed)
+    monkeypatch.setenv("COMP_CWORD", str(typed.count(" ")))
+    with pytest.raises(SystemExit):
+        main([])
+    assert capsys.readouterr().out.split() == [found] * bool(found)
 
 
 def test_command_of_a_checkout_runs_from_any_folder(tmp_path: Path) -> None:

@@ -62,6 +62,9 @@ def test_run_says_everything_once_and_the_result_last(tmp_path: Path) -> None:
         assert following == f"Next: python -m flows run pretrain/ehealth-tiny --param corpus={corpus}"
         assert Path(done.stdout.strip()).parent == home / "segment"
     assert "6 of them reused" in again.stderr
+    quiet = flows("-q", *given, home=home)
+    assert quiet.stdout == again.stdout
+    assert [line.partition(":")[0] for line in quiet.stderr.splitlines()] == ["warning"]
 
 
 def test_local_run_imports_neither_prefect_nor_ray(tmp_path: Path) -> None:
