@@ -6,6 +6,7 @@ A completion must never fail or wait: without an answer there is none.
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -18,10 +19,10 @@ def flow_names(incomplete: str) -> list[tuple[str, str]]:
     return [(entry.name, entry.description) for entry in load_catalogue() if entry.name.startswith(incomplete)]
 
 
-def parameter_names(ctx: Any, incomplete: str) -> list[str]:
+def parameter_names(incomplete: str) -> list[str]:
     """Return the parameters and keys of the flow on the command line that begin so, each with `=`."""
     with contextlib.suppress(Exception):
-        return [f"{key}=" for key in _keys(str(ctx.params.get("name"))) if key.startswith(incomplete)]
+        return [f"{key}=" for key in _keys(_typed_flow()) if key.startswith(incomplete)]
     return []
 
 
@@ -36,6 +37,16 @@ def artifact_names(incomplete: str) -> list[str]:
             return [f"{stage}/{one}" for one in store.fingerprints(stage) if one.startswith(prefix)]
         return [one for one in store.stages() if one.startswith(stage)]
     return []
+
+
+def _typed_flow() -> str:
+    """Return the flow on the command line; a context has none while the value of an option is still missing."""
+    from flows.catalogue import load_catalogue
+
+    # Bash gives its words by the first of these, other shells by the second.
+    typed = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
+    words = typed.split()
+    return next(entry.name for entry in load_catalogue() if entry.name in words)
 
 
 def _keys(name: str) -> Iterable[str]:
