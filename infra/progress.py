@@ -70,6 +70,7 @@ class StageProgress:
         self._display = _display.get()
         self._unit = unit
         self._bar: tqdm | None = None
+        self._shown = "", 0
         self._printed = time.monotonic()
 
     def __enter__(self) -> StageProgress:
@@ -81,7 +82,11 @@ class StageProgress:
 
     def update(self, name: str, done: int, total: int, note: str = "") -> None:
         """Show `done` of `total` units and a note such as the current losses."""
+        if self._bar is not None and (name, total) != self._shown:
+            self._bar.close()  # a stage within this one begins: sketches, candidates and pairs of deduplicate
+            self._bar = None
         if self._bar is None:
+            self._shown = name, total
             self._bar = new_bar(total=total, desc=name, unit=self._unit, leave=False)
             # Units that an earlier run finished must not count as the speed of this one.
             self._bar.initial = done

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from infra.progress import StageProgress, shown_log
+from infra.progress import StageProgress, displayed, shown_log
 
 
 def test_warnings_are_shown_once_and_information_of_ours_only(capsys: pytest.CaptureFixture[str]) -> None:
@@ -32,3 +32,26 @@ def test_progress_without_a_terminal_is_a_line_now_and_then(
         progress.update("clean", 600, 1_200, "2 min left")
         progress.finish("clean: 1,200 documents")
     assert capsys.readouterr().err.splitlines() == ["clean: 600 of 1,200 parts, 2 min left", "clean: 1,200 documents"]
+
+
+def test_stage_within_a_stage_has_a_bar_of_its_own_in_a_notebook(capsys: pytest.CaptureFixture[str]) -> None:
+    with displayed("notebook"), StageProgress("deduplicate") as progress:
+        progress.update("sketches", 1, 1)
+        progress.update("pairs", 0, 9)
+        progress.update("pairs", 3, 9)
+        progress.finish("deduplicate: 3 documents")
+    shown = capsys.readouterr()
+    bars = [line.strip() for line in shown.out.split("\r") if line.strip()]
+    assert shown.err == "" and bars[0].startswith("sketches") and "/1 [" in bars[0]
+    assert any(one.startswith("pairs") for one in bars) and all("/9 [" in one for one in bars if "pairs" in one)
+    assert bars[-1] == "deduplicate: 3 documents"
+
+
+def test_nothing_is_shown_where_progress_is_switched_off_but_warnings(capsys: pytest.CaptureFixture[str]) -> None:
+    with displayed("none"), shown_log(), StageProgress("clean") as progress:
+        progress.update("clean", 1, 2)
+        progress.finish("clean: 2 documents")
+        logging.getLogger("flows").info("12 stages")
+        logging.getLogger("flows").warning("disk nearly full")
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("", "warning: disk nearly full\n")
