@@ -11,14 +11,10 @@ if TYPE_CHECKING:
     from infra.progress import Display
     from infra.settings import Settings
 
-_VARIABLES = {
-    "home": "YIWEN_HOME",
-    "workers": "YIWEN_WORKERS",
-    "corpus": "YIWEN_CORPUS",
-    "progress": "YIWEN_PROGRESS",
-}
+PROGRESS = "YIWEN_PROGRESS"
+"""`off`: calls from Python show neither bars nor what each stage did; warnings are shown all the same."""
+_VARIABLES = {"home": "YIWEN_HOME", "workers": "YIWEN_WORKERS", "corpus": "YIWEN_CORPUS", "progress": PROGRESS}
 _SHOWN = {True: "on", False: "off"}
-"""Values of YIWEN_PROGRESS."""
 
 
 class Configuration:
@@ -111,7 +107,7 @@ def current_display() -> Display:
 
 
 def _shows_progress() -> bool:
-    return os.environ.get(_VARIABLES["progress"]) != _SHOWN[False]
+    return os.environ.get(PROGRESS) != _SHOWN[False]
 
 
 def _in_notebook() -> bool:

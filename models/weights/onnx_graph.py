@@ -10,6 +10,7 @@ Time and memory grow with the model: about half a minute for the smallest, most 
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,6 +21,8 @@ import torch
 from torch import Tensor, nn
 
 from infra.errors import UserError
+from infra.limits import small_text
+from models.encoder.config import TRANSFORMERS_TYPES
 from models.weights.pretrained import CONFIG_FILE
 
 logger = logging.getLogger(__name__)
@@ -88,12 +91,19 @@ def write_onnx(folder: str | Path, target: str | Path) -> Path:
 def _loaded(folder: Path) -> nn.Module:
     import transformers
 
-    config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
-    kind = getattr(transformers, (config.architectures or [""])[0], None)
+    try:
+        config = json.loads(small_text(folder / CONFIG_FILE))
+        name = str(config["architectures"][0])
+    except (OSError, ValueError, KeyError, IndexError, TypeError, RecursionError) as error:
+        raise UserError(
+            f"{folder / CONFIG_FILE} names no class of a model ({error!r}). Copy the folder again."
+        ) from error
+    # Of our own heads transformers knows the class's name as little as the kind: `yiwen-two_stream`.
+    kind = getattr(transformers, name, None) if config.get("model_type") in TRANSFORMERS_TYPES else None
     if kind is None:
         raise UserError(
-            f"{folder / CONFIG_FILE}: transformers has no class {config.architectures}, so the model cannot be written "
-            "as ONNX. Give an encoder, or a fine-tuned model whose card names a class."
+            f"{folder / CONFIG_FILE}: transformers has no class for {name}, so it cannot be written as ONNX. Give "
+            "an encoder, or a fine-tuned model whose card names a class."
         )
     model: nn.Module = kind.from_pretrained(folder, local_files_only=True)
     return model

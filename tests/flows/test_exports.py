@@ -172,7 +172,7 @@ def test_graph_of_an_encoder_gives_its_states(home: Path, encoder: Path, tmp_pat
         np.testing.assert_allclose(found[kept], expected.numpy()[kept], atol=1e-5)
 
 
-def test_graph_of_a_fine_tuned_model_answers_as_it_does(tmp_path: Path) -> None:
+def test_graph_of_a_fine_tuned_model_answers_as_it_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("onnxscript", reason="the extra onnx is not installed")
     pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
     from models.weights.onnx_graph import open_graph
@@ -201,3 +201,4 @@ def test_graph_of_a_fine_tuned_model_answers_as_it_does(tmp_path: Path) -> None:
     nested = heads.build("two_stream", open_encoder(start), **two_stream.head_options)
     save_task_model(tmp_path / "nested", nested, two_stream, start)
     assert main(["export", "--model", str(tmp_path / "nested"), "--output", str(tmp_path / "no"), "--onnx"]) == 2
+    assert "transformers has no class for" in capsys.readouterr().err
