@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from flows.recipes.choices import PresetName
 from flows.recipes.pretraining import Preset, load_preset
 from flows.shared.documents import text_inputs
 from flows.shared.graphs import Graphs, graphs_to_link
@@ -26,7 +27,7 @@ SETTINGS = (Preset,)
 
 @flow(name="ablate")
 def ablate(
-    preset: str = "ehealth-tiny",
+    preset: PresetName = "ehealth-tiny",
     corpus: str | list[str] | None = None,
     benchmarks: str | None = None,
     dictionary: str | None = None,

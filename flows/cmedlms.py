@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from flows.recipes.networks import NetworkRecipe, load_networks
-from flows.shared.downstream import task_files
+from flows.shared.downstream import TaskName, task_files
 from infra.artifacts import Artifact
 from infra.errors import UserError
 from kg.sources import cmekg
@@ -46,7 +46,7 @@ SETTINGS = (NetworkRecipe,)
 
 @flow(name="finetune")
 def finetune(
-    tasks: list[str] | None = None,
+    tasks: list[TaskName] | None = None,
     data: str | None = None,
     embeddings: Embeddings | None = None,
     networks: list[str] | None = None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from flows.recipes.choices import PresetName
 from flows.recipes.data import Recipe
 from flows.recipes.partial import load_recipe
 from flows.shared.documents import collect_documents, cut_segments, last, text_inputs
@@ -27,7 +28,7 @@ SETTINGS = (Recipe,)
 @flow(name="corpus")
 def corpus(
     corpus: str | list[str] | None = None,
-    preset: str = "default",
+    preset: PresetName = "default",
     benchmarks: str | None = None,
     dictionary: str | None = None,
     vocabulary_file: str | None = None,

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from flows.recipes.choices import PresetName
 from flows.recipes.embedding import EmbeddingRecipe
 from flows.recipes.partial import load_sections
 from flows.shared.documents import TextInputs, collect_documents, cut_segments, last, text_inputs
@@ -36,7 +37,7 @@ def embed(
     level: Literal["word", "character"] = "word",
     corpus: str | list[str] | None = None,
     graphs: Graphs | None = None,
-    preset: str = "default",
+    preset: PresetName = "default",
     benchmarks: str | None = None,
     dictionary: str | None = None,
     vectors: str | None = None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from flows.recipes.choices import PresetName
 from flows.recipes.data import Recipe
 from flows.recipes.partial import load_recipe
 from flows.shared.documents import collect_documents, cut_segments, found, last, text_inputs
@@ -22,7 +23,7 @@ SETTINGS = (Recipe,)
 def entities(
     corpus: str | list[str] | None = None,
     graphs: Graphs | None = None,
-    preset: str = "default",
+    preset: PresetName = "default",
     labels: str | list[str] | None = None,
     cut_points: str | None = None,
     held_out: str | None = None,

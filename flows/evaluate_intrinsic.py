@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from flows.recipes.choices import PresetName, one_of
 from flows.recipes.evaluating import IntrinsicRecipe
 from flows.recipes.partial import load_sections
 from flows.shared.documents import collect_documents, cut_segments, last, text_inputs
@@ -101,10 +102,10 @@ SETTINGS = (IntrinsicRecipe,)
 def evaluate(
     model: str | list[str] | None = None,
     vectors: Vectors | None = None,
-    evaluations: list[str] | None = None,
+    evaluations: list[Annotated[str, one_of(EVALUATIONS)]] | None = None,
     corpus: str | list[str] | None = None,
     graphs: Graphs | None = None,
-    preset: str = "default",
+    preset: PresetName = "default",
     benchmarks: str | None = None,
     dictionary: str | None = None,
     sentences: list[str] | None = None,

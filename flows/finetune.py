@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from flows.recipes.finetuning import FinetuneRecipe, load_finetuning
-from flows.shared.downstream import chosen_tasks, task_files
+from flows.shared.downstream import TaskName, chosen_tasks, task_files
 from infra.artifacts import Artifact
 from infra.errors import UserError
 from tasks.downstream.catalogue import task
@@ -22,7 +22,7 @@ SETTINGS = (FinetuneRecipe,)
 
 @flow(name="finetune")
 def finetune(
-    tasks: str | list[str],
+    tasks: TaskName | list[TaskName],
     model: str | None = None,
     data: str | None = None,
     quick: bool = False,

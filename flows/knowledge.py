@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from flows.recipes.choices import PresetName
 from flows.recipes.knowledge import KnowledgeRecipe
 from flows.recipes.partial import load_sections
 from flows.shared.documents import collect_documents, cut_segments, last, text_inputs
@@ -20,7 +21,7 @@ SETTINGS = (KnowledgeRecipe,)
 def knowledge(
     graphs: Graphs | None = None,
     corpus: str | list[str] | None = None,
-    preset: str = "default",
+    preset: PresetName = "default",
     types: str | None = None,
     relations: str | None = None,
     benchmarks: str | None = None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from flows.recipes.choices import PresetName
 from flows.recipes.pretraining import Preset, load_preset
 from flows.shared.documents import text_inputs
 from flows.shared.graphs import Graphs, graphs_to_link
@@ -22,7 +23,7 @@ SETTINGS = (Preset,)
 
 @flow(name="pretrain")
 def pretrain(
-    preset: str = "ehealth-tiny",
+    preset: PresetName = "ehealth-tiny",
     corpus: str | list[str] | None = None,
     benchmarks: str | None = None,
     dictionary: str | None = None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from flows.recipes.choices import PresetName
 from flows.recipes.evaluating import ProductEvaluation, load_product_evaluation
 from flows.recipes.finetuning import FinetuneRecipe, load_finetuning
 from flows.recipes.pretraining import Preset, load_preset
@@ -29,7 +30,7 @@ SETTINGS = (Preset, ProductEvaluation, FinetuneRecipe)
 
 @flow(name="sweep")
 def sweep(
-    preset: str = "electra-em-pap-tiny",
+    preset: PresetName = "electra-em-pap-tiny",
     shares: list[float] | None = None,
     corpus: str | list[str] | None = None,
     dictionary: str | None = None,

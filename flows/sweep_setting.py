@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from flows.recipes.choices import PresetName
 from flows.recipes.pretraining import Preset, load_preset
 from flows.shared.documents import text_inputs
 from flows.shared.graphs import Graphs, GraphSource, equal_names, graphs_to_link, sources
@@ -26,7 +27,7 @@ def sweep(
     key: str,
     values: list[int | float],
     title: str = "",
-    preset: str = "smedbert-tiny",
+    preset: PresetName = "smedbert-tiny",
     corpus: str | list[str] | None = None,
     benchmarks: str | None = None,
     dictionary: str | None = None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from flows.recipes.choices import PresetName
 from flows.recipes.data import Recipe
 from flows.recipes.partial import load_recipe
 from flows.shared.documents import collect_documents, last, text_inputs
@@ -19,7 +20,7 @@ SETTINGS = (Recipe,)
 @flow(name="vocabulary")
 def vocabulary(
     corpus: str | list[str] | None = None,
-    preset: str = "default",
+    preset: PresetName = "default",
     benchmarks: str | None = None,
     compare: str | list[str] | None = None,
     dictionary: str | None = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import socket
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -81,6 +82,10 @@ def _record_failure(entry: Entry, given: list[str], recorder: Recorder, error: B
         return
     recorder.end(Ended(outcome="failed", ended=_now(), error=f"{error}" or type(error).__name__))
     error.add_note(resumption(entry, given, recorder))
+    if prefect_server() is None:  # its flows tell by themselves
+        from infra.notify import notify_failure
+
+        notify_failure(entry.name, f"on {socket.gethostname()}", "failed")
 
 
 def _now() -> str:

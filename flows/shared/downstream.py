@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
+from flows.recipes.choices import one_of
 from infra.errors import UserError
-from tasks.downstream.catalogue import suite, suites, task
+from tasks.downstream.catalogue import TASKS, suite, suites, task
 from tasks.downstream.spec import TaskSpec
 from tasks.downstream.task_data import check_kind
 from tasks.finetune.inputs import TaskFiles
 from tasks.runner import warn
+
+TaskName = Annotated[str, one_of([*suites(), *(spec.name for spec in TASKS)], "Another")]
+"""Name of a task or a suite."""
 
 
 def chosen_tasks(tasks: str | Sequence[str]) -> list[TaskSpec]:

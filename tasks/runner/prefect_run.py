@@ -6,6 +6,7 @@ Stage functions know nothing of Prefect; this file is the only place where the t
 from __future__ import annotations
 
 import base64
+import functools
 import json
 import logging
 import time
@@ -22,12 +23,16 @@ from prefect.artifacts import (
     update_progress_artifact,
 )
 from prefect.cache_policies import NO_CACHE
+from prefect.client.schemas.objects import FlowRun, State
 from prefect.context import FlowRunContext
+from prefect.runtime import deployment
 
 from infra.artifacts import Artifact
 from infra.errors import UserError
+from infra.notify import notify_failure
 from infra.progress import BestEffort, StageProgress
 from infra.stage import Stage, StageResult
+from infra.version import VERSION
 from tasks.runner.sentence import sentence
 from tasks.runner.temporary_server import secure_temporary_server
 
@@ -47,9 +52,30 @@ for _name in ("prefect.flow_runs", "prefect.task_runs"):
 
 
 def prefect_flow(name: str, function: Callable[..., Any]) -> Flow[..., Any]:
-    """Return a function as a flow of Prefect's."""
+    """Return a function as a flow of Prefect's, which tells the webhook of the environment where it fails."""
     secure_temporary_server()
-    return flow(name=name)(function)
+
+    @functools.wraps(function)
+    def checked(*arguments: Any, **options: Any) -> Any:
+        refuse_other_version(deployment.version if FlowRunContext.get() is not None else None)
+        return function(*arguments, **options)
+
+    return flow(name=name, on_failure=[_tell], on_crashed=[_tell])(checked)
+
+
+def refuse_other_version(registered: str | None) -> None:
+    """Raise `UserError` if a deployment was registered by another version of the code than this worker runs."""
+    if registered is not None and registered != VERSION:
+        raise UserError(
+            f"The deployment was registered by version {registered} of Yiwen, and this worker runs version {VERSION}: "
+            "their parameters and results may differ. Update the older of the two, register the deployments again by "
+            "`prefect deploy --all`, and restart the worker."
+        )
+
+
+def _tell(flow: Flow[..., Any], run: FlowRun, state: State[Any]) -> None:
+    """Tell the webhook, if there is one, that a flow run failed or was lost."""
+    notify_failure(flow.name, run.name, state.type.value.lower())
 
 
 def is_flow_running() -> bool:
