@@ -64,7 +64,7 @@ class Stack:
         noted = self.folder / "ray.folder"
         if not noted.exists():
             noted.write_text(tempfile.mkdtemp(prefix="yw", dir="/tmp"), encoding="utf-8")
-        return Path(noted.read_text(encoding="utf-8"))
+        return Path(noted.read_text(encoding="utf-8")) / "ray"  # Ray opens its own folder to everybody
 
     def write_environment(self, more: Mapping[str, str]) -> Path:
         """Write the file that a shell reads to reach the servers; its secrets are readable by its user only."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 import gzip
 import itertools
 import json
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -39,6 +42,43 @@ def test_refresh_is_due_on_monday_morning_in_shanghai_all_year() -> None:
     in_utc = [date.astimezone(UTC) for date in dates]
     assert {(date.isoweekday(), date.hour, date.minute) for date in in_utc} == {(7, 19, 0)}
     assert {(later - earlier).days for earlier, later in itertools.pairwise(in_utc)} == {7}
+
+
+SCHEDULER = """
+import asyncio, sys
+from prefect.server import models
+from prefect.server.database import provide_database_interface
+from prefect.server.schemas.core import Deployment, DeploymentSchedule, Flow
+from prefect.server.schemas.schedules import CronSchedule
+
+async def main():
+    database = provide_database_interface()
+    await database.create_db()
+    async with database.session_context(begin_transaction=True) as session:
+        flow = await models.flows.create_flow(session=session, flow=Flow(name="corpus"))
+        weekly = DeploymentSchedule(schedule=CronSchedule(cron=sys.argv[1], timezone=sys.argv[2]), active=True)
+        given = Deployment(name="refresh", flow_id=flow.id, schedules=[weekly])
+        made = await models.deployments.create_deployment(session=session, deployment=given)
+        await session.flush()
+        print(len(await models.deployments.schedule_runs(session=session, deployment_id=made.id)))
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.server
+def test_pinned_packages_let_the_server_plan_runs(tmp_path: Path) -> None:
+    """Prefect 3.8.8 accepts SQLAlchemy 2.1, with which it registers schedules and plans none of their runs."""
+    (written,) = refresh_deployment()["schedules"]
+    environment = {
+        **os.environ,
+        "PREFECT_HOME": str(tmp_path),
+        "PREFECT_SERVER_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{tmp_path}/prefect.db",
+    }
+    command = [sys.executable, "-c", SCHEDULER, written["cron"], written["timezone"]]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert int(done.stdout.split()[-1]) >= 3
 
 
 def test_two_refreshes_that_are_due_at_once_wait_for_each_other() -> None:
