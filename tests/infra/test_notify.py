@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from flows.catalogue import Entry
 from flows.cli import running
 from infra.errors import UserError
 from infra.notify import WEBHOOK, notify_failure
+from tasks.runner import stage_runner
 from tasks.runner.flow import LocalFlow
 
 
@@ -39,23 +41,27 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any]]]:
 
 
 def refresh(ending: str = "") -> str:
-    if ending:
-        raise UserError("张三.txt cannot be read: 患者张三")
+    with stage_runner():
+        if ending:
+            raise UserError("张三.txt cannot be read: 患者张三")
     return "done"
 
 
-def run_refresh(monkeypatch: pytest.MonkeyPatch, ending: str) -> Any:
+def run_refresh(monkeypatch: pytest.MonkeyPatch, ending: str, home: Path) -> Any:
+    monkeypatch.setenv("YIWEN_HOME", str(home))
     entry = Entry("corpus/refresh", "", "", "", {"ending": ending}, "")
-    monkeypatch.setattr(running, "_load", lambda entry: LocalFlow("corpus", refresh))
+    monkeypatch.setattr(running, "load_quickly", lambda entry: LocalFlow("corpus", refresh))
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     monkeypatch.setattr(running, "prefect_server", lambda: None)
     return running.run_entry(entry, {"ending": ending}, [])
 
 
-def test_a_failed_run_is_told_without_any_text(told: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
-    assert run_refresh(monkeypatch, "") == "done" and told == []
+def test_a_failed_run_is_told_without_any_text(
+    told: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert run_refresh(monkeypatch, "", tmp_path) == "done" and told == []
     with pytest.raises(UserError):
-        run_refresh(monkeypatch, "fail")
+        run_refresh(monkeypatch, "fail", tmp_path)
     (notice,) = told
     assert notice.keys() == {"text", "flow", "run", "state", "time", "version"}
     assert (notice["flow"], notice["state"]) == ("corpus/refresh", "failed")
