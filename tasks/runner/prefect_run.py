@@ -73,9 +73,9 @@ def refuse_other_version(registered: str | None) -> None:
         )
 
 
-def _tell(flow: Flow[..., Any], run: FlowRun, state: State[Any]) -> None:
+def _tell(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
     """Tell the webhook, if there is one, that a flow run failed or was lost."""
-    notify_failure(flow.name, run.name, state.type.value.lower())
+    notify_failure(flow.name, flow_run.name, state.type.value.lower())
 
 
 def is_flow_running() -> bool:

@@ -13,10 +13,18 @@ from infra.version import VERSION
 
 CODE = """
 import json, prefect
+from types import SimpleNamespace
+import infra.notify
+told = []
+infra.notify.notify_failure = lambda *names: told.append(names)
 from prefect.utilities.callables import parameter_schema
 from flows.catalogue import load_catalogue
 names = ("pretrain/ehealth", "finetune/cblue", "evaluate/intrinsic", "embed/glove-word")
 flows = {entry.name: entry.load_flow() for entry in load_catalogue() if entry.name in names}
+failed = flows["pretrain/ehealth"].on_failure_hooks + flows["pretrain/ehealth"].on_crashed_hooks
+for hook in failed:
+    hook(SimpleNamespace(name="pretrain"), SimpleNamespace(name="blue-fox"), prefect.states.Crashed(message="张三"))
+print(json.dumps(told))
 print(json.dumps({name: parameter_schema(flow).model_dump()["properties"] for name, flow in flows.items()}))
 from infra.errors import UserError
 from tasks.runner.prefect_run import refuse_other_version
@@ -49,3 +57,7 @@ def test_forms_offer_choices(said: list[str]) -> None:
 def test_a_worker_of_another_version_is_refused_with_both(said: list[str]) -> None:
     assert "registered by version 0.0.9" in said[-1] and f"runs version {VERSION}" in said[-1]
     assert "prefect deploy --all" in said[-1]
+
+
+def test_failed_and_crashed_runs_are_told_by_name(said: list[str]) -> None:
+    assert json.loads(said[-3]) == [["pretrain", "blue-fox", "crashed"]] * 2
