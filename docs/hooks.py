@@ -31,6 +31,7 @@ from docs.generate.repository import address, with_shown_files, written_pages
 from infra.settings import REPOSITORY
 
 log = logging.getLogger("mkdocs.yiwen")
+logging.getLogger("jieba").setLevel(logging.WARNING)  # it reports how long its dictionary took
 
 GENERATED: Mapping[str, Callable[[], str]] = {
     "flows": flows.page,
