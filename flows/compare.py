@@ -26,6 +26,9 @@ Run = StageRunner | FinishedStages
 OWN = ("seconds", "more_seconds", "cores", "tuning")
 """First parts of the overrides that are the comparison's; all others are the presets'."""
 
+SETTINGS = (PapersRecipe, Preset)
+"""Models of the keys of `overrides`."""
+
 
 @flow(name="compare")
 def compare(

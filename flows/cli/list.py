@@ -116,9 +116,11 @@ def settings_of(models: Sequence[Any], preset: str | None, used: frozenset[str] 
 
 
 def _objective(values: Mapping[str, Any]) -> type[Any]:
+    """Return the settings of a preset's objective; without a preset, what all objectives have."""
     from models import objectives
+    from models.objectives.config import EncoderObjectiveConfig
 
-    return objectives.settings_class(values["objective"])
+    return objectives.settings_class(values["objective"]) if "objective" in values else EncoderObjectiveConfig
 
 
 def _training() -> type[Any]:

@@ -23,15 +23,20 @@ class Tuning(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     seeds: tuple[int, ...] = Field(default=(1, 2, 3), min_length=1)
+    """Seeds of every cell."""
     batch_size: int = 16
+    """Records of a batch."""
     learning_rates: tuple[float, ...] = Field(default=(5e-4, 1e-3), description="The better one on dev is kept.")
     epochs: dict[str, int] = Field(
         default={"100": 30, "300": 20, "1000": 10, "all": 5},
         description="Epochs by the number of records: fewer records need more.",
     )
     ema_decay: float | None = None
+    """Decay of the moving average of weights; None: no averaging."""
     dropout: float | None = 0.1
+    """Dropout rate of encoder and head; None: the encoder's own."""
     precision: Literal["fp32", "bf16"] = "bf16"
+    """Precision of matrix products."""
 
 
 class PapersRecipe(BaseModel):
