@@ -39,6 +39,8 @@ from tasks.files.rows import read_rows
 from tasks.files.slices import Problem
 from tasks.ingest.plan import plan_units
 from tasks.normalise.term_list import read_term_list
+from tasks.own.params import OwnTaskParams
+from tasks.own.records import read_records
 from tasks.segment import split_document
 from tests.support.graphs.cmekg_pickles import GRAPH
 from tests.support.processes.fuzzing import fuzz
@@ -216,3 +218,36 @@ def test_texts(name: str) -> None:
         work[name](text)
 
     fuzz(target, TEXT)
+
+
+OWN_ROWS = [
+    {"文": "高血压病史", "标": '[{"start": 0, "end": 3, "type": "疾病"}]'},
+    {"文": "[高血压|疾病]病史", "标": "B-疾病 I-疾病 I-疾病 O O"},
+]
+
+
+def own_table(kind: str) -> bytes:
+    if kind == "xlsx":
+        book = openpyxl.Workbook()
+        for row in (["文", "标"], *(list(one.values()) for one in OWN_ROWS)):
+            book.active.append(row)
+        book.active.merge_cells("B2:B3")
+        sink = io.BytesIO()
+        book.save(sink)
+        return sink.getvalue()
+    frame, sink = pl.DataFrame(OWN_ROWS), io.BytesIO()
+    if kind == "parquet":
+        frame.write_parquet(sink)
+    elif kind == "jsonl":
+        frame.write_ndjson(sink)
+    else:
+        frame.write_csv(sink, separator="\t" if kind == "tsv" else ",")
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "parquet", "xlsx"])
+@pytest.mark.parametrize("markup", ["labels", "offsets", "bio", "brackets"])
+def test_own_tasks(kind: str, markup: str) -> None:
+    given: dict[str, Any] = {"form": "classify"} if markup == "labels" else {"form": "tag", "markup": markup}
+    params = OwnTaskParams(text_fields=("文",), label_field="标", **given)
+    fuzz(refused_or_read(lambda path: read_records(path, params), f"own.{kind}"), mutated([own_table(kind)]))
