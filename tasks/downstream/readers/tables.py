@@ -181,6 +181,8 @@ def parquet_rows(path: Path, needed: Needed, remedy: str) -> Iterator[Row]:
                 yield Row(f"row {number}", fields)
     except ParquetBombError as error:
         raise UserError(f"{path} is refused: {error}.") from error
+    except UnicodeDecodeError as error:  # Parquet's texts are UTF-8, which some writers do not check
+        raise UserError(f"{path}: a text after row {number} is not UTF-8 ({error}). Write the file again.") from error
     except (pa.ArrowException, OSError) as error:
         raise UserError(f"{path} cannot be read as Parquet: {error}. Write the file again.") from error
 

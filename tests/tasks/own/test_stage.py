@@ -311,6 +311,14 @@ def test_files_that_cannot_be_read(name: str, message: str, tmp_path: Path) -> N
         made(tmp_path, tmp_path / name, **CLASSIFY)
 
 
+def test_texts_of_parquet_that_are_not_utf_8(tmp_path: Path) -> None:
+    offsets, data = pa.array([0, 3, 6], pa.int32()).buffers()[1], pa.py_buffer("痛".encode() + b"\xffab")
+    broken = pa.Array.from_buffers(pa.string(), 2, [None, offsets, data])
+    pa.parquet.write_table(pa.table({"主诉": broken, "症状": ["头痛", "发热"]}), tmp_path / "a.parquet")
+    with pytest.raises(UserError, match=r"a\.parquet: a text after row 0 is not UTF-8 .*Write the file again"):
+        made(tmp_path, tmp_path / "a.parquet", **CLASSIFY)
+
+
 def test_texts_that_are_lists_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"主诉": ["头", "痛"], "症状": "甲"}\n', encoding="utf-8")
     with pytest.raises(UserError, match=r"a\.jsonl, line 1, column '主诉': expected a text, got"):
