@@ -1,0 +1,124 @@
+"""Folders that an engine cannot open are told by option and name, before anything listens."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from flows.service.engines import (
+    DEIDENTIFY,
+    LINK,
+    NORMALISE,
+    PREDICT,
+    BadRecordError,
+    Engine,
+    EngineSpec,
+    artifact_of,
+    fingerprint_of_folder,
+    open_engine,
+)
+from flows.service.settings import ServiceSettings
+from flows.service.worker import Failure, outcomes_of
+from infra.errors import UserError
+from tests.support.service import folders
+
+
+@pytest.fixture
+def copied(served: ServiceSettings, tmp_path: Path) -> Callable[[Path], Path]:
+    """Copies of folders, to be damaged."""
+
+    def copy(folder: Path) -> Path:
+        return Path(shutil.copytree(folder, tmp_path / "copies" / folder.parent.name / folder.name))
+
+    return copy
+
+
+def refused(kind: str, name: str, folder: Path | None) -> str:
+    with pytest.raises(UserError) as error:
+        open_engine(EngineSpec(kind, name, folder, "cpu"))
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_wrong_folders_are_told_by_name(served: ServiceSettings, tmp_path: Path) -> None:
+    model, normaliser, graph = served.models["cmeee"], served.normaliser, served.linker
+    assert normaliser is not None and graph is not None
+    assert "trained for cmeee, not for the task cmedqq" in refused(PREDICT, "predict/cmedqq", model)
+    assert f"--model own: {normaliser} is a normaliser" in refused(PREDICT, "predict/own", normaliser)
+    assert f"--normaliser: {model} is a fine-tuned model" in refused(NORMALISE, "normalise", model)
+    assert f"--normaliser: {graph} contains no normaliser" in refused(NORMALISE, "normalise", graph)
+    assert f"--linker: {model} is no artifact" in refused(LINK, "link", model)
+    assert f"--model own: {graph} is not a fine-tuned model" in refused(PREDICT, "predict/own", graph)
+    nowhere = tmp_path / "nowhere"
+    for kind, name in ((PREDICT, "predict/own"), (NORMALISE, "normalise"), (LINK, "link")):
+        assert f"there is no folder {nowhere}" in refused(kind, name, nowhere)
+
+
+def test_damaged_folders_are_told_by_name(served: ServiceSettings, copied: Callable[[Path], Path]) -> None:
+    model = copied(served.models["cmeee"])
+    for file in ("head.safetensors", "head.json", "task.json", "tokenizer.json"):
+        content = (model / file).read_bytes()
+        for damage in (content[: len(content) // 2], b"\xff" * 100, b""):
+            (model / file).write_bytes(damage)
+            assert str(model) in refused(PREDICT, "predict/own", model), file
+        (model / file).write_bytes(content)
+    assert served.normaliser is not None and served.linker is not None
+    index = copied(served.normaliser)
+    for path in sorted(index.glob("*.*")):
+        content = path.read_bytes()
+        path.write_bytes(content[: len(content) // 3])
+        if path.suffix in (".json", ".parquet", ".npy"):
+            assert "--normaliser: " in refused(NORMALISE, "normalise", index), path
+        path.write_bytes(content)
+    graph = Path(shutil.copytree(served.linker.parent.parent, index.parent / "store")) / served.linker.parent.name
+    part = next((graph / served.linker.name).rglob("*.parquet"))
+    part.write_bytes(part.read_bytes()[:-5])
+    assert part.name in refused(LINK, "link", graph / served.linker.name)
+
+
+def test_fingerprint_is_that_of_the_content(served: ServiceSettings, copied: Callable[[Path], Path]) -> None:
+    model = served.models["pairs"]
+    copy = copied(model)
+    assert fingerprint_of_folder(copy) == fingerprint_of_folder(model)
+    (copy / "vocab.txt").write_text("x")
+    changed = fingerprint_of_folder(copy)
+    assert changed != fingerprint_of_folder(model)
+    (copy / "vocab.txt").rename(copy / "vocab2.txt")
+    assert fingerprint_of_folder(copy) not in (changed, fingerprint_of_folder(model))
+    assert artifact_of(model) is None and served.linker is not None
+    assert artifact_of(served.linker) == f"{served.linker.parent.name}/{served.linker.name}"
+
+
+def test_profile_and_rules_change_the_fingerprint(tmp_path: Path) -> None:
+    rules = tmp_path / "rules.toml"
+    rules.write_text('[deny]\nname = ["老王头"]\n', encoding="utf-8")
+    specs = [
+        EngineSpec(DEIDENTIFY, DEIDENTIFY),
+        EngineSpec(DEIDENTIFY, DEIDENTIFY, profile="hipaa"),
+        EngineSpec(DEIDENTIFY, DEIDENTIFY, rules=rules),
+    ]
+    opened = [open_engine(spec) for spec in specs]
+    assert len({one.opened.fingerprint for one in opened}) == 3
+    assert open_engine(specs[0]).opened == opened[0].opened
+    (answer,) = opened[2].answers([("老王头来诊", False)])
+    assert "老王头" not in answer.decode()
+    assert "there are minimal, hipaa" in refused_profile()
+
+
+def refused_profile() -> str:
+    with pytest.raises(UserError) as error:
+        open_engine(EngineSpec(DEIDENTIFY, DEIDENTIFY, profile="none"))
+    return str(error.value)
+
+
+def test_record_that_a_model_does_not_take_spoils_no_other(served: ServiceSettings) -> None:
+    engine: Engine = open_engine(EngineSpec(PREDICT, "predict/pairs", served.models["pairs"], "cpu"))
+    with pytest.raises(BadRecordError):
+        list(engine.answers([["头痛"]]))
+    found = list(outcomes_of(engine, [["头痛", "发热"], ["头痛"], ["头痛", "发热"]]))
+    assert found[0] == found[2] and isinstance(found[0], bytes)
+    assert isinstance(found[1], Failure) and found[1].is_users
+    assert folders.PAIRED.task in found[1].message and "头痛" not in found[1].message
