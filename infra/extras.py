@@ -6,7 +6,7 @@ from infra.errors import UserError
 
 EXTRAS = {
     "elasticsearch": "elasticsearch",
-    "fastapi": "server",
+    "fastapi": "serve",
     "gensim": "train",
     "huggingface_hub": "train",
     "matplotlib": "train",
@@ -15,6 +15,7 @@ EXTRAS = {
     "onnxscript": "onnx",
     "opencc": "simplify",
     "prefect": "server",
+    "prometheus_client": "serve",
     "PyCMeKG": "demo",
     "pypinyin": "pinyin",
     "ray": "ray",
@@ -24,6 +25,7 @@ EXTRAS = {
     "threadpoolctl": "train",
     "torch": "train",
     "transformers": "train",
+    "uvicorn": "serve",
 }
 """Extra by top-level module."""
 

@@ -26,6 +26,7 @@ from flows.cli.plan import plan
 from flows.cli.predict import predict
 from flows.cli.run import run
 from flows.cli.runs import runs
+from flows.cli.serve import serve
 from flows.cli.show import show
 from flows.cli.verbosity import set_verbosity
 from flows.cli.verify import verify
@@ -50,6 +51,7 @@ VERBS: dict[str, Callable[..., int | None]] = {
     "compare": compare,
     "normalise": normalise,
     "deidentify": deidentify,
+    "serve": serve,
 }
 """The verbs, in the order of `--help`."""
 

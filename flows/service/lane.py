@@ -33,6 +33,9 @@ LONGEST_RETRY = 60
 SECONDS_BETWEEN_STARTS = 1.0
 """Wait after a start that failed."""
 
+SECONDS_BETWEEN_LOOKS = 1.0
+"""Time after which an idle lane looks whether its worker is still there."""
+
 
 class BusyError(Exception):
     """The queue is full, or the worker is being started."""
@@ -127,8 +130,11 @@ class Lane:
         if not items:
             return []
         total = sum(sizes)
-        full = self.waiting_characters and self.waiting_characters + total > self._limits.queue_characters
-        if full or not self.ready:
+        is_full = self.waiting_texts and (
+            self.waiting_characters + total > self._limits.queue_characters
+            or self.waiting_texts + len(items) > self._limits.queue_texts
+        )
+        if is_full or not self.ready:
             raise BusyError(self._retry_after(total))
         done: asyncio.Future[list[Outcome]] = asyncio.get_running_loop().create_future()
         waiting = deque((place, item, size) for place, (item, size) in enumerate(zip(items, sizes, strict=True)))
@@ -162,10 +168,14 @@ class Lane:
 
     async def _feed(self) -> None:
         while True:
+            if not self._worker.is_alive:  # the system may have ended it, for its memory
+                logger.error("the process of %s has ended", self.name)
+                await self._restart()
             batch = self._next()
             if batch is None:
                 self._wake.clear()
-                await self._wake.wait()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._wake.wait(), SECONDS_BETWEEN_LOOKS)
                 continue
             try:
                 await self._answer(batch)

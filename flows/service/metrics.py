@@ -20,25 +20,33 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
-        add = {"registry": self.registry}
-        self.requests = Counter("yiwen_requests", "Requests by endpoint and status.", ("endpoint", "status"), **add)
+        own = self.registry
+        self.requests = Counter(
+            "yiwen_requests", "Requests by endpoint and status.", ("endpoint", "status"), registry=own
+        )
         self.seconds = Histogram(
             "yiwen_request_seconds",
             "Time from a request's headers to its answer.",
             ("endpoint",),
             buckets=_SECONDS,
-            **add,
+            registry=own,
         )
-        self.texts = Counter("yiwen_texts", "Texts answered.", ("engine",), **add)
-        self.characters = Counter("yiwen_characters", "Characters of these texts.", ("engine",), **add)
+        self.texts = Counter("yiwen_texts", "Texts answered.", ("engine",), registry=own)
+        self.characters = Counter("yiwen_characters", "Characters of these texts.", ("engine",), registry=own)
         self.batch_texts = Histogram(
-            "yiwen_batch_texts", "Texts of a batch.", ("engine",), buckets=(1, 2, 4, 8, 16, 32, 64), **add
+            "yiwen_batch_texts", "Texts of a batch.", ("engine",), buckets=(1, 2, 4, 8, 16, 32, 64), registry=own
         )
-        self.batch_seconds = Histogram("yiwen_batch_seconds", "Time for a batch.", ("engine",), buckets=_SECONDS, **add)
-        self.restarts = Counter("yiwen_restarts", "Starts of an engine's process after the first.", ("engine",), **add)
-        self.refused = Counter("yiwen_refused", "Requests refused because the queue was full.", ("engine",), **add)
-        self.waiting = Gauge("yiwen_waiting_texts", "Texts that wait.", ("engine",), **add)
-        self.ready = Gauge("yiwen_ready", "1 if the engine answers.", ("engine",), **add)
+        self.batch_seconds = Histogram(
+            "yiwen_batch_seconds", "Time for a batch.", ("engine",), buckets=_SECONDS, registry=own
+        )
+        self.restarts = Counter(
+            "yiwen_restarts", "Starts of an engine's process after the first.", ("engine",), registry=own
+        )
+        self.refused = Counter(
+            "yiwen_refused", "Requests refused because the queue was full.", ("engine",), registry=own
+        )
+        self.waiting = Gauge("yiwen_waiting_texts", "Texts that wait.", ("engine",), registry=own)
+        self.ready = Gauge("yiwen_ready", "1 if the engine answers.", ("engine",), registry=own)
 
     def events_of(self, engine: str) -> LaneEvents:
         """Return what a lane calls."""

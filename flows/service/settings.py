@@ -12,6 +12,7 @@ from pathlib import Path
 from infra.errors import UserError
 
 KEY_VARIABLE = "YIWEN_API_KEY"
+"""Secret that requests to the service need (`Authorization: Bearer`); without it the service stays on this machine."""
 LEAST_KEY = 16
 """Characters of the shortest key that is accepted."""
 
@@ -45,6 +46,8 @@ class Limits:
     """Time in which a client must take a piece of its answer; then the connection is closed."""
     queue_characters: int = 2_000_000
     """Characters that may wait for each worker; beyond them a request is refused (503, Retry-After)."""
+    queue_texts: int = 50_000
+    """Texts that may wait for each worker."""
     batch_characters: int = 4_096
     """Characters of a batch, unless a single text has more; a Chinese character is about a token."""
     batch_texts: int = 64

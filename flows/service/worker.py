@@ -55,6 +55,10 @@ class Worker(Protocol):
     one_by_one: bool
     """True if each outcome is reported before the next item is looked at. Known after the start."""
 
+    @property
+    def is_alive(self) -> bool:
+        """False once the process has ended."""
+
     async def start(self) -> Opened:
         """Open the engine. Raises `UserError` if that is impossible."""
 
@@ -77,9 +81,14 @@ class ProcessWorker:
         self._opener = opener
         self.one_by_one = False
         self._process: multiprocessing.process.BaseProcess | None = None
+        self._is_closed = False
         self._pipe: Connection | None = None
         # One thread that waits for the pipe: the event loop never does.
         self._waiting = ThreadPoolExecutor(1, thread_name_prefix=f"wait-{spec.name}")
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process is not None and self._process.is_alive()
 
     @property
     def pid(self) -> int | None:
@@ -99,6 +108,8 @@ class ProcessWorker:
     def _start(self) -> tuple[Opened, bool] | Failure:
         if self._process is not None:
             self._process.join(5)
+        if self._is_closed:
+            return Failure(False, f"{self.spec.name}: the service ends.")
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(
@@ -133,6 +144,7 @@ class ProcessWorker:
 
     def close(self) -> None:
         """End the process and the thread, and wait for the process."""
+        self._is_closed = True
         self.kill()
         self._waiting.shutdown(wait=False, cancel_futures=True)
         if self._process is not None:

@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
 from flows.service import forms
-from flows.service.app import Service, create_app
+from flows.service.app import MOST_OF_DIAGNOSIS, Service, create_app
 from flows.service.engines import fingerprint_of_folder
 from flows.service.settings import KEY_VARIABLE, Limits, ServiceSettings, key_from_environment
 from infra.errors import UserError
@@ -23,6 +23,7 @@ from kg.linking import EntityLinker
 from tasks.deidentify import deidentify
 from tasks.finetune.predict import Predictor
 from tasks.normalise.normaliser import Normaliser
+from tasks.normalise.reading.statements import MAX_CHARACTERS
 from tests.support.service import folders
 
 DIAGNOSES = [
@@ -217,6 +218,7 @@ def test_bad_requests_name_the_place(client: TestClient) -> None:
         body = json.dumps({"texts": [], "candidates": candidates})
         answer = client.post("/normalise", content=body, headers={"Content-Type": "application/json"})
         assert answer.status_code in (400, 422)
+    assert MOST_OF_DIAGNOSIS == MAX_CHARACTERS, "what the normaliser would not read is refused"
     long = client.post("/normalise", json={"texts": ["肺炎", "肺" * 1_001]})
     assert long.status_code == 422 and long.json()["problems"][0]["where"] == ["texts", 1]
 

@@ -24,11 +24,13 @@ class Scripted:
         self.one_by_one = one_by_one
         self.batches: list[list[str]] = []
         self.starts = 0
+        self.is_alive = True
         self._seconds = seconds
         self._killed = asyncio.Event()
 
     async def start(self) -> Opened:
         self.starts += 1
+        self.is_alive = True
         self._killed = asyncio.Event()
         return Opened("f")
 
@@ -155,6 +157,32 @@ def test_text_that_ends_the_worker_fails_alone(one_by_one: bool) -> None:
         found = await ask(lane, "a", "die", "bad", "b")
         assert found[0] == b"a" and found[3] == b"b" and found[2] == Failure(True, "bad")
         assert isinstance(found[1], Failure) and not found[1].is_users
+        await lane.stop()
+
+    run(test)
+
+
+def test_empty_texts_fill_the_queue_too() -> None:
+    async def test() -> None:
+        lane = await started(Scripted(seconds=0.1), queue_texts=3, batch_texts=1)
+        first = asyncio.create_task(ask(lane, "", ""))
+        await asyncio.sleep(0.02)
+        waiting = asyncio.create_task(ask(lane, "", ""))
+        await asyncio.sleep(0)
+        with pytest.raises(BusyError):
+            await ask(lane, "")
+        assert await first == await waiting == [b"", b""]
+        await lane.stop()
+
+    run(test)
+
+
+def test_worker_that_ends_while_idle_is_started_again_before_it_is_asked() -> None:
+    async def test() -> None:
+        worker = Scripted()
+        lane = await started(worker)
+        worker.is_alive = False
+        assert await ask(lane, "a") == [b"a"] and worker.starts == 2
         await lane.stop()
 
     run(test)

@@ -113,8 +113,8 @@ function diagnosesOf(record) {
 
 function items(line) {
   return line
-    .split(/[；;]|(?<=[^\d])(?=\d{1,2}[、.．]\s*[^\d\s])/)
-    .map((one) => one.replace(/^\s*(?:[（(]?\d{1,2}[)）]|\d{1,2}[、.．]|[①-⑳])\s*/, "").trim().replace(/[。，,]$/, ""))
+    .split(/[；;]|(?<=[^\d])(?=\d{1,2}[、.．]\s*(?:[^\d\s]|\d型))/)
+    .map((one) => one.replace(/^\s*(?:[（(]?\d{1,2}[)）]|\d{1,2}(?:[、．]|\.(?!\d)|\.(?=\d型))|[①-⑳])\s*/, "").trim().replace(/[。，,]$/, ""))
     .filter(Boolean);
 }
 
