@@ -71,7 +71,7 @@ def open_engine(spec: EngineSpec) -> Engine:
         list(engine.answers([engine.sample]))
         return engine
     except UserError as error:
-        raise UserError(f"{option}: {error}") from error
+        raise UserError(f"{option}: {' '.join(str(error).split())}") from error  # pydantic's have several lines
     except ModuleNotFoundError:
         raise
     except Exception as error:  # a damaged file may raise anything

@@ -25,7 +25,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> ServiceSettings:
         linker=folders.save_graph(root / "store"),
         deidentify=True,
         device="cpu",
-        limits=Limits(body_bytes=200_000, texts=64, characters=5_000, body_seconds=2),
+        # On a busy machine a batch may take long.
+        limits=Limits(body_bytes=200_000, texts=64, characters=5_000, body_seconds=2, seconds=240, work_seconds=200),
     )
 
 
@@ -37,5 +38,9 @@ def service(served: ServiceSettings) -> Service:
 @pytest.fixture(scope="session")
 def client(service: Service) -> Iterator[TestClient]:
     """A client in this process; the engines are in processes of their own."""
-    with TestClient(create_app(service), base_url="http://127.0.0.1") as found:
-        yield found
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("OMP_NUM_THREADS", "1")  # for the workers, whose models are tiny
+        found = TestClient(create_app(service), base_url="http://127.0.0.1")
+        found.__enter__()
+    yield found
+    found.__exit__()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
@@ -25,6 +26,8 @@ from tasks.finetune.predict import Predictor
 from tasks.normalise.normaliser import Normaliser
 from tasks.normalise.reading.statements import MAX_CHARACTERS
 from tests.support.service import folders
+
+torch.set_num_threads(1)  # as in the workers of these tests
 
 DIAGNOSES = [
     "高血压病3级，否认冠心病", "2型糖尿病伴视网膜病变？", "肺部感染", "感冒", "", "脑梗塞、慢性肾脏病",
@@ -128,7 +131,7 @@ def test_answers_are_the_same_alone_and_in_any_company(path: str, client: TestCl
             assert [one] == json.loads(alone[place])["answers"]
 
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(some, range(24)))
+        list(pool.map(some, range(16)))
 
 
 def test_concurrent_requests_share_batches(client: TestClient, service: Service) -> None:

@@ -208,6 +208,10 @@ def test_processes_are_killed_started_again_and_ended() -> None:
         with pytest.raises(TooSlowError):
             await ask(lane, "hang")
         assert time.monotonic() - began < 10
+        with pytest.raises(BusyError):
+            await ask(lane, "a")
+        while not lane.ready:
+            await asyncio.sleep(0.05)
         assert await ask(lane, "a", "raise", "die", "b") == [
             b'"a"',
             Failure(False, "the engine failed (RuntimeError)"),

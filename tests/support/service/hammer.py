@@ -192,6 +192,15 @@ async def stream(port: int, megabytes: int, length: int | None) -> bytes:
     return answer
 
 
+async def end_of(reader: asyncio.StreamReader) -> bytes:
+    """Wait until a connection ends; returns what it sent."""
+    found = b""
+    with contextlib.suppress(ConnectionError):
+        while part := await reader.read(4_096):
+            found += part
+    return found
+
+
 @contextlib.asynccontextmanager
 async def slow_clients(port: int, count: int) -> AsyncIterator[list[asyncio.StreamReader]]:
     """Hold connections that send a byte of their headers, or of their body, every second."""
@@ -205,7 +214,7 @@ async def slow_clients(port: int, count: int) -> AsyncIterator[list[asyncio.Stre
     async def trickle() -> None:
         while True:
             for _, writer in held:
-                with contextlib.suppress(ConnectionError):
+                if not writer.transport.is_closing():
                     writer.write(b"X")
             await asyncio.sleep(1)
 
