@@ -14,6 +14,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable, Generator
 
 import uvicorn
@@ -25,8 +26,10 @@ from infra.errors import UserError
 
 logger = logging.getLogger("yiwen.service")
 
-SECONDS_AFTER_INTERRUPT = 1.5
+SECONDS_AFTER_INTERRUPT = 1.0
 """Time for requests in progress after Ctrl-C."""
+SECONDS_TO_CLOSE = 1.0
+"""Time after that in which the process must have ended, or it is cut off."""
 
 
 def serve(settings: ServiceSettings, say: Callable[[str], None] = print) -> int:
@@ -128,7 +131,6 @@ async def _serve(settings: ServiceSettings, taken: socket.socket, say: Callable[
     elif not settings.is_local:
         say("warning: anybody who reaches this address can use it, since no key is set.")
     await server.serve([taken])
-    ending.over()
     return ending.status
 
 
@@ -138,17 +140,11 @@ class _Ending:
     def __init__(self, service: Service, server: _Server, starting: asyncio.Task[None]) -> None:
         self.status = 0
         self._service, self._server, self._starting = service, server, starting
-        self._deadline: asyncio.TimerHandle | None = None
 
     def listen(self) -> None:
         """Handle signals from now on, instead of whoever did before."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, self._end, number)
-
-    def over(self) -> None:
-        """All has ended in time."""
-        if self._deadline is not None:
-            self._deadline.cancel()
 
     def _end(self, number: int) -> None:
         if self._service.is_draining:
@@ -161,7 +157,10 @@ class _Ending:
         self._server.config.timeout_graceful_shutdown = seconds  # type: ignore[assignment]  # wait_for takes floats
         self._server.should_exit = True
         self._starting.cancel()
-        self._deadline = asyncio.get_running_loop().call_later(seconds + 1, os._exit, self.status or 1)
+        # A thread, since the loop ends before the interpreter does.
+        cut_off = threading.Timer(seconds + SECONDS_TO_CLOSE, os._exit, (self.status or 1,))
+        cut_off.daemon = True
+        cut_off.start()
 
 
 def _only_the_kind(record: logging.LogRecord) -> bool:
