@@ -132,6 +132,7 @@ def create_app(service: Service, *, starts: bool = True) -> Guard:
         description="Standard terms for diagnoses, answers of fine-tuned models, entities and de-identification.",
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,  # a redirect would repeat the host that a client made up
         lifespan=life,
     )
     _add_engines(app, service)

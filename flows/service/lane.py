@@ -174,8 +174,10 @@ class Lane:
             batch = self._next()
             if batch is None:
                 self._wake.clear()
+                # Not wait_for, which loses a cancellation that comes as its wait ends.
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._wake.wait(), SECONDS_BETWEEN_LOOKS)
+                    async with asyncio.timeout(SECONDS_BETWEEN_LOOKS):
+                        await self._wake.wait()
                 continue
             try:
                 await self._answer(batch)
@@ -215,7 +217,8 @@ class Lane:
         items = [item for _, _, item, _ in batch.entries]
         asked = asyncio.ensure_future(self._worker.answers(items, functools.partial(self._report, batch)))
         try:
-            await asyncio.wait_for(asyncio.shield(asked), self._limits.work_seconds)
+            async with asyncio.timeout(self._limits.work_seconds):
+                await asyncio.shield(asked)
         except TimeoutError:
             self.ready = False
             self._worker.kill()  # which ends the wait for its answers

@@ -20,7 +20,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> ServiceSettings:
         normaliser=folders.save_normaliser(root / "index"),
         models={
             "cmeee": folders.save_model(root / "cmeee", folders.TAGGED),
-            "pairs": folders.save_model(root / "pairs", folders.PAIRED),
+            "matching": folders.save_model(root / "pairs", folders.PAIRED),
         },
         linker=folders.save_graph(root / "store"),
         deidentify=True,

@@ -80,9 +80,9 @@ def test_records_get_what_the_model_answers(client: TestClient, served: ServiceS
         ]
         assert all(each["text"] == text[each["start"] : each["end"]] for each in found["answer"])
     pairs = [["头痛", "发热"], ["高血压头痛三天", ""], ["血常规", "血常规"]]
-    found = asked(client, "/predict/pairs", pairs)
+    found = asked(client, "/predict/matching", pairs)
     assert found["labels"] == ["0", "1"] and found["task"] == "cmedqq"
-    paired = Predictor(served.models["pairs"], "cpu")
+    paired = Predictor(served.models["matching"], "cpu")
     for pair, one in zip(pairs, found["answers"], strict=True):
         (wanted,) = paired.predict([pair])
         assert (one["answer"], tuple(one["scores"])) == (wanted.answer, wanted.scores)  # bit for bit
@@ -115,10 +115,10 @@ def test_notes_get_what_deidentify_returns(client: TestClient) -> None:
         assert rebuilt + text[place:] == one["text"]
 
 
-@pytest.mark.parametrize("path", ["/normalise", "/predict/cmeee", "/predict/pairs", "/link", "/deidentify"])
+@pytest.mark.parametrize("path", ["/normalise", "/predict/cmeee", "/predict/matching", "/link", "/deidentify"])
 def test_answers_are_the_same_alone_and_in_any_company(path: str, client: TestClient) -> None:
     texts: list[Any] = [*DIAGNOSES, *RECORDS[1:], *NOTES]
-    if path == "/predict/pairs":
+    if path == "/predict/matching":
         texts = [[one, two] for one, two in zip(texts, reversed(texts), strict=True)]
     alone = [client.post(path, json={"texts": [text]}).text for text in texts]
     draw = random.Random(path)
@@ -171,7 +171,7 @@ def test_health_has_the_fingerprints_of_the_folders(client: TestClient, served: 
     state = client.get("/health")
     assert state.status_code == 200 and state.json()["ready"] is True
     engines = {one["name"]: one for one in state.json()["engines"]}
-    assert set(engines) == {"normalise", "predict/cmeee", "predict/pairs", "link", "deidentify"}
+    assert set(engines) == {"normalise", "predict/cmeee", "predict/matching", "link", "deidentify"}
     assert engines["predict/cmeee"]["fingerprint"] == fingerprint_of_folder(served.models["cmeee"])
     assert engines["link"]["artifact"].startswith("given_kg_entities/")
     assert engines["predict/cmeee"]["fingerprint"] == asked(client, "/predict/cmeee", ["头痛"])["fingerprint"]
@@ -213,7 +213,7 @@ def test_bad_bodies_are_refused(path: str, client: TestClient) -> None:
 
 
 def test_bad_requests_name_the_place(client: TestClient) -> None:
-    answer = client.post("/predict/pairs", json={"texts": [["a", "b"], ["a"]]})
+    answer = client.post("/predict/matching", json={"texts": [["a", "b"], ["a"]]})
     assert answer.status_code == 422
     assert answer.json()["problems"] == [{"where": ["texts", 1], "message": "1 texts"}]
     assert "cmedqq has 2 texts" in answer.json()["message"]
@@ -229,7 +229,8 @@ def test_bad_requests_name_the_place(client: TestClient) -> None:
 def test_other_requests_are_refused(client: TestClient) -> None:
     for path, method, status in (
         ("/nothing", "GET", 404), ("/predict/other", "POST", 404), ("/predict/..%2f..%2fetc", "POST", 404),
-        ("/link", "GET", 405), ("/health", "DELETE", 405), ("/page.css/../../../etc/passwd", "GET", 404),
+        ("/normalise/", "POST", 404), ("//evil.example", "GET", 404), ("/page.css/../../../etc/passwd", "GET", 404),
+        ("/link", "GET", 405), ("/health", "DELETE", 405),
     ):  # fmt: skip
         answer = client.request(
             method, path, headers={"Content-Type": "application/json"}, content=b"{}" if method == "POST" else None
@@ -252,7 +253,7 @@ def test_texts_are_nowhere_but_in_answers(client: TestClient, caplog: pytest.Log
         ):
             for path in (
                 "/normalise",
-                "/predict/pairs",
+                "/predict/matching",
                 "/link",
                 "/deidentify",
                 f"/{SECRET}",

@@ -80,7 +80,7 @@ def test_damaged_folders_are_told_by_name(served: ServiceSettings, copied: Calla
 
 
 def test_fingerprint_is_that_of_the_content(served: ServiceSettings, copied: Callable[[Path], Path]) -> None:
-    model = served.models["pairs"]
+    model = served.models["matching"]
     copy = copied(model)
     assert fingerprint_of_folder(copy) == fingerprint_of_folder(model)
     (copy / "vocab.txt").write_text("x")
@@ -115,7 +115,7 @@ def refused_profile() -> str:
 
 
 def test_record_that_a_model_does_not_take_spoils_no_other(served: ServiceSettings) -> None:
-    engine: Engine = open_engine(EngineSpec(PREDICT, "predict/pairs", served.models["pairs"], "cpu"))
+    engine: Engine = open_engine(EngineSpec(PREDICT, "predict/own", served.models["matching"], "cpu"))
     with pytest.raises(BadRecordError):
         list(engine.answers([["头痛"]]))
     found = list(outcomes_of(engine, [["头痛", "发热"], ["头痛"], ["头痛", "发热"]]))

@@ -57,7 +57,9 @@ class Scripted:
 
 
 def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    began = time.monotonic()
     asyncio.run(asyncio.wait_for(test(), 60))
+    assert time.monotonic() - began < 55, "something waited until it was cancelled"
 
 
 async def started(worker: Scripted, **limits: Any) -> Lane:
