@@ -149,7 +149,9 @@ def test_training_runs_in_a_child_process(site: Path, work: Path) -> None:
 def test_every_package_of_an_extra_is_known() -> None:
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = {
-        name: packages for name, packages in project["optional-dependencies"].items() if name not in ("all", "dev", "docs")
+        name: packages
+        for name, packages in project["optional-dependencies"].items()
+        if name not in ("all", "dev", "docs")
     }
     assert set(EXTRAS.values()) <= set(extras)
     module_of = {"scikit-learn": "sklearn", "OpenCC": "opencc", "prometheus-client": "prometheus_client"}
