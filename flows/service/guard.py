@@ -15,6 +15,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from typing import Any
 
+from h11 import LocalProtocolError
 from starlette.routing import Match, Route
 
 from flows.service.answers import to_bytes
@@ -107,8 +108,10 @@ class Guard:
                     *message.get("headers", ()),
                     *(pair for pair in _HEADERS if pair[0] not in held),
                 ]
-            async with asyncio.timeout(self._settings.limits.send_seconds):
-                await send(message)
+            # The connection of a client that broke the protocol takes no answer.
+            with contextlib.suppress(LocalProtocolError):
+                async with asyncio.timeout(self._settings.limits.send_seconds):
+                    await send(message)
 
         try:
             try:
