@@ -115,7 +115,9 @@ def test_predict_works_in_a_fresh_process(world: World, tmp_path: Path) -> None:
     found = [json.loads(line) for line in target.read_text(encoding="utf-8").splitlines()]
     expected = Predictor(folder, "cpu").predict(RECORDS["cmedqq"])
     assert [row["answer"] for row in found] == [one.answer for one in expected]
-    np.testing.assert_allclose([row["scores"] for row in found], [one.scores for one in expected], atol=2e-6)
+    np.testing.assert_allclose(
+        [list(row["probabilities"].values()) for row in found], [one.scores for one in expected], atol=2e-6
+    )
 
 
 def test_a_model_that_left_its_store_says_what_it_needs(world: World, tmp_path: Path) -> None:
