@@ -38,7 +38,7 @@ def test_every_written_page_is_in_the_navigation() -> None:
     pages = {page for page in written_pages() if page.endswith(".md") and not page.startswith(NOT_IN_NAVIGATION)}
     listed = in_navigation(CONFIG["nav"])
     assert sorted(pages - set(listed)) == [], "add them to nav in mkdocs.yml"
-    assert len(listed) == len(set(listed))
+    assert sorted(page for page in set(listed) if listed.count(page) > 1) == [], "listed twice"
 
 
 def test_the_navigation_has_only_pages_that_exist() -> None:
