@@ -21,8 +21,6 @@ from tasks.evaluate.papers.models import BY_NAME, MODELS, RANDOM, ComparedModel,
 from tasks.finetune.inputs import ModelFolder, TaskFiles
 from tasks.runner import StageRunner, flow, stage_runner, warn
 
-Run = StageRunner | FinishedStages
-"""Does a stage's work, or only looks for what was done."""
 OWN = ("seconds", "more_seconds", "cores", "tuning")
 """First parts of the overrides that are the comparison's; all others are the presets'."""
 
@@ -103,25 +101,23 @@ class _Study:
     ) -> None:
         self.recipe = recipe
         self._presets, self._text, self._graphs, self._files = presets, text, graphs, files
-        self._known: dict[tuple[Run, str, float | None], TrainedModel] = {}
+        self._known: dict[tuple[StageRunner, str, float | None], TrainedModel] = {}
 
-    def data(self, run: Run, model: ComparedModel) -> TrainingData:
+    def data(self, run: StageRunner, model: ComparedModel) -> TrainingData:
         """Return the examples of a model's preset. All models have the vocabulary of the text."""
-        return prepare(
-            _as_runner(run), self._presets[model.name], self._text, None, self._graphs if model.linked else None
-        )
+        return prepare(run, self._presets[model.name], self._text, None, self._graphs if model.linked else None)
 
-    def checkpoint(self, run: Run, model: ComparedModel) -> tuple[Artifact, dict[str, Artifact]]:
+    def checkpoint(self, run: StageRunner, model: ComparedModel) -> tuple[Artifact, dict[str, Artifact]]:
         """Return a model's run, and what it was trained on; the model that it starts from is trained before."""
         from tasks.pretrain.train import train  # imports torch
 
         preset, data = self._presets[model.name], self.data(run, model)
-        more = more_inputs(_as_runner(run), preset, data)
+        more = more_inputs(run, preset, data)
         given = {"examples": data.examples, "vocabulary": data.vocabulary, **more}
         start = {} if model.start is None else {"init": self.checkpoint(run, BY_NAME[model.start])[0]}
         return run(train, preset.train, **given, **start), given
 
-    def trained(self, run: Run, model: ComparedModel, milestone: float | None = None) -> TrainedModel:
+    def trained(self, run: StageRunner, model: ComparedModel, milestone: float | None = None) -> TrainedModel:
         """Return a model with its folder, at its end or at a milestone."""
         from tasks.pretrain.export import export  # imports torch
 
@@ -133,18 +129,13 @@ class _Study:
             self._known[key] = TrainedModel(checkpoint, run(export, params, checkpoint=checkpoint, **given))
         return self._known[key]
 
-    def cell(self, run: Run, cell: Cell) -> Artifact:
+    def cell(self, run: StageRunner, cell: Cell) -> Artifact:
         """Return the scores of a cell. The floor has the architecture and the vocabulary of all models, here BERT's."""
         from tasks.evaluate.papers.cell import papers_cell  # imports torch
 
         model = BY_NAME["bert" if cell.model == RANDOM else cell.model]
         folder = ModelFolder(str(self.trained(run, model, cell.milestone).model.path))
         return run(papers_cell, self.recipe.finetuning(cell), model=folder, data=self._files[cell.task])
-
-
-def _as_runner(run: Run) -> StageRunner:
-    """Return a runner for functions that take a `StageRunner` and only call it."""
-    return run  # type: ignore[return-value]
 
 
 def _work(study: _Study, run: StageRunner, cells: list[Cell], until: float | None) -> None:

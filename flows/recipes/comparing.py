@@ -24,11 +24,11 @@ class Tuning(BaseModel):
 
     seeds: tuple[int, ...] = Field(default=(1, 2, 3), min_length=1)
     """Seeds of every cell."""
-    batch_size: int = 16
+    batch_size: int = 8
     """Records of a batch."""
     learning_rates: tuple[float, ...] = Field(default=(5e-4, 1e-3), description="The better one on dev is kept.")
     epochs: dict[str, int] = Field(
-        default={"100": 30, "300": 20, "1000": 10, "all": 5},
+        default={"100": 15, "300": 12, "1000": 8, "all": 4},
         description="Epochs by the number of records: fewer records need more.",
     )
     ema_decay: float | None = None
