@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 from flows.recipes.choices import PresetName
@@ -9,9 +10,12 @@ from flows.recipes.data import Recipe
 from flows.recipes.partial import load_recipe
 from flows.shared.documents import collect_documents, cut_segments, last, text_inputs
 from flows.shared.vocabularies import adopt_vocabulary, vocabulary_input
+from infra.artifacts import Artifact, ArtifactStore
 from infra.builds import discard
+from infra.progress import BestEffort
 from tasks.reports.corpus import report_corpus
-from tasks.runner import flow, stage_runner
+from tasks.reports.corpus_run import write_run_page
+from tasks.runner import flow, info, stage_runner
 
 USED = frozenset(
     ("description", "ingest", "render", "clean", "deidentify", "deduplicate", "repeated_lines", "decontaminate")
@@ -58,8 +62,16 @@ def corpus(
         stages = collect_documents(run, recipe, text)
         vocabulary = None if given is None else adopt_vocabulary(run, recipe, given)
         segments = cut_segments(run, recipe, last(stages), text, vocabulary)
-        run(report_corpus, recipe.report, **stages, segment=segments)
+        report = run(report_corpus, recipe.report, **stages, segment=segments)
+        files = "the facts of CMeKG" if text.corpus is None else text.corpus.path
+        run.effect(_write_page, run.store, report, files, {"preset": preset, **(overrides or {})})
         if not keep_raw:
             for name in RAW & stages.keys():
                 run.effect(discard, run.store, stages[name])
     return str(segments.path)
+
+
+def _write_page(store: ArtifactStore, report: Artifact, files: str, given: dict[str, Any]) -> None:
+    with BestEffort("The page of this run"):
+        page = write_run_page(store, report, files, given, datetime.now(UTC))
+        info(f"Page of this run, with its date and what has changed: {page}")

@@ -36,6 +36,10 @@ class Limits:
     """Largest number of a row in a spreadsheet; Excel's own limit."""
     sheet_cells: int = 50_000_000
     """Cells of a spreadsheet, those between filled ones included."""
+    pdf_seconds: int = 300
+    """Seconds of computing for one PDF; a page takes some milliseconds."""
+    pdf_bytes: int = 2 << 30
+    """Memory for reading one PDF."""
     config_bytes: int = 16 << 20
     """A file of settings, such as a model's config.json."""
     layers: int = 1_000

@@ -41,6 +41,23 @@ REJECTS = pa.schema(
     ]
 )
 
+FILES = pa.schema(
+    [
+        _field("file", pa.string(), "path relative to the corpus; a sheet of a workbook is behind its name"),
+        _field("rows", pa.int64(), "rows read of this file, or of a range of it"),
+        _field("documents", pa.int64(), "rows that became documents"),
+        _field(
+            "rejected",
+            _list_of(
+                pa.struct(
+                    [pa.field("reason", pa.string(), nullable=False), pa.field("rows", pa.int64(), nullable=False)]
+                )
+            ),
+            "number of the other rows by reason",
+        ),
+    ]
+)
+
 MAX_BANDS = 32
 """Number of band columns in the table `sketches`."""
 
@@ -733,6 +750,7 @@ FEW_VALUES = frozenset(
 TABLES: Mapping[str, pa.Schema] = {
     "documents": DOCUMENTS,
     "rejects": REJECTS,
+    "files": FILES,
     "sketches": SKETCHES,
     "candidates": CANDIDATES,
     "near": NEAR,

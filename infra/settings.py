@@ -21,6 +21,7 @@ PRIVACY_DEFAULTS = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "HF_HUB_OFFLINE": "1",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
 }
 """Medical text is sensitive: no library reports usage and no hub is asked, unless the user sets otherwise."""
 

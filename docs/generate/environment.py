@@ -20,6 +20,7 @@ OTHERS = {
     "RAY_ADDRESS": "Address of a running Ray cluster, or of its job endpoint (`http://head:8265`).",
     "RAY_AUTH_TOKEN": "The cluster's token; `RAY_AUTH_TOKEN_PATH` names a file that holds it.",
     "PREFECT_API_URL": "Address of the Prefect server that records runs; without it a run needs no server.",
+    "MLFLOW_TRACKING_URI": "Server or file of MLflow that runs are recorded in, instead of the store's own.",
     "TMPDIR": "Folder for temporary files.",
 }
 """Variables of other programs that matter here."""

@@ -28,6 +28,7 @@ from flows.cli.run import run
 from flows.cli.runs import runs
 from flows.cli.serve import serve
 from flows.cli.show import show
+from flows.cli.submit import submit
 from flows.cli.verbosity import set_verbosity
 from flows.cli.verify import verify
 from flows.cli.wording.program import COMMAND, as_called, program
@@ -41,6 +42,7 @@ VERBS: dict[str, Callable[..., int | None]] = {
     "list": list_flows,
     "plan": plan,
     "run": run,
+    "submit": submit,
     "runs": runs,
     "show": show,
     "lineage": lineage,

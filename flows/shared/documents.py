@@ -16,6 +16,7 @@ from tasks.deduplicate.stage import deduplicate
 from tasks.deidentify.stage import deidentify_documents
 from tasks.deidentify.untreated import untreated_warning
 from tasks.files.raw_input import RawInput
+from tasks.ingest.losses import loss_warnings
 from tasks.ingest.render_articles import render_articles
 from tasks.ingest.stage import ingest
 from tasks.runner import StageRunner, warn
@@ -87,6 +88,7 @@ def collect_documents(run: StageRunner, recipe: Recipe, text: TextInputs) -> dic
     else:
         assert text.corpus is not None, "there is one without facts"
         stages["ingest"] = run(ingest, recipe.ingest, corpus=text.corpus)
+        run.effect(_warn_of_losses, stages["ingest"])
     stages["clean"] = run(clean, recipe.clean, documents=last(stages))
     stages["deidentify"] = run(deidentify_documents, recipe.deidentify, documents=last(stages))
     with run.checks():
@@ -102,6 +104,11 @@ def collect_documents(run: StageRunner, recipe: Recipe, text: TextInputs) -> dic
     with run.checks():
         _refuse_emptiness(stages)
     return stages
+
+
+def _warn_of_losses(ingested: Artifact) -> None:
+    for warning in loss_warnings(ingested):
+        warn(warning)
 
 
 def _refuse_emptiness(stages: dict[str, Artifact]) -> None:

@@ -24,6 +24,9 @@ from tasks.documents import document_id, source_called, warn_of_absent_sources
 
 __all__ = ["PROFILES", "SOURCES", "CleanParams", "CleanProfile", "clean", "clean_part", "clean_text"]
 
+IS_OF_PAGES = '"page_lines": true'
+"""Part of the meta of a document with the lines of pages; no other text has it, as quotes are escaped in a value."""
+
 ROWS_AT_ONCE = 1_000
 """Documents held as Python objects at once."""
 
@@ -74,7 +77,15 @@ def clean_part(part: PartWriter, documents: Part, params: CleanParams) -> None:
         for source in set(columns["source"]) - rules.keys():
             rules[source] = params.rules(source)
         part.count("documents_in", batch.num_rows)
-        part.write("documents", _clean_batch(part, columns, [rules[source] for source in columns["source"]]))
+        rows = zip(columns["source"], columns["meta"], strict=True)
+        part.write("documents", _clean_batch(part, columns, [_for_pages(rules[source], meta) for source, meta in rows]))
+
+
+def _for_pages(rules: CleanProfile, meta: str) -> CleanProfile:
+    """Return rules that also join the lines of a document whose lines ended at the width of a page, as in a PDF."""
+    if IS_OF_PAGES not in meta or "join_lines" in rules.model_fields_set:
+        return rules
+    return rules.model_copy(update={"join_lines": True})
 
 
 def _clean_batch(part: PartWriter, columns: dict[str, list[str]], rules: Sequence[CleanProfile]) -> pa.Table:

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 import fsspec
 
 from infra.errors import UserError
-from tasks.files.slices import Slice
+from tasks.files.slices import READ_IN_PLACES, Slice
 
 BLOCK = 1 << 16
 """Bytes per read."""
@@ -134,9 +134,9 @@ def watched(piece: Slice) -> Iterator[WatchedFile]:
         ChangedFileError: the file is gone, or differs from the plan.
     """
     try:
-        # A file that is read whole is hashed on the way. Parquet is read in places, even when all its rows are read.
+        # A file that is read whole is hashed on the way. Others are read in places, even when all their rows are read.
         whole = piece.start == 0 and piece.end is None and piece.member is None
-        if not whole or piece.kind == "parquet":
+        if not whole or piece.kind in READ_IN_PLACES:
             _compare(piece)
         file = open_file(piece.path)
     except OSError as error:

@@ -1,21 +1,23 @@
-"""Rows of corpus files: .txt, .jsonl, .json, .csv, .tsv, .parquet and .html, each also .gz, .bz2 or .zst, or in a .zip.
+"""Rows of corpus files: .txt, .jsonl, .json, .csv, .tsv, .parquet, .html, .xlsx, .docx and .pdf, also packed.
 
-A row is a mapping of the file's fields, or a `Problem` that says why it cannot be read, which the caller rejects. Rows
-are numbered from 1: by line in text files (a document of a .txt by its first line), by element in .json, and by row in
-Parquet.
+Each may end in .gz, .bz2 or .zst, or be in a .zip. A row is a mapping of the file's fields, or a `Problem` that says
+why it cannot be read, which the caller rejects. Rows are numbered from 1: by line in text files (a document of a .txt
+by its first line), by element in .json, by row in Parquet and in a sheet, by paragraph in .docx, by page in .pdf.
 
-Memory holds one line, one record, one page or one batch of a Parquet row group.
+Memory holds one line, one record, one page, one document, one batch of a Parquet row group or a workbook's strings.
 """
 
 from __future__ import annotations
 
 import collections
 import contextlib
+import itertools
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime, time
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 
@@ -31,13 +33,23 @@ from tasks.files.encodings import LINE_SAFE, SAMPLE, decodes, encoding_of, sampl
 from tasks.files.html_text import page_text
 from tasks.files.json_rows import json_object, read_json
 from tasks.files.lines import BEGINNING, Lines, ends_in_returns, with_line_feeds
-from tasks.files.slices import Problem, Slice, Splitting, compression_of
+from tasks.files.office.docx import docx_blocks
+from tasks.files.office.package import UnreadableDocumentError, refuse_other_formats
+from tasks.files.office.pdf import pdf_pages
+from tasks.files.slices import Problem, RowOfSheet, Slice, Splitting, compression_of
+from tasks.files.workbooks import Value, damage_named, streamed_rows, streamed_sheets, text_of, with_merged
 
 ROWS_PER_BATCH = 512
 """Rows of a Parquet row group that are Python objects at the same time."""
 
+LONG_TEXT = 1 << 20
+"""Bytes above which a text is cut into documents between its paragraphs or pages by default."""
+
 PACKED_CHARACTERS = 20_000
-"""Approximate characters of the documents that a long .txt is cut into, between paragraphs."""
+"""Approximate characters of the documents that a long text is cut into."""
+
+ENDS_SENTENCE = "。！？!?…”）)"
+"""Characters with which a page ends if the next one begins a new sentence."""
 
 _OF_LINES = ("txt", "jsonl", "csv", "tsv")
 """Kinds whose rows end where lines do."""
@@ -64,11 +76,15 @@ def read_rows(piece: Slice, counts: Counter[str] | None = None) -> Iterator[Row]
     number = piece.first_row - 1
     problem = None
     with watched(piece) as file:
-        rows = _read_parquet(piece, file) if piece.kind == "parquet" else _read_text(piece, file, counts)
+        in_places = _READERS_IN_PLACES.get(piece.kind)
+        rows = in_places(piece, file) if in_places else _read_text(piece, file, counts)
         try:
             for number, row in rows:
                 yield number, row
         except DamagedArchiveError as error:
+            problem = Problem(error.reason, str(error))
+        except UnreadableDocumentError as error:  # of the file, unless some of it was read before
+            number = number - 1 if number < piece.first_row else number
             problem = Problem(error.reason, str(error))
         except ParquetBombError as error:
             problem = Problem("archive_bomb", f"the rest of the file was not read: {error}")
@@ -208,20 +224,37 @@ def _read_html(piece: Slice, lines: Lines) -> Iterator[Row]:
 
 
 def _read_parquet(piece: Slice, file: WatchedFile) -> Iterator[Row]:
-    if piece.member is None and not compression_of(piece.name):
+    if _is_plain(piece):
         yield from _parquet_rows(piece, piece.path if is_local(piece.path) else file.file)
         return
-    # Reading Parquet begins at the file's end, so it must be decompressed as a whole first.
     with _unpacked(piece, file) as whole:
         yield from _parquet_rows(piece, whole)
 
 
+def _is_plain(piece: Slice) -> bool:
+    return piece.member is None and not compression_of(piece.name)
+
+
+@contextlib.contextmanager
+def _opened(piece: Slice, file: WatchedFile) -> Iterator[BinaryIO]:
+    """Open a file of a kind of `READ_IN_PLACES` at any position, decompressed."""
+    if _is_plain(piece):
+        yield file.file
+        return
+    with _unpacked(piece, file) as whole, whole.open("rb") as copy:
+        yield copy
+
+
 @contextlib.contextmanager
 def _unpacked(piece: Slice, file: WatchedFile) -> Iterator[Path]:
-    """Decompress a file into a temporary one; raises `UserError` if there is no room, which is not the file's fault."""
+    """Copy a file, decompressed, into a temporary one: reading Parquet or a zip begins at the file's end.
+
+    Raises:
+        UserError: there is no room, which is not the file's fault.
+    """
     try:
         with contextlib.ExitStack() as copy:
-            whole = copy.enter_context(tempfile.NamedTemporaryFile(prefix="yiwen-", suffix=".parquet"))
+            whole = copy.enter_context(tempfile.NamedTemporaryFile(prefix="yiwen-", suffix=f".{piece.kind}"))
             for block in _blocks(piece, file):
                 whole.write(block)
             whole.flush()
@@ -248,6 +281,108 @@ def _parquet_rows(piece: Slice, source: Any) -> Iterator[Row]:
                 row = dict(zip(names, row.values(), strict=True))
             yield number, row
             number += 1
+
+
+def _read_xlsx(piece: Slice, file: WatchedFile) -> Iterator[Row]:
+    """Yield the rows below the header of each sheet; values are text, as in CSV."""
+    place = RowOfSheet(0, "")
+    problem = None
+    with _opened(piece, file) as workbook:
+        refuse_other_formats(workbook, "xlsx")
+        size = workbook.seek(0, 2)
+        try:
+            with damage_named(piece.name):
+                sheets = list(streamed_sheets(workbook, size, piece.name))
+                for title, sheet in sheets:
+                    rows = with_merged(sheet, streamed_rows(sheet, piece.name), piece.name)
+                    for number, row in _table_rows(rows):
+                        place = RowOfSheet(number, title if len(sheets) > 1 else "")
+                        yield place, row
+        except UserError as error:
+            problem = Problem("unreadable_file", str(error))
+    if problem is not None:
+        yield RowOfSheet(place + 1 if place else 0, place.sheet), problem
+
+
+def _table_rows(rows: Iterable[tuple[int, list[Value]]]) -> Iterator[Row]:
+    """Yield the rows below a sheet's header: its first filled row, or the second if the first is only a title."""
+    filled = ((number, [_cell_text(value) for value in values]) for number, values in rows)
+    filled = ((number, cells) for number, cells in filled if any(map(str.strip, cells)))
+    first, second = next(filled, None), next(filled, None)
+    if first is None or second is None:
+        return
+    # A merged title has its text in every cell: 出院病历 | 出院病历 | 出院病历
+    is_title = len(set(filter(None, first[1]))) == 1 < len(set(filter(None, second[1])))
+    header = [cell.strip() for cell in (second if is_title else first)[1]]
+    names = list(distinct_columns(header))
+    for number, cells in filled if is_title else itertools.chain([second], filled):
+        names += [f"column {place}" for place in range(len(names) + 1, len(cells) + 1)]  # beside the header
+        yield number, dict(itertools.zip_longest(names, cells, fillvalue=""))
+
+
+def _cell_text(value: Value) -> str:
+    """Return a cell as a spreadsheet's CSV has it: 2026-01-02 for a day, TRUE for a truth value, 12 for 12.0."""
+    if isinstance(value, datetime) and value.time() == time():
+        return str(value.date())
+    return str(value).upper() if isinstance(value, bool) else text_of(value)
+
+
+def _read_docx(piece: Slice, file: WatchedFile) -> Iterator[Row]:
+    with _opened(piece, file) as document:
+        yield from _gathered(piece, enumerate(docx_blocks(document), start=1), is_end=lambda text: True)
+
+
+def _read_pdf(piece: Slice, file: WatchedFile) -> Iterator[Row]:
+    with contextlib.ExitStack() as stack:
+        if _is_plain(piece) and is_local(piece.path):
+            path = Path(piece.path)
+        else:
+            path = stack.enter_context(_unpacked(piece, file))
+        yield from _gathered(piece, pdf_pages(path), is_end=lambda text: text.rstrip()[-1:] in ENDS_SENTENCE)
+
+
+def _gathered(piece: Slice, texts: Iterable[tuple[int, str]], is_end: Callable[[str], bool]) -> Iterator[Row]:
+    """Yield the paragraphs or pages of a file as one document, or a long file as several, each with its first number.
+
+    Args:
+        piece: its `splitting` says whether a long file may be cut.
+        texts: numbers and texts of the paragraphs or pages.
+        is_end: returns True where a document may end after a text.
+    """
+    waiting: list[tuple[int, str]] = []
+    """Documents of a file that is not long so far: it becomes a single one if it ends before."""
+    held: list[tuple[int, str]] = []
+    size = total = 0
+    damage: Exception | None = None
+    try:
+        for number, text in texts:
+            held.append((number, text))
+            size += len(text) + 1
+            total += len(text.encode("utf-8", "surrogatepass")) + 1
+            if piece.splitting == "file":
+                if total > limits().row_bytes:
+                    detail = f"the document is longer than {limits().row_bytes:,} bytes; leave ingest.txt_documents out"
+                    yield held[0][0], Problem("document_too_long", detail, held[0][1])
+                    return
+            elif size >= PACKED_CHARACTERS and (is_end(text) or size >= 2 * PACKED_CHARACTERS):
+                waiting.append(_joined(held))
+                held, size = [], 0
+                if total > LONG_TEXT:
+                    yield from ((first, {"text": text}) for first, text in waiting)
+                    waiting.clear()
+    except (DamagedArchiveError, UnreadableDocumentError) as error:  # what was read before is kept
+        damage = error
+    if held:
+        waiting.append(_joined(held))
+    if waiting and total <= LONG_TEXT:
+        waiting = [_joined(waiting)]
+    yield from ((first, {"text": text}) for first, text in waiting)
+    if damage is not None:
+        raise damage
+
+
+def _joined(held: list[tuple[int, str]]) -> tuple[int, str]:
+    return held[0][0], "\n".join(text for _, text in held)
 
 
 _NO_OBJECT = (ValueError, OverflowError, LookupError)
@@ -313,6 +448,13 @@ _DOCUMENT_ENDS: Mapping[Splitting, Callable[[str, int], bool]] = {
     "blank_lines": lambda line, size: not line.strip(),
     # A long text without blank lines is cut at any line end.
     "packed": lambda line, size: size >= PACKED_CHARACTERS and (not line.strip() or size >= 2 * PACKED_CHARACTERS),
+}
+
+_READERS_IN_PLACES: Mapping[str, Callable[[Slice, WatchedFile], Iterator[Row]]] = {
+    "parquet": _read_parquet,
+    "xlsx": _read_xlsx,
+    "docx": _read_docx,
+    "pdf": _read_pdf,
 }
 
 _READERS: Mapping[str, Callable[[Slice, Lines], Iterator[Row]]] = {

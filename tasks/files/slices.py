@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-KINDS = ("txt", "jsonl", "ndjson", "json", "csv", "tsv", "parquet", "html", "htm", "zip")
+KINDS = ("txt", "jsonl", "ndjson", "json", "csv", "tsv", "parquet", "html", "htm", "xlsx", "docx", "pdf", "zip")
 """Endings of supported file names; all but zip may also be compressed."""
+
+READ_IN_PLACES = ("parquet", "xlsx", "docx", "pdf")
+"""Kinds whose readers go to and fro in a file."""
 
 COMPRESSIONS = (".gz", ".zst", ".bz2")
 
@@ -16,6 +19,17 @@ ARCHIVES = ("zip", "tar", "tgz", "tbz2", "txz", "7z", "rar")
 _SAME_KIND = {"ndjson": "jsonl", "htm": "html"}
 
 Splitting = Literal["file", "packed", "blank_lines", "lines"]
+
+
+class RowOfSheet(int):
+    """The number of a row in a workbook of several sheets, with the title of its sheet; empty for a single sheet."""
+
+    sheet: str
+
+    def __new__(cls, number: int, sheet: str) -> RowOfSheet:
+        row = super().__new__(cls, number)
+        row.sheet = sheet
+        return row
 
 
 def kind_of(name: str) -> str:
@@ -65,7 +79,7 @@ class Slice:
     encoding: str = ""
     """Encoding of the file; empty to detect it."""
     splitting: Splitting = "file"
-    """Rule that cuts a .txt into documents."""
+    """Rule that cuts a .txt, a .docx or a .pdf into documents."""
     start: int = 0
     """First byte or row group."""
     end: int | None = None

@@ -1,7 +1,8 @@
 """XLSX workbooks as plain values, and values as a workbook.
 
 A formula counts as the value that the spreadsheet program stored with it. A merged area has its value in every cell.
-Memory holds the whole workbook."""
+`read_workbook` holds the whole workbook in memory; `streamed_sheets` only its table of strings and one row.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 from xml.etree import ElementTree
 
 import openpyxl
@@ -22,19 +23,18 @@ from openpyxl.cell import WriteOnlyCell
 from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
 from openpyxl.utils import get_column_letter, range_boundaries
 from openpyxl.utils.exceptions import InvalidFileException
+from openpyxl.worksheet._read_only import ReadOnlyWorksheet
+from openpyxl.worksheet._reader import WorkSheetParser
 
 from infra.errors import UserError
 from infra.limits import limits
 from tasks.files.cells import inert
+from tasks.files.office.package import COMPOUND_FILE, ENCRYPTED
 
 MOST_ROWS = 1_048_576
 """Rows of a sheet in Excel."""
 MOST_CHARACTERS = 32_767
 """Characters of a cell in Excel."""
-
-_COMPOUND_FILE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-"""First bytes of workbooks with a password, and of .xls files."""
-_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
 
 Value = str | int | float | bool | date | datetime | time | timedelta | None
 
@@ -65,12 +65,12 @@ def read_workbook(data: bytes, name: str) -> list[Sheet]:
     Raises:
         UserError: the file is protected by a password, or is no XLSX file.
     """
-    if data.startswith(_COMPOUND_FILE):
-        if _ENCRYPTED in data:
+    if data.startswith(COMPOUND_FILE):
+        if ENCRYPTED in data:
             raise UserError(f"{name} is protected by a password. Open it, save it without the password, and try again.")
         raise UserError(f"{name} is a workbook of an old format (.xls). Save it as .xlsx, or as CSV.")
     with damage_named(name):
-        refuse_bombs(data, name)
+        refuse_bombs(io.BytesIO(data), len(data), name)
         _refuse_merged_bombs(data, name)
         book = openpyxl.load_workbook(io.BytesIO(data), data_only=True)
         formulas = openpyxl.load_workbook(io.BytesIO(data)) if _has_formulas(data) else None
@@ -80,20 +80,112 @@ def read_workbook(data: bytes, name: str) -> list[Sheet]:
         return [_sheet(sheet, None if formulas is None else formulas[sheet.title]) for sheet in book.worksheets]
 
 
-def refuse_bombs(data: bytes, name: str) -> None:
-    """Raise `UserError` if a workbook's parts share bytes, or expand out of all proportion.
+def streamed_sheets(file: BinaryIO, size: int, name: str) -> Iterator[tuple[str, ReadOnlyWorksheet]]:
+    """Yield the sheets of a workbook, whose rows `streamed_rows` reads, each with its title.
+
+    Args:
+        file: the workbook, open for reading at any position.
+        size: its bytes.
+        name: its name, for messages.
+
+    Raises:
+        UserError: the file is no XLSX file, or expands out of all proportion.
+    """
+    with damage_named(name):
+        refuse_bombs(file, size, name)
+        book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+        yield from ((sheet.title, sheet) for sheet in book.worksheets)
+
+
+def streamed_rows(sheet: ReadOnlyWorksheet, name: str) -> Iterator[tuple[int, list[Value]]]:
+    """Yield the rows of a sheet up to their last filled cells, each with its number from 1; rows may be left out.
+
+    What a sheet says of its size is not believed: some programs write A1, or forget what was added.
+
+    Raises:
+        UserError: the rows do not ascend, or there are too many cells.
+    """
+    known = limits()
+    taken, number = 0, 0
+    with sheet._get_source() as source:
+        book = sheet.parent
+        parser = WorkSheetParser(
+            source,
+            sheet._shared_strings,
+            data_only=True,
+            epoch=book.epoch,
+            date_formats=book._date_formats,
+            timedelta_formats=book._timedelta_formats,
+        )
+        for row, cells in parser.parse():
+            if not number < row <= known.sheet_rows:
+                raise UserError(
+                    f"{name}, sheet {sheet.title!r}: row {row} follows row {number}; rows ascend to at most "
+                    f"{known.sheet_rows:,}. Save it again, or as CSV."
+                )
+            filled = {cell["column"]: cell["value"] for cell in cells if cell["value"] is not None}
+            width = max(filled, default=0)
+            taken += width + row - number
+            if taken > known.sheet_cells:
+                raise UserError(
+                    f"{name}, sheet {sheet.title!r}: more than {known.sheet_cells:,} cells up to row {row}. Delete "
+                    "columns and rows that are not needed, or raise YIWEN_LIMITS."
+                )
+            yield row, [filled.get(column) for column in range(1, width + 1)]
+            number = row
+
+
+def with_merged(
+    sheet: ReadOnlyWorksheet, rows: Iterable[tuple[int, list[Value]]], name: str
+) -> Iterator[tuple[int, list[Value]]]:
+    """Yield the rows of a sheet with the value of each merged area in all of its cells.
+
+    The areas follow the rows in the file, so it is read once more before.
+
+    Raises:
+        UserError: the areas have too many cells.
+    """
+    waiting = sorted(_merged_areas(sheet), key=lambda area: area[1], reverse=True)
+    if sum((right - left + 1) * (low - top + 1) for left, top, right, low in waiting) > limits().sheet_cells:
+        raise _too_large(name, sheet.title)
+    current: list[tuple[int, int, int, Value]] = []
+    for number, cells in rows:
+        current = [one for one in current if one[2] >= number]
+        while waiting and waiting[-1][1] <= number:
+            left, top, right, low = waiting.pop()
+            if top == number and low >= number and left <= len(cells):
+                current.append((left, right, low, cells[left - 1]))
+        for left, right, _, value in current:
+            cells.extend([None] * (right - len(cells)))
+            cells[left - 1 : right] = [value] * (right - left + 1)
+        yield number, cells
+
+
+def _merged_areas(sheet: ReadOnlyWorksheet) -> set[tuple[int, int, int, int]]:
+    """Return first column, first row, last column and last row of the merged areas, from 1."""
+    areas: set[tuple[int, int, int, int]] = set()
+    with sheet._get_source() as source:
+        held = b""
+        while block := source.read(1 << 20):
+            held = held[-256:] + block  # an element may be cut
+            areas.update(range_boundaries(one.decode()) for one in _MERGED.findall(held))
+    return areas
+
+
+def refuse_bombs(file: BinaryIO, size: int, name: str) -> None:
+    """Raise `UserError` if the parts of a workbook of `size` bytes overlap, or expand out of all proportion.
 
     The sizes that it announces are the true ones: zipfile stops where a part is longer.
     """
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+    with zipfile.ZipFile(file) as archive:
         parts = sorted(archive.infolist(), key=lambda part: part.header_offset)
     for part, following in itertools.pairwise(parts):
         if part.header_offset + part.compress_size > following.header_offset:
             raise UserError(f"{name}: its parts {part.filename} and {following.filename} overlap. Save it again.")
     expanded = sum(part.file_size for part in parts)
-    if limits().is_bomb(len(data), expanded):
+    if limits().is_bomb(size, expanded):
         raise UserError(
-            f"{name} expands from {len(data):,} to {expanded:,} bytes. Save it as CSV, or raise YIWEN_LIMITS if you "
+            f"{name} expands from {size:,} to {expanded:,} bytes. Save it as CSV, or raise YIWEN_LIMITS if you "
             "trust it."
         )
 

@@ -41,6 +41,7 @@ from tasks.finetune.result import MODEL, fetch_model
 from tasks.finetune.saved_model import SavedModel, load_task_model
 from tasks.finetune.scores import TRIALS, count_trials, score_row, trial_rows, trials_json
 from tasks.finetune.task_trial import TaskTrial, check_trials
+from tasks.finetune.tracked import track_trials
 
 
 @stage(name="finetune", version=2, params=FinetuneParams, tables=("scores", "predictions"), unit="epoch", heavy=True)
@@ -82,6 +83,8 @@ def finetune(inputs: Mapping[str, Any], params: FinetuneParams, out: Output) -> 
         record = trials_json(spec, params.grid(spec).source, data, results, best)
         (folder / TRIALS).write_text(record, encoding="utf-8")
         out.add_folder(folder)
+    figures = [(split, name, one.score) for split, found in scores.items() for name, one in found.scores.items()]
+    track_trials("finetune", out.fingerprint, record, figures)
     count_trials(out, data, results, best)
 
 

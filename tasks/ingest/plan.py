@@ -29,11 +29,8 @@ from tasks.files.archives import list_members
 from tasks.files.encodings import LINE_SAFE
 from tasks.files.lines import ReturnsAsLineFeeds
 from tasks.files.raw_input import RawFile
-from tasks.files.rows import encoding_in, has_returns
+from tasks.files.rows import LONG_TEXT, encoding_in, has_returns
 from tasks.files.slices import Member, Slice, Splitting, compression_of, kind_of
-
-LONG_TXT = 1 << 20
-"""Bytes above which a .txt is cut into documents between its paragraphs by default."""
 
 ASSUMED_COMPRESSION = 4
 """Assumed number of bytes in a compressed byte."""
@@ -127,10 +124,12 @@ def _slices(
 
 
 def _splitting(kind: str, txt_documents: TxtDocuments, size: int) -> Splitting:
+    if kind in ("docx", "pdf"):  # the length of their text is known once they are read
+        return "file" if txt_documents == "file" else "packed"
     if kind != "txt":
         return "file"
     if txt_documents == "auto":
-        return "packed" if size > LONG_TXT else "file"
+        return "packed" if size > LONG_TEXT else "file"
     return txt_documents
 
 

@@ -40,6 +40,12 @@ MAX_META_VALUE = 500
 MAX_COLUMN_SHOWN = 40
 """Most characters of a column's name that a message shows."""
 
+WITHOUT_FIELDS = ("txt", "html", "docx", "pdf")
+"""Kinds whose rows have no fields that could be named."""
+
+PAGE_LINES = "page_lines"
+"""Field of the meta of a document whose lines end where those of a page did, as those of a .pdf; `clean` joins them."""
+
 _OF_OBJECTS = ("jsonl", "json")
 """Kinds in which each row names its own fields."""
 
@@ -77,7 +83,7 @@ class DocumentMaker:
 
     def __init__(self, piece: Slice, params: Fields, counts: Counter[str]) -> None:
         self._piece, self._params, self._counts = piece, params, counts
-        is_plain = piece.kind in ("txt", "html")  # these have no fields that could be named
+        is_plain = piece.kind in WITHOUT_FIELDS
         self._text_field = "text" if is_plain else params.text_field
         self._title_field = None if is_plain else params.title_field
         self._may_have_turns = self._text_field is None or bool(params.turns_field and not is_plain)
@@ -103,6 +109,8 @@ class DocumentMaker:
         extra: dict[str, Any] = {"file": self._file, "row": number}
         if read.turns is not None:
             extra["turns"] = read.turns
+        if self._piece.kind == "pdf":
+            extra[PAGE_LINES] = True
         title_field = _field(row, self._title_field, TITLE_FIELDS)
         if title_field in read.fields:
             title_field = None
@@ -194,7 +202,10 @@ class DocumentMaker:
         if self._piece.kind in _OF_OBJECTS:
             found = ", ".join(map(str, row)) or "none"
             content = json.dumps(row, ensure_ascii=False, default=str)
-            detail = f"the row has no field {wanted}; its fields are {found}. Set ingest.text_field to one of them"
+            detail = (
+                f"the row has no field {wanted}; its fields are {found}. Set ingest.text_field, or ingest.fields for "
+                "this file, to one of them"
+            )
             return Problem("missing_text", detail, content)
         turns = _listed(self._params.turns_field or ())
         if any(name in row for name in turns):
@@ -207,9 +218,11 @@ class DocumentMaker:
         raise self._lacks(row, wanted)
 
     def _lacks(self, row: Mapping[str, Any], wanted: str) -> UserError:
+        given = json.dumps({self._file: "COLUMN"}, ensure_ascii=False)
         return UserError(
             f"{self._piece.name} has no column {wanted}; its columns are {', '.join(map(_harmless, row)) or 'none'}. "
-            "Set ingest.text_field to the column that contains the text."
+            "Set ingest.text_field to the column that contains the text, or for this file alone "
+            f"--param 'ingest.fields={given}' (null in place of a column leaves the file out)."
         )
 
     def _others(self, row: Mapping[str, Any], taken: set[str | None]) -> dict[str, str | int | float | bool]:
@@ -284,9 +297,9 @@ def source_of(piece: Slice, params: Fields, is_dialogue: bool = False) -> str:
     It is set by `source_of`, else by `source`, else by the first name of a sub-domain among the given folder, the
     folders below it and the file.
     """
-    matching = [pattern for pattern in params.source_of if matches(piece.name, pattern)]
-    if matching:
-        return source_called(params.source_of[max(matching, key=lambda pattern: (len(pattern), pattern))])
+    pattern = longest_match(piece.name, params.source_of)
+    if pattern is not None:
+        return source_called(params.source_of[pattern])
     if params.source is not None:
         return source_called(params.source)
     named = piece.sub_domain or first_sub_domain(_without_kind(part) for part in piece.name.split("/"))
@@ -310,9 +323,15 @@ def readable(text: str) -> str:
 
 
 def matches(name: str, pattern: str) -> bool:
-    """Return True if a relative name equals the name in `ingest.source_of`, is below it, or matches it as a pattern."""
+    """Return True if a relative name equals the name in a parameter, is below it, or matches it as a pattern."""
     start = pattern.rstrip("/")
     return name == start or name.startswith(f"{start}/") or fnmatchcase(name, pattern)
+
+
+def longest_match(name: str, patterns: Iterable[str]) -> str | None:
+    """Return the longest pattern that a relative name matches, or None."""
+    matching = [pattern for pattern in patterns if matches(name, pattern)]
+    return max(matching, key=lambda pattern: (len(pattern), pattern), default=None)
 
 
 def _field(row: Mapping[str, Any], wanted: str | None, candidates: Iterable[str]) -> str | None:

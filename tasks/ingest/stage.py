@@ -1,11 +1,11 @@
-"""Stage `ingest`: documents from text files.
+"""Stage `ingest`: documents from files of text, tables, workbooks and documents of office programs.
 
-`tasks/ingest/plan.py` describes the units of work. A big .csv or .json, a compressed or a UTF-16 file is read by one
-worker. To have such files read in parallel, split them or convert them to .jsonl or .parquet.
+`tasks/ingest/plan.py` describes the units of work. A big .csv, .json or .xlsx, a compressed or a UTF-16 file is read by
+one worker. To have such files read in parallel, split them or convert them to .jsonl or .parquet.
 
 Rows that cannot be read are rejected with file#row, files in no supported encoding with their name, and the run
 continues. In a .txt or an HTML page undecodable bytes become U+FFFD, and `clean` decides how many are too many. A file
-that changes while it is read stops the run.
+that changes while it is read stops the run. The table `files` has what was read of each file.
 
 Memory holds one batch of documents and the state of the format's reader. A row of 100 MB takes about twelve to fourteen
 times its size (bytes, characters, parsed values, written columns). Time is linear in the bytes.
@@ -15,17 +15,23 @@ from __future__ import annotations
 
 import codecs
 import logging
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from pydantic import Field, field_validator
 
 from infra.builds import PartWriter
 from infra.errors import UserError
 from infra.stage import Output, StageParams, stage
+from tasks.documents import source_called
 from tasks.files.encodings import KNOWN
+from tasks.files.office.pdf import check_installed
 from tasks.files.raw_input import RawInput
 from tasks.files.rows import read_rows
-from tasks.files.slices import COMPRESSIONS, KINDS, Problem, Slice, compression_of, kind_of
+from tasks.files.slices import COMPRESSIONS, KINDS, Problem, RowOfSheet, Slice, compression_of, kind_of
+from tasks.ingest.fields import FileFields, fields_for, read_settings
 from tasks.ingest.plan import TxtDocuments, plan_units
 from tasks.ingest.row_documents import DocumentMaker, matches, readable, source_of
 
@@ -57,13 +63,19 @@ class IngestParams(StageParams):
     names `roles` and `ROLES` turn into speakers. One of several fields may contain a list of turns:
     `["history", "question", "answer"]`. By default, unless `text_field` is set, the first of `TURNS_FIELDS` that is a
     list; in rows without a text, `history` with the question and the answer beside it."""
+    fields: dict[str, FileFields | None] = Field(default_factory=dict)
+    """Fields of single files, by file, folder, pattern (`notes/*.csv`) or sheet (`a.xlsx/病程`) of relative names, or
+    by source; the longest match counts. A value is the column of the text, several columns, a table of `text_field`,
+    `title_field`, `turns_field` and `source_field`, or null to leave the files out. Takes precedence over the
+    parameters above."""
     roles: dict[str, str] = Field(default_factory=dict)
     """Names in the text by speaker of the turns; takes precedence over `ROLES`."""
     encoding: str | None = None
     """Encoding of all text files; by default each file's is detected."""
     txt_documents: TxtDocuments = "auto"
     """Unit of a .txt that becomes a document: the file, a block between blank lines, or a line. `auto` uses the file
-    up to 1 MiB, and above that paragraphs packed to about 20,000 characters."""
+    up to 1 MiB, and above that paragraphs packed to about 20,000 characters. A .docx and a .pdf are cut between
+    paragraphs and pages in the same way, or not at all with `file`."""
     bytes_per_part: int = Field(default=16 << 20, ge=1)
     """Most bytes of input per part, if the format can be cut."""
 
@@ -84,6 +96,11 @@ class IngestParams(StageParams):
             raise ValueError("name a field, or several as a list")
         return fields
 
+    @field_validator("fields", mode="before")
+    @classmethod
+    def _in_full(cls, fields: Any) -> Any:
+        return {key: read_settings(one) for key, one in fields.items()} if isinstance(fields, Mapping) else fields
+
     @field_validator("source_of")
     @classmethod
     def _all_named(cls, sources: dict[str, str]) -> dict[str, str]:
@@ -92,13 +109,13 @@ class IngestParams(StageParams):
         return sources
 
 
-@stage(name="ingest", version=6, params=IngestParams, tables=("documents", "rejects"), heavy=True)
+@stage(name="ingest", version=7, params=IngestParams, tables=("documents", "rejects", "files"), heavy=True)
 def ingest(inputs: Mapping[str, RawInput], params: IngestParams, out: Output) -> None:
     """Read the documents of `inputs["corpus"]`.
 
     Raises:
-        UserError: no file is supported, no row has a text, a table lacks the text field, or a file changed since it
-            was hashed.
+        UserError: no file is supported, no row has a text, a table lacks the text field, a file changed since it was
+            hashed, or there are PDFs and the package that reads them is missing.
     """
     corpus = inputs["corpus"]
     if not any(kind_of(file.name) for file in corpus.files):
@@ -107,11 +124,9 @@ def ingest(inputs: Mapping[str, RawInput], params: IngestParams, out: Output) ->
             f"{', '.join('.' + kind for kind in KINDS)}; all but .zip may also end in {' or '.join(COMPRESSIONS)}."
         )
     units = plan_units(corpus.files, params.bytes_per_part, params.encoding, params.txt_documents)
-    for pattern in params.source_of:
-        if not any(matches(piece.name, pattern) for unit in units for piece in unit):
-            logger.warning(
-                "ingest.source_of: %r matches no file or folder of %s; correct the pattern", pattern, corpus.path
-            )
+    if any(piece.kind == "pdf" for unit in units for piece in unit):
+        check_installed()
+    _warn_of_patterns(corpus, units, params)
     out.map(ingest_part, units, params)
     if out.rows("documents") == 0:
         counts = sorted(out.counters().items())
@@ -122,6 +137,25 @@ def ingest(inputs: Mapping[str, RawInput], params: IngestParams, out: Output) ->
             + (_first_wrong_encoding(units) if "rejected_wrong_encoding" in dict(counts) else "")
             + "Check the files, or set ingest.text_field to the field that contains the text."
         )
+
+
+def _warn_of_patterns(corpus: RawInput, units: Iterable[tuple[Slice, ...]], params: IngestParams) -> None:
+    """Warn of patterns that match no file: a typing error would otherwise have no effect in silence."""
+    pieces = [piece for unit in units for piece in unit]
+    for key, patterns in (("source_of", params.source_of), ("fields", params.fields)):
+        for pattern in patterns:
+            if not any(_may_match(piece, key, pattern, params) for piece in pieces):
+                logger.warning(
+                    "ingest.%s: %r matches no file or folder of %s; correct the pattern", key, pattern, corpus.path
+                )
+
+
+def _may_match(piece: Slice, key: str, pattern: str, params: IngestParams) -> bool:
+    if matches(piece.name, pattern):
+        return True
+    # The sheets of a workbook are known once it is read: records.xlsx/病程.
+    is_sheet = piece.kind == "xlsx" and matches(piece.name, pattern.rpartition("/")[0])
+    return key == "fields" and (is_sheet or source_called(pattern) == source_of(piece, params))
 
 
 def _first_wrong_encoding(units: Iterable[tuple[Slice, ...]]) -> str:
@@ -136,29 +170,70 @@ def ingest_part(part: PartWriter, unit: tuple[Slice, ...], params: IngestParams)
     batch: list[dict[str, str]] = []
     waiting = 0
     for piece in unit:
-        for number, found in _documents(part, piece, params):
+        read: dict[str, _Read] = {}
+        for place, number, found in _documents(part, piece, params):
+            counted = read.setdefault(place.name, _Read())
             if isinstance(found, Problem):
-                _reject(part, piece, number, found, params)
+                counted.reasons[found.reason] += 1
+                _reject(part, place, number, found, params)
                 continue
+            counted.documents += 1
             batch.append(found)
             waiting += len(found["text"])
             if waiting >= CHARACTERS_PER_WRITE:
                 part.write("documents", batch)
                 batch, waiting = [], 0
         part.count("bytes_read", _size_of(piece))
+        if read:
+            part.write("files", [one.row(name) for name, one in read.items()])
     if batch:
         part.write("documents", batch)
 
 
-def _documents(part: PartWriter, piece: Slice, params: IngestParams) -> Iterator[tuple[int, dict[str, str] | Problem]]:
+@dataclass
+class _Read:
+    """What was read of a slice, or of a sheet of a workbook."""
+
+    documents: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+    """Rejected rows by reason."""
+
+    def row(self, name: str) -> dict[str, Any]:
+        rejected = [{"reason": reason, "rows": rows} for reason, rows in sorted(self.reasons.items())]
+        rows = self.documents + self.reasons.total()
+        return {"file": readable(name), "rows": rows, "documents": self.documents, "rejected": rejected}
+
+
+def _documents(
+    part: PartWriter, piece: Slice, params: IngestParams
+) -> Iterator[tuple[Slice, int, dict[str, str] | Problem]]:
+    """Yield the documents and problems of a slice, with the slice and the number of their rows.
+
+    The rows of a sheet are in a slice of their own, named after it: `records.xlsx/病程`.
+    """
     if not piece.kind and not (piece.member and piece.member.refusal):
-        yield 0, _unknown_kind(piece.name)
+        yield piece, 0, _unknown_kind(piece.name)
         return
-    number, maker = None, DocumentMaker(piece, params, part.counters)
+    number, place, maker = None, piece, _maker(part, piece, params)
+    if maker is None and piece.kind != "xlsx":
+        return
     for number, row in read_rows(piece, part.counters):
-        yield number, row if isinstance(row, Problem) else maker.document_of(number, row)
+        if isinstance(number, RowOfSheet) and number.sheet and place.name != (name := f"{piece.name}/{number.sheet}"):
+            place = replace(piece, name=name)
+            maker = _maker(part, place, params)
+        if maker is not None:
+            yield place, number, row if isinstance(row, Problem) else maker.document_of(number, row)
     if number is None and piece.end is None:
-        yield 0, Problem("empty_file", "the file contains no row; remove it or export it again")
+        yield piece, 0, Problem("empty_file", "the file contains no row; remove it or export it again")
+
+
+def _maker(part: PartWriter, piece: Slice, params: IngestParams) -> DocumentMaker | None:
+    """Return what makes documents of a file's rows, or None, which is counted, for a file that is left out."""
+    own = fields_for(piece, params)
+    if own is None:
+        part.count("files_left_out")
+        return None
+    return DocumentMaker(piece, own, part.counters)
 
 
 def _unknown_kind(name: str) -> Problem:

@@ -6,15 +6,12 @@ import csv
 import io
 from collections.abc import Iterator, Sequence
 
-import openpyxl
 from openpyxl.worksheet._read_only import ReadOnlyWorksheet
-from openpyxl.worksheet._reader import WorkSheetParser
 
 from infra.errors import UserError
-from infra.limits import limits
 from tasks.files.csv_rows import allow_long_fields
 from tasks.files.encodings import detect_encoding
-from tasks.files.workbooks import damage_named, refuse_bombs
+from tasks.files.workbooks import damage_named, streamed_rows, streamed_sheets
 
 allow_long_fields()
 
@@ -63,42 +60,13 @@ def _text_rows(data: bytes, name: str, suffix: str) -> Iterator[Cells]:
 
 def _workbook_rows(data: bytes, name: str) -> list[list[Cells]]:
     with damage_named(name):
-        refuse_bombs(data, name)
-        book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
-        return [list(_sheet_rows(sheet, name)) for sheet in book.worksheets]
+        return [list(_sheet_rows(sheet, name)) for _, sheet in streamed_sheets(io.BytesIO(data), len(data), name)]
 
 
 def _sheet_rows(sheet: ReadOnlyWorksheet, name: str) -> Iterator[Cells]:
-    """Yield the rows of a sheet up to the last filled one, empty where the sheet leaves rows or cells out.
-
-    What a sheet says of its size is not believed: some programs write A1, or forget what was added.
-    """
-    known = limits()
-    taken, number = 0, 0
-    with sheet._get_source() as source:
-        book = sheet.parent
-        parser = WorkSheetParser(
-            source,
-            sheet._shared_strings,
-            data_only=True,
-            epoch=book.epoch,
-            date_formats=book._date_formats,
-            timedelta_formats=book._timedelta_formats,
-        )
-        for row, cells in parser.parse():
-            if not number < row <= known.sheet_rows:
-                raise UserError(
-                    f"{name}, sheet {sheet.title!r}: row {row} follows row {number}; rows ascend to at most "
-                    f"{known.sheet_rows:,}. Save it again, or as CSV."
-                )
-            filled = {cell["column"]: str(cell["value"]) for cell in cells if cell["value"] is not None}
-            width = max(filled, default=0)
-            taken += width + row - number
-            if taken > known.sheet_cells:
-                raise UserError(
-                    f"{name}, sheet {sheet.title!r}: more than {known.sheet_cells:,} cells up to row {row}. Delete "
-                    "columns and rows that are not needed, or raise YIWEN_LIMITS."
-                )
-            yield from [()] * (row - number - 1)
-            yield [filled.get(column, "") for column in range(1, width + 1)]
-            number = row
+    """Yield the rows of a sheet up to the last filled one, empty where the sheet leaves rows or cells out."""
+    number = 0
+    for row, values in streamed_rows(sheet, name):
+        yield from [()] * (row - number - 1)
+        yield ["" if value is None else str(value) for value in values]
+        number = row

@@ -35,6 +35,7 @@ from tasks.downstream.task_data import TaskData, load_task_data
 from tasks.finetune.grid import best_run
 from tasks.finetune.result import fetch_model
 from tasks.finetune.scores import TRIALS, count_trials, trial_rows, trials_json
+from tasks.finetune.tracked import track_trials
 from tasks.normalise.decision import TermDecision
 from tasks.normalise.index import open_index
 from tasks.normalise.normaliser import INDEX, MODEL, Retrieval, load_ranker, write_decision
@@ -117,6 +118,7 @@ def normaliser(inputs: Mapping[str, Any], params: NormaliserParams, out: Output)
         trials = trials_json(spec, params.grid(spec).source, data, results, best)
         (folder / TRIALS).write_text(trials, encoding="utf-8")
         out.add_folder(folder)
+    track_trials("normaliser", out.fingerprint, trials, ())
     count_trials(out, data, results, best)
 
 

@@ -3,12 +3,16 @@
 The artifact holds `report.html`, which needs no other file, `summary.json`, and `table.json`: eHealth's Table 1 for
 this corpus. Excerpts are de-identified, whatever their source.
 
+The page says nothing of when and where: the same documents give the same page. `tasks/reports/corpus_run.py` makes the
+page of one run of it, with its date and its files.
+
 Time grows with the dropped rows, with the ids of the documents, which are streamed, and with the texts of the sources
 that are de-identified. Memory grows with the number of sources, reasons and samples, and holds one part.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -24,6 +28,7 @@ from infra.pages import add_report, render
 from infra.stage import Output, StageParams, stage
 from tasks.deidentify.kinds import KINDS
 from tasks.deidentify.treatment import Treatment, deidentify
+from tasks.ingest.losses import losses
 from tasks.reports.quasi_identifiers import SMALL, look_at
 from tasks.segment.lengths import LENGTH_BINS
 
@@ -31,6 +36,12 @@ TEMPLATE = Path(__file__).with_name("corpus.html.j2")
 
 SAMPLES = 3
 """Examples shown of each kind."""
+
+FILES = 20
+"""Files with the most lost rows that are shown."""
+
+MOST_LOST = 0.5
+"""Share of lost rows above which a source or a file is marked."""
 
 EXCERPT = 120
 """Characters shown of an example."""
@@ -43,11 +54,11 @@ class ReportParams(StageParams):
     """Title of the page."""
 
 
-@stage(name="report_corpus", version=6, params=ReportParams, heavy=True)
+@stage(name="report_corpus", version=7, params=ReportParams, heavy=True)
 def report_corpus(inputs: Mapping[str, Artifact], params: ReportParams, out: Output) -> None:
     """Write the page about the artifacts of the corpus flow, given by stage name in the order of the flow."""
     summary = summarise(inputs)
-    page = render(TEMPLATE, title=params.title, bins=_bin_names(), small_group=SMALL, **summary)
+    page = render(TEMPLATE, title=params.title, bins=_bin_names(), small_group=SMALL, most_lost=MOST_LOST, **summary)
     add_report(out, page, summary, table_1(summary))
 
 
@@ -84,7 +95,11 @@ def summarise(stages: Mapping[str, Artifact]) -> dict[str, Any]:
     of_documents = lengths.filter(pl.col("counted") == "documents")
     of_segments = lengths.filter(pl.col("counted") == "segments")
     return {
-        "sources": _sources(of_documents, of_segments),
+        "sources": _sources(of_documents, of_segments, _rows_read(stages)),
+        "lost_files": [
+            {**loss._asdict(), "file": _place(loss.file)} for loss in losses(next(iter(stages.values())))[:FILES]
+        ],
+        "parameters": [{"stage": stage, "parameters": _parameters(artifact)} for stage, artifact in stages.items()],
         "tokens_are_counted": "vocabulary" in segments.manifest.inputs,
         "steps": [
             {"stage": artifact.stage, "documents": artifact.rows("documents"), "fingerprint": artifact.fingerprint}
@@ -101,16 +116,36 @@ def summarise(stages: Mapping[str, Artifact]) -> dict[str, Any]:
     }
 
 
-def _sources(of_documents: pl.DataFrame, of_segments: pl.DataFrame) -> list[dict[str, Any]]:
-    """Return a row for each sub-domain and one for all, with the columns of eHealth's Table 1 and some more."""
+def _rows_read(stages: Mapping[str, Artifact]) -> pl.DataFrame:
+    """Return the number of rows that the first stage met, by source: those that became documents and the others."""
+    first = next(iter(stages.values()))
+    tables = [first.scan(name).select("source") for name in ("documents", "rejects") if name in first.manifest.tables]
+    return pl.concat(tables).group_by("source").agg(rows=pl.len()).collect(engine="streaming")
+
+
+def _parameters(artifact: Artifact) -> str:
+    """Return the parameters of a stage that say something, as JSON without identifiers: file names may have some."""
+    said = {key: value for key, value in artifact.manifest.params.items() if value not in (None, [], {}, "")}
+    treated, _ = deidentify(json.dumps(said, ensure_ascii=False))
+    return str(treated)
+
+
+def _sources(of_documents: pl.DataFrame, of_segments: pl.DataFrame, read: pl.DataFrame) -> list[dict[str, Any]]:
+    """Return a row for each sub-domain and one for all, with the columns of eHealth's Table 1 and some more.
+
+    A source that lost all of its documents has a row, too.
+    """
     documents = of_documents.group_by("source").agg(
         documents=pl.col("rows").sum(), bytes=pl.col("bytes").sum(), characters=pl.col("length").sum()
     )
     segments = of_segments.group_by("source").agg(segments=pl.col("rows").sum(), tokens=pl.col("length").sum())
     # A source may have no segment: all its documents were too short.
-    found = documents.join(segments, on="source", how="left").fill_null(0).sort("source")
+    found = read.join(documents, on="source", how="full", coalesce=True).join(segments, on="source", how="left")
+    columns = ("source", "documents", "bytes", "characters", "segments", "tokens", "rows")
+    found = found.fill_null(0).select(columns).sort("source")
     total = found.select(pl.lit("all").alias("source"), pl.exclude("source").sum())
-    return [*found.to_dicts(), *total.to_dicts()]
+    rows = pl.concat([found, total], how="vertical_relaxed")
+    return rows.with_columns(lost=1 - pl.min_horizontal("documents", "rows") / pl.col("rows").clip(1)).to_dicts()
 
 
 def _lengths(counted: pl.DataFrame) -> dict[str, list[int]]:

@@ -41,7 +41,7 @@ class ReportEntitiesParams(StageParams):
     """Seed of the drawn examples."""
 
 
-@stage(name="report_entities", version=2, params=ReportEntitiesParams)
+@stage(name="report_entities", version=3, params=ReportEntitiesParams)
 def report_entities(inputs: Mapping[str, Any], params: ReportEntitiesParams, out: Output) -> None:
     """Write the page about `inputs["entities"]` and, where given, the artifacts `phrases` and `synonyms`.
 

@@ -8,7 +8,6 @@ de-identified.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean
@@ -23,6 +22,7 @@ from tasks.downstream.catalogue import task
 from tasks.downstream.evaluation import score_text
 from tasks.reports.errors import summarise_errors, trials_of
 from tasks.reports.learning_curve import CURVE, curve_table, picture
+from tasks.training.curves import HEIGHT, WIDTH, Panel, panel
 
 TEMPLATE = Path(__file__).with_name("finetune.html.j2")
 
@@ -57,7 +57,15 @@ def report_finetune(inputs: Mapping[str, Artifact], params: ReportFinetuneParams
         **summarise_errors(spec.kind, spec.labels or (), dev.to_dicts()),
     }
     curve = picture(summary["learning_curve"], summary["metric"])
-    page = render(TEMPLATE, points=_points(summary["curve"]), picture=curve, score=score_text, **summary)
+    page = render(
+        TEMPLATE,
+        dev=dev_curve(summary["curve"], spec.metric),
+        width=WIDTH,
+        height=HEIGHT,
+        picture=curve,
+        score=score_text,
+        **summary,
+    )
     add_report(out, page, summary, _table(summary))
 
 
@@ -96,17 +104,11 @@ def _rejects(rejects: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{"file": f, "reason": r, "lost": lost, "count": n} for (f, r, lost), n in sorted(counts.items())]
 
 
-def _points(curve: Sequence[Mapping[str, float]]) -> str:
-    """Return the dev curve as points of an SVG line, 600 wide and 120 high."""
-    scores = [one["score"] for one in curve if math.isfinite(one["score"])]
-    if not scores:
-        return ""
-    low, high = min(scores), max(scores)
-    step = 600 / max(1, len(scores) - 1)
-    return " ".join(
-        f"{number * step:.1f},{120 - 110 * ((score - low) / (high - low) if high > low else 0.5):.1f}"
-        for number, score in enumerate(scores)
-    )
+def dev_curve(curve: Sequence[Mapping[str, float]], metric: str) -> Panel:
+    """Return the scores on dev by epoch, in percent except for scores that are not shares."""
+    factor, unit = (1, "") if metric == "pair_score" else (100, "percent")
+    points = [(one["epoch"], factor * one["score"]) for one in curve]
+    return panel(f"{metric} on dev", {metric: points}, x_title="epoch", y_title=unit)
 
 
 def _table(summary: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -35,7 +35,7 @@ class ReportGraphParams(StageParams):
     """Seed of the drawn examples."""
 
 
-@stage(name="report_graph", version=1, params=ReportGraphParams)
+@stage(name="report_graph", version=2, params=ReportGraphParams)
 def report_graph(inputs: Mapping[str, Artifact], params: ReportGraphParams, out: Output) -> None:
     """Write the page about `inputs["graph"]`, which has the tables kg_entities and kg_triples.
 

@@ -22,7 +22,8 @@ from tasks.deidentify import deidentify
 from tasks.finetune.scores import TRIALS
 from tasks.normalise.scores import RECALLS, SCORES
 from tasks.reports.errors import trials_of
-from tasks.reports.finetune import settings_table
+from tasks.reports.finetune import dev_curve, settings_table
+from tasks.training.curves import HEIGHT, WIDTH
 
 TEMPLATE = Path(__file__).with_name("normaliser.html.j2")
 
@@ -34,7 +35,7 @@ class ReportNormaliserParams(StageParams):
     """The page has no parameters."""
 
 
-@stage(name="report_normaliser", version=3, params=ReportNormaliserParams)
+@stage(name="report_normaliser", version=4, params=ReportNormaliserParams)
 def report_normaliser(inputs: Mapping[str, Artifact], params: ReportNormaliserParams, out: Output) -> None:
     """Write the page about `inputs["run"]`, a normaliser artifact."""
     run = inputs["run"]
@@ -51,7 +52,10 @@ def report_normaliser(inputs: Mapping[str, Artifact], params: ReportNormaliserPa
         "recall": [row for split in ("dev", "test") if split in held for row in _recall(split, held[split])],
         "sections": hard_cases(dev.to_dicts(), run.scan("gold_ranks").filter(split="dev").collect().to_dicts()),
     }
-    add_report(out, render(TEMPLATE, recalls=RECALLS, **summary), summary, _table(summary["scores"]))
+    page = render(
+        TEMPLATE, recalls=RECALLS, dev=dev_curve(summary["curve"], "F1"), width=WIDTH, height=HEIGHT, **summary
+    )
+    add_report(out, page, summary, _table(summary["scores"]))
 
 
 def hard_cases(

@@ -44,7 +44,7 @@ class ReportSuiteParams(StageParams):
     tasks: tuple[str, ...]
 
 
-@stage(name="report_suite", version=2, params=ReportSuiteParams)
+@stage(name="report_suite", version=3, params=ReportSuiteParams)
 def report_suite(inputs: Mapping[str, Artifact], params: ReportSuiteParams, out: Output) -> None:
     """Write the page about finetune artifacts, given by task name; that of CHIP-CDN is one of a normaliser."""
     runs = {name: inputs[name] for name in params.tasks if name in inputs}

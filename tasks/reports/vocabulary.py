@@ -48,7 +48,7 @@ class ReportVocabularyParams(StageParams):
     """Seed of the samples of documents."""
 
 
-@stage(name="report_vocabulary", version=4, params=ReportVocabularyParams, heavy=True)
+@stage(name="report_vocabulary", version=5, params=ReportVocabularyParams, heavy=True)
 def report_vocabulary(inputs: Mapping[str, Any], params: ReportVocabularyParams, out: Output) -> None:
     """Write the page about the artifacts `inputs["vocabulary"]` and `inputs["documents"]`.
 

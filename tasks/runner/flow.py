@@ -54,6 +54,16 @@ def in_prefect_run() -> bool:
     return is_flow_running()
 
 
+def info(text: str) -> None:
+    """Log a line where the user looks for it, as `warn` does."""
+    if in_prefect_run():
+        from tasks.runner.prefect_run import get_run_logger
+
+        get_run_logger().info(text)
+    else:
+        logger.info(text)
+
+
 def warn(text: str) -> None:
     """Log a warning where the user looks for it: with the flow run on the server, or in the terminal."""
     if in_prefect_run():

@@ -9,15 +9,17 @@ import base64
 import functools
 import json
 import logging
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from prefect import Flow, flow, get_run_logger, task
+from prefect import Flow, get_run_logger, task
 from prefect.artifacts import (
     create_image_artifact,
     create_link_artifact,
+    create_markdown_artifact,
     create_progress_artifact,
     create_table_artifact,
     update_progress_artifact,
@@ -35,6 +37,12 @@ from infra.stage import Stage, StageResult
 from infra.version import VERSION
 from tasks.runner.sentence import sentence
 from tasks.runner.temporary_server import secure_temporary_server
+
+ROWS_SHOWN = 50
+"""Rows of a stage's main table that its page on the server shows; the HTML page has all."""
+
+OVERRIDES = "overrides"
+"""Parameter of a flow with dotted keys of its preset."""
 
 SECONDS_BETWEEN_UPDATES = 2.0
 """Time between two updates of a progress artifact, each of which is a request to the server."""
@@ -60,7 +68,7 @@ def prefect_flow(name: str, function: Callable[..., Any]) -> Flow[..., Any]:
         refuse_other_version(deployment.version if FlowRunContext.get() is not None else None)
         return function(*arguments, **options)
 
-    return flow(name=name, on_failure=[_tell], on_crashed=[_tell])(checked)
+    return DottedFlow(checked, name=name, on_failure=[_tell], on_crashed=[_tell])
 
 
 def refuse_other_version(registered: str | None) -> None:
@@ -78,19 +86,41 @@ def _tell(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
     notify_failure(flow.name, flow_run.name, state.type.value.lower())
 
 
+class DottedFlow(Flow[Any, Any]):
+    """A flow whose runs on a server may have parameters such as `training.steps`, as the command line has them."""
+
+    def validate_parameters(self, parameters: dict[str, Any]) -> dict[str, Any]:
+        """Return the parameters as the function wants them, dotted ones within `overrides`; raises as Prefect does."""
+        return super().validate_parameters(folded(parameters))
+
+
+def folded(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a run with dotted ones merged into `overrides`, over those of the deployment."""
+    dotted = {key: value for key, value in parameters.items() if "." in key}
+    if not dotted:
+        return dict(parameters)
+    plain = {key: value for key, value in parameters.items() if "." not in key}
+    return {**plain, OVERRIDES: {**(plain.get(OVERRIDES) or {}), **dotted}}
+
+
 def is_flow_running() -> bool:
     """Return whether this code runs in a flow run."""
     return FlowRunContext.get() is not None
 
 
-def run_as_task(stage: Stage[Any], work: Callable[[StageProgress], StageResult]) -> Artifact:
+def run_as_task(stage: Stage[Any], work: Callable[[StageProgress], StageResult], about: str = "") -> Artifact:
     """Run a stage as a task of the current flow run, and show on the server what it made.
 
-    `work` runs the stage and reports its progress to what it is given.
+    Args:
+        stage: the stage.
+        work: runs the stage, and reports its progress to what it is given.
+        about: what distinguishes it from other runs of the stage, such as the task that a model is fine-tuned for.
     """
 
     # The artifact store decides what is reused; Prefect's cache would believe in deleted files.
-    @task(name=stage.name, cache_policy=NO_CACHE, persist_result=False)
+    run_name = f"{stage.name} {about}".strip().replace("{", "(").replace("}", ")")  # braces are templates of Prefect's
+
+    @task(name=stage.name, task_run_name=run_name, cache_policy=NO_CACHE, persist_result=False)
     def run_stage() -> Artifact:
         result = work(_ProgressArtifact(stage.name, stage.unit))
         get_run_logger().info("%s", sentence(result))
@@ -159,6 +189,42 @@ def _show_tables(artifact: Artifact) -> None:
         page = f"{artifact.path}/report.html"
         link = Path(page).as_uri() if isinstance(artifact.path, Path) else page
         create_link_artifact(key=_key(artifact.stage, "page"), link=link, link_text=page)
+        rows = json.loads(artifact.read_file("table.json")) if "table.json" in names else []
+        create_markdown_artifact(
+            key=_key(artifact.stage, "report"),
+            markdown=result_markdown(artifact.stage, rows, page, link),
+            description=f"What {artifact.stage} found",
+        )
+
+
+def result_markdown(stage: str, rows: Sequence[Mapping[str, Any]], page: str, link: str) -> str:
+    """Return a stage's main table and a link to its page, for the server's pages."""
+    lines = [f"## {stage.replace('_', ' ')}", ""]
+    if rows:
+        columns = list(rows[0])
+        lines += [_markdown_row(columns), _markdown_row(["---"] * len(columns))]
+        lines += [_markdown_row([row.get(name) for name in columns]) for row in rows[:ROWS_SHOWN]]
+        lines += [""]
+    if len(rows) > ROWS_SHOWN:
+        lines += [f"{len(rows) - ROWS_SHOWN:,} more rows are on the page.", ""]
+    # Browsers do not follow a link from a server to a file of this machine: the path can be copied.
+    return "\n".join([*lines, f"[Page with everything]({link.replace(' ', '%20')}): `{page}`", ""])
+
+
+def _markdown_row(cells: Sequence[Any]) -> str:
+    return f"| {' | '.join(map(_markdown_cell, cells))} |"
+
+
+def _markdown_cell(value: Any) -> str:
+    """Return a value as a cell of Markdown, in which nothing ends the cell, begins markup or is hidden."""
+    if value is None:
+        return ""
+    text = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    return _MARKUP.sub(r"\\\g<0>", " ".join(text.split())).replace("<", "&lt;")
+
+
+_MARKUP = re.compile(r"[|*`\[\]\\]")
+"""A sign that Markdown reads: the | of `a|b`."""
 
 
 def _key(stage: str, what: str) -> str:

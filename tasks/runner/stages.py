@@ -41,7 +41,7 @@ class StageRunner:
         if in_prefect_run():
             from tasks.runner.prefect_run import run_as_task
 
-            return run_as_task(stage, lambda progress: self._run(stage, params, inputs, progress))
+            return run_as_task(stage, lambda progress: self._run(stage, params, inputs, progress), _about(params))
         progress = StageProgress(stage.name, stage.unit)
         result = self._run(stage, params, inputs, progress)
         progress.finish(sentence(result))
@@ -84,6 +84,11 @@ class StageRunner:
                     reused[0] = result.reused
                 return result
             return stages.run(stage, self.store, params, inputs, executor=self._executor, on_progress=progress.update)
+
+
+def _about(params: StageParams) -> str:
+    """Return what distinguishes a run of a stage from others: the downstream task, or the objective."""
+    return next((str(getattr(params, name)) for name in ("task", "objective") if getattr(params, name, None)), "")
 
 
 @contextlib.contextmanager

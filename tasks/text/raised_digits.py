@@ -1,4 +1,4 @@
-"""Raised and lowered digits of HTML as characters: without its tags, 10<sup>9</sup> would read 109.
+"""Raised and lowered digits as characters: without the tags of HTML, 10<sup>9</sup> would read 109.
 
 Time is linear in the text, as the length between two tags is bounded.
 """
@@ -33,7 +33,7 @@ _OTHER_NUMBER = re.compile(r"[+-]?[0-9]+(?:[./][0-9]+)+", re.ASCII)
 def with_raised_digits(markup: str) -> str:
     """Replace <sup> and <sub> that hold nothing but digits and signs by characters: 10⁻³, Ca²⁺, CO₂.
 
-    A raised number without such characters is written behind a ^: 10^1.5. Other elements stay as they are.
+    Other elements stay as they are.
     """
     if not any(begin in markup for begin in ("<su", "<SU", "<Su")):  # ten times faster than the search
         return markup
@@ -41,10 +41,18 @@ def with_raised_digits(markup: str) -> str:
 
 
 def _as_characters(element: re.Match[str]) -> str:
-    inner = html.unescape(_TAG.sub("", element[2])).strip().translate(_PLAIN)
-    is_raised = element[1].lower() == "sup"
+    shown = in_characters(html.unescape(_TAG.sub("", element[2])), element[1].lower() == "sup")
+    return element[0] if shown is None else shown
+
+
+def in_characters(text: str, is_raised: bool) -> str | None:
+    """Return a raised or lowered text as characters, or None if there are none for it.
+
+    A raised number without such characters is written behind a ^: 10^1.5.
+    """
+    inner = text.strip().translate(_PLAIN)
     if _SIGNED.fullmatch(inner) and (is_raised or "n" not in inner):
         return inner.translate(_RAISED if is_raised else _LOWERED)
     if is_raised and _OTHER_NUMBER.fullmatch(inner):
         return f"^{inner}"
-    return element[0]
+    return None

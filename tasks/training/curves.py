@@ -21,9 +21,10 @@ WIDTH, HEIGHT = 320.0, 170.0
 """Size of a panel's drawing area, in SVG units."""
 POINTS = 400
 """Most points of a line. More than a screen can show make the page slow and no clearer."""
-COLOURS = ("#2f6f8f", "#c8553d", "#588157", "#8d6a9f", "#b08900", "#4a4e69")
+COLOURS = (1, 2, 3, 4, 5, 6)
+"""Numbers of the stylesheet's colours of curves."""
 
-Series = list[tuple[int, float]]
+Series = list[tuple[float, float]]
 
 RUN_FIGURES = {
     "learning_rate": "Learning rate",
@@ -39,6 +40,19 @@ RUN_FIGURES = {
 }
 """Titles of the figures of the training split that are not losses. Any other figure is shown under its own name."""
 
+UNITS = {
+    "tokens_per_second": "tokens/s",
+    "sequences_per_second": "sequences/s",
+    "data_wait_share": "share",
+    "step_seconds": "seconds",
+    "model_flops_per_second": "FLOP/s",
+    "mfu": "share",
+    "peak_memory_bytes": "bytes",
+    "skipped_steps": "steps",
+    "gradient_norm": "norm",
+}
+"""Titles of the vertical axes of `RUN_FIGURES`."""
+
 
 @dataclass(frozen=True)
 class Line:
@@ -47,7 +61,8 @@ class Line:
     name: str
     points: str
     """As SVG has them: `0.0,85.0 160.0,12.5`."""
-    colour: str
+    colour: int
+    """Number of a colour of the stylesheet."""
     dashed: bool = False
 
 
@@ -59,6 +74,8 @@ class Panel:
     lines: list[Line]
     x_ticks: list[tuple[float, str]]
     y_ticks: list[tuple[float, str]]
+    x_title: str = "step"
+    y_title: str = ""
 
 
 def draw_curves(entries: Sequence[Mapping[str, Any]], path: Path, terms: Collection[str]) -> None:
@@ -142,19 +159,30 @@ def _groups(
     return [
         (
             "Losses in training, means since the previous entry",
-            [panel(_title(name, terms), {name: training[name]}) for name in losses],
+            [panel(_title(name, terms), {name: training[name]}, y_title="loss") for name in losses],
         ),
         (
             "Losses on held-out text",
-            [panel(title_of(name, terms), {name: held_out[name]}) for name in held_out if name.endswith("loss")],
+            [
+                panel(title_of(name, terms), {name: held_out[name]}, y_title="loss")
+                for name in held_out
+                if name.endswith("loss")
+            ],
         ),
         (
             "Rates on held-out text (dashed: chance)",
-            [panel(title_of(name, terms), {name: held_out[name]}, _chance(name, held_out)) for name in rates],
+            [
+                panel(title_of(name, terms), {name: held_out[name]}, _chance(name, held_out), y_title="share")
+                for name in rates
+            ],
         ),
         (
             "The run",
-            [panel(_title(name, terms), {name: series}) for name, series in training.items() if name not in losses],
+            [
+                panel(_title(name, terms), {name: series}, y_title=_unit(name))
+                for name, series in training.items()
+                if name not in losses
+            ],
         ),
     ]
 
@@ -169,7 +197,18 @@ def _title(name: str, terms: Collection[str]) -> str:
     return title_of(name, terms)
 
 
-def panel(title: str, series: Mapping[str, Series], chance: Series | None = None) -> Panel:
+def _unit(name: str) -> str:
+    return next((unit for one, unit in UNITS.items() if name == one or name.startswith(f"{one}_")), "")
+
+
+def panel(
+    title: str,
+    series: Mapping[str, Series],
+    chance: Series | None = None,
+    *,
+    x_title: str = "step",
+    y_title: str = "",
+) -> Panel:
     """Return a panel of series of (step, value) on common axes. Values that are not finite are left out."""
     finite = {name: _finite(points) for name, points in series.items()}
     dashed = {"chance": _finite(chance)} if chance else {}
@@ -195,8 +234,17 @@ def panel(title: str, series: Mapping[str, Series], chance: Series | None = None
         title,
         lines,
         [(place(x, low)[0], f"{x:,.0f}") for x in x_labels if x == int(x)],
-        [(place(left, y)[1], f"{y:,.0f}" if abs(y) >= 1_000 else f"{y:.4g}") for y in y_labels],
+        [(place(left, y)[1], _tick(y)) for y in y_labels],
+        x_title,
+        y_title,
     )
+
+
+def _tick(value: float) -> str:
+    """Return a tick's label of at most eight characters: 0.25, 12,500, 1.5e+12."""
+    if abs(value) >= 1_000_000:
+        return f"{value:.3g}"
+    return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.4g}"
 
 
 def ticks(low: float, high: float, wanted: int = 4) -> list[float]:

@@ -75,6 +75,14 @@ class RunSpec(LongWork):
         return self.cluster.model_copy(update=own)
 
     @property
+    def label(self) -> str:
+        return f"{self.objective} {self.name[:8]}"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"objective": self.objective, "model": self.model, "training": self.training}
+
+    @property
     def total(self) -> int:
         config = self.config
         return config.steps if config.cpu_seconds is None else math.ceil(config.cpu_seconds)

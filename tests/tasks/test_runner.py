@@ -1,12 +1,17 @@
-"""A stage's progress as a Prefect artifact: its share, and the stage's note."""
+"""Stages in Prefect: progress and results on its pages, and parameters of its deployments."""
 
 from __future__ import annotations
 
 import logging
+import types
 from typing import Any
 
 import pytest
 
+from flows.catalogue import find
+from flows.cli.submit import submit
+from flows.corpus import corpus
+from infra.errors import UserError
 from tasks.runner import prefect_run as runner
 
 
@@ -59,3 +64,55 @@ def test_unreachable_server_does_not_stop_a_stage(
     answers.append(KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
         progress.update("train", 5, 5)
+
+
+def test_dotted_parameters_of_a_deployment_are_overrides() -> None:
+    real = runner.DottedFlow(corpus.fn, name="corpus")
+    deployed = {**find("corpus/refresh").parameters, "overrides": {"segment.min_tokens": 8, "segment.hmm": True}}
+    given = {**deployed, "corpus": "notes/", "segment.min_tokens": 16, "ingest.fields": {"a.csv": "病历"}}
+    called = real.validate_parameters(given)
+    assert called["corpus"] == "notes/" and called["preset"] == "default"
+    assert called["overrides"] == {"segment.min_tokens": 16, "segment.hmm": True, "ingest.fields": {"a.csv": "病历"}}
+    assert deployed["overrides"]["segment.min_tokens"] == 8
+    assert runner.folded({"a": 1}) == {"a": 1}
+    assert runner.folded({"overrides": None, "a.b": 1}) == {"overrides": {"a.b": 1}}
+
+
+def test_results_are_markdown_that_no_value_breaks() -> None:
+    rows = [{"sub-domain": "a|b*", "documents": 12_345, "note": None}, {"sub-domain": "<script>\nx", "documents": 1}]
+    page = "/data/my store/report.html"
+    text = runner.result_markdown("report_corpus", rows, page, f"file://{page}")
+    assert text.splitlines() == [
+        "## report corpus",
+        "",
+        "| sub-domain | documents | note |",
+        "| --- | --- | --- |",
+        r"| a\|b\* | 12,345 |  |",
+        "| &lt;script> x | 1 |  |",
+        "",
+        "[Page with everything](file:///data/my%20store/report.html): `/data/my store/report.html`",
+    ]
+    assert "10 more rows are on the page." in runner.result_markdown("a", [{"x": 1}] * 60, "p", "l")
+
+
+def test_a_worker_is_given_dotted_keys_within_overrides(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[Any] = []
+
+    def run_deployment(name: str, parameters: dict[str, Any], timeout: int) -> Any:
+        asked.append((name, parameters, timeout))
+        return types.SimpleNamespace(name="brave-panda")
+
+    monkeypatch.setattr("prefect.deployments.run_deployment", run_deployment)
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")
+    given = ["corpus=2024", "segment.min_tokens=16", "keep_raw=false"]
+    submit("corpus/refresh", given)
+    assert capsys.readouterr().out == "brave-panda\n"
+    (name, parameters, timeout) = asked[0]
+    assert (name, timeout) == ("corpus/refresh", 0)
+    assert parameters["corpus"] == "2024" and parameters["keep_raw"] is False
+    assert parameters["overrides"] == {"segment.min_tokens": 16}
+    monkeypatch.setenv("PREFECT_API_URL", "")
+    with pytest.raises(UserError, match=r"No Prefect server is configured.*run corpus/refresh"):
+        submit("corpus/refresh", given)

@@ -17,6 +17,7 @@ from fsspec.implementations.local import LocalFileSystem
 from infra.stage import ProgressListener
 from tasks.training.launch.child import run_child
 from tasks.training.launch.follow import followed
+from tasks.training.launch.tracked import curves_tracked
 from tasks.training.launch.work import LongWork, Progress
 
 __all__ = ["LongWork", "Progress", "followed", "launch"]
@@ -30,7 +31,8 @@ def launch(work: LongWork, on_progress: ProgressListener) -> None:
         RuntimeError: the program failed; the message has its last lines.
     """
     work.write()
-    run_child(work, _log_folder(work.storage) / "driver.log", on_progress)
+    with curves_tracked(work):
+        run_child(work, _log_folder(work.storage) / "driver.log", on_progress)
 
 
 def _log_folder(storage: str) -> Path:

@@ -20,7 +20,14 @@ SECONDS_BETWEEN_LOOKS = 1.0
 @contextlib.contextmanager
 def followed(work: LongWork, on_progress: ProgressListener) -> Iterator[None]:
     """Report the progress of work that this process does in the block."""
-    finished, follower = threading.Event(), RunFollower(work, on_progress)
+    with watching(RunFollower(work, on_progress)):
+        yield
+
+
+@contextlib.contextmanager
+def watching(follower: RunFollower) -> Iterator[None]:
+    """Have a thread look every second while the block runs, and once more."""
+    finished = threading.Event()
 
     def watch() -> None:
         while not finished.wait(SECONDS_BETWEEN_LOOKS):

@@ -47,6 +47,16 @@ class LongWork(BaseModel, ABC):
     """Folder or URI for checkpoints and metrics, visible to every worker."""
 
     @property
+    def label(self) -> str:
+        """The work as people read it in a list of runs."""
+        return f"{self.kind} {self.name[:8]}"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Settings worth comparing with those of other runs."""
+        return {}
+
+    @property
     @abstractmethod
     def total(self) -> int:
         """Number of units when all is done."""

@@ -217,11 +217,11 @@ def test_streams_joined_into_one_archive_are_all_read(read: Any) -> None:
 
 
 def test_unsupported_files_are_rejected(read: Any) -> None:
-    artifact = read({"a.pdf": b"%PDF", "b.txt": b"", "c.jsonl": jsonl(ROWS), "d.1.tar.gz": b"x", "e": b"x"})
+    artifact = read({"a.doc": b"%PDF", "b.txt": b"", "c.jsonl": jsonl(ROWS), "d.1.tar.gz": b"x", "e": b"x"})
     assert reasons_of(artifact) == ["empty_file"] + ["unknown_kind"] * 3
     details = [row["detail"] for row in artifact.to_table("rejects").to_pylist() if row["reason"] == "unknown_kind"]
     assert [detail.partition(" are")[0] for detail in details] == [
-        "files ending in 'pdf'",
+        "files ending in 'doc'",
         "files ending in 'tar.gz'",
         "files without an ending",
     ]
@@ -229,7 +229,7 @@ def test_unsupported_files_are_rejected(read: Any) -> None:
 
 def test_no_readable_document_is_an_error(read: Any) -> None:
     with pytest.raises(UserError, match=r"contains no supported file.*\.jsonl"):
-        read({"a.pdf": b"%PDF"})
+        read({"a.doc": b"%PDF"})
     with pytest.raises(UserError, match=r"Empty corpus.*empty_text 1, invalid_json 1, unknown_kind 1"):
         read({"b.jsonl": b'{"text": ""}\nx'})
 

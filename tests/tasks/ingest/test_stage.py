@@ -155,9 +155,9 @@ def test_missing_and_unsupported_input_is_an_error(store: ArtifactStore, tmp_pat
     (tmp_path / "folder").mkdir()
     with pytest.raises(UserError, match="folder contains no files"):
         ingested(store, tmp_path / "folder")
-    (tmp_path / "a.docx").write_bytes(b"x")
+    (tmp_path / "a.doc").write_bytes(b"x")
     with pytest.raises(UserError, match=r"contains no supported file.*\.jsonl"):
-        ingested(store, tmp_path / "a.docx")
+        ingested(store, tmp_path / "a.doc")
     (tmp_path / "b.csv").write_text("甲,乙\n1,2\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"ingest\.text_field"):
         ingested(store, tmp_path / "b.csv")

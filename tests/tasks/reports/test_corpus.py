@@ -80,12 +80,10 @@ def test_the_figures_equal_those_of_the_artifacts(report: Artifact, stages: dict
         assert row["characters"] == sum(len(d["text"]) for d in own)
         assert row["segments"] == len(cut)
         assert row["tokens"] == sum(s["tokens"] for s in cut)
-    assert [row["source"] for row in summary["sources"]] == ["article", "dialogue", "all"]
+    assert [row["source"] for row in summary["sources"]] == ["article", "dialogue", "encyclopedia", "all"]
     assert [step["documents"] for step in summary["steps"]] == [6, 5, 5, 2]
-    assert {row["source"]: sum(summary["document_lengths"][row["source"]]) for row in summary["sources"][:-1]} == {
-        "article": 1,
-        "dialogue": 1,
-    }
+    lengths = summary["document_lengths"]
+    assert {source: sum(lengths[source]) for source in lengths} == {"article": 1, "dialogue": 1}
     assert {(row["source"], row["kind"], row["count"]) for row in summary["duplicates"]} == {
         ("dialogue", "exact", 1),
         ("article", "near", 2),
@@ -132,7 +130,7 @@ def test_the_page_names_rejected_files_and_rows(tmp_path: Path) -> None:
     dropped = json.loads(artifact.read_file("summary.json"))["dropped"]
     places = {(row["reason"], sample["place"]) for row in dropped for sample in row["samples"]}
     assert ("invalid_json", "article/a.jsonl#2") in places
-    assert ("unknown_kind", "emr/〔姓名〕_〔手机号〕.pdf") in places
+    assert ("unreadable_file", "emr/〔姓名〕_〔手机号〕.pdf") in places
     page = artifact.read_file("report.html").decode()
     assert "article/a.jsonl#2" in page and "13812345678" not in page
 

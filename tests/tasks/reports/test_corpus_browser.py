@@ -104,7 +104,7 @@ def test_the_page_fits_the_window_and_has_no_error(page: str, tmp_path: Path) ->
     assert console == []
     dom = done.stdout.decode()
     assert "<title>语料 &lt;b&gt;&amp;</title>" in dom and "<h1>语料 &lt;b&gt;&amp;</h1>" in dom
-    assert dom.count("<table>") == 6 and dom.count("None.") == dom.count("Nothing.") == 0
+    assert dom.count("<table>") == 7 and dom.count("None.") == dom.count("Nothing.") == 0
     seen = seen_by_probe(dom)
     assert seen["width"] == WIDTH
     assert seen["needed"] <= WIDTH and seen["neededOpen"] <= WIDTH

@@ -1,0 +1,1 @@
+"""Documents of office programs as text: DOCX and PDF."""

@@ -1,0 +1,89 @@
+"""Files of a corpus that lost many of their rows, as the table `files` of an artifact of `ingest` has them.
+
+A wrong field loses all rows of a file, and the run goes on. So what is lost of each file is counted and said. Time and
+memory grow with the number of files that lost a row; the others are only counted.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import polars as pl
+
+from infra.artifacts import Artifact
+
+MANY = 0.1
+"""Share of a file's rows above which it is reported."""
+
+SHOWN = 3
+"""Number of the commonest reasons that are named."""
+
+WARNED = 10
+"""Number of files that are named in warnings, those with most lost rows first."""
+
+
+class Loss(NamedTuple):
+    """A file that lost many of its rows."""
+
+    file: str
+    rows: int
+    rejected: int
+    reasons: tuple[tuple[str, int], ...]
+    """The commonest reasons, each with its rows."""
+
+    @property
+    def share(self) -> float:
+        """Share of the rows that were rejected."""
+        return self.rejected / self.rows
+
+    def sentence(self) -> str:
+        """Return the loss in words."""
+        why = ", ".join(f"{reason} {rows:,}" for reason, rows in self.reasons)
+        return f"{self.file}: {self.rejected:,} of {self.rows:,} rows were rejected ({why})"
+
+
+def losses(ingested: Artifact) -> list[Loss]:
+    """Return the files that lost more than `MANY` of their rows, those with most lost rows first."""
+    if "files" not in ingested.manifest.tables:
+        return []
+    files = ingested.scan("files")
+    damaged = files.filter(pl.col("documents") < pl.col("rows")).select("file").unique()
+    sums = (
+        files.join(damaged, on="file", how="semi")
+        .group_by("file")
+        .agg(pl.col("rows").sum(), rejected=pl.col("rows").sum() - pl.col("documents").sum())
+        .filter(pl.col("rejected") > MANY * pl.col("rows"))
+        .sort("rejected", "file", descending=[True, False])
+        .collect(engine="streaming")
+    )
+    reasons = (
+        files.join(sums.lazy().select("file"), on="file", how="semi")
+        .select("file", pl.col("rejected").alias("one"))
+        .explode("one")
+        .unnest("one")
+        .drop_nulls("reason")
+        .group_by("file", "reason")
+        .agg(pl.col("rows").sum())
+        .sort("rows", "reason", descending=[True, False])
+        .collect(engine="streaming")
+    )
+    by_file: dict[str, list[tuple[str, int]]] = {}
+    for file, reason, rows in reasons.iter_rows():
+        by_file.setdefault(file, []).append((reason, rows))
+    return [
+        Loss(file, rows, rejected, tuple(by_file.get(file, ())[:SHOWN])) for file, rows, rejected in sums.iter_rows()
+    ]
+
+
+def loss_warnings(ingested: Artifact) -> list[str]:
+    """Return warnings about the files that lost many rows, with the remedy; none if there are none."""
+    lost = losses(ingested)
+    warnings = [loss.sentence() for loss in lost[:WARNED]]
+    if len(lost) > WARNED:
+        warnings.append(f"{len(lost) - WARNED:,} more files lost more than a tenth of their rows")
+    if warnings:
+        warnings[-1] += (
+            f". The table rejects in {ingested.path} has each row with its reason. Correct the files, or name their "
+            "fields with ingest.fields."
+        )
+    return warnings

@@ -1,0 +1,102 @@
+"""Fields set for single files, and warnings about files that lost their rows."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from infra.errors import UserError
+from tasks.ingest.losses import loss_warnings, losses
+from tasks.ingest.stage import IngestParams
+from tests.support.text.reading import ingested, jsonl, metas, rejects, table
+from tests.support.text.stages import texts_of
+
+NOTES = table([{"病历": "头痛三天。", "科室": "内科"}])
+PAPERS = table([{"title": "题", "content": "糖尿病综述。"}])
+
+
+def test_each_file_has_the_fields_of_the_longest_pattern(tmp_path: Path) -> None:
+    files = {"notes/a.csv": NOTES, "notes/b.csv": table([{"body": "咳嗽。", "名": "乙"}]), "papers/c.csv": PAPERS}
+    fields = {"notes/*.csv": "病历", "notes/b.csv": {"text_field": "body", "title_field": "名"}}
+    artifact = ingested(tmp_path, files, fields=fields)
+    documents = artifact.to_table("documents").to_pylist()
+    assert [(row["title"], row["text"]) for row in documents] == [
+        ("", "头痛三天。"),
+        ("乙", "咳嗽。"),
+        ("题", "糖尿病综述。"),
+    ]
+
+
+def test_a_source_may_have_fields(tmp_path: Path) -> None:
+    artifact = ingested(tmp_path, {"病历/a.csv": NOTES, "papers/c.csv": PAPERS}, fields={"emr": "病历"})
+    assert texts_of(artifact) == ["糖尿病综述。", "头痛三天。"]
+
+
+def test_own_text_takes_precedence_over_general_turns(tmp_path: Path) -> None:
+    files = {
+        "qa.jsonl": jsonl([{"q": "疼吗", "a": "疼"}]),
+        "notes.jsonl": jsonl([{"q": "无", "a": "无", "病历": "头痛。"}]),
+    }
+    artifact = ingested(tmp_path, files, turns_field=["q", "a"], fields={"notes.jsonl": ["病历"]})
+    assert texts_of(artifact) == ["头痛。", "q：疼吗\na：疼"]
+    assert [meta.get("turns") for meta in metas(artifact)] == [None, 2]
+
+
+def test_null_leaves_a_file_out(tmp_path: Path) -> None:
+    artifact = ingested(tmp_path, {"a.csv": table([{"甲": "1"}]), "b.csv": PAPERS}, fields={"a.csv": None})
+    assert texts_of(artifact) == ["糖尿病综述。"]
+    assert rejects(artifact) == {}
+    assert artifact.manifest.counters["files_left_out"] == 1
+
+
+def test_a_missing_column_error_lists_the_columns_and_names_the_file(tmp_path: Path) -> None:
+    with pytest.raises(UserError) as caught:
+        ingested(tmp_path, {"notes/a.csv": NOTES}, fields={"notes": "正文"})
+    message = str(caught.value)
+    assert "notes/a.csv has no column '正文'; its columns are 病历, 科室." in message
+    assert """--param 'ingest.fields={"notes/a.csv": "COLUMN"}'""" in message
+
+
+def test_a_pattern_without_a_file_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    ingested(tmp_path, {"notes/a.csv": NOTES}, fields={"notes": "病历", "note": "病历"})
+    assert [
+        record.getMessage().split(" of /")[0] for record in caplog.records if record.levelno >= logging.WARNING
+    ] == ["ingest.fields: 'note' matches no file or folder"]
+
+
+@pytest.mark.parametrize("given", [{"text": "病历"}, {"text_field": 5}, 5])
+def test_wrong_settings_are_refused(given: object) -> None:
+    with pytest.raises(ValidationError, match="fields"):
+        IngestParams.model_validate({"fields": {"a.csv": given}})
+
+
+def test_a_file_that_loses_its_rows_is_a_warning_with_the_commonest_reasons(tmp_path: Path) -> None:
+    good = [{"text": f"第{number}篇。"} for number in range(100)]
+    bad = [{"备注": "无"}] * 80 + [{"text": ""}] * 15 + [{"text": 5}] * 4
+    lines = b"".join([jsonl(bad), b"{\n[1]\n", jsonl(good[:9])])
+    files = {"good.jsonl": jsonl([*good, *bad[:11]]), "lost.jsonl": lines, "kept.jsonl": jsonl([*good, *bad[:10]])}
+    artifact = ingested(tmp_path, files, bytes_per_part=500)
+    assert [(loss.file, loss.rejected, loss.rows) for loss in losses(artifact)] == [("lost.jsonl", 101, 110)]
+    (warning,) = loss_warnings(artifact)
+    assert warning.startswith(
+        "lost.jsonl: 101 of 110 rows were rejected (missing_text 80, empty_text 15, text_not_string 4). The table"
+    )
+    assert warning.endswith("name their fields with ingest.fields.")
+
+
+def test_many_lost_files_are_counted(tmp_path: Path) -> None:
+    files = {f"{number:02}.csv": b'text\n""\n' for number in range(12)} | {"a.txt": "头痛。".encode()}
+    warnings = loss_warnings(ingested(tmp_path, files))
+    assert len(warnings) == 11 and warnings[-1].startswith(
+        "2 more files lost more than a tenth of their rows. The table"
+    )
+
+
+def test_settings_are_given_as_json_on_the_command_line() -> None:
+    given = json.loads('{"notes/*.csv": "病历", "qa": {"turns_field": ["ask", "answer"]}, "b": null}')
+    params = IngestParams.model_validate({"fields": given})
+    assert IngestParams.model_validate_json(params.model_dump_json()) == params
