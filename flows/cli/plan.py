@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import shlex
 from typing import TYPE_CHECKING
 
 from flows.catalogue import find
@@ -47,8 +48,9 @@ def plan(name: Name, param: Params = None) -> None:
         fitted = fit_parameters(flow.fn, parameters, given)
         with contextlib.redirect_stdout(io.StringIO()):  # a flow may print what it does next
             found = plan_of(lambda: flow.fn(**fitted))
-    words = " ".join([program(), "run", name, *(f"--param {one}" for one in given)])
-    print(printable("\n".join([f"{name}, with the artifacts of {found.home}", "", *_lines(found), "", words])))
+    command = shlex.join(["run", name, *(part for one in given for part in ("--param", one))])
+    print(printable(f"{name}, with the artifacts of {found.home}\n"))
+    print(printable("\n".join([*_lines(found), "", f"To run it: {program()} {command}"])))
 
 
 def _lines(plan: Plan) -> list[str]:
@@ -76,11 +78,12 @@ def _total(plan: Plan) -> str:
         return "Every stage is reused: a run takes seconds."
     known = [one.estimate for one in work if one.estimate is not None]
     unknown = [one.stage for one in work if one.estimate is None]
-    said = f"{len(plan.stages) - len(work)} stages are reused, {len(work)} are to be done"
-    if known:
-        cost = f"{duration(sum(one.seconds for one in known))} and {megabytes(sum(one.bytes for one in known))}"
-        said += f": about {cost}" if not unknown else f": about {cost} for those that ran before"
-    return said + (f"; unknown for {', '.join(dict.fromkeys(unknown))}." if unknown else ".")
+    said = f"Reused: {len(plan.stages) - len(work)} stages; to be done: {len(work)}"
+    if not known:
+        return f"{said}, at an unknown cost: none of them was done here before."
+    cost = f"{duration(sum(one.seconds for one in known))} and {megabytes(sum(one.bytes for one in known))}"
+    more = f", and what is unknown of {', '.join(dict.fromkeys(unknown))}" if unknown else ""
+    return f"{said}, in about {cost}{more}."
 
 
 def _time(one: PlannedStage) -> str:

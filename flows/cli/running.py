@@ -72,7 +72,6 @@ def _record_success(entry: Entry, recorder: Recorder, result: Any) -> None:
 
 
 def _record_failure(entry: Entry, given: list[str], recorder: Recorder, error: BaseException) -> None:
-    from flows.cli.wording.ending import resumption
     from infra.runs import Ended
 
     if recorder.store is None:
@@ -80,6 +79,8 @@ def _record_failure(entry: Entry, given: list[str], recorder: Recorder, error: B
     if isinstance(error, KeyboardInterrupt | SystemExit):
         recorder.end(Ended(outcome="interrupted", ended=_now()))
         return
+    from flows.cli.wording.ending import resumption  # not while a run that is interrupted has to end soon
+
     recorder.end(Ended(outcome="failed", ended=_now(), error=f"{error}" or type(error).__name__))
     error.add_note(resumption(entry, given, recorder))
     if prefect_server() is None:  # its flows tell by themselves

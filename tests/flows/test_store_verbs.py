@@ -100,7 +100,7 @@ def test_plan_of_a_training_reaches_its_end_with_an_empty_store(
     shown = said(capsys, "plan", "pretrain/ehealth-tiny", "--param", f"corpus={made / 'texts'}")
     states = {line.split()[0]: line.split()[1] for line in shown.splitlines() if "not run before" in line}
     assert list(states)[-3:] == ["encode", "train", "export"] and set(states.values()) == {"run"}
-    assert "unknown for" in shown and not (tmp_path / "none").exists()
+    assert "at an unknown cost" in shown and not (tmp_path / "none").exists()
 
 
 def test_plan_says_what_has_no_fingerprint_yet(
