@@ -1,0 +1,39 @@
+"""Figures and tables in plain text."""
+
+from __future__ import annotations
+
+import pytest
+
+from flows.cli.wording.figures import duration, megabytes
+from flows.cli.wording.text_table import text_table, width
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.04, "0.0 s"),
+        (9.94, "9.9 s"),
+        (9.96, "10 s"),
+        (59.6, "1 min"),
+        (200, "3 min 20 s"),
+        (3599.7, "1 h"),
+        (7500, "2 h 5 min"),
+    ],
+)
+def test_duration_has_two_units_at_most(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(0, "0 B"), (312, "312 B"), (4200, "4.2 kB"), (999_600, "1.0 MB"), (123e6, "123 MB"), (2e12, "2.0 TB")],
+)
+def test_sizes_have_a_unit_that_fits(size: float, text: str) -> None:
+    assert megabytes(size) == text
+
+
+def test_columns_stay_aligned_with_wide_characters() -> None:
+    lines = text_table([{"name": "医学文本", "rows": "1,200"}, {"name": "emr", "rows": "7"}])
+    assert lines == ["name      rows", "医学文本  1,200", "emr           7"]
+    assert len({width(line) for line in lines[1:]}) == 1
+    assert text_table([]) == []

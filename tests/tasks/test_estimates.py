@@ -1,0 +1,63 @@
+"""Estimates of a stage's cost from earlier manifests: in proportion to the input, from the most similar work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra.artifacts import ArtifactStore, FileRecord, InputRecord, Manifest
+from tasks.runner.estimates import Estimate, estimated
+
+OWN = {"profile": "ehealth"}
+
+
+def manifest(seconds: float, size: int, read: int | None, fingerprint: str = "0" * 32, **more: Any) -> Manifest:
+    whole = {
+        "stage": "clean",
+        "stage_version": 1,
+        "fingerprint": fingerprint,
+        "params": OWN,
+        "inputs": {"documents": InputRecord(stage="raw", fingerprint="f" * 32, bytes=read)},
+        "tables": {},
+        "files": [FileRecord(path="x", bytes=size, sha256="")],
+        "counters": {},
+        "code_version": "",
+        "created_at": "2026-11-23T10:00:00.000000+00:00",
+        "wall_seconds": seconds,
+        "cpu_seconds": seconds,
+        "peak_memory_bytes": 0,
+    }
+    return Manifest(**{**whole, **more})
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ArtifactStore:
+    return ArtifactStore(tmp_path)
+
+
+def test_cost_grows_with_the_input(store: ArtifactStore) -> None:
+    earlier = [manifest(10, 500, 1000, "1"), manifest(40, 2000, 2000, "2"), manifest(30, 1000, 1000, "3")]
+    found = estimated(store, earlier, OWN, 4000)
+    assert found == Estimate(seconds=80.0, bytes=4000, runs=3, same_params=True, scaled=True)
+
+
+def test_same_parameters_are_preferred_and_others_said(store: ArtifactStore) -> None:
+    other = manifest(100, 100, 100, "1", params={"profile": "smedbert"})
+    found = estimated(store, [other, manifest(1, 10, 100, "2")], OWN, 100)
+    assert found is not None and (found.seconds, found.runs, found.same_params) == (1.0, 1, True)
+    found = estimated(store, [other], OWN, 200)
+    assert found is not None and (found.seconds, found.same_params) == (200.0, False)
+
+
+def test_work_that_was_reused_in_part_says_nothing_of_the_time(store: ArtifactStore) -> None:
+    resumed, taken = manifest(1, 1, 1, "1", resumed_parts=3), manifest(1, 1, 1, "2", taken_over_parts=1)
+    assert estimated(store, [resumed, taken], OWN, 100) is None
+    assert estimated(store, [], OWN, 100) is None
+
+
+@pytest.mark.parametrize(("read", "size"), [(None, 100), (1000, None)])
+def test_unknown_sizes_are_not_scaled_by(read: int | None, size: int | None, store: ArtifactStore) -> None:
+    found = estimated(store, [manifest(7, 70, read)], OWN, size)
+    assert found == Estimate(seconds=7, bytes=70, runs=1, same_params=True, scaled=False)
