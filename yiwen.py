@@ -52,3 +52,9 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+if __name__ == "__main__":  # python -m yiwen, in a checkout
+    from flows.__main__ import main
+
+    main()

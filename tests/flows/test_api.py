@@ -214,3 +214,10 @@ def test_interrupted_cell_leaves_a_run_that_resumes(home: Path, tmp_path: Path) 
     refreshed = yiwen.corpus.refresh(corpus=texts, overrides=SMALL)
     assert sum(one.manifest.resumed_parts for one in refreshed.stages) >= 1
     assert not list(home.glob("*/.*.partial"))
+
+
+def test_module_of_a_checkout_is_the_command_too() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "yiwen", "--version"], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"yiwen {yiwen.__version__}\n"
