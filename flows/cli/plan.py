@@ -24,7 +24,7 @@ EFFECTS = {
     "discard": "delete the content of ingest and clean, which holds the original text",
     "publish_terms": "put the list on the server of ELASTICSEARCH_URL, if that is set",
 }
-"""What a run does beside its artifacts, by the function that does it."""
+"""What a run changes beside its artifacts, by the function that does it; others only warn of what was found."""
 
 
 def plan(name: Name, param: Params = None) -> None:
@@ -67,8 +67,8 @@ def _lines(plan: Plan) -> list[str]:
     ]
     lines = text_table(rows)
     if plan.open_after:
-        lines.append(f"What follows depends on what {plan.open_after} makes. Plan again when it is there.")
-    lines += [f"The run would also {EFFECTS.get(one, one)}." for one in dict.fromkeys(plan.effects)]
+        lines.append(f"If anything follows, it depends on what {plan.open_after} makes. Plan again when it is there.")
+    lines += [f"The run would also {EFFECTS[one]}." for one in dict.fromkeys(plan.effects) if one in EFFECTS]
     return [*lines, "", _total(plan)]
 
 
