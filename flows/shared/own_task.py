@@ -11,7 +11,7 @@ from flows.recipes.own_task import load_own_finetuning, load_own_task
 from infra.errors import UserError
 from infra.stage import StageInput
 from tasks.downstream.catalogue import task
-from tasks.downstream.own import OwnTask, read_own_task
+from tasks.downstream.own import OWN_TASK_FILE, OwnTask
 from tasks.finetune.inputs import ModelFolder, TaskFiles
 from tasks.own.files import OwnFiles
 from tasks.own.stage import own_task
@@ -72,13 +72,13 @@ def train_on_own_file(given: OwnRun) -> str:
 
     with stage_runner() as run:
         records = run(own_task, params, files=files)
-        own = read_own_task(records.path)
-        assert own is not None, "the stage writes it"
+        own = OwnTask.model_validate_json(records.read_file(OWN_TASK_FILE))
         _tell(own)
         tuning = load_own_finetuning(own.task, *training, hidden_size=encoder.hidden_size)
         inputs: dict[str, StageInput] = {"model": encoder, "data": TaskFiles(task(own.task), records.path)}
         tuned = run(finetune, tuning, **inputs)
-        _warn_of_cuts(tuned.manifest.counters)
+        with run.checks():
+            _warn_of_cuts(tuned.manifest.counters)
         pages: dict[str, StageInput] = {"run": tuned}
         if given.learning_curve:
             sizes = SIZES if given.learning_curve is True else tuple(given.learning_curve)

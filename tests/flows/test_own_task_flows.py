@@ -19,6 +19,7 @@ from flows.cli import main
 from infra.artifacts import ArtifactStore
 from infra.errors import UserError
 from tasks.finetune.predict import Predictor
+from tasks.runner.planning import plan_of
 from tests.support.heads import toy_task as toy
 
 torch.set_num_threads(1)
@@ -75,6 +76,10 @@ def test_from_a_table_to_a_model_a_page_and_answers(
     made = home.list()
     assert {artifact.stage for artifact in made} == {"own_task", "finetune", "learning_curve", "report_finetune"}
     assert own_classify.finetune.fn(**given) == folder and home.list() == made
+    assert [one.state for one in plan_of(lambda: own_classify.finetune.fn(**given)).stages] == ["reused"] * 4
+    assert plan_of(lambda: own_classify.finetune.fn(**given, split_seed=1)).open_after == "own_task"
+    more = plan_of(lambda: own_classify.finetune.fn(**{**given, "seeds": [5]}))
+    assert [one.state for one in more.stages] == ["reused", "run", "run", "run"] and not more.open_after
 
     found = summary_of(home)
     assert (found["title"], found["metric"]) == ("门诊: classification", "macro_f1")
