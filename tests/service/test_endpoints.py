@@ -229,7 +229,7 @@ def test_bad_requests_name_the_place(client: TestClient) -> None:
 def test_other_requests_are_refused(client: TestClient) -> None:
     for path, method, status in (
         ("/nothing", "GET", 404), ("/predict/other", "POST", 404), ("/predict/..%2f..%2fetc", "POST", 404),
-        ("/normalise/", "POST", 404), ("//evil.example", "GET", 404), ("/page.css/../../../etc/passwd", "GET", 404),
+        ("/normalise/", "POST", 404), ("/page.css/../../../etc/passwd", "GET", 404),
         ("/link", "GET", 405), ("/health", "DELETE", 405),
     ):  # fmt: skip
         answer = client.request(
