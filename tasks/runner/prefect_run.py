@@ -6,7 +6,6 @@ Stage functions know nothing of Prefect; this file is the only place where the t
 from __future__ import annotations
 
 import base64
-import functools
 import json
 import logging
 import re
@@ -62,13 +61,12 @@ for _name in ("prefect.flow_runs", "prefect.task_runs"):
 def prefect_flow(name: str, function: Callable[..., Any]) -> Flow[..., Any]:
     """Return a function as a flow of Prefect's, which tells the webhook of the environment where it fails."""
     secure_temporary_server()
+    return DottedFlow(function, name=name, on_failure=[_tell], on_crashed=[_tell])
 
-    @functools.wraps(function)
-    def checked(*arguments: Any, **options: Any) -> Any:
-        refuse_other_version(deployment.version if FlowRunContext.get() is not None else None)
-        return function(*arguments, **options)
 
-    return DottedFlow(checked, name=name, on_failure=[_tell], on_crashed=[_tell])
+def registered_version() -> str | None:
+    """Return the version that registered the deployment of this flow run; None for a run without a deployment."""
+    return deployment.version if deployment.id else None
 
 
 def refuse_other_version(registered: str | None) -> None:

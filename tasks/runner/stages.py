@@ -96,13 +96,18 @@ def stage_runner(settings: Settings | None = None) -> Iterator[StageRunner]:
     """Yield a runner on the store, the workers and the place of jobs that the environment names.
 
     Raises:
-        UserError: RAY_ADDRESS names a place of jobs that does not answer or does not accept our token.
+        UserError: this worker runs another version than the deployment's, or RAY_ADDRESS names a place of jobs that
+            does not answer or does not accept our token.
     """
     settings = settings or Settings.from_environment()
     plan = current_plan()
     if plan is not None:
         yield cast("StageRunner", PlanningRunner(ArtifactStore(settings.home), plan))
         return
+    if in_prefect_run():
+        from tasks.runner.prefect_run import refuse_other_version, registered_version
+
+        refuse_other_version(registered_version())
     site = None
     if settings.ray_address is not None and is_job_endpoint(settings.ray_address):
         site = job_site(settings.ray_address)

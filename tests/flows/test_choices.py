@@ -24,6 +24,7 @@ flows = {entry.name: entry.load_flow() for entry in load_catalogue() if entry.na
 failed = flows["pretrain/ehealth"].on_failure_hooks + flows["pretrain/ehealth"].on_crashed_hooks
 for hook in failed:
     hook(SimpleNamespace(name="pretrain"), SimpleNamespace(name="blue-fox"), prefect.states.Crashed(message="张三"))
+flows["pretrain/ehealth"].validate_parameters({"preset": "mine.toml", "corpus": ["a", "b"]})  # as a worker does
 print(json.dumps(told))
 print(json.dumps({name: parameter_schema(flow).model_dump()["properties"] for name, flow in flows.items()}))
 from infra.errors import UserError
