@@ -48,7 +48,7 @@ def serve(
         bool, typer.Option("--log-requests", help="Log a line per request: endpoint, status and time, never a text.")
     ] = False,
 ) -> int:
-    """Serve a normaliser, models, a linker and de-identification over HTTP.
+    """Serve a normaliser, models and de-identification over HTTP.
 
     The service has a page at / and describes its endpoints at /docs. It listens on this machine only. Beyond it, set
     YIWEN_API_KEY to a secret, which every request but /health then needs.

@@ -12,7 +12,7 @@ from infra.settings import prefect_server
 
 
 def submit(name: Name, param: Params = None) -> None:
-    """Have a worker of the Prefect server run a flow, and print the name of its run.
+    """Have a worker of the Prefect server run a flow.
 
     It takes parameters as `run` does, dotted keys of the preset included, which `prefect deployment run` refuses. The
     deployment's own values stay where none is given.
