@@ -55,7 +55,8 @@ def test_run_says_everything_once_and_the_result_last(tmp_path: Path) -> None:
         names = ["ingest", "clean", "deidentify", "deduplicate", "segment", "report_corpus"]
         assert [line.partition(":")[0] for line in lines[2:8]] == names
         assert all(word in line for line in lines[2:8])
-        summed, header, *table, page, following, last = lines[8:]
+        assert lines[8].startswith("Page of this run, with its date and what has changed: ")
+        summed, header, *table, page, following, last = lines[9:]
         assert summed.startswith("6 stages, ") and last == "corpus/refresh has finished. Its result:"
         assert header.split()[:2] == ["sub-domain", "documents"] and table[-1].split()[:2] == ["all", "100"]
         assert page.startswith("Page: ") and Path(page.removeprefix("Page: ")).is_file()
@@ -85,4 +86,4 @@ def test_flow_is_prefects_once_prefect_is_imported(tmp_path: Path) -> None:
         "from flows.corpus import corpus\nprint(type(corpus).__module__, corpus.name, corpus.fn.__name__)"
     )
     assert flows(home=tmp_path, script=script).stdout == "tasks.runner.flow corpus corpus\n"
-    assert flows("prefect", home=tmp_path, script=script).stdout == "prefect.flows corpus corpus\n"
+    assert flows("prefect", home=tmp_path, script=script).stdout == "tasks.runner.prefect_run corpus corpus\n"
