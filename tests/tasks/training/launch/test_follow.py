@@ -104,7 +104,7 @@ def test_nothing_is_missed_however_the_run_goes_back_and_on(moves: list[tuple[in
     storage = f"memory://followed/{uuid.uuid4().hex}"
     spec = RunSpec(
         name="run", store="", sources={}, storage=storage, objective="ehealth",
-        model={"vocab_size": 100}, training=training(),
+        model={"vocab_size": 100}, training=training(steps=30),
         workers=1, cpus_per_worker=1, gpu=False,
     )  # fmt: skip
     reported: list[tuple[int, str]] = []
