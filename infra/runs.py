@@ -29,6 +29,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from infra.artifacts import ArtifactStore
+from infra.errors import UserError
 from infra.private_files import private_files
 from infra.version import VERSION
 
@@ -124,7 +125,7 @@ class Recorder:
             process=os.getpid(),
             version=VERSION,
         )
-        self._folder = posixpath.join(RUNS, f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}")
+        self._folder = posixpath.join(RUNS, f"{now:%Y%m%dT%H%M%S.%fZ}-{secrets.token_hex(3)}")
         try:
             if store.is_local:
                 os.makedirs(store.absolute(self._folder), exist_ok=True)
@@ -200,19 +201,23 @@ def noted(stage: str, fingerprint: str, within: str) -> Iterator[list[bool]]:
         recorder.note(UsedStage(stage=stage, fingerprint=fingerprint, reused=reused[0], within=within))
 
 
-def read_runs(store: ArtifactStore) -> list[RunRecord]:
-    """Return the records of a store, the oldest first. One that cannot be read is left out, with a warning."""
+def read_runs(store: ArtifactStore, strict: bool = False) -> list[RunRecord]:
+    """Return the records of a store, the oldest first. One that cannot be read is left out, with a warning.
+
+    Raises:
+        UserError: `strict`, and one cannot be read.
+    """
     store.filesystem.invalidate_cache()
     try:
         listed = store.filesystem.ls(store.absolute(RUNS), detail=True)
     except (FileNotFoundError, NotADirectoryError):
         return []
     names = sorted(posixpath.basename(one["name"].rstrip("/")) for one in listed if one["type"] != "file")
-    found = (_read(store, name) for name in names)
+    found = (_read(store, name, strict) for name in names)
     return [one for one in found if one is not None]
 
 
-def _read(store: ArtifactStore, name: str) -> RunRecord | None:
+def _read(store: ArtifactStore, name: str, strict: bool) -> RunRecord | None:
     def text(file: str) -> bytes | None:
         try:
             data: bytes = store.filesystem.cat_file(store.absolute(posixpath.join(RUNS, name, file)))
@@ -229,6 +234,9 @@ def _read(store: ArtifactStore, name: str) -> RunRecord | None:
         ended = None if ended_text is None else Ended.model_validate_json(ended_text)
         stages = _stages(stages_text)
     except ValidationError as error:
+        if strict:
+            folder = store.absolute(posixpath.join(RUNS, name))
+            raise UserError(f"{folder} cannot be read, so what that run needs is unknown. Delete it first.") from error
         logger.warning("%s cannot be read and is left out: %s", store.absolute(posixpath.join(RUNS, name)), error)
         return None
     if ended is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -45,10 +46,14 @@ def collect(
 
     store = local_store("gc")
     kept = [f"{one.stage}/{one.fingerprint}" for one in map(find_artifact, spare or [])]
-    found = find_garbage(store, read_runs(store), keep, days, kept, unrecorded)
+
+    def find() -> Garbage:
+        return find_garbage(store, read_runs(store, strict=delete), keep, days, kept, unrecorded)
+
+    found = find()
     print(printable("\n".join(_lines(store, found))))
     if delete:
-        _delete(store, found)
+        _delete(store, find)
     elif found.artifacts or found.partial:
         print("Nothing was deleted: give --delete for that.")
 
@@ -76,16 +81,18 @@ def _lines(store: ArtifactStore, found: Garbage) -> list[str]:
     return lines
 
 
-def _delete(store: ArtifactStore, found: Garbage) -> None:
+def _delete(store: ArtifactStore, find: Callable[[], Garbage]) -> None:
     from flows.cli.stored.garbage import is_anything_built
     from infra.builds import discard, discard_partial
     from infra.errors import UserError
     from infra.runs import no_runs
 
-    tries = sum(discard_partial(one) for one in found.partial)
-    artifacts = 0
+    artifacts = tries = 0
     try:
         with no_runs(store) as alone:
+            # Looked for once more: a run may have begun and ended since, and have used what was found.
+            found = find()
+            tries = sum(discard_partial(one) for one in found.partial)
             if alone and not is_anything_built(store):
                 for one in found.artifacts:
                     discard(store, one)

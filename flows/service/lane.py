@@ -265,6 +265,6 @@ class Lane:
             try:
                 self.opened = await self._worker.start()
                 self.ready = True
-            except UserError as error:  # its folder may be being replaced
+            except (UserError, OSError) as error:  # its folder may be being replaced, or memory be short
                 logger.error("%s cannot be started again: %s", self.name, error)
                 await asyncio.sleep(SECONDS_BETWEEN_STARTS)

@@ -192,7 +192,7 @@ def outcomes_of(engine: Engine, items: Sequence[Any]) -> Iterator[Outcome]:
                 done += 1
         except Exception as error:
             if len(left) > 1 and not engine.one_by_one:
-                for item in left:
+                for item in items[done:]:  # those before it have their answers
                     yield from outcomes_of(engine, [item])
                 return
             if not isinstance(error, BadRecordError):

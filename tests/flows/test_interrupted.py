@@ -28,7 +28,7 @@ from tests.support.text.synthetic_text import synthetic_texts, write_corpus
 pytestmark = [pytest.mark.server, pytest.mark.timeout(400)]
 
 SECONDS_TO_END = 6.0
-SECONDS_TO_VANISH = 60.0
+SECONDS_TO_VANISH = 120.0
 
 RESUME = "Interrupted. Finished work is kept in {home}: run the same command again to resume."
 

@@ -11,6 +11,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,13 @@ class Server:
         )
         with urllib.request.urlopen(request, timeout=30) as answer:
             return json.loads(answer.read())
+
+    def latest_run(self) -> dict[str, object]:
+        """Return the run that was due last; the server has planned those of schedules for the days to come."""
+        until = (datetime.now(UTC) + timedelta(minutes=5)).isoformat()
+        due = {"flow_runs": {"expected_start_time": {"before_": until}}}
+        (found,) = self.post("/flow_runs/filter", {**due, "sort": "EXPECTED_START_TIME_DESC", "limit": 1})
+        return found
 
     def wait_until_healthy(self) -> None:
         deadline = time.monotonic() + 120
@@ -144,7 +152,7 @@ def test_cancelling_a_flow_run_stops_its_ray_job(server: Server) -> None:
         # The endpoint is given no code: what a job does is not looked at here.
         environment = {"RAY_ADDRESS": endpoint.address, "YIWEN_CLUSTER_CODE": "anywhere"}
         run_deployment(server, "--job-variable", f"env={json.dumps(environment)}", **{"training.seed": 7})
-        (flow_run,) = server.post("/flow_runs/filter", {"sort": "EXPECTED_START_TIME_DESC", "limit": 1})
+        flow_run = server.latest_run()
         wait_until(lambda: "RUNNING" in endpoint.jobs.values(), server)
         server.call("flow-run", "cancel", str(flow_run["id"]))
         wait_until(lambda: "RUNNING" not in endpoint.jobs.values(), server)
@@ -161,7 +169,7 @@ def test_ctrl_c_ends_a_run_that_a_server_records(server: Server, tmp_path: Path)
     texts = synthetic_texts(tmp_path / "many")
     with TerminalRun(["-m", "flows", "run", "corpus/refresh", "--param", f"corpus={texts}"], environment) as run:
         run.wait_until(lambda: len(files_below(tmp_path / "store", ".parquet")) > 3)
-        (flow_run,) = server.post("/flow_runs/filter", {"sort": "EXPECTED_START_TIME_DESC", "limit": 1})
+        flow_run = server.latest_run()
         assert flow_run["state_type"] == "RUNNING"
         children = run.processes()
         run.press(CTRL_C)

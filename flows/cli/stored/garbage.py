@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import posixpath
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -108,9 +109,15 @@ def _readable(store: ArtifactStore) -> dict[str, Artifact]:
         for fingerprint in store.fingerprints(stage):
             with contextlib.suppress(DamagedArtifactError):
                 artifact = store.get(stage, fingerprint)
-                if artifact is not None:
+                if artifact is not None and _is_own(store, artifact):
                     found[_address(artifact)] = artifact
     return found
+
+
+def _is_own(store: ArtifactStore, artifact: Artifact) -> bool:
+    """Return False for a link into another store, whose content is not ours to delete."""
+    folder = Path(store.absolute(artifact.location)).resolve()
+    return folder.is_relative_to(Path(store.base).resolve())
 
 
 def _address(artifact: Artifact) -> str:
@@ -124,15 +131,15 @@ def _partial(store: ArtifactStore) -> list[Path]:
 def _given_up(store: ArtifactStore, days: float) -> list[Path]:
     """Return the folders of tries in which nothing was written for so many days, and that no living process has."""
     limit = time.time() - days * SECONDS_PER_DAY
-    return [one for one in _partial(store) if _last_written(one) <= limit and not is_being_built(one)]
+    return [one for one in _partial(store) if not is_being_built(one) and _last_written(one) <= limit]
 
 
 def _last_written(folder: Path) -> float:
-    times = [folder.stat().st_mtime]
-    for file in folder.rglob("*"):
-        with contextlib.suppress(OSError):  # deleted meanwhile
+    times = list[float]()
+    for file in (folder, *folder.rglob("*")):
+        with contextlib.suppress(OSError):  # finished or deleted meanwhile
             times.append(file.stat().st_mtime)
-    return max(times)
+    return max(times, default=math.inf)
 
 
 def size_of_folder(folder: Path) -> int:

@@ -7,6 +7,7 @@ command, run again, finds the running job and follows it, and another attempt st
 from __future__ import annotations
 
 import hashlib
+import http.client
 import json
 import logging
 import os
@@ -129,9 +130,9 @@ def _followed(
     log = CopiedLog(_log_file(described, store))
     try:
         return _follow(site, job, log, _ReadProgress(described, store, on_progress)), log
-    except (EndpointLostError, TokenRefusedError):  # the job may be fine: the next flow finds it
+    except Exception:  # a lost endpoint, a garbled answer: the job may be fine, and the next flow finds it
         raise
-    except BaseException:  # Ctrl-C, or Prefect's cancellation, which is no Exception either
+    except BaseException:  # Ctrl-C, or Prefect's cancellation, which is no Exception
         _stop(site, job)
         raise
     finally:
@@ -141,22 +142,30 @@ def _followed(
 def _follow(site: JobSite, job: str, log: CopiedLog, look: Callable[[], None]) -> JobState:
     follower = threading.Thread(target=_copy_log, args=(site, job, log), name=job, daemon=True)
     follower.start()
-    heard = time.monotonic()
+    heard = seen = time.monotonic()
     while True:
         state = None
         try:
             state = site.state(job)
             heard = time.monotonic()
+            if state is not None:
+                seen = heard
         except TokenRefusedError as error:
             raise TokenRefusedError(
                 f"{error} The job {job} goes on: run the same command again with a valid token to follow it."
             ) from error
-        except (OSError, RuntimeError) as error:  # requests' own errors are OSErrors
+        # Errors of requests are OSErrors; a proxy may cut an answer short, or answer in place of the endpoint.
+        except (OSError, RuntimeError, ValueError, http.client.HTTPException) as error:
             if time.monotonic() - heard > PATIENCE_SECONDS:
                 raise EndpointLostError(
                     f"{site.address} does not answer ({error}). The job {job} may still be running: run the same "
                     "command again to follow it."
                 ) from error
+        if heard - seen > PATIENCE_SECONDS:
+            raise EndpointLostError(
+                f"{site.address} knows no job {job} any more: it was deleted, or the cluster began anew. Run the same "
+                "command again to submit it."
+            )
         look()
         if state is not None and state.is_over:
             follower.join(LOG_SECONDS)

@@ -80,8 +80,8 @@ _MARK = re.compile(r"[;。\n,、，；]|(?<![\d+(])\+(?![\d+)])")
 _SIGN = re.compile(r"\?|\([-－—–−+]+\)")
 _ENDS_SENTENCE = ";。\n；"
 _ENDS_CLAUSE = ",，"
-# What affirms after a denial: 有 of 否认糖尿病,有高血压; not of 有机磷中毒, 有时 and 有无.
-_AFFIRMS = re.compile("(?:但|而|仅|现|目前|已)*(?:患有|有(?![机无时否创效毒])|确诊为?|诊断为|发现)")
+# What affirms after a denial: 有 of 否认糖尿病,有高血压; not of 有机磷中毒, 有害气体, 有关, 有症状性癫痫, 有时.
+_AFFIRMS = re.compile("(?:但|而|仅|现|目前|已)*(?:患有|有(?![机无时否创效毒害关症丝])|确诊为?|诊断为|发现)")
 
 
 class Reader:
@@ -106,7 +106,8 @@ class Reader:
 
     def read(self, texts: Sequence[str]) -> list[tuple[Statement, ...]]:
         """Return the statements of each text, in order. Joined, they are the text; a blank text has none."""
-        plain = [separated(unicodedata.normalize("NFKC", text[:MAX_CHARACTERS])) for text in texts]
+        whole = (self._codes.separated(unicodedata.normalize("NFKC", text[:MAX_CHARACTERS])) for text in texts)
+        plain = [separated(text) for text in whole]
         items = [self._items(text) for text in plain]
         cued = [self._cued(own) for own in items]
         # Names are looked up for all texts at once, and only where they can change a status or what is searched.
@@ -206,7 +207,9 @@ def _reached(items: Sequence[_Item], at: int, cue: Cue) -> list[int]:
 
 
 def _affirms(item: _Item) -> bool:
-    return _AFFIRMS.match(item.text) is not None
+    """Return True if an item affirms a disease, and is no further part of an enumeration: 、有高血压."""
+    is_apart = item.mark in _ENDS_CLAUSE or item.mark in _ENDS_SENTENCE
+    return is_apart and _AFFIRMS.match(item.text) is not None and names_disease(item.left)
 
 
 def _plain(text: str) -> str:

@@ -28,6 +28,7 @@ ENCODER: dict[str, Any] = {
     "checkpoint_activations": False,
     "compile_layers": False,
     "mask_probability": 0.15,
+    "whole_words": True,
 }
 GENERATOR: dict[str, Any] = {**ENCODER, "embedding_size": None, "generator_divisor": 3, "rtd_weight": 50.0}
 EXPECTED: dict[str, dict[str, Any]] = {

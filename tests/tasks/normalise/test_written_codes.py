@@ -54,6 +54,8 @@ def normaliser(folder: Path) -> Normaliser:
         ("E11.9糖尿病", "糖尿病", "E11.9"),
         ("I10", "", "I10"),
         ("E14.9† 糖尿病", "糖尿病", "E14.9†"),
+        ("糖尿病E11.9伴肾病", "糖尿病伴肾病", "E11.9"),
+        ("T12 下肢骨折", "下肢骨折", "T12"),
     ],
 )
 def test_a_code_is_taken_off(item: str, left: str, code: str) -> None:
@@ -66,6 +68,11 @@ def test_a_code_is_taken_off(item: str, left: str, code: str) -> None:
     [
         "T12椎体骨折",  # a vertebra
         "椎体骨折T12",
+        "T12 椎体骨折",
+        "椎体骨折(T12)",
+        "截瘫 T12",
+        "E10 突变",  # as P53 突变
+        "HLA E10",
         "维生素B12缺乏",  # B12 is no category of the list
         "B12 缺乏",
         "VE14 缺乏",
@@ -103,6 +110,22 @@ def test_written_codes_do_not_disturb_the_search(normaliser: Normaliser) -> None
     assert codes_of(normaliser, "1.I10 高血压 2.E11.9 2型糖尿病") == (["E11.9", "I10"], [], [])
     (found,) = normaliser.normalise(["高血压，I10"])
     assert [(one.kind, one.text) for one in found.modifiers] == [("code", "I10")] and not found.refused
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("E11.9 2型糖尿病 I10 高血压", "E11.9 2型糖尿病、I10 高血压"),
+        ("2型糖尿病 E11.9 高血压 I10", "2型糖尿病 E11.9、高血压 I10"),
+        ("肺炎J18.9 高血压I10", "肺炎J18.9、高血压I10"),
+        ("E11.9 2型糖尿病", "E11.9 2型糖尿病"),
+        ("B12 缺乏 B13 缺乏", "B12 缺乏 B13 缺乏"),
+    ],
+)
+def test_codes_separate_diagnoses(normaliser: Normaliser, text: str, parts: str) -> None:
+    assert CODES.separated(text) == parts
+    if parts != text:
+        assert len(codes_of(normaliser, text)[0]) == 2
 
 
 def test_a_contradiction_of_code_and_text_is_left_to_a_person(normaliser: Normaliser) -> None:
@@ -145,6 +168,9 @@ def test_a_note_goes_where_the_list_has_it(normaliser: Normaliser) -> None:
         ("否认糖尿病，有机磷中毒", [("否认糖尿病,有机磷中毒", "negated")]),
         ("否认糖尿病，有无高血压", [("否认糖尿病,有无高血压", "negated")]),
         ("母亲有糖尿病，有高血压", [("母亲有糖尿病,有高血压", "family")]),
+        ("否认肺炎、有高血压", [("否认肺炎、有高血压", "negated")]),
+        ("否认肺炎，有害气体中毒", [("否认肺炎,有害气体中毒", "negated")]),
+        ("否认肺炎，有关糖尿病", [("否认肺炎,有关糖尿病", "negated")]),
     ],
 )
 def test_a_denial_ends_where_something_is_affirmed(folder: Path, text: str, expected: list[tuple[str, str]]) -> None:
