@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import infra.runs
 from flows.cli import main
 from infra.artifacts import Artifact, ArtifactStore
 from infra.runs import read_runs
@@ -304,6 +305,40 @@ def test_gc_keeps_artifacts_that_no_record_names(home: Path, capsys: pytest.Capt
     shown = said(capsys, "gc", "--keep", "0")
     assert "0 artifacts and 0 unfinished" in shown and "were used by no recorded run" in shown
     assert "segment/" in said(capsys, "gc", "--keep", "0", "--unrecorded")
+
+
+def test_gc_deletes_nothing_while_a_record_cannot_be_read(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    newest = sorted((home / ".runs").glob("2*"))[-1]
+    (newest / "ended.json").write_text("")
+    before = contents(home)
+    message = said(capsys, "gc", "--keep", "1", "--delete", status=2)
+    assert newest.name in message and "what that run needs is unknown" in message
+    assert contents(home) == before
+
+
+def test_gc_leaves_links_into_other_stores(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old, _ = ArtifactStore(home).list("segment")
+    other = tmp_path / "other" / old.fingerprint
+    shutil.move(home / "segment" / old.fingerprint, other)
+    (home / "segment" / old.fingerprint).symlink_to(other)
+    before = {str(file): file.read_bytes() for file in other.rglob("*") if file.is_file()}
+    said(capsys, "gc", "--keep", "1", "--delete")
+    assert before and before == {str(file): file.read_bytes() for file in other.rglob("*") if file.is_file()}
+
+
+def test_gc_keeps_what_a_run_used_after_it_had_looked(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, _ = ArtifactStore(home).list("segment")
+    read, looks = infra.runs.read_runs, iter(range(9))
+
+    def read_as_if_one_ended_meanwhile(store: ArtifactStore, strict: bool = False) -> list[infra.runs.RunRecord]:
+        found = read(store, strict)
+        return found if next(looks) == 0 else [*found[1:], found[0]]
+
+    monkeypatch.setattr(infra.runs, "read_runs", read_as_if_one_ended_meanwhile)
+    said(capsys, "gc", "--keep", "1", "--delete")
+    assert [one.fingerprint for one in ArtifactStore(home).list("segment")] == [old.fingerprint]
 
 
 def test_gc_leaves_what_a_living_process_writes(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from flows.catalogue import find
+from flows.cli.wording.ending import next_command
 from flows.cli.wording.figures import duration, megabytes
 from flows.cli.wording.text_table import text_table, width
+from infra.runs import Recorder
 
 
 @pytest.mark.parametrize(
@@ -37,3 +40,12 @@ def test_columns_stay_aligned_with_wide_characters() -> None:
     assert lines == ["name      rows", "医学文本  1,200", "emr           7"]
     assert len({width(line) for line in lines[1:]}) == 1
     assert text_table([]) == []
+
+
+def test_next_command_reads_and_treats_the_text_as_the_run_did() -> None:
+    given = ["corpus=my texts", "ingest.source=emr", "benchmarks=tests", "training.steps=5"]
+    command = next_command(find("corpus/refresh"), Recorder("corpus/refresh", given), "store/segment/1")
+    assert command.endswith(
+        "run pretrain/ehealth-tiny --param 'corpus=my texts' --param ingest.source=emr --param benchmarks=tests"
+    )
+    assert next_command(find("normalise/map"), Recorder("normalise/map", []), "store/term_mapping/1") == ""

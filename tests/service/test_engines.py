@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -122,3 +122,21 @@ def test_record_that_a_model_does_not_take_spoils_no_other(served: ServiceSettin
     assert found[0] == found[2] and isinstance(found[0], bytes)
     assert isinstance(found[1], Failure) and found[1].is_users
     assert folders.PAIRED.task in found[1].message and "头痛" not in found[1].message
+
+
+class Halting:
+    """An engine that answers in one go, and fails at the third of several records."""
+
+    one_by_one = False
+
+    def answers(self, records: Sequence[str]) -> Iterator[bytes]:
+        for place, record in enumerate(records):
+            if place == 2:
+                raise ZeroDivisionError(record)
+            yield record.encode()
+
+
+def test_each_record_has_one_answer_though_an_engine_fails_halfway() -> None:
+    """A surplus answer would become that of the next client's request."""
+    found = list(outcomes_of(Halting(), ["a", "b", "c", "d"]))  # type: ignore[arg-type]
+    assert found == [b"a", b"b", b"c", b"d"]

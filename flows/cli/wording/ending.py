@@ -61,6 +61,10 @@ def main_table(artifact: Artifact) -> list[str]:
     return lines + ([f"… and {more:,} more rows on the page"] if more > 0 else [])
 
 
+OF_THE_CORPUS = ("ingest.", "clean.", "deidentify.", "deduplicate.", "decontaminate.", "segment.")
+"""Sections of parameters that say how a corpus is read and treated."""
+
+
 def next_command(entry: Entry, recorder: Recorder, result: str) -> str:
     """Return the command that usually follows a run; "" where there is none."""
     flow, _, deployment = entry.name.partition("/")
@@ -68,13 +72,17 @@ def next_command(entry: Entry, recorder: Recorder, result: str) -> str:
     # A table of several tasks, a mapping or a benchmark is no model to use.
     if template is None or (flow in ("finetune", "normalise") and not _is_usable(result, deployment)):
         return ""
-    given = dict(item.split("=", 1) for item in recorder.given)
-    kept = {
-        name: f"--param {shlex.quote(f'{name}={given[name]}')}" if name in given else ""
-        for name in ("corpus", "graphs")
-    }
+    kept = {name: _repeated(recorder.given, f"{name}=") for name in ("corpus", "graphs")}
+    if flow == "corpus":
+        # Without them the text would be read and treated otherwise: records would no longer be de-identified.
+        kept["corpus"] = _repeated(recorder.given, "corpus=", "benchmarks=", "dictionary=", *OF_THE_CORPUS)
     words = template.format(result=shlex.quote(result), **kept).split(" ")
     return " ".join([program(), *(word for word in words if word)])
+
+
+def _repeated(given: Sequence[str], *beginnings: str) -> str:
+    """Return the parameters that begin so, as words of a command."""
+    return " ".join(f"--param {shlex.quote(item)}" for item in given if item.startswith(beginnings))
 
 
 def resumption(entry: Entry, given: Sequence[str], recorder: Recorder) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import http.client
 import json
 from pathlib import Path
 from typing import Any
@@ -140,6 +141,9 @@ def test_an_interrupted_flow_stops_its_job(
             EndpointLostError,
             r"does not answer \(no route\). The job spell-.* may still be running",
         ),
+        (http.client.IncompleteRead(b""), EndpointLostError, "may still be running"),
+        (json.JSONDecodeError("a page of a proxy", "<", 0), EndpointLostError, "may still be running"),
+        (ZeroDivisionError("ours"), ZeroDivisionError, "ours"),
         (TokenRefusedError("It has expired."), UserError, r"It has expired\. The job spell-.* goes on: .* valid token"),
     ],
 )
@@ -159,6 +163,22 @@ def test_a_job_outlives_a_lost_endpoint_and_an_expired_token(
     with pytest.raises(raised, match=message):
         run_spell(store, site, words)
     assert site.stopped == [] and [state.status for state in site.states.values()] == ["RUNNING"]
+
+
+def test_a_job_that_the_cluster_has_forgotten_is_not_waited_for(
+    store: ArtifactStore, words: Words, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launch, "PATIENCE_SECONDS", 0.05)
+    site = SiteInProcess([JobState("RUNNING")])
+    looks = iter(range(999))
+
+    def forget() -> None:
+        if next(looks) > 2:
+            site.states.clear()
+
+    site.before_state = forget
+    with pytest.raises(EndpointLostError, match=r"knows no job spell-.* any more.* Run the same command again"):
+        run_spell(store, site, words)
 
 
 def test_job_of_another_code_version_is_refused_with_both(store: ArtifactStore, words: Words) -> None:
