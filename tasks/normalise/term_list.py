@@ -76,6 +76,6 @@ def _no_columns(name: str, sheets: Sequence[Rows], wanted: NamedColumns) -> User
     found = ", ".join(cell for cell in first if cell) or "nothing"
     missing = f"{wanted.code or 'a code (such as 编码)'} and {wanted.term or 'a name (such as 名称)'}"
     return UserError(
-        f"{name} has no columns for {missing}; it has {found}. Give their titles (code_column, name_column), or insert "
-        "a first row with titles such as 编码 and 名称."
+        f"{name} has no columns for {missing}; it has {found}. Give their titles (terminology.code_column, "
+        "terminology.name_column), or insert a first row with titles such as 编码 and 名称."
     )

@@ -63,7 +63,8 @@ def read_table(source: Path, column: str | None = None) -> Table:
     """
     kind = source.suffix.lower()
     if not source.is_file():
-        raise UserError(f"{source} does not exist. Give a {', '.join(READ)} file with --input.")
+        what = "is a folder" if source.is_dir() else "does not exist"
+        raise UserError(f"{source} {what}. Give a {', '.join(READ)} file with --input.")
     if kind not in READ:
         raise UserError(f"{source} must be a {', '.join(READ)} file.")
     if kind == ".xlsx":
