@@ -210,9 +210,11 @@ def test_interrupted_cell_leaves_a_run_that_resumes(home: Path, tmp_path: Path) 
         watcher.join()
         signal.signal(signal.SIGINT, before)
     left = len(list(home.glob("*/.*.partial")))
-    assert left == 1, "the stage that was interrupted is kept"
-    refreshed = yiwen.corpus.refresh(corpus=texts, overrides=SMALL)
-    assert sum(one.manifest.resumed_parts for one in refreshed.stages) >= 1
+    assert left >= 1, "the stage that was interrupted is kept, and with it one that it is within"
+    yiwen.corpus.refresh(corpus=texts, overrides=SMALL)
+    store = ArtifactStore(home)
+    made = [one for stage in store.stages() for one in store.list(stage)]
+    assert sum(one.manifest.resumed_parts for one in made) >= 1
     assert not list(home.glob("*/.*.partial"))
 
 
