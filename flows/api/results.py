@@ -285,7 +285,11 @@ class Scores:
 
 
 def artifact_at(folder: str) -> Artifact:
-    """Return the artifact in a folder or at a URI. Raises `UserError` if there is none."""
+    """Return the artifact in a folder or at a URI.
+
+    Raises:
+        UserError: the folder contains no artifact.
+    """
     root, stage, fingerprint = folder.rstrip("/").rsplit("/", 2)
     found = ArtifactStore(root).get(stage, fingerprint)
     if found is None:

@@ -64,7 +64,7 @@ def make_app() -> Any:
         name=program(),
         help="Run Yiwen's flows on this machine, and use the models they trained.",
         epilog=f"{program()} COMMAND --help shows the options of a command.",
-        add_completion=program() == COMMAND,  # a shell completes the names of programs, and a module is none
+        add_completion=program() == COMMAND,  # shells complete programs, not modules run by Python
         rich_markup_mode=None,  # plain text: it is as fast as it is readable in a log
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},

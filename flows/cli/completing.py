@@ -1,6 +1,6 @@
 """What a shell completes: names of flows, their parameters and keys, stages of the store.
 
-A completion must never fail or wait: without an answer there is none.
+Completion is best-effort: it never fails or waits, and without an answer it offers nothing.
 """
 
 from __future__ import annotations

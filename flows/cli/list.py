@@ -130,7 +130,7 @@ def _training() -> type[Any]:
 
 
 def _at(values: Mapping[str, Any], key: str) -> Any:
-    """Return the value at a dotted key of nested values; None if there is none."""
+    """Return the value at a dotted key of nested values, or None for a missing key."""
     held: Any = values
     for part in key.split("."):
         held = held.get(part) if isinstance(held, Mapping) else None

@@ -14,7 +14,11 @@ LATEST = "latest"
 
 
 def existing_store() -> ArtifactStore:
-    """Return the store of `YIWEN_HOME`. Raises `UserError` if there is none yet."""
+    """Return the store of `YIWEN_HOME`.
+
+    Raises:
+        UserError: the store does not exist yet.
+    """
     home = Settings.from_environment().home
     store = ArtifactStore(home)
     try:
