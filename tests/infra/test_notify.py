@@ -74,7 +74,13 @@ def test_without_a_webhook_nobody_is_told(told: list[dict[str, Any]], monkeypatc
 
 
 @pytest.mark.parametrize(
-    "address", ["http://127.0.0.1:1/a-secret-path", "nonsense a-secret-path", "http://[a-secret-path"]
+    "address",
+    [
+        "http://127.0.0.1:1/a-secret-path",
+        "nonsense a-secret-path",
+        "http://[a-secret-path",
+        "http://127.0.0.1:1/a-secret path",
+    ],
 )
 def test_a_webhook_that_does_not_answer_costs_a_warning_without_its_secret(
     address: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

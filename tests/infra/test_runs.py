@@ -171,3 +171,12 @@ def test_object_store_has_stages_with_the_end() -> None:
         recorder.end(FINISHED)
     (run,) = read_runs(store)
     assert run.state == "finished" and [one.stage for one in run.stages] == ["clean"]
+
+
+def test_runs_of_one_second_keep_their_order(store: ArtifactStore) -> None:
+    """`gc --keep 1` must keep the newest, not the one with the greater random part."""
+    names = [f"run{number}" for number in range(12)]
+    for name in names:
+        with recording(name, []):
+            begin_record(store)
+    assert [run.begun.flow for run in read_runs(store)] == names

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import http.client
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,24 @@ def test_a_running_job_is_followed_and_not_submitted_again(store: ArtifactStore,
     site.before_state = end_it
     assert run_spell(store, site, words).manifest.counters["letters"] == 3
     assert list(site.states) == [job] and len(site.commands) == 1
+
+
+def test_patience_counts_from_the_last_sign_of_a_job(
+    store: ArtifactStore, words: Words, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job of hours is not forgotten by the cluster because it takes longer than the patience."""
+    monkeypatch.setattr(launch, "PATIENCE_SECONDS", 0.2)
+    site = SiteInProcess([JobState("RUNNING")])
+    began = time.monotonic()
+
+    def end_late() -> None:
+        if time.monotonic() - began > 0.6:
+            site.states = {job: LOST for job in site.states}
+            site.before_state = lambda: None
+
+    site.before_state = end_late
+    assert run_spell(store, site, words).manifest.counters["letters"] == 3
+    assert len(site.commands) == 2, "lost by the cluster, so tried again"
 
 
 def test_only_failures_of_the_cluster_are_tried_again(store: ArtifactStore, words: Words, tmp_path: Path) -> None:
