@@ -45,6 +45,7 @@ from tasks.segment import split_document
 from tests.support.graphs.cmekg_pickles import GRAPH
 from tests.support.processes.fuzzing import fuzz
 from tests.support.text.mutated import TRICKY, mutated
+from tests.support.text.office_files import docx, paragraph, pdf, table_row, xlsx
 from tests.support.text.reading import FORMATS, jsonl, zipped
 
 ROWS = [{"title": f"标题{n}", "text": f"第{n}篇：患者“头痛”{n}天，\n伴恶心。"} for n in range(9)]
@@ -54,6 +55,10 @@ SEEDS: dict[str, bytes] = {
     "txt": "患者头痛三天。\n\n伴有恶心。\n".encode(),
     "html": PAGE,
     "zip": zipped({"a.txt": "患者头痛。".encode(), "b.jsonl": jsonl(ROWS), "c.csv": FORMATS["csv"](ROWS)}),
+}
+OFFICE: dict[str, bytes] = {
+    "docx": docx(paragraph("患者头痛") + table_row("K25", "胃溃疡") + "<w:p><w:r><w:t>10</w:t><w:br/></w:r></w:p>"),
+    "xlsx": xlsx({"一": [["title", "text"], ["标题", "患者头痛"]], "二": [["text"], [3], ["a"]]}, merged=["A2:A3"]),
 }
 PACKED: dict[str, Callable[[bytes], bytes]] = {
     ".gz": gzip.compress,
@@ -69,14 +74,37 @@ def rows_of(name: str, data: bytes) -> list[tuple[int, Mapping[str, Any] | Probl
         return [row for unit in units for piece in unit if piece.kind for row in read_rows(piece)]
 
 
-@pytest.mark.parametrize("kind", SEEDS)
-def test_corpus_files(kind: str) -> None:
+def rows_or_problems(name: str) -> Callable[[bytes], None]:
     def target(data: bytes) -> None:
-        for number, row in rows_of(f"a.{kind}", data):
+        for number, row in rows_of(name, data):
             assert isinstance(number, int)
             assert isinstance(row, Problem | Mapping)
 
-    fuzz(target, mutated([SEEDS[kind]]) | st.binary(max_size=200))
+    return target
+
+
+@pytest.mark.parametrize("kind", [*SEEDS, *OFFICE])
+def test_corpus_files(kind: str) -> None:
+    fuzz(rows_or_problems(f"a.{kind}"), mutated([(SEEDS | OFFICE)[kind]]) | st.binary(max_size=200))
+
+
+@pytest.mark.parametrize("kind", OFFICE)
+def test_parts_of_office_files(kind: str) -> None:
+    """Bytes of a part are changed and packed again, so that the archive itself is whole."""
+    with zipfile.ZipFile(io.BytesIO(OFFICE[kind])) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    read = rows_or_problems(f"a.{kind}")
+
+    def target(change: tuple[str, bytes]) -> None:
+        read(zipped(parts | {change[0]: change[1]}))
+
+    fuzz(target, st.sampled_from(sorted(parts)).flatmap(lambda name: st.tuples(st.just(name), mutated([parts[name]]))))
+
+
+def test_pdf_files() -> None:
+    """Each is read in a process of its own, so that few are tried among the tests."""
+    whole = pdf(["患者头痛三天。", [("WBC 10", 12, 0), ("9", 7, 5), ("/L", 12, 0)]], ["第二页"])
+    fuzz(rows_or_problems("a.pdf"), mutated([whole]) | st.binary(max_size=200), examples=6)
 
 
 @pytest.mark.parametrize("ending", PACKED)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from infra import builds
+from infra import private_files as module
 from infra.artifacts import ArtifactStore
 from infra.cluster import processes
 from infra.private_files import private_files
@@ -79,3 +83,68 @@ def test_a_stricter_umask_stays(tmp_path: Path) -> None:
     with private_files():
         (tmp_path / "file").touch()
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o400
+
+
+def test_a_block_that_ends_leaves_those_of_other_threads_private(tmp_path: Path) -> None:
+    """The first block ends while the second goes on; behind both, files are as public as before."""
+    inside, over = threading.Event(), threading.Event()
+
+    def second() -> None:
+        with private_files():
+            inside.set()
+            over.wait(10)
+            (tmp_path / "second").touch()
+
+    thread = threading.Thread(target=second)
+    with private_files():
+        thread.start()
+        assert inside.wait(10)
+    (tmp_path / "between").touch()
+    over.set()
+    thread.join()
+    (tmp_path / "behind").touch()
+    modes = {path.name: path.stat().st_mode & OTHERS for path in tmp_path.iterdir()}
+    assert modes == {"second": 0, "between": 0, "behind": stat.S_IRGRP | stat.S_IROTH}
+
+
+def test_many_threads_at_once_leave_the_umask_as_it_was(tmp_path: Path) -> None:
+    def work(number: int) -> None:
+        for turn in range(40):
+            with private_files():
+                (tmp_path / f"{number}-{turn}").touch()
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert readable_by_others(tmp_path) == []
+    assert os.umask(0o022) == 0o022
+
+
+def test_a_forked_process_writes_private_files_though_a_thread_held_the_lock(tmp_path: Path) -> None:
+    """A process forked between two instructions of another thread gets a lock that nobody will give back."""
+    held, over = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with module._blocks.lock:
+            held.set()
+            over.wait(10)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert held.wait(10)
+    child = os.fork()
+    if child == 0:
+        with private_files():
+            (tmp_path / "child").touch()
+        os._exit(0)
+    until = time.monotonic() + 10
+    while (ended := os.waitpid(child, os.WNOHANG)[0]) == 0 and time.monotonic() < until:
+        time.sleep(0.01)
+    over.set()
+    thread.join()
+    if not ended:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert ended and readable_by_others(tmp_path) == []

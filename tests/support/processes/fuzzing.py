@@ -18,22 +18,27 @@ ROUND = 1_000
 """Examples that are drawn from one seed before the next is taken."""
 
 
-def fuzz(target: Callable[[Any], None], strategy: SearchStrategy[Any]) -> None:
+def fuzz(target: Callable[[Any], None], strategy: SearchStrategy[Any], examples: int = EXAMPLES) -> None:
     """Call the target with examples; what fails is made small and reported by hypothesis.
 
     Among the tests the examples are the same every time: what a fuzzer finds by chance is for `make fuzz`.
+
+    Args:
+        target: takes an example; any exception is a find.
+        strategy: draws examples.
+        examples: number of them among the tests.
     """
     until = time.monotonic() + SECONDS
     number = 0
     while True:
-        examples = settings(
-            max_examples=ROUND if SECONDS else EXAMPLES,
+        runs = settings(
+            max_examples=ROUND if SECONDS else examples,
             deadline=None,
             database=None,
             derandomize=not SECONDS,
             suppress_health_check=list(HealthCheck),
         )(given(strategy)(target))
-        (seed(time.time_ns())(examples) if SECONDS else examples)()
+        (seed(time.time_ns())(runs) if SECONDS else runs)()
         number += 1
         if time.monotonic() >= until:
             return
