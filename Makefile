@@ -8,7 +8,7 @@ export PYTHONPATH := $(CURDIR)
 export DO_NOT_TRACK := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 
-.PHONY: help setup demo test fuzz lint types contracts hygiene docs check mutants clean
+.PHONY: help setup demo test fuzz lint types contracts hygiene audit sbom docs check mutants clean
 
 help:  ## Show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -42,10 +42,16 @@ contracts: setup  ## import-linter: who may import whom
 hygiene: setup  ## constraints.txt holds only versions; no tracked file holds a path of a machine
 	@$(BIN)/python .ci/hygiene.py
 
+audit: setup  ## pip-audit: known vulnerabilities of the pins, where the database can be reached
+	@$(BIN)/python .ci/audit.py
+
+sbom: setup  ## The software bill of materials, CycloneDX in build/sbom.json
+	@$(BIN)/python .ci/sbom.py build/sbom.json
+
 docs: setup  ## The documentation site, in site/; a broken link, an orphan or a foreign address is an error
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
-check: lint types contracts hygiene docs test  ## All of the above, as CI runs it
+check: lint types contracts hygiene audit sbom docs test  ## All of the above, as CI runs it
 
 mutants: setup  ## Small errors in the modules that decide results: which of them no test notices (an hour)
 	@$(BIN)/python -m tests.mutants --all --output mutants.md

@@ -69,7 +69,9 @@ class Stack:
     def write_environment(self, more: Mapping[str, str]) -> Path:
         """Write the file that a shell reads to reach the servers; its secrets are readable by its user only."""
         file = self.folder / "environment"
-        lines = [f"export {name}={value}" for name, value in {**self.environment, **more}.items()]
+        # Prefect's own command does not import our settings: in a shell it is to report nothing either.
+        variables = PRIVACY_DEFAULTS | self.environment | dict(more)
+        lines = [f"export {name}={value}" for name, value in variables.items()]
         file.write_text("\n".join(lines) + "\n", encoding="utf-8")
         return file
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -129,6 +130,37 @@ def test_importing_any_module_switches_telemetry_off() -> None:
     names = list(PRIVACY_DEFAULTS)
     found = _python(f"import os, infra.errors; print([os.environ[name] for name in {names}])")
     assert found == str(list(PRIVACY_DEFAULTS.values()))
+
+
+TELEMETRY = """
+import infra
+import json
+import prefect.analytics
+from huggingface_hub import constants
+from prefect.settings import get_current_settings
+from ray._common.usage.usage_lib import usage_stats_enabled
+print(json.dumps([
+    prefect.analytics.is_telemetry_enabled(),
+    get_current_settings().server.analytics_enabled,
+    usage_stats_enabled(),
+    not constants.HF_HUB_DISABLE_TELEMETRY,
+    not constants.HF_HUB_OFFLINE,
+]))
+"""
+
+
+@pytest.mark.parametrize("value", [None, "on"])
+def test_libraries_report_nothing_unless_asked(value: str | None, tmp_path: Path) -> None:
+    """What the libraries themselves understand: transformers asks huggingface_hub."""
+    switched_on = {name: "true" if "ANALYTICS" in name else "0" for name in PRIVACY_DEFAULTS}
+    switched_on |= {"RAY_USAGE_STATS_ENABLED": "1"}
+    given = {} if value is None else switched_on
+    # Prefect does not report from CI, whatever it is told; outside the checkout no pyproject.toml speaks for us.
+    own = {name: text for name, text in os.environ.items() if name not in {*PRIVACY_DEFAULTS, "CI"}}
+    own |= {"PYTHONPATH": str(REPOSITORY), "HOME": str(tmp_path), "PREFECT_HOME": str(tmp_path)} | given
+    command = [sys.executable, "-c", TELEMETRY]
+    shown = subprocess.run(command, env=own, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert json.loads(shown) == [value is not None] * 5
 
 
 def test_variable_that_is_set_is_kept() -> None:
