@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         finetune,
         knowledge,
         normalise,
+        own,
         pretrain,
     )
 
@@ -40,6 +41,7 @@ __all__ = [
     "finetune",
     "knowledge",
     "normalise",
+    "own",
     "pretrain",
 ]
 

@@ -30,6 +30,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from infra.artifacts import ArtifactStore
 from infra.errors import UserError
+from infra.locks import close_lock, is_locked, locked_file, open_lock
 from infra.private_files import private_files
 from infra.version import VERSION
 
@@ -103,6 +104,8 @@ class Recorder:
         self.stages: list[UsedStage] = []
         self.failed_stage: tuple[str, str] | None = None
         """Stage and fingerprint of the innermost stage that raised."""
+        self.result = ""
+        """What the run returned, for `recorded`."""
         self.store: ArtifactStore | None = None
         """The store of the run; None until its work begins."""
         self._flow = flow
@@ -129,8 +132,8 @@ class Recorder:
         try:
             if store.is_local:
                 os.makedirs(store.absolute(self._folder), exist_ok=True)
-                self._held.enter_context(_shared_lock(store))
-                self._held.enter_context(_locked_file(store.absolute(self._folder), BEGUN, begun.model_dump_json()))
+                self._held.enter_context(shared_lock(store))
+                self._held.enter_context(locked_file(store.absolute(self._folder), BEGUN, begun.model_dump_json()))
             else:
                 store.filesystem.pipe_file(self._path(BEGUN), begun.model_dump_json().encode())
         except OSError as error:
@@ -178,6 +181,29 @@ def recording(flow: str, given: Sequence[str]) -> Iterator[Recorder]:
     finally:
         _recorder.reset(token)
         recorder.close()
+
+
+@contextlib.contextmanager
+def recorded(flow: str, given: Sequence[str]) -> Iterator[Recorder]:
+    """Record what stages do in this block and how it ends; inside a run that is recorded it is a part of that."""
+    around = _recorder.get()
+    if around is not None:
+        yield around
+        return
+    with recording(flow, given) as recorder:
+        try:
+            yield recorder
+        except BaseException as error:
+            by_hand = isinstance(error, KeyboardInterrupt | SystemExit)
+            why = "" if by_hand else f"{error}" or type(error).__name__
+            recorder.end(Ended(outcome="interrupted" if by_hand else "failed", ended=now(), error=why))
+            raise
+        recorder.end(Ended(outcome="finished", ended=now(), result=recorder.result))
+
+
+def now() -> str:
+    """Return the time as records have it, in UTC."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def begin_record(store: ArtifactStore) -> None:
@@ -255,26 +281,11 @@ def _stages(text: bytes) -> list[UsedStage]:
     return found
 
 
-def is_locked(path: str) -> bool:
-    """Return whether a living process holds the lock of a file; False if there is no such file."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
-
-
 @contextlib.contextmanager
 def no_runs(store: ArtifactStore) -> Iterator[bool]:
     """Keep recorded runs from beginning during the block; yields False, and keeps none, if one is going on."""
     os.makedirs(store.absolute(RUNS), exist_ok=True)
-    descriptor = _open(store.absolute(posixpath.join(RUNS, LOCK)))
+    descriptor = open_lock(store.absolute(posixpath.join(RUNS, LOCK)))
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -283,36 +294,23 @@ def no_runs(store: ArtifactStore) -> Iterator[bool]:
             return
         yield True
     finally:
-        _close(descriptor)
+        close_lock(descriptor)
 
 
 @contextlib.contextmanager
-def _shared_lock(store: ArtifactStore) -> Iterator[None]:
-    descriptor = _open(store.absolute(posixpath.join(RUNS, LOCK)))
+def shared_lock(store: ArtifactStore) -> Iterator[None]:
+    """Keep artifacts from being deleted during the block; waits while that goes on."""
+    os.makedirs(store.absolute(RUNS), exist_ok=True)
+    descriptor = open_lock(store.absolute(posixpath.join(RUNS, LOCK)))
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
-            logger.warning("Artifacts are being deleted from %s; this run waits until that is done.", store.root)
+            logger.warning("Artifacts are being deleted from %s; this process waits until that is done.", store.root)
             fcntl.flock(descriptor, fcntl.LOCK_SH)
         yield
     finally:
-        _close(descriptor)
-
-
-@contextlib.contextmanager
-def _locked_file(folder: str, name: str, text: str) -> Iterator[None]:
-    """Write a file that is locked from the moment it appears until the block ends."""
-    unfinished = posixpath.join(folder, f".{name}")
-    descriptor = _open(unfinished)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        os.write(descriptor, text.encode())
-        os.fsync(descriptor)
-        os.rename(unfinished, posixpath.join(folder, name))
-        yield
-    finally:
-        _close(descriptor)
+        close_lock(descriptor)
 
 
 def _write(path: str, text: str) -> None:
@@ -324,28 +322,3 @@ def _write(path: str, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.rename(unfinished, path)
-
-
-_descriptors: set[int] = set()
-
-
-def _open(path: str) -> int:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    _descriptors.add(descriptor)
-    return descriptor
-
-
-def _close(descriptor: int) -> None:
-    if descriptor in _descriptors:
-        _descriptors.discard(descriptor)
-        os.close(descriptor)
-
-
-def _drop_inherited_locks() -> None:
-    # A forked worker shares its parent's locks and could outlive it: a lock must die with its holder.
-    for descriptor in _descriptors:
-        os.close(descriptor)
-    _descriptors.clear()
-
-
-os.register_at_fork(after_in_child=_drop_inherited_locks)

@@ -11,7 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from flows.api import corpus, knowledge, normalise
+    from flows.api import corpus, knowledge, normalise, own
     from flows.api.configuration import configure
     from flows.api.graphs import EntityLinker, KnowledgeGraph
     from flows.api.identifiers import deidentify
@@ -32,6 +32,7 @@ __all__ = [
     "finetune",
     "knowledge",
     "normalise",
+    "own",
     "pretrain",
 ]
 

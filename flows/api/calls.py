@@ -9,6 +9,7 @@ import contextlib
 import difflib
 import functools
 import inspect
+import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -51,17 +52,29 @@ def runs_with(flow: Callable[..., str], **fixed: Any) -> Callable[[Callable[[str
         @functools.wraps(made)
         def call(*arguments: object, **given: object) -> R:
             from infra.progress import displayed, shown_log
+            from infra.runs import recorded
 
             with explained_errors():
                 bound = bind(signature, made.__name__, arguments, given)
-                with private_files(), displayed(current_display()), shown_log():
-                    return made(flow(**fitted(flow, bound), **fixed))
+                parameters = fitted(flow, bound)
+                shown = [f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in parameters.items()]
+                with private_files(), displayed(current_display()), shown_log(), recorded(_name(made), shown) as run:
+                    run.result = flow(**parameters, **fixed)
+                    return made(run.result)
 
         call.__signature__ = signature  # type: ignore[attr-defined]
         call.__doc__ = f"{made.__doc__}\n    {_parameters_of(flow, fixed)}"
         return call
 
     return entry_point
+
+
+def _name(entry_point: Callable[..., object]) -> str:
+    """Return an entry point's name for users: `yiwen.corpus.refresh` or `yiwen.pretrain`."""
+    from flows.api import __all__ as names
+
+    room = entry_point.__module__.rpartition(".")[2]
+    return ".".join(["yiwen", *([room] if room in names else []), entry_point.__name__])
 
 
 def bind(

@@ -16,6 +16,7 @@ import polars as pl
 from infra.artifacts import Artifact, ArtifactStore
 from infra.displayed import heading, paragraph, plain_table, shown_path, table
 from infra.errors import UserError
+from infra.uses import use
 
 Rows = list[tuple[object, ...]]
 
@@ -285,7 +286,7 @@ class Scores:
 
 
 def artifact_at(folder: str) -> Artifact:
-    """Return the artifact in a folder or at a URI.
+    """Return the artifact in a folder or at a URI; `gc` keeps it until this process ends.
 
     Raises:
         UserError: the folder contains no artifact.
@@ -294,6 +295,7 @@ def artifact_at(folder: str) -> Artifact:
     found = ArtifactStore(root).get(stage, fingerprint)
     if found is None:
         raise UserError(f"{folder} is not the folder of an artifact. Give one that a flow returned.")
+    use(folder)
     return found
 
 

@@ -32,8 +32,9 @@ def collect(
 
     Of every flow the last N finished runs are kept, and what was run since. A run needs all artifacts that it used and
     all that these come from. The folders of tries that were given up are deleted too. What a living process writes is
-    never touched, and while a run goes on no artifact is deleted. A deleted artifact is made again by the run that
-    needs it; its manifest is kept, so that the lineage of what was made from it still resolves.
+    never touched, nor what one has opened, such as a service or a session of Python, and while a run goes on no
+    artifact is deleted. A deleted artifact is made again by the run that needs it; its manifest is kept, so that the
+    lineage of what was made from it still resolves.
 
     Examples:
       python -m flows gc --keep 1
@@ -75,9 +76,10 @@ def _lines(store: ArtifactStore, found: Garbage) -> list[str]:
         size = sum(one.manifest.bytes for one in found.of_no_run)
         lines.append(
             f"{len(found.of_no_run):,} artifacts ({megabytes(size)}) were used by no recorded run: they were made "
-            "before runs were recorded, by a worker of a server, or from Python. They are kept; --unrecorded counts "
-            "them, too."
+            "before runs were recorded, or by code that calls no flow. They are kept; --unrecorded counts them, too."
         )
+    if found.in_use:
+        lines.append(f"{len(found.in_use):,} artifacts are open in a service, a session or a prediction, and are kept.")
     return lines
 
 
@@ -85,6 +87,7 @@ def _delete(store: ArtifactStore, find: Callable[[], Garbage]) -> None:
     from flows.cli.stored.garbage import is_anything_built
     from infra.builds import discard, discard_partial
     from infra.errors import UserError
+    from infra.printable import printable
     from infra.runs import no_runs
 
     artifacts = tries = 0
@@ -95,8 +98,11 @@ def _delete(store: ArtifactStore, find: Callable[[], Garbage]) -> None:
             tries = sum(discard_partial(one) for one in found.partial)
             if alone and not is_anything_built(store):
                 for one in found.artifacts:
-                    discard(store, one)
-                    artifacts += 1
+                    try:
+                        discard(store, one)
+                        artifacts += 1
+                    except UserError as error:
+                        print(f"warning: {printable(str(error))}", file=sys.stderr)
             elif found.artifacts:
                 print("warning: a run is going on, which may use any artifact: none was deleted.", file=sys.stderr)
     except OSError as error:

@@ -6,7 +6,6 @@ import gc
 import logging
 import os
 import socket
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from flows.catalogue import Entry, Flow
@@ -60,37 +59,33 @@ def _call(entry: Entry, parameters: dict[str, Any], given: list[str]) -> Any:
 def _record_success(entry: Entry, recorder: Recorder, result: Any) -> None:
     from flows.cli.wording.ending import ending
     from infra.progress import BestEffort
-    from infra.runs import Ended
+    from infra.runs import Ended, now
 
     page, lines = "", list[str]()
     with BestEffort("The summary of the run"):
         page, lines = ending(entry, recorder, str(result))
-    recorder.end(Ended(outcome="finished", ended=_now(), result=str(result), page=page))
+    recorder.end(Ended(outcome="finished", ended=now(), result=str(result), page=page))
     for line in lines:
         logger.info("%s", line)
     logger.info("%s has finished. Its result:", entry.name)
 
 
 def _record_failure(entry: Entry, given: list[str], recorder: Recorder, error: BaseException) -> None:
-    from infra.runs import Ended
+    from infra.runs import Ended, now
 
     if recorder.store is None:
         return  # a mistake that was found before any work
     if isinstance(error, KeyboardInterrupt | SystemExit):
-        recorder.end(Ended(outcome="interrupted", ended=_now()))
+        recorder.end(Ended(outcome="interrupted", ended=now()))
         return
     from flows.cli.wording.ending import resumption  # not while a run that is interrupted has to end soon
 
-    recorder.end(Ended(outcome="failed", ended=_now(), error=f"{error}" or type(error).__name__))
+    recorder.end(Ended(outcome="failed", ended=now(), error=f"{error}" or type(error).__name__))
     error.add_note(resumption(entry, given, recorder))
     if prefect_server() is None:  # its flows tell by themselves
         from infra.notify import notify_failure
 
         notify_failure(entry.name, f"on {socket.gethostname()}", "failed")
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def load_quickly(entry: Entry) -> Flow:

@@ -24,6 +24,7 @@ from flows.service.engines import BadRecordError, Engine, EngineSpec, Opened, op
 from infra.errors import UserError
 from infra.extras import explained
 from infra.settings import apply_defaults
+from infra.uses import use
 
 logger = logging.getLogger("yiwen.service")
 
@@ -110,6 +111,8 @@ class ProcessWorker:
             self._process.join(5)
         if self._is_closed:
             return Failure(False, f"{self.spec.name}: the service ends.")
+        if self.spec.folder is not None:
+            use(self.spec.folder)  # by this process: a worker that is restarted opens the folder again
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(

@@ -16,6 +16,7 @@ from pathlib import Path
 from infra.artifacts import Artifact, ArtifactStore
 from infra.artifacts.manifest import MANIFEST
 from infra.builds.disk_errors import explained
+from infra.errors import UserError
 from infra.private_files import private_files
 
 
@@ -132,14 +133,24 @@ def discard(store: ArtifactStore, artifact: Artifact) -> None:
 
     To the store the artifact is gone: a run that needs it makes it again, at the same address. The lineage of what was
     made from it still resolves, by the manifest kept. A killed call leaves the artifact whole, or as an unfinished one.
+
+    Raises:
+        UserError: some of it cannot be deleted; the message names the folder that is left.
     """
     manifest = posixpath.join(store.absolute(artifact.location), MANIFEST)
     kept = store.absolute(posixpath.join(DISCARDED, artifact.stage, f"{artifact.fingerprint}.json"))
     with explained(kept):
         store.filesystem.makedirs(posixpath.dirname(kept), exist_ok=True)
         store.filesystem.pipe_file(kept, store.filesystem.cat_file(manifest))
-    store.filesystem.rm_file(manifest)
+    with explained(manifest):
+        store.filesystem.rm_file(manifest)
     remove(store, artifact.location)
+    left = store.absolute(artifact.location)
+    store.filesystem.invalidate_cache()
+    if store.filesystem.exists(left):
+        raise UserError(
+            f"{left} cannot be deleted whole: a file in it is protected or in use. Delete the folder by hand."
+        )
 
 
 def measure(path: Path) -> tuple[int, str]:

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from infra.errors import UserError
+from infra.uses import use
 from models.inference import predict
 from models.knowledge_model.source import GivenKnowledge
 from tasks.downstream.features.base import RIGHT, WRONG, Prediction
@@ -46,6 +47,7 @@ class Predictor:
         batch_tokens: int | None = None,
         knowledge: GivenKnowledge = None,
     ) -> None:
+        use(folder)
         self._model, self.shape, tokenizer = load_task_model(folder, knowledge)
         self._model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         self._features = self.shape.features(tokenizer)

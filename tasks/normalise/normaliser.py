@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from infra.errors import UserError
+from infra.uses import use
 from models.knowledge_model.source import GivenKnowledge
 from tasks.normalise.answers import (
     THRESHOLD,
@@ -154,6 +155,7 @@ class Normaliser:
         knowledge: GivenKnowledge = None,
     ) -> None:
         path = Path(folder).expanduser()
+        use(path)
         own = EmbeddedIndex(index_folder(path))
         # Siblings need codes and terms only; the names of entries are not stored.
         entries = [Entry(code, term) for code, term in zip(own.codes, own.terms, strict=True)]

@@ -27,6 +27,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import FlowRun, State
 from prefect.context import FlowRunContext
 from prefect.runtime import deployment
+from prefect.runtime import flow_run as current_run
 
 from infra.artifacts import Artifact
 from infra.errors import UserError
@@ -67,6 +68,13 @@ def prefect_flow(name: str, function: Callable[..., Any]) -> Flow[..., Any]:
 def registered_version() -> str | None:
     """Return the version that registered the deployment of this flow run; None for a run without a deployment."""
     return deployment.version if deployment.id else None
+
+
+def named_run() -> tuple[str, list[str]]:
+    """Return FLOW/DEPLOYMENT of this flow run, and its parameters as the command line has them."""
+    name = "/".join(one for one in (current_run.flow_name, deployment.name) if one)
+    given = folded(current_run.parameters or {})
+    return name, [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in given.items() if value is not None]
 
 
 def refuse_other_version(registered: str | None) -> None:

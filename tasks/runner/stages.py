@@ -13,7 +13,7 @@ from infra.artifacts import Artifact, ArtifactStore
 from infra.cluster.executor import executor_for
 from infra.cluster.jobs import JobSite, job_site, run_as_job
 from infra.progress import StageProgress
-from infra.runs import begin_record, noted
+from infra.runs import begin_record, noted, recorded
 from infra.settings import Settings, is_job_endpoint
 from infra.stage import Executor, Stage, StageInput, StageParams, StageResult
 from tasks.runner.flow import in_prefect_run
@@ -91,6 +91,15 @@ def _about(params: StageParams) -> str:
     return next((str(getattr(params, name)) for name in ("task", "objective") if getattr(params, name, None)), "")
 
 
+def _named() -> tuple[str, list[str]]:
+    """Return the name and parameters of a run that its caller does not record: a worker's, or a script's."""
+    if in_prefect_run():
+        from tasks.runner.prefect_run import named_run
+
+        return named_run()
+    return "python", []
+
+
 @contextlib.contextmanager
 def stage_runner(settings: Settings | None = None) -> Iterator[StageRunner]:
     """Yield a runner on the store, the workers and the place of jobs that the environment names.
@@ -116,8 +125,8 @@ def stage_runner(settings: Settings | None = None) -> Iterator[StageRunner]:
         # A flow asks for a runner once its parameters are checked: an error before that stands alone.
         logger.info("Running on this machine, without a server; artifacts are stored in %s", settings.home)
     store = ArtifactStore(settings.home)
-    begin_record(store)
-    with executor_for(settings) as executor:
+    with recorded(*_named()), executor_for(settings) as executor:
+        begin_record(store)
         runner = StageRunner(store, executor, site)
         yield runner
         runner.log_summary()

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import logging
+import os
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -115,12 +116,28 @@ def test_several_labels_per_row(encoder: str, home: ArtifactStore, tmp_path: Pat
     assert {row["metric"] for row in summary_of(home)["scores"]} == {"multi_label_f1", "macro_label_f1"}
 
 
-def test_pairs(encoder: str, home: ArtifactStore, tmp_path: Path) -> None:
+def test_pairs_and_their_trials_in_mlflow(
+    encoder: str, home: ArtifactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mlflow = pytest.importorskip("mlflow")
+    monkeypatch.setenv("YIWEN_TRACKING", "mlflow")
+    for name in ("MLFLOW_DISABLE_TELEMETRY", "GIT_PYTHON_REFRESH"):  # set by the tracker itself
+        monkeypatch.setenv(name, os.environ.get(name, "true" if "MLFLOW" in name else "quiet"))
     rows = [(one, other, label) for label, one, other in toy.pairs(60, 0)]
     data = write(tmp_path / "a.csv", ("问一", "问二", "同"), rows)
     names = {"text_field": "问一", "second_text_field": "问二", "label_field": "同"}
     folder = own_pairs.finetune.fn(data=data, model=encoder, quick=True, overrides=SMALL, **names)
     assert Predictor(folder, "cpu").shape.text_fields == ("问一", "问二")
+
+    client = mlflow.MlflowClient(f"sqlite:///{home.root}/.tracking/mlflow.db")
+    (tracked,) = client.search_runs([client.get_experiment_by_name("finetune").experiment_id])
+    assert tracked.info.run_name.startswith("pairs b") and tracked.info.status == "FINISHED"
+    assert tracked.data.params["epochs"] == "6"
+    scores = {(row["split"], row["metric"]): row["value"] for row in summary_of(home)["scores"]}
+    best = {f"best/{split}_{metric}": pytest.approx(value) for (split, metric), value in scores.items()}
+    assert {name: value for name, value in tracked.data.metrics.items() if name.startswith("best/")} == best
+    curve = client.get_metric_history(tracked.info.run_id, "curve/dev_score")
+    assert len(curve) == 6 and max(one.value for one in curve) == pytest.approx(scores["dev", "macro_f1"])
 
 
 def test_entities_in_brackets(encoder: str, home: ArtifactStore, tmp_path: Path) -> None:

@@ -20,12 +20,15 @@ pytestmark = pytest.mark.slow
 PAGE = (REPOSITORY / "docs" / "python.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 MOST_LINES = 10
+DEPARTMENTS = (("咳嗽", "呼吸科"), ("胸痛", "心内科"), ("腹泻", "消化科"))
 
 
 def files(folder: Path) -> None:
     """The files that the page names."""
     write_corpus(folder / "my_texts")
     toy.save_cmedqq(folder / "cMedQQ", (16, 8, 8))
+    visits = [f"患者{number}天前{symptom},{department}" for number in range(20) for symptom, department in DEPARTMENTS]
+    (folder / "visits.csv").write_text("\n".join(["主诉,科室", *visits]) + "\n", encoding="utf-8")
     (folder / "terms.csv").write_text(
         "code,name\nI10,高血压\nE11,2型糖尿病\nH36.0,糖尿病视网膜病变\n", encoding="utf-8"
     )
@@ -50,6 +53,8 @@ def test_examples_run(
     assert 0 <= model.figures["mlm_accuracy"] <= 1 and Path(model, "model.safetensors").is_file()
     assert names["best"].get_column("metric").unique().to_list() == ["positive_f1"]
     assert {one.answer for one in names["answers"]} <= {"0", "1"}
+    assert names["own"].table.get_column("split").unique().sort().to_list() == ["dev", "test"]
+    assert names["own"].page.is_file() and names["department"] in dict(DEPARTMENTS).values()
     codes = [[answer.code for answer in one.answers] for one in names["found"]]
     assert codes == [["I10"], [], ["H36.0"]] or codes[:2] == [["I10"], []]
     assert [entity for *_, entity in fused.linker.link("高血压患者头晕")]

@@ -12,10 +12,18 @@ from pathlib import Path
 
 import pytest
 
+import infra.builds.place
 import infra.runs
+import infra.uses
+import yiwen
+from flows.api.results import Corpus
 from flows.cli import main
+from flows.cli.stored.garbage import find_garbage
 from infra.artifacts import Artifact, ArtifactStore
 from infra.runs import read_runs
+from infra.stage import Output, StageInput, StageParams, run, stage
+from tasks.finetune.inputs import ModelFolder
+from tasks.runner import stage_runner
 from tests.support.text.synthetic_text import write_corpus
 
 SMALL = ("--param", "segment.min_tokens=8")
@@ -356,6 +364,74 @@ def test_gc_leaves_what_a_living_process_writes(home: Path, capsys: pytest.Captu
     assert "Deleted 0 artifacts and 1 unfinished tries." in shown.out and "a run is going on" in shown.err
     assert (home / "segment" / ".alive.partial" / "scratch" / "state").exists()
     assert not (home / "segment" / ".dead.partial").exists()
+
+
+def test_gc_keeps_what_a_living_process_has_opened(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = next(one for one in ArtifactStore(home).list("segment") if one.manifest.params["min_tokens"] == 9)
+    monkeypatch.setattr(infra.uses, "_marks", {})
+    Corpus.at(str(old.path))  # as a session of Python has it; its stages are those of the other one, too
+    shown = said(capsys, "gc", "--keep", "1", "--delete")
+    assert "1 artifacts are open in a service, a session or a prediction, and are kept" in shown
+    assert "report_corpus/" in shown and "Deleted 1 artifacts" in shown and Path(old.path).is_dir()
+    for held in infra.uses._marks.values():
+        held.close()
+    assert "Deleted 1 artifacts" in said(capsys, "gc", "--keep", "1", "--delete")
+    assert not Path(old.path).is_dir()
+
+
+def test_gc_keeps_the_encoder_of_a_model_that_is_open(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fine-tuned model records its encoder by the content of the folder, and may read knowledge beside that."""
+    store = ArtifactStore(home)
+    exported = made_of(store, "export", {"config.json": b"{}"}, {})
+    folder = ModelFolder(str(exported.path))
+    tuned = made_of(store, "finetune", {"model/config.json": b"{ }"}, {"model": folder})
+    kept = [f"{tuned.stage}/{tuned.fingerprint}"]
+    found = find_garbage(store, read_runs(store), 0, 7, kept, unrecorded=True)
+    assert {one.stage for one in found.artifacts}.isdisjoint({"export", "finetune"})
+    without = find_garbage(store, read_runs(store), 0, 7, unrecorded=True)
+    assert {one.stage for one in without.artifacts} >= {"export", "finetune"}
+
+
+def made_of(store: ArtifactStore, name: str, files: dict[str, bytes], inputs: dict[str, StageInput]) -> Artifact:
+    """Return an artifact of a stage that writes the given files."""
+
+    def write(given: object, params: StageParams, out: Output) -> None:
+        for path, data in files.items():
+            out.add_bytes(path, data)
+
+    return run(stage(name=name, version=1, params=StageParams)(write), store, StageParams(), inputs).artifact
+
+
+def test_gc_counts_only_what_it_could_delete(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deleted = shutil.rmtree
+
+    def refuse(folder: str, ignore_errors: bool = False) -> None:
+        if "/segment/" not in str(folder):
+            deleted(folder, ignore_errors=ignore_errors)
+
+    monkeypatch.setattr(infra.builds.place.shutil, "rmtree", refuse)
+    assert main(["gc", "--keep", "1", "--delete"]) == 0
+    shown = capsys.readouterr()
+    assert "Deleted 1 artifacts" in shown.out
+    assert "cannot be deleted whole" in shown.err and str(home / "segment") in shown.err
+
+
+def test_runs_of_python_are_recorded(made: Path, home: Path) -> None:
+    with yiwen.configure(home=home, workers=1, progress=False):
+        yiwen.corpus.refresh(corpus=made / "texts", overrides={"segment.min_tokens": 8})
+        with pytest.raises(yiwen.UserError):
+            yiwen.corpus.refresh(corpus=made / "texts", overrides={"segment.min_tokens": 8, "ingest.text_field": 3})
+        with pytest.raises(ZeroDivisionError), stage_runner():
+            _ = 1 / 0
+    *_, run, script = read_runs(ArtifactStore(home))
+    assert (run.begun.flow, run.state) == ("yiwen.corpus.refresh", "finished")
+    assert f'corpus="{made / "texts"}"' in run.begun.given and "segment" in [one.stage for one in run.stages]
+    assert run.ended is not None and Path(run.ended.result).is_dir()
+    assert (script.begun.flow, script.state) == ("python", "failed")
 
 
 def test_gc_deletes_no_artifact_while_a_recorded_run_goes_on(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -127,7 +127,7 @@ def test_deleting_waits_for_no_run_and_keeps_runs_from_beginning(
             stderr=subprocess.PIPE,
             text=True,
         )
-        assert second.stderr is not None and "this run waits" in second.stderr.readline()
+        assert second.stderr is not None and "this process waits" in second.stderr.readline()
         assert states(store) == ["killed"]
     assert second.stdout is not None and second.stdout.readline() == "begun\n"
     second.communicate("")

@@ -73,7 +73,7 @@ class Lineage:
 
     def _ancestor(self, name: str, record: InputRecord, seen: set[str]) -> Ancestor:
         if record.stage == "model":
-            record = self._models.get(record.fingerprint, record)
+            record = self.models.get(record.fingerprint, record)
         manifest, is_deleted, is_damaged = None, False, False
         try:
             manifest, is_deleted = self._manifest(record)
@@ -95,7 +95,7 @@ class Lineage:
             for one in self._all
             if any(
                 (given.stage, given.fingerprint) == (artifact.stage, artifact.fingerprint)
-                or self._models.get(given.fingerprint) == artifact_record(artifact)
+                or self.models.get(given.fingerprint) == artifact_record(artifact)
                 for given in one.manifest.inputs.values()
             )
         ]
@@ -127,7 +127,7 @@ class Lineage:
         return sorted(found, key=lambda one: (one.manifest.created_at, one.fingerprint))
 
     @cached_property
-    def _models(self) -> dict[str, InputRecord]:
+    def models(self) -> dict[str, InputRecord]:
         """Exported models by the fingerprint that their folders have as an input of fine-tuning."""
         found = {}
         for artifact in self._all:

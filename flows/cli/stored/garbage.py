@@ -10,10 +10,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from infra.artifacts import Artifact, ArtifactStore
+from flows.cli.stored.ancestry import Lineage
+from infra.artifacts import Artifact, ArtifactStore, InputRecord
 from infra.builds import is_being_built
 from infra.errors import DamagedArtifactError
 from infra.runs import RunRecord
+from infra.uses import used
 
 SECONDS_PER_DAY = 86_400
 
@@ -26,7 +28,9 @@ class Garbage:
     partial: list[Path]
     """Folders of tries that were given up: `<stage>/.<fingerprint>.partial`."""
     of_no_run: list[Artifact]
-    """Artifacts that no recorded run has used: made before runs were recorded, by a worker, or from Python."""
+    """Artifacts that no recorded run has used: made before runs were recorded, or by code that uses no flow."""
+    in_use: list[Artifact]
+    """Artifacts that living processes have opened: a session of Python, a service, a prediction."""
     kept_runs: list[RunRecord]
 
 
@@ -51,7 +55,8 @@ def find_garbage(
         unrecorded: artifacts that no recorded run has used are not needed either.
     """
     artifacts = _readable(store)
-    needed = {*kept}
+    opened = used(store)
+    needed = {*kept, *opened}
     kept_runs = _kept(runs, keep)
     recorded = {one.address for run in runs for one in run.stages}
     needed |= {one.address for run in kept_runs for one in run.stages}
@@ -61,12 +66,13 @@ def find_garbage(
             within.setdefault(one.within, set()).add(one.address)
     # What no record names is kept, and then so is all that it comes from.
     of_no_run = [one for address, one in artifacts.items() if address not in recorded | needed and not unrecorded]
-    closed = _closed(needed | {_address(one) for one in of_no_run}, artifacts, within)
+    closed = _closed(needed | {_address(one) for one in of_no_run}, artifacts, within, Lineage(store).models)
     return Garbage(
         artifacts=[one for address, one in artifacts.items() if address not in closed],
         partial=_given_up(store, days),
         of_no_run=of_no_run,
         kept_runs=kept_runs,
+        in_use=[artifacts[one] for one in sorted(opened) if one in artifacts],
     )
 
 
@@ -86,8 +92,17 @@ def _kept(runs: Sequence[RunRecord], keep: int) -> list[RunRecord]:
     return found
 
 
-def _closed(needed: set[str], artifacts: Mapping[str, Artifact], within: Mapping[str, set[str]]) -> set[str]:
-    """Return addresses with all that they come from and all that their stages made for themselves."""
+def _closed(
+    needed: set[str],
+    artifacts: Mapping[str, Artifact],
+    within: Mapping[str, set[str]],
+    models: Mapping[str, InputRecord],
+) -> set[str]:
+    """Return addresses with all that they come from and all that their stages made for themselves.
+
+    Args:
+        models: exported models by the fingerprint that their folders have as inputs.
+    """
     closed: set[str] = set()
     waiting = [*needed]
     while waiting:
@@ -97,7 +112,7 @@ def _closed(needed: set[str], artifacts: Mapping[str, Artifact], within: Mapping
         closed.add(address)
         waiting += within.get(address, ())
         if address in artifacts:
-            given = artifacts[address].manifest.inputs.values()
+            given = [models.get(one.fingerprint, one) for one in artifacts[address].manifest.inputs.values()]
             waiting += [posixpath.join(one.stage, one.fingerprint) for one in given]
     return closed
 
