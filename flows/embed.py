@@ -13,6 +13,7 @@ from flows.recipes.partial import load_sections
 from flows.shared.documents import TextInputs, collect_documents, cut_segments, last, text_inputs
 from flows.shared.graphs import Graphs, fused, requested_graphs
 from infra.artifacts import Artifact
+from infra.program import program
 from tasks.embed.adopt import AdoptVectorsParams, VectorsFile, adopt_vectors
 from tasks.embed.cooccurrences import cooccurrences
 from tasks.embed.dictionary import DICTIONARY, name_dictionary
@@ -85,7 +86,7 @@ def embed(
     print(ending(json.loads(page.read_file("summary.json")), str(page.path)))
     if text is not None:
         print(
-            f"Next: compare another method on the same pairs: python -m flows run embed/{_other(method, level)} "
+            f"Next: compare another method on the same pairs: {program()} run embed/{_other(method, level)} "
             f"--param compare={made.path}"
         )
     return str(made.path)

@@ -34,7 +34,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return a table; numbers are aligned on the right. Of many rows the first `MOST_ROWS` are shown."""
     listed = [list(row) for row in rows]
     head = "".join(f'<th scope="col">{escaped(one)}</th>' for one in columns)
-    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in listed[:MOST_ROWS])
+    body = "".join(f"<tr>{''.join(map(_cell, row, range(len(row))))}</tr>" for row in listed[:MOST_ROWS])
     more = paragraph(f"… and {len(listed) - MOST_ROWS:,} more rows") if len(listed) > MOST_ROWS else ""
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
 
@@ -69,8 +69,13 @@ def _plain(value: object) -> str:
     return printable(f"{value:.4g}" if isinstance(value, float) else "" if value is None else value)
 
 
-def _cell(value: object) -> str:
-    if isinstance(value, int | float) and not isinstance(value, bool):
+def _cell(value: object, column: int) -> str:
+    """Return a cell; that of the first column is the header of its row, for programs that read aloud."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    shown = escaped("" if value is None else value)
+    if is_number:
         shown = f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
-        return f'<td style="text-align: right">{shown}</td>'
-    return f'<td style="text-align: left">{escaped("" if value is None else value)}</td>'
+    style = f"text-align: {'right' if is_number else 'left'}"
+    if column == 0:
+        return f'<th scope="row" style="{style}; font-weight: normal">{shown}</th>'
+    return f'<td style="{style}">{shown}</td>'

@@ -1,7 +1,8 @@
 """Pages about artifacts: one self-contained HTML file each, with one look (report.css), made for readers of all kinds.
 
-Every table gets a caption, which is the heading above it, and every cell of a header its scope, so that a program that
-reads a page aloud can say what a table and a cell are about. Wide tables scroll by keyboard, too.
+Every table gets a caption, which is the heading above it, every cell of a header its scope, and every row its first
+cell as a header, so that a program that reads a page aloud can say what a table and a cell are about. Wide tables
+scroll by keyboard, too.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ _PLACE = re.compile(
     r"|<table[^>]*>(?P<captioned>\s*<caption)?|<th(?![a-z])(?![^>]*scope=)",
     re.DOTALL,
 )
+# Matches '<tr><td>emr</td>' and '<tr class="lost"><td class="n">32</td>'
+# Not: '<tr><th>source</th>'
+_ROW = re.compile(r"(?P<row><tr[^>]*>\s*)<td(?P<form>[^>]*)>(?P<name>.*?)</td>", re.DOTALL)
 # Matches "<b>"
 # Not: "a < b"
 _TAG = re.compile(r"<[^<>]*>")
@@ -54,7 +58,7 @@ def render(template: Path, **values: Any) -> str:
 
 
 def _accessible(page: str) -> str:
-    """Return a page with captions of its tables, scopes of their headers, and regions that scroll by keyboard."""
+    """Return a page with captions of its tables, headers of columns and rows, and regions that scroll by keyboard."""
     start = max(0, page.find("<body"))  # a section of a page has no body of its own
     heading = ""
 
@@ -71,7 +75,8 @@ def _accessible(page: str) -> str:
             return '<th scope="col"'
         return found
 
-    return page[:start] + _PLACE.sub(completed, page[start:])
+    body = _ROW.sub(r'\g<row><th scope="row"\g<form>>\g<name></th>', _PLACE.sub(completed, page[start:]))
+    return page[:start] + body
 
 
 def add_report(out: Output, page: str, summary: Mapping[str, Any], table: Sequence[Mapping[str, Any]]) -> None:

@@ -16,6 +16,7 @@ from tqdm import tqdm
 
 from infra.place import PREFIX
 from infra.printable import printable
+from infra.program import as_called
 
 logger = logging.getLogger(__name__)
 
@@ -146,7 +147,7 @@ class ConsoleHandler(logging.Handler):
         self._display = _display.get()
 
     def emit(self, record: logging.LogRecord) -> None:
-        text = printable(self.format(record))
+        text = as_called(printable(self.format(record)))
         if record.levelno >= logging.WARNING:
             # Each of several stages may find the same thing wrong: corpus/refresh asks twice for YIWEN_CORPUS.
             if text in self._warned:

@@ -31,11 +31,11 @@ from flows.cli.show import show
 from flows.cli.submit import submit
 from flows.cli.verbosity import set_verbosity
 from flows.cli.verify import verify
-from flows.cli.wording.program import COMMAND, as_called, program
 from infra.errors import UserError
 from infra.extras import explained
 from infra.printable import printable
 from infra.private_files import private_files
+from infra.program import COMMAND, as_called, program
 from infra.version import VERSION
 
 VERBS: dict[str, Callable[..., int | None]] = {

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, get_args, get_type_hints
 
 from flows.catalogue import Entry
+from flows.recipes.problems import in_words
 from infra.errors import UserError
 
 
@@ -78,7 +79,7 @@ def _complaint(value: Any, problems: Sequence[Any]) -> str:
     found: dict[str, list[str]] = {}
     for problem in problems:
         inside = isinstance(value, dict) and problem["loc"][:1] and problem["loc"][0] in value
-        found.setdefault(f"{problem['loc'][0]}: " if inside else "", []).append(problem["msg"])
+        found.setdefault(f"{problem['loc'][0]}: " if inside else "", []).append(in_words(problem))
     return "; ".join(key + " or ".join(dict.fromkeys(messages)) for key, messages in found.items())
 
 

@@ -16,6 +16,7 @@ from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
+from flows.recipes.problems import in_words
 from infra.errors import UserError
 
 M = TypeVar("M", bound=BaseModel)
@@ -204,7 +205,7 @@ def _complaint(key: str, problem: Any, model: type[BaseModel]) -> str:
     if problem["type"] == "model_type":
         first = next(iter(_leaves(_model_at(model, key.split(".")))), "")
         return f"is a section; give its keys, such as {key}.{first}"
-    return str(problem["msg"]).removeprefix("Value error, ")
+    return in_words(problem)
 
 
 def _wrong_value(key: str, given: Any, complaints: list[str], origin: str) -> str:

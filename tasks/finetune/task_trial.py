@@ -21,7 +21,7 @@ from tasks.downstream.own import task_in
 from tasks.downstream.records import Record
 from tasks.downstream.scoring import tally
 from tasks.downstream.task_data import TaskData, drawn_records, load_task_data
-from tasks.finetune.balance import balanced_weights, nested_order
+from tasks.finetune.balance import balanced_weights
 from tasks.finetune.model import Start, attach_states, build_model, load_start, warn_without_dropout
 from tasks.finetune.saved_model import save_task_model
 from tasks.finetune.trial import Figures, Trial, Work, check_seen
@@ -37,7 +37,7 @@ class TaskTrial(Trial):
 
     limit: int | None = None
     train_records: int | None = Field(default=None, exclude_if=lambda value: value is None)
-    """Records of train that are drawn by the seed; None: all."""
+    """Records of train that are drawn by the seed; None: all. Dev, test and labels are those of all."""
     tallied: bool = Field(default=False, exclude_if=lambda value: not value)
     """Keep the counts of the task's metric on each test record in the result, as `extra["tally"]`."""
     head_options: dict[str, Any] = Field(default_factory=dict)
@@ -45,17 +45,15 @@ class TaskTrial(Trial):
     """Folder with the states of a frozen encoder, which save time and change nothing (tasks/finetune/sources/)."""
     class_weights: str | None = Field(default=None, exclude_if=lambda value: value is None)
     """See `FinetuneParams.class_weights`."""
-    train_size: int | None = Field(default=None, exclude_if=lambda value: value is None)
-    """Records of train to learn from, for a learning curve; None: all. Dev, test and labels are those of all."""
 
     @property
     def contest(self) -> str:
-        """See `Trial.contest`: each network has a best run of its own, and each size of a learning curve."""
-        return str(self.head_options.get("network", "")) if self.train_size is None else f"n{self.train_size}"
+        """See `Trial.contest`: each network has a best run of its own."""
+        return str(self.head_options.get("network", ""))
 
     @property
     def name(self) -> str:
-        """See `Trial.name`; with the network or the size before it: `cnn-b64-lr0.001-e100-s1`."""
+        """See `Trial.name`; with the network before it: `cnn-b64-lr0.001-e100-s1`."""
         return f"{self.contest}-{super().name}" if self.contest else super().name
 
     def prepare(self) -> Work:
@@ -129,12 +127,7 @@ def _shape(trial: TaskTrial, data: TaskData, start: Start) -> TaskShape:
 
 
 def _learnt(trial: TaskTrial, data: TaskData) -> Sequence[Record]:
-    if trial.train_records is not None:
-        return drawn_records(data.train, trial.train_records, trial.seed)
-    if trial.train_size is None:
-        return data.train
-    first = sorted(nested_order(data.train)[: trial.train_size])
-    return [data.train[number] for number in first]
+    return drawn_records(data.train, trial.train_records, trial.seed)
 
 
 def _head(trial: TaskTrial, shape: TaskShape, start: Start, data: TaskData) -> TaskModel:

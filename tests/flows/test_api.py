@@ -69,7 +69,7 @@ def test_every_name_is_there_and_no_other() -> None:
             r"no parameter 'korpus' \(did you mean 'corpus'\?\); it has c",
         ),
         (lambda: yiwen.corpus.refresh(overrides={"segment.min_token": 8}), r"did you mean 'segment\.min_tokens'"),
-        (lambda: yiwen.corpus.refresh(corpus=5), r"^corpus=5 cannot be used: Input should be a valid string"),
+        (lambda: yiwen.corpus.refresh(corpus=5), r"^corpus=5 cannot be used: must be text"),
         (lambda: yiwen.corpus.refresh(corpus="nowhere/"), "nowhere"),
         (lambda: yiwen.pretrain(presets="bert"), r"pretrain has no parameter 'presets' \(did you mean 'preset'\?\)"),
         (lambda: yiwen.pretrain(preset="bret"), r"bert"),

@@ -129,7 +129,7 @@ def test_a_normaliser_answers_chip_cdn_in_the_suite(
         ({"overrides": {"training.epochs": [1]}}, r"unknown key 'training\.epochs' .*did you mean 'finetune\.epochs'"),
         (
             {"overrides": {"finetune.ema_decay": 2}},
-            r"finetune\.ema_decay is 2 .*: Input should be less than 1",
+            r"finetune\.ema_decay is 2 .*: must be less than 1",
         ),
         ({"overrides": {"finetune.epochs": [0]}}, "epochs is 0"),
     ],

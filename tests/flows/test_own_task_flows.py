@@ -19,6 +19,9 @@ from flows import own_classify, own_pairs, own_rank, own_tag
 from flows.cli import main
 from infra.artifacts import ArtifactStore
 from infra.errors import UserError
+from tasks.downstream.records import Record
+from tasks.downstream.task_data import drawn_records
+from tasks.finetune import task_trial
 from tasks.finetune.predict import Predictor
 from tasks.runner.planning import plan_of
 from tests.support.heads import toy_task as toy
@@ -66,13 +69,26 @@ def summary_of(home: ArtifactStore) -> dict[str, Any]:
 
 
 def test_from_a_table_to_a_model_a_page_and_answers(
-    encoder: str, home: ArtifactStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    encoder: str,
+    home: ArtifactStore,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     data = write(tmp_path / "门诊.csv", ("编号", "主诉", "症状"), [(f"{n}", *row) for n, row in enumerate(visits())])
     given: dict[str, Any] = {"data": data, "model": encoder, "text_field": "主诉", "label_field": "症状", "quick": True}
     given |= {"class_weights": True, "learning_curve": [20, 40], "overrides": SMALL}
+    drawn: list[tuple[int | None, int]] = []
+
+    def noting(records: Sequence[Record], count: int | None, seed: int) -> list[Record]:
+        drawn.append((count, seed))
+        return drawn_records(records, count, seed)
+
+    monkeypatch.setattr(task_trial, "drawn_records", noting)
     with caplog.at_level(logging.INFO):
         folder = own_classify.finetune.fn(**given)
+    # Class weights are counted on the same records that are learnt.
+    assert dict.fromkeys(drawn) == {(None, 1): None, (20, 1): None, (40, 1): None}
     assert "rows, drawn from 门诊.csv: stratified by label" in caplog.text
     made = home.list()
     assert {artifact.stage for artifact in made} == {"own_task", "finetune", "learning_curve", "report_finetune"}

@@ -23,6 +23,16 @@ def test_warnings_are_shown_once_and_information_of_ours_only(capsys: pytest.Cap
     assert flows.level == logging.NOTSET
 
 
+@pytest.mark.parametrize(("called", "shown"), [("/usr/bin/yiwen", "yiwen"), ("flows/__main__.py", "python -m flows")])
+def test_commands_in_the_log_begin_as_the_user_began(
+    called: str, shown: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", [called, "run"])
+    with shown_log():
+        logging.getLogger("tasks.normalise").warning("Build it: python -m flows run normalise/index")
+    assert capsys.readouterr().err == f"warning: Build it: {shown} run normalise/index\n"
+
+
 def test_progress_without_a_terminal_is_a_line_now_and_then(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

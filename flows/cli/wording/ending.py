@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from flows.catalogue import Entry
-from flows.cli.wording.program import program
 from flows.cli.wording.text_table import text_table
 from infra.artifacts import Artifact, ArtifactStore
+from infra.program import program
 from infra.runs import Recorder
 
 PAGE, TABLE = "report.html", "table.json"

@@ -122,14 +122,14 @@ def test_an_unknown_section_of_the_file_is_not_blamed_on_overrides() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "complaint"),
     [
-        ("tree.trees", "many", "tree.trees is 'many' {}: Input should be a valid integer, "),
-        ("tree.trees", 0, "tree.trees is 0 {}: Input should be greater than or equal to 1"),
-        ("tree.inner.depth", None, "tree.inner.depth is None {}: Input should be a valid integer"),
+        ("tree.trees", "many", "tree.trees is 'many' {}: must be a whole number"),
+        ("tree.trees", 0, "tree.trees is 0 {}: must be at least 1"),
+        ("tree.inner.depth", None, "tree.inner.depth is None {}: must be a whole number"),
         ("tree.names", "[emr]", "tree.names is '[emr]' {}: must be a JSON list, in single quotes on a command line: "
          "--param 'tree.names=[\"…\"]'"),
         ("tree.by_source", "emr", "tree.by_source is 'emr' {}: must be a JSON object, in single quotes on a command "
          "line: --param 'tree.by_source={{\"…\": \"…\"}}'"),
-        ("tree.names", ["a", 3], "tree.names.1 is 3 {}: Input should be a valid string"),
+        ("tree.names", ["a", 3], "tree.names.1 is 3 {}: must be text"),
         ("tree", 5, "tree is 5 {}: is a section; give its keys, such as tree.trees"),
     ],
 )  # fmt: skip
@@ -143,7 +143,7 @@ def test_wrong_values_name_key_value_and_origin(key: str, value: Any, complaint:
 
 def test_members_of_a_union_are_one_complaint() -> None:
     message = explanation({}, {"tree.workers": "x"})
-    assert message.startswith(f"tree.workers is 'x' {FROM_OVERRIDES}: Input should be a valid integer")
+    assert message.startswith(f"tree.workers is 'x' {FROM_OVERRIDES}: must be a whole number")
     assert " or must be a JSON list" in message and "\n" not in message
 
 

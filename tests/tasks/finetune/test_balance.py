@@ -1,23 +1,20 @@
-"""Weights of labels, and the parts of a learning curve."""
+"""Weights of labels, and the learning rates of small encoders."""
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given
-from hypothesis import strategies as st
 
 from models import heads
 from models.heads.examples import HeadExample
 from tasks.downstream.catalogue.grids import own_rates
 from tasks.downstream.features.shapes import TaskShape
 from tasks.downstream.records import Kind, Record
-from tasks.finetune.balance import balanced_weights, nested_order
+from tasks.finetune.balance import balanced_weights
 from tests.support.heads.tiny_heads import SIZES, make_sequence
 
 
@@ -68,22 +65,6 @@ def test_weighted_losses_are_those_of_the_formula(name: str) -> None:
 def test_heads_without_labels_refuse_weights() -> None:
     with pytest.raises(ValueError, match="head 'tagging' has no weights of labels"):
         heads.build("tagging", dict(SIZES), num_labels=5, seed=1).weigh_labels([1.0])
-
-
-@given(st.lists(st.sampled_from(["甲"] * 8 + ["乙"] * 3 + ["丙"]), min_size=1, max_size=200))
-def test_every_beginning_of_the_order_has_its_share_of_every_label(labels: list[str]) -> None:
-    given_records = records(labels)
-    order = nested_order(given_records)
-    assert sorted(order) == list(range(len(labels)))
-    for size in range(1, len(labels) + 1):
-        found = Counter(labels[number] for number in order[:size])
-        assert all(abs(found[one] - size * count / len(labels)) <= 2 for one, count in Counter(labels).items())
-
-
-def test_candidates_of_a_question_follow_each_other() -> None:
-    asked = [Record(str(n), (f"问{n % 7}", f"答{n}"), str(n % 2), group=f"问{n % 7}") for n in range(35)]
-    groups = [asked[number].group for number in nested_order(asked)]
-    assert len([1 for one, other in itertools.pairwise(groups) if one != other]) == 6
 
 
 @pytest.mark.parametrize(("hidden_size", "middle"), [(None, 6e-5), (768, 6e-5), (385, 6e-5), (384, 3e-4), (128, 1e-3)])

@@ -108,5 +108,5 @@ def test_card_names_a_given_rate(world: World) -> None:
 
 @pytest.mark.parametrize("rate", [-0.1, 1.0, "much"])
 def test_impossible_rates_are_rejected(rate: Any) -> None:
-    with pytest.raises(UserError, match=r"finetune\.dropout is .*: Input should be"):
+    with pytest.raises(UserError, match=r"finetune\.dropout is .*: must be"):
         load_finetuning(SPEC.name, quick=True, overrides={"finetune.dropout": rate})

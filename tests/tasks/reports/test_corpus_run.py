@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -47,8 +48,8 @@ def test_a_run_has_date_files_parameters_and_change(tmp_path: Path) -> None:
     written(folder, {"article/c.jsonl": jsonl([{"text": f"{TEXT}{number}"} for number in range(3)])})
     second = page_of(store, refreshed(folder, store), 16)
     assert "Change since 2026-11-09" in second
-    assert '<td>article</td><td class="n">4 <span class="quiet">+3</span></td>' in second
-    assert '<td>emr</td><td class="n">0 <span class="lost-text">-1</span></td>' in second
+    assert '>article</th><td class="n">4 <span class="quiet">+3</span></td>' in second
+    assert '>emr</th><td class="n">0 <span class="lost-text">-1</span></td>' in second
     assert "The first run" in page_of(store, first, 17, corpus="/data/other")
     assert "2026-11" not in first.read_file("report.html").decode()
 
@@ -94,9 +95,9 @@ def test_sources_and_files_that_lost_most_rows_are_marked(lossy: Artifact) -> No
         ("all", 16, 5),
     ]
     assert sources["dialogue"]["lost"] == 1 and sources["article"]["lost"] == 0
-    assert '<tr class="lost"><td>emr</td><td class="n">9</td><td class="n lost">88.89 % (most)</td>' in page
-    assert '<tr><td>article</td><td class="n">4</td><td class="n lost">0.00 %</td>' in page
-    assert '<tr class="lost"><td>emr/lost.jsonl</td><td class="n">9</td><td class="n">8</td>' in page
+    assert '<tr class="lost"><th scope="row">emr</th><td class="n">9</td><td class="n lost">88.89 % (most)</td>' in page
+    assert '<tr><th scope="row">article</th><td class="n">4</td><td class="n lost">0.00 %</td>' in page
+    assert '<tr class="lost"><th scope="row">emr/lost.jsonl</th><td class="n">9</td><td class="n">8</td>' in page
     assert "13812345678" not in page
 
 
@@ -104,5 +105,7 @@ def test_tables_have_captions_scopes_and_regions(lossy: Artifact) -> None:
     page = lossy.read_file("report.html").decode()
     assert '<table><caption class="unseen">Sub-domains</caption>' in page
     assert page.count("<table>") == page.count('<caption class="unseen">')
-    assert page.count("<th ") == page.count('<th scope="col"') and "<th>" not in page
+    assert page.count("<th ") == len(re.findall('<th scope="(?:col|row)"', page)) and "<th>" not in page
+    rows = re.findall(r"<tr[^>]*>\s*(<\w+[^>]*>)", page)
+    assert len(rows) > 10 and [one for one in rows if not one.startswith('<th scope="')] == []
     assert '<div class="scroll" tabindex="0" role="region" aria-label="Steps">' in page

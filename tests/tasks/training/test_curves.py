@@ -95,7 +95,7 @@ def test_every_figure_has_a_panel_and_the_table_the_best() -> None:
     ]
     assert page.count("<polyline") == len(captions) + 1  # and one line of chance
     assert "step 1,500 of 1,500" in page and "on 2 CPU workers" in page
-    assert re.search(r"MTS accuracy</td><td class=\"n\">0\.3667</td><td class=\"n\">0\.3667 \(step 1,500\)", page)
+    assert re.search(r"MTS accuracy</th><td class=\"n\">0\.3667</td><td class=\"n\">0\.3667 \(step 1,500\)", page)
     assert ">0.1667<" in page
     assert "MFU) = model FLOPs of a step / (seconds a step x workers x peak FLOP/s)" in page
     assert "12 x layers x width x sum of length^2" in page

@@ -1,4 +1,4 @@
-"""The name of this program, as the user called it."""
+"""The name of this program, as the user called it: what commands that we print begin with."""
 
 from __future__ import annotations
 
