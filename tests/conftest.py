@@ -19,6 +19,8 @@ settings.register_profile("default", deadline=None, suppress_health_check=[Healt
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
 settings.load_profile("default")
 
+pytest_plugins = ("tests.support.skipped",)
+
 BEGIN_WITH = ("server", "ray", "slow")
 """Markers of tests whose files are begun first, in this order."""
 

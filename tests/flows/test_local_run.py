@@ -5,22 +5,37 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from infra.settings import REPOSITORY
+from tests.support.processes.forked import Interpreter
 from tests.support.text.synthetic_text import write_corpus
 
 
-def flows(*arguments: str, home: Path, script: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
-    """The command line in a process of its own, without a server; or a script in its place."""
-    command = [sys.executable, *(["-c", script] if script else ["-m", "flows"]), *arguments]
+def environment(home: Path) -> dict[str, str]:
+    """The environment of a run without a server."""
     bare = {name: value for name, value in os.environ.items() if name not in ("PREFECT_API_URL", "YIWEN_CORPUS")}
     own = {"YIWEN_HOME": str(home), "PREFECT_HOME": str(home / "prefect"), "PYTHONPATH": str(REPOSITORY)}
-    return subprocess.run(
-        command, cwd=REPOSITORY, env=bare | own | environment, capture_output=True, text=True, check=False
-    )
+    return bare | own
+
+
+def flows(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
+    """The command line in a process of its own."""
+    command = [sys.executable, "-m", "flows", *arguments]
+    return subprocess.run(command, cwd=REPOSITORY, env=environment(home), capture_output=True, text=True, check=False)
+
+
+COMMAND = "import sys; from flows.cli import main; sys.exit(main(sys.argv[1:]))"
+"""The command line without what ends it when it is interrupted."""
+
+
+@pytest.fixture(scope="module")
+def interpreter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Interpreter]:
+    with Interpreter(tmp_path_factory.mktemp("interpreter"), "flows.__main__", "flows.corpus") as found:
+        yield found
 
 
 @pytest.mark.parametrize(
@@ -34,8 +49,10 @@ def flows(*arguments: str, home: Path, script: str = "", **environment: str) -> 
         (["pretrain/ehealth-tiny", "--param", "model.num_heads=7"], "num_heads"),
     ],
 )
-def test_mistake_is_reported_in_one_line_before_any_work(given: list[str], message: str, tmp_path: Path) -> None:
-    done = flows("run", *given, home=tmp_path / "store")
+def test_mistake_is_reported_in_one_line_before_any_work(
+    given: list[str], message: str, tmp_path: Path, interpreter: Interpreter
+) -> None:
+    done = interpreter.run(COMMAND, ["run", *given], environment(tmp_path / "store"))
     assert done.returncode == 2
     assert done.stdout == ""
     (error,) = done.stderr.splitlines()
@@ -43,10 +60,10 @@ def test_mistake_is_reported_in_one_line_before_any_work(given: list[str], messa
     assert not (tmp_path / "store").exists(), "nothing was begun"
 
 
-def test_run_says_everything_once_and_the_result_last(tmp_path: Path) -> None:
+def test_run_says_everything_once_and_the_result_last(tmp_path: Path, interpreter: Interpreter) -> None:
     corpus, home = write_corpus(tmp_path / "texts"), tmp_path / "store"
     given = ["run", "corpus/refresh", "--param", f"corpus={corpus}", "--param", "training.steps=5"]
-    first, again = flows(*given, home=home), flows(*given, home=home)
+    first, again = flows(*given, home=home), interpreter.run(COMMAND, given, environment(home))
     assert first.returncode == again.returncode == 0, first.stderr
     for done, word in ((first, " in "), (again, " reused ")):
         lines = done.stderr.splitlines()
@@ -63,18 +80,19 @@ def test_run_says_everything_once_and_the_result_last(tmp_path: Path) -> None:
         assert following == f"Next: python -m flows run pretrain/ehealth-tiny --param corpus={corpus}"
         assert Path(done.stdout.strip()).parent == home / "segment"
     assert "6 of them reused" in again.stderr
-    quiet = flows("-q", *given, home=home)
+    quiet = interpreter.run(COMMAND, ["-q", *given], environment(home))
     assert quiet.stdout == again.stdout
     assert [line.partition(":")[0] for line in quiet.stderr.splitlines()] == ["warning"]
 
 
-def test_local_run_imports_neither_prefect_nor_ray(tmp_path: Path) -> None:
+def test_local_run_imports_neither_prefect_nor_ray(tmp_path: Path, interpreter: Interpreter) -> None:
     script = (
         "import sys; from flows.cli import main; status = main(sys.argv[1:]); "
         "print([name for name in ('prefect', 'ray', 'torch') if name in sys.modules]); sys.exit(status)"
     )
     corpus = write_corpus(tmp_path / "texts")
-    done = flows("run", "corpus/refresh", "--param", f"corpus={corpus}", home=tmp_path / "store", script=script)
+    given = ["run", "corpus/refresh", "--param", f"corpus={corpus}"]
+    done = interpreter.run(script, given, environment(tmp_path / "store"))
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "[]"
     assert not (tmp_path / "store" / "prefect").exists()
@@ -85,5 +103,7 @@ def test_flow_is_prefects_once_prefect_is_imported(tmp_path: Path) -> None:
         "import sys\nif sys.argv[1:]: import prefect\n"
         "from flows.corpus import corpus\nprint(type(corpus).__module__, corpus.name, corpus.fn.__name__)"
     )
-    assert flows(home=tmp_path, script=script).stdout == "tasks.runner.flow corpus corpus\n"
-    assert flows("prefect", home=tmp_path, script=script).stdout == "tasks.runner.prefect_run corpus corpus\n"
+    with Interpreter(tmp_path, "flows.recipes.data") as interpreter:  # all that a flow imports before it is declared
+        without, given = (interpreter.run(script, some, environment(tmp_path)) for some in ([], ["prefect"]))
+    assert without.stdout == "tasks.runner.flow corpus corpus\n"
+    assert given.stdout == "tasks.runner.prefect_run corpus corpus\n", given.stderr

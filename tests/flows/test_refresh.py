@@ -10,9 +10,8 @@ import pickle
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,9 +22,9 @@ from tokenizers import Tokenizer
 from flows.corpus import corpus as corpus_flow
 from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
-from infra.settings import REPOSITORY
 from kg.sources import cmekg
 from models.tokenizer.wordpiece import SPECIAL_TOKENS
+from tests.support.processes.forked import Forked, Interpreter
 from tests.support.text.edited import document, edited
 
 pytestmark = pytest.mark.slow
@@ -135,33 +134,37 @@ def test_the_same_files_elsewhere_are_the_same_corpus(
     assert len(ArtifactStore(home).list()) == before
 
 
+@pytest.fixture(scope="module")
+def interpreter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Interpreter]:
+    with Interpreter(tmp_path_factory.mktemp("interpreter"), "flows.corpus") as found:
+        yield found
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_a_killed_refresh_neither_loses_nor_repeats_documents(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interpreter: Interpreter, seed: int
 ) -> None:
     drawn = random.Random(seed)
     script = (
         "import json, sys; from flows.corpus import corpus; corpus.fn(sys.argv[1], overrides=json.loads(sys.argv[2]))"
     )
-    environment = {
-        **os.environ,
-        "YIWEN_HOME": str(tmp_path / "home"),
-        "YIWEN_WORKERS": "1",
-        "PYTHONPATH": str(REPOSITORY),
-    }
+    environment = {**os.environ, "YIWEN_HOME": str(tmp_path / "home"), "YIWEN_WORKERS": "1"}
+    killed = 0
     for _ in range(2):
-        process = subprocess.Popen([sys.executable, "-c", script, str(folder), json.dumps(OVERRIDES)], env=environment)
+        process = interpreter.start(script, [str(folder), json.dumps(OVERRIDES)], environment)
         wait_for_work(tmp_path / "home", drawn.randrange(1, 60), process)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        killed += process.poll() is None
+        process.kill()
+        assert process.wait() in (0, -signal.SIGKILL), process.stderr
         write_file(folder, 200 + drawn.randrange(1000), [document(drawn, 5)])
+    assert killed, "both runs had ended before"
     refresh(folder, tmp_path / "home", monkeypatch)
     refresh(folder, tmp_path / "rebuilt", monkeypatch)
     for stage in ("ingest", "near", "deduplicate", "segment"):
         assert content(tmp_path / "home", stage) == content(tmp_path / "rebuilt", stage)
 
 
-def wait_for_work(home: Path, parts: int, process: subprocess.Popen[bytes]) -> None:
+def wait_for_work(home: Path, parts: int, process: Forked) -> None:
     """Wait until there are that many parts, or the run has ended."""
     while process.poll() is None:
         files = [file for _, _, found in os.walk(home) for file in found if file.endswith(".parquet")]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import uuid
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,6 @@ import torch
 from flows.pretrain import pretrain
 from infra.artifacts import Artifact, ArtifactStore, InputRecord
 from infra.errors import UserError
-from infra.settings import REPOSITORY
 from models import objectives
 from models.training.checkpoint import check_identity
 from models.training.loop import Worker, load_state
@@ -26,6 +23,7 @@ from tasks.training.process import train_process
 from tasks.training.run_spec import RunSpec
 from tasks.training.sources import recorded
 from tests.support.text.stages import do
+from tests.support.training.groups import Groups
 from tests.support.training.knowing import KnowingConfig, register
 from tests.support.training.knowing_inputs import graph_inputs, knowing_inputs
 from tests.support.training.synthetic_examples import VOCABULARY, make_inputs, training
@@ -184,17 +182,8 @@ def test_two_processes_have_the_losses_of_one(store: ArtifactStore, tmp_path: Pa
     inputs = knowing_inputs(store)
     one, two = (spec_of(tmp_path, name, inputs, store) for name in ("one", "two"))
     one_process(one)
-    command = [
-        sys.executable,
-        "-m",
-        "tests.support.training.knowing_member",
-        "2",
-        f"{two.storage}/meeting",
-        two.run_path,
-        "0",
-    ]
-    done = subprocess.run(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True, check=True)
-    assert done.stdout.splitlines()[-1].split() == ["0", "0"], Path(two.storage, "0.log").read_text()
+    with Groups("tests.support.training.knowing_member") as groups:
+        assert groups.run(two, 2) == [0, 0], Path(two.storage, "0.log").read_text()
     result = two.result()
     assert result is not None and result.workers == 2
     assert {step for step, _, _ in losses(one)} == set(range(1, 13))

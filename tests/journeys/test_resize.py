@@ -5,10 +5,8 @@ Ray itself takes no part. It would end the remaining processes and start as many
 
 from __future__ import annotations
 
-import itertools
 import signal
-import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +14,6 @@ import torch
 
 from infra import schemas
 from infra.artifacts import ArtifactStore
-from infra.settings import REPOSITORY
 from models import objectives
 from models.training.loop import Worker
 from tasks.training.metrics_log import read_metrics
@@ -24,11 +21,10 @@ from tasks.training.process import train_process
 from tasks.training.run_spec import RunSpec
 from tasks.training.sources import recorded
 from tests.support.training import two_tasks
+from tests.support.training.groups import Groups
 from tests.support.training.synthetic_examples import TINY_MODEL, VOCABULARY, make_inputs, training
 
 pytestmark = pytest.mark.slow
-
-numbers = itertools.count()
 
 
 def write_spec(folder: Path, store: ArtifactStore, name: str, objective: str) -> RunSpec:
@@ -54,20 +50,10 @@ def write_spec(folder: Path, store: ArtifactStore, name: str, objective: str) ->
     return spec
 
 
-def run_group(spec: RunSpec, size: int, leaves: int = 0) -> list[int]:
-    """Return the exit statuses of a group, whose last process is killed at the checkpoint of step `leaves`."""
-    rendezvous = f"{spec.storage}/rendezvous-{next(numbers)}"
-    command = [
-        sys.executable,
-        "-m",
-        "tests.support.training.group_member",
-        str(size),
-        rendezvous,
-        spec.run_path,
-        str(leaves),
-    ]
-    done = subprocess.run(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True, check=True)
-    return [int(status) for status in done.stdout.splitlines()[-1].split()]  # the processes print before
+@pytest.fixture(scope="module")
+def groups() -> Iterator[Groups]:
+    with Groups("tests.support.training.group_member") as found:
+        yield found
 
 
 def losses(spec: RunSpec) -> dict[tuple[int, str, str], float]:
@@ -91,7 +77,7 @@ def _known(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("objective", ["ehealth", two_tasks.NAME])
 def test_resized_run_has_the_losses_of_one_that_is_not_resized(
-    objective: str, store: ArtifactStore, tmp_path: Path
+    objective: str, store: ArtifactStore, tmp_path: Path, groups: Groups
 ) -> None:
     whole, resized = (write_spec(tmp_path, store, name, objective) for name in ("whole", "resized"))
     try:
@@ -99,14 +85,14 @@ def test_resized_run_has_the_losses_of_one_that_is_not_resized(
     finally:
         torch.use_deterministic_algorithms(False)
 
-    assert run_group(resized, 2, leaves=4) == [1, -signal.SIGKILL]  # a node is gone
+    assert groups.run(resized, 2, leaves=4) == [1, -signal.SIGKILL]  # a node is gone
     last = Path(resized.storage, "0.log").read_text().splitlines()[-1]
     # These errors end a run for good (GiveUpOnUserErrors); a lost neighbour must not.
     assert not last.startswith(("infra.errors.UserError", "FloatingPointError")), last
-    assert run_group(resized, 1, leaves=8) == [-signal.SIGKILL]  # there is room for two again
+    assert groups.run(resized, 1, leaves=8) == [-signal.SIGKILL]  # there is room for two again
     assert resized.result() is None
     assert [one["step"] for one in read_metrics(resized.metrics_path) if one["split"] == "train"] == list(range(1, 9))
-    assert run_group(resized, 2) == [0, 0]
+    assert groups.run(resized, 2) == [0, 0]
 
     result = resized.result()
     assert result is not None and result.workers == 2

@@ -78,7 +78,7 @@ class TerminalRun:
         while not condition():
             assert self.process.poll() is None, f"the run ended before:\n{self.shown}"
             assert time.monotonic() < deadline, self.shown
-            time.sleep(0.02)
+            time.sleep(0.1)  # a look at all processes takes the time that the run needs
 
     def seconds_to_end(self) -> float:
         """Wait for the end of the run; returns the seconds it took."""
@@ -91,15 +91,19 @@ class TerminalRun:
     def processes(self) -> list[psutil.Process]:
         """Living processes that the run has started, known by their parents or by the mark that they inherit."""
         mark = f"{self.process.pid}."
+        running = list(psutil.process_iter(["ppid", "status"]))
+        parents = {process.pid: process.info["ppid"] for process in running}
         found = []
-        for process in psutil.process_iter():
+        for process in running:
+            ancestor = parents[process.pid]
+            while ancestor and ancestor != self.process.pid:
+                ancestor = parents.get(ancestor)
             try:
-                ancestors = [parent.pid for parent in process.parents()]
-                marked = process.environ().get(RUN_VARIABLE, "").startswith(mark)
-                if (marked or self.process.pid in ancestors) and process.status() != psutil.STATUS_ZOMBIE:
-                    found.append(process)
+                is_ours = ancestor or process.environ().get(RUN_VARIABLE, "").startswith(mark)
             except psutil.Error:
                 continue
+            if is_ours and process.info["status"] != psutil.STATUS_ZOMBIE:
+                found.append(process)
         return found
 
     def command_lines(self) -> list[str]:

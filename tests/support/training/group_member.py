@@ -1,9 +1,11 @@
-"""A group of processes that train a run together, as Ray Train's workers do; started by test_resize.py.
+"""Groups of processes that train a run together, as Ray Train's workers do; forked from one program for test_resize.py.
 
-Arguments: size of the group, rendezvous file, run.json, and the step after whose checkpoint the last of the group is
-killed; 0: none. Prints the exit status of each process; what a process says is in <rank>.log beside run.json.
+A group is a line of JSON on standard input: its size, rendezvous file, run.json, and the step after whose checkpoint
+the last of the group is killed; 0: none. The exit status of each process is printed as JSON, after `STATUSES`; what a
+process says is in <rank>.log beside run.json.
 """
 
+import json
 import os
 import signal
 import sys
@@ -55,24 +57,29 @@ def agree(number: int) -> int:
     return given[0]
 
 
-def start(rank: int, *given: Any) -> int:
-    """Fork a process of the group, before anything is trained, so that torch is imported once; return its id."""
+STATUSES = "exit statuses: "
+
+
+def start(rank: int, size: int, rendezvous: str, run: str, leaves: int) -> int:
+    """Fork a process of a group, before anything is trained, so that torch is imported once; return its id."""
     if process := os.fork():
         return process
-    log = os.open(Path(sys.argv[3]).parent / f"{rank}.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    log = os.open(Path(run).parent / f"{rank}.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(log, sys.stderr.fileno())
-    status = main(rank, *given)
+    status = main(rank, size, rendezvous, run, leaves)
     sys.stderr.flush()
     os._exit(status)  # gloo's threads may outlive the group and abort an orderly exit
 
 
-def group() -> None:
-    """Start the group that the command line describes, and print the exit statuses."""
-    size = int(sys.argv[1])
-    processes = [start(rank, size, *sys.argv[2:4], int(sys.argv[4])) for rank in range(size)]
-    print(*(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) for process in processes))
+def groups() -> None:
+    """Start the groups that standard input describes, one after the other, and print their exit statuses."""
+    for line in sys.stdin:
+        size, *given = json.loads(line)
+        processes = [start(rank, size, *given) for rank in range(size)]
+        statuses = [os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) for process in processes]
+        print(STATUSES + json.dumps(statuses), flush=True)  # the processes may print before
 
 
 if __name__ == "__main__":
     two_tasks.register()
-    group()
+    groups()

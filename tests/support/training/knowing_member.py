@@ -5,4 +5,4 @@ from tests.support.training.knowing import register
 
 if __name__ == "__main__":
     register()
-    group_member.group()
+    group_member.groups()

@@ -1,24 +1,22 @@
-"""One of two processes that share a step of SMedBERT; started by tests of it.
+"""Two processes that share a step of SMedBERT; started by tests of it.
 
-Arguments: rank, rendezvous file, folder of the knowledge, output file. Both build the same weights and rows; the second
-process takes the rows without mentions.
+Both build the same weights and rows; the second process takes the rows without mentions.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from models.objectives import build
+from tests.support.processes.two_workers import work_as_members
 from tests.support.training.mention_rows import SMEDBERT_TINY, mention_rows
 
 ROWS, SHARES = 8, ([7, 0, 2, 5, 3], [1, 4, 6])
@@ -35,22 +33,16 @@ def objective_and_rows(folder: Path) -> tuple[Any, list[dict[str, Any]]]:
     return objective, rows
 
 
-def main(rank: int, rendezvous: str, folder: str, output: str) -> None:
-    """Take the step."""
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=2)
+def work(rank: int, folder: str) -> dict[str, Any]:
+    """Take the step with the knowledge of a folder; returns losses and gradients."""
     objective, rows = objective_and_rows(Path(folder))
     batch = objective.collate([rows[i] for i in SHARES[rank]], seed=5, step=7, row_indices=SHARES[rank])
     model = DistributedDataParallel(objective)  # must outlive the backward pass, which it averages
     values = model(batch)
     values["loss"].backward()
     gradients = {name: p.grad for name, p in objective.named_parameters()}
-    torch.save({"values": {name: value.item() for name, value in values.items()}, "gradients": gradients}, output)
-    dist.barrier()
-    dist.destroy_process_group()
-    sys.stdout.flush()
-    os._exit(0)  # gloo's threads may outlive the group and abort an orderly exit; the result is on the disk
+    return {"values": {name: value.item() for name, value in values.items()}, "gradients": gradients}
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), *sys.argv[2:])
+    work_as_members(work)

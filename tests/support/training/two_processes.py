@@ -10,7 +10,7 @@ from models.distributed import gather_with_gradient, global_sum, least_over_rank
 from models.objectives import build
 from models.training.loop import TrainingConfig, Worker, train
 from models.training.parallel import without_averaging
-from tests.support.processes.two_workers import WORLD, work_as_member
+from tests.support.processes.two_workers import WORLD, work_as_members
 from tests.support.training.memory_part import stream_of
 
 
@@ -110,4 +110,4 @@ def poison(objective: Any, step: int) -> None:
 
 
 if __name__ == "__main__":
-    work_as_member(work)
+    work_as_members(work)

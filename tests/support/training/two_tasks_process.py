@@ -3,7 +3,7 @@
 from typing import Any
 
 from models.training.loop import Worker
-from tests.support.processes.two_workers import WORLD, work_as_member
+from tests.support.processes.two_workers import WORLD, work_as_members
 from tests.support.training.two_tasks import trained
 
 
@@ -14,4 +14,4 @@ def work(rank: int, jobs: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    work_as_member(work)
+    work_as_members(work)

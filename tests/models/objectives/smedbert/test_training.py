@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from infra.settings import REPOSITORY
 from models.objectives import build
+from tests.support.processes.two_workers import run_two_workers
+from tests.support.training import mention_process
 from tests.support.training.mention_process import SHARES, objective_and_rows
 from tests.support.training.mention_rows import SMEDBERT_TINY, mention_rows, save_graph
 from tests.support.training.short_run import short_run
@@ -89,18 +87,7 @@ def named_rows(count: int, seed: int) -> list[dict[str, Any]]:
 def test_two_processes_take_the_step_of_one(tmp_path: Path) -> None:
     """One of them has no mentions at all."""
     folder = save_graph(tmp_path)
-    environment = os.environ | {"PYTHONPATH": str(REPOSITORY), "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
-    script, files = REPOSITORY / "tests/support/training/mention_process.py", [tmp_path / f"{n}.pt" for n in range(2)]
-    processes = [
-        subprocess.Popen([sys.executable, script, str(rank), tmp_path / "rendezvous", folder, file], env=environment)
-        for rank, file in enumerate(files)
-    ]
-    try:
-        assert [process.wait(timeout=120) for process in processes] == [0, 0]
-    finally:
-        for process in processes:
-            process.kill()
-    found = [torch.load(file) for file in files]
+    found = run_two_workers(mention_process, str(folder), tmp_path)
     objective, rows = objective_and_rows(folder)
     values = objective(objective.collate(rows, seed=5, step=7))
     values["loss"].backward()
