@@ -3,7 +3,8 @@ SHELL := /bin/bash
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
-TEST_WORKERS ?= 3
+# Twice the cores of the smallest machine: a test that waits for a server, a Ray or a killed process leaves its core to others.
+TEST_WORKERS ?= 4
 export PYTHONPATH := $(CURDIR)
 export DO_NOT_TRACK := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
@@ -22,7 +23,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt infra/setup.sh .ci/requiremen
 demo: setup  ## Templated articles of a real knowledge graph in, a pre-trained eHealth model out
 	@$(BIN)/python -m flows run pretrain/ehealth-tiny
 
-test: setup  ## Run the tests, three files at a time, those that take longest first
+test: setup  ## Run the tests, four files at a time, those that take longest first
 	@$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
 FUZZ_SECONDS ?= 60
