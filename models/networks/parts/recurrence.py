@@ -11,6 +11,7 @@ Shape legend: T tokens in order of time, B sequences that have a token at a step
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -46,10 +47,26 @@ def _previous_states(states_TU: Tensor, spans: Sequence[Span]) -> Tensor:
     return before_TU
 
 
+@contextmanager
+def _on_one_thread() -> Iterator[None]:
+    """Let operations run on the calling thread alone.
+
+    Those of a step take microseconds. A second thread makes none of them faster, and they take ten times as long where
+    other programs keep it from its core, because every operation waits for it.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
 class LstmSteps(torch.autograd.Function):
     """One direction of an LSTM; gates in torch's order: input, forget, cell, output."""
 
     @staticmethod
+    @_on_one_thread()
     def forward(ctx: Any, inputs_TG: Tensor, weight_GU: Tensor, spans: Sequence[Span]) -> Tensor:
         """Return the states (T, U), from the inputs' share of the gates with the bias."""
         units = weight_GU.shape[1]
@@ -74,6 +91,7 @@ class LstmSteps(torch.autograd.Function):
         return states_TU
 
     @staticmethod
+    @_on_one_thread()
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None]:
         """Return the gradients of the gates' inputs and of the recurrent weights."""
         weight_GU, gates_TG, cells_TU, states_TU = ctx.saved_tensors
@@ -102,6 +120,7 @@ class GruSteps(torch.autograd.Function):
     """One direction of a GRU; gates in torch's order: reset, update, new. Reset scales the state's bias too."""
 
     @staticmethod
+    @_on_one_thread()
     def forward(ctx: Any, inputs_TG: Tensor, weight_GU: Tensor, bias_G: Tensor, spans: Sequence[Span]) -> Tensor:
         """Return the states (T, U), from the inputs' share of the gates with their bias."""
         units = weight_GU.shape[1]
@@ -128,6 +147,7 @@ class GruSteps(torch.autograd.Function):
         return states_TU
 
     @staticmethod
+    @_on_one_thread()
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
         """Return the gradients of the gates' inputs, the recurrent weights and the state's bias."""
         weight_GU, gates_TG, scaled_TU, states_TU = ctx.saved_tensors
