@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from tqdm import tqdm
 
+from infra.json_log import JsonFormatter, is_json, json_line
 from infra.place import PREFIX
 from infra.printable import printable
 from infra.program import as_called
@@ -60,7 +61,7 @@ def new_bar(**options: Any) -> tqdm:
         # A notebook paints what comes through standard error red.
         return notebook_bar(disable=False, file=sys.stdout, **options)
     # disable=None: no bar where standard error is not a terminal (a log file, a Prefect worker).
-    return tqdm(disable=None if display == "terminal" else True, **options)
+    return tqdm(disable=None if display == "terminal" and not is_json() else True, **options)
 
 
 class StageProgress:
@@ -97,18 +98,20 @@ class StageProgress:
             self._bar.update(done - self._bar.n)
         elif self._display == "terminal" and time.monotonic() - self._printed > SECONDS_BETWEEN_LINES:
             self._printed = time.monotonic()
-            print(
-                printable(f"{name}: {done:,} of {total:,} {self._unit}s{note and ', '}{note}"),
-                file=sys.stderr,
-                flush=True,
-            )
+            text = f"{name}: {done:,} of {total:,} {self._unit}s{note and ', '}{note}"
+            _say(text, sys.stderr, stage=name, done=done, total=total)
 
     def finish(self, sentence: str) -> None:
         """Replace the bar by one line that says what the stage did."""
         if self._bar is not None:
             self._bar.close()
         if self._display != "none":
-            print(printable(sentence), file=_output(self._display), flush=True)
+            _say(sentence, _output(self._display), stage=self._name)
+
+
+def _say(text: str, file: Any, **fields: Any) -> None:
+    """Print a line about progress: as it is, or as JSON with the fields."""
+    print(json_line("info", "flows", text, **fields) if is_json() else printable(text), file=file, flush=True)
 
 
 class BestEffort:
@@ -147,6 +150,10 @@ class ConsoleHandler(logging.Handler):
         self._display = _display.get()
 
     def emit(self, record: logging.LogRecord) -> None:
+        if isinstance(self.formatter, JsonFormatter):
+            if record.levelno >= logging.WARNING or self._display != "none":
+                print(self.format(record), file=sys.stderr, flush=True)
+            return
         text = as_called(printable(self.format(record)))
         if record.levelno >= logging.WARNING:
             # Each of several stages may find the same thing wrong: corpus/refresh asks twice for YIWEN_CORPUS.
@@ -171,6 +178,8 @@ def shown_log(detail: Detail = "usual") -> Iterator[None]:
         detail: "more" to show what all of our modules log, down to DEBUG.
     """
     root, handler = logging.getLogger(), ConsoleHandler()
+    if is_json():
+        handler.setFormatter(JsonFormatter())
     wanted = dict.fromkeys(TALKATIVE, logging.INFO) if detail == "usual" else dict.fromkeys(OURS, logging.DEBUG)
     levels = {name: logging.getLogger(name).level for name in wanted}
     root.addHandler(handler)

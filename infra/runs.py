@@ -30,6 +30,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from infra.artifacts import ArtifactStore
 from infra.errors import UserError
+from infra.json_log import RUN_VARIABLE
 from infra.locks import close_lock, is_locked, locked_file, open_lock
 from infra.private_files import private_files
 from infra.version import VERSION
@@ -108,7 +109,7 @@ class Recorder:
         """What the run returned, for `recorded`."""
         self.store: ArtifactStore | None = None
         """The store of the run; None until its work begins."""
-        self._flow = flow
+        self.flow = flow
         self.given = list(given)
         self._folder = ""
         self._held = contextlib.ExitStack()
@@ -121,14 +122,16 @@ class Recorder:
         self.store = store
         now = datetime.now(UTC)
         begun = Begun(
-            flow=self._flow,
+            flow=self.flow,
             given=self.given,
             began=now.isoformat(timespec="seconds"),
             host=socket.gethostname(),
             process=os.getpid(),
             version=VERSION,
         )
-        self._folder = posixpath.join(RUNS, f"{now:%Y%m%dT%H%M%S.%fZ}-{secrets.token_hex(3)}")
+        name = f"{now:%Y%m%dT%H%M%S.%fZ}-{secrets.token_hex(3)}"
+        self._folder = posixpath.join(RUNS, name)
+        self._held.enter_context(_named(name))
         try:
             if store.is_local:
                 os.makedirs(store.absolute(self._folder), exist_ok=True)
@@ -204,6 +207,26 @@ def recorded(flow: str, given: Sequence[str]) -> Iterator[Recorder]:
 def now() -> str:
     """Return the time as records have it, in UTC."""
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+@contextlib.contextmanager
+def _named(run: str) -> Iterator[None]:
+    """Let the log lines of this process, and of those that it starts, name the run."""
+    before = os.environ.get(RUN_VARIABLE)
+    os.environ[RUN_VARIABLE] = run
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(RUN_VARIABLE, None)
+        else:
+            os.environ[RUN_VARIABLE] = before
+
+
+def recorded_flow() -> str | None:
+    """Return the flow of the current run, if this is one that is recorded."""
+    recorder = _recorder.get()
+    return None if recorder is None else recorder.flow
 
 
 def begin_record(store: ArtifactStore) -> None:

@@ -30,6 +30,7 @@ from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, field
 
 from infra import builds, schemas
 from infra.artifacts import Artifact, ArtifactStore, InputRecord, fingerprint_of
+from infra.json_log import logged_as
 from infra.memo import Memo, WorkKeys
 from infra.private_files import private_files
 from infra.runs import noted
@@ -379,7 +380,8 @@ def run(
     """
     fingerprint = work.fingerprint(params, inputs)
     around = _running.get()
-    with noted(work.name, fingerprint, "" if around is None else around.address) as reused:
+    address = "" if around is None else around.address
+    with logged_as(stage=work.name), noted(work.name, fingerprint, address) as reused:
         result = _run(work, fingerprint, store, params, inputs, executor or SerialExecutor(), on_progress)
         reused[0] = result.reused
     return result

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from infra.errors import UserError
+from infra.run_metrics import TrainingMetrics, metrics_folder
 from infra.settings import store_root
 
 logger = logging.getLogger(__name__)
@@ -63,6 +64,11 @@ def trackers() -> tuple[str, ...]:
     return names
 
 
+def is_tracked() -> bool:
+    """Return whether the figures of trainings go anywhere; raises as `trackers` does."""
+    return bool(trackers()) or metrics_folder() is not None
+
+
 @contextlib.contextmanager
 def tracked(experiment: str, name: str, key: str, parameters: Mapping[str, Any]) -> Iterator[list[Tracker]]:
     """Begin or continue a run in the block, and yield where its figures go; nowhere unless users ask for it.
@@ -84,6 +90,9 @@ def tracked(experiment: str, name: str, key: str, parameters: Mapping[str, Any])
             raise
         except Exception as error:
             logger.warning("%s cannot record %s (%s: %s); the work continues", one, name, type(error).__name__, error)
+    folder = metrics_folder()
+    if folder is not None:
+        opened.append(_PrometheusRun(folder, experiment, key))
     failed = True
     try:
         yield opened
@@ -190,6 +199,20 @@ class _TensorBoardRun:
 
     def close(self, failed: bool) -> None:
         self._writer.close()
+
+
+class _PrometheusRun:
+    """Newest figures, in a file for Prometheus (infra/run_metrics.py)."""
+
+    def __init__(self, folder: Path, experiment: str, key: str) -> None:
+        self._metrics = TrainingMetrics(folder, experiment, key[:8])
+
+    def log(self, split: str, reports: Sequence[Report]) -> None:
+        for step, figures in reports:
+            self._metrics.log(split, step, figures)
+
+    def close(self, failed: bool) -> None:
+        self._metrics.close()
 
 
 def _name(text: str) -> str:

@@ -8,6 +8,7 @@ raised as `UserError`.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -33,6 +34,7 @@ from flows.cli.verbosity import set_verbosity
 from flows.cli.verify import verify
 from infra.errors import UserError
 from infra.extras import explained
+from infra.json_log import VARIABLE, json_line
 from infra.printable import printable
 from infra.private_files import private_files
 from infra.program import COMMAND, as_called, program
@@ -126,6 +128,9 @@ def main(arguments: list[str] | None = None) -> int:
 def _failed(what: UserError, raised: Exception) -> int:
     """Print an error, and below it the notes that were added to it on the way, such as how to resume."""
     lines = [f"error: {what}", *getattr(raised, "__notes__", ())]
+    if os.environ.get(VARIABLE) == "json":
+        print(json_line("error", "flows", as_called("\n".join(lines).removeprefix("error: "))), file=sys.stderr)
+        return 2
     print(as_called(printable("\n".join(lines))), file=sys.stderr)
     return 2
 

@@ -167,7 +167,7 @@ def _add_engines(app: FastAPI, service: Service) -> None:
         _check_count(len(records), limits.texts)
         assert lane.opened is not None, "a lane is found after its start"
         _check_records(records, lane.opened, limits)
-        sizes = [sum(map(len, record)) for record in records]
+        sizes = [_size(record, lane.opened) for record in records]
         opened, answers = await _answers(request, lane, asked.texts, sizes, limits)
         about = opened.about
         return _json(answers, model=name, fingerprint=opened.fingerprint, task=about["task"], labels=about["labels"])
@@ -292,9 +292,20 @@ def _check_records(records: Sequence[Sequence[str]], opened: Opened, limits: Lim
             takes = "evidence, question and options" if wanted is None else f"{wanted} text{'s' * (wanted > 1)}"
             where = {"where": ["texts", number], "message": f"{len(record)} texts"}
             raise _unusable(f"A record of {opened.about['task']} has {takes}.", [where])
+        if len(record) > limits.record_texts:
+            where = {"where": ["texts", number], "message": f"{len(record):,} texts"}
+            raise _unusable(f"A record may have {limits.record_texts:,} texts.", [where])
         if sum(map(len, record)) > limits.characters:
             where = {"where": ["texts", number], "message": f"{sum(map(len, record)):,} characters"}
             raise _unusable(f"A record may have {limits.characters:,} characters.", [where])
+
+
+def _size(record: Sequence[str], opened: Opened) -> int:
+    """Return the characters that a model reads of a record: evidence and question again for each of its options."""
+    if opened.about["texts_per_record"] is not None:
+        return sum(map(len, record))
+    evidence, question, *options = map(len, record)
+    return (evidence + question) * len(options) + sum(options)
 
 
 async def _answers(

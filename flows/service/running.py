@@ -23,6 +23,7 @@ from flows.service.app import Service, create_app
 from flows.service.connection import connection_class
 from flows.service.settings import KEY_VARIABLE, ServiceSettings
 from infra.errors import UserError
+from infra.json_log import JsonFormatter, is_json
 
 logger = logging.getLogger("yiwen.service")
 
@@ -43,6 +44,9 @@ def serve(settings: ServiceSettings, say: Callable[[str], None] = print) -> int:
     """
     settings.checked()
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    if is_json():
+        for handler in logging.getLogger().handlers:
+            handler.setFormatter(JsonFormatter())
     logger.setLevel(logging.INFO)
     # Its warnings are one per bad request, and its errors print what they are given.
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)

@@ -34,6 +34,8 @@ class Limits:
     """Texts of a request (422)."""
     characters: int = 20_000
     """Characters of a text (422)."""
+    record_texts: int = 64
+    """Texts of a record with options (422). A model reads evidence and question once for each option."""
     seconds: float = 60.0
     """Time for an answer (504)."""
     work_seconds: float = 25.0

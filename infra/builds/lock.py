@@ -62,7 +62,7 @@ def is_being_built(partial: Path) -> bool:
 
 
 def discard_partial(partial: Path) -> bool:
-    """Delete the folder of an unfinished build on a local root; returns False, and leaves it, if a process has it.
+    """Delete the folder of an unfinished build on a local root; returns False if a process has it, or it is gone.
 
     Raises:
         UserError: it cannot be deleted.
@@ -79,7 +79,7 @@ def discard_partial(partial: Path) -> bool:
                 if child.name != LOCK:
                     shutil.rmtree(child) if child.is_dir() and not child.is_symlink() else child.unlink()
             shutil.rmtree(partial)
-        except BlockingIOError:
+        except (BlockingIOError, FileNotFoundError):  # a process has it, or another one deletes it meanwhile
             return False
         finally:
             if descriptor is not None:

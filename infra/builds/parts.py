@@ -19,6 +19,7 @@ from infra import schemas
 from infra.artifacts import ArtifactStore, PartRecord
 from infra.builds.disk_errors import explained
 from infra.builds.place import BuildPlace, content_path, part_path, publish, put, staging_folder
+from infra.json_log import logged_as
 from infra.private_files import private_files
 from infra.usage import Usage, measure_usage
 
@@ -63,7 +64,7 @@ def run_unit(place: BuildPlace, function: Callable[..., None], unit: Unit) -> Wo
     """Do one unit of work: call `function(part, *arguments)`, then commit what it wrote."""
     part = PartWriter(place, unit.index)
     try:
-        with measure_usage() as usage:
+        with logged_as(stage=place.stage, part=unit.index), measure_usage() as usage:
             function(part, *unit.arguments)
             part.finish()
         return part.commit(usage, unit.key)

@@ -62,6 +62,22 @@ def descendants(roots: Iterable[Process]) -> list[Process]:
     return found
 
 
+def left_behind(leader: Process) -> list[Process]:
+    """Return the living processes of the session that a process began, if it has died: its orphans.
+
+    `ray start --block` that is killed leaves its servers; each service of the stack has a session of its own, whose
+    number is the id of the process that began it. Processes older than that one are of another session of the number.
+    """
+    if leader.is_alive:
+        return []
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        fields = _fields(int(entry.name))
+        if fields is not None and int(fields[3]) == leader.pid and _start(fields) >= leader.started:
+            found.append(Process(int(entry.name), _start(fields)))
+    return [one for one in found if one.is_alive]
+
+
 def end(roots: Iterable[Process], seconds: float = SECONDS_TO_END) -> None:
     """Ask processes to end, then those that they leave behind; kill what does not heed."""
     roots = list(roots)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import socket
@@ -12,7 +13,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from infra.errors import UserError
@@ -34,6 +35,23 @@ class Ports:
 
     prefect: int = 4200
     ray: int = 8265
+
+
+PORTS = "ports.json"
+"""File of a stack with the ports that it was started with."""
+
+
+def known_ports(folder: Path) -> Ports:
+    """Return the ports of a stack that was started before, or the usual ones."""
+    try:
+        return Ports(**json.loads((folder / PORTS).read_text(encoding="utf-8")))
+    except (FileNotFoundError, ValueError, TypeError):  # none, or one that a kill cut off
+        return Ports()
+
+
+def write_ports(folder: Path, ports: Ports) -> None:
+    """Note the ports of a stack."""
+    (folder / PORTS).write_text(json.dumps(asdict(ports)), encoding="utf-8")
 
 
 class Stack:

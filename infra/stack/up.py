@@ -12,6 +12,7 @@ import fcntl
 import os
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 from infra.errors import UserError
@@ -24,10 +25,12 @@ from infra.stack.services import (
     SERVICES,
     Ports,
     Stack,
+    known_ports,
     refuse_taken_port,
     start,
     wait_for,
     worker_environment,
+    write_ports,
 )
 
 FOLDER_OF_STACK = ".stack"
@@ -43,12 +46,16 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     parser = argparse.ArgumentParser(prog="infra/up", description=__doc__)
     parser.add_argument("--folder", help="folder of the stack, by default YIWEN_STACK, or .stack of the checkout")
-    parser.add_argument("--prefect-port", type=int, default=Ports.prefect, help="default: %(default)s")
-    parser.add_argument("--ray-port", type=int, default=Ports.ray, help="job endpoint; default: %(default)s")
+    usual = "default: that of the stack's last start, or"
+    parser.add_argument("--prefect-port", type=int, help=f"{usual} {Ports.prefect}")
+    parser.add_argument("--ray-port", type=int, help=f"job endpoint; {usual} {Ports.ray}")
     parser.add_argument("--elasticsearch", action="store_true", help="assemble Elasticsearch if it was not yet (Java)")
     options = parser.parse_args(arguments)
     try:
-        print(up(stack_folder(options.folder), Ports(options.prefect_port, options.ray_port), options.elasticsearch))
+        folder = stack_folder(options.folder)
+        known = known_ports(folder)
+        ports = Ports(options.prefect_port or known.prefect, options.ray_port or known.ray)
+        print(up(folder, ports, options.elasticsearch))
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -60,7 +67,8 @@ def up(folder: Path, ports: Ports, elasticsearch: bool = False) -> str:
     """Start what does not run; returns what the user is to know.
 
     Raises:
-        UserError: a port is taken, or a server does not start. What this call started is ended again.
+        UserError: a port is taken, a server runs on another port, or a server does not start. What this call started
+            is ended again.
     """
     if INSTALLED:
         raise UserError("infra/up registers the deployments of a checkout; clone the repository and run it there.")
@@ -71,8 +79,10 @@ def up(folder: Path, ports: Ports, elasticsearch: bool = False) -> str:
         known = file.read()
         running = {name: one for name, one in known.items() if one.is_alive}
         missing = [service for service in SERVICES if service.name not in running]
+        _refuse_other_ports(known_ports(folder), ports, running)
         for service in missing:
             refuse_taken_port(service, ports)
+        write_ports(folder, ports)
         started: dict[str, Process] = {}
         try:
             for service in missing:
@@ -89,6 +99,16 @@ def up(folder: Path, ports: Ports, elasticsearch: bool = False) -> str:
         environment = stack.write_environment(_elasticsearch(folder, elasticsearch))
     what = f"Started {', '.join(started)}." if started else "Everything is running already."
     return f"{what} Logs are in {folder}.\nUse it in a shell by:  . {environment}\nEnd it by:  infra/down"
+
+
+def _refuse_other_ports(before: Ports, now: Ports, running: Collection[str]) -> None:
+    """Raise `UserError` if a running server would have to change its port."""
+    for service in SERVICES:
+        if service.port is not None and service.name in running and service.port(before) != service.port(now):
+            raise UserError(
+                f"{service.name} runs on port {service.port(before)}, not {service.port(now)}. End the stack by "
+                "infra/down first, or leave the option out."
+            )
 
 
 def _register(stack: Stack) -> None:

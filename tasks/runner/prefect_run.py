@@ -31,6 +31,7 @@ from prefect.runtime import flow_run as current_run
 
 from infra.artifacts import Artifact
 from infra.errors import UserError
+from infra.json_log import JsonFormatter, is_json
 from infra.notify import notify_failure
 from infra.progress import BestEffort, StageProgress
 from infra.stage import Stage, StageResult
@@ -57,6 +58,11 @@ def _spare_the_traceback(record: logging.LogRecord) -> bool:
 
 for _name in ("prefect.flow_runs", "prefect.task_runs"):
     logging.getLogger(_name).addFilter(_spare_the_traceback)
+
+
+if is_json():  # on its server lines have their run anyway
+    for _handler in logging.getLogger().handlers:
+        _handler.setFormatter(JsonFormatter())
 
 
 def prefect_flow(name: str, function: Callable[..., Any]) -> Flow[..., Any]:

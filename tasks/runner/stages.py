@@ -13,9 +13,10 @@ from infra.artifacts import Artifact, ArtifactStore
 from infra.cluster.executor import executor_for
 from infra.cluster.jobs import JobSite, job_site, run_as_job
 from infra.progress import StageProgress
-from infra.runs import begin_record, noted, recorded
+from infra.run_metrics import FlowMetrics, metrics_folder
+from infra.runs import begin_record, noted, recorded, recorded_flow
 from infra.settings import Settings, is_job_endpoint
-from infra.stage import Executor, Stage, StageInput, StageParams, StageResult
+from infra.stage import Executor, ProgressListener, Stage, StageInput, StageParams, StageResult
 from tasks.runner.flow import in_prefect_run
 from tasks.runner.planning import PlanningRunner, current_plan
 from tasks.runner.sentence import sentence
@@ -29,8 +30,15 @@ class StageRunner:
     Made by `stage_runner`.
     """
 
-    def __init__(self, store: ArtifactStore, executor: Executor, site: JobSite | None = None) -> None:
+    def __init__(
+        self,
+        store: ArtifactStore,
+        executor: Executor,
+        site: JobSite | None = None,
+        metrics: FlowMetrics | None = None,
+    ) -> None:
         self.store = store
+        self._metrics = metrics
         self._executor = executor
         self._site = site
         self._began = time.monotonic()
@@ -77,13 +85,38 @@ class StageRunner:
     def _run(
         self, stage: Stage[Any], params: StageParams, inputs: dict[str, StageInput], progress: StageProgress
     ) -> StageResult:
+        metrics = self._metrics
+        if metrics is None:
+            return self._run_shown(stage, params, inputs, progress, progress.update)
+
+        def update(name: str, done: int, total: int, note: str = "") -> None:
+            progress.update(name, done, total, note)
+            metrics.progress(name, done, total)
+
+        metrics.begin(stage.name)
+        try:
+            result = self._run_shown(stage, params, inputs, progress, update)
+        except BaseException:
+            metrics.fail(stage.name)
+            raise
+        metrics.end(stage.name, result.artifact.manifest, result.reused)
+        return result
+
+    def _run_shown(
+        self,
+        stage: Stage[Any],
+        params: StageParams,
+        inputs: dict[str, StageInput],
+        progress: StageProgress,
+        on_progress: ProgressListener,
+    ) -> StageResult:
         with progress:
             if self._site is not None and stage.heavy:
                 with noted(stage.name, stage.fingerprint(params, inputs), "") as reused:
-                    result = run_as_job(stage, self.store, params, inputs, site=self._site, on_progress=progress.update)
+                    result = run_as_job(stage, self.store, params, inputs, site=self._site, on_progress=on_progress)
                     reused[0] = result.reused
                 return result
-            return stages.run(stage, self.store, params, inputs, executor=self._executor, on_progress=progress.update)
+            return stages.run(stage, self.store, params, inputs, executor=self._executor, on_progress=on_progress)
 
 
 def _about(params: StageParams) -> str:
@@ -127,6 +160,8 @@ def stage_runner(settings: Settings | None = None) -> Iterator[StageRunner]:
     store = ArtifactStore(settings.home)
     with recorded(*_named()), executor_for(settings) as executor:
         begin_record(store)
-        runner = StageRunner(store, executor, site)
+        folder = metrics_folder()
+        metrics = None if folder is None else FlowMetrics(folder, recorded_flow() or "python")
+        runner = StageRunner(store, executor, site, metrics)
         yield runner
         runner.log_summary()

@@ -19,8 +19,9 @@ from typing import Any
 import polars as pl
 import pytest
 
+from flows.cli.stored.garbage import find_garbage
 from infra.artifacts import ArtifactStore
-from infra.builds import open_scratch
+from infra.builds import discard_partial, is_being_built, open_scratch
 from infra.errors import StorageFullError
 from infra.settings import REPOSITORY
 from tests.support.processes.building import (
@@ -370,3 +371,23 @@ def test_build_on_a_full_disk_resumes_once_space_is_freed(folder: Path, undistur
     assert found["resumed_parts"] == stopped_at
     assert {name: bytes.fromhex(data) for name, data in found["content"].items()} == undisturbed
     assert "Exception ignored" not in done.stderr
+
+
+def test_a_try_that_vanishes_while_it_is_looked_for_is_no_garbage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its run finished, or another `gc` was faster, between the listing and the look."""
+    store = ArtifactStore(tmp_path)
+    for name in ("gone", "there"):
+        (tmp_path / "clean" / f".{name}.partial").mkdir(parents=True)
+
+    def look(folder: Path) -> bool:
+        if "gone" in folder.name and folder.exists():
+            folder.rmdir()
+        return is_being_built(folder)
+
+    monkeypatch.setattr("flows.cli.stored.garbage.is_being_built", look)
+    found = find_garbage(store, [], keep=1, days=0.0)
+    assert [folder.name for folder in found.partial] == [".there.partial"]
+    assert not discard_partial(tmp_path / "clean" / ".gone.partial"), "nothing was deleted by this call"
+    assert discard_partial(found.partial[0]) and not found.partial[0].exists()

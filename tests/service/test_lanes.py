@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
@@ -129,6 +130,56 @@ def test_request_that_nobody_wants_any_more_leaves_the_queue() -> None:
         assert await first == [b"a"] and await ask(lane, "d") == [b"d"]
         assert worker.batches == [["a"], ["d"]]
         await lane.stop()
+
+    run(test)
+
+
+class Unstartable(Scripted):
+    """A worker that starts once, and after its death only when `room` is set: memory is short, say."""
+
+    room = False
+
+    async def start(self) -> Opened:
+        if self.starts and not self.room:
+            self.starts += 1
+            raise OSError("Cannot allocate memory")
+        return await super().start()
+
+
+def test_a_lane_whose_worker_cannot_be_started_refuses_and_recovers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flows.service.lane.SECONDS_BETWEEN_STARTS", 0.01)
+
+    async def test() -> None:
+        worker = Unstartable()
+        lane = await started(worker)
+        with contextlib.suppress(BusyError):
+            await ask(lane, "die")
+        while worker.starts < 4:  # it goes on trying
+            await asyncio.sleep(0.01)
+        assert not lane.ready and lane.restarts == 1
+        with pytest.raises(BusyError):
+            await ask(lane, "a")
+        worker.room = True
+        while not lane.ready:
+            await asyncio.sleep(0.01)
+        assert await ask(lane, "b") == [b"b"] and lane.waiting_texts == 0
+        await lane.stop()
+
+    run(test)
+
+
+def test_a_lane_that_never_comes_back_can_be_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flows.service.lane.SECONDS_BETWEEN_STARTS", 0.01)
+
+    async def test() -> None:
+        worker = Unstartable()
+        lane = await started(worker, batch_texts=1)
+        first, waiting = asyncio.create_task(ask(lane, "die")), asyncio.create_task(ask(lane, "a"))
+        while worker.starts < 3:
+            await asyncio.sleep(0.01)
+        await lane.stop()
+        found = await asyncio.gather(first, waiting, return_exceptions=True)
+        assert isinstance(found[1], BusyError), "what waits is told, and does not hang"
 
     run(test)
 

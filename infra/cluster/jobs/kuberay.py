@@ -31,7 +31,7 @@ from infra.errors import UserError
 from infra.settings import PRIVACY_DEFAULTS
 from infra.uris import warn_of_plain_http
 
-FORWARDED = ("YIWEN_LIMITS", "YIWEN_WORKERS")
+FORWARDED = ("YIWEN_LIMITS", "YIWEN_LOG", "YIWEN_METRICS", "YIWEN_RUN", "YIWEN_WORKERS")
 """Settings of the flow that hold for its jobs too. None of them is a secret: whoever reads RayJobs sees them."""
 POD_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 REQUEST_SECONDS = 60.0
@@ -111,8 +111,11 @@ class KubeRaySite:
         found = self._ask("GET", self._path(job))
         if found is None:
             return None
-        status = found.get("status") or {}
-        return _state(status)
+        state = _state(found.get("status") or {})
+        if (found.get("metadata") or {}).get("deletionTimestamp") and not state.is_over:
+            # Somebody deleted it, and its cluster is going: nothing will come of it, whatever its status says.
+            return JobState("STOPPED", "The RayJob is being deleted.", None)
+        return state
 
     def submit(self, job: str, command: Sequence[str]) -> bool:
         """Create a RayJob; returns False if it exists."""

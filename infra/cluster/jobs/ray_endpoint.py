@@ -28,7 +28,7 @@ from infra.uris import warn_of_plain_http
 
 EXCLUDED = ["/artifacts", "/benchmarks", "/docs", "/tests"]
 """Folders of the checkout that no job needs, beside those that git ignores: /artifacts, but not infra/artifacts."""
-FORWARDED = ("YIWEN_LIMITS", "YIWEN_WORKERS")
+FORWARDED = ("YIWEN_LIMITS", "YIWEN_LOG", "YIWEN_METRICS", "YIWEN_RUN", "YIWEN_WORKERS")
 """Settings of the flow that hold for its jobs too. None of them is a secret: Ray's dashboard shows them."""
 
 CONNECT_SECONDS = 10.0

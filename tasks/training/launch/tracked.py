@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from infra.progress import BestEffort
-from infra.tracking import Report, Tracker, tracked, trackers
+from infra.tracking import Report, Tracker, is_tracked, tracked
 from tasks.training.launch.follow import RunFollower, watching
 from tasks.training.launch.work import LongWork
 
@@ -22,7 +22,7 @@ def curves_tracked(work: LongWork) -> Iterator[None]:
     Raises:
         UserError: as `infra.tracking.tracked` does.
     """
-    if not trackers():
+    if not is_tracked():
         yield
         return
     with tracked(work.kind, work.label, work.name, work.settings) as runs, watching(_Curves(work, runs)):

@@ -15,8 +15,9 @@ import pytest
 
 from infra.errors import UserError
 from infra.stack import down, services, up
-from infra.stack.processes import Process, ProcessFile, descendants, end, process
+from infra.stack.processes import Process, ProcessFile, descendants, end, left_behind, process
 from infra.stack.services import Ports, Service, Stack
+from tests.support.processes.fake_program import fake
 
 SERVER = """
 import socket, subprocess, sys, time
@@ -96,6 +97,54 @@ def test_up_and_down_are_idempotent_and_end_only_their_own(folder: Path, ports: 
         bystander.kill()
         bystander.wait()
     assert down.down(folder.parent / "nowhere") == "There is no stack."
+
+
+def test_ports_are_remembered_and_change_only_with_the_server(
+    folder: Path, ports: Ports, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [f"--prefect-port={ports.prefect}", f"--ray-port={ports.ray}", f"--folder={folder}"]
+    assert up.main(given) == 0
+    environment = (folder / "environment").read_text()
+    assert up.main([f"--folder={folder}"]) == 0, "the usual ports would be others"
+    assert (folder / "environment").read_text() == environment
+    assert f"127.0.0.1:{ports.prefect}/" in environment and f"127.0.0.1:{ports.ray}" in environment
+    assert up.main([f"--folder={folder}", f"--ray-port={free_port()}"]) == 2
+    assert f"ray-head runs on port {ports.ray}, not" in capsys.readouterr().err
+    assert (folder / "environment").read_text() == environment
+
+
+def test_orphans_of_a_killed_server_are_ended(folder: Path, ports: Ports) -> None:
+    up.up(folder, ports)
+    known = ProcessFile(folder / "processes.json").read()
+    below = descendants([known["ray-head"]])
+    known["ray-head"].signal(signal.SIGKILL)
+    while known["ray-head"].is_alive:
+        time.sleep(0.01)
+    orphans = [one for one in below if one.is_alive]
+    assert orphans and left_behind(known["ray-head"]) == orphans
+    assert left_behind(known["prefect-server"]) == [], "it lives"
+    down.down(folder)
+    assert not any(one.is_alive for one in below)
+
+
+def test_a_folder_that_is_no_stack_is_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "lock").write_text("a lock of somebody else")
+    assert down.down(tmp_path) == "There is no stack."
+    assert (tmp_path / "lock").read_text() == "a lock of somebody else"
+    assert [file.name for file in tmp_path.iterdir()] == ["lock"]
+
+
+def test_elasticsearch_that_does_not_end_is_explained(
+    folder: Path, ports: Ports, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    up.up(folder, ports)
+    (folder / "elasticsearch").mkdir()
+    fake(folder.parent / "tools", "sys.exit('no such lock')", "stop.sh")
+    monkeypatch.setattr(down, "ELASTICSEARCH", folder.parent / "tools")
+    assert down.main([f"--folder={folder}"]) == 2
+    assert "error: Elasticsearch did not end: no such lock. All else has ended." in capsys.readouterr().err
+    assert ProcessFile(folder / "processes.json").read() == {} and not answers(ports.prefect)
+    (folder / "elasticsearch").rmdir()
 
 
 def ports_of_ray_free_again(ports: Ports) -> None:

@@ -113,6 +113,21 @@ def test_a_stopped_job_is_deleted_with_its_cluster(start: StartApi) -> None:
     assert api.deleted == [resource_name("spell-1")] and site.state("spell-1") is None
 
 
+def test_a_job_that_is_being_deleted_is_over(start: StartApi) -> None:
+    """kubectl delete leaves a RayJob, with its last status, until its finalizers are done."""
+    api = start({"jobDeploymentStatus": "Running", "jobStatus": "RUNNING"})
+    site = job_site("kuberay://yiwen")
+    site.submit("spell-1", ["python"])
+    state = site.state("spell-1")
+    assert state is not None and state.status == "RUNNING"
+    api.jobs[resource_name("spell-1")]["metadata"]["deletionTimestamp"] = "2026-11-23T20:00:00Z"
+    state = site.state("spell-1")
+    assert state is not None and state.is_over and state.status == "STOPPED"
+    api.jobs[resource_name("spell-1")]["status"] = {"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}
+    state = site.state("spell-1")
+    assert state is not None and state.status == "SUCCEEDED", "what has ended stays so"
+
+
 def test_an_expired_token_is_explained_and_a_new_one_is_read(start: StartApi, tmp_path: Path) -> None:
     api = start()
     site = job_site("kuberay://yiwen")
