@@ -659,6 +659,20 @@ TEXT_SYNONYMS = pa.schema(
     ]
 )
 
+SYNONYM_PAIRS = pa.schema(
+    [
+        _field("concept", pa.int64(), "number of the concept that both names mean"),
+        _field("first", pa.string(), "a name of the concept"),
+        _field("second", pa.string(), "another name of it"),
+        _field("first_source", pa.string(), "where the first name comes from: term, list, english, graph, text …"),
+        _field("second_source", pa.string(), "where the second one does"),
+        _field("category", pa.string(), "category of the concept's code, or the type of an entity; may be empty"),
+        _field("negatives", _list_of(pa.string()), "names of other concepts in the same category"),
+        _field("negative_concepts", _list_of(pa.int64()), "number of the concept of each of them"),
+        _field("split", pa.string(), "train; dev if the pair judges a training"),
+    ]
+)
+
 BENCHMARK_MENTIONS = pa.schema(
     [
         _field("text", pa.string(), "a name of a disease"),
@@ -680,6 +694,7 @@ BENCHMARK_LEFT_OUT = pa.schema(
 CANDIDATE_RECALL = pa.schema(
     [
         _field("split", pa.string(), "dev or test"),
+        _field("found_by", pa.string(), "characters, meaning, or both: the union of the two"),
         _field("queries", pa.string(), "all, or those that differ from the term of an answer"),
         _field("number", pa.int64(), "number of these queries"),
         _field("k", pa.int64(), "number of candidates considered"),
@@ -808,6 +823,7 @@ TABLES: Mapping[str, pa.Schema] = {
     "terms": TERMS,
     "distrusted_names": DISTRUSTED_NAMES,
     "text_synonyms": TEXT_SYNONYMS,
+    "synonym_pairs": SYNONYM_PAIRS,
     "benchmark_mentions": BENCHMARK_MENTIONS,
     "benchmark_left_out": BENCHMARK_LEFT_OUT,
     "candidate_recall": CANDIDATE_RECALL,

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from flows.recipes.loading import checked, overlaid
 from tasks.normalise.index import CandidateIndexParams
+from tasks.normalise.meaning.params import NameEncoderParams, SynonymPairsParams
 from tasks.normalise.params import NormaliserParams, TermMappingParams
 from tasks.normalise.terminology import TerminologyParams
 
@@ -40,6 +41,26 @@ class MappingRecipe(BaseModel):
     target: TerminologyParams = Field(default_factory=TerminologyParams)
     index: CandidateIndexParams = Field(default_factory=CandidateIndexParams)
     mapping: TermMappingParams = Field(default_factory=TermMappingParams)
+
+
+class TermEncoderRecipe(BaseModel):
+    """Parameters of every stage of the deployment encoder; `overrides` are its dotted keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    terminology: TerminologyParams = Field(default_factory=TerminologyParams)
+    pairs: SynonymPairsParams = Field(default_factory=SynonymPairsParams)
+    encoder: NameEncoderParams = Field(default_factory=NameEncoderParams)
+
+
+def load_term_encoder(overrides: Mapping[str, Any] | None = None, *, own_list: bool = False) -> TermEncoderRecipe:
+    """Return the settings of an encoder of names with overrides applied; `own_list` as in `load_normalising`.
+
+    Raises:
+        UserError: unknown keys or unusable values.
+    """
+    given = {"terminology": {"format": "list"}} if own_list else {}
+    return checked(TermEncoderRecipe, overlaid(given, "the flow's parameters", overrides))
 
 
 def load_mapping(overrides: Mapping[str, Any], *, source: str | None, target: str | None) -> MappingRecipe:

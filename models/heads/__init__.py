@@ -25,6 +25,7 @@ from infra.limits import small_text
 from models.encoder.config import EncoderConfig
 from models.encoder.network import Encoder
 from models.heads import embedding_table, frozen
+from models.heads.alignment import Alignment
 from models.heads.classification import Choice, MultiLabel, Pair, Ranking, Single
 from models.heads.embedding_table import EmbeddingTable
 from models.heads.encoders import KINDS, AnyEncoder, open_encoder
@@ -35,7 +36,7 @@ from models.heads.triples import Triples
 from models.knowledge_model.source import GivenKnowledge
 
 _HEADS: dict[str, type[TaskModel]] = {
-    head.name: head for head in (Single, Pair, MultiLabel, Ranking, Choice, Tagging, TwoStream, Triples)
+    head.name: head for head in (Single, Pair, MultiLabel, Ranking, Choice, Tagging, TwoStream, Triples, Alignment)
 }
 
 KINDS[embedding_table.MODEL_TYPE] = embedding_table.load_table
@@ -53,16 +54,17 @@ def build(
     """Return the head `name` with fresh weights, on `encoder`.
 
     Args:
-        name: `single`, `pair`, `multi_label`, `ranking`, `choice`, `tagging`, `two_stream` or `triples`.
+        name: `single`, `pair`, `multi_label`, `ranking`, `choice`, `tagging`, `two_stream`, `triples` or `alignment`.
         encoder: an encoder of any kind (it becomes the model's), or the config of a fresh one, also as a mapping of
             `EncoderConfig`'s fields. None: base size with the 21,128 entries of BERT's Chinese vocabulary.
         num_labels: number of classes, labels, tags ("outside" included) or relations. `two_stream` takes two numbers,
-            by default 5 and 33; `ranking` and `choice` take none.
+            by default 5 and 33; `ranking`, `choice` and `alignment` take none.
         seed: seed of the fresh weights; None: torch's default generator draws them.
         options: the head's own options. All: `dropout` (0.1). `tagging`: `crf` (False). `triples`: `relation_weight`
-            (50), `entity_threshold`, `relation_threshold` (0.5), `relation_prior` (0.01). `single`, `multi_label` and
-            `tagging`: `network`, a name of `models.networks.build` whose network answers instead of a dense layer. An
-            `Encoder` is frozen then, and the network reads its last four layers.
+            (50), `entity_threshold`, `relation_threshold` (0.5), `relation_prior` (0.01). `alignment`: `pooling` (mean)
+            and the fields of `MultiSimilarityConfig`. `single`, `multi_label` and `tagging`: `network`, a name of
+            `models.networks.build` whose network answers instead of a dense layer. An `Encoder` is frozen then, and the
+            network reads its last four layers.
 
     Raises:
         ValueError: the head or an option is unknown (the message suggests similar ones), or a number is impossible.

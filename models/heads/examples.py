@@ -9,6 +9,7 @@
 | tagging | 1 | tag of each token int64 (L,), -100 for none | tags int64 (L,) |
 | two_stream | 1 | int64 (2, L), -100 for none | tags int64 (2, L) |
 | triples | 1 | `Pointers` | `Pointers`, with scores |
+| alignment | one per name | concept of each name int64 (n,) | unit vectors float32 (n, D) |
 
 Shape legend: L tokens of a sequence with [CLS] and [SEP], C classes, N mentions, F features of a token.
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import hashlib
 import json
+import shutil
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -97,6 +98,12 @@ class ModelFolder(DescribedInput):
     def bytes(self) -> int:
         """Size of the model's files."""
         return sum(file.stat().st_size for file in self._files().values())
+
+    def copy_to(self, folder: Path) -> None:
+        """Copy the model's files into a new folder, which then has the same fingerprint."""
+        for name, file in self._files().items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, folder / name)
 
     def _files(self) -> dict[str, Path]:
         """Return the model's files by their names in its folder."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +24,14 @@ from infra.stage import Output, StageParams, stage
 from kg.sources import cmekg
 from tasks.files.access import is_local
 from tasks.normalise.benchmark import Mention, build_benchmark, without_queries
+from tasks.normalise.meaning.vectors import open_vectors, put_vectors
 from tasks.normalise.normaliser import Retrieval
 from tasks.normalise.terminology import entries_of
-from tasks.retrieve.candidates import Candidate
+from tasks.retrieve.candidates import Candidate, CandidateIndex
 from tasks.retrieve.categories import with_categories
 from tasks.retrieve.embedded import EmbeddedIndex
 from tasks.retrieve.fields import SearchFields
+from tasks.retrieve.fusion import WEIGHT, FusedIndex
 
 GRAPH = "cmekg.tsv"
 """File with head, relation and tail of each triple left in CMeKG, one per line."""
@@ -83,11 +85,13 @@ class RecallParams(StageParams):
     at: tuple[int, ...] = Field(
         default=(1, 10, 50, 100), min_length=1, description="numbers of candidates at which recall is reported"
     )
+    meaning_weight: float = Field(default=WEIGHT, gt=0, description="weight of ranks by meaning; characters: 1")
 
 
-@stage(name="candidate_recall", version=4, params=RecallParams, tables=("candidate_recall",))
+@stage(name="candidate_recall", version=5, params=RecallParams, tables=("candidate_recall",))
 def candidate_recall(inputs: Mapping[str, Artifact], params: RecallParams, out: Output) -> None:
-    """Search `inputs["terminology"]` for the queries of `inputs["mentions"]`.
+    """Search `inputs["terminology"]` for the queries of `inputs["mentions"]`: by characters and, if `inputs["vectors"]`
+    (of the stage `name_vectors`) are given, by meaning and by both.
 
     The index is not stored: it lacks the names that are queries, and nobody should normalise with it by mistake.
     """
@@ -95,21 +99,30 @@ def candidate_recall(inputs: Mapping[str, Artifact], params: RecallParams, out: 
     rows = []
     with tempfile.TemporaryDirectory(prefix="yiwen-") as folder:
         index = EmbeddedIndex.build(entries, folder, params.fields)
-        retrieval = Retrieval(with_categories(index, index), entries, k=max(params.at))
-        for split in JUDGED:
-            queries = queries_of(inputs["mentions"], split)
-            found = retrieval.candidates([query.text for query in queries])
-            unequal = [not query.is_equal for query in queries]
-            for what, chosen in (("all", [True] * len(queries)), ("not equal to the term", unequal)):
-                kept = [pair for pair, keep in zip(zip(queries, found, strict=True), chosen, strict=True) if keep]
-                rows += [
-                    {"split": split, "queries": what, "number": len(kept), "k": k, "recall": _recall(kept, k)}
-                    for k in params.at
-                    if kept
-                ]
+        searched: dict[str, CandidateIndex] = {"characters": with_categories(index, index)}
+        if "vectors" in inputs:
+            put_vectors(inputs["vectors"], Path(folder))
+            searched["meaning"] = open_vectors(index)
+            searched["both"] = FusedIndex(searched["characters"], searched["meaning"], params.meaning_weight)
+        for found_by, one in searched.items():
+            retrieval = Retrieval(one, entries, k=max(params.at))
+            for split in JUDGED:
+                queries = queries_of(inputs["mentions"], split)
+                found = retrieval.candidates([query.text for query in queries])
+                rows += [{"split": split, "found_by": found_by, **row} for row in _rows(queries, found, params.at)]
     with out.part() as part:
         part.write("candidate_recall", rows)
     out.add_bytes("table.json", json.dumps(rows, ensure_ascii=False, indent=1).encode())
+
+
+def _rows(
+    queries: Sequence[Mention], found: Sequence[Sequence[Candidate]], at: Sequence[int]
+) -> Iterator[dict[str, Any]]:
+    unequal = [not query.is_equal for query in queries]
+    for what, chosen in (("all", [True] * len(queries)), ("not equal to the term", unequal)):
+        kept = [pair for pair, keep in zip(zip(queries, found, strict=True), chosen, strict=True) if keep]
+        if kept:
+            yield from ({"queries": what, "number": len(kept), "k": k, "recall": _recall(kept, k)} for k in at)
 
 
 def queries_of(mentions: Artifact, split: str) -> list[Mention]:

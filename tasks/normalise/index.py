@@ -12,6 +12,7 @@ from pydantic import Field
 from infra.artifacts import Artifact
 from infra.stage import Output, StageParams, stage
 from tasks.normalise.answers import OwnNames, read_own_names, save_own_names, save_threshold
+from tasks.normalise.meaning.folders import MEANING
 from tasks.normalise.query_settings import TABLES, QueryParams, local_table, read_rules, save_rules
 from tasks.normalise.terminology import entries_of
 from tasks.retrieve.embedded import EmbeddedIndex
@@ -34,6 +35,7 @@ def candidate_index(inputs: Mapping[str, Any], params: CandidateIndexParams, out
 
     `inputs["abbreviations"]` and `inputs["typos"]`, each a `RawInput` of one table, replace the default tables.
     `inputs["names"]`, likewise, has the user's own names of codes (tasks/normalise/answers/own_names.py).
+    `inputs["vectors"]` (of the stage `name_vectors`) lets the index find by meaning too.
 
     Raises:
         UserError: a table is invalid, or the list lacks a code; the message names file and row.
@@ -49,6 +51,8 @@ def candidate_index(inputs: Mapping[str, Any], params: CandidateIndexParams, out
             names = read_own_names(local_table(inputs["names"]))
             out.count("own_names", len(OwnNames(names, entries).choices))
             save_own_names(names, Path(folder))
+        if "vectors" in inputs:
+            inputs["vectors"].download(Path(folder) / MEANING)
         if params.threshold is not None:
             save_threshold(params.threshold, Path(folder))
         out.add_folder(Path(folder))

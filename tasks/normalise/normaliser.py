@@ -43,6 +43,7 @@ from tasks.normalise.answers import (
 from tasks.normalise.compounds import names_disease
 from tasks.normalise.decision import Judged, TermDecision
 from tasks.normalise.doubts import best, missed_segments, settled
+from tasks.normalise.meaning.search import UnitedIndex, with_meaning
 from tasks.normalise.queries import Found, find
 from tasks.normalise.query_rules import IsName, QueryRules
 from tasks.normalise.query_settings import load_rules
@@ -134,6 +135,9 @@ class Normaliser:
         names: the user's own names of codes, by which those of the folder are completed and replaced
             (tasks/normalise/answers/own_names.py).
         knowledge: the knowledge of a ranker that reads some; by default it is looked for.
+        encoder: folder of an encoder of names (normalise/encoder), to find candidates by meaning too. By default that
+            of an index that was built with one; False: find them by characters alone. An index that was built without
+            gets its vectors now, which takes a minute.
 
     Raises:
         UserError: the folder contains no normaliser, one of its files is unreadable, its ranker's knowledge is missing,
@@ -153,6 +157,7 @@ class Normaliser:
         threshold: float | None = None,
         names: Path | None = None,
         knowledge: GivenKnowledge = None,
+        encoder: str | Path | bool | None = None,
     ) -> None:
         path = Path(folder).expanduser()
         use(path)
@@ -173,10 +178,12 @@ class Normaliser:
         searched = with_categories(index or own, own)
         # A ranker judges the candidates among which it was trained, in their order.
         sensed = SenseIndex(searched) if reads and self._ranker is None else searched
+        united = with_meaning(sensed, own, encoder, device)
+        self._united = united if isinstance(united, UnitedIndex) else None
         # Nor was it trained on whole compounds.
         is_name = own.are_names if reads and self._ranker is None else None
         rules = load_rules(own.folder)
-        self.retrieval = Retrieval(sensed, entries, rules=rules, k=k or ranked_candidates, is_name=is_name)
+        self.retrieval = Retrieval(united, entries, rules=rules, k=k or ranked_candidates, is_name=is_name)
         self.calibration = read_calibration()
         usual = THRESHOLD if reads and self._ranker is None and own.has_names else 0.0
         kept = load_threshold(own.folder) if threshold is None else checked_threshold(threshold)
@@ -306,6 +313,8 @@ class Normaliser:
         ]
 
     def _answer(self, found: Found, term: Candidate, match: Match | None) -> Answer:
+        if self._united is not None:
+            match = self._united.reason(found.queries_of(term), term, match)
         row = () if match is None else found.rows[found.queries.index(match.query)]
         if self._ranker is not None:
             confidence = term.score

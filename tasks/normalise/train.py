@@ -38,6 +38,7 @@ from tasks.finetune.scores import TRIALS, count_trials, trial_rows, trials_json
 from tasks.finetune.tracked import track_trials
 from tasks.normalise.decision import TermDecision
 from tasks.normalise.index import open_index
+from tasks.normalise.meaning.search import with_meaning
 from tasks.normalise.normaliser import INDEX, MODEL, Retrieval, load_ranker, write_decision
 from tasks.normalise.params import TASK, NormaliserParams
 from tasks.normalise.publish import open_server_index
@@ -125,7 +126,8 @@ def normaliser(inputs: Mapping[str, Any], params: NormaliserParams, out: Output)
 def _retrieval(index: EmbeddedIndex, terminology: Artifact, params: NormaliserParams) -> Retrieval:
     engine = index if params.engine == "embedded" else open_server_index(index, params.alias)
     rules = load_rules(index.folder)
-    return Retrieval(with_categories(engine, index), entries_of(terminology), rules=rules, k=params.k)
+    searched = with_meaning(with_categories(engine, index), index)
+    return Retrieval(searched, entries_of(terminology), rules=rules, k=params.k)
 
 
 def _splits(data: TaskData) -> list[tuple[str, Sequence[Record]]]:

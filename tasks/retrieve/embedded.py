@@ -105,6 +105,15 @@ class EmbeddedIndex:
         return self._names is not None
 
     @property
+    def first_names(self) -> npt.NDArray[np.int64]:
+        """The first name of each entry, counted through all names, and the number of names: int64 [entries + 1]."""
+        return self._first_document.astype(np.int64)
+
+    def names(self) -> tuple[list[str], list[int]]:
+        """Return all names in order, and the place of each one's entry; nothing if the folder has no names."""
+        return ([], []) if self._names is None else (self._names["name"].to_list(), self._owners.tolist())
+
+    @property
     def content(self) -> str:
         """Identifier of the content (`content_of`).
 
