@@ -42,6 +42,7 @@ def normalise(
     threshold: float | None = None,
     alias: str = ALIAS,
     knowledge: str | None = None,
+    encoder: str | None = None,
     overrides: dict[str, Any] | None = None,
 ) -> str:
     """Index a term list and, to rank, train on labelled diagnoses; every stage that was done before is reused.
@@ -69,6 +70,8 @@ def normalise(
         alias: name of the list on the server; lists for several purposes need several.
         knowledge: folder of the knowledge of a model that reads some; needed only if the model is not in the artifact
             store of its knowledge.
+        encoder: folder of an encoder of names that normalise/encoder printed, to find candidates by meaning too; the
+            index keeps a copy of it.
         overrides: dotted keys to values, such as `{"normaliser.epochs": 8, "index.queries.split": false}`.
 
     Returns:
@@ -87,9 +90,16 @@ def normalise(
     given = {"list": term_list(terms), "everyday": RawInput(NAMES), **_labels(files)}
     requested = requested_graphs(graphs) if synonyms else {}
     defining = None if text is None else text_inputs(text)
+    meaning = None if encoder is None else ModelFolder(encoder, "encoder")
+    vectors = recipe.vectors.of(None if meaning is None else meaning.path)
     with stage_runner() as run:
         listed = run(terminology, recipe.terminology, **given, **further_names(run, preset, requested, defining))
-        index = run(candidate_index, recipe.index, terminology=listed, **tables)
+        found: dict[str, Any] = {"terminology": listed, **tables}
+        if meaning is not None:
+            from tasks.normalise.meaning.vectors import name_vectors  # which needs torch
+
+            found["vectors"] = run(name_vectors, vectors, terminology=listed, encoder=meaning)
+        index = run(candidate_index, recipe.index, **found)
         run.effect(publish_terms, listed, index, alias)
         if not rank:
             return str(index.path)

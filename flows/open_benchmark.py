@@ -10,7 +10,6 @@ from infra.artifacts import Artifact
 from kg.sources import cmekg
 from tasks.files.raw_input import RawInput
 from tasks.finetune.inputs import ModelFolder
-from tasks.normalise.meaning.folders import read_pooling
 from tasks.normalise.meaning.params import NameVectorsParams
 from tasks.normalise.terminology import TerminologyParams, terminology
 from tasks.retrieve.fusion import WEIGHT
@@ -66,7 +65,7 @@ def normalise(
         if source is not None:
             from tasks.normalise.meaning.vectors import name_vectors
 
-            vectors = NameVectorsParams(pooling=read_pooling(source.path))
+            vectors = NameVectorsParams().of(source.path)
             found["vectors"] = run(name_vectors, vectors, terminology=listed, encoder=source)
         recall = run(candidate_recall, RecallParams(meaning_weight=weight), **found)
     return str(recall.path)

@@ -74,6 +74,17 @@ def normalise(
             help="Code every text; by default what is denied, doubted, a history or no diagnosis gets no code.",
         ),
     ] = False,
+    encoder: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Find candidates by meaning too, with the encoder that normalise/encoder printed (default: that of "
+            "an index that was built with one).",
+        ),
+    ] = None,
+    by_characters: Annotated[
+        bool, typer.Option("--by-characters", help="Find candidates by characters alone, whatever the index has.")
+    ] = False,
     knowledge: Knowledge = None,
     device: Device = None,
 ) -> None:
@@ -84,8 +95,11 @@ def normalise(
     """
     from tqdm import tqdm
 
+    from infra.errors import UserError
     from tasks.normalise.files import SHOWN, normalise_file, open_normaliser
 
+    if by_characters and encoder is not None:
+        raise UserError("--by-characters and --encoder contradict each other. Give one of them.")
     review = review or output.with_name(f"{output.stem}.review{output.suffix}")
     normaliser = open_normaliser(
         model,
@@ -97,6 +111,7 @@ def normalise(
         threshold=threshold,
         names=names,
         knowledge=knowledge,
+        encoder=False if by_characters else encoder,
     )
     print(f"Codes are those of {normaliser.source}", file=sys.stderr)
     with tqdm(unit="diagnosis", disable=None) as bar:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from flows.recipes.loading import checked, overlaid
 from tasks.normalise.index import CandidateIndexParams
-from tasks.normalise.meaning.params import NameEncoderParams, SynonymPairsParams
+from tasks.normalise.meaning.params import NameEncoderParams, NameVectorsParams, SynonymPairsParams
 from tasks.normalise.params import NormaliserParams, TermMappingParams
 from tasks.normalise.terminology import TerminologyParams
 
@@ -20,6 +20,7 @@ class NormaliseRecipe(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     terminology: TerminologyParams = Field(default_factory=TerminologyParams)
+    vectors: NameVectorsParams = Field(default_factory=NameVectorsParams)
     index: CandidateIndexParams = Field(default_factory=CandidateIndexParams)
     normaliser: NormaliserParams = Field(default_factory=NormaliserParams)
 

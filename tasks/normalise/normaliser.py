@@ -178,7 +178,7 @@ class Normaliser:
         searched = with_categories(index or own, own)
         # A ranker judges the candidates among which it was trained, in their order.
         sensed = SenseIndex(searched) if reads and self._ranker is None else searched
-        united = with_meaning(sensed, own, encoder, device)
+        united = with_meaning(sensed, own, encoder, device, index)
         self._united = united if isinstance(united, UnitedIndex) else None
         # Nor was it trained on whole compounds.
         is_name = own.are_names if reads and self._ranker is None else None

@@ -126,7 +126,7 @@ def normaliser(inputs: Mapping[str, Any], params: NormaliserParams, out: Output)
 def _retrieval(index: EmbeddedIndex, terminology: Artifact, params: NormaliserParams) -> Retrieval:
     engine = index if params.engine == "embedded" else open_server_index(index, params.alias)
     rules = load_rules(index.folder)
-    searched = with_meaning(with_categories(engine, index), index)
+    searched = with_meaning(with_categories(engine, index), index, engine=engine)
     return Retrieval(searched, entries_of(terminology), rules=rules, k=params.k)
 
 

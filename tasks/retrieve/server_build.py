@@ -6,7 +6,9 @@ build with the same fingerprint. After a build the new index and the one it repl
 are removed, and unfinished ones after a day.
 
 Names are tokenised here (tasks/retrieve/fields.py) and sent with white space between the tokens. So the server counts
-the same tokens as the embedded engine and needs no plugin. Every name is a document.
+the same tokens as the embedded engine and needs no plugin. Every name is a document. With vectors of the names, each
+document has its own as a `dense_vector` whose search is exact (`flat`), so the server finds what
+tasks/retrieve/vectors.py finds.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy.typing as npt
 from elasticsearch import BadRequestError, Elasticsearch, NotFoundError
 from elasticsearch.helpers import streaming_bulk
 
@@ -34,6 +37,12 @@ SECONDS_UNFINISHED = 24 * 3600.0
 
 BUILD_IT = "Build it first: python -m flows run normalise/index."
 
+VECTOR = "vector"
+"""Field of the vector of a name."""
+
+Vectors = npt.NDArray[Any]
+"""float16 or float32 (names, width): a unit vector for each name, in the order of `documents_of`, or zeros."""
+
 _CREATED_ALREADY = 409
 _MADE_BY = "yiwen"
 
@@ -46,21 +55,23 @@ class IndexBuilder:
         self._server = server
         self._fields = fields
 
-    def build(self, entries: Iterable[Entry], name: str) -> None:
+    def build(self, entries: Iterable[Entry], name: str, vectors: Vectors | None = None) -> None:
         """Build the index of this name, unless it exists, and move the alias to it; see `ElasticsearchIndex.build`."""
         documents = documents_of(entries)
+        if vectors is not None and len(vectors) != len(documents.names):
+            raise ValueError(f"there are {len(documents.names):,} names and {len(vectors):,} vectors")
         if not documents.names:
             raise UserError("There are no terms to index. Give a terminology that contains terms.")
-        self._create(name, documents)
+        self._create(name, documents, None if vectors is None else vectors.shape[1])
         if described(self._server, name)["finished"]:
             logger.info("%s already exists", name)
         else:
-            self._fill(name, documents)
+            self._fill(name, documents, vectors)
         self._publish(name)
 
-    def _create(self, name: str, documents: Documents) -> None:
+    def _create(self, name: str, documents: Documents, width: int | None) -> None:
         """Create an index unless it exists, and wait until it is writable."""
-        body = self._settings_and_mappings(documents)
+        body = self._settings_and_mappings(documents, width)
 
         def request(client: Elasticsearch) -> None:
             try:
@@ -73,17 +84,25 @@ class IndexBuilder:
         self._server.ask(request)
         held = described(self._server, name)
         wanted = body["mappings"]["_meta"]
-        if any(held[key] != wanted[key] for key in ("fields", "k1", "b", "content")):
+        if any(held.get(key) != wanted.get(key) for key in ("fields", "k1", "b", "content", "width")):
             raise UserError(
                 f"{name} already exists with different fields or terms. Build under another fingerprint, or delete "
                 "that index."
             )
         self._server.ask(lambda client: _writable(client, name))
 
-    def _settings_and_mappings(self, documents: Documents) -> dict[str, Any]:
+    def _settings_and_mappings(self, documents: Documents, width: int | None) -> dict[str, Any]:
         stored = {"type": "keyword", "index": False, "doc_values": False}
         tokens = {"type": "text", "analyzer": "whitespace", "similarity": "names", "index_options": "freqs"}
-        searched = {field: tokens for field in self._fields.boosts() if field != EXACT}
+        searched: dict[str, Any] = {field: tokens for field in self._fields.boosts() if field != EXACT}
+        if width is not None:
+            # Of unit vectors the inner product is the cosine, and rounding to float16 does not matter to it.
+            searched[VECTOR] = {
+                "type": "dense_vector",
+                "dims": width,
+                "similarity": "max_inner_product",
+                "index_options": {"type": "flat"},
+            }
         return {
             "settings": {
                 "number_of_shards": 1,  # BM25 statistics are per shard
@@ -100,6 +119,7 @@ class IndexBuilder:
                     "k1": self._fields.k1,
                     "b": self._fields.b,
                     "content": content_of(documents, self._fields),
+                    **({} if width is None else {"width": width}),
                     "begun": time.time(),
                     "finished": False,
                 },
@@ -114,9 +134,9 @@ class IndexBuilder:
             },
         }
 
-    def _fill(self, name: str, documents: Documents) -> None:
+    def _fill(self, name: str, documents: Documents, vectors: Vectors | None) -> None:
         """Add the missing documents to an index, and mark it as finished once it is complete."""
-        actions = self._actions(name, documents)
+        actions = self._actions(name, documents, vectors)
         while batch := list(itertools.islice(actions, DOCUMENTS_AT_ONCE)):
             self._server.ask(lambda client, batch=batch: _create_documents(client, batch))  # type: ignore[misc]
         self._server.ask(lambda client: client.indices.refresh(index=name))
@@ -131,11 +151,13 @@ class IndexBuilder:
         description = {**described(self._server, name), "finished": True}
         self._server.ask(lambda client: client.indices.put_mapping(index=name, meta=description))
 
-    def _actions(self, name: str, documents: Documents) -> Iterator[dict[str, Any]]:
+    def _actions(self, name: str, documents: Documents, vectors: Vectors | None) -> Iterator[dict[str, Any]]:
         """Yield a document per name. Its id is its position, which is the same in every build."""
         tokens = self._fields.document_tokens(documents.names)
         for place, (owner, called, held) in enumerate(zip(documents.owners, documents.names, tokens, strict=True)):
             entry = documents.entries[owner]
+            # A name without known tokens has no vector.
+            vector = {} if vectors is None or not vectors[place].any() else {VECTOR: vectors[place].tolist()}
             yield {
                 "_op_type": "create",
                 "_index": name,
@@ -145,6 +167,7 @@ class IndexBuilder:
                 "name": called,
                 "entry": owner,  # entries are sorted by (term, code), so this breaks ties
                 **{field: " ".join(own) for field, own in held.items() if own},
+                **vector,
             }
 
     def _publish(self, name: str) -> None:

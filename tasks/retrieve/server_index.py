@@ -16,6 +16,7 @@ from tasks.retrieve.fields import SearchFields
 
 if TYPE_CHECKING:
     from tasks.retrieve.server import Patience
+    from tasks.retrieve.server_build import Vectors
 
 # Matches icd10 and icd10-v2.1, but not ICD10 or -icd10.
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,119}")
@@ -60,12 +61,14 @@ class ElasticsearchIndex:
         self._builder = IndexBuilder(self._server, index, self.fields)
         self._searcher = IndexSearcher(self._server, index, self.fields, content)
 
-    def build(self, entries: Iterable[Entry], fingerprint: str) -> str:
+    def build(self, entries: Iterable[Entry], fingerprint: str, vectors: Vectors | None = None) -> str:
         """Index entries, given in any order, and point the alias to them. Memory grows with the entries.
 
         Args:
             fingerprint: identifier of the entries. An existing index with this fingerprint is reused, and completed if
                 its build was interrupted.
+            vectors: float16 or float32 (names, width), the vector of each name in the order of `documents_of`, for
+                `nearest`.
 
         Returns:
             The name of the index: `<alias>-<fingerprint>`.
@@ -76,7 +79,7 @@ class ElasticsearchIndex:
         """
         name = f"{self.index}-{fingerprint}"
         check_name(name)
-        self._builder.build(entries, name)
+        self._builder.build(entries, name, vectors)
         self._searcher.is_checked = False
         return name
 
@@ -88,6 +91,19 @@ class ElasticsearchIndex:
                 refuses a term (which the message names) or does not recover.
         """
         return self._searcher.search(terms, k)
+
+    def nearest(self, vectors: Vectors, k: int) -> list[list[Candidate]]:
+        """Return at most `k` candidates for each unit vector, by the cosine of their nearest name (kNN, exact).
+
+        Equal ones are ordered by (term, code). A vector of zeros finds nothing.
+
+        Args:
+            vectors: float32 (queries, width).
+
+        Raises:
+            UserError: as `search` does, or the index has no vectors of this width.
+        """
+        return self._searcher.nearest(vectors, k)
 
     def close(self) -> None:
         """Close the connections."""

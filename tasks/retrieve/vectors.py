@@ -22,7 +22,8 @@ Encode = Callable[[Sequence[str]], npt.NDArray[np.float32]]
 
 QUERIES_AT_ONCE = 256
 NAMES_AT_ONCE = 8_192
-_DECIMALS = 5
+DECIMALS = 5
+"""Decimals of cosines that decide an order."""
 
 
 class VectorIndex:
@@ -47,7 +48,7 @@ class VectorIndex:
             raise ValueError(f"there are {firsts[-1]:,} names and {len(matrix):,} vectors")
         self._codes, self._terms, self._firsts = codes, terms, np.asarray(firsts, dtype=np.int64)
         self._matrix = matrix
-        self._encode = encode
+        self.encode = encode
         self._places = {key: place for place, key in enumerate(zip(codes, terms, strict=True))}
 
     def search(self, terms: Sequence[str], k: int) -> list[list[Candidate]]:
@@ -56,7 +57,7 @@ class VectorIndex:
             raise ValueError(f"k must be at least 1, not {k}")
         found = []
         for start in range(0, len(terms), QUERIES_AT_ONCE):
-            vectors_QD = self._encode(terms[start : start + QUERIES_AT_ONCE])
+            vectors_QD = self.encode(terms[start : start + QUERIES_AT_ONCE])
             cosines_QE = self._cosines(vectors_QD)
             found += [
                 self._best(cosines_E, k) if vector_D.any() else []
@@ -68,7 +69,7 @@ class VectorIndex:
         """Return which name of an entry is nearest to a search term, counted through all names, and its cosine."""
         place = self._places[found.code, found.term]
         first, end = self._firsts[place : place + 2].tolist()
-        cosines = np.round(self._matrix[first:end].astype(np.float32) @ self._encode([term])[0], _DECIMALS)
+        cosines = np.round(self._matrix[first:end].astype(np.float32) @ self.encode([term])[0], DECIMALS)
         best = int(cosines.argmax())
         return first + best, float(cosines[best])
 
@@ -82,7 +83,7 @@ class VectorIndex:
             end = max(first + 1, int(np.searchsorted(self._firsts, within, side="right")) - 1)
             start, stop = self._firsts[first], self._firsts[end]
             block_ND = np.asarray(self._matrix[start:stop], dtype=np.float32)
-            cosines_QN = np.round(vectors_QD @ block_ND.T, _DECIMALS)
+            cosines_QN = np.round(vectors_QD @ block_ND.T, DECIMALS)
             cosines_QN[:, ~block_ND.any(1)] = -np.inf
             best_QE[:, first:end] = np.maximum.reduceat(cosines_QN, self._firsts[first:end] - start, axis=1)
             first = end

@@ -66,6 +66,7 @@ EXPECTED = {
     "finetune/cmeee",
     "finetune/cmedlms",
     "normalise/index",
+    "normalise/encoder",
     "normalise/map",
     "normalise/chip-cdn",
 }
@@ -137,7 +138,7 @@ def test_dotted_keys_win_over_overrides_in_any_order(whole: str) -> None:
 
 
 def test_dotted_key_for_a_flow_without_overrides_is_an_error() -> None:
-    with pytest.raises(UserError, match=r"no parameter 'index\.k'; it has terms, graph, text\.$"):
+    with pytest.raises(UserError, match=r"no parameter 'index\.k'; it has terms, graph, text, encoder, weight\.$"):
         merge_parameters(find("normalise/open-benchmark"), ["index.k=3"])
 
 

@@ -49,3 +49,5 @@ def test_next_command_reads_and_treats_the_text_as_the_run_did() -> None:
         "run pretrain/ehealth-tiny --param 'corpus=my texts' --param ingest.source=emr --param benchmarks=tests"
     )
     assert next_command(find("normalise/map"), Recorder("normalise/map", []), "store/term_mapping/1") == ""
+    trained = next_command(find("normalise/encoder"), Recorder("normalise/encoder", []), "store/name_encoder/1")
+    assert trained.endswith(" run normalise/index --param encoder=store/name_encoder/1")

@@ -70,6 +70,8 @@ def next_command(entry: Entry, recorder: Recorder, result: str) -> str:
     flow, _, deployment = entry.name.partition("/")
     template = NEXT.get(flow)
     # A table of several tasks, a mapping or a benchmark is no model to use.
+    if entry.name == "normalise/encoder":
+        return f"{program()} run normalise/index --param encoder={shlex.quote(result)}"
     if template is None or (flow in ("finetune", "normalise") and not _is_usable(result, deployment)):
         return ""
     kept = {name: _repeated(recorder.given, f"{name}=") for name in ("corpus", "graphs")}

@@ -96,6 +96,7 @@ def open_normaliser(
     threshold: float | None = None,
     names: Path | None = None,
     knowledge: Path | None = None,
+    encoder: Path | bool | None = None,
 ) -> Normaliser:
     """Open a normaliser.
 
@@ -107,6 +108,7 @@ def open_normaliser(
         alias: alias under which the list was published there; by default icd10.
         reads: refuse what a text denies, doubts or does not diagnose; see `Normaliser`, also for the rest.
         knowledge: folder of the knowledge of a ranker that reads some; by default it is looked for.
+        encoder: folder of an encoder of names, or False for none; see `Normaliser`.
 
     Raises:
         UserError: there is no normaliser, its ranker's knowledge is missing, or `ELASTICSEARCH_URL` is not set.
@@ -118,7 +120,15 @@ def open_normaliser(
     folder = folder or _newest()
     index = open_server_index(EmbeddedIndex(index_folder(folder)), alias or ALIAS) if elasticsearch else None
     return Normaliser(
-        folder, k=k, device=device, index=index, reads=reads, threshold=threshold, names=names, knowledge=knowledge
+        folder,
+        k=k,
+        device=device,
+        index=index,
+        reads=reads,
+        threshold=threshold,
+        names=names,
+        knowledge=knowledge,
+        encoder=encoder,
     )
 
 

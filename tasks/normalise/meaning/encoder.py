@@ -69,6 +69,11 @@ class NameEncoder:
         return self._model.sizes.hidden_size
 
     @property
+    def parameters(self) -> int:
+        """Number of the encoder's weights."""
+        return sum(weight.numel() for weight in self._model.parameters())
+
+    @property
     def pooling(self) -> str:
         """How states become a vector (`models.heads.alignment.POOLINGS`)."""
         return self._model.pooling

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
@@ -9,7 +10,7 @@ from pydantic import Field
 from infra.stage import StageParams
 from tasks.downstream.spec import Grid, TaskSpec
 from tasks.finetune.params import Floats, Integers, TuningParams
-from tasks.normalise.meaning.folders import Pooling
+from tasks.normalise.meaning.folders import Pooling, read_pooling
 
 
 class SynonymPairsParams(StageParams):
@@ -59,3 +60,10 @@ class NameVectorsParams(StageParams):
         default=None, description="vector of a name; by default as the encoder was trained, or the mean"
     )
     dtype: Literal["float16", "float32"] = Field(default="float16", description="numbers that are stored")
+
+    def of(self, encoder: Path | None) -> NameVectorsParams:
+        """Return the parameters with the pooling that an encoder was trained with, which is then part of the
+        fingerprint. Raises `UserError` if `pooling.json` is damaged."""
+        if encoder is None or self.pooling is not None:
+            return self
+        return self.model_copy(update={"pooling": read_pooling(encoder)})

@@ -17,8 +17,8 @@ import polars as pl
 from pydantic import Field
 
 from infra.errors import UserError
-from models.heads.alignment import Alignment
 from models.heads.examples import HeadExample, TokenSequence
+from models.heads.task_model import TaskModel
 from models.inference import predict
 from tasks.finetune.model import build_model, load_start, warn_without_dropout
 from tasks.finetune.text import copy_text_files
@@ -64,9 +64,7 @@ class _EncoderWork:
     def __init__(self, trial: EncoderTrial, pairs: pl.DataFrame) -> None:
         start = load_start(trial)
         self._trial = trial
-        model = build_model(trial, "alignment", start.encoder, pooling=trial.pooling, **trial.loss)
-        assert isinstance(model, Alignment)
-        self.model = model
+        self.model: TaskModel = build_model(trial, "alignment", start.encoder, pooling=trial.pooling, **trial.loss)
         rows = list(pairs.select("concept", "first", "second", "negatives", "negative_concepts", "split").iter_rows())
         names = list(dict.fromkeys(name for _, first, second, more, _, _ in rows for name in (first, second, *more)))
         sequences, places = NameTokens(start.tokenizer, start.max_length).distinct(names)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
 from elasticsearch import Elasticsearch
@@ -31,6 +32,7 @@ from tasks.retrieve.fields import SearchFields
 from tasks.retrieve.server import Patience
 from tasks.retrieve.server_index import ElasticsearchIndex
 from tasks.retrieve.server_search import IndexSearcher
+from tasks.retrieve.vectors import VectorIndex
 from tests.support.processes.live_elasticsearch import SCRIPTS, UNAVAILABLE, LiveServer
 
 pytestmark = pytest.mark.slow
@@ -108,6 +110,36 @@ def test_both_engines_find_the_same_hundred_candidates_of_real_terms(
     named = pl.read_parquet(shared_data / "icd10_zh" / "cmekg_icd_alignment.parquet")["cmekg_name"].head(120).to_list()
     index.build(entries, "real")
     assert_alike(index.search(named, 100), EmbeddedIndex.build(entries, tmp_path).search(named, 100))
+
+
+def test_nearest_names_equal_those_of_the_exact_search_here(
+    index: ElasticsearchIndex, elasticsearch: LiveServer, tmp_path: Path
+) -> None:
+    draw = np.random.default_rng(1)
+    embedded = EmbeddedIndex.build(LARGE[:300] + ENTRIES, tmp_path)
+    names, _ = embedded.names()
+    matrix = draw.normal(size=(len(names), 16)).astype(np.float16)
+    matrix[3] = matrix[8]  # a tie
+    matrix[5] = 0  # a name without a vector
+    matrix = (matrix / np.maximum(np.linalg.norm(matrix, axis=1, keepdims=True), 1e-6)).astype(np.float16)
+    queries = np.vstack([draw.normal(size=(20, 16)), matrix[3:6]]).astype(np.float32)
+    here = VectorIndex(embedded.codes, embedded.terms, embedded.first_names, matrix, lambda texts: queries)
+    index.build(LARGE[:300] + ENTRIES, "vectors", matrix.astype(np.float32))
+    for k in (1, 10):
+        found, expected = index.nearest(queries, k), here.search([""] * len(queries), k)
+        assert found[-1] == []
+        for own, other in zip(found, expected, strict=True):
+            assert [one.score for one in own] == pytest.approx([one.score for one in other], abs=2e-5)
+            # Names whose cosines differ by less than float32 tells may change places.
+            assert len({*pairs(own)} ^ {*pairs(other)}) <= 2
+    with pytest.raises(UserError, match="has vectors of 16 values, not of 8"):
+        ElasticsearchIndex(elasticsearch.url, "icd10", access=ACCESS).nearest(queries[:, :8], 3)
+
+
+def test_an_index_without_vectors_is_named(index: ElasticsearchIndex) -> None:
+    index.build(ENTRIES, "plain")
+    with pytest.raises(UserError, match="has no vectors, not of 4"):
+        index.nearest(np.ones((1, 4), np.float32), 3)
 
 
 def test_every_alias_finds_its_entry_once(index: ElasticsearchIndex) -> None:
