@@ -19,7 +19,8 @@ sys.path[0] = {checkout!r}
 
 from flows.__main__ import main
 
-main()
+if __name__ == "__main__":  # workers of the service import this file, too
+    main()
 """
 
 

@@ -56,8 +56,8 @@ def find(name: str) -> Entry:
     if name in entries:
         return entries[name]
     close = difflib.get_close_matches(name, entries, n=1)
-    hint = f"Did you mean {close[0]}?" if close else f"Known deployments: {', '.join(entries)}."
-    raise UserError(f"There is no deployment {name!r}. {hint}")
+    hint = f"Did you mean {close[0]}?" if close else f"There are {', '.join(entries)}."
+    raise UserError(f"There is no flow {name!r}. {hint}")
 
 
 def _entry(deployment: dict[str, Any]) -> Entry:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, get_args, get_type_hints
@@ -9,6 +10,7 @@ from typing import Any, get_args, get_type_hints
 from flows.catalogue import Entry
 from flows.recipes.problems import in_words
 from infra.errors import UserError
+from infra.program import program
 
 
 def merge_parameters(entry: Entry, given: list[str]) -> dict[str, Any]:
@@ -28,11 +30,11 @@ def merge_parameters(entry: Entry, given: list[str]) -> dict[str, Any]:
         elif key in entry.parameters:
             parameters[key] = _value(text)
         else:
-            hint = " Give a key of the preset with its section, such as training.steps=100."
-            raise UserError(
-                f"{entry.name} has no parameter {key!r}; it has {', '.join(entry.parameters)}."
-                f"{hint if 'overrides' in parameters else ''}"
-            )
+            near = difflib.get_close_matches(key, entry.parameters, n=1)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            if not near and "overrides" in parameters:
+                hint = f" Keys of stages have a section and a dot; {program()} list {entry.name} shows them."
+            raise UserError(f"{entry.name} has no parameter {key!r}; it has {', '.join(entry.parameters)}.{hint}")
     if "overrides" in parameters:
         whole = parameters["overrides"] if parameters["overrides"] is not None else {}
         if not isinstance(whole, dict):

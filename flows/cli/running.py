@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from flows.catalogue import Entry, Flow
 from flows.cli.parameters import fit_parameters
 from flows.cli.verbosity import as_verbosely_as_asked
+from infra.errors import UserError
 from infra.settings import prefect_server
 from infra.uris import warn_of_plain_http
 
@@ -81,7 +82,7 @@ def _record_failure(entry: Entry, given: list[str], recorder: Recorder, error: B
     from flows.cli.wording.ending import resumption  # not while a run that is interrupted has to end soon
 
     recorder.end(Ended(outcome="failed", ended=now(), error=f"{error}" or type(error).__name__))
-    error.add_note(resumption(entry, given, recorder))
+    error.add_note(resumption(entry, given, recorder, isinstance(error, UserError)))
     if prefect_server() is None:  # its flows tell by themselves
         from infra.notify import notify_failure
 

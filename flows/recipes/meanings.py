@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePath
 from types import UnionType
-from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -119,6 +119,8 @@ def type_name(annotation: Any) -> str:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return "section"
     origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return type_name(arguments[0])
     if origin is Literal:
         return " | ".join(json.dumps(one) for one in arguments)
     if origin in (Union, UnionType):

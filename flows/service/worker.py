@@ -142,7 +142,7 @@ class ProcessWorker:
             raise WorkerLostError from error
 
     def kill(self) -> None:
-        if self._process is not None:
+        if self._process is not None and self._process.pid is not None:  # None: it could not be started
             self._process.kill()
 
     def close(self) -> None:

@@ -117,7 +117,9 @@ def _leaks(
     found = []
     if again:
         # Drawn splits keep equal texts together, but for those of several groups.
-        remedy = f"Take them out of {name}" + ("." if is_drawn else ", or let the splits be drawn.")
+        remedy = f"Take them out of {name}, or let the splits be drawn."
+        if is_drawn:
+            remedy = f"They are {what}s of several groups, and the rows of a group stay together."
         found.append(
             f"{again:,} of {len(rows):,} rows of {name} ({again / len(rows):.1%}) have a {what} that train has too, so "
             f"the scores of {name} are better than for new ones. {remedy}"

@@ -15,7 +15,7 @@ PAGE = REPOSITORY / "docs" / "guides" / "troubleshooting.md"
 GAP = "\0"
 """Stands for a value that is filled in."""
 ROW = re.compile(r"^\| `(?P<message>[^`]+)` \|", re.MULTILINE)
-"""`| `There is no deployment …` | a mistyped name | …`"""
+"""`| `There is no flow …` | a mistyped name | …`"""
 
 
 def messages() -> list[str]:

@@ -169,6 +169,22 @@ def test_command_of_a_checkout_runs_from_any_folder(tmp_path: Path) -> None:
         [command, "run", "pretrain/ehealth-tyni"], cwd=tmp_path, env=bare, capture_output=True, text=True
     )
     assert done.returncode == 2
-    assert done.stderr == "error: There is no deployment 'pretrain/ehealth-tyni'. Did you mean pretrain/ehealth-tiny?\n"
+    assert done.stderr == "error: There is no flow 'pretrain/ehealth-tyni'. Did you mean pretrain/ehealth-tiny?\n"
     help_text = subprocess.run([command, "run", "--help"], cwd=tmp_path, env=bare, capture_output=True, text=True)
     assert "Usage: yiwen run" in help_text.stdout
+    # A worker that the service spawns imports the command under another name, and must not begin it again.
+    script = f"import runpy; runpy.run_path({str(command)!r}, run_name='__mp_main__'); print('imported')"
+    worker = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, env=bare, capture_output=True, text=True)
+    assert worker.stdout == "imported\n", worker.stderr
+
+
+def test_types_are_those_of_users_and_near_names_are_suggested(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["list", "finetune/classify"])
+    shown = capsys.readouterr().out
+    assert "finetune.batch_sizes  (list of whole number | null, default null)" in shown and "object at 0x" not in shown
+    assert main(["run", "finetune/classify", "--param", "text_feld=主诉"]) == 2
+    assert capsys.readouterr().err.endswith(". Did you mean text_field?\n")
+    assert main(["run", "finetune/classify", "--param", "zzz=1"]) == 2
+    assert capsys.readouterr().err.endswith(
+        "have a section and a dot; python -m flows list finetune/classify shows them.\n"
+    )

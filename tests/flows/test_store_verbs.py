@@ -285,7 +285,7 @@ def test_failed_run_says_how_to_resume(
     assert error.splitlines()[-1].endswith(
         "python -m flows run corpus/refresh " + " ".join([*given[:-1], "'corpus=a b'"])
     )
-    assert "What was finished is kept. To resume: " in error
+    assert "What was finished is kept. To resume, once what is wrong is put right: " in error
     last = read_runs(ArtifactStore(home))[-1]
     assert last.state == "failed" and last.ended is not None and last.ended.error in error
 

@@ -87,8 +87,12 @@ def _repeated(given: Sequence[str], *beginnings: str) -> str:
     return " ".join(f"--param {shlex.quote(item)}" for item in given if item.startswith(beginnings))
 
 
-def resumption(entry: Entry, given: Sequence[str], recorder: Recorder) -> str:
-    """Return what failed, where its log is, and the command that resumes a run that failed."""
+def resumption(entry: Entry, given: Sequence[str], recorder: Recorder, is_users: bool) -> str:
+    """Return what failed, where its log is, and the command that resumes a run that failed.
+
+    Args:
+        is_users: the user has to change something first, perhaps this command.
+    """
     lines = []
     if recorder.failed_stage is not None and recorder.store is not None:
         stage, fingerprint = recorder.failed_stage
@@ -96,7 +100,8 @@ def resumption(entry: Entry, given: Sequence[str], recorder: Recorder) -> str:
         log = _log(recorder.store, stage, fingerprint)
         lines += [f"Its log: {log}"] if log else []
     words = ["run", entry.name, *(part for one in given for part in ("--param", one))]
-    lines.append(f"What was finished is kept. To resume: {program()} {shlex.join(words)}")
+    when = "To resume, once what is wrong is put right" if is_users else "To resume"
+    lines.append(f"What was finished is kept. {when}: {program()} {shlex.join(words)}")
     return "\n".join(lines)
 
 
