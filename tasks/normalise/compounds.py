@@ -122,8 +122,12 @@ def without_numbers(diagnosis: str) -> str:
 
 
 # A full stop or a blank between two pieces: matches the stop of 肺炎.肾炎 and the blank of 肺炎 肾炎.
-_GAP = re.compile(r"(?<=[^\W\d_a-zA-Z)）])(?:[.．]|\s+)(?=[^\W\d_]|\d型)|(?<=[a-zA-Z0-9])\s+(?=[^\W\d_a-zA-Z])")
+_GAP = re.compile(
+    r"(?<=[^\W\d_a-zA-Z)）])(?:[.．]|\s+)(?=[^\W\d_]|\d型)|(?<=[a-zA-Z0-9?？])\s+(?=[^\W\d_a-zA-Z]|(?<=[?？]\s)\d型)"
+)
 _NEXT = re.compile(rf"{_GAP.pattern}|[;；,，、。]")
+# What doubts a disease at its end: matches the mark of 肺癌? and 待排 of 肺癌待排, but not 可能 of 可能肺癌.
+_DOUBT = re.compile(r"(?:[?？]|待排[除查外]?|待除外|待鉴别|不除外|不能除外|可能性?大?)+$")
 # The end of a disease in Chinese, without the Latin words that `_DISEASE` takes for abbreviations: 肺炎, not t2n0.
 _RISK = r"(?:\s*[(（]?[很极]?[高中低]危组?)?"
 _CHINESE_DISEASE = re.compile(f"(?:{'|'.join(_ENDINGS[:-1])}|[流乙]脑)(?:{_STAGE})?{_RISK}[)）]?$")
@@ -138,7 +142,9 @@ def separated(diagnosis: str) -> str:
     text, start, pieces = without_numbers(diagnosis), 0, []
     for gap in _GAP.finditer(text):
         # What follows ends at the next mark: 很高危 of "高血压3级 很高危、肺炎" is no disease.
-        before, after = (_piece(text[start : gap.start()]), _piece(_NEXT.split(text[gap.end() :], maxsplit=1)[0]))
+        before, after = (
+            _DOUBT.sub("", _piece(one)) for one in (text[start : gap.start()], _NEXT.split(text[gap.end() :], 1)[0])
+        )
         if _CHINESE_DISEASE.search(before) and _CHINESE_DISEASE.search(after) and not _NO_START.match(after):
             pieces.append(text[start : gap.start()])
             start = gap.end()

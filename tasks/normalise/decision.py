@@ -33,7 +33,7 @@ class Judged:
 
     parts: int
     """Number of diagnoses in a compound (tasks/normalise/compounds.py); at least 1."""
-    found: tuple[Candidate, ...]
+    found: Sequence[Candidate]
     """Candidates in the order of retrieval, with its scores. Without a ranker the answers come first. May be empty."""
     probabilities: np.ndarray | None = None
     """Probability of each candidate, float64; 1 is certain. None without a ranker."""
@@ -48,7 +48,7 @@ class TermDecision:
     """Limit the number of answers to the number of parts."""
     retrieval_weight: float = 0.0
 
-    def order(self, judged: Judged) -> tuple[Candidate, ...]:
+    def order(self, judged: Judged) -> Sequence[Candidate]:
         """Return the candidates with their scores in [0, 1], best first; ties keep the order of retrieval.
 
         Without a ranker the candidates are returned as they are.

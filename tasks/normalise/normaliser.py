@@ -24,6 +24,8 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from infra.errors import UserError
 from infra.uses import use
 from models.knowledge_model.source import GivenKnowledge
@@ -48,6 +50,7 @@ from tasks.normalise.queries import Found, find
 from tasks.normalise.query_rules import IsName, QueryRules
 from tasks.normalise.query_settings import load_rules
 from tasks.normalise.reading import (
+    Modifiers,
     Reader,
     SenseIndex,
     Statement,
@@ -55,7 +58,9 @@ from tasks.normalise.reading import (
     WrittenCodes,
     category,
     cues_for,
+    modifiers_for,
     read_cues,
+    read_modifiers,
 )
 from tasks.normalise.spelling import normal_forms
 from tasks.retrieve.candidates import Candidate, CandidateIndex, Entry
@@ -63,6 +68,7 @@ from tasks.retrieve.categories import with_categories
 from tasks.retrieve.embedded import FIELDS_FILE, EmbeddedIndex
 from tasks.retrieve.icd_categories import Categories, are_procedures, categories_of
 from tasks.retrieve.match import Match
+from tasks.retrieve.placed import PlacedCandidates
 
 if TYPE_CHECKING:
     from tasks.normalise.ranker import TermRanker
@@ -106,7 +112,7 @@ class Retrieval:
 
     def candidates(self, diagnoses: Sequence[str], k: int | None = None) -> list[list[Candidate]]:
         """Return at most `k` candidates per diagnosis, in the order of `find`."""
-        return [one.candidates for one in self.find(diagnoses, k)]
+        return [list(one.candidates) for one in self.find(diagnoses, k)]
 
     def find(self, diagnoses: Sequence[str], k: int | None = None) -> list[Found]:
         """Return candidates, number of parts and best candidates of the parts for each diagnosis."""
@@ -168,9 +174,7 @@ class Normaliser:
         self._own = own
         self.source = f"{len(own.codes):,} terms of {path}"
         """The list that codes come from, and its folder, in words."""
-        cues = cues_for(read_cues(), are_procedures(own.codes)) if reads else ()
-        codes = WrittenCodes(own.codes)
-        self._reader = Reader(own.are_names, cues, codes=codes) if reads and refuses else None
+        self._reader = _reader_for(own) if reads and refuses else None
         ranked = (path / MODEL).is_dir()
         if knowledge is not None and not ranked:
             raise UserError(f"{path} has no ranker, and nothing else reads knowledge. Leave the knowledge out.")
@@ -237,8 +241,10 @@ class Normaliser:
         stated = self._found([_stated(text, own) for text, own in zip(slab, read, strict=True)])
         others = iter(self._found([_joined(own) for own in doubted if own]))
         for text, own, one, without, doubts in zip(slab, read, stated, refused, doubted, strict=True):
-            more = next(others).considered if doubts else ()
-            considered = (*one.considered, *(each for each in more if each not in one.considered))
+            considered = one.considered
+            if doubts:
+                more = next(others).considered
+                considered = (*considered, *(each for each in more if each not in considered))
             modifiers = tuple(each for part in own if part.status == Status.CODED for each in part.modifiers)
             yield _without_contradiction(
                 replace(
@@ -283,7 +289,9 @@ class Normaliser:
         for one, own in zip(drawn, missed, strict=True):
             more = [again[part] for part in own if part in again]
             one.answers.extend(answer for each in more for answer in each.answers)
-            one.considered += tuple(each for other in more for each in other.considered if each not in one.considered)
+            if more:
+                others = (each for other in more for each in other.considered if each not in one.considered)
+                one.considered = (*one.considered, *others)
         return [[part for part in own if part not in again or not again[part].answers] for own in missed]
 
     def _settle(self, drawn: Sequence[_Drawn]) -> None:
@@ -332,9 +340,7 @@ class Normaliser:
         """Return the answers by confidence, those below the threshold apart, and their candidates first."""
         # The sort is stable: of equally sure answers, the first of the text comes first.
         ordered = sorted(answers, key=lambda one: -one.confidence)
-        places = {(one.code, one.term): place for place, one in enumerate(ordered)}
-        own = sorted((one for one in considered if one[:2] in places), key=lambda one: places[one[:2]])
-        first = (*own, *(one for one in considered if one[:2] not in places))
+        first = _answers_first(considered, [(one.code, one.term) for one in ordered])
         sure, unsure = (
             tuple(one for one in ordered if (one.confidence >= self.threshold) is is_sure) for is_sure in (True, False)
         )
@@ -351,8 +357,14 @@ class _Drawn:
     """What is found for a text."""
 
     found: Found
-    considered: tuple[Candidate, ...]
+    considered: Sequence[Candidate]
     answers: list[Answer]
+
+
+def _reader_for(own: EmbeddedIndex) -> Reader:
+    procedures = are_procedures(own.codes)
+    cues, modifiers = cues_for(read_cues(), procedures), modifiers_for(read_modifiers(), procedures)
+    return Reader(own.are_names, cues, Modifiers(modifiers), codes=WrittenCodes(own.codes))
 
 
 @contextmanager
@@ -365,6 +377,17 @@ def _uncollected() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+def _answers_first(considered: Sequence[Candidate], answers: Sequence[tuple[str, str]]) -> Sequence[Candidate]:
+    """Return candidates, those of the answers first, in the order of these."""
+    if isinstance(considered, PlacedCandidates):
+        wanted = [considered.listed.places.get(key, -1) for key in answers]
+        if considered.places[: len(wanted)].tolist() == wanted:
+            return considered
+    places = {key: place for place, key in enumerate(answers)}
+    own = sorted((one for one in considered if one[:2] in places), key=lambda one: places[one[:2]])
+    return (*own, *(one for one in considered if one[:2] not in places))
 
 
 def _without_contradiction(one: Normalised) -> Normalised:
@@ -409,10 +432,13 @@ def _by_likeness(found: Found) -> Judged:
     retrieval; then the rest, by score. A text that is spelled out often scores more than the text as written.
     """
     first = set(found.of_parts)
+    parts = max(1, len({one.term for one in first}))
+    if not first and isinstance(found.candidates, PlacedCandidates):
+        return Judged(parts, found.candidates.taken(np.argsort(-found.candidates.scores, kind="stable")))
     # The sort is stable, so candidates with one score, and those of parts, keep the order of retrieval.
     others = found.candidates if not first else [one for one in found.candidates if one not in first]
     ordered = sorted(others, key=attrgetter("score"), reverse=True)
-    return Judged(max(1, len({one.term for one in first})), (*found.of_parts, *ordered))
+    return Judged(parts, (*found.of_parts, *ordered))
 
 
 def load_ranker(

@@ -12,11 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 
+import numpy as np
+
 from tasks.normalise.query_rules import Asked, IsName, QueryRules
 from tasks.normalise.spelling import normal_forms
 from tasks.retrieve.candidates import Candidate, CandidateIndex
 from tasks.retrieve.fields import comparable_forms
 from tasks.retrieve.icd_categories import Categories, category_of
+from tasks.retrieve.placed import PlacedCandidates, PlacingIndex
+from tasks.retrieve.sums import in_turn, with_siblings
 
 AT_ONCE = 256
 """Number of diagnoses whose queries are searched together."""
@@ -33,7 +37,7 @@ _Rows = Sequence[Sequence[Candidate]]
 class Found:
     """What the queries of one diagnosis find."""
 
-    candidates: list[Candidate]
+    candidates: Sequence[Candidate]
     """See `find`."""
     parts: int
     """Number of parts of a compound; 1 for a single diagnosis."""
@@ -104,14 +108,14 @@ def find(
         asked = rules.ask(diagnoses[start : start + AT_ONCE], is_name)
         # Parts such as 高血压 are in many diagnoses: each query is searched once.
         distinct = list(dict.fromkeys(query for one in asked for query in one.queries))
-        found = dict(zip(distinct, index.search(distinct, k), strict=True))
+        found = dict(zip(distinct, _searched(index, distinct, k), strict=True))
         rows = [[found[query] for query in one.queries] for one in asked]
         plain = _plain_names(asked, rows)
         for one, own, is_named in zip(asked, rows, _named(asked, rows), strict=True):
             merged = _in_turn(own, k)
             kept = _with_siblings(merged, k, categories) if categories else merged
             best = _best_of_parts(one, own, is_named, plain)
-            of_parts = tuple(each for each in kept if _key(each) in best)
+            of_parts = tuple(each for each in kept if _key(each) in best) if best else ()
             results.append(Found(kept, max(1, len(one.parts)), of_parts, one.queries, own, best, one.parts))
     return results
 
@@ -124,7 +128,7 @@ def candidates(
     categories: Categories | None = None,
 ) -> list[list[Candidate]]:
     """Return the candidates that `find` returns."""
-    return [one.candidates for one in find(index, diagnoses, k, rules, categories)]
+    return [list(one.candidates) for one in find(index, diagnoses, k, rules, categories)]
 
 
 def _named(asked: Sequence[Asked], found: Sequence[_Rows]) -> list[list[bool]]:
@@ -173,9 +177,20 @@ def _covers_all(name: str, asked: Asked) -> bool:
     return not _NOT_WITH.search(name) and all(named)
 
 
-def _in_turn(found: _Rows, k: int) -> list[Candidate]:
+def _searched(index: CandidateIndex, queries: Sequence[str], k: int) -> _Rows:
+    """Return the candidates of each query, as places if the list is searched in this process."""
+    placed = index.placed(queries, k) if isinstance(index, PlacingIndex) else None
+    return index.search(queries, k) if placed is None else placed
+
+
+def _in_turn(found: _Rows, k: int) -> Sequence[Candidate]:
     if len(found) == 1:
-        return list(found[0][:k])
+        return found[0][:k]
+    rows = [row for row in found if isinstance(row, PlacedCandidates)]
+    if rows and len(rows) == len(found):
+        starts = np.cumsum([0, *map(len, rows)])
+        places, scores = (np.concatenate([getattr(row, name) for row in rows]) for name in ("places", "scores"))
+        return PlacedCandidates(rows[0].listed, *in_turn(places, scores, starts, k))
     best: dict[tuple[str, str], Candidate] = {}
     for row in zip_longest(*found):
         for one in row:
@@ -191,7 +206,12 @@ def _key(one: Candidate) -> tuple[str, str]:
     return one.code, one.term
 
 
-def _with_siblings(found: Sequence[Candidate], k: int, categories: Categories) -> list[Candidate]:
+def _with_siblings(found: Sequence[Candidate], k: int, categories: Categories) -> Sequence[Candidate]:
+    if isinstance(found, PlacedCandidates):
+        members = categories.members(found.listed)
+        kept = k - int(k * SIBLING_SHARE)
+        own = with_siblings(found.places, found.scores, *members, k, kept, SIBLINGS_OF)
+        return PlacedCandidates(found.listed, *own)
     first = list(found[: k - int(k * SIBLING_SHARE)])
     taken = {_key(one) for one in first}
     siblings = []

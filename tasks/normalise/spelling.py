@@ -28,11 +28,46 @@ class Typos:
     def __init__(self, right: Mapping[str, str]) -> None:
         """Take the right spelling of each wrong one."""
         self._right = dict(zip(normal_forms(right.keys()), normal_forms(right.values()), strict=True))
-        self._pattern = _any_of(self._right)
+        self._words = Words(self._right)
 
     def corrected(self, text: str) -> str:
         """Return the text without the typos of the table."""
-        return self._pattern.sub(lambda match: self._right[match[0]], text) if self._pattern else text
+        found = self._words.found(text)
+        if not found:
+            return text
+        ends = [0, *(match.end() for match in found)]
+        pieces = (text[end : match.start()] + self._right[match[0]] for end, match in zip(ends, found, strict=False))
+        return "".join((*pieces, text[ends[-1] :]))
+
+
+class Words:
+    """Finds words of a table in texts, the longest first; Latin words only as a whole: copd in "copd急性加重", but
+    not in copdx.
+
+    One pattern of so many words is slow, so it is used only on texts that begin to look like having one.
+    """
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self._words = frozenset(words)
+        self._sizes: dict[str, tuple[int, ...]] = {}
+        """Lengths of the words with each beginning of two characters (or of one, for a word of one)."""
+        for size, beginning in sorted({(len(word), word[:2]) for word in self._words}):
+            self._sizes[beginning] = (*self._sizes.get(beginning, ()), size)
+        self._pattern = _any_of(list(self._words))
+
+    def found(self, text: str) -> list[re.Match[str]]:
+        """Return the matches in a text, in order."""
+        return list(self._pattern.finditer(text)) if self._pattern and self._may_be_in(text) else []
+
+    def _may_be_in(self, text: str) -> bool:
+        words, sizes = self._words, self._sizes
+        for at in range(len(text)):
+            for size in sizes.get(text[at : at + 2], ()):
+                if text[at : at + size] in words:
+                    return True
+            if text[at] in words:
+                return True
+        return False
 
 
 class Abbreviations:
@@ -44,8 +79,8 @@ class Abbreviations:
         self._expansions: dict[tuple[str, str], list[str]] = {}
         for short, expansion, (_, _, place) in zip(shorts, expansions, rows, strict=True):
             self._expansions.setdefault((short, place), []).append(expansion)
-        self._patterns = {
-            place: _any_of([short for short, own in self._expansions if own == place]) for place in PLACES
+        self._words = {
+            place: Words([short for short, own in self._expansions if own == place]) for place in PLACES
         }
 
     def written_out(self, text: str) -> list[str]:
@@ -54,8 +89,10 @@ class Abbreviations:
         The list is empty if the text contains no short form.
         """
         texts: list[str] = []
-        for place, pattern in self._patterns.items():
-            found = [match for match in pattern.finditer(text) if PLACES[place](match)] if pattern else []
+        for place, words in self._words.items():
+            found = [match for match in words.found(text) if PLACES[place](match)]
+            if not found:
+                continue
             choices = [self._expansions[match[0], place] for match in found]
             for written in zip_longest(*choices):
                 # DM has two expansions and 肾衰 one: the second text of DM伴肾衰 uses that one again.
@@ -67,9 +104,8 @@ class Abbreviations:
         """Return True if a Latin short form of several expansions is in the text: MI, but not COPD or 甲亢."""
         return any(
             match[0].isascii() and len(self._expansions[match[0], place]) > 1 and PLACES[place](match)
-            for place, pattern in self._patterns.items()
-            if pattern
-            for match in pattern.finditer(text)
+            for place, words in self._words.items()
+            for match in words.found(text)
         )
 
     def is_short(self, text: str) -> bool:
@@ -98,11 +134,8 @@ def _replaced(text: str, found: Sequence[re.Match[str]], expansions: Sequence[st
     return "".join([*pieces, text[start:]])
 
 
-def _any_of(words: Sequence[str] | Mapping[str, str]) -> re.Pattern[str] | None:
-    """Return the pattern of any of the words, the longest first, or None if there are no words.
-
-    Latin words match only as a whole: copd in "copd急性加重", but not in copdx.
-    """
+def _any_of(words: Sequence[str]) -> re.Pattern[str] | None:
+    """Return the pattern of any of the words, the longest first, or None if there are no words."""
     if not words:
         return None
     longest_first = sorted(words, key=lambda word: (-len(word), word))

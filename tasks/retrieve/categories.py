@@ -20,6 +20,8 @@ import numpy as np
 from tasks.retrieve.candidates import Candidate, CandidateIndex
 from tasks.retrieve.embedded import EmbeddedIndex, Floats
 from tasks.retrieve.icd_categories import category_of
+from tasks.retrieve.placed import PlacedCandidates
+from tasks.retrieve.sums import best_places
 
 
 class CategoryIndex:
@@ -35,24 +37,29 @@ class CategoryIndex:
 
     def search(self, terms: Sequence[str], k: int) -> list[list[Candidate]]:
         """See `CandidateIndex.search`."""
-        scores = self._categories.scores(terms)
-        if isinstance(self._index, EmbeddedIndex):
-            return [
-                self._searched(self._index, own, worth, k)
-                for own, worth in zip(self._index.scores(terms), scores, strict=True)
-            ]
+        placed = self.placed(terms, k)
+        if placed is not None:
+            return [list(row) for row in placed]
         found = self._index.search(terms, k)
-        return [self._ordered(own, worth) for own, worth in zip(found, scores, strict=True)]
+        return [self._ordered(own, worth) for own, worth in zip(found, self._categories.scores(terms), strict=True)]
 
-    def _searched(self, index: EmbeddedIndex, scores: Floats, worth: Floats, k: int) -> list[Candidate]:
-        """Return what `_ordered` does, by arrays: the candidates are made only once."""
-        places, own = index.best(scores, k)
+    def placed(self, terms: Sequence[str], k: int) -> list[PlacedCandidates] | None:
+        """Return what `search` does, by arrays; None if the list is searched elsewhere."""
+        index = self._index
+        if not isinstance(index, EmbeddedIndex):
+            return None
+        # Both have the fields of one list, so a term has the same tokens in each.
+        tokens = index.fields.query_tokens(terms)
+        return [self._placed(index, index.scores_of(own), self._categories.scores_of(own), k) for own in tokens]
+
+    def _placed(self, index: EmbeddedIndex, scores: Floats, worth: Floats, k: int) -> PlacedCandidates:
+        places = best_places(scores, k)
         category = self._category[places]
         added = np.where(category < 0, 0.0, self._categories.fields.category * worth.astype(float)[category])
-        judged = own.astype(float) + added
+        judged = scores[places].astype(float) + added
         # Entries are sorted by (term, code), so their places break ties.
         order = np.lexsort((places, -judged))
-        return index.candidates_at(places[order], judged[order])
+        return PlacedCandidates(index, places[order], judged[order])
 
     def _ordered(self, found: Sequence[Candidate], scores: Floats) -> list[Candidate]:
         weight = self._categories.fields.category

@@ -16,9 +16,9 @@ from __future__ import annotations
 import shutil
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +40,8 @@ from tasks.retrieve.fields import (
 )
 from tasks.retrieve.icd_categories import category_of
 from tasks.retrieve.match import Match, matches
-from tasks.retrieve.sums import best_of_entries, sums_between
+from tasks.retrieve.placed import PlacedCandidates, Places
+from tasks.retrieve.sums import best_of_entries, best_places, sums_between
 
 Floats = npt.NDArray[np.float32]
 
@@ -87,8 +88,9 @@ class EmbeddedIndex:
         # The inverse document frequency of each token; the last one is that of a token that the index does not know.
         holding = np.append(np.diff(self._first_posting), 0)
         self._rarities: list[float] = np.log1p((self.num_documents - holding + 0.5) / (holding + 0.5)).tolist()
-        self._places = {key: place for place, key in enumerate(zip(self.codes, self.terms, strict=True))}
-        self._names = pl.read_parquet(folder / NAMES_FILE) if (folder / NAMES_FILE).is_file() else None
+        self.places = {key: place for place, key in enumerate(zip(self.codes, self.terms, strict=True))}
+        self._names = _read_names(folder / NAMES_FILE)
+        self._weights_of = lru_cache(maxsize=10_000)(self._weigh)
         self.categories = EmbeddedIndex(folder / CATEGORIES) if (folder / CATEGORIES).is_dir() else None
         """Index of the ICD-10 categories, see tasks/retrieve/categories.py: all names of a category are one text, and
         its code is the term. None if categories are switched off or no code is from ICD-10."""
@@ -155,7 +157,11 @@ class EmbeddedIndex:
         """See `CandidateIndex.search`. Memory grows with the number of candidates found."""
         if k < 1:
             raise ValueError(f"k must be at least 1, not {k}")
-        return [self.candidates_at(*self.best(scores, k)) for scores in self.scores(terms)]
+        return [list(row) for row in self.placed(terms, k)]
+
+    def placed(self, terms: Sequence[str], k: int) -> list[PlacedCandidates]:
+        """Return what `search` does, without a `Candidate` for each."""
+        return [self._placed(*self.best(scores, k)) for scores in self.scores(terms)]
 
     def scores(self, terms: Sequence[str]) -> Iterator[Floats]:
         """Yield the scores of all entries for each term: float32 [entries], ordered as `codes`.
@@ -163,26 +169,23 @@ class EmbeddedIndex:
         An entry that shares no token with the term scores 0.
         """
         for tokens in self.fields.query_tokens(terms):
-            yield best_of_entries(
-                self._postings_of(tokens), self._documents, self._weights, self._owners, self._sums(), len(self.codes)
-            )
+            yield self.scores_of(tokens)
 
-    def best(self, scores: npt.NDArray[Any], k: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
+    def scores_of(self, tokens: FieldTokens) -> Floats:
+        """Return `scores` of a term by its tokens."""
+        return best_of_entries(
+            self._postings_of(tokens), self._documents, self._weights, self._owners, self._sums(), len(self.codes)
+        )
+
+    def best(self, scores: Floats, k: int) -> tuple[Places, Floats]:
         """Return the places of the k entries with the best positive scores, best first, and these scores."""
-        found = (scores > 0).nonzero()[0]
-        if len(found) > k:
-            # Sort the best k only: a common character such as 病 is in thousands of entries.
-            least = np.partition(scores[found], len(found) - k)[len(found) - k]
-            found = found[scores[found] >= least]
+        found = best_places(scores, k)
         # Entries are sorted by (term, code), so a stable sort breaks ties as the protocol promises.
-        found = found[np.argsort(-scores[found], kind="stable")][:k]
+        found = found[np.argsort(-scores[found], kind="stable")]
         return found, scores[found]
 
-    def candidates_at(self, places: npt.NDArray[np.int64], scores: npt.NDArray[Any]) -> list[Candidate]:
-        """Return the entries at these places as candidates."""
-        own = places.tolist()
-        codes, terms = map(self.codes.__getitem__, own), map(self.terms.__getitem__, own)
-        return list(map(Candidate, codes, terms, scores.tolist()))
+    def _placed(self, places: Places, scores: Floats) -> PlacedCandidates:
+        return PlacedCandidates(self, places, scores.astype(np.float64))
 
     def _sums(self) -> npt.NDArray[np.float64]:
         """Return zeros for the sum of each document, which `best_of_entries` leaves behind as zeros; one array a
@@ -214,7 +217,7 @@ class EmbeddedIndex:
         reasons = iter(matches([one for one in best if one is not None], self._weights_of))
         return [None if one is None else next(reasons) for one in best]
 
-    def _weights_of(self, form: tuple[str, ...]) -> dict[str, float]:
+    def _weigh(self, form: tuple[str, ...]) -> Mapping[str, float]:
         """Return what each token of a comparable form is worth: the rarer, the more, as in BM25."""
         weights = {
             f"{field} {token}": boost * self._rarity(field, token)
@@ -231,7 +234,7 @@ class EmbeddedIndex:
 
     def _best_name(self, queries: Sequence[tuple[str, FieldTokens]], found: Candidate) -> tuple[str, str, str] | None:
         """Return the query that finds a candidate best, the name that it finds, and the source of the name."""
-        place = self._places.get((found.code, found.term))
+        place = self.places.get((found.code, found.term))
         if self._names is None or place is None:
             return None
         first, end = self._first_document[place : place + 2].tolist()
@@ -243,8 +246,7 @@ class EmbeddedIndex:
                 best = (float(own[document]), query, first + document)
         if best is None:
             return None
-        name, source = self._names.row(best[2])
-        return best[1], name, source
+        return best[1], *self._names[best[2]]
 
     def _postings_of(self, tokens: FieldTokens) -> npt.NDArray[np.int64]:
         """Return where the documents and weights of the tokens begin and end, int64 [tokens, 2]; none for a token that
@@ -256,6 +258,11 @@ class EmbeddedIndex:
             if (row := self._rows[field].get(token)) is not None
         ]
         return np.array(places, dtype=np.int64).reshape(-1, 2)
+
+
+def _read_names(path: Path) -> list[tuple[str, str]] | None:
+    """Return names with their sources; None for a folder without them."""
+    return pl.read_parquet(path).select(list(_NAMES_SCHEMA)).rows() if path.is_file() else None
 
 
 def _by_category(documents: Documents, tokens: Sequence[FieldTokens]) -> dict[str, FieldTokens]:

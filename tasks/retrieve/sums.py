@@ -36,11 +36,127 @@ def best_of_entries(
     for token in range(postings.shape[0]):
         for place in range(postings[token, 0], postings[token, 1]):
             document = documents[place]
-            own = np.float32(sums[document])
-            if own > best[owners[document]]:
-                best[owners[document]] = own
-            sums[document] = 0.0
+            if sums[document] != 0.0:
+                own = np.float32(sums[document])
+                if own > best[owners[document]]:
+                    best[owners[document]] = own
+                sums[document] = 0.0
     return best
+
+
+@compiled
+def best_places(scores: npt.NDArray[np.float32], k: int) -> npt.NDArray[np.int64]:
+    """Return the places of the k best positive scores, int64 [at most k], ascending; of equal scores the first ones."""
+    found = np.empty(scores.shape[0], dtype=np.int64)
+    held = np.empty(scores.shape[0], dtype=np.float32)
+    count = 0
+    for place in range(scores.shape[0]):
+        if scores[place] > 0:
+            found[count] = place
+            held[count] = scores[place]
+            count += 1
+    if count <= k:
+        return found[:count].copy()
+    least = np.partition(held[:count], count - k)[count - k]
+    above = 0
+    for at in range(count):
+        above += held[at] > least
+    places = np.empty(k, dtype=np.int64)
+    kept, equal = 0, k - above
+    for at in range(count):
+        if held[at] > least or (held[at] == least and equal > 0):
+            if held[at] == least:
+                equal -= 1
+            places[kept] = found[at]
+            kept += 1
+    return places
+
+
+@compiled
+def in_turn(
+    places: npt.NDArray[np.int64], scores: npt.NDArray[np.float64], starts: npt.NDArray[np.int64], k: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Merge rows of candidates: each contributes its first one, then each its second, and so on.
+
+    Args:
+        places: places of the candidates of all rows, one row after the other.
+        starts: where each row begins, and where the last one ends, int64 [rows + 1].
+
+    Returns:
+        Places and scores of at most k candidates. A repeated one keeps its first turn, and its best score.
+    """
+    turns = 0
+    for row in range(starts.shape[0] - 1):
+        turns = max(turns, starts[row + 1] - starts[row])
+    at_of = {np.int64(-1): np.int64(-1)}
+    merged, best = np.empty_like(places), np.empty_like(scores)
+    count = 0
+    for turn in range(turns):
+        for row in range(starts.shape[0] - 1):
+            at = starts[row] + turn
+            if at < starts[row + 1]:
+                if places[at] in at_of:
+                    own = at_of[places[at]]
+                    if best[own] < scores[at]:
+                        best[own] = scores[at]
+                else:
+                    at_of[places[at]] = count
+                    merged[count], best[count] = places[at], scores[at]
+                    count += 1
+    return merged[:k].copy() if count > k else merged[:count].copy(), (
+        best[:k].copy() if count > k else best[:count].copy()
+    )
+
+
+@compiled
+def with_siblings(
+    places: npt.NDArray[np.int64],
+    scores: npt.NDArray[np.float64],
+    category: npt.NDArray[np.int64],
+    first_of: npt.NDArray[np.int64],
+    members: npt.NDArray[np.int64],
+    k: int,
+    kept: int,
+    of: int,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Give the last of k places to siblings of the first candidates, whose scores are then 0.
+
+    Args:
+        category: category of each entry, int64 [entries]; -1 for none.
+        first_of: where the members of each category begin, and where the last ones end, int64 [categories + 1].
+        members: entries of the categories, one category after the other.
+        kept: number of candidates that keep their place.
+        of: number of candidates whose siblings are taken.
+    """
+    kept = min(kept, places.shape[0])
+    taken = {np.int64(-1)}
+    for at in range(kept):
+        taken.add(places[at])
+    siblings = np.empty(members.shape[0], dtype=np.int64)
+    count = 0
+    for at in range(min(kept, of)):
+        own = category[places[at]]
+        if own >= 0:
+            for member in range(first_of[own], first_of[own + 1]):
+                if members[member] not in taken:
+                    taken.add(members[member])
+                    siblings[count] = members[member]
+                    count += 1
+    found, worth = np.empty(k, dtype=np.int64), np.zeros(k)
+    filled = min(kept, k)
+    found[:filled], worth[:filled] = places[:filled], scores[:filled]
+    # With few siblings the places that they leave go to further candidates.
+    room = max(0, k - kept - count)
+    for at in range(kept, places.shape[0]):
+        if room > 0 and places[at] not in taken:
+            found[filled], worth[filled] = places[at], scores[at]
+            filled += 1
+            room -= 1
+    for at in range(count):
+        if filled < k:
+            found[filled] = siblings[at]
+            filled += 1
+    return found[:filled].copy(), worth[:filled].copy()
 
 
 @compiled

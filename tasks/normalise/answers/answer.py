@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tasks.normalise.reading import Modifier, Statement, Status
@@ -37,7 +38,7 @@ class Normalised:
     answers: tuple[Answer, ...]
     """Answers that reach the threshold, the surest first. Empty if none reaches it, and for a text that states no
     diagnosis of the patient."""
-    considered: tuple[Candidate, ...]
+    considered: Sequence[Candidate]
     """All candidates: first those of the answers, then the others by falling score; last those of what the text denies,
     doubts or dates back. Their scores come from retrieval, unless there is a ranker."""
     unsure: tuple[Answer, ...] = ()

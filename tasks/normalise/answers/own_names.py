@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from infra.errors import UserError
 from tasks.files.cells import original
@@ -36,8 +37,21 @@ _BETWEEN = re.compile(r"##|[;；\n]")
 # Number of a candidate: "2. " of "2. J18.9 未特指的肺炎".
 _PLACE = re.compile(r"^\d+\. ")
 
-Choices = Mapping[str, tuple[str, ...]]
-"""For each name the codes or terms chosen; none for a text that is no diagnosis."""
+MOST_FAULTS = 20
+"""Faults of a table that are listed; the rest are counted."""
+
+
+class Choice(NamedTuple):
+    """What a user chose for a name."""
+
+    chosen: tuple[str, ...]
+    """Codes or terms; none for a text that is no diagnosis."""
+    where: str = ""
+    """File and row of the choice, if it comes from a table."""
+
+
+Choices = Mapping[str, Choice]
+"""Choices by name."""
 
 
 def read_own_names(path: Path) -> Choices:
@@ -45,7 +59,7 @@ def read_own_names(path: Path) -> Choices:
 
     Raises:
         UserError: the file is unreadable or lacks a column, a number is not that of a candidate, or a text is in two
-            rows with different choices. The message names the row.
+            rows with different choices. The message lists all such rows.
     """
     try:
         sheets = read_sheets(path.read_bytes(), path.name)
@@ -55,21 +69,30 @@ def read_own_names(path: Path) -> Choices:
     header = [cell.strip().lower() for cell in rows[0]]
     if missing := [column for column in (TEXT, CHOICE) if column not in header]:
         raise UserError(f"{path} has no column {missing[0]!r}; it needs the columns {TEXT} and {CHOICE}.")
-    found: dict[str, tuple[tuple[str, ...], int]] = {}
+    found: dict[str, Choice] = {}
+    faults: list[str] = []
     for number, row in enumerate(rows[1:], start=2):
         cells = dict(zip(header, map(original, row), strict=False))
         if not cells.get(CHOICE, ""):
             continue
-        if not cells[TEXT]:
-            raise UserError(f"{path}, row {number} has a choice, but no text. Fill it in, or delete the row.")
-        chosen = _chosen(cells[CHOICE], cells.get("candidates", ""), f"{path}, row {number}")
-        known, before = found.setdefault(cells[TEXT], (chosen, number))
-        if known != chosen:
-            raise UserError(f"{path}, rows {before} and {number}: two choices for {cells[TEXT]!r}. Delete one of them.")
-    return {text: chosen for text, (chosen, _) in found.items()}
+        where = f"{path}, row {number}"
+        try:
+            own = Choice(_chosen(cells[TEXT], cells[CHOICE], cells.get("candidates", "")), where)
+        except ValueError as error:
+            faults.append(f"{where}: {error}")
+            continue
+        known = found.setdefault(cells[TEXT], own)
+        if known.chosen != own.chosen:
+            before = known.where.rpartition(" ")[2]
+            faults.append(f"{path}, rows {before} and {number}: two choices for {cells[TEXT]!r}. Delete one of them.")
+    _report(faults)
+    return found
 
 
-def _chosen(choice: str, candidates: str, where: str) -> tuple[str, ...]:
+def _chosen(text: str, choice: str, candidates: str) -> tuple[str, ...]:
+    """Return the codes or terms of a choice. Raises `ValueError` with what is wrong with it."""
+    if not text:
+        raise ValueError("there is a choice, but no text. Fill it in, or delete the row.")
     if choice == NO_CODE:
         return ()
     listed = [_PLACE.sub("", line) for line in candidates.split("\n") if line]
@@ -77,12 +100,21 @@ def _chosen(choice: str, candidates: str, where: str) -> tuple[str, ...]:
     for one in filter(None, (part.strip() for part in _BETWEEN.split(choice))):
         if one.isdigit() and listed:
             if not 1 <= int(one) <= len(listed):
-                raise UserError(f"{where}: there is no candidate {one}; give 1 to {len(listed)}, or a code.")
+                raise ValueError(f"there is no candidate {one}; give 1 to {len(listed)}, or a code.")
             one = listed[int(one) - 1]
         chosen.append(one)
     if not chosen:
-        raise UserError(f"{where}: {choice!r} is neither a code nor a term. Give a code, or {NO_CODE} for none.")
+        raise ValueError(f"{choice!r} is neither a code nor a term. Give a code, or {NO_CODE} for none.")
     return tuple(chosen)
+
+
+def _report(faults: Sequence[str]) -> None:
+    """Raise `UserError` with all faults of a table, if it has any."""
+    if len(faults) == 1:
+        raise UserError(faults[0])
+    if faults:
+        more = [f"… and {len(faults) - MOST_FAULTS:,} more"] if len(faults) > MOST_FAULTS else []
+        raise UserError("\n".join([f"{len(faults):,} choices cannot be used:", *faults[:MOST_FAULTS], *more]))
 
 
 class OwnNames:
@@ -92,7 +124,7 @@ class OwnNames:
         """Look the choices up in a list, by code or by term.
 
         Raises:
-            UserError: the list has neither a code nor a term of that name.
+            UserError: the list has neither a code nor a term of that name. The message lists all such choices.
         """
         self.choices = dict(choices)
         by_code: dict[str, Entry] = {}
@@ -103,13 +135,16 @@ class OwnNames:
                 by_term.setdefault(entry.term, entry)
         forms = normal_forms(choices)
         self._entries: dict[str, tuple[Entry, ...]] = {}
-        for form, (text, chosen) in zip(forms, choices.items(), strict=True):
-            own = [_found(one, by_code, by_term) for one in chosen]
-            if None in own:
-                raise UserError(
-                    f"{chosen[own.index(None)]!r}, chosen for {text!r}, is neither a code nor a term of the list."
-                )
-            self._entries[form] = tuple(entry for entry in own if entry is not None)
+        faults = []
+        for form, (text, (chosen, where)) in zip(forms, choices.items(), strict=True):
+            own = [(one, _found(one, by_code, by_term)) for one in chosen]
+            self._entries[form] = tuple(entry for _, entry in own if entry is not None)
+            faults += [
+                f"{where}{': ' if where else ''}{one!r}, chosen for {text!r}, is neither a code nor a term of the list."
+                for one, entry in own
+                if entry is None
+            ]
+        _report(faults)
 
     def __bool__(self) -> bool:
         return bool(self._entries)
@@ -127,7 +162,7 @@ def _found(choice: str, by_code: Mapping[str, Entry], by_term: Mapping[str, Entr
 
 def save_own_names(choices: Choices, folder: Path) -> None:
     """Write choices to `own_names.json` in the folder of an index."""
-    text = json.dumps(choices, ensure_ascii=False, indent=1) + "\n"
+    text = json.dumps({name: one.chosen for name, one in choices.items()}, ensure_ascii=False, indent=1) + "\n"
     (folder / OWN_NAMES_FILE).write_text(text, encoding="utf-8")
 
 
@@ -142,6 +177,6 @@ def load_own_names(folder: Path) -> Choices:
         return {}
     try:
         held = json.loads(path.read_text(encoding="utf-8"))
-        return {str(text): tuple(str(one) for one in chosen) for text, chosen in held.items()}
+        return {str(text): Choice(tuple(str(one) for one in chosen)) for text, chosen in held.items()}
     except (ValueError, AttributeError, TypeError) as error:
         raise UserError(f"{path} is damaged ({error}). Build the index again.") from error

@@ -21,6 +21,7 @@ from tasks.files.workbooks import Value
 from tasks.normalise.answers import EMPTY, NOT_FOUND, REVIEW, Normalised
 from tasks.normalise.files.review import Review
 from tasks.normalise.files.tables import Table, check_target, read_table
+from tasks.normalise.files.written import FINER, written_codes
 from tasks.normalise.normaliser import Normaliser, Progress, index_folder
 from tasks.normalise.publish import ALIAS, open_server_index
 from tasks.normalise.reading import Status
@@ -39,19 +40,21 @@ ADDED = (
     "matched",
     "unmatched",
     "modifiers",
+    "written_code",
+    "written_code_is",
     "status",
     "refused",
     "candidates",
 )
 """Columns that are added to the file."""
 
-_OPEN = {REVIEW, NOT_FOUND, str(Status.UNCERTAIN)}
+_OPEN = {REVIEW, NOT_FOUND, str(Status.UNCERTAIN), str(Status.CODE_ONLY)}
 
 
 @dataclass
 class Summary:
     """What became of the rows of a file. Each counts once: as coded, if any part of it is, and otherwise as uncertain,
-    if any part of it is (below the threshold, doubted by the text itself, or without any candidate)."""
+    if any part of it is (below the threshold, doubted by the text itself, only a code, or without any candidate)."""
 
     rows: int = 0
     coded: int = 0
@@ -63,6 +66,8 @@ class Summary:
     """Distinct texts in the review file."""
     statuses: Counter[str] = field(default_factory=Counter)
     """Rows with each status."""
+    finer: int = 0
+    """Rows whose text has a finer code than the answer of the list."""
     without_value: tuple[str, ...] = ()
     """Cells whose formula has no stored value, and which count as empty."""
 
@@ -71,6 +76,7 @@ class Summary:
         statuses = set(one.statuses)
         self.rows += 1
         self.statuses.update(statuses)
+        self.finer += FINER in (relation for _, relation in written_codes(one))
         if one.answers:
             self.coded += 1
         elif statuses & _OPEN:
@@ -161,7 +167,8 @@ def normalise_file(
     answer to answer; `normalised_part` is the part of the diagnosis that an answer answers. `normalised_by` is the name
     that it was found by, with its source unless it is the standard term; `matched` and `unmatched` are what of the part
     this name has and lacks. `modifiers` are stages, sides and the like of the whole diagnosis, as in side=右;
-    stage=cT2N1M0. `status` is coded for each answer; then follows review for each one below the threshold, and why
+    stage=cT2N1M0. `written_code` has the codes that the text itself contains, and `written_code_is` what each is beside
+    the answers (tasks/normalise/files/written.py). `status` is coded for each answer; then follows review for each one below the threshold, and why
     other parts of the diagnosis got none, as in coded##negated (see tasks/normalise/reading/cues.py), or not_found, or
     empty. `refused` has these parts, with their statuses. `candidates` contains the best candidates as JSON.
 
@@ -210,6 +217,7 @@ def _rows(
 
 
 def _cells(one: Normalised, shown: int) -> list[str]:
+    written = written_codes(one)
     columns = (
         SEPARATOR.join(value)
         for value in (
@@ -221,6 +229,8 @@ def _cells(one: Normalised, shown: int) -> list[str]:
             [" ".join(answer.match.matched) if answer.match else "" for answer in one.answers],
             [" ".join(answer.match.unmatched) if answer.match else "" for answer in one.answers],
             ["; ".join(f"{each.kind}={each.text}" for each in one.modifiers)],
+            [code for code, _ in written],
+            [relation for _, relation in written],
             one.statuses,
             [f"{part.text} ({part.status})" for part in one.refused],
         )

@@ -6,13 +6,15 @@ code, the number of a candidate, or - for no diagnosis. Filled in, the file is a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tasks.files.tables import write_table
 from tasks.files.workbooks import Value
 from tasks.normalise.answers import NOT_FOUND, Answer, Normalised
+from tasks.normalise.reading import Status
+from tasks.retrieve.candidates import Candidate
 from tasks.retrieve.icd_categories import same_category
 
 HEADER = ("text", "choice", "count", "rows", "confidence", "reason", "candidates")
@@ -23,6 +25,8 @@ _ROWS_SHOWN = 5
 @dataclass
 class _Item:
     answer: Answer | None
+    coded: Sequence[Candidate] | None = None
+    """Terms of the codes of a text that is nothing else; None for any other text."""
     count: int = 0
     rows: list[int] = field(default_factory=list)
 
@@ -45,13 +49,16 @@ class Review:
             self._count(part, None, row)
         if not one.missed and one.statuses == (NOT_FOUND,):
             self._count(one.diagnosis.strip(), None, row)
+        for part in one.refused:
+            if part.status == Status.CODE_ONLY:
+                self._count(part.text, None, row, one.considered)
 
     def write(self, target: Path, source: Path | None) -> None:
         """Write the file, .csv, .tsv or .xlsx; see `write_table`."""
         write_table(target, source, self._rows(), "review")
 
-    def _count(self, text: str, answer: Answer | None, row: int) -> None:
-        item = self._items.setdefault(text, _Item(answer))
+    def _count(self, text: str, answer: Answer | None, row: int, coded: Sequence[Candidate] | None = None) -> None:
+        item = self._items.setdefault(text, _Item(answer, coded))
         item.count += 1
         item.rows.append(row) if len(item.rows) < _ROWS_SHOWN else None
 
@@ -61,12 +68,15 @@ class Review:
         order = sorted(self._items.items(), key=lambda one: (-one[1].count, -_confidence(one[1].answer), one[0]))
         for text, item in order:
             rows = " ".join(map(str, item.rows)) + (" …" if item.count > len(item.rows) else "")
-            listed = () if item.answer is None else item.answer.candidates
+            listed = item.coded or () if item.answer is None else item.answer.candidates
             candidates = "\n".join(f"{place}. {one.code} {one.term}" for place, one in enumerate(listed, start=1))
             confidence = None if item.answer is None else round(item.answer.confidence, 3)
-            yield text, "", item.count, rows, confidence, self._reason(item.answer), candidates
+            yield text, "", item.count, rows, confidence, self._reason(item), candidates
 
-    def _reason(self, answer: Answer | None) -> str:
+    def _reason(self, item: _Item) -> str:
+        answer = item.answer
+        if item.coded is not None:
+            return "only a code" if item.coded else "only a code, which the list lacks"
         if answer is None:
             return "no answer says anything of it"
         reasons = [f"confidence below {self._threshold:g}"]

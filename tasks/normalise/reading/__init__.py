@@ -2,7 +2,7 @@
 
 from tasks.normalise.reading.complications import COMPLICATIONS, Complications, read_complications
 from tasks.normalise.reading.cues import CUES, Cue, Status, cues_for, read_cues
-from tasks.normalise.reading.modifiers import MODIFIERS, Modifier, Modifiers, read_modifiers
+from tasks.normalise.reading.modifiers import MODIFIERS, Modifier, Modifiers, modifiers_for, read_modifiers
 from tasks.normalise.reading.senses import CONTEXTS, CONTRADICTIONS, Sense, SenseIndex, read_senses
 from tasks.normalise.reading.statements import Reader, Statement
 from tasks.normalise.reading.tumours import SITES, Site, Tumours, read_sites
@@ -29,6 +29,7 @@ __all__ = [
     "WrittenCodes",
     "category",
     "cues_for",
+    "modifiers_for",
     "read_complications",
     "read_cues",
     "read_modifiers",

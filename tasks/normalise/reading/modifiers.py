@@ -24,7 +24,10 @@ from tasks.normalise.compounds import names_disease
 MODIFIERS = Path(__file__).parents[1] / "tables" / "diagnosis_modifiers.csv"
 """Default table."""
 
-KINDS = ("stage", "grade", "risk", "side", "date", "after", "recurrence", "open", "marker", "size", "pregnancy")
+PROCEDURE = "procedure"
+KINDS = (
+    "stage", "grade", "risk", "side", "date", "after", "recurrence", "open", "marker", "size", "pregnancy", PROCEDURE
+)  # fmt: skip
 """What a modifier says: of 发热待查 that the cause is open, of 乳腺癌术后 that it was treated."""
 
 
@@ -74,6 +77,11 @@ def _rule(path: Path, number: int, row: dict[str, str]) -> ModifierRule:
     return ModifierRule(row["kind"], pattern, unless if row["unless"] else None, row["example"], row["left"])
 
 
+def modifiers_for(rules: Sequence[ModifierRule], procedures: bool) -> tuple[ModifierRule, ...]:
+    """Return the rows for a list: of a list of procedures, a procedure is what is searched."""
+    return tuple(one for one in rules if not procedures or one.kind != PROCEDURE)
+
+
 class Modifiers:
     """Takes modifiers off the items of a text."""
 
@@ -90,7 +98,8 @@ class Modifiers:
                 left, own = _without(rule, left)
                 found += own
         rest = _tidy(left)
-        if not found or not names_disease(rest):
+        # Of 骨折(桡骨远端) the disease stands before the note.
+        if not found or not (names_disease(rest) or names_disease(_NOTE.sub("", rest))):
             return item, ()
         # Sorted by place: blanks stand where modifiers were, so places are those of the item.
         return rest, tuple(one for _, one in sorted(found, key=lambda each: each[0]))
@@ -123,6 +132,10 @@ _BLANK = "\x00"
 """Stands for each character that was taken off."""
 # Matches what modifiers leave behind: brackets without content in 阻塞性睡眠呼吸暂停(), and the blank of "高血压 ".
 _EMPTY = re.compile(r"[(\[][\s,;:、]*[)\]]")
+
+
+# Matches (桡骨远端) of 骨折(桡骨远端), but not (2型) of 糖尿病(2型)肾病.
+_NOTE = re.compile(r"\([^()]+\)$")
 
 
 def _tidy(text: str) -> str:

@@ -20,9 +20,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from infra.errors import UserError
 from kg.fusion.vocabularies import read_table
 from tasks.retrieve.candidates import Candidate, CandidateIndex
+from tasks.retrieve.placed import PlacedCandidates, PlacingIndex
 
 CONTEXTS, CONTRADICTIONS = (
     Path(__file__).parents[1] / "tables" / f"diagnosis_{name}.csv" for name in ("contexts", "contradictions")
@@ -85,27 +88,57 @@ class SenseIndex:
         """Wrap an index; by default with the senses of the tables."""
         self._index = index
         self._senses = tuple(read_senses() if senses is None else senses)
-        self._concerned: dict[tuple[str, str], int] = {}
+        self._concerned: dict[tuple[str, ...], int] = {}
+        self._concerned_places: dict[int, int] = {}
+        """The same by place in the list of an index in this process."""
         self._factor = lru_cache(maxsize=None)(self._product)
 
     def search(self, terms: Sequence[str], k: int) -> list[list[Candidate]]:
         """See `CandidateIndex.search`."""
+        placed = self.placed(terms, k)
+        if placed is not None:
+            return [list(row) for row in placed]
         return [self._ordered(term, found) for term, found in zip(terms, self._index.search(terms, k), strict=True)]
 
+    def placed(self, terms: Sequence[str], k: int) -> list[PlacedCandidates] | None:
+        """Return what `search` does, by arrays; None if the list is searched elsewhere."""
+        found = self._index.placed(terms, k) if isinstance(self._index, PlacingIndex) else None
+        return found and [self._placed(term, own) for term, own in zip(terms, found, strict=True)]
+
+    def _asked(self, text: str) -> int:
+        """Return the rows whose factors count for a text, one bit each."""
+        return sum(1 << place for place, row in enumerate(self._senses) if bool(row.asked.search(text)) == row.when)
+
+    def _placed(self, text: str, found: PlacedCandidates) -> PlacedCandidates:
+        asked, codes, terms = self._asked(text), found.listed.codes, found.listed.terms
+        scores = found.scores
+        known = self._concerned_places
+        for at, place in enumerate(found.places.tolist()):
+            rows = known.get(place)
+            if rows is None:
+                rows = known[place] = self._rows_of(codes[place], terms[place])
+            # A name that is the text itself has its sense, whatever the rows say.
+            if (held := asked & rows) and terms[place] != text:
+                if scores is found.scores:
+                    scores = found.scores.copy()
+                scores[at] *= self._factor(held)
+        if scores is found.scores:
+            return found
+        order = np.lexsort((found.places, -scores))
+        return PlacedCandidates(found.listed, found.places[order], scores[order])
+
     def _ordered(self, text: str, found: Sequence[Candidate]) -> list[Candidate]:
-        asked = sum(1 << place for place, row in enumerate(self._senses) if bool(row.asked.search(text)) == row.when)
+        asked = self._asked(text)
         judged = []
         for one in found:
-            # A name that is the text itself has its sense, whatever the rows say.
-            held = 0 if one.term == text else asked & self._rows_of(one)
+            held = 0 if one.term == text else asked & self._rows_of(one.code, one.term)
             judged.append(Candidate(one.code, one.term, one.score * self._factor(held)) if held else one)
         return sorted(judged, key=lambda one: (-one.score, one.term, one.code))
 
-    def _rows_of(self, one: Candidate) -> int:
-        """Return the rows that concern a candidate, one bit each."""
-        key = (one.code, one.term)
+    def _rows_of(self, *key: str) -> int:
+        """Return the rows that concern a candidate, by its code and term, one bit each."""
         if key not in self._concerned:
-            self._concerned[key] = sum(1 << at for at, row in enumerate(self._senses) if row.concerns(*key))
+            self._concerned[key] = sum(1 << at for at, row in enumerate(self._senses) if row.concerns(key[0], key[1]))
         return self._concerned[key]
 
     def _product(self, rows: int) -> float:

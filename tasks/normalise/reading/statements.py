@@ -23,7 +23,7 @@ from itertools import groupby
 from tasks.normalise.compounds import are_two, names_disease, separated
 from tasks.normalise.reading.complications import Complications
 from tasks.normalise.reading.cues import Cue, Status, read_cues
-from tasks.normalise.reading.modifiers import Modifier, Modifiers
+from tasks.normalise.reading.modifiers import PROCEDURE, Modifier, Modifiers
 from tasks.normalise.reading.notes import moved_notes
 from tasks.normalise.reading.tumours import Tumours
 from tasks.normalise.reading.written_codes import WrittenCodes
@@ -61,6 +61,11 @@ class _Item:
     """What is left, with tumours written as their sites, and combined names of complications."""
     moved: tuple[str, ...] = ()
     """Names that what is left may stand for, if the list has them."""
+
+    @property
+    def diagnosed(self) -> str:
+        """The text without the procedure that was done for it: 慢性肾功能不全 血液透析."""
+        return self.left if any(one.kind == PROCEDURE for one in self.modifiers) else self.text
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -162,7 +167,9 @@ class Reader:
                 place
                 for place, cue in enumerate(self._cues)
                 # What was found to be a modifier needs no other reason to get no code.
-                if item.written and (len(items) == 1 or cue.place != "text") and cue.pattern.search(item.text)
+                if item.written
+                and (len(items) == 1 or cue.place != "text")
+                and cue.pattern.search(item.diagnosed if cue.status == Status.PROCEDURE else item.text)
             ]
             for item in items
         ]
