@@ -244,7 +244,7 @@ class Normaliser:
             considered = one.considered
             if doubts:
                 more = next(others).considered
-                considered = (*considered, *(each for each in more if each not in considered))
+                considered = _united([considered, more])
             modifiers = tuple(each for part in own if part.status == Status.CODED for each in part.modifiers)
             yield _without_contradiction(
                 replace(
@@ -290,8 +290,7 @@ class Normaliser:
             more = [again[part] for part in own if part in again]
             one.answers.extend(answer for each in more for answer in each.answers)
             if more:
-                others = (each for other in more for each in other.considered if each not in one.considered)
-                one.considered = (*one.considered, *others)
+                one.considered = _united([one.considered, *(each.considered for each in more)])
         return [[part for part in own if part not in again or not again[part].answers] for own in missed]
 
     def _settle(self, drawn: Sequence[_Drawn]) -> None:
@@ -379,11 +378,27 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
+def _united(rows: Sequence[Sequence[Candidate]]) -> Sequence[Candidate]:
+    """Return the candidates of a row, and those of the others that it lacks."""
+    first, *others = rows
+    placed = [row for row in rows if isinstance(row, PlacedCandidates)]
+    if len(placed) < len(rows):
+        known = set(first)
+        return (*first, *(each for row in others for each in row if each not in known))
+    own = set(zip(placed[0].places.tolist(), placed[0].scores.tolist(), strict=True))
+    places, scores = (np.concatenate([getattr(row, name) for row in placed]) for name in ("places", "scores"))
+    pairs = zip(places.tolist(), scores.tolist(), strict=True)
+    kept = [at for at, pair in enumerate(pairs) if at < len(first) or pair not in own]
+    return PlacedCandidates(placed[0].listed, places[kept], scores[kept])
+
+
 def _answers_first(considered: Sequence[Candidate], answers: Sequence[tuple[str, str]]) -> Sequence[Candidate]:
     """Return candidates, those of the answers first, in the order of these."""
     if isinstance(considered, PlacedCandidates):
         wanted = [considered.listed.places.get(key, -1) for key in answers]
-        if considered.places[: len(wanted)].tolist() == wanted:
+        if considered.places[: len(wanted)].tolist() == wanted and len(set(considered.places.tolist())) == len(
+            considered
+        ):
             return considered
     places = {key: place for place, key in enumerate(answers)}
     own = sorted((one for one in considered if one[:2] in places), key=lambda one: places[one[:2]])
@@ -433,8 +448,12 @@ def _by_likeness(found: Found) -> Judged:
     """
     first = set(found.of_parts)
     parts = max(1, len({one.term for one in first}))
-    if not first and isinstance(found.candidates, PlacedCandidates):
-        return Judged(parts, found.candidates.taken(np.argsort(-found.candidates.scores, kind="stable")))
+    if isinstance(found.candidates, PlacedCandidates):
+        order = np.argsort(-found.candidates.scores, kind="stable")
+        if first:
+            is_part = np.isin(found.candidates.places, [found.candidates.listed.places[one[:2]] for one in first])
+            order = np.concatenate([is_part.nonzero()[0], order[~is_part[order]]])
+        return Judged(parts, found.candidates.taken(order))
     # The sort is stable, so candidates with one score, and those of parts, keep the order of retrieval.
     others = found.candidates if not first else [one for one in found.candidates if one not in first]
     ordered = sorted(others, key=attrgetter("score"), reverse=True)

@@ -190,7 +190,7 @@ def _in_turn(found: _Rows, k: int) -> Sequence[Candidate]:
     if rows and len(rows) == len(found):
         starts = np.cumsum([0, *map(len, rows)])
         places, scores = (np.concatenate([getattr(row, name) for row in rows]) for name in ("places", "scores"))
-        return PlacedCandidates(rows[0].listed, *in_turn(places, scores, starts, k))
+        return PlacedCandidates(rows[0].listed, *in_turn(places, scores, starts, len(rows[0].listed.codes), k))
     best: dict[tuple[str, str], Candidate] = {}
     for row in zip_longest(*found):
         for one in row:

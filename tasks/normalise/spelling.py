@@ -79,9 +79,7 @@ class Abbreviations:
         self._expansions: dict[tuple[str, str], list[str]] = {}
         for short, expansion, (_, _, place) in zip(shorts, expansions, rows, strict=True):
             self._expansions.setdefault((short, place), []).append(expansion)
-        self._words = {
-            place: Words([short for short, own in self._expansions if own == place]) for place in PLACES
-        }
+        self._words = {place: Words([short for short, own in self._expansions if own == place]) for place in PLACES}
 
     def written_out(self, text: str) -> list[str]:
         """Return the text with the first expansions of its short forms, with the second ones, and so on.

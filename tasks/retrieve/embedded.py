@@ -81,9 +81,6 @@ class EmbeddedIndex:
             np.asarray(arrays[name]) for name in ARRAYS
         )
         self._starts: list[int] = self._first_posting.tolist()
-        self._owners = np.repeat(
-            np.arange(len(self.codes), dtype=np.int32), np.diff(self._first_document)
-        )  # entry of each document
         self._scratch = threading.local()
         # The inverse document frequency of each token; the last one is that of a token that the index does not know.
         holding = np.append(np.diff(self._first_posting), 0)
@@ -173,13 +170,12 @@ class EmbeddedIndex:
 
     def scores_of(self, tokens: FieldTokens) -> Floats:
         """Return `scores` of a term by its tokens."""
-        return best_of_entries(
-            self._postings_of(tokens), self._documents, self._weights, self._owners, self._sums(), len(self.codes)
-        )
+        postings = self._postings_of(tokens)
+        return best_of_entries(postings, self._documents, self._weights, self._first_document, self._sums())
 
     def best(self, scores: Floats, k: int) -> tuple[Places, Floats]:
         """Return the places of the k entries with the best positive scores, best first, and these scores."""
-        found = best_places(scores, k)
+        found = np.sort(best_places(scores, k))
         # Entries are sorted by (term, code), so a stable sort breaks ties as the protocol promises.
         found = found[np.argsort(-scores[found], kind="stable")]
         return found, scores[found]

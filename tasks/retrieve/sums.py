@@ -16,65 +16,82 @@ def best_of_entries(
     postings: npt.NDArray[np.int64],
     documents: npt.NDArray[np.int32],
     weights: npt.NDArray[np.float32],
-    owners: npt.NDArray[np.int32],
+    first_document: npt.NDArray[np.int64],
     sums: npt.NDArray[np.float64],
-    entries: int,
 ) -> npt.NDArray[np.float32]:
     """Return the best sum of each entry's documents, float32 [entries]; 0 where no token of the query is.
 
     Args:
         documents: the document of each posting; ascending for each token.
         weights: its weight.
-        owners: the entry of each document.
+        first_document: where the documents of each entry begin, and where the last ones end, int64 [entries + 1].
         sums: zeros, one for each document; they are zeros again at the end.
     """
-    best = np.zeros(entries, dtype=np.float32)
     # Summed in float64 and rounded to float32 once, like Lucene, so that both engines agree on ties.
     for token in range(postings.shape[0]):
         for place in range(postings[token, 0], postings[token, 1]):
             sums[documents[place]] += weights[place]
-    for token in range(postings.shape[0]):
-        for place in range(postings[token, 0], postings[token, 1]):
-            document = documents[place]
-            if sums[document] != 0.0:
-                own = np.float32(sums[document])
-                if own > best[owners[document]]:
-                    best[owners[document]] = own
-                sums[document] = 0.0
+    best = np.empty(first_document.shape[0] - 1, dtype=np.float32)
+    for entry in range(best.shape[0]):
+        highest = 0.0
+        for document in range(first_document[entry], first_document[entry + 1]):
+            highest = max(highest, sums[document])
+        best[entry] = highest
+    sums[:] = 0.0
     return best
 
 
 @compiled
 def best_places(scores: npt.NDArray[np.float32], k: int) -> npt.NDArray[np.int64]:
-    """Return the places of the k best positive scores, int64 [at most k], ascending; of equal scores the first ones."""
-    found = np.empty(scores.shape[0], dtype=np.int64)
-    held = np.empty(scores.shape[0], dtype=np.float32)
+    """Return the places of the k best positive scores, int64 [at most k]; of equal scores the first places."""
+    # A heap of the best so far, the worst of them on top. A later place never replaces an earlier one of equal score.
+    found = np.empty(k, dtype=np.int64)
+    held = np.empty(k, dtype=np.float32)
     count = 0
+    least = np.float32(0.0)
     for place in range(scores.shape[0]):
-        if scores[place] > 0:
-            found[count] = place
-            held[count] = scores[place]
+        score = scores[place]
+        if score <= least:
+            continue
+        if count < k:
+            at = count
             count += 1
-    if count <= k:
-        return found[:count].copy()
-    least = np.partition(held[:count], count - k)[count - k]
-    above = 0
-    for at in range(count):
-        above += held[at] > least
-    places = np.empty(k, dtype=np.int64)
-    kept, equal = 0, k - above
-    for at in range(count):
-        if held[at] > least or (held[at] == least and equal > 0):
-            if held[at] == least:
-                equal -= 1
-            places[kept] = found[at]
-            kept += 1
-    return places
+            while at > 0:
+                above = (at - 1) // 2
+                # An equal score that comes later is the worse one.
+                if held[above] < score:
+                    break
+                found[at], held[at] = found[above], held[above]
+                at = above
+            found[at], held[at] = place, score
+        else:
+            at = 0
+            while True:
+                below = 2 * at + 1
+                if below >= k:
+                    break
+                other = below + 1
+                if other < k and (
+                    held[other] < held[below] or (held[other] == held[below] and found[other] > found[below])
+                ):
+                    below = other
+                if held[below] >= score:
+                    break
+                found[at], held[at] = found[below], held[below]
+                at = below
+            found[at], held[at] = place, score
+        if count == k:
+            least = held[0]
+    return found[:count].copy()
 
 
 @compiled
 def in_turn(
-    places: npt.NDArray[np.int64], scores: npt.NDArray[np.float64], starts: npt.NDArray[np.int64], k: int
+    places: npt.NDArray[np.int64],
+    scores: npt.NDArray[np.float64],
+    starts: npt.NDArray[np.int64],
+    entries: int,
+    k: int,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     """Merge rows of candidates: each contributes its first one, then each its second, and so on.
 
@@ -88,24 +105,22 @@ def in_turn(
     turns = 0
     for row in range(starts.shape[0] - 1):
         turns = max(turns, starts[row + 1] - starts[row])
-    at_of = {np.int64(-1): np.int64(-1)}
+    turn_of = np.zeros(entries, dtype=np.int32)  # from 1
     merged, best = np.empty_like(places), np.empty_like(scores)
     count = 0
     for turn in range(turns):
         for row in range(starts.shape[0] - 1):
             at = starts[row] + turn
             if at < starts[row + 1]:
-                if places[at] in at_of:
-                    own = at_of[places[at]]
-                    if best[own] < scores[at]:
-                        best[own] = scores[at]
-                else:
-                    at_of[places[at]] = count
+                own = turn_of[places[at]] - 1
+                if own < 0:
                     merged[count], best[count] = places[at], scores[at]
                     count += 1
-    return merged[:k].copy() if count > k else merged[:count].copy(), (
-        best[:k].copy() if count > k else best[:count].copy()
-    )
+                    turn_of[places[at]] = count
+                elif best[own] < scores[at]:
+                    best[own] = scores[at]
+    kept = min(count, k)
+    return merged[:kept].copy(), best[:kept].copy()
 
 
 @compiled
@@ -129,18 +144,19 @@ def with_siblings(
         of: number of candidates whose siblings are taken.
     """
     kept = min(kept, places.shape[0])
-    taken = {np.int64(-1)}
+    taken = np.zeros(category.shape[0], dtype=np.bool_)
     for at in range(kept):
-        taken.add(places[at])
-    siblings = np.empty(members.shape[0], dtype=np.int64)
+        taken[places[at]] = True
+    siblings = np.empty(k, dtype=np.int64)
     count = 0
     for at in range(min(kept, of)):
         own = category[places[at]]
         if own >= 0:
             for member in range(first_of[own], first_of[own + 1]):
-                if members[member] not in taken:
-                    taken.add(members[member])
-                    siblings[count] = members[member]
+                if not taken[members[member]]:
+                    taken[members[member]] = True
+                    if count < k:
+                        siblings[count] = members[member]
                     count += 1
     found, worth = np.empty(k, dtype=np.int64), np.zeros(k)
     filled = min(kept, k)
@@ -148,14 +164,13 @@ def with_siblings(
     # With few siblings the places that they leave go to further candidates.
     room = max(0, k - kept - count)
     for at in range(kept, places.shape[0]):
-        if room > 0 and places[at] not in taken:
+        if room > 0 and not taken[places[at]]:
             found[filled], worth[filled] = places[at], scores[at]
             filled += 1
             room -= 1
-    for at in range(count):
-        if filled < k:
-            found[filled] = siblings[at]
-            filled += 1
+    for at in range(min(count, k - filled)):
+        found[filled + at] = siblings[at]
+    filled = min(k, filled + count)
     return found[:filled].copy(), worth[:filled].copy()
 
 

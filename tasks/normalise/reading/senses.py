@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from infra.errors import UserError
 from kg.fusion.vocabularies import read_table
@@ -32,6 +33,7 @@ CONTEXTS, CONTRADICTIONS = (
 )
 """Default tables."""
 
+_BITS, _WORD = 64, (1 << 64) - 1
 CONTRADICTED = 0.5
 """Factor on the score of a candidate that contradicts the text."""
 
@@ -89,8 +91,11 @@ class SenseIndex:
         self._index = index
         self._senses = tuple(read_senses() if senses is None else senses)
         self._concerned: dict[tuple[str, ...], int] = {}
-        self._concerned_places: dict[int, int] = {}
-        """The same by place in the list of an index in this process."""
+        if len(self._senses) > 2 * _BITS:
+            raise ValueError(f"{len(self._senses)} rows do not fit into two words of {_BITS} bits")
+        self._rows: npt.NDArray[np.uint64] | None = None
+        """The same by place in the list of an index in this process, uint64 [entries, 2]."""
+        self._is_known: npt.NDArray[np.bool_] = np.zeros(0, dtype=bool)
         self._factor = lru_cache(maxsize=None)(self._product)
 
     def search(self, terms: Sequence[str], k: int) -> list[list[Candidate]]:
@@ -110,22 +115,31 @@ class SenseIndex:
         return sum(1 << place for place, row in enumerate(self._senses) if bool(row.asked.search(text)) == row.when)
 
     def _placed(self, text: str, found: PlacedCandidates) -> PlacedCandidates:
-        asked, codes, terms = self._asked(text), found.listed.codes, found.listed.terms
-        scores = found.scores
-        known = self._concerned_places
-        for at, place in enumerate(found.places.tolist()):
-            rows = known.get(place)
-            if rows is None:
-                rows = known[place] = self._rows_of(codes[place], terms[place])
-            # A name that is the text itself has its sense, whatever the rows say.
-            if (held := asked & rows) and terms[place] != text:
-                if scores is found.scores:
-                    scores = found.scores.copy()
-                scores[at] *= self._factor(held)
-        if scores is found.scores:
+        asked, terms = self._asked(text), found.listed.terms
+        rows = self._rows_at(found)
+        held = (rows[:, 0] & np.uint64(asked & _WORD)) | (rows[:, 1] & np.uint64(asked >> _BITS))
+        concerned = held.nonzero()[0].tolist()
+        if not concerned:
             return found
-        order = np.lexsort((found.places, -scores))
-        return PlacedCandidates(found.listed, found.places[order], scores[order])
+        scores = found.scores.copy()
+        for at in concerned:
+            # A name that is the text itself has its sense, whatever the rows say.
+            if terms[found.places[at]] != text:
+                low, high = rows[at].tolist()
+                scores[at] *= self._factor(asked & (low | high << _BITS))
+        # Entries are sorted by (term, code), so their places break ties.
+        return PlacedCandidates(found.listed, found.places, scores).taken(np.lexsort((found.places, -scores)))
+
+    def _rows_at(self, found: PlacedCandidates) -> npt.NDArray[np.uint64]:
+        """Return the rows that concern each candidate, uint64 [candidates, 2]."""
+        if self._rows is None:
+            self._rows = np.zeros((len(found.listed.codes), 2), dtype=np.uint64)
+            self._is_known = np.zeros(len(self._rows), dtype=bool)
+        for place in found.places[~self._is_known[found.places]].tolist():
+            rows = self._rows_of(found.listed.codes[place], found.listed.terms[place])
+            self._rows[place] = rows & _WORD, rows >> _BITS
+            self._is_known[place] = True
+        return self._rows[found.places]
 
     def _ordered(self, text: str, found: Sequence[Candidate]) -> list[Candidate]:
         asked = self._asked(text)
