@@ -164,7 +164,8 @@ class QueryRules:
     def _variants(self, text: str, parts: Sequence[str]) -> _Variants:
         right = self._typos.corrected(text)
         plain = self._plain(right)
-        whole, bare, *spelled = (self._abbreviations.written_out(one) for one in (right, plain, *parts))
+        whole, *spelled = (self._abbreviations.written_out(one) for one in (right, *parts))
+        bare = whole if plain == right else self._abbreviations.written_out(plain)
         readings = [written[0] if written else part for part, written in zip(parts, spelled, strict=True)]
         # The number of queries is limited: every part goes before any second expansion, so that no part is lost.
         first = [text, right, *whole[:1], plain, *bare[:1]]

@@ -57,9 +57,10 @@ class Words:
 
     def found(self, text: str) -> list[re.Match[str]]:
         """Return the matches in a text, in order."""
-        return list(self._pattern.finditer(text)) if self._pattern and self._may_be_in(text) else []
+        return list(self._pattern.finditer(text)) if self._pattern and self.may_be_in(text) else []
 
-    def _may_be_in(self, text: str) -> bool:
+    def may_be_in(self, text: str) -> bool:
+        """Return False only if none of the words is in a text."""
         words, sizes = self._words, self._sizes
         for at in range(len(text)):
             for size in sizes.get(text[at : at + 2], ()):
@@ -81,16 +82,18 @@ class Abbreviations:
             self._expansions.setdefault((short, place), []).append(expansion)
         self._words = {place: Words([short for short, own in self._expansions if own == place]) for place in PLACES}
 
+        self._all = Words({short for short, _ in self._expansions})
+
     def written_out(self, text: str) -> list[str]:
         """Return the text with the first expansions of its short forms, with the second ones, and so on.
 
         The list is empty if the text contains no short form.
         """
+        if not self._all.may_be_in(text):
+            return []
         texts: list[str] = []
         for place, words in self._words.items():
             found = [match for match in words.found(text) if PLACES[place](match)]
-            if not found:
-                continue
             choices = [self._expansions[match[0], place] for match in found]
             for written in zip_longest(*choices):
                 # DM has two expansions and 肾衰 one: the second text of DM伴肾衰 uses that one again.
@@ -100,7 +103,7 @@ class Abbreviations:
 
     def is_ambiguous(self, text: str) -> bool:
         """Return True if a Latin short form of several expansions is in the text: MI, but not COPD or 甲亢."""
-        return any(
+        return self._all.may_be_in(text) and any(
             match[0].isascii() and len(self._expansions[match[0], place]) > 1 and PLACES[place](match)
             for place, words in self._words.items()
             for match in words.found(text)

@@ -48,9 +48,7 @@ class CategoryIndex:
         index = self._index
         if not isinstance(index, EmbeddedIndex):
             return None
-        # Both have the fields of one list, so a term has the same tokens in each.
-        tokens = index.fields.query_tokens(terms)
-        return [self._placed(index, index.scores_of(own), self._categories.scores_of(own), k) for own in tokens]
+        return [self._placed(index, index.scores_of(term), self._categories.scores_of(term), k) for term in terms]
 
     def _placed(self, index: EmbeddedIndex, scores: Floats, worth: Floats, k: int) -> PlacedCandidates:
         places = best_places(scores, k)

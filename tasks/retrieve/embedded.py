@@ -45,6 +45,9 @@ from tasks.retrieve.sums import best_of_entries, best_places, sums_between
 
 Floats = npt.NDArray[np.float32]
 
+_KEPT = 10_000
+"""Number of terms and of names whose tokens are kept."""
+
 _NAMES_SCHEMA = {"name": pl.String, "source": pl.String}
 
 FIELDS_FILE, ENTRIES_FILE, TOKENS_FILE, CONTENT_FILE = "fields.json", "entries.parquet", "tokens.parquet", "content.txt"
@@ -80,14 +83,19 @@ class EmbeddedIndex:
         self._first_posting, self._documents, self._weights, self._first_document = (
             np.asarray(arrays[name]) for name in ARRAYS
         )
-        self._starts: list[int] = self._first_posting.tolist()
+        self._spans = np.stack([self._first_posting[:-1], self._first_posting[1:]], axis=1)
+        # Searched, explained, and searched as part of the next text, a term is the same.
+        self._postings = lru_cache(maxsize=_KEPT)(self._postings_of)
+        self._owners = np.repeat(
+            np.arange(len(self.codes), dtype=np.int32), np.diff(self._first_document)
+        )  # entry of each document
         self._scratch = threading.local()
         # The inverse document frequency of each token; the last one is that of a token that the index does not know.
         holding = np.append(np.diff(self._first_posting), 0)
         self._rarities: list[float] = np.log1p((self.num_documents - holding + 0.5) / (holding + 0.5)).tolist()
         self.places = {key: place for place, key in enumerate(zip(self.codes, self.terms, strict=True))}
         self._names = _read_names(folder / NAMES_FILE)
-        self._weights_of = lru_cache(maxsize=10_000)(self._weigh)
+        self._weights_of = lru_cache(maxsize=_KEPT)(self._weigh)
         self.categories = EmbeddedIndex(folder / CATEGORIES) if (folder / CATEGORIES).is_dir() else None
         """Index of the ICD-10 categories, see tasks/retrieve/categories.py: all names of a category are one text, and
         its code is the term. None if categories are switched off or no code is from ICD-10."""
@@ -161,17 +169,16 @@ class EmbeddedIndex:
         return [self._placed(*self.best(scores, k)) for scores in self.scores(terms)]
 
     def scores(self, terms: Sequence[str]) -> Iterator[Floats]:
-        """Yield the scores of all entries for each term: float32 [entries], ordered as `codes`.
+        """Return the scores of all entries for each term: float32 [entries], ordered as `codes`.
 
         An entry that shares no token with the term scores 0.
         """
-        for tokens in self.fields.query_tokens(terms):
-            yield self.scores_of(tokens)
+        return map(self.scores_of, terms)
 
-    def scores_of(self, tokens: FieldTokens) -> Floats:
-        """Return `scores` of a term by its tokens."""
-        postings = self._postings_of(tokens)
-        return best_of_entries(postings, self._documents, self._weights, self._first_document, self._sums())
+    def scores_of(self, term: str) -> Floats:
+        """Return `scores` of one term."""
+        postings = self._postings(term)
+        return best_of_entries(postings, self._documents, self._weights, self._owners, self._sums(), len(self.codes))
 
     def best(self, scores: Floats, k: int) -> tuple[Places, Floats]:
         """Return the places of the k entries with the best positive scores, best first, and these scores."""
@@ -208,8 +215,7 @@ class EmbeddedIndex:
 
     def explain_all(self, asked: Sequence[tuple[Sequence[str], Candidate]]) -> list[Match | None]:
         """Return `explain` of each pair of queries and candidate. One call for many is much faster than a call each."""
-        tokens = self.fields.query_tokens([query for queries, _ in asked for query in queries])
-        best = [self._best_name([(query, next(tokens)) for query in queries], found) for queries, found in asked]
+        best = [self._best_name(queries, found) for queries, found in asked]
         reasons = iter(matches([one for one in best if one is not None], self._weights_of))
         return [None if one is None else next(reasons) for one in best]
 
@@ -228,15 +234,15 @@ class EmbeddedIndex:
         row = self._rows[field].get(token)
         return self._rarities[-1 if row is None else row]
 
-    def _best_name(self, queries: Sequence[tuple[str, FieldTokens]], found: Candidate) -> tuple[str, str, str] | None:
+    def _best_name(self, queries: Sequence[str], found: Candidate) -> tuple[str, str, str] | None:
         """Return the query that finds a candidate best, the name that it finds, and the source of the name."""
         place = self.places.get((found.code, found.term))
         if self._names is None or place is None:
             return None
         first, end = self._first_document[place : place + 2].tolist()
         best: tuple[float, str, int] | None = None
-        for query, tokens in queries:
-            own = sums_between(self._postings_of(tokens), self._documents, self._weights, first, end)
+        for query in queries:
+            own = sums_between(self._postings(query), self._documents, self._weights, first, end)
             document = int(own.argmax())
             if own[document] > (best[0] if best else 0):
                 best = (float(own[document]), query, first + document)
@@ -244,16 +250,13 @@ class EmbeddedIndex:
             return None
         return best[1], *self._names[best[2]]
 
-    def _postings_of(self, tokens: FieldTokens) -> npt.NDArray[np.int64]:
-        """Return where the documents and weights of the tokens begin and end, int64 [tokens, 2]; none for a token that
-        the index does not know."""
-        places = [
-            (self._starts[row], self._starts[row + 1])
-            for field, held in tokens.items()
-            for token in held
-            if (row := self._rows[field].get(token)) is not None
-        ]
-        return np.array(places, dtype=np.int64).reshape(-1, 2)
+    def _postings_of(self, term: str) -> npt.NDArray[np.int64]:
+        """Return where the documents and weights of a term's tokens begin and end, int64 [tokens, 2]; none for a token
+        that the index does not know."""
+        (tokens,) = self.fields.query_tokens([term])
+        rows = (self._rows[field].get(token) for field, held in tokens.items() for token in held)
+        known = np.array([row for row in rows if row is not None], dtype=np.int64)
+        return self._spans[known]
 
 
 def _read_names(path: Path) -> list[tuple[str, str]] | None:

@@ -16,28 +16,38 @@ def best_of_entries(
     postings: npt.NDArray[np.int64],
     documents: npt.NDArray[np.int32],
     weights: npt.NDArray[np.float32],
-    first_document: npt.NDArray[np.int64],
+    owners: npt.NDArray[np.int32],
     sums: npt.NDArray[np.float64],
+    entries: int,
 ) -> npt.NDArray[np.float32]:
     """Return the best sum of each entry's documents, float32 [entries]; 0 where no token of the query is.
 
     Args:
         documents: the document of each posting; ascending for each token.
         weights: its weight.
-        first_document: where the documents of each entry begin, and where the last ones end, int64 [entries + 1].
+        owners: the entry of each document.
         sums: zeros, one for each document; they are zeros again at the end.
     """
+    count = 0
+    for token in range(postings.shape[0]):
+        count += postings[token, 1] - postings[token, 0]
+    touched = np.empty(count, dtype=np.int32)
+    count = 0
     # Summed in float64 and rounded to float32 once, like Lucene, so that both engines agree on ties.
     for token in range(postings.shape[0]):
         for place in range(postings[token, 0], postings[token, 1]):
-            sums[documents[place]] += weights[place]
-    best = np.empty(first_document.shape[0] - 1, dtype=np.float32)
-    for entry in range(best.shape[0]):
-        highest = 0.0
-        for document in range(first_document[entry], first_document[entry + 1]):
-            highest = max(highest, sums[document])
-        best[entry] = highest
-    sums[:] = 0.0
+            document = documents[place]
+            if sums[document] == 0.0:
+                touched[count] = document
+                count += 1
+            sums[document] += weights[place]
+    best = np.zeros(entries, dtype=np.float32)
+    for at in range(count):
+        document = touched[at]
+        own = np.float32(sums[document])
+        sums[document] = 0.0
+        if own > best[owners[document]]:
+            best[owners[document]] = own
     return best
 
 

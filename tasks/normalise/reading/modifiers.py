@@ -119,6 +119,8 @@ class Modifiers:
 
 def _without(rule: ModifierRule, text: str) -> tuple[str, list[tuple[int, Modifier]]]:
     found: list[tuple[int, Modifier]] = []
+    if not rule.pattern.search(text):
+        return text, found
 
     def blanked(match: re.Match[str]) -> str:
         if match[0].strip(" ()"):

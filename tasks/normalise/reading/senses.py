@@ -90,6 +90,7 @@ class SenseIndex:
         """Wrap an index; by default with the senses of the tables."""
         self._index = index
         self._senses = tuple(read_senses() if senses is None else senses)
+        self._questions = [(1 << at, row.asked.search, row.when) for at, row in enumerate(self._senses)]
         self._concerned: dict[tuple[str, ...], int] = {}
         if len(self._senses) > 2 * _BITS:
             raise ValueError(f"{len(self._senses)} rows do not fit into two words of {_BITS} bits")
@@ -112,7 +113,7 @@ class SenseIndex:
 
     def _asked(self, text: str) -> int:
         """Return the rows whose factors count for a text, one bit each."""
-        return sum(1 << place for place, row in enumerate(self._senses) if bool(row.asked.search(text)) == row.when)
+        return sum([bit for bit, search, when in self._questions if (search(text) is not None) is when])
 
     def _placed(self, text: str, found: PlacedCandidates) -> PlacedCandidates:
         asked, terms = self._asked(text), found.listed.terms
@@ -121,11 +122,10 @@ class SenseIndex:
         concerned = held.nonzero()[0].tolist()
         if not concerned:
             return found
-        scores = found.scores.copy()
-        for at in concerned:
+        scores, said = found.scores.copy(), rows[concerned].tolist()
+        for at, place, (low, high) in zip(concerned, found.places[concerned].tolist(), said, strict=True):
             # A name that is the text itself has its sense, whatever the rows say.
-            if terms[found.places[at]] != text:
-                low, high = rows[at].tolist()
+            if terms[place] != text:
                 scores[at] *= self._factor(asked & (low | high << _BITS))
         # Entries are sorted by (term, code), so their places break ties.
         return PlacedCandidates(found.listed, found.places, scores).taken(np.lexsort((found.places, -scores)))
@@ -152,7 +152,7 @@ class SenseIndex:
     def _rows_of(self, *key: str) -> int:
         """Return the rows that concern a candidate, by its code and term, one bit each."""
         if key not in self._concerned:
-            self._concerned[key] = sum(1 << at for at, row in enumerate(self._senses) if row.concerns(key[0], key[1]))
+            self._concerned[key] = sum([1 << at for at, row in enumerate(self._senses) if row.concerns(key[0], key[1])])
         return self._concerned[key]
 
     def _product(self, rows: int) -> float:

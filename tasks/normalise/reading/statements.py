@@ -104,6 +104,9 @@ class Reader:
         """Take the test for names of the list, the rules, by default those of the tables, and the list's codes."""
         self._is_name = is_name
         self._cues = tuple(read_cues() if cues is None else cues)
+        self._questions = [
+            (cue.pattern.search, cue.status == Status.PROCEDURE, cue.place == "text") for cue in self._cues
+        ]
         self._modifiers = modifiers or Modifiers()
         self._tumours = tumours or Tumours()
         self._complications = complications or Complications()
@@ -162,16 +165,15 @@ class Reader:
 
     def _cued(self, items: Sequence[_Item]) -> list[list[int]]:
         """Return for each item the places of the cues that it contains."""
+        return [self._cues_in(item, len(items) == 1) if item.written else [] for item in items]
+
+    def _cues_in(self, item: _Item, is_only: bool) -> list[int]:
+        # What was found to be a modifier needs no other reason to get no code.
+        text, diagnosed = item.text, item.diagnosed
         return [
-            [
-                place
-                for place, cue in enumerate(self._cues)
-                # What was found to be a modifier needs no other reason to get no code.
-                if item.written
-                and (len(items) == 1 or cue.place != "text")
-                and cue.pattern.search(item.diagnosed if cue.status == Status.PROCEDURE else item.text)
-            ]
-            for item in items
+            place
+            for place, (search, is_procedure, is_of_text) in enumerate(self._questions)
+            if (is_only or not is_of_text) and search(diagnosed if is_procedure else text)
         ]
 
     def _statuses(self, items: Sequence[_Item], cued: Sequence[Sequence[int]], names: Sequence[bool]) -> list[Status]:
