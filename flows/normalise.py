@@ -87,7 +87,7 @@ def normalise(
         read_own_names(local_table(tables["names"]))  # a fault is found before any work
     files = None if data is None else TaskFiles(task(TASK), data)
     training = _training_inputs(files, model, knowledge) if rank else {}
-    given = {"list": term_list(terms), "everyday": RawInput(NAMES), **_labels(files)}
+    given = {"list": term_list(terms, recipe.terminology), "everyday": RawInput(NAMES), **_labels(files)}
     requested = requested_graphs(graphs) if synonyms else {}
     defining = None if text is None else text_inputs(text)
     meaning = None if encoder is None else ModelFolder(encoder, "encoder")

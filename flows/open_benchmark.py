@@ -40,7 +40,7 @@ def normalise(
     """
     recipe = load_recipe("default")
     params = TerminologyParams(format="icd10" if terms is None else "list")
-    given, whole = term_list(terms), RawInput(graph or cmekg.locate())
+    given, whole = term_list(terms, params), RawInput(graph or cmekg.locate())
     whole.places()
     defining = None if text is None else text_inputs(text)
     source = None if encoder is None else ModelFolder(encoder, "encoder")

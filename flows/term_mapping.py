@@ -47,7 +47,7 @@ def normalise(
         The folder with mapping.xlsx, review.xlsx and the same as CSV.
     """
     recipe = load_mapping({"mapping.threshold": threshold, **(overrides or {})}, source=source, target=target)
-    given = {"source": term_list(source), "target": term_list(target)}
+    given = {"source": term_list(source, recipe.source), "target": term_list(target, recipe.target)}
     tables = query_tables(recipe.index.queries, {})
     if names is not None:
         tables["names"] = RawInput(names)

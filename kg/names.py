@@ -3,8 +3,8 @@
     ２型糖尿病（成人）, Ⅱ型糖尿病(成人) and II型 糖尿病【成人】 all become 2型糖尿病(成人)
 
 Whatever distinguishes drugs is kept: a leading 注射用, strengths, everything in brackets. Time grows with the
-characters. Many names run column by column, except for the few with a Roman numeral in Latin letters. Up to some thousand
-run one by one: so many operations on columns take some 10 ms to start. Both give the same.
+characters. Many names run column by column, except for the few with a Roman numeral in Latin letters. Up to a few
+thousand run one by one: so many operations on columns take some 10 ms to start. Both give the same.
 """
 
 from __future__ import annotations

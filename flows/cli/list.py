@@ -13,6 +13,7 @@ import typer
 
 from flows.catalogue import Entry, find, load_catalogue
 from flows.cli.completing import flow_names
+from flows.cli.wording.program import as_called
 
 if TYPE_CHECKING:
     from flows.recipes.meanings import Setting
@@ -40,7 +41,7 @@ def list_flows(
       python -m flows list
       python -m flows list pretrain/ehealth-tiny
     """
-    print("\n".join(_short() if name is None else _whole(find(name))))
+    print(as_called("\n".join(_short() if name is None else _whole(find(name)))))
 
 
 def _short() -> Iterator[str]:

@@ -125,6 +125,13 @@ def normalise(
             review,
         )
     print(f"{output}: {summary}")
+    if not summary.rows:
+        print(f"warning: {input} has a header, but no rows below it, so nothing was normalised.", file=sys.stderr)
+    if summary.finer:
+        print(
+            f"{summary.finer:,} rows have a finer code than their answer; it is kept in the column written_code. "
+            "A list with these codes would give them."
+        )
     # A row with several parts has each of their statuses: 高血压，否认冠心病 is coded and negated.
     others = [
         f"{count:,} {name.replace('_', ' ')}" for name, count in sorted(summary.statuses.items()) if name != "coded"

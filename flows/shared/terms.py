@@ -10,14 +10,24 @@ from flows.shared.graphs import GraphSource, fused
 from infra.artifacts import Artifact
 from kg.sources import icd10
 from tasks.files.raw_input import RawInput
+from tasks.normalise.term_list import check_term_list
+from tasks.normalise.terminology import TerminologyParams
 from tasks.normalise.text_synonyms import TextSynonymsParams, text_synonyms
 from tasks.runner import StageRunner
 
 
-def term_list(terms: str | None) -> RawInput:
-    """Return the user's list, or the installed ICD-10 for None. Raises `UserError` if it is not there."""
+def term_list(terms: str | None, params: TerminologyParams) -> RawInput:
+    """Return the user's list, or the installed ICD-10 for None.
+
+    Raises:
+        UserError: it is not there, or has no terms in columns that can be recognised. So a mistake in it is found
+            before minutes of other work.
+    """
     raw = RawInput(terms or icd10.locate())
     raw.places()
+    if params.format == "list":
+        for file in raw.files:
+            check_term_list(file.read(), file.name, params.code_column, params.name_column)
     return raw
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import gc
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -63,6 +64,7 @@ from tasks.normalise.reading import (
     read_modifiers,
 )
 from tasks.normalise.spelling import normal_forms
+from tasks.normalise.term_columns import plain_code
 from tasks.retrieve.candidates import Candidate, CandidateIndex, Entry
 from tasks.retrieve.categories import with_categories
 from tasks.retrieve.embedded import FIELDS_FILE, EmbeddedIndex
@@ -77,6 +79,9 @@ INDEX, MODEL, DECISION = "index", "model", "decision.json"
 
 SLAB = 200
 """Number of diagnoses that are processed at once."""
+
+REMEMBERED = 5_000
+"""Number of texts whose answers are remembered, some 10 MB."""
 
 OFFERED = 5
 """Number of candidates that an answer offers to a reviewer."""
@@ -193,6 +198,12 @@ class Normaliser:
         kept = load_threshold(own.folder) if threshold is None else checked_threshold(threshold)
         self.threshold = usual if kept is None else kept
         given = {} if names is None else read_own_names(names)
+        self._terms_of: dict[str, list[Candidate]] | None = None
+        """Terms of each code; None until a text is only a code."""
+        self._remembers: tuple[float, QueryRules] | None = None
+        """Threshold and rules of these answers, which callers may replace."""
+        self._answered_before: dict[str, Normalised] = {}
+        """Answers to the texts that came last, for columns that repeat them."""
         self._names = OwnNames({**load_own_names(own.folder), **given}, entries)
 
     @property
@@ -211,12 +222,32 @@ class Normaliser:
             # A slab makes tens of thousands of small objects without cycles, through which the collector would go again
             # and again: a quarter of the time.
             with _uncollected():
-                found = list(self._named(slab) if self._names else self._answered(slab))
+                found = self._remembered(slab) if self._ranker is None else list(self._named(slab))
             yield from found
             progress(first + len(slab))
 
+    def _remembered(self, slab: Sequence[str]) -> list[Normalised]:
+        """Return the answers to a slab, in which each text is read once, or was so before.
+
+        A ranker's answers depend in their last digits on the texts that it judges together, so they are not remembered.
+        """
+        known = self._answered_before
+        if known and self._remembers != (self.threshold, self.retrieval.rules):
+            known.clear()
+        self._remembers = (self.threshold, self.retrieval.rules)
+        new = [text for text in dict.fromkeys(slab) if text not in known]
+        found = dict(zip(new, self._named(new), strict=True))
+        answers = [found[text] if text in found else known[text] for text in slab]
+        known.update(found)
+        for text in list(islice(known, max(0, len(known) - REMEMBERED))):
+            known.pop(text, None)
+        return answers
+
     def _named(self, slab: Sequence[str]) -> Iterator[Normalised]:
         """Yield the answers to a slab; a text that is one of the user's own names is not searched at all."""
+        if not self._names:
+            yield from self._answered(slab)
+            return
         known = [self._names.of(form) for form in normal_forms(slab)]
         found = iter(self._answered([text for text, entries in zip(slab, known, strict=True) if entries is None]))
         for text, entries in zip(slab, known, strict=True):
@@ -245,12 +276,22 @@ class Normaliser:
             if doubts:
                 more = next(others).considered
                 considered = _united([considered, more])
+            if any(part.status == Status.CODE_ONLY for part in own):
+                considered = self._with_codes([each.text for part in own for each in part.modifiers])
             modifiers = tuple(each for part in own if part.status == Status.CODED for each in part.modifiers)
             yield _without_contradiction(
                 replace(
                     one, diagnosis=text, considered=considered, refused=(*one.refused, *without), modifiers=modifiers
                 )
             )
+
+    def _with_codes(self, codes: Sequence[str]) -> tuple[Candidate, ...]:
+        """Return the terms of codes, with a score of 0: nothing was searched."""
+        if self._terms_of is None:
+            self._terms_of = defaultdict(list)
+            for code, term in zip(self._own.codes, self._own.terms, strict=True):
+                self._terms_of[plain_code(code)].append(Candidate(code, term, 0.0))
+        return tuple(one for code in dict.fromkeys(codes) for one in self._terms_of.get(plain_code(code), ()))
 
     def _found(self, slab: Sequence[str]) -> Iterator[Normalised]:
         drawn = self._drawn(slab)
@@ -295,15 +336,18 @@ class Normaliser:
 
     def _settle(self, drawn: Sequence[_Drawn]) -> None:
         """Replace answers to abbreviations whose reading the text does not decide: MI, but not 急性MI."""
-        read = {answer.part: self.retrieval.rules.readings(answer.part) for one in drawn for answer in one.answers}
-        texts = list(dict.fromkeys(text for readings, _ in read.values() for text in readings))
+        read = [
+            [self.retrieval.rules.readings(answer.part, one.found.queries[0]) for answer in one.answers]
+            for one in drawn
+        ]
+        texts = list(dict.fromkeys(text for own in read for readings, _ in own for text in readings))
         if not texts:
             return
         found = {text: best(one.answers) for text, one in zip(texts, self._drawn(texts), strict=True)}
-        for one in drawn:
+        for one, own in zip(drawn, read, strict=True):
             one.answers = [
-                settled(answer, [found[text] for text in read[answer.part][0]], read[answer.part][1], OFFERED)
-                for answer in one.answers
+                settled(answer, [found[text] for text in readings], is_short, OFFERED)
+                for answer, (readings, is_short) in zip(one.answers, own, strict=True)
             ]
 
     def _drawn(self, slab: Sequence[str]) -> list[_Drawn]:

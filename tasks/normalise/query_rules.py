@@ -17,6 +17,7 @@ from pathlib import Path
 
 from infra.errors import UserError
 from kg.fusion.vocabularies import read_table
+from tasks.normalise.abbreviation_contexts import AbbreviationContexts
 from tasks.normalise.compounds import parts_of, segments_of, without_numbers
 from tasks.normalise.spelling import PLACES, Abbreviations, Typos, normal_forms
 from tasks.retrieve.fields import comparable_forms
@@ -86,6 +87,7 @@ class QueryRules:
         """
         self.abbreviations, self.typos = tuple(abbreviations), dict(typos or {})
         self.notes, self.split = notes, split
+        self._contexts = AbbreviationContexts()
         self._abbreviations, self._typos = Abbreviations(self.abbreviations), Typos(self.typos)
 
     @classmethod
@@ -135,13 +137,16 @@ class QueryRules:
         """
         return [max(1, len(asked.parts)) for asked in self.ask(diagnoses)]
 
-    def readings(self, text: str) -> tuple[tuple[str, ...], bool]:
+    def readings(self, text: str, whole: str = "") -> tuple[tuple[str, ...], bool]:
         """Return what a text in normal form may mean by a Latin short form of several expansions, the usual one first,
         and whether the text is nothing but that short form: MI, but not 急性MI.
 
-        Only one reading is left if the text itself spells it out, as in DM(糖尿病).
+        Only one reading is left if the text itself spells it out, as in DM(糖尿病), or if the whole diagnosis decides
+        (tasks/normalise/abbreviation_contexts.py): 二尖瓣狭窄 for MS of 房颤、MS.
         """
         plain = self._plain(text)
+        if self._abbreviations.has_latin(plain) and (decided := self._contexts.decided(plain, whole)):
+            return (decided,), self._abbreviations.is_short(plain)
         if not self._abbreviations.is_ambiguous(plain):
             return (), False
         found = tuple(self._abbreviations.written_out(plain))

@@ -109,6 +109,14 @@ class Abbreviations:
             for match in words.found(text)
         )
 
+    def has_latin(self, text: str) -> bool:
+        """Return True if a Latin short form is in the text."""
+        return self._all.may_be_in(text) and any(
+            match[0].isascii() and PLACES[place](match)
+            for place, words in self._words.items()
+            for match in words.found(text)
+        )
+
     def is_short(self, text: str) -> bool:
         """Return True if the text is nothing but a short form."""
         return any((text, place) in self._expansions for place in PLACES)

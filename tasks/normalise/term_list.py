@@ -12,10 +12,13 @@ from typing import NamedTuple
 
 from infra.errors import UserError
 from tasks.normalise.term_columns import NamedColumns, Rows, find_layout, listed_code
-from tasks.normalise.term_sheets import read_sheets
+from tasks.normalise.term_sheets import Cells, read_sheets
 
 MAX_NAME = 500
 """Number of characters of the longest name accepted; a longer one comes from a broken row."""
+
+LOOKED_AT = 1_000
+"""Number of rows that are looked at before the whole list is read."""
 
 
 class ListedTerm(NamedTuple):
@@ -49,10 +52,7 @@ def read_term_list(
     Raises:
         UserError: the file does not have the format of its suffix, or lacks a column; the message lists its columns.
     """
-    sheets = [
-        [(number, cells) for number, cells in enumerate(sheet, start=1) if any(cells)]
-        for sheet in read_sheets(data, name)
-    ]
+    sheets = _numbered(read_sheets(data, name))
     wanted = NamedColumns(code_column, name_column)
     found = find_layout(sheets, wanted)
     if found is None:
@@ -69,6 +69,31 @@ def read_term_list(
         else:
             terms.append(ListedTerm(number, listed_code(code), term))
     return terms, rejects
+
+
+def check_term_list(data: bytes, name: str, code_column: str | None = None, name_column: str | None = None) -> None:
+    """Look for the columns and the first terms of a file, as `read_term_list` would find them, within a second or two.
+
+    Raises:
+        UserError: the file does not have the format of its suffix, or lacks a column, or has no row below its header.
+    """
+    wanted = NamedColumns(code_column, name_column)
+    sheets = _numbered(read_sheets(data, name, LOOKED_AT))
+    found = find_layout(sheets, wanted)
+    if found is None:
+        # Columns without titles are recognised by their cells, of which the first may be unlike the rest.
+        sheets = _numbered(read_sheets(data, name))
+        found = find_layout(sheets, wanted)
+    if found is None:
+        raise _no_columns(name, sheets, wanted)
+    rows, layout = found
+    if len(rows) <= layout.first_row:
+        raise UserError(f"{name} has a header, but no terms below it. Give a list with terms.")
+
+
+def _numbered(sheets: Sequence[Sequence[Cells]]) -> list[Rows]:
+    """Return the rows that are not empty, with their numbers."""
+    return [[(number, cells) for number, cells in enumerate(sheet, start=1) if any(cells)] for sheet in sheets]
 
 
 def _no_columns(name: str, sheets: Sequence[Rows], wanted: NamedColumns) -> UserError:

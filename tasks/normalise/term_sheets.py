@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from openpyxl.worksheet._read_only import ReadOnlyWorksheet
 
@@ -21,11 +22,12 @@ Cells = Sequence[str]
 """Cells of a row."""
 
 
-def read_sheets(data: bytes, name: str) -> list[list[Cells]]:
+def read_sheets(data: bytes, name: str, most: int | None = None) -> list[list[Cells]]:
     """Read the rows of every sheet; a text file has one sheet.
 
     Args:
         name: name of the file; its suffix determines the format.
+        most: number of rows of each sheet that are read; by default all.
 
     Raises:
         UserError: the suffix is unknown, or the file does not have its format.
@@ -33,7 +35,9 @@ def read_sheets(data: bytes, name: str) -> list[list[Cells]]:
     suffix = "." + name.rpartition(".")[2].lower()
     if suffix not in SUFFIXES:
         raise UserError(f"{name}: a term list must be a {', '.join(SUFFIXES)} file. Convert or rename the file.")
-    sheets = _workbook_rows(data, name) if suffix == ".xlsx" else [list(_text_rows(data, name, suffix))]
+    sheets = (
+        _workbook_rows(data, name, most) if suffix == ".xlsx" else [list(islice(_text_rows(data, name, suffix), most))]
+    )
     # A byte order mark may be left in the first cell.
     return [[tuple(cell.strip().strip("\ufeff") for cell in row) for row in sheet] for sheet in sheets]
 
@@ -58,9 +62,12 @@ def _text_rows(data: bytes, name: str, suffix: str) -> Iterator[Cells]:
         raise UserError(f"{name}, line {reader.line_num} cannot be read: {error}. Is a quote missing?") from error
 
 
-def _workbook_rows(data: bytes, name: str) -> list[list[Cells]]:
+def _workbook_rows(data: bytes, name: str, most: int | None) -> list[list[Cells]]:
     with damage_named(name):
-        return [list(_sheet_rows(sheet, name)) for _, sheet in streamed_sheets(io.BytesIO(data), len(data), name)]
+        return [
+            list(islice(_sheet_rows(sheet, name), most))
+            for _, sheet in streamed_sheets(io.BytesIO(data), len(data), name)
+        ]
 
 
 def _sheet_rows(sheet: ReadOnlyWorksheet, name: str) -> Iterator[Cells]:

@@ -168,7 +168,8 @@ def normalise_file(
     that it was found by, with its source unless it is the standard term; `matched` and `unmatched` are what of the part
     this name has and lacks. `modifiers` are stages, sides and the like of the whole diagnosis, as in side=右;
     stage=cT2N1M0. `written_code` has the codes that the text itself contains, and `written_code_is` what each is beside
-    the answers (tasks/normalise/files/written.py). `status` is coded for each answer; then follows review for each one below the threshold, and why
+    the answers (tasks/normalise/files/written.py). `status` is coded for each answer; then follows review for each one
+    below the threshold, and why
     other parts of the diagnosis got none, as in coded##negated (see tasks/normalise/reading/cues.py), or not_found, or
     empty. `refused` has these parts, with their statuses. `candidates` contains the best candidates as JSON.
 

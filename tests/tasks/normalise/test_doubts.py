@@ -8,12 +8,15 @@ from pathlib import Path
 import pytest
 
 from infra.artifacts import ArtifactStore
+from infra.errors import UserError
 from infra.stage import run
 from tasks.files.raw_input import RawInput
+from tasks.normalise.abbreviation_contexts import AbbreviationContexts, Context, read_abbreviation_contexts
 from tasks.normalise.compounds import segments_of
 from tasks.normalise.files import normalise_file
 from tasks.normalise.index import CandidateIndexParams, candidate_index
 from tasks.normalise.normaliser import Normaliser
+from tasks.normalise.spelling import normal_forms
 from tasks.normalise.terminology import TerminologyParams, terminology
 
 LIST = """编码,名称
@@ -146,6 +149,48 @@ def test_abbreviation_of_several_readings_is_for_review(
 )
 def test_text_that_decides_on_a_reading_is_coded(normaliser: Normaliser, text: str, code: str) -> None:
     assert codes(normaliser, text) == {code}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("妊娠高血压、PE", "O14.9"),
+        ("下肢深静脉血栓形成、PE", "I26.9"),
+        ("冠心病、MI", "I21.9"),
+        ("风湿性心脏病、MI", "I34.0"),
+        ("胃溃疡、HP", "B98.0"),
+        ("高血压、DM", "E14.9"),
+        ("间质性肺病、DM", "M33.1"),
+    ],
+)
+def test_rest_of_the_diagnosis_decides_on_an_abbreviation(normaliser: Normaliser, text: str, expected: str) -> None:
+    assert expected in codes(normaliser, text)
+    both = {"O14.9", "I26.9", "I21.9", "I34.0", "B98.0", "J67.9", "E14.9", "M33.1"}
+    assert codes(normaliser, text) & both == {expected}
+
+
+@pytest.mark.parametrize("row", read_abbreviation_contexts(), ids=lambda row: f"{row.example} {row.expansion}")
+def test_example_of_each_context_decides(row: Context) -> None:
+    (whole,) = normal_forms([row.example])
+    assert AbbreviationContexts().decided(row.short, whole) == row.expansion
+    assert AbbreviationContexts().decided(row.short, row.short) == ""
+
+
+def test_contexts_of_two_readings_decide_nothing() -> None:
+    contexts = AbbreviationContexts()
+    assert contexts.decided("pe", "妊娠,肺炎,pe") == "" and contexts.decided("ope", "妊娠,ope") == ""
+    assert contexts.decided("急性mi", "冠心病,急性mi") == "急性心肌梗死"
+
+
+def test_faulty_context_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "contexts.csv"
+    for row, message in (
+        ("ms,,心,x", "row 2 has an empty cell"),
+        ("ms,甲,(,x", "row 2: .* is not a regular expression"),
+    ):
+        path.write_text(f"short,expansion,context,example\n{row}\n", encoding="utf-8")
+        with pytest.raises(UserError, match=message):
+            read_abbreviation_contexts(path)
 
 
 def test_an_exacerbation_does_not_contradict_a_chronic_disease(normaliser: Normaliser) -> None:

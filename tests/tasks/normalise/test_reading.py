@@ -57,6 +57,9 @@ def test_example_of_each_cue_has_its_status(reader: Reader, cue: Cue) -> None:
         ("高血压 糖尿病 冠心病", [("高血压、糖尿病、冠心病", "coded")]),
         ("高血压、低盐饮食", [("高血压", "coded"), ("低盐饮食", "not_diagnosis")]),
         ("肺炎？", [("肺炎?", "uncertain")]),
+        ("高血压 肺炎？", [("高血压", "coded"), ("肺炎?", "uncertain")]),
+        ("糖尿病 血液透析", [("糖尿病 血液透析", "coded")]),
+        ("血液透析", [("血液透析", "procedure")]),
         ("高血压（－）", [("高血压(-)", "negated")]),
         ("无脑儿、无精子症", [("无脑儿、无精子症", "coded")]),
         ("可疑青光眼", [("可疑青光眼", "coded")]),
@@ -89,6 +92,10 @@ def test_a_name_is_no_name_without_its_list() -> None:
         ("肺炎 不伴出血", "肺炎 不伴出血"),
         ("食管 狭窄", "食管 狭窄"),
         ("1.肺炎 2.肾炎", ";肺炎 ;肾炎"),
+        ("右肺上叶占位性病变 肺癌？", "右肺上叶占位性病变、肺癌？"),
+        ("肺癌？ 高血压", "肺癌？、高血压"),
+        ("肺炎待排 高血压", "肺炎待排、高血压"),
+        ("高血压 可能", "高血压 可能"),
     ],
 )
 def test_blanks_and_stops_separate_diseases_only(text: str, expected: str) -> None:

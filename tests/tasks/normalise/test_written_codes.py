@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tasks.normalise.files.written import written_codes
 from tasks.normalise.normaliser import Normaliser
 from tasks.normalise.reading import Reader, WrittenCodes
 from tasks.normalise.reading.notes import moved_notes
@@ -137,6 +138,28 @@ def test_a_contradiction_of_code_and_text_is_left_to_a_person(normaliser: Normal
 def test_a_code_alone_is_no_diagnosis(normaliser: Normaliser) -> None:
     assert codes_of(normaliser, "I10") == ([], [], ["code_only"])
     assert codes_of(normaliser, "I10、E11.9") == ([], [], ["code_only"])
+    (found,) = normaliser.normalise(["E11.9、I10、I10.x00"])
+    assert [(one.code, one.term) for one in found.considered] == [("E11.9", "2型糖尿病"), ("I10", "高血压")]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("E14.901 糖尿病", [("E14.901", "finer")]),
+        ("E14 糖尿病、高血压 I10.x00", [("E14", "same"), ("I10.x00", "same")]),
+        ("E11 2型糖尿病", [("E11", "coarser")]),
+        ("E11.5 2型糖尿病", [("E11.5", "category")]),
+        ("E10 2型糖尿病", [("E10", "other")]),
+        ("E11.900 2型糖尿病", [("E11.900", "same")]),
+        ("I10", [("I10", "")]),
+        ("高血压", []),
+    ],
+)
+def test_a_written_code_is_kept_beside_the_answer(
+    normaliser: Normaliser, text: str, expected: list[tuple[str, str]]
+) -> None:
+    (found,) = normaliser.normalise([text])
+    assert written_codes(found) == expected
 
 
 @pytest.mark.parametrize(

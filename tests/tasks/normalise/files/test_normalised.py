@@ -164,7 +164,9 @@ def test_what_is_below_the_threshold_goes_to_the_review_file_and_back(
         ("text,codes\n肺炎,I10\n", "has no column 'choice'"),
         ("text,choice\n肺炎,Z99.9\n", "'Z99.9', chosen for '肺炎', is neither a code nor a term"),
         ("text,choice\n肺炎,I10\n肺炎,J18.9\n", "rows 2 and 3: two choices for '肺炎'"),
-        ("text,choice\n,I10\n", "row 2 has a choice, but no text"),
+        ("text,choice\n,I10\n", "row 2: there is a choice, but no text"),
+        ("text,choice\n甲,Z1\n乙,I10\n丙,Z2\n", "2 choices cannot be used:\n.*row 2: 'Z1'.*\n.*row 4: 'Z2'"),
+        ("text,choice\n甲,##\n,I10\n甲乙,;\n", "3 choices cannot be used:\n.*row 2: .*\n.*row 3: .*\n.*row 4: "),
         ("text,choice,candidates\n肺炎,4,1. I10 高血压\n", "row 2: there is no candidate 4"),
     ],
 )
@@ -189,6 +191,30 @@ def test_command_writes_workbook_and_review_and_says_so(
     assert "2 is not a valid threshold" in capsys.readouterr().err
     assert main([*asked, "--review", str(target)]) == 2
     assert "is the input or the output" in capsys.readouterr().err
+
+
+def test_cells_with_only_a_code_are_reviewed_and_finer_codes_are_kept(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = ["I10", "C34.903 肺恶性肿瘤", "Z99.9", "S82", "肺炎"]
+    source, target = book(tmp_path / "in.xlsx", [["诊断"], *([text] for text in texts)]), tmp_path / "out.xlsx"
+    asked = ["normalise", "--model", str(folder), "--input", str(source), "--output", str(target)]
+    assert main(asked) == 0
+    out = capsys.readouterr().out
+    assert "1 rows have a finer code than their answer" in out and "5 diagnoses: 2 coded, 3 uncertain" in out
+    assert column(target, "written_code") == ["I10", "C34.903", None, "S82", None]
+    assert column(target, "written_code_is") == [None, "finer", None, None, None]
+    reviewed = {row[0]: row for row in rows_of(tmp_path / "out.review.xlsx")[1:]}
+    place = HEADER.index("candidates")
+    assert reviewed["I10"][place] == "1. I10 高血压" and reviewed["I10"][place - 1] == "only a code"
+    assert reviewed["S82"][place - 1] == "only a code, which the list lacks"
+
+
+def test_file_of_a_header_only_is_warned_of(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "in.csv").write_text("诊断\n", encoding="utf-8")
+    asked = ["--input", str(tmp_path / "in.csv"), "--output", str(tmp_path / "out.csv")]
+    assert main(["normalise", "--model", str(folder), *asked]) == 0
+    assert "in.csv has a header, but no rows below it" in capsys.readouterr().err
 
 
 def test_index_keeps_threshold_and_names(folder: Path, tmp_path: Path) -> None:
