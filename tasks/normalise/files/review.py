@@ -49,9 +49,9 @@ class Review:
             self._count(part, None, row)
         if not one.missed and one.statuses == (NOT_FOUND,):
             self._count(one.diagnosis.strip(), None, row)
-        for part in one.refused:
-            if part.status == Status.CODE_ONLY:
-                self._count(part.text, None, row, one.considered)
+        for refused in one.refused:
+            if refused.status == Status.CODE_ONLY:
+                self._count(refused.text, None, row, one.considered)
 
     def write(self, target: Path, source: Path | None) -> None:
         """Write the file, .csv, .tsv or .xlsx; see `write_table`."""
