@@ -13,7 +13,7 @@ import typer
 
 from flows.catalogue import Entry, find, load_catalogue
 from flows.cli.completing import flow_names
-from flows.cli.wording.program import as_called
+from infra.program import as_called
 
 if TYPE_CHECKING:
     from flows.recipes.meanings import Setting
