@@ -56,7 +56,7 @@ def normalise(
     if model is None:
         raise UserError("No encoder was given. Give the folder of one to begin with, as in --param model=FOLDER.")
     recipe = load_term_encoder(overrides, own_list=terms is not None)
-    source, given = ModelFolder(model, knowledge=knowledge), term_list(terms)
+    source, given = ModelFolder(model, knowledge=knowledge), term_list(terms, recipe.terminology)
     requested_graphs(graphs)  # a fault is found before any work
     whole = _cmekg(graphs) if hold_out else None
     defining = None if text is None else text_inputs(text)

@@ -118,7 +118,7 @@ class EmbeddedIndex:
 
     def names(self) -> tuple[list[str], list[int]]:
         """Return all names in order, and the place of each one's entry; nothing if the folder has no names."""
-        return ([], []) if self._names is None else (self._names["name"].to_list(), self._owners.tolist())
+        return ([], []) if self._names is None else ([name for name, _ in self._names], self._owners.tolist())
 
     @property
     def content(self) -> str:
