@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from fsspec.implementations.local import LocalFileSystem
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tasks.training.launch.follow import RunFollower, duration
@@ -99,6 +99,7 @@ def test_time_left_follows_from_the_steps_since_the_first_look(spec: RunSpec, mo
     assert all("left" not in reported[number] for number in (0, 2, 3))
 
 
+@settings(max_examples=30)
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(1, 4)), min_size=1, max_size=6))
 def test_nothing_is_missed_however_the_run_goes_back_and_on(moves: list[tuple[int, int]]) -> None:
     storage = f"memory://followed/{uuid.uuid4().hex}"
