@@ -2,10 +2,13 @@
 
     python benchmarks/text/deidentify_lines.py tests/support/text/identifiers_tuning.jsonl
     python benchmarks/text/deidentify_lines.py LINES.jsonl --half odd --model model.npz --output PAGE.md
+    python benchmarks/text/deidentify_lines.py tests/support/text/medical_values.jsonl --profile hipaa
 
 Whole: every character of an identifier is replaced (blanks and hyphens inside it do not count), as whatever kind.
-Precision: the share of replacements that lie on an identifier of any kind. Each line is a document of its own. Speed is
-that of the lines repeated, in UTF-8 bytes per CPU second of one process; a line holds far more identifiers than a note.
+Precision: the share of replacements that lie on an identifier of any kind. Values: what is marked {value:…} must stay;
+one is lost if any character of it is replaced, by another kind than dates and ages. Each line is a document of its own.
+Speed is that of the lines repeated, in UTF-8 bytes per CPU second of one process; a line holds more identifiers than
+a note.
 """
 
 from __future__ import annotations
@@ -23,12 +26,15 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from benchmarks.pages import publish
 from tasks.deidentify import deidentify
 from tasks.deidentify.explain import explain
-from tasks.deidentify.kinds import ALWAYS_SEARCHED
+from tasks.deidentify.identifier import PROFILES
+from tasks.deidentify.kinds import kinds_of
 from tasks.deidentify.plan import Plan
 from tasks.deidentify.recogniser import tagging
 from tests.support.text.labelled_identifiers import Sentence, read_marked
 
-PLANS = {"rules alone": Plan(recogniser=False), "with the recogniser": Plan()}
+POLICY = frozenset(("date", "birth_date", "age"))
+"""Kinds that a profile treats whatever they mean."""
+VALUE = "value"
 NOT_COUNTED = frozenset(" -\u3000")
 
 
@@ -41,53 +47,65 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3.0, help="CPU seconds of each measurement of speed")
     parser.add_argument("--misses", action="store_true", help="print what was missed and what was wrong")
     parser.add_argument("--output", type=Path, help="write the page here too")
+    parser.add_argument("--profile", choices=PROFILES, default="minimal", help="kinds that are treated")
     options = parser.parse_args()
     if options.model:
         tagging.MODEL = options.model
     rows = [json.loads(line)["marked"] for line in options.lines.read_text(encoding="utf-8").splitlines()[1:]]
     marked = rows if options.half == "all" else rows[options.half == "odd" :: 2]
     sentences = [read_marked(each) for each in marked]
-    publish(render(sentences, options.seconds, options.misses), options.output)
+    publish(render(sentences, kinds_of(options.profile), options.seconds, options.misses), options.output)
 
 
-def render(sentences: Sequence[Sentence], seconds: float, misses: bool = False) -> list[str]:
+def render(sentences: Sequence[Sentence], treated_kinds: frozenset[str], seconds: float, misses: bool) -> list[str]:
     """The tables in Markdown."""
-    scores = {name: score(sentences, plan, misses) for name, plan in PLANS.items()}
-    kinds = sorted({kind for labelled, _, _, _ in scores.values() for kind in labelled})
-    lines = ["| | labelled | " + " | ".join(PLANS) + " |", "|---|---|" + "---|" * len(PLANS)]
+    plans = {"rules alone": Plan(treated_kinds, recogniser=False), "with the recogniser": Plan(treated_kinds)}
+    scores = {name: score(sentences, plan, misses) for name, plan in plans.items()}
+    kinds = sorted({kind for labelled, _, _, _ in scores.values() for kind in labelled} - {VALUE})
+    lines = ["| | labelled | " + " | ".join(plans) + " |", "|---|---|" + "---|" * len(plans)]
     for treated in (True, False):
-        for kind in (kind for kind in kinds if (kind in ALWAYS_SEARCHED) is treated):
+        for kind in (kind for kind in kinds if (kind in treated_kinds) is treated):
             figures = [f"{whole[kind]}" for _, whole, _, _ in scores.values()]
             labelled = next(iter(scores.values()))[0][kind]
-            lines.append(f"| {kind}{'' if treated else ' (off by default)'} | {labelled} | {' | '.join(figures)} |")
+            lines.append(f"| {kind}{'' if treated else ' (not treated)'} | {labelled} | {' | '.join(figures)} |")
     shares, precisions, speeds = [], [], []
     for name, (labelled, whole, right, replaced) in scores.items():
-        most, found = (sum(counts[kind] for kind in ALWAYS_SEARCHED) for counts in (labelled, whole))
+        most, found = (sum(counts[kind] for kind in treated_kinds) for counts in (labelled, whole))
         shares.append(f"{found} ({found / max(1, most):.1%})")
         precisions.append(f"{right} of {replaced} ({right / max(1, replaced):.1%})")
-        speeds.append(f"{speed(sentences, PLANS[name], seconds):.2f}")
-    total = sum(next(iter(scores.values()))[0][kind] for kind in ALWAYS_SEARCHED)
+        speeds.append(f"{speed(sentences, plans[name], seconds):.2f}")
+    total = sum(next(iter(scores.values()))[0][kind] for kind in treated_kinds)
+    lost = [f"{labelled[VALUE] - whole[VALUE]}" for labelled, whole, _, _ in scores.values()]
     lines += [
         f"| **treated kinds, whole** | {total} | {' | '.join(shares)} |",
         f"| **replacements on identifiers** | | {' | '.join(precisions)} |",
+        f"| **values lost** | {next(iter(scores.values()))[0][VALUE]} | {' | '.join(lost)} |",
         f"| **MB a CPU second** | | {' | '.join(speeds)} |",
     ]
     return lines
 
 
 def score(sentences: Sequence[Sentence], plan: Plan, misses: bool) -> tuple[Counter[str], Counter[str], int, int]:
-    """Return the identifiers labelled and found whole by kind, the replacements that lie on one, and all of them."""
+    """Return the identifiers labelled and found whole by kind, the replacements that lie on one, and all of them.
+
+    Values count as found where they stay.
+    """
     labelled, whole = Counter[str](), Counter[str]()
     right = replaced = 0
     for text, spans in sentences:
-        found = [(one.start, one.end) for one in explain(text, plan)[1]]
+        explained = explain(text, plan)[1]
+        found = [(one.start, one.end) for one in explained]
         covered = {at for start, end in found for at in range(start, end)}
-        identifying = {at for start, end, _ in spans for at in range(start, end)}
+        changed = {at for one in explained if one.kind not in POLICY for at in range(one.start, one.end)}
+        identifying = {at for start, end, kind in spans if kind != VALUE for at in range(start, end)}
         for start, end, kind in spans:
             labelled[kind] += 1
-            is_whole = all(at in covered or text[at] in NOT_COUNTED for at in range(start, end))
+            if kind == VALUE:
+                is_whole = changed.isdisjoint(range(start, end))
+            else:
+                is_whole = all(at in covered or text[at] in NOT_COUNTED for at in range(start, end))
             whole[kind] += is_whole
-            if misses and not is_whole and kind in ALWAYS_SEARCHED:
+            if misses and not is_whole and (kind in plan.kinds or kind == VALUE):
                 print(f"missed {kind} {text[start:end]!r}: {text}", file=sys.stderr)
         for start, end in found:
             replaced += 1

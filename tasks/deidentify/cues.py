@@ -26,7 +26,7 @@ from tasks.deidentify.names import (
 )
 from tasks.deidentify.numbers import is_date
 
-SEPARATOR = r"[\s(（]{0,12}+(?:号码|号|码|同号)?+\s{0,4}+[：:]?+\s{0,12}+(?:是|为|加)?+[：:]?+\s?+"
+SEPARATOR = r"[\s(（|｜丨_]{0,12}+(?:号码|号|码|同号)?+\s{0,4}+[：:]?+\s{0,12}+(?:还?是|为|加)?+[：:]?+\s?+"
 """Pattern of what may separate a cue from its value: "号码：", " （号 是：", "为", or nothing."""
 
 # matches: "年", "/ml", " mg", "%"
@@ -50,6 +50,9 @@ _COLON = re.compile("[：:]")
 # matches: "是", "："
 # not: " "
 _LINK = re.compile("[：:是为加]")
+# matches: "a1", "rahman_cd"
+# not: "Android"
+_ACCOUNT_SIGN = re.compile("[0-9_]")
 # matches: "a1"
 # not: "Android"
 _DIGIT = re.compile("[0-9]")
@@ -58,9 +61,9 @@ _DIGIT = re.compile("[0-9]")
 # not: "，", "患者 "
 _OTHER_ID = re.compile("[\u4e00-\u9fff]$|(?:[A-Za-z]|基因|蛋白|探针)\\s$")
 
-# matches: "：", " （", "\t"
+# matches: "：", " （", "\t", "|", "____"
 # not: "芳"
-FIELD_SEPARATOR = re.compile(r"\s{0,12}+[：:]\s{0,12}+|\s{0,12}+[(（]|\s{1,4}+")
+FIELD_SEPARATOR = re.compile(r"\s{0,12}+(?:[：:|｜丨]|_{1,12}+)\s{0,12}+|\s{0,12}+[(（]|\s{1,4}+")
 """Separator between the name of a field and its content."""
 
 # matches: "，", " ", ""
@@ -75,6 +78,7 @@ _CALLED = re.compile(r"[\u4e00-\u9fff]{2,5}(?=[，,。；;、\s]|$)")
 # matches: "不出", "什么"
 # not: "古丽米热"
 _NO_CALL = re.compile(r"[不什么他她它我你您的了着过做是有个人]")
+_FIELD_MARKS = frozenset("：:|｜丨_")
 _COMMAS = frozenset("，,；;/／")
 _PATIENTS = frozenset(("患者", "病人", "患儿", "产妇", "孕妇", "死者", "伤者", "本人", "受试者"))
 """Persons behind whom findings follow: 患者Urine protein."""
@@ -120,7 +124,7 @@ def _shape(value: str) -> str:
 
 def account_fits(text: str, start: int, end: int, match: re.Match[str]) -> bool:
     """Refuse mere words behind 微信, unless a link such as a colon announces them: 微信 Android."""
-    return bool(_DIGIT.search(match["value"]) or _LINK.search(text[end : match.start("value")]))
+    return bool(_ACCOUNT_SIGN.search(match["value"]) or _LINK.search(text[end : match.start("value")]))
 
 
 def named_account(text: str, start: int, end: int, match: re.Match[str]) -> bool:
@@ -157,7 +161,7 @@ def number_fits(text: str, start: int, end: int, match: re.Match[str]) -> bool:
 
 # matches: "一三八七一二零四四五六"
 # not: "一三五七九"
-_SPELLED = re.compile(r"[一幺][三四五六七八九][零〇一二三四五六七八九幺]{9}(?![零〇一二三四五六七八九幺])")
+_SPELLED = re.compile(r"[一幺][三四五六七八九][零〇一二三四五六七八九幺]{9,10}(?![零〇一二三四五六七八九幺])")
 
 
 def spelled_mobile(text: str, start: int, end: int, free_from: int) -> list[Span]:
@@ -165,6 +169,27 @@ def spelled_mobile(text: str, start: int, end: int, free_from: int) -> list[Span
     match = _SPELLED.match(text, start)
     before = text[start - 1 : start]
     return [match.span()] if match and before not in tuple("零〇一二三四五六七八九幺") else []
+
+
+# matches: "血液科12", "，加3", "EICU 4", "重症2", "患者19-1", "9、10"
+# not: "开放120", "每3"
+_BED_NUMBER = re.compile(
+    r"(?:(?<![\d.\-A-Za-z共设放有每约室备增缺×/~～至到])|(?<=[^\d][/]))"
+    r"(?P<value>(?:\d{1,3}[、,，和及]){0,6}(?:加|抢|重症|监护|[+＋]|(?<![A-Za-z])[A-Z]{1,5}[ \-]?)?"
+    r"(?:\d{1,3}|0\d{3})(?:-\d{1,3})?)$"
+)
+# matches: "位数", "日", "/护士", "左右"
+# not: "王", "患者"
+_NO_BED = re.compile("位(?!患者|病人)|日|[头边单铺架垫栏挡档尾面次型]|[/：:]护|左右|以[上下]|规模|旁(?=化验|检测|超声)")
+
+
+def bed_before(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """The number of a bed before 床, with the word: 血液科12床, 加3床. Not a number of beds: 开放120床."""
+    left = max(free_from, start - 30)
+    match = _BED_NUMBER.search(text[left:start])
+    if match is None or _NO_BED.match(text, end) or (match["value"] == "1" and text[end : end + 1] in "1一"):
+        return []
+    return [(left + match.start("value"), end)]
 
 
 def plain_id_fits(text: str, start: int, end: int, match: re.Match[str]) -> bool:
@@ -203,6 +228,20 @@ def latin_behind(text: str, start: int, end: int, free_from: int) -> list[Span]:
     first = mark.end() if mark else end
     stop = latin_end(text, first)
     return [(first, stop)] if stop is not None else []
+
+
+# matches: ": Maria Fernanda Silva", "：M. F. Silva", ": ZHAO GUOQIANG"
+# not: ": denies pain", ": Denies pain"
+_LATIN_FIELD = re.compile(
+    r"\s?[:：]\s{0,4}(?P<name>(?:[A-Z]\. ?){1,3}[A-Z][a-z]{1,14}|[A-Z][a-z]{1,14}(?: [A-Z](?:[a-z]{1,14}|\.)){1,3}"
+    r"|[A-Z]{2,15} [A-Z]{2,15}(?: [A-Z]{2,15})?)(?![A-Za-z0-9])"
+)
+
+
+def latin_field(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """A Latin name of two parts and more that fills a field: Physician: M. F. Silva."""
+    match = _LATIN_FIELD.match(text, end)
+    return [match.span("name")] if match else []
 
 
 def called(text: str, start: int, end: int, free_from: int) -> list[Span]:
@@ -245,7 +284,7 @@ def surname_alone(text: str, start: int, end: int, free_from: int) -> list[Span]
 def _names(text: str, end: int, anybody: bool, is_role: bool = False) -> list[Span]:
     """Names behind a cue that ends at `end`. Behind a colon they fill a field, which may hold a list of them."""
     separator = FIELD_SEPARATOR.match(text, end)
-    is_field = separator is not None and (anybody or ":" in separator[0] or "：" in separator[0])
+    is_field = separator is not None and (anybody or not _FIELD_MARKS.isdisjoint(separator[0]))
     start = separator.end() if separator else end
     found: list[Span] = []
     while True:

@@ -20,8 +20,10 @@ from tasks.deidentify.cues import (
     account_fits,
     anonymous_name,
     anybody_behind,
+    bed_before,
     called,
     latin_behind,
+    latin_field,
     names_around,
     names_behind,
     names_behind_role,
@@ -33,9 +35,10 @@ from tasks.deidentify.cues import (
     telephone_fits,
 )
 from tasks.deidentify.identifier import About, Cues, IdentifierType, NetAddress, Number
-from tasks.deidentify.net import email_span, url_span
+from tasks.deidentify.net import domain_around, email_span, url_span
 from tasks.deidentify.numbers import (
     card_fits,
+    foreign_telephone_fits,
     identity_fits,
     landline_fits,
     long_number_fits,
@@ -68,6 +71,15 @@ TYPES = (
                     rf"(?<![\d.]){_COUNTRY}1[3-9]\d(?:([ .-]?)\d{{4}}\1\d{{4}}|\*{{4}}\d{{4}})(?!\d){_NO_UNIT}"
                 ),
                 fits=mobile_fits,
+            ),
+            Number(
+                found=("电话{+852 6173 4928}。", "{+1 415 555 0134}，", "{+44 20 7946 0958} 联系"),
+                kept=("孕39+2 1234 5678", "WBC+12 345 6789", "（+）1 234 5678"),
+                pattern=re.compile(
+                    r"(?<![\d.A-Za-z)）])\+(?!86)[1-9]\d{0,2}[ \-]?(?:\d{2,4}[ \-]?){1,3}\d{3,4}(?![\d.])"
+                    rf"{_NO_UNIT}"
+                ),
+                fits=foreign_telephone_fits,
             ),
             Cues(
                 found=("手机{1 3 6 7 1 9 0 2 2 8 5}无人接听", "手机：{1 5 2 0 0 1 1 2 2 3 3}"),
@@ -110,6 +122,20 @@ TYPES = (
                 ),
                 header="number",
                 padded=True,
+            ),
+            Cues(
+                found=("打护士站{6023817}，", "总机：{8320 6607}转"),
+                kept=("护士站3次", "服务台20231103领取"),
+                words="护士站 服务台 总机 导诊台 咨询台 值班室",
+                beside=Values(
+                    re.compile(rf"{SEPARATOR}(?P<value>[2-9]\d{{2,3}}[ -]?\d{{4}})(?![\d.])"), telephone_fits
+                ),
+            ),
+            Cues(
+                found=("（内线{6317}）", "手机短号：{669031} ", "分机 {8855}，", "电话短号：{66702}。"),
+                kept=("内线3次", "短号不详", "分机 12 台"),
+                words="内线 短号 分机 分机号 内线电话 院内电话 小号",
+                beside=Values(re.compile(rf"{SEPARATOR}(?P<value>\d{{3,8}})(?![\d.次台个])")),
             ),
         ),
     ),
@@ -169,7 +195,11 @@ TYPES = (
                 found=("护照号：{EC123456}", "护 照：{123456789}"),
                 kept=("护照已过期", "护照有效期10年"),
                 words="护照",
-                beside=Values(re.compile(rf"{SEPARATOR}(?P<value>[A-Za-z]{{1,2}}\d{{6,9}}|\d{{9}})(?![0-9A-Za-z])")),
+                beside=Values(
+                    re.compile(
+                        rf"{SEPARATOR}(?P<value>[A-Za-z]{{1,2}}\d{{6,9}}|\d{{9}}|(?=(?:[A-Z]*\d){{4}})[A-Z0-9]{{8,10}})(?![0-9A-Za-z])"
+                    )
+                ),
                 header="number",
                 padded=True,
             ),
@@ -221,6 +251,14 @@ TYPES = (
                 pattern=r"(?:https?://|www\.)[\w\-./?%&=#:~+,;@!$'*]++",
                 span=url_span,
             ),
+            Cues(
+                found=("在“{pacs.zyfy-cloud.cn/share}”输入", "登录{my-hospital.com.cn}，"),
+                kept=("SPSS.comp", "12.5.com", "A.cnt"),
+                words="com cn net org gov edu",
+                beside=domain_around,
+                before=r"[a-z0-9]\.",
+                after="(?![A-Za-z0-9])",
+            ),
         ),
     ),
     IdentifierType(
@@ -243,12 +281,18 @@ TYPES = (
         About(what="WeChat accounts", hipaa="R: any other unique identifying number", gbt="个人信息主体账号"),
         (
             Cues(
-                found=("微信号：{lyr_wuxi87}", "加vx {ab12345}", "微信是{xiaofei}"),
+                found=(
+                    "微信号：{lyr_wuxi87}",
+                    "加vx {ab12345}",
+                    "微信是{xiaofei}",
+                    "转你微信就行,号是{wh_haihai79},",
+                    "同行人微信{rahman_cd}。",
+                ),
                 kept=("微信公众号", "微信 Android", "invx ab12345"),
                 words="微信 薇信 威信 V信 v信 weixin Weixin wechat WeChat Wechat vx VX Vx wx WX",
                 beside=Values(
                     re.compile(
-                        rf"{SEPARATOR}(?P<value>[A-Za-z][A-Za-z0-9_\-]{{5,19}}|[1-9]\d{{4,11}})(?![A-Za-z0-9.])"
+                        rf"(?:[{_HAN}，,]{{0,6}}?号(?:是|[：:])|聊|{SEPARATOR})\s?(?P<value>[A-Za-z][A-Za-z0-9_\-]{{5,19}}|[1-9]\d{{4,11}})(?![A-Za-z0-9.])"
                     ),
                     account_fits,
                 ),
@@ -280,7 +324,7 @@ TYPES = (
                     "住院号 门诊号 病历号 病案号 就诊卡 就诊卡号 就诊号 诊疗卡号 登记号 床号 检查号 检验号 病理号 "
                     "影像号 放射号 超声号 标本号 样本号 医保卡 医保卡号 医保号 医保编号 社保号 社保卡 社保卡号 "
                     "健康卡号 一卡通号 条码号 条形码 ID号 挂号单号 处方号 申请单号 流水号 急诊号 体检号 腕带号 "
-                    "患者ID 病人ID 就诊ID 病历编号 参合号 合作医疗号 MRN 住院ID 门诊ID 病案ID 社会保障号 "
+                    "患者ID 病人ID 就诊ID 病历ID 病历编号 参合号 合作医疗号 MRN 住院ID 门诊ID 病案ID 社会保障号 "
                     "社会保障卡号 医疗保险号 医疗证号 医保证号 新农合证号 农合证号 合疗证号"
                 ),
                 beside=Values(
@@ -293,6 +337,23 @@ TYPES = (
                 ),
                 header="number",
                 padded=True,
+            ),
+            Cues(
+                found=("血液科{12床}", "，{加3床}出院", "{EICU 4床}", "患者{19-1床}"),
+                kept=("开放床位120张", "共40床", "每3床", "12床位", "32床日", "起床困难"),
+                words="床",
+                beside=bed_before,
+                before=r"\d",
+            ),
+            Cues(
+                found=("床：{40}  ", "床位：{ICU-05} ", "床:{+2}\n"),
+                kept=("床：40张", "床位：500张"),
+                words="床 床位",
+                beside=Values(
+                    re.compile(
+                        r"[：:]\s{0,3}(?P<value>(?:加|[+＋])?[A-Za-z]{0,5}[ \-]?\d{1,4}(?:-\d{1,3}){0,2})(?![\d.张个])"
+                    )
+                ),
             ),
             Cues(  # any other number of a paper: 预约号, 保单号, 血袋号
                 found=(
@@ -337,14 +398,20 @@ TYPES = (
                 ),
                 kept=("验证码8834", "条码打印", "流水20元", "回执单", "编号12"),
                 words=(
-                    "就诊码 挂号码 取药码 条码 条码号码 单号 流水 原流水 回执 出生证编号 录像编号 档案编号 个人编号 "
-                    "标本编号 电脑号 保单编号 血袋编号 手圈编号 MR号 CT号 PatientID AccessionNumber"
+                    "票据代码 就诊码 挂号码 取药码 条码 条码号码 单号 流水 原流水 回执 出生证编号 录像编号 档案编号 "
+                    "个人编号 标本编号 电脑号 保单编号 血袋编号 手圈编号 MR号 CT号 PatientID AccessionNumber"
                 ),
                 beside=Values(
                     re.compile(
                         r"[：:=]?\s?(?P<value>(?=[A-Z\-]{0,7}\d{2})[A-Z0-9\-]{6,28}+)(?![a-z.×%％])",
                     )
                 ),
+            ),
+            Cues(
+                found=("证号{豫健2024088123} 有效", "证号：{皖A20231107}"),
+                kept=("证号不清", "证号有效"),
+                words="证号",
+                beside=Values(re.compile(rf"[：:]?\s?(?P<value>[{_HAN}]{{1,3}}[A-Z]{{0,2}}\d{{6,18}})(?![\d.])")),
             ),
             Cues(  # any other word that ends in 编号, and words for what is sent, paid and drawn by lot
                 found=(
@@ -410,9 +477,9 @@ TYPES = (
                 after_cues=True,
             ),
             Cues(
-                found=("手机尾号{4418}，", "身份证后四位{082X}，"),
+                found=("手机尾号{4418}，", "身份证后四位{082X}，", "单号尾数{3391}\n"),
                 kept=("尾号不清", "后四位医生"),
-                words="尾号 后四位 末四位 后4位",
+                words="尾号 尾数 后四位 末四位 后4位",
                 beside=Values(re.compile(rf"{SEPARATOR}(?P<value>\d{{3}}[\dXx])(?![\dA-Za-z])")),
             ),
             Cues(  # words that also number the patients of a study
@@ -530,8 +597,8 @@ TYPES = (
                 next_characters="：:",
             ),
             Cues(
-                found=("23床{王国强}，男",),
-                kept=("3床高热", "起床困难"),
+                found=("12345床{王国强}，男",),  # a shorter number is found too
+                kept=("起床困难",),
                 words="床",
                 beside=names_behind,
                 before=r"\d",
@@ -563,11 +630,18 @@ TYPES = (
                 padded=True,
             ),
             Cues(
-                found=("骨科{张}主任查房", "{何建民}主任医师查房", "{刘}先生您好", "{孙}女士，46岁"),
+                found=(
+                    "心外{邝}护长",
+                    "民警{邱}警官（",
+                    "骨科{张}主任查房",
+                    "{何建民}主任医师查房",
+                    "{刘}先生您好",
+                    "{孙}女士，46岁",
+                ),
                 kept=("请相关科室主任会诊", "高三老师"),
                 words=(
                     "主任 主任医师 副主任 副主任医师 主治医师 住院医师 大夫 教授 副教授 护士长 护师 院长 博士 先生 "
-                    "女士 小姐 阿姨 大爷 大妈 奶奶 老师 师傅"
+                    "女士 小姐 阿姨 大爷 大妈 奶奶 老师 师傅 护长 警官 科长 大叔 大姐"
                 ),
                 beside=names_around,
                 header="name",
@@ -584,6 +658,17 @@ TYPES = (
                 words="Dr DR Mr Mrs Ms Prof",
                 beside=latin_behind,
                 next_characters=". ",
+            ),
+            Cues(
+                found=(
+                    "Patient: {Maria Fernanda Silva}  ID",
+                    "Signature: {M. F. Silva}  Date",
+                    "Name：{ZHAO GUOQIANG} ",
+                ),
+                kept=("Patient: denies pain", "Name: ", "Patient: Denies pain"),
+                words="Patient Name Physician Doctor Signature Attending Contact Interpreter Surgeon Nurse",
+                beside=latin_field,
+                next_characters=" :：",
             ),
             Cues(
                 found=(

@@ -91,6 +91,26 @@ _SHORT_PEOPLE = re.compile(
 )
 
 
+# matches: "宜昌市第二人民医院", "市一院", "护河镇卫生室", "附二院"
+# not: "实验小学"
+_HOSPITAL_END = re.compile(
+    "医院|卫生[院所室站]|诊所|门诊部|保健[院所站]|卫生服务|急救|疾病预防|疾控|体检|检验|附[一二三]|[一二三四五六七八九十]院|妇幼|省人民|华西|协和|湘雅"
+    "|同济|瑞金|仁济|阜外|安贞|积水潭|院区?$"
+)
+# matches: "武汉大学", "滨湖路小学", "合肥一中", "童乐堡幼儿园"
+# not: "供电公司"
+_SCHOOL_END = re.compile("大学|学院|小学|中学|学校|职高|幼儿园|托儿所|[一二三四五六七八九十]中|[大中小]$|学$|校$")
+
+
+def institution_kind(name: str) -> str | None:
+    """Return the kind of an institution by its name: hospital, school or employer; None for 当地医院."""
+    if _GENERIC.match(name) or len(name) < 3:
+        return None
+    if _HOSPITAL_END.search(name):
+        return "hospital"
+    return "school" if _SCHOOL_END.search(name) else "employer"
+
+
 def _before(text: str, start: int, free_from: int) -> tuple[int, str] | None:
     """Return the start and text of the name that ends at `start`; None where none does, or it names no one place."""
     left = max(free_from, start - _WINDOW)

@@ -24,8 +24,10 @@ from tasks.deidentify.names import COMPOUND_SURNAMES, GIVEN, SURNAMES, is_stop, 
 _SURNAME, _GIVEN, _LETTER = 1, 2, 4
 
 # matches: "，", "：", "（", " 〔", "、王", "/王", "三人"
-# not: "的", "～", "a"
-_MARK_BEHIND = re.compile(r"\s{0,3}[，,：:；;（(〔]|[、/／](?=[\u4e00-\u9fff〔])|[两二三四五六七八九十]人|等\d?人")
+# not: "的", "～", "a", "(+)"
+_MARK_BEHIND = re.compile(
+    r"\s{0,3}(?:[，,：:；;〔]|[（(](?![+\-±＋－阳阴]))|[、/／](?=[\u4e00-\u9fff〔])|[两二三四五六七八九十]人|等\d?人"
+)
 """Marks behind a name of three characters."""
 # matches: "（床28", "（长子", "：VAS", "，左", "（夜班"
 # not: "的", "、"

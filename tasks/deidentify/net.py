@@ -22,6 +22,23 @@ def url_span(text: str, match: re.Match[str], free_from: int) -> Span:
     return match.start(), match.start() + len(match[0].rstrip(".,;:!?'*"))
 
 
+# matches: "在“pacs.zyfy-cloud"
+# not: "在"
+_DOMAIN_BEFORE = re.compile(r"(?<![A-Za-z0-9.\-@])[a-z][a-z0-9\-]{1,30}(?:\.[a-z0-9\-]{1,30}){0,3}$")
+# matches: ".cn/share", "/a?b=1"
+# not: "，"
+_DOMAIN_BEHIND = re.compile(r"(?:\.[a-z]{2,3})?(?![A-Za-z0-9\-])(?:/[A-Za-z0-9\-._/?%&=#]{0,200}+)?")
+
+
+def domain_around(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """A web address without http:// or www. around its ending: pacs.zyfy-cloud.cn/share."""
+    left = max(free_from, start - _LONGEST_MAILBOX)
+    domain, behind = _DOMAIN_BEFORE.search(text[left : start - 1]), _DOMAIN_BEHIND.match(text, end)
+    if domain is None or behind is None:
+        return []
+    return [(left + domain.start(), end + len(behind[0].rstrip(".,?")))]
+
+
 def email_span(text: str, match: re.Match[str], free_from: int) -> Span | None:
     """A mailbox with its domain, which is what matched; None where either is missing (a@5.3)."""
     # Searching backwards from each @ keeps the cost of "aaaa…@" linear.

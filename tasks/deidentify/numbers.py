@@ -88,6 +88,11 @@ def mobile_fits(text: str, start: int, number: str) -> bool:
     return not _LETTER_BEFORE.search(before) or bool(_CONTACT_BEFORE.search(before))
 
 
+def foreign_telephone_fits(text: str, start: int, number: str) -> bool:
+    """Require the digits of a telephone with its country: +852 6173 4928."""
+    return 9 <= sum(map(str.isdigit, number)) <= 14
+
+
 def landline_fits(text: str, start: int, number: str) -> bool:
     """Refuse values behind a bare 86, which may be a pulse: 86 28 335 4520 is a telephone only behind a cue."""
     bare = number.startswith("86") and not _HYPHENATED_86.match(number)
@@ -110,12 +115,12 @@ def mistyped_identity_fits(text: str, start: int, number: str) -> bool:
 # not: "号", "："
 _NO_PERSON_BEFORE = re.compile(
     r"(?:DNA|RNA|载量|拷贝数?|计数|定量|滴度|准字[A-Z]?|批号|批件号?|批次|文号|PMID|ISBN|ISSN|[Dd][Oo][Ii]|GenBank|登录号|登记号|注册号?"
-    r"|货号|型号|规格|基因|标准|专利号?|方案号?|代码|军字第|CAS|[元￥¥$约达至~～±+(（第*/])[：:]?\s?$"
+    r"|货号|型号|规格|基因|序列|[Rr]eads|比对|本位码|注准|注进|注许|DI|组合码|项目码|收费码|编码|物价[\d、,，]{0,40}|标准|专利号?|方案号?|代码|军字第|CAS|[元￥¥$约达至~～±+(（第*/])[：:]?\s?$"
 )
 # matches: " IU/ml", "拷贝", "元"
 # not: "，"
 _UNIT_BEHIND = re.compile(
-    r"\s?(?:m?IU|U(?![A-Za-z])|[mμn]?[gG](?![A-Za-z])|m[lL]|ng|μ|cop|拷贝|CFU|cfu|bp|kb|个|元|例|人|次|万|亿|株|步|倍|年|岁|单位"
+    r"\s?(?:m?IU|U(?![A-Za-z])|[mμn]?[gG](?![A-Za-z])|m[lL]|ng|μ|cop|拷贝|CFU|cfu|bp|kb|个|元|例|人|次|万|亿|条|株|步|倍|年|岁|单位"
     r"|[/×%％‰~～到至(（])"
 )
 # matches: "NCT01234567", "CTR20190001", "H20054321"
@@ -140,7 +145,7 @@ def is_of_a_thing(text: str, start: int, number: str) -> bool:
     return bool(
         _PUBLISHED.match(number)
         or _UNIT_BEHIND.match(text, start + len(number))
-        or _NO_PERSON_BEFORE.search(text[max(0, start - 8) : start])
+        or _NO_PERSON_BEFORE.search(text[max(0, start - 48) : start])
     )
 
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from tasks.deidentify.recogniser import contexts, names, places
 
 TEMPLATES = Path(__file__).with_name("templates.txt")
+"""Lines with slots in braces; the two characters \\n are a line's end."""
 
 # matches: "{N}", "{dx}", "{name:王伟}"
 # not: "{}"
@@ -24,7 +25,7 @@ _KIND_OF = {
     **dict.fromkeys("NFKL", "name"),
     **dict.fromkeys("AC", "address"),
     **dict.fromkeys("HSE", "institution"),
-    **dict.fromkeys(("num", "B"), "record"),
+    **dict.fromkeys(("num", "B", "bednum"), "record"),
 }
 _OTHER_NUMBERS = frozenset(
     places.words(
@@ -33,8 +34,14 @@ _OTHER_NUMBERS = frozenset(
 )
 _HIDDEN = 0.25
 """Share of the names that are replaced already, as those that rules find."""
-_LABELLED_SHARE = 0.15
-"""Share of the lines that come from labelled ones, with other names."""
+_LABELLED_SHARE = 0.4
+"""Share of the lines that come from labelled ones, with other names, of those that are no plain text."""
+_KEPT = 0.3
+"""Share of the addresses, institutions and numbers of labelled lines that are kept as they are."""
+# matches: "\n", "；", "。"
+# not: "，"
+_PIECE_END = re.compile(r"(?<=[。；\n])|(?=\n)| {4}")
+"""Ends of the pieces that a labelled line may be cut into."""
 
 
 class Line(NamedTuple):
@@ -63,10 +70,12 @@ class Drawing:
         """Prepare to draw lines from a source."""
         self.rng = random.Random(seed)
         self.source = source
-        self.templates = TEMPLATES.read_text(encoding="utf-8").splitlines()
+        templates = TEMPLATES.read_text(encoding="utf-8").splitlines()
+        self.templates = [template.replace("\\n", "\n").replace("\\t", "\t") for template in templates]
         self.slots: dict[str, Callable[[], str]] = {
             "N": self.person, "F": self.surname, "K": self.nickname, "L": self.latin, "A": self.address,
             "C": self.town, "H": self.hospital, "S": self.school, "E": self.employer, "B": self.bed,
+            "bednum": self.bed_number, "gap": lambda: self.pick((" ", "  ", "  ", "    ", "\u3000\u3000", "\t", "，")),
             "sex": lambda: self.pick(("男", "女", "男", "女", "男性", "女性")),
             "age": lambda: str(self.rng.randint(1, 95)),
             "n": lambda: str(self.rng.choice((1, 2, 3, 5, 7, 10, 12, 15, 24, 30, 36, 60, 80))), "num": self.number,
@@ -167,7 +176,11 @@ class Drawing:
         return self.slots[slot](), kind
 
     def _of_labelled(self, marked: str) -> Line:
-        """Return a labelled line with other names and addresses."""
+        """Return a labelled line, or a piece of it, with other names and addresses."""
+        if self.rng.random() < 0.3:
+            marked = self.pick([piece for piece in _PIECE_END.split(marked) if piece and piece.strip()] or [marked])
+        if self.rng.random() < 0.15:  # forms with other marks
+            marked = marked.translate({ord("，"): self.pick(", 、"), ord("\n"): self.pick((" ", "  ", "；"))})
         pieces: list[tuple[str, str]] = []
         end = 0
         for mark in _SLOT.finditer(marked):
@@ -178,26 +191,51 @@ class Drawing:
 
     def _like(self, kind: str, value: str) -> tuple[str, str]:
         if kind == "name":
-            if self.rng.random() < _HIDDEN:
-                return "〔姓名〕", ""
-            if len(value) == 1:
-                return self.surname(), "name"
-            if re.match("[A-Z]", value):
-                return self.latin(), "name"
-            if value[0] in "老小阿" or value[-1] in "总叔伯婶嫂爷头太妈":
-                return self.nickname(), "name"
-            return self.person(), "name"
+            return ("〔姓名〕", "") if self.rng.random() < _HIDDEN else (self._name_like(value), "name")
+        is_kept = self.rng.random() < _KEPT
         if kind == "address":
-            return (self.town() if len(value) <= 5 else self.address()), "address"
+            return value if is_kept else (self.town() if len(value) <= 5 else self.address()), "address"
         draw = {"hospital": self.hospital, "school": self.school, "employer": self.employer}.get(kind)
         if draw:
-            return draw(), "institution"
+            return value if is_kept else draw(), "institution"
         if kind == "record":
-            bed = "床" in value
-            return (self.bed() if bed else self.number()), "record"
+            if self.rng.random() < 0.1:
+                return "〔编号〕", ""
+            return self.number() if self.rng.random() < 0.25 and len(value) > 4 else self.same_shape(value), "record"
+        if kind == "landline" and sum(map(str.isdigit, value)) <= 6:  # inside a house: 束伟（8855）
+            return self.same_shape(value), "record"
         if kind in _OTHER_NUMBERS:
             return "〔编号〕", ""
         return value, ""
+
+    def _name_like(self, value: str) -> str:
+        """Return a name of the kind of another: a surname alone, a Latin one, a nickname, one with blanks."""
+        if len(value) == 1:
+            return self.surname()
+        if len(value) == 2 and (value[0] == value[1] or not names.SURNAMES.issuperset(value[0])):  # 婷婷, 建军
+            return self.nickname() if self.rng.random() < 0.5 else self.called()
+        if re.match("[A-Z]", value):
+            name = self.latin()
+            return name.upper() if value.isupper() else name
+        if value[0] in "老小阿" or value[-1] in "总叔伯婶嫂爷头太妈哥姐":
+            return self.nickname()
+        if "·" in value:
+            return self.minority() if self.rng.random() < 0.8 else self.foreign()
+        if " " in value and len(value) < 8:
+            return self.pick((" ", "  ", "　")).join((self.surname() + self.given())[:4])
+        return self.person()
+
+    def same_shape(self, value: str) -> str:
+        """Return a number with other digits and letters, in the shape of one that was written: ZY00452187, 加3床."""
+        rng = self.rng
+        return "".join(
+            rng.choice("0123456789")
+            if one.isdigit()
+            else rng.choice("ABCDEFGHJKLMNPQRSTUVWXYZ")
+            if "A" <= one <= "Z"
+            else one
+            for one in value
+        )
 
     def _in_sentence(self) -> Line:
         """Return a real sentence with a person at its beginning, behind a mark or at its end."""
@@ -302,6 +340,10 @@ class Drawing:
     def latin(self) -> str:
         """Return a name in Latin letters or in pinyin."""
         chance = self.rng.random()
+        if chance < 0.06:
+            return f"{self.pick(names.LATIN_FIRST)} {self.pick(names.LATIN_FIRST)} {self.pick(names.LATIN_LAST)}"
+        if chance < 0.09:
+            return f"{self.pick('ABCDEFGHJKLMNPRSTW')}. {self.pick(names.LATIN_LAST)}"
         if chance < 0.25:
             return self.pick(names.LATIN_FIRST)
         if chance < 0.55:
@@ -313,10 +355,17 @@ class Drawing:
             return name.upper()
         return surname if self.rng.random() < 0.1 else name
 
+    def called(self) -> str:
+        """Return a given name without its surname: 建军, 海燕."""
+        table = names.GIVEN_BY_PERIOD[self.pick(tuple(names.GIVEN_BY_PERIOD))]
+        return "".join(table[int(len(table) * self.rng.random() ** 1.3)] for _ in range(2))
+
     def nickname(self) -> str:
         """Return what people are called: 小王, 老李, 阿珍, 豆豆, 王叔, 陈总."""
         rng = self.rng
         chance = rng.random()
+        if chance < 0.14:
+            return self.called()
         if chance < 0.3:
             return self.pick(names.NICKNAMES)
         if chance < 0.5:
@@ -342,6 +391,8 @@ class Drawing:
     def town(self) -> str:
         """Return a wide place: 湖北宜昌, 长阳县, 深圳."""
         chance = self.rng.random()
+        if chance < 0.04:
+            return self.pick(places.ABROAD)
         if chance < 0.3:
             return self.pick(places.CITIES)
         if chance < 0.5:
@@ -380,6 +431,18 @@ class Drawing:
         if rng.random() < 0.65 and not wide.startswith(("北京", "上海", "天津", "重庆")):
             wide += self.city()
         chance = rng.random()
+        if chance < 0.08:  # as somebody says it on the telephone
+            count = self.pick("一二三四五六七八九十") + self.pick(("", "", "十", "十二"))
+            block = self.pick(("区", "号院", "号楼", "栋", "期", "组", "弄"))
+            return (
+                self.place_name()
+                + self.pick(("里", "小区", "村", "新村", "花园", "路"))
+                + count
+                + block
+                + self.pick(("", "", "三单元", "二零一", "五楼", "十六号楼", "四零二"))
+            )
+        if chance < 0.16:
+            return self.part_of_address()
         if chance < 0.4:  # a town
             district = self.pick(places.DISTRICTS) if rng.random() < 0.7 else self.pick(places.COUNTIES)
             street = self.place_name() + self.pick(("街道", "镇", "街道办事处")) if rng.random() < 0.35 else ""
@@ -399,6 +462,22 @@ class Drawing:
             return self.place_name() + self.pick(places.ROAD_ENDS) + self.door()
         return (wide or self.town()) + (
             self.place_name() + self.pick(("街道", "社区", "镇", "村")) if rng.random() < 0.6 else ""
+        )
+
+    def part_of_address(self) -> str:
+        """Return what is enough for those who know the place: 锦绣花园东门, 11栋, G60沪昆高速K1128+400."""
+        rng = self.rng
+        motorway = f"G{rng.randint(1, 90)}{self.pick(('', '沪昆', '京港澳', '沪蓉', '连霍'))}高速"
+        return self.pick(
+            (
+                self.place_name() + self.pick(places.COMMUNITY_ENDS) + self.pick(("东门", "西门", "南门", "门口", "")),
+                f"{rng.randint(1, 30)}{self.pick(('栋', '号楼', '幢'))}{self.pick(('', '', '2单元', '1002'))}",
+                f"{self.place_name()}{self.pick('东西南北一二三')}街与{self.place_name()}大道交叉口",
+                f"{motorway}K{rng.randint(1, 2000)}+{rng.randint(1, 9)}00",
+                self.place_name()
+                + self.pick(("工地", "新城工地", "菜市场", "老屋", "水库", "码头", "加油站", "收费站")),
+                f"{self.city()}{self.place_name()}{self.pick(places.ROAD_ENDS)}{rng.randint(1, 999)}号门诊楼2层",
+            )
         )
 
     def hospital(self) -> str:
@@ -456,6 +535,11 @@ class Drawing:
         """Return a bed: 23床, 加3床, 5-12床."""
         number = str(self.rng.randint(1, 60))
         return self.pick(("", "", "", "", "加", "+", f"{self.rng.randint(1, 9)}-")) + number + "床"
+
+    def bed_number(self) -> str:
+        """Return the number of a bed without the word: 23, +3, ICU-05, 12-3."""
+        number = str(self.rng.randint(1, 60))
+        return self.pick(("", "", "", "", "", "加", "+", "0", "ICU-", f"{self.rng.randint(1, 30)}-")) + number
 
     def date(self) -> str:
         """Return a date in one of many forms."""

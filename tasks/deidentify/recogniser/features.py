@@ -1,7 +1,8 @@
 """Features of tokens for the recogniser: what stands around a token, hashed to keys.
 
 Time grows with the tokens: each has the same number of keys, from the four tokens on either side of it, the words of
-jieba's dictionary around it, how likely the characters are in names, and whether a medical lexicon holds them.
+jieba's dictionary around it, how likely the characters are in names, whether a medical lexicon holds them, the label of
+the field that it is in (参加：…、…), and what is beside it beyond blanks.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from infra.arrays.compiled import compiled
-from tasks.deidentify.recogniser.tokens import Tokens
+from tasks.deidentify.recogniser.tokens import BLANK, LINE_END, WIDE_BLANK, Tokens
 
 KEY_BITS = 22
 """Bits of a key of a feature."""
-FEATURES = 64
+FEATURES = 76
 """Features of a token; some may be absent, with the key 0."""
 LONGEST_TERM = 6
 """Characters of the longest term of the lexicon."""
@@ -127,6 +128,8 @@ def write_features(
         around[at + 5] = symbols[at]
         two[at + 3] = _name_level(symbols, at, 2, name_scores)
         three[at + 3] = _name_level(symbols, at, 3, name_scores)
+    labels = np.zeros(count + 1, dtype=np.int64)
+    left, right = np.zeros(count + 4, dtype=np.int64), np.zeros(count + 4, dtype=np.int64)
     covered = 0
     for at in range(count):
         value, longest = np.uint64(2166136261), 0
@@ -140,6 +143,7 @@ def write_features(
             for place in range(max(at, covered), at + longest):
                 terms[place + 3] = longest * 4 + (1 if place == at else 2)
             covered = at + longest
+    _read_lines(symbols, words, word_hashes, word_tags, labels, left, right)
     for at in range(count):
         c = at + 5
         a4, a3, a2, a1, s = around[c - 4], around[c - 3], around[c - 2], around[c - 1], around[c]
@@ -233,3 +237,63 @@ def write_features(
         row[61] = _key(61, a1, surname, e2)
         row[62] = _key(62, a2 * 65536 + a1, surname, e3)
         row[63] = _key(63, a2 * 65536 + a1, surname, e2)
+        # the label of the field, and what is before and behind a name beyond blanks
+        label, before = labels[at], left[at]
+        row[64] = _key(64, label, n2 * 16 + n3, m1)
+        row[65] = _key(65, label, s, 0)
+        row[66] = _key(66, label, m1, e2)
+        row[67] = _key(67, label, p2 * 16 + p3, m2)
+        row[68] = _key(68, before, n2 * 16 + n3, 0)
+        row[69] = _key(69, before, surname, right[at + 1])
+        row[70] = _key(70, before, n2, right[at + 2])
+        row[71] = _key(71, before, n3, right[at + 3])
+        row[72] = _key(72, n2, right[at + 2], 0)
+        row[73] = _key(73, n3, right[at + 3], 0)
+        row[74] = _key(74, before, s, right[at + 1]) if s < 15 else 0
+        row[75] = _key(75, label, before, length) if s < 15 else 0
+
+
+@compiled
+def _read_lines(
+    symbols: np.ndarray,
+    words: np.ndarray,
+    word_hashes: np.ndarray,
+    word_tags: np.ndarray,
+    labels: np.ndarray,
+    left: np.ndarray,
+    right: np.ndarray,
+) -> None:
+    """Write for each token the label of its field, and the words before and from it on, beyond blanks.
+
+    Args:
+        symbols: tokens, int32 (N,).
+        words: word of each token, int32 (N,).
+        word_hashes: hash of each word, uint32 (W,).
+        word_tags: class of each word, uint8 (W,).
+        labels: result, hash of the word before the last colon of the line, if at most 24 tokens before; else 0.
+        left: result, hash of the word before each token, blanks skipped; 1 at the start of a line.
+        right: result, hash of the word that holds each token, or of the next one if it is a blank; 1 at a line's end.
+    """
+    count = len(symbols)
+    label, since, before = 0, 0, 1
+    for at in range(count):
+        symbol = symbols[at]
+        labels[at] = label if since < 24 else 0
+        left[at] = before
+        since += 1
+        if symbol == LINE_END:
+            label, since, before = 0, 0, 1
+        elif symbol == 0xFF1A:
+            label, since = before, 0
+        if symbol != BLANK and symbol != WIDE_BLANK and symbol != LINE_END:
+            before = np.int64(word_hashes[words[at]])
+    behind = 1
+    for at in range(count, len(right)):
+        right[at] = 1
+    for at in range(count - 1, -1, -1):
+        symbol = symbols[at]
+        if symbol == LINE_END:
+            behind = 1
+        elif symbol != BLANK and symbol != WIDE_BLANK:
+            behind = np.int64(word_hashes[words[at]])
+        right[at] = behind

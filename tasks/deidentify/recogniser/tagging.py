@@ -16,6 +16,7 @@ import rjieba
 
 from infra.arrays.compiled import compiled
 from tasks.deidentify.identifier import Identifier
+from tasks.deidentify.institutions import institution_kind
 from tasks.deidentify.recogniser.features import KEY_BITS, LEXICON_BITS, Knowledge, features_of, term_key
 from tasks.deidentify.recogniser.tokens import tokens_of
 from tasks.deidentify.recogniser.vetoes import stays
@@ -97,7 +98,7 @@ class Model:
         return self.doubt if _is_common(words) else -(10**9)
 
     def __call__(self, text: str) -> list[Identifier]:
-        """Return the names, addresses and institutions of a text."""
+        """Return the names, numbers, addresses, hospitals, schools and employers of a text."""
         found: list[Identifier] = []
         for start, end in _pieces(text):
             labels, leads, starts = self.labels(text[start:end])
@@ -107,7 +108,9 @@ class Model:
                     continue
                 if stays(text, begin, stop, kind):
                     continue
-                found.append(Identifier(begin, stop, kind, REASON))
+                of_kind = institution_kind(text[begin:stop]) if kind == "institution" else kind
+                if of_kind is not None:
+                    found.append(Identifier(begin, stop, of_kind, REASON))
         return found
 
 

@@ -23,11 +23,31 @@ _OF_OTHER_THINGS = re.compile(
 )
 # matches: "张家人", "高三学生"
 # not: "张家"
-_NOBODY = re.compile("家[人属]$|学生$|医生$|患者$|[一二三四五六七八九十]$|^老爷子$|支付宝|氏[牙征病]$|单抗$")
+_NOBODY = re.compile(
+    "家[人属]$|学生$|医生$|患者$|[一二三四五六七八九十]$|^老爷子$|支付宝|^(?:小夜|大夜|小计|合计|惠顾|图文|学平险?|微博|幸福|祝愿|文言文|公众号)$|氏[牙征病]$|单抗$"
+)
 
 
 _PLACES = frozenset((*CITIES, *(name[:2] for name in PROVINCES), "黑龙江", "内蒙古"))
 """Places that begin with surnames and are no names: 安徽, 江西."""
+
+
+# matches: "征(+)", "格费征（+）", "凡他试验", "管均", "腺、"
+# not: "，征", "诉头痛"
+_OF_A_SIGN = re.compile(
+    "[\u4e00-\u9fff]{0,2}?(?:征\\s?[(（、+＋\\-±阳阴]|试验|综合征|反射|三角|染色|氏|评分|分[级期型]|[腺管线体][，,、。；均为(（])"
+)
+# matches: "达 2.5mg", " 5mg", "10g"
+# not: "，10mg", "予阿司匹林100mg"
+_DOSE_BEHIND = re.compile(
+    r"[\u4e00-\u9fff]{0,2}\s?\d+(?:\.\d+)?\s?(?:mg|μg|ug|g(?![A-Za-z])|ml|mL|片|粒|支|IU|万?U(?![A-Za-z]))"
+)
+# matches: "EPG ", "克隆号"
+# not: "ID ", "住院号"
+_VALUE_NAME = re.compile(r"(?:(?<![A-Za-z])(?!ID|MRN|NO|No|CT|MR|US|DR|HIS)[A-Z]{2,6} |克隆号?)$")
+# matches: "SBP┃162", "a,b"
+# not: "B20-03381", "加3床"
+_NO_NUMBER = re.compile("[┃│|｜丨,，→>_]")
 
 
 def stays(text: str, start: int, end: int, kind: str) -> bool:
@@ -38,6 +58,10 @@ def stays(text: str, start: int, end: int, kind: str) -> bool:
     if kind == "record":
         return _number_stays(text, start, end, words)
     if kind == "name":
+        if end < len(text) and (_OF_A_SIGN.match(text, end) or _DOSE_BEHIND.match(text, end)):
+            return True
+        if words.endswith(("征", "腺", "管")) and text[end : end + 1] in tuple("(（、+"):
+            return True
         return words in _PLACES or is_stop(words) or is_nobody(words) or bool(_NOBODY.search(words))
     return is_nobody(words)
 
@@ -46,6 +70,14 @@ def _number_stays(text: str, start: int, end: int, words: str) -> bool:
     if _BED.match(words):
         return False
     digits = re.sub("[^0-9]", "", words)
+    if _NO_NUMBER.search(words) or text[start - 1 : start] == "_":  # 18929329_21108367
+        return True
+    if len(digits) < 7 and _VALUE_NAME.search(text, max(0, start - 8), start):
+        return True
     if len(digits) < 3 or " " in words or _DATE.fullmatch(words) or (len(digits) == 8 and is_date(digits)):
         return True
-    return bool(_OF_OTHER_THINGS.search(text, max(0, start - 10), start)) or is_of_a_thing(text, start, words)
+    if _OF_OTHER_THINGS.search(text, max(0, start - 10), start):
+        return True
+    if text[start - 1 : start] in ("（", "(") and len(digits) > 5:  # 茹志刚（2210834）
+        return is_of_a_thing(f"，{words}{text[end : end + 8]}", 1, words)
+    return is_of_a_thing(text, start, words)

@@ -1,4 +1,4 @@
-"""Labelled sentences of tests/support/text/deidentify_labelled.jsonl, and scores of what is found in them."""
+"""Labelled sentences beside this module (deidentify_labelled.jsonl and others), and scores of what is found in them."""
 
 from __future__ import annotations
 

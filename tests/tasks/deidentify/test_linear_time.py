@@ -40,6 +40,13 @@ SINGLE = (
     "4月1",
     "粤A1",
     "在大学",
+    "1床",
+    "1、",
+    "a-.cn",
+    "+1 ",
+    "Name: A. ",
+    "_",
+    "|",
 )
 PLANS = (RULES_ALONE, Plan(frozenset(KINDS), recogniser=False))
 MOST_ROUNDS = 5

@@ -9,11 +9,15 @@ import numpy as np
 import pytest
 
 from tasks.deidentify import deidentify
+from tasks.deidentify.explain import explain
+from tasks.deidentify.identifier import Profile
+from tasks.deidentify.kinds import KINDS, MINIMAL, kinds_of
 from tasks.deidentify.plan import Plan
 from tasks.deidentify.recogniser.drawing import Drawing, Source
 from tasks.deidentify.recogniser.features import features_of
 from tasks.deidentify.recogniser.tagging import MODEL, OUTSIDE, WIDTH, Model, best_labels, follows
 from tasks.deidentify.recogniser.tokens import BLANK, CAPITALISED, DIGITS_2, DIGITS_9, PLACEHOLDER, tokens_of
+from tests.support.text.labelled_identifiers import LABELLED, read_sentences
 
 RULES_ALONE = Plan(recogniser=False)
 TERMS = ("头痛", "阿司匹林")
@@ -116,6 +120,50 @@ def test_medicine_stays(text: str) -> None:
     assert deidentify(text) == (text, {})
 
 
+POLICY = frozenset(("date", "birth_date", "age"))
+"""Kinds that the profile hipaa treats whatever they mean: 6月 of a plan is a date too."""
+
+
+@needs_model
+@pytest.mark.parametrize("profile", ["minimal", "hipaa"])
+def test_no_medical_value_is_lost(profile: Profile) -> None:
+    """Drugs, doses, codes, results, settings, genes and eponyms, marked by somebody who had not seen the rules."""
+    plan = Plan(kinds_of(profile))
+    values, lost = 0, []
+    for text, spans in read_sentences(LABELLED.with_name("medical_values.jsonl")):
+        found = [one for one in explain(text, plan)[1] if one.kind not in POLICY]
+        values += len(spans)
+        lost += [text[start:end] for start, end, _ in spans if any(o.start < end and start < o.end for o in found)]
+    assert values > 1_100
+    assert lost == []
+
+
+@needs_model
+@pytest.mark.parametrize(("name", "least"), [("tuning", 0.91), ("hard", 0.88), ("reports", 0.95), ("dialogues", 0.96)])
+def test_floor_with_the_recogniser(name: str, least: float) -> None:
+    """The weights are fitted to these lines. In the hard ones, names are words and herbs."""
+    whole = labelled = right = found = 0
+    for text, spans in read_sentences(LABELLED.with_name(f"identifiers_{name}.jsonl")):
+        seen = explain(text, Plan())[1]
+        covered = {at for one in seen for at in range(one.start, one.end)}
+        marked = {at for start, end, _ in spans for at in range(start, end)}
+        treated = [span for span in spans if span[2] in MINIMAL]
+        labelled += len(treated)
+        whole += sum(all(at in covered or text[at] in " -\u3000" for at in range(*span[:2])) for span in treated)
+        found += len(seen)
+        right += sum(not marked.isdisjoint(range(one.start, one.end)) for one in seen)
+    assert whole >= least * labelled
+    assert right >= 0.98 * found
+
+
+@needs_model
+def test_institutions_are_found_where_their_kinds_are_on() -> None:
+    text = "患者曾在枝江市马家店镇卫生院输液，就读于枝江市实验小学。"
+    found = {(one.written, one.kind) for one in explain(text, Plan(frozenset(KINDS)))[1]}
+    assert {kind for _, kind in found} >= {"hospital", "school"}
+    assert deidentify(text)[1].keys() <= {"address"}
+
+
 @needs_model
 def test_the_recogniser_can_be_switched_off() -> None:
     text = "由同事邓国梁送入急诊。"
@@ -139,7 +187,10 @@ def test_spans_lie_in_the_text_whatever_it_holds(model: Model) -> None:
 
 
 @needs_model
-@pytest.mark.parametrize("family", ["王芳，", "患者", "123456卡号", "A1", "〔", "。", "湖北省武汉市", "王", "、李强"])
+@pytest.mark.parametrize(
+    "family",
+    ["王芳，", "患者", "123456卡号", "A1", "〔", "。", "湖北省武汉市", "王", "、李强", "参加：", " ", "\n王", "：王 "],
+)
 def test_twice_the_text_takes_twice_the_time(family: str, model: Model) -> None:
     least = [float("inf"), float("inf")]
     for _ in range(3):
@@ -151,4 +202,4 @@ def test_twice_the_text_takes_twice_the_time(family: str, model: Model) -> None:
 
 
 def test_the_weights_are_small(tmp_path: Path) -> None:
-    assert not MODEL.exists() or MODEL.stat().st_size < 2_000_000
+    assert not MODEL.exists() or MODEL.stat().st_size < 4_000_000
