@@ -275,25 +275,26 @@ def _read_lines(
         right: result, hash of the word that holds each token, or of the next one if it is a blank; 1 at a line's end.
     """
     count = len(symbols)
-    label, since, before = 0, 0, 1
+    none, edge = np.int64(0), np.int64(1)
+    label, since, before = none, 0, edge
     for at in range(count):
         symbol = symbols[at]
         labels[at] = label if since < 24 else 0
         left[at] = before
         since += 1
         if symbol == LINE_END:
-            label, since, before = 0, 0, 1
+            label, since, before = none, 0, edge
         elif symbol == 0xFF1A:
             label, since = before, 0
         if symbol != BLANK and symbol != WIDE_BLANK and symbol != LINE_END:
             before = np.int64(word_hashes[words[at]])
-    behind = 1
+    behind = edge
     for at in range(count, len(right)):
         right[at] = 1
     for at in range(count - 1, -1, -1):
         symbol = symbols[at]
         if symbol == LINE_END:
-            behind = 1
+            behind = edge
         elif symbol != BLANK and symbol != WIDE_BLANK:
             behind = np.int64(word_hashes[words[at]])
         right[at] = behind
