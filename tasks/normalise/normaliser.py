@@ -235,9 +235,11 @@ class Normaliser:
         if known and self._remembers != (self.threshold, self.retrieval.rules):
             known.clear()
         self._remembers = (self.threshold, self.retrieval.rules)
-        new = [text for text in dict.fromkeys(slab) if text not in known]
+        # Another thread of a service may forget a text meanwhile.
+        held = {text: one for text in dict.fromkeys(slab) if (one := known.get(text)) is not None}
+        new = [text for text in dict.fromkeys(slab) if text not in held]
         found = dict(zip(new, self._named(new), strict=True))
-        answers = [found[text] if text in found else known[text] for text in slab]
+        answers = [found[text] if text in found else held[text] for text in slab]
         known.update(found)
         for text in list(islice(known, max(0, len(known) - REMEMBERED))):
             known.pop(text, None)
