@@ -27,6 +27,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from infra.artifacts import Artifact, ArtifactStore, Part, PartRecord
 from infra.errors import DamagedArtifactError, UserError
+from infra.packed import StoredBytes
 
 logger = logging.getLogger(__name__)
 
@@ -90,6 +91,8 @@ def _plain(value: Any) -> Any:
         return value if len(value) < 200 else ["str", _hash(value.encode("utf-8", "surrogatepass"))]
     if isinstance(value, bytes):
         return ["bytes", _hash(value)]
+    if isinstance(value, StoredBytes):
+        return ["bytes", value.sha256]
     if isinstance(value, Part):
         return ["part", value.table, value.record.sha256]
     if isinstance(value, Artifact):

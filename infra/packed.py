@@ -2,8 +2,31 @@
 
 from __future__ import annotations
 
+import hashlib
+from dataclasses import dataclass
+
+import fsspec
 import polars as pl
 import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class StoredBytes:
+    """Bytes in a file, for arguments that are too many to hold: they identify their content as plain bytes do."""
+
+    path: str
+    """Path or URI."""
+    sha256: str
+
+    @classmethod
+    def of(cls, path: str) -> StoredBytes:
+        """Name the bytes of a file by their hash."""
+        return cls(path, hashlib.sha256(cls(path, "").read()).hexdigest())
+
+    def read(self) -> bytes:
+        """Return the bytes."""
+        with fsspec.open(self.path, "rb") as file:
+            return bytes(file.read())
 
 
 def packed(frame: pl.DataFrame) -> bytes:

@@ -126,6 +126,7 @@ class Output:
     taken_over_parts: int = 0
     in_process_cpu_seconds: float = 0.0
     _units: int = 0
+    _prepared: int = 0
 
     @property
     def store(self) -> ArtifactStore:
@@ -147,8 +148,25 @@ class Output:
 
         Items may run in other processes: `function` must be a module-level function, and all arguments must pickle.
         """
+        self._do(function, items, arguments, self._number)
+
+    def prepare(self, function: Callable[..., None], items: Iterable[Any], *arguments: Any) -> None:
+        """Call `function(part, item, *arguments)` for items that write to `scratch` and to no table.
+
+        As `map`, but these units take no numbers of parts: into how many steps and units the preparation is cut does
+        not show in the names of the tables' parts.
+        """
+        self._do(function, items, arguments, self._number_prepared)
+
+    def _do(
+        self,
+        function: Callable[..., None],
+        items: Iterable[Any],
+        arguments: tuple[Any, ...],
+        number: Callable[[], int],
+    ) -> None:
         names = WorkKeys(self._work.name, self._work.version, self._params, function, arguments)
-        units = [builds.Unit(self._number(), (item, *arguments), names.of(item)) for item in items]
+        units = [builds.Unit(number(), (item, *arguments), names.of(item)) for item in items]
         open_units = self._known_to_memo(self._resumed(units))
         done = len(units) - len(open_units)
         self.on_progress(self._name, done, len(units))
@@ -244,6 +262,10 @@ class Output:
     def _number(self) -> int:
         self._units += 1
         return self._units - 1
+
+    def _number_prepared(self) -> int:
+        self._prepared += 1
+        return builds.PREPARED + self._prepared - 1
 
     def _resumed(self, units: Sequence[builds.Unit]) -> list[builds.Unit]:
         """Keep those of the units that a killed run finished; returns the others."""

@@ -15,7 +15,7 @@ two builders of one address wait for each other; the kernel drops the lock when 
 lock: both builders write the same bytes to the same locations, each file in one put, and the last manifest wins.
 """
 
-from infra.builds.build import ArtifactBuild, open_build, sweep
+from infra.builds.build import PREPARED, ArtifactBuild, open_build, sweep
 from infra.builds.disk_errors import explained, open_scratch, temporary_files_explained
 from infra.builds.lock import discard_partial, is_being_built
 from infra.builds.parts import MAX_EXCERPT, PartWriter, Unit, WorkRecord, run_unit
@@ -24,6 +24,7 @@ from infra.builds.place import DISCARDED, BuildPlace, discard, measure, sync
 __all__ = [
     "DISCARDED",
     "MAX_EXCERPT",
+    "PREPARED",
     "ArtifactBuild",
     "BuildPlace",
     "PartWriter",

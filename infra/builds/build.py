@@ -40,6 +40,9 @@ from infra.usage import Usage
 
 logger = logging.getLogger(__name__)
 
+PREPARED = 1_000_000
+"""Number of the first unit that writes no table (`infra.stage.Output.prepare`); others are numbered from 0."""
+
 
 @dataclass
 class ArtifactBuild:
@@ -167,7 +170,7 @@ class ArtifactBuild:
         units = [
             UnitRecord(key=record.key, parts=record.parts, counters=record.counters)
             for _, record in sorted(self.records.items())
-            if record.key
+            if record.key and record.index < PREPARED
         ]
         if units:
             data = units_json(units)

@@ -54,6 +54,22 @@ def _add_names(keys: np.ndarray, one: np.ndarray, other: np.ndarray, component: 
             names[component[one[pair]], half] += name  # a sum does not depend on the order of the pairs
 
 
+def readable(earlier: Artifact | None) -> Artifact | None:
+    """Return an earlier artifact of `near` that has compared anything and is undamaged, or None.
+
+    Memory: one of its parts.
+    """
+    if earlier is None or not earlier.rows("compared"):
+        return None
+    try:
+        for table in ("compared", "near"):
+            earlier.scan(table)  # checks the hashes of the parts
+    except DamagedArtifactError as error:
+        logger.warning("All candidates are compared again: %s", error)
+        return None
+    return earlier
+
+
 def known_drops(
     texts: pl.DataFrame, clusters: pl.DataFrame, earlier: Artifact | None
 ) -> tuple[pl.DataFrame, pl.Series]:

@@ -4,12 +4,14 @@ Texts are the same that have one form in `tasks/text/comparable.py`, and nearly 
 whose artifacts are made first. Of a cluster of near duplicates the longest text stays; of documents with one text the
 one with the smallest id stays (of identical rows the first). The order of the parts does not matter.
 
-Memory: one bucket of keys (about 125 bytes per document), the duplicates (100 bytes each), or one part of documents.
-Time grows with the text; the keys (48 bytes per document) are read once per bucket.
+Time grows with the text. Memory: the keys (about 125 bytes per document), the duplicates (100 bytes each), or one part
+of documents. A corpus of more than `documents_per_bucket` documents is cut by its keys, so that no process holds more
+than the keys and duplicates of one bucket (`tasks/deduplicate/repeats.py`); the artifact is the same.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -20,10 +22,11 @@ from pydantic import Field
 
 from infra.artifacts import Artifact, Part
 from infra.builds import PartWriter
-from infra.packed import packed, unpacked
+from infra.packed import StoredBytes, packed, unpacked
 from infra.stage import Output, stage
 from tasks.deduplicate.near import near
 from tasks.deduplicate.pairs import candidates
+from tasks.deduplicate.repeats import drops_in_partitions, find_drops
 from tasks.deduplicate.sketches import KEY, NearParams, sketches
 
 
@@ -43,7 +46,7 @@ class PartDrops(NamedTuple):
     """A part of documents with its drops. A plain tuple: finished artifacts know their units by such keys."""
 
     part: Part
-    drops: bytes
+    drops: bytes | StoredBytes
     """Packed table: row (counted from the part's first), kept_id, and similarity (null where the text is the same)."""
 
 
@@ -54,18 +57,21 @@ def deduplicate(inputs: Mapping[str, Artifact], params: DeduplicateParams, out: 
     found: dict[str, Artifact] = {"documents": documents}
     for step in (sketches, candidates, near):
         found[step.name] = out.run(step, params.near, found)
-    leaders = pl.DataFrame(found["near"].to_table("near"))
-    buckets = max(1, -(-documents.rows("documents") // params.documents_per_bucket))
-    keys = found["sketches"].scan().select(KEY)
-    repeated = pl.concat([_repeated(keys, leaders, bucket, buckets) for bucket in range(buckets)]).sort("row")
-    drops = find_drops(repeated.with_columns(doc_id=_doc_ids(found["sketches"].parts(), repeated["row"])))
-    out.map(drop_part, _by_part(drops.sort("row"), documents.parts("documents")))
+    parts = documents.parts("documents")
+    partitions = max(1, -(-documents.rows("documents") // params.documents_per_bucket))
+    if partitions > 1:
+        drops = drops_in_partitions(parts, found["sketches"].parts(), found["near"], out, partitions)
+        out.map(drop_part, list(itertools.starmap(PartDrops, zip(parts, drops, strict=True))))
+        return
+    repeated = _repeated(found["sketches"].scan().select(KEY), pl.DataFrame(found["near"].to_table("near")))
+    named = repeated.with_columns(doc_id=_doc_ids(found["sketches"].parts(), repeated["row"]))
+    out.map(drop_part, _by_part(find_drops(named), parts))
 
 
 def drop_part(writer: PartWriter, work: PartDrops) -> None:
     """Copy a part without its drops, and write a row of `duplicates` for each of them."""
     table = work.part.read()
-    drops = unpacked(work.drops)
+    drops = unpacked(work.drops.read() if isinstance(work.drops, StoredBytes) else work.drops)
     rows = drops["row"].to_numpy()
     keep = np.ones(table.num_rows, dtype=bool)
     keep[rows] = False
@@ -87,34 +93,17 @@ def drop_part(writer: PartWriter, work: PartDrops) -> None:
     writer.count("dropped_near", near_drops)
 
 
-def find_drops(keyed: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows to drop, and for which document each is dropped.
-
-    Args:
-        keyed: columns key_high and key_low (of the text that stays for this one), similarity (to it; null where it is
-            the same text), doc_id and row, in any order of rows.
-
-    Returns:
-        Columns row, kept_id and similarity, ordered by row; the order of the input changes nothing.
-    """
-    # The document that stays comes first: of those with the very text that stays, the one with the smallest id.
-    ordered = keyed.sort(*KEY, pl.col("similarity").is_not_null(), "doc_id", "row")
-    named = ordered.with_columns(kept_id=pl.col("doc_id").first().over(KEY), stays=pl.struct(KEY).is_first_distinct())
-    return named.filter(~pl.col("stays")).select("row", "kept_id", "similarity").sort("row")
-
-
-def _repeated(keys: pl.LazyFrame, leaders: pl.DataFrame, bucket: int, buckets: int) -> pl.DataFrame:
-    """Return the rows of one bucket that share the key of the text that stays for them; rows count across all parts."""
+def _repeated(keys: pl.LazyFrame, leaders: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows that share the key of the text that stays for them, in order; rows count across all parts."""
     keyed = (
         keys.with_row_index("row")
         .join(leaders.lazy(), on=KEY, how="left")
         .with_columns(key_high=pl.coalesce("kept_high", "key_high"), key_low=pl.coalesce("kept_low", "key_low"))
-        .filter(pl.col("key_high") % buckets == bucket)
         .select(pl.col(name).cast(dtype) for name, dtype in _KEYED.items())
         .collect(engine="streaming")
     )
     # Comparing half of the key first is quick, and leaves few rows to compare by the whole key.
-    return keyed.filter(pl.col("key_high").is_duplicated()).filter(pl.struct(KEY).is_duplicated())
+    return keyed.filter(pl.col("key_high").is_duplicated()).filter(pl.struct(KEY).is_duplicated()).sort("row")
 
 
 _KEYED = pl.Schema({"key_high": pl.UInt64, "key_low": pl.UInt64, "similarity": pl.Float64, "row": pl.UInt64})

@@ -4,7 +4,8 @@ A word is one of the segmented words of a segment, or each of its characters. Wh
 rarer than `min_count` are left out of the sequences, as word2vec and GloVe's programs do: their neighbours become
 neighbours of each other.
 
-Time grows with the characters; memory with one part and with the distinct words of the corpus.
+Time grows with the characters; memory with one part. `embedding_words` is one process, which holds the distinct words
+of the corpus, some 175 bytes each: 45 million in 8 GB.
 """
 
 from __future__ import annotations

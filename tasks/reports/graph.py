@@ -2,6 +2,8 @@
 
 The artifact holds `report.html`, which needs no other file, `summary.json`, and `table.json`: a row for each type.
 Excerpts of the corpus are de-identified, whatever their source.
+
+One process: triples and mentions are streamed, and memory grows with the entities and conflicts.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 The artifact holds `report.html`, which needs no other file, `summary.json`, and `table.json`: a row per vocabulary.
 Example sentences are de-identified, whatever their source.
+
+One process: memory grows with the sample of documents and the names of the graph.
 """
 
 from __future__ import annotations

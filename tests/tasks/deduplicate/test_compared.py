@@ -13,13 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import tasks.deduplicate.near as under_test
+import tasks.deduplicate.buckets as under_test
 from infra.artifacts import Artifact, ArtifactStore
 from infra.memo import WorkKeys
 from infra.stage import run
+from tasks.deduplicate.buckets import Bucket, cluster_bucket
 from tasks.deduplicate.clusters import components
 from tasks.deduplicate.compared import named_clusters
-from tasks.deduplicate.near import Bucket, cluster_bucket, near
+from tasks.deduplicate.near import near
 from tasks.deduplicate.pairs import candidates
 from tasks.deduplicate.sketches import NearParams, sketches
 from tasks.deduplicate.stage import PartDrops, drop_part
