@@ -12,7 +12,7 @@ import inspect
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from flows.api.configuration import current_display
@@ -95,6 +95,12 @@ def bind(
         return dict(signature.bind(*arguments, **given).arguments)
     except TypeError as error:  # "missing a required argument: 'tasks'"
         raise UserError(f"{name}: {error}. Its parameters are {', '.join(signature.parameters)}.") from error
+
+
+def checked_texts(name: str, texts: Sequence[object]) -> None:
+    """Raise `UserError` for a text where a list of texts is wanted, whose letters would be taken for texts."""
+    if isinstance(texts, str):
+        raise UserError(f"{name} takes a list of texts, and was given one text. Give it as [{texts[:20]!r}].")
 
 
 def nearest(name: str, known: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from flows.api.calls import checked_texts
 from flows.api.configuration import current_display
 from infra.displayed import plain_table, table
 from infra.progress import displayed, new_bar
@@ -46,8 +47,9 @@ class Predictor(BarePredictor):
         """Return an answer to each record, in order; with a progress bar, unless `progress` is given.
 
         Raises:
-            UserError: a record does not have the task's number of texts; the message has its number.
+            UserError: a text in place of a list, or a record that does not have the task's number of texts.
         """
+        checked_texts("predict", texts)
         if progress is not None:
             return Predictions(super().predict(texts, progress), texts)
         with displayed(current_display()), new_bar(unit="text", leave=False) as bar:

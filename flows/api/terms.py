@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from flows.api.calls import checked_texts
 from flows.api.configuration import current_display
 from infra.displayed import plain_table, table
+from infra.errors import UserError
 from infra.progress import displayed, new_bar
 from tasks.normalise.answers import Normalised
 from tasks.normalise.normaliser import Normaliser as BareNormaliser
@@ -35,7 +37,15 @@ class Normaliser(BareNormaliser):
     __doc__ = BareNormaliser.__doc__
 
     def normalise(self, diagnoses: Sequence[str], progress: Progress | None = None) -> Answers:
-        """Return the standard terms of each diagnosis, in order; with a progress bar, unless `progress` is given."""
+        """Return the standard terms of each diagnosis, in order; with a progress bar, unless `progress` is given.
+
+        Raises:
+            UserError: a text in place of a list of texts, or an item that is no text.
+        """
+        checked_texts("normalise", diagnoses)
+        for number, one in enumerate(diagnoses):
+            if not isinstance(one, str):
+                raise UserError(f"normalise: number {number} is {one!r} and no text. Leave it out, or give ''.")
         if progress is not None:
             return Answers(super().normalise(diagnoses, progress))
         with displayed(current_display()), new_bar(total=len(diagnoses), unit="diagnosis", leave=False) as bar:

@@ -18,8 +18,9 @@ import pytest
 
 import yiwen
 from flows.api.configuration import current_display
-from flows.api.prediction import Predictions
+from flows.api.prediction import Predictions, Predictor
 from flows.api.results import Corpus
+from flows.api.terms import Normaliser
 from infra.artifacts import ArtifactStore
 from infra.displayed import marked, shown_path, table
 from infra.errors import DamagedArtifactError
@@ -80,6 +81,9 @@ def test_every_name_is_there_and_no_other() -> None:
         (lambda: yiwen.configure(hom="x"), r"no setting 'hom' \(did you mean 'home'\?\); there are home, workers"),
         (lambda: yiwen.configure(workers=0), r"YIWEN_WORKERS='0' is not a positive whole number"),
         (lambda: yiwen.deidentify("x", kinds={"nmae": True}), "nmae"),
+        (lambda: Normaliser.normalise(object.__new__(Normaliser), "高血压"), r"takes a list of texts.*\['高血压'\]"),
+        (lambda: Normaliser.normalise(object.__new__(Normaliser), ["胃炎", None]), "number 1 is None and no text"),
+        (lambda: Predictor.predict(object.__new__(Predictor), "胸闷"), r"takes a list of texts.*\['胸闷'\]"),
         (lambda: yiwen.Predictor("nowhere"), "There is no folder nowhere"),
         (lambda: yiwen.Normaliser("nowhere"), "nowhere contains no normaliser"),
     ],

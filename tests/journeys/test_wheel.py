@@ -164,7 +164,7 @@ def test_every_package_of_an_extra_is_known() -> None:
     bringing: dict[str, set[str]] = {}
     for extra, packages in extras.items():
         for package in packages:
-            bringing.setdefault(re.split(r"[<>\[=]", package)[0], set()).add(extra)
+            bringing.setdefault(re.split(r"[<>\[=;]", package)[0], set()).add(extra)
     for name, own in bringing.items():
         if name not in unimported:
             assert EXTRAS[module_of.get(name, name)] in own
