@@ -21,6 +21,7 @@ EXTRAS = {
     "pypdfium2": "documents",
     "pypinyin": "pinyin",
     "ray": "ray",
+    "s3fs": "s3",
     "sklearn": "train",
     "sqlalchemy": "sql",
     "tensorboardX": "train",
