@@ -76,6 +76,8 @@ def _number_stays(text: str, start: int, end: int, words: str) -> bool:
         return True
     if len(digits) < 3 or " " in words or _DATE.fullmatch(words) or (len(digits) == 8 and is_date(digits)):
         return True
+    if text.startswith(("课题", "项目", "基金", "方案"), end):  # KT-2023-017课题
+        return True
     if _OF_OTHER_THINGS.search(text, max(0, start - 10), start):
         return True
     if text[start - 1 : start] in ("（", "(") and len(digits) > 5:  # 茹志刚（2210834）
