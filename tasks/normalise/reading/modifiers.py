@@ -26,9 +26,13 @@ MODIFIERS = Path(__file__).parents[1] / "tables" / "diagnosis_modifiers.csv"
 
 PROCEDURE = "procedure"
 KINDS = (
-    "stage", "grade", "risk", "side", "date", "after", "recurrence", "open", "marker", "size", "pregnancy", PROCEDURE
-)  # fmt: skip
+    *("stage", "grade", "risk", "side", "site", "form", "age", "date", "after", "recurrence", "open", "marker", "size"),
+    *("pregnancy", PROCEDURE),
+)
 """What a modifier says: of 发热待查 that the cause is open, of 乳腺癌术后 that it was treated."""
+
+NOTE = "note"
+"""Kind of what follows a name after a blank and is no modifier of the table (tasks/normalise/reading/notes.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,7 @@ class Modifier:
     """A modifier of a text."""
 
     kind: str
-    """One of `KINDS`, or `code` (tasks/normalise/reading/written_codes.py)."""
+    """One of `KINDS`, `NOTE`, or `code` (tasks/normalise/reading/written_codes.py)."""
     text: str
     """As written, in NFKC form."""
 

@@ -1,4 +1,4 @@
-"""Notes in brackets that belong before the name of a disease: 肺炎(支原体) may be 支原体肺炎.
+"""Notes beside the name of a disease: 肺炎(支原体) may be 支原体肺炎, and 锁骨骨折 左 移位 may be 锁骨骨折.
 
 Only the list can tell, so these are names to be looked up, and not yet readings.
 """
@@ -6,6 +6,8 @@ Only the list can tell, so these are names to be looked up, and not yet readings
 from __future__ import annotations
 
 import re
+
+from tasks.normalise.compounds import names_disease
 
 # 急性心肌梗死(前壁), 糖尿病(2型)
 _NOTED = re.compile(r"(?P<course>急性|亚急性|慢性)?(?P<name>[^()]{2,20})\((?P<note>[^()]{1,10})\)")
@@ -22,3 +24,34 @@ def moved_notes(text: str) -> tuple[str, ...]:
         return ()
     course, name, note = match["course"] or "", match["name"], match["note"]
     return tuple(dict.fromkeys((f"{course}{note}{name}", f"{note}{course}{name}")))
+
+
+# What a site makes another disease: matches 骨折 of "骨折 左桡骨远端", but not 白癜风.
+_OF_ANY_SITE = re.compile(
+    "(?:[伤折癌瘤疝痛炎]|脱位|肿[块物]|结[石节核]|息肉|[脓囊水血]肿|感染|出血|血栓|栓塞|积液|畸形|溃疡|狭窄)$"
+)
+_SITE = re.compile(
+    "[头面颈胸背腰腹臀骶手足趾指腕踝膝髋肘肩臂腿肢骨椎眼耳鼻口唇咽喉肺肝胆胰脾胃肠肛肾尿膀宫卵乳脑心脉管腺叶]"
+)
+
+
+def names_before_notes(text: str) -> tuple[str, ...]:
+    """Return what may be the name of a text in NFKC form that goes on after a blank, longest first.
+
+    白癜风 节段型 稳定  白癜风 节段型, 白癜风
+    糖尿病 肾病         none: what follows is a disease
+    骨折 左桡骨远端     none: what follows is the site, without which the name is another
+    """
+    gaps = [match for match in re.finditer(r"\s+", text)]
+    heads = ((text[: gap.start()], text[gap.end() :]) for gap in reversed(gaps))
+    return tuple(head for head, note in heads if len(head) > 1 and _is_note(head, note))
+
+
+# What may be a short form of a disease, or makes it another: VSD of "先心病 VSD", 轻度 of "精神发育迟滞 轻度".
+_NO_NOTE = re.compile(r"(?<![a-z])[a-z]{2,}(?![a-z])|[轻中重]度|^[不未无]", re.IGNORECASE)
+
+
+def _is_note(head: str, note: str) -> bool:
+    if _NO_NOTE.search(note) or any(names_disease(word) for word in re.split(r"[\s,;、，；+]+", note)):
+        return False
+    return not (_OF_ANY_SITE.search(head) and _SITE.search(note) and not _SITE.search(head))

@@ -6,8 +6,8 @@ An item that is exactly a name in the list is a diagnosis whatever it contains (
 item reaches it: 否认高血压、无脑儿. A denial ends where something is affirmed: 否认糖尿病，有高血压.
 
 Before any other item is searched, written codes (written_codes.py) and modifiers (modifiers.py) are taken off, a note
-in brackets goes where the list has it (notes.py), a tumour is written as its site (tumours.py), and a disease with a
-complication as the name of both (complications.py).
+in brackets goes where the list has it and one after a blank falls (notes.py), a tumour is written as its site
+(tumours.py), and a disease with a complication as the name of both (complications.py).
 
 Time grows with the length of a text times the number of cues, memory with one slab of texts.
 """
@@ -23,8 +23,8 @@ from itertools import groupby
 from tasks.normalise.compounds import are_two, names_disease, separated
 from tasks.normalise.reading.complications import Complications
 from tasks.normalise.reading.cues import Cue, Status, read_cues
-from tasks.normalise.reading.modifiers import PROCEDURE, Modifier, Modifiers
-from tasks.normalise.reading.notes import moved_notes
+from tasks.normalise.reading.modifiers import NOTE, PROCEDURE, Modifier, Modifiers
+from tasks.normalise.reading.notes import moved_notes, names_before_notes
 from tasks.normalise.reading.tumours import Tumours
 from tasks.normalise.reading.written_codes import WrittenCodes
 
@@ -60,7 +60,7 @@ class _Item:
     written: str
     """What is left, with tumours written as their sites, and combined names of complications."""
     moved: tuple[str, ...] = ()
-    """Names that what is left may stand for, if the list has them."""
+    """Names that what is left may stand for, if the list has them, with and without its notes."""
 
     @property
     def diagnosed(self) -> str:
@@ -77,6 +77,12 @@ class _Item:
         is_item, *others = is_name
         found = (name for name, is_own in zip(self.names[1:], others, strict=True) if is_own)
         return self.text if is_item else next(found, self.written)
+
+    def noted(self, searched: str) -> _Item:
+        """Return the item with what follows the searched name as a modifier: 移位 of 锁骨骨折 移位."""
+        if searched == self.left or searched not in self.moved or not self.left.startswith(searched):
+            return self
+        return replace(self, modifiers=(*self.modifiers, Modifier(NOTE, self.left[len(searched) :].strip())))
 
 
 # matches: "、" of 肺炎、肾炎, "+" of 肺炎+肾炎, ";", ","
@@ -134,6 +140,7 @@ class Reader:
             statuses = self._statuses(own, held, [is_whole, *(each[0] for each in is_name)])
             is_plain = is_whole or not queries
             searched = [item.text if is_plain else item.searched(each) for item, each in zip(own, is_name, strict=True)]
+            own = [item.noted(name) for item, name in zip(own, searched, strict=True)]
             found.append(_statements(own, statuses, searched))
         return found
 
@@ -147,7 +154,8 @@ class Reader:
                 left, modifiers = self._modifiers.taken_off(_plain(uncoded) if items else uncoded)
                 written = self._complications.written(self._tumours.written(left))
                 kept = (*codes, *modifiers)
-                items.append(_Item(own, mark, clause, sentence, left, kept, written, moved_notes(left)))
+                moved = (*moved_notes(left), *names_before_notes(left))
+                items.append(_Item(own, mark, clause, sentence, left, kept, written, moved))
                 mark = ""
             start = end + len(following)
             if following:

@@ -62,6 +62,15 @@ def test_example_of_each_modifier_is_taken_off(rule: ModifierRule) -> None:
         ("骨折(左桡骨远端)", "骨折(桡骨远端)", "side"),
         ("心衰(左心)", "心衰(左心)", ""),
         ("妊娠39周", "妊娠39周", ""),
+        ("痤疮 IV级 面部", "痤疮", "grade site"),
+        ("湿疹 手足 慢性", "湿疹", "site form"),
+        ("烫伤 右前臂", "烫伤 右前臂", ""),
+        ("咽炎 慢性", "咽炎 慢性", ""),
+        ("椎间盘突出 C5/6", "椎间盘突出 C5/6", ""),
+        ("脑梗死 恢复期", "脑梗死 恢复期", ""),
+        ("糖尿病 II型", "糖尿病 II型", ""),
+        ("儿童 肺炎", "儿童 肺炎", ""),
+        ("甲状腺结节 TI-RADS 3类", "甲状腺结节", "grade"),
     ],
 )
 def test_only_what_is_no_part_of_the_name_is_taken_off(text: str, left: str, kinds: str) -> None:
