@@ -44,8 +44,8 @@ _STAGE = r"[a-z0-9]{1,3}[级期度型]|术后|(?:急性|慢性|晚)期"
 # Matches 肺炎 and 高血压3级, but not 胆囊 or 脑血管.
 _DISEASE = re.compile(f"(?:{'|'.join(_ENDINGS)})(?:{_STAGE})?$")
 
-# Further endings, which join nothing: 肝转移, 胎膜早破, 肝硬化失代偿期.
-_NAMED = re.compile(f"{_DISEASE.pattern}|(?:转移|早破|代偿期|妊娠|流产|息肉)$")
+# Further endings, which join nothing: 肝转移, 胎膜早破, 肝硬化失代偿期, 痛经.
+_NAMED = re.compile(f"{_DISEASE.pattern}|(?:转移|早破|代偿期|妊娠|流产|息肉|[痛闭]经|耳鸣|早产儿)$")
 
 
 class Joint(NamedTuple):

@@ -54,4 +54,5 @@ _NO_NOTE = re.compile(r"(?<![a-z])[a-z]{2,}(?![a-z])|[轻中重]度|^[不未无]
 def _is_note(head: str, note: str) -> bool:
     if _NO_NOTE.search(note) or any(names_disease(word) for word in re.split(r"[\s,;、，；+]+", note)):
         return False
-    return not (_OF_ANY_SITE.search(head) and _SITE.search(note) and not _SITE.search(head))
+    of_any_site = _OF_ANY_SITE.search(head)
+    return not (of_any_site and _SITE.search(note) and not _SITE.search(head[: of_any_site.start()]))
