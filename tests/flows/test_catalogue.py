@@ -203,7 +203,7 @@ def test_every_object_that_a_flow_takes_has_an_example_of_its_type() -> None:
             try:
                 fit_parameters(function, {name: "text"}, [])
             except UserError as error:
-                if "valid dictionary" in str(error):
+                if "an object of keys and values" in str(error):
                     shown[name] = json.loads(str(error).rpartition(f"'{name}=")[2].removesuffix("'."))
                     assert fit_parameters(function, {name: shown[name]}, []) == {name: shown[name]}
     assert shown.keys() == {"graphs", "vectors", "embeddings", "scores", "other"}
