@@ -101,7 +101,7 @@ def test_finished_vectors_are_adopted_and_compared(deployed: Callable[..., Path]
         ({"vectors": "absent.txt"}, r"vectors: .*absent\.txt does not exist"),
         ({"compare": "absent.kv"}, r"compare: .*absent\.kv does not exist"),
         ({"overrides": {"glove.window": 3}}, r"unknown key 'glove\.window'.*known keys: glove\.alpha"),
-        ({"overrides": {"cooccurrences.window": 21}}, r"cooccurrences\.window is 21 .*less than or equal to 20"),
+        ({"overrides": {"cooccurrences.window": 21}}, r"cooccurrences\.window is 21 .*at most 20"),
         ({"level": "syllable"}, r"embedding_counts\.level is 'syllable'"),
         ({"overrides": {**SMALL, "embedding_words.min_count": 10**6}}, r"No word occurs 1,000,000 times in the corpus"),
     ],
