@@ -587,7 +587,7 @@ def test_invalid_parameters_are_reported_before_any_work(
         ({"rank": False, "overrides": {"normaliser.seed": 1}}, "did you mean 'normaliser.seeds'"),
         ({"rank": False, "overrides": {"normaliser.seeds": []}}, "normaliser.seeds is .*at least 1 item"),
         ({"rank": True, **given, "overrides": {"normaliser.max_length": 100}}, "more than the encoder's 64 positions"),
-        ({"rank": False, "overrides": {"normaliser.k": 0}}, "normaliser.k is 0 .*greater than or equal to 1"),
+        ({"rank": False, "overrides": {"normaliser.k": 0}}, "normaliser.k is 0 .*at least 1"),
         ({"rank": False, "overrides": {"normaliser.k": 20_000}}, "normaliser.k is 20000 .*10000"),
         (
             {"rank": False, "overrides": {f"index.fields.{name}": 0 for name in ("exact", "characters", "bigrams")}},
