@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from infra.displayed import marked, table
-from tasks.deidentify.identifier import Profile
+from infra.errors import UserError
+from tasks.deidentify.identifier import PROFILES, Profile
 from tasks.deidentify.operators import Operator
 from tasks.deidentify.plan import make_plan
 from tasks.deidentify.treatment import deidentify as treat
@@ -52,8 +53,10 @@ def deidentify(
         scope: person or document in which surrogates are consistent and dates are shifted by the same days.
 
     Raises:
-        UserError: an unknown kind, an operator that does not fit its kind, a faulty file, or a key that is missing.
+        UserError: an unknown profile or kind, an operator that does not fit its kind, a faulty file, or a missing key.
     """
+    if profile not in PROFILES:  # it would replace nothing
+        raise UserError(f"There is no profile {profile!r}; there are {', '.join(PROFILES)}.")
     own: Any = None if rules is None else read_rules(Path(rules))
     plan = make_plan(profile, kinds, operator, operators, own, recogniser)
     return Deidentified(*treat(text, plan, scope))

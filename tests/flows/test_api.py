@@ -80,6 +80,7 @@ def test_every_name_is_there_and_no_other() -> None:
         (lambda: yiwen.normalise.chip_cdn(term="x"), r"did you mean 'terms'\?"),
         (lambda: yiwen.configure(hom="x"), r"no setting 'hom' \(did you mean 'home'\?\); there are home, workers"),
         (lambda: yiwen.configure(workers=0), r"YIWEN_WORKERS='0' is not a positive whole number"),
+        (lambda: yiwen.deidentify("王伟", profile="hippa"), "no profile 'hippa'; there are minimal, hipaa"),
         (lambda: yiwen.deidentify("x", kinds={"nmae": True}), "nmae"),
         (lambda: Normaliser.normalise(object.__new__(Normaliser), "高血压"), r"takes a list of texts.*\['高血压'\]"),
         (lambda: Normaliser.normalise(object.__new__(Normaliser), ["胃炎", None]), "number 1 is None and no text"),
