@@ -68,7 +68,7 @@ def test_a_mark_waits_for_a_deletion(store: ArtifactStore) -> None:
 
 def test_what_is_no_artifact_gets_no_mark(tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
-    for folder in (tmp_path / "model", "memory://home/finetune/ab12", tmp_path / "absent"):
+    for folder in (tmp_path / "model", "memory://store/finetune/ab12", tmp_path / "absent"):
         use(folder)
     assert not list(tmp_path.rglob(USES))
 
