@@ -115,7 +115,14 @@ class KnowledgeGraph:
 
         Equal triples count once. `types` and `aliases` are by name; names without triples become entities too. Names
         are not changed; a missing end (None) becomes the empty name, which fusion rejects. Time grows with n log n.
+
+        Raises:
+            UserError: a triple of another number of names; the message has its place.
         """
+        triples = list(triples)
+        for place, one in enumerate(triples):
+            if len(one) != 3:
+                raise UserError(f"Triple {place} has {len(one)} names: {one!r}. Give (head, relation, tail).")
         columns = list(zip(*triples, strict=True)) or [(), (), ()]
         frame = pl.DataFrame(dict(zip(("head", "relation", "tail"), columns, strict=True)), schema=_NAMED)
         return cls.from_frame(frame.fill_null(""), source=source, types=types, aliases=aliases)

@@ -53,8 +53,11 @@ def deidentify(
         scope: person or document in which surrogates are consistent and dates are shifted by the same days.
 
     Raises:
-        UserError: an unknown profile or kind, an operator that does not fit its kind, a faulty file, or a missing key.
+        UserError: no text, an unknown profile or kind, an operator that does not fit its kind, a faulty file, or a
+            missing key.
     """
+    if not isinstance(text, str):
+        raise UserError(f"deidentify takes one text, and was given {type(text).__name__}. Call it for each text.")
     if profile not in PROFILES:  # it would replace nothing
         raise UserError(f"There is no profile {profile!r}; there are {', '.join(PROFILES)}.")
     own: Any = None if rules is None else read_rules(Path(rules))

@@ -10,7 +10,7 @@ from infra.errors import UserError
 from tasks.deidentify.find import Finder
 from tasks.deidentify.identifier import Profile
 from tasks.deidentify.kinds import ALWAYS_SEARCHED, KINDS, MINIMAL, PLACEHOLDERS, check_kind, kinds_of
-from tasks.deidentify.operators import DATE_KINDS, NEED_KEY, OF_DATES, Key, Operator, apply
+from tasks.deidentify.operators import DATE_KINDS, NEED_KEY, OF_DATES, OPERATORS, Key, Operator, apply
 from tasks.deidentify.recogniser import shipped_recogniser
 from tasks.deidentify.user_rules import UserRules
 
@@ -78,8 +78,10 @@ def make_plan(
         recogniser: look for more by the trained recogniser too.
 
     Raises:
-        UserError: an unknown kind, an operator that does not fit its kind, or a key that is missing.
+        UserError: an unknown kind or operator, an operator that does not fit its kind, or a key that is missing.
     """
+    if unknown := sorted({operator, *(operators or {}).values()} - set(OPERATORS)):
+        raise UserError(f"There is no operator {unknown[0]!r}; there are {', '.join(OPERATORS)}.")
     own = rules.own_kinds if rules else frozenset()
     table = {name: is_on for name, is_on in (kinds or {}).items() if name not in own}
     off = {name for name, is_on in (kinds or {}).items() if name in own and not is_on}

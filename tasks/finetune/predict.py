@@ -65,10 +65,10 @@ class Predictor:
             progress: receives the inputs of the model done so far; a long text is several inputs.
 
         Raises:
-            UserError: a record does not have the task's number of texts; the message has its number.
+            UserError: a record gets no answer (`refusal`); the message has its number.
         """
         for number, given in enumerate(texts):
-            if fault := self.fault(given):
+            if fault := self.refusal(given):
                 raise UserError(f"Record {number}: {fault}.")
         records = [
             Record(str(number), (given,) if isinstance(given, str) else tuple(given))
@@ -117,8 +117,10 @@ class Predictor:
     def fault(self, given: Any) -> str:
         """Return why texts are not a record of the task; empty if they are."""
         texts = (given,) if isinstance(given, str) else given
-        if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
+        if not isinstance(texts, list | tuple):
             return f"every text must be a string, not {str(given)[:60]!r}"
+        if others := [text for text in texts if not isinstance(text, str)]:
+            return f"every text must be a string, not {str(others[0])[:60]!r}"
         wanted = self.texts_of_a_record
         if len(texts) != wanted if wanted is not None else len(texts) < 3:
             takes = "evidence, question and options" if wanted is None else f"{wanted} text{'s' * (wanted > 1)}"

@@ -27,8 +27,12 @@ class Answered(dict[str, Any]):
         return found
 
     def line(self) -> dict[str, Any]:
-        """Return the row as JSON lines have it; of fields with one name ours stays."""
-        return {**self, **{name: value for name, value in self.added.items() if name != "marked"}}
+        """Return the row as JSON lines have it. A given field with the name of one of ours becomes `answer (given)`.
+
+        So it does where the row got no answer: its own `answer` would pass for one.
+        """
+        own = {f"{name} (given)" if name in OURS else name: value for name, value in self.items()}
+        return {**own, **{name: value for name, value in self.added.items() if name != "marked"}}
 
 
 def table(rows: Sequence[Answered], labels: Sequence[str]) -> Iterator[list[Value]]:

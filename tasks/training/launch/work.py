@@ -92,8 +92,9 @@ class LongWork(BaseModel, ABC):
                 return cls.model_validate_json(file.read())
         except (FileNotFoundError, NotADirectoryError) as error:
             raise UserError(
-                f"{place} does not exist on this machine. On a cluster every node must see YIWEN_HOME: put it on a "
-                "shared file system that is mounted at the same path everywhere, or give a URI such as s3://…."
+                f"{place} does not exist on this machine. Check the folder; a run's holds run.json. On a cluster every "
+                "node must see YIWEN_HOME: put it on a shared file system that is mounted at the same path everywhere, "
+                "or give a URI such as s3://…."
             ) from error
 
     def write(self) -> None:
