@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 
 from flows.catalogue import find
 from flows.cli.parameters import merge_parameters
@@ -54,12 +57,25 @@ def commands() -> list[str]:
     return sorted({command["arguments"].strip() for text in texts for command in COMMAND.finditer(text)})
 
 
+def _has(model: type[BaseModel], key: str) -> bool:
+    """Return True if a model has a dotted key, such as `encoder.epochs`."""
+    name, _, rest = key.partition(".")
+    field = model.model_fields.get(name)
+    inner = None if field is None else field.annotation
+    return field is not None and (not rest or not isinstance(inner, type) or _has(inner, rest))
+
+
 @pytest.mark.parametrize("command", commands())
 def test_commands_are_ones_that_the_program_takes(command: str) -> None:
     options = parsed(shlex.split(command))
     if "param" in options:
-        parameters = merge_parameters(find(options["name"]), options["param"] or [])
-        if "overrides" in parameters:
+        entry = find(options["name"])
+        parameters = merge_parameters(entry, options["param"] or [])
+        function = entry.load_flow().fn
+        if "overrides" in parameters and "preset" not in inspect.signature(function).parameters:
+            models = sys.modules[function.__module__].SETTINGS
+            assert [key for key in parameters["overrides"] if not any(_has(model, key) for model in models)] == []
+        elif "overrides" in parameters:
             load_recipe(parameters.get("preset") or "default", parameters["overrides"])
 
 

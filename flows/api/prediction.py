@@ -8,6 +8,7 @@ from typing import Any
 from flows.api.calls import checked_texts
 from flows.api.configuration import current_display
 from infra.displayed import plain_table, table
+from infra.errors import UserError
 from infra.progress import displayed, new_bar
 from tasks.downstream.features.base import Prediction
 from tasks.finetune.predict import Given
@@ -47,9 +48,13 @@ class Predictor(BarePredictor):
         """Return an answer to each record, in order; with a progress bar, unless `progress` is given.
 
         Raises:
-            UserError: a text in place of a list, or a record that does not have the task's number of texts.
+            UserError: a text in place of a list, a record that does not have the task's number of texts, or an empty
+                text; the message has the record's number.
         """
         checked_texts("predict", texts)
+        for number, given in enumerate(texts):
+            if reason := self.refusal(given):
+                raise UserError(f"Record {number}: {reason}. Leave it out.")
         if progress is not None:
             return Predictions(super().predict(texts, progress), texts)
         with displayed(current_display()), new_bar(unit="text", leave=False) as bar:

@@ -137,7 +137,7 @@ class Predicting:
 
     def answers(self, items: Sequence[str | list[str]]) -> Iterator[bytes]:
         for item in items:
-            if fault := self._predictor.refusal(item):
+            if fault := self._predictor.fault(item):
                 raise BadRecordError(fault)
             (one,) = self._predictor.predict([item])
             yield to_bytes(prediction_value(one, item if isinstance(item, str) else item[0]))

@@ -26,7 +26,7 @@ def url_span(text: str, match: re.Match[str], free_from: int) -> Span:
 # not: "在"
 _DOMAIN_BEFORE = re.compile(r"(?<![A-Za-z0-9.\-@])[a-z][a-z0-9\-]{1,30}(?:\.[a-z0-9\-]{1,30}){0,3}$")
 # matches: ".cn/share", "/a?b=1"
-# not: "，"
+# not: "-a"
 _DOMAIN_BEHIND = re.compile(r"(?:\.[a-z]{2,3})?(?![A-Za-z0-9\-])(?:/[A-Za-z0-9\-._/?%&=#]{0,200}+)?")
 
 

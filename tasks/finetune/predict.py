@@ -65,10 +65,10 @@ class Predictor:
             progress: receives the inputs of the model done so far; a long text is several inputs.
 
         Raises:
-            UserError: a record gets no answer (`refusal`); the message has its number.
+            UserError: a record does not have the task's number of texts; the message has its number.
         """
         for number, given in enumerate(texts):
-            if fault := self.refusal(given):
+            if fault := self.fault(given):
                 raise UserError(f"Record {number}: {fault}.")
         records = [
             Record(str(number), (given,) if isinstance(given, str) else tuple(given))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -33,7 +34,9 @@ def run_tests(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     (folder / "test_some.py").write_text(TESTS, encoding="utf-8")
     (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.support.skipped", *options, str(folder)]
-    return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    # `.ci/run` gives its own list to every pytest by this variable.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
+    return subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["here", "in a worker"])

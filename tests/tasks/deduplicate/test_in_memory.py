@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from infra.artifacts import Artifact, ArtifactStore
-from tasks.deduplicate import near
+from tasks.deduplicate import buckets
 from tasks.deduplicate import pairs as candidates
 from tasks.deduplicate.in_memory import near_duplicates
 from tasks.deduplicate.stage import DeduplicateParams, deduplicate
@@ -144,7 +144,7 @@ def test_order_parts_and_buckets_change_nothing(
 ) -> None:
     texts = planted(3)
     first = do(store, deduplicate, DeduplicateParams(threshold=0.7), documents=documents_artifact(store, texts))
-    monkeypatch.setattr(near, "CHARACTERS_PER_BUCKET", characters)
+    monkeypatch.setattr(buckets, "CHARACTERS_PER_BUCKET", characters)
     monkeypatch.setattr(candidates, "DOCUMENTS_PER_SLICE", 150)
     shuffled = random.Random(size).sample(texts, len(texts))
     documents = documents_artifact(store, *(shuffled[at : at + size] for at in range(0, len(texts), size)))

@@ -36,7 +36,7 @@ words = ["老王头", "老王头家"]
 address = ["梅园三号"]
 
 [cues]
-record = ["随访编码"]
+record = ["科研暗号"]
 name = ["填表"]
 project = ["课题代码"]
 """
@@ -52,7 +52,7 @@ def plan(text: str = RULES) -> Plan:
         ("见课题KT-2023-017。", "见课题〔课题号〕。", "recogniser 1 of rules.toml"),
         ("老王头家来电", "〔姓名〕来电", "recogniser 2 of rules.toml"),
         ("住梅园三号", "住〔地址〕", "deny list of rules.toml"),
-        ("随访编码：SF0093", "随访编码：〔编号〕", "cue 随访编码 of rules.toml"),
+        ("科研暗号：SF0093", "科研暗号：〔编号〕", "cue 科研暗号 of rules.toml"),
         ("填表：李小雨 日期", "填表：〔姓名〕 日期", "cue 填表 of rules.toml"),
         ("课题代码 AB1234，", "课题代码 〔课题号〕，", "cue 课题代码 of rules.toml"),
     ],
@@ -72,8 +72,8 @@ def test_allowed_words_stay_and_names_beside_them_do_not() -> None:
 
 def test_allowed_word_stays_inside_what_is_found_around_it() -> None:
     own = plan("allow = ['张仲景']\n[deny]\nname = ['老韦']")
-    said = "参加KT-2023-017课题，老韦的儿子，随访编码A7781，张仲景方"
-    assert deidentify(said, own)[0] == "参加KT-2023-017课题，〔姓名〕的儿子，随访编码〔编号〕，张仲景方"
+    said = "参加KT-2023-017课题，老韦的儿子，科研暗号A7781，张仲景方"
+    assert deidentify(said, own)[0] == "参加KT-2023-017课题，〔姓名〕的儿子，科研暗号〔编号〕，张仲景方"
 
 
 @pytest.mark.parametrize(

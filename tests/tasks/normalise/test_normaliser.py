@@ -585,7 +585,7 @@ def test_invalid_parameters_are_reported_before_any_work(
         ({"rank": False, "overrides": {"normaliser.learning_rate": 1e-4}}, "did you mean 'normaliser.learning_rates'"),
         ({"rank": False, "overrides": {"normaliser.batch_size": 32}}, "did you mean 'normaliser.batch_sizes'"),
         ({"rank": False, "overrides": {"normaliser.seed": 1}}, "did you mean 'normaliser.seeds'"),
-        ({"rank": False, "overrides": {"normaliser.seeds": []}}, "normaliser.seeds is .*at least 1 item"),
+        ({"rank": False, "overrides": {"normaliser.seeds": []}}, "normaliser.seeds is .*must have at least 1"),
         ({"rank": True, **given, "overrides": {"normaliser.max_length": 100}}, "more than the encoder's 64 positions"),
         ({"rank": False, "overrides": {"normaliser.k": 0}}, "normaliser.k is 0 .*at least 1"),
         ({"rank": False, "overrides": {"normaliser.k": 20_000}}, "normaliser.k is 20000 .*10000"),
