@@ -10,8 +10,8 @@ import pytest
 from infra.settings import REPOSITORY
 from tests.support.figures import numbers, stands_in
 
-PAGE = re.compile(r"\(((?:\.\./)?benchmarks/results/[\w.-]+\.md)\)")
-"""`(benchmarks/results/encode_2026-11-21.md)`"""
+PAGE = re.compile(r"\(((?:\.\./)?benchmarks/results/\w+/[\w.-]+\.md)\)")
+"""`(benchmarks/results/text/encode_2026-11-21.md)`"""
 
 
 def rows_with_figures() -> list[tuple[Path, str]]:

@@ -15,10 +15,12 @@ DATED = re.compile(r"(?P<subject>.+)_(?P<date>\d{4}-\d\d-\d\d)")
 def page() -> str:
     """Return the page, the newest measurements first."""
     rows = []
-    for path in RESULTS.glob("*.md"):
+    for path in RESULTS.glob("*/*.md"):
         name = DATED.fullmatch(path.stem)
         title = path.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
-        rows.append((name["date"] if name else "", f"[{title}](../../benchmarks/results/{path.name})"))
+        rows.append(
+            (name["date"] if name else "", f"[{title}](../../benchmarks/results/{path.parent.name}/{path.name})")
+        )
     rows.sort(key=lambda row: row[1])
     rows.sort(key=lambda row: row[0], reverse=True)
     return "\n\n".join(

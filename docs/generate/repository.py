@@ -25,10 +25,16 @@ PAGES = (
     "models/README.md",
     "tasks/text/forms.md",
     "infra/**/README.md",
-    "benchmarks/results/*.md",
+    "benchmarks/results/*/*.md",
 )
 """Patterns of the written pages."""
-PICTURES = ("docs/**/*.svg", "docs/**/*.png", "docs/**/*.css", "benchmarks/results/*.png", "benchmarks/results/*.svg")
+PICTURES = (
+    "docs/**/*.svg",
+    "docs/**/*.png",
+    "docs/**/*.css",
+    "benchmarks/results/*/*.png",
+    "benchmarks/results/*/*.svg",
+)
 LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|#)(?P<path>[^)#\s]+)(?P<heading>#[^)\s]*)?(?=\))")
 """`docs/terms.md#two-lists` of `[terms](docs/terms.md#two-lists)`"""
 SHOWN = "docs/reference/source/"

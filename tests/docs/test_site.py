@@ -57,7 +57,7 @@ def test_pages_have_addresses_of_their_own() -> None:
     assert address("README.md") == "index.html"
     assert address("docs/text.md") == "text/index.html"
     assert address("docs/guides/refresh.md") == "guides/refresh/index.html"
-    assert address("benchmarks/results/encode_2026-11-21.md") == "measurements/encode_2026-11-21/index.html"
+    assert address("benchmarks/results/text/encode_2026-11-21.md") == "measurements/text/encode_2026-11-21/index.html"
     assert address("models/README.md") == "models/index.html"
 
 
