@@ -1,6 +1,7 @@
 """De-identification beside Presidio, on the same labelled lines: recall, precision and MB per CPU second.
 
-    python benchmarks/text/deidentify_presidio.py --lines FILE --presidio PYTHON --output benchmarks/results/NAME.md
+    python benchmarks/text/deidentify_presidio.py --lines tests/support/text/identifiers_held_out.jsonl \
+        --values tests/support/text/medical_values.jsonl --presidio PYTHON --output benchmarks/results/text/NAME.md
 
 FILE holds labelled lines as tests/support/text/identifiers_tuning.jsonl does. PYTHON is an interpreter that has
 presidio-analyzer and jieba (`pip install presidio-analyzer jieba`); the peer is a process of its own.
@@ -11,7 +12,9 @@ addresses, cards and telephones (region CN), and the names that jieba's part-of-
 spaCy's Chinese tokeniser with jieba, without a trained model: spaCy's are not on PyPI.
 
 A labelled identifier counts as found if all its characters are covered (blanks and hyphens inside do not count), by a
-find of any kind; a find is right if it lies on an identifier of any kind.
+find of any kind; a find is right if it lies on an identifier of any kind. A medical value is lost if any of it
+is covered, dates and ages of ours left out, which a profile treats whatever they mean. Our speed is that of
+`deidentify`, each line a document that it has not seen; Presidio's is that of `analyze`.
 """
 
 from __future__ import annotations
@@ -26,9 +29,10 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from tasks.deidentify.plan import Plan
     from tests.support.text.labelled_identifiers import Sentence
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -59,6 +63,10 @@ RECOGNISERS = (
 )  # fmt: skip
 OWN = ("EmailRecognizer", "UrlRecognizer", "IpRecognizer", "MacAddressRecognizer", "CreditCardRecognizer")
 """Presidio's recognisers that need no language; that of telephones comes with the region CN."""
+NOT_COUNTED = frozenset(" -\u3000")
+"""Characters in an identifier that need not be covered."""
+POLICY = frozenset(("date", "birth_date", "age"))
+"""Kinds that a profile treats whatever they mean."""
 THRESHOLD = 0.35
 """Least score of a find: above a pattern without its context words, below one with them."""
 
@@ -67,15 +75,17 @@ def main() -> None:
     """Measure, print, save; or, as the peer's process, find and measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lines", type=Path, default=REPOSITORY / "tests/support/text/identifiers_tuning.jsonl")
+    parser.add_argument("--values", type=Path, help="lines whose marked medical values must stay")
+    parser.add_argument("--note", default="", help="a sentence for the page: what else the machine did, for example")
     parser.add_argument("--presidio", help="interpreter that has presidio-analyzer and jieba")
     parser.add_argument("--output", type=Path, help="write the page here too")
     parser.add_argument("--peer", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.peer:
-        peer(json.load(sys.stdin))
+        peer(*json.load(sys.stdin))
     else:
         sys.path.insert(0, str(REPOSITORY))
-        compare(options.lines, options.presidio, options.output)
+        compare(options.lines, options.values, options.presidio, options.note, options.output)
 
 
 def measured(find: Callable[[str], object], texts: Sequence[str]) -> float:
@@ -88,8 +98,13 @@ def measured(find: Callable[[str], object], texts: Sequence[str]) -> float:
     return size / spent / 1e6
 
 
-def peer(texts: list[str]) -> None:
-    """Run under Presidio's interpreter: print the spans of each text, the speed and the versions as JSON."""
+def peer(texts: list[str], values: list[str]) -> None:
+    """Run under Presidio's interpreter: print the spans of each text, the speed and the versions as JSON.
+
+    Args:
+        texts: lines with identifiers, on which the speed is measured.
+        values: lines with medical values.
+    """
     import presidio_analyzer
     import presidio_analyzer.predefined_recognizers as predefined
     import spacy
@@ -143,7 +158,7 @@ def peer(texts: list[str]) -> None:
             found = analyzer.analyze(text, language="zh", score_threshold=THRESHOLD)
             return [(one.start, one.end) for one in found]
 
-        spans = [find(text) for text in texts]
+        spans = [find(text) for text in (*texts, *values)]
         speed = measured(find, texts)
     versions = f"presidio-analyzer {_version('presidio_analyzer')}, spaCy {spacy.__version__}"
     print(json.dumps({"spans": spans, "speed": speed, "versions": versions}))
@@ -155,43 +170,50 @@ def _version(package: str) -> str:
     return importlib.metadata.version(package)
 
 
-def compare(lines: Path, presidio: str | None, output: Path | None) -> None:
-    """Ours in two profiles and the peer, on the same lines, in one run."""
+def compare(lines: Path, values: Path | None, presidio: str | None, note: str, output: Path | None) -> None:
+    """Ours, by rules alone and in three profiles, and the peer, on the same lines, in one run."""
     from benchmarks.pages import cpu_name, publish, table
-    from tasks.deidentify.find import finder_of
     from tasks.deidentify.kinds import KINDS, MINIMAL, kinds_of
+    from tasks.deidentify.plan import Plan
     from tests.support.text.labelled_identifiers import read_sentences
 
-    sentences = read_sentences(lines)
-    texts = [sentence.text for sentence in sentences]
-    found: dict[str, tuple[list[list[tuple[int, int]]], float]] = {}
-    for name, kinds in (("minimal", MINIMAL), ("hipaa", kinds_of("hipaa")), ("all kinds", frozenset(KINDS))):
-        finder = finder_of(kinds)
-        spans = [[(one.start, one.end) for one in finder.find(text)] for text in texts]
-        found[f"ours, {name}"] = spans, measured(finder.find, texts)
+    sentences, valued = read_sentences(lines), read_sentences(values) if values else []
+    texts, value_texts = ([each.text for each in some] for some in (sentences, valued))
+    found = {
+        name: _ours(plan, texts, value_texts)
+        for name, plan in (
+            ("ours, minimal, rules alone", Plan(MINIMAL, recogniser=False)),
+            ("ours, minimal", Plan(MINIMAL)),
+            ("ours, hipaa", Plan(kinds_of("hipaa"))),
+            ("ours, all kinds", Plan(frozenset(KINDS))),
+        )
+    }
     versions = "Presidio was not given"
     if presidio is not None:
         command = [presidio, str(Path(__file__).resolve()), "--peer"]
-        done = subprocess.run(command, input=json.dumps(texts), capture_output=True, text=True, check=False)
+        asked = json.dumps([texts, value_texts])
+        done = subprocess.run(command, input=asked, capture_output=True, text=True, check=False)
         if done.returncode:
             sys.exit(f"{presidio} --peer failed:\n{done.stderr[-2000:]}")
         answer = json.loads(done.stdout.splitlines()[-1])
-        found["Presidio"] = [list(map(tuple, spans)) for spans in answer["spans"]], answer["speed"]
+        found["Presidio"] = Finds([[(start, end, "") for start, end in of] for of in answer["spans"]], answer["speed"])
         versions = answer["versions"]
     rows = []
     for name, (spans, speed) in found.items():
-        twelve, every = (_recall(sentences, spans, kinds) for kinds in (MINIMAL, frozenset(KINDS)))
-        rows.append((name, *twelve, *every, _precision(sentences, spans), f"{speed:.2f}"))
-    head = ("", "12 kinds: whole", "share", "all kinds: whole", "share", "finds on identifiers", "MB per CPU s")
+        of_lines, of_values = spans[: len(texts)], spans[len(texts) :]
+        twelve, every = (_recall(sentences, of_lines, kinds) for kinds in (MINIMAL, frozenset(KINDS)))
+        rows.append((name, *twelve, *every, _precision(sentences, of_lines), _lost(valued, of_values), f"{speed:.2f}"))
+    head = ("", "12 kinds: whole", "share", "all kinds: whole", "share", "finds on identifiers", "values lost")
     publish(
         [
             "# De-identification beside Presidio",
             "",
             f"{datetime.date.today()}, {versions}, Python {platform.python_version()}, {cpu_name()}, one process each.",
+            *([note] if note else []),
             "",
             f"{len(sentences)} lines of {lines.name}. {_method()}",
             "",
-            *table(head, rows),
+            *table((*head, "MB per CPU s"), rows),
             "",
             "## By kind: found whole",
             "",
@@ -202,6 +224,28 @@ def compare(lines: Path, presidio: str | None, output: Path | None) -> None:
     )
 
 
+def _ours(plan: Plan, texts: Sequence[str], values: Sequence[str]) -> Finds:
+    from tasks.deidentify import deidentify
+    from tasks.deidentify.explain import explain
+    from tasks.deidentify.recogniser import shipped_recogniser
+
+    spans = [[(one.start, one.end, one.kind) for one in explain(text, plan)[1]] for text in (*texts, *values)]
+    recogniser = shipped_recogniser()
+
+    def treat(text: str) -> None:
+        recogniser.forget()  # type: ignore[union-attr]  # each line is a new one
+        deidentify(text, plan)
+
+    return Finds(spans, measured(treat, texts))
+
+
+class Finds(NamedTuple):
+    """What was found in each text (start, end and kind, "" for the peer), and the speed in MB per CPU second."""
+
+    spans: Sequence[Sequence[tuple[int, int, str]]]
+    speed: float
+
+
 def _method() -> str:
     """The paragraphs of this file's docstring that say how it is measured, on one line."""
     assert __doc__ is not None
@@ -209,36 +253,46 @@ def _method() -> str:
 
 
 def _recall(
-    sentences: Sequence[Sentence], spans: Sequence[Sequence[tuple[int, int]]], kinds: frozenset[str]
+    sentences: Sequence[Sentence], spans: Sequence[Sequence[tuple[int, int, str]]], kinds: frozenset[str]
 ) -> tuple[str, str]:
     labelled = whole = 0
     for (text, marked), found in zip(sentences, spans, strict=True):
-        covered = {at for start, end in found for at in range(start, end)}
+        covered = {at for start, end, _ in found for at in range(start, end)}
         for start, end, kind in marked:
             if kind in kinds:
                 labelled += 1
-                whole += all(at in covered or text[at] in " -" for at in range(start, end))
+                whole += all(at in covered or text[at] in NOT_COUNTED for at in range(start, end))
     return f"{whole} of {labelled}", f"{whole / labelled:.1%}"
 
 
-def _by_kind(
-    sentences: Sequence[Sentence], found: Mapping[str, tuple[list[list[tuple[int, int]]], float]]
-) -> list[list[str]]:
+def _by_kind(sentences: Sequence[Sentence], found: Mapping[str, Finds]) -> list[list[str]]:
     """Rows of all labelled kinds: how many are labelled, and how many each of the searches covers whole."""
     kinds = sorted({kind for _, spans in sentences for _, _, kind in spans})
     rows = []
     for kind in kinds:
-        counts = [_recall(sentences, spans, frozenset((kind,)))[0].split(" of ") for spans, _ in found.values()]
+        counts = [
+            _recall(sentences, spans[: len(sentences)], frozenset((kind,)))[0].split(" of ")
+            for spans, _ in found.values()
+        ]
         rows.append([kind, counts[0][1], *(whole for whole, _ in counts)])
     return rows
 
 
-def _precision(sentences: Sequence[Sentence], spans: Sequence[Sequence[tuple[int, int]]]) -> str:
+def _lost(sentences: Sequence[Sentence], spans: Sequence[Sequence[tuple[int, int, str]]]) -> str:
+    lost = number = 0
+    for (_, marked), found in zip(sentences, spans, strict=True):
+        changed = {at for start, end, kind in found if kind not in POLICY for at in range(start, end)}
+        number += len(marked)
+        lost += sum(not changed.isdisjoint(range(start, end)) for start, end, _ in marked)
+    return f"{lost} of {number}"
+
+
+def _precision(sentences: Sequence[Sentence], spans: Sequence[Sequence[tuple[int, int, str]]]) -> str:
     right = number = 0
     for (_, marked), found in zip(sentences, spans, strict=True):
         held = {at for start, end, _ in marked for at in range(start, end)}
         number += len(found)
-        right += sum(not held.isdisjoint(range(start, end)) for start, end in found)
+        right += sum(not held.isdisjoint(range(start, end)) for start, end, _ in found)
     return f"{right} of {number}"
 
 

@@ -43,6 +43,10 @@ _PLAIN_FORMS = {
 }
 """Full-width forms as plain ones; halves of surrogate pairs, which jieba cannot read, as the replacement character."""
 
+# matches: "１", "Ａ", "＠"
+# not: "1", "，"
+_ODD_FORM = re.compile(f"[{re.escape(''.join(map(chr, _PLAIN_FORMS)))}]")
+
 # matches: "138 1234 5678", "(0755)2673 4410", "138.1234.5678"
 # not: "3.5mmol"
 _RUN = re.compile(r"[0-9(+][0-9 .\-–—－()（）*xX]{5,}+")
@@ -100,10 +104,10 @@ class Finder:
         self._early_digits = _by_next_character([each for each in digits if not each[1].after_cues])
         self._late_digits = _by_next_character([each for each in digits if each[1].after_cues])
         cues = [(name, way, spelling) for name, way in ways if isinstance(way, Cues) for spelling in way.spellings()]
-        self._beside: dict[str, list[tuple[str, Cues]]] = {}
-        """Kinds and ways by the spelling of a cue."""
+        self._beside: dict[str, list[tuple[str, Cues, re.Pattern[str]]]] = {}
+        """Kinds, ways and their patterns by the spelling of a cue."""
         for name, way, spelling in cues:
-            self._beside.setdefault(spelling, []).append((name, way))
+            self._beside.setdefault(spelling, []).append((name, way, re.compile(way.pattern_of(spelling))))
         self._headers = {spelling: way.header for _, way, spelling in cues if way.header}
         self._header_starts = {
             start
@@ -133,7 +137,7 @@ class Finder:
         """
         plain, suspicions = text, suspicions_of(text)
         if suspicions & ODD_FORMS:
-            plain = text.translate(_PLAIN_FORMS)
+            plain = _ODD_FORM.sub(lambda odd: _PLAIN_FORMS[ord(odd[0])], text)  # translate looks at each character
             suspicions = suspicions_of(plain)
         found: list[Identifier] = []
         looks: list[Callable[[str], list[Identifier]]] = [
@@ -238,8 +242,8 @@ class Finder:
         """Return what the ways of a cue find beside it, those of the first one where they overlap."""
         ways = self._beside[cue[0]]
         found: list[Identifier] = []
-        for kind, way in ways:
-            if len(ways) > 1 and not re.compile(way.pattern_of(cue[0])).match(text, cue.start()):
+        for kind, way, pattern in ways:
+            if len(ways) > 1 and not pattern.match(text, cue.start()):
                 continue  # 号 may be a cue of two ways, each with another mark behind it
             for span in way.beside(text, cue.start(), cue.end(), free_from):
                 rule = f"cue {cue[0]} of {way.origin}" if way.origin else f"cue {cue[0]}"

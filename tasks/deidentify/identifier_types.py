@@ -57,6 +57,8 @@ _NUMBER_SIGN = r"(?:(?:[Nn][Oo]\.?|№|[#＃])\s?+)?+"
 _NO_STUDY = r"(?!NCT|CTR|ChiCTR|ICD|GSE|GSM|SRR|PMID|rs\d)"
 """Refuses numbers of studies, samples and genes, which are published."""
 _HAN = "\u4e00-\u9fff"
+_SPELLED = "[零〇一二三四五六七八九幺壹贰叁肆伍陆柒捌玖]"
+"""A digit as it is read out; 十 and 百 are of counts."""
 
 TYPES = (
     IdentifierType(
@@ -171,10 +173,20 @@ TYPES = (
                 after_cues=True,
             ),
             Cues(
-                found=("身份证号：{110101199003074515}", "证 件 号：{110101199003074515}"),
-                kept=("身份证原件", "身份证号：无"),
+                found=(
+                    "身份证号：{110101199003074515}",
+                    "证 件 号：{110101199003074515}",
+                    "身份证号{一一零一零一一九九零零三零七四五一五}",
+                    "身份证：{一一零一零一一九九零零三零七四五一X}。",
+                ),
+                kept=("身份证原件", "身份证号：无", "身份证一一核对"),
                 words="身份证 公民身份 身份号码 证件号 证件号码 老身份证",
-                beside=Values(re.compile(rf"{SEPARATOR}(?P<value>[0-9*]{{16,17}}[0-9Xx*]|\d{{15}})(?![0-9A-Za-z*])")),
+                beside=Values(
+                    re.compile(
+                        rf"{SEPARATOR}(?P<value>(?:[0-9*]{{16,17}}[0-9Xx*]|\d{{15}})(?![0-9A-Za-z*])"
+                        rf"|(?:{_SPELLED}{{17}}(?:{_SPELLED}|[Xx])|{_SPELLED}{{15}})(?!{_SPELLED}|[0-9A-Za-z]))"
+                    )
+                ),
                 header="number",
                 padded=True,
             ),
@@ -318,8 +330,10 @@ TYPES = (
                     "社保号{1103 2245 87}能报销",
                     "病历号 {2 0 2 3 0 8 8 1 7}",
                     "住院号 {201908} 35岁",
+                    "住院号{二零二三零八一七}，",
+                    "门诊号：{〇〇三三一二七}",
                 ),
-                kept=("现住院第5天", "住院号：无"),
+                kept=("现住院第5天", "住院号：无", "床号一二三，", "样本号一一对应", "住院号二〇二三年起改为八位"),
                 words=(
                     "住院号 门诊号 病历号 病案号 就诊卡 就诊卡号 就诊号 诊疗卡号 登记号 床号 检查号 检验号 病理号 "
                     "影像号 放射号 超声号 标本号 样本号 医保卡 医保卡号 医保号 医保编号 社保号 社保卡 社保卡号 "
@@ -332,7 +346,8 @@ TYPES = (
                         rf"{SEPARATOR}{_NUMBER_SIGN}"
                         r"(?P<value>\d(?: \d){5,17}(?! ?\d)|\d{3,6}(?: \d{3,6}){0,4} \d{2,6}(?! ?\d|[岁年月日床天次元])"
                         r"|\+?[A-Za-z]{0,5}-?\d[A-Za-z0-9]{0,23}+(?:-[A-Za-z0-9]{1,12}+){0,3}"
-                        r"(?:\.\d{1,4}(?![\d.年月日岁]))?)"
+                        r"(?:\.\d{1,4}(?![\d.年月日岁]))?"
+                        rf"|{_SPELLED}{{4,20}}+(?![年月日岁天次个位例份]))"
                     )
                 ),
                 header="number",
@@ -576,6 +591,12 @@ TYPES = (
                 beside=anybody_behind,
                 header="name",
                 padded=True,
+            ),
+            Cues(
+                found=("受试者姓名缩写：{LXM}，", "姓名首字母{W.J.H}", "姓名拼音缩写 {WF} 男"),
+                kept=("姓名缩写：无", "姓名缩写COPD3", "姓名首字母大写"),
+                words="姓名缩写 姓名首字母 姓名拼音缩写 姓名拼音首字母 姓名首字母缩写",
+                beside=Values(re.compile(rf"{SEPARATOR}(?P<value>[A-Z](?:\.?[A-Z]){{1,3}})(?![A-Za-z0-9])")),
             ),
             Cues(
                 found=("医师签字：{丁浩然}", "术 者：{沈伯钧}、{吕晓东}", "家属签名：{王小明}，{李小红}，2019年"),

@@ -27,6 +27,14 @@ ROLES = words(
 )
 """Roles in fields of forms, before a colon and a name."""
 
+SHORT_ROLES = words(
+    "记录 审核 核对 复核 书写 录入 报告 检验 检测 采集 采血 接收 签收 配方 调配 发药 一助 二助 器械 巡回 洗手 麻醉 "
+    "操作 技师 技术 大体 取材 制片 阅片 诊断 初诊 复诊 会诊 主刀 术者 助手 管床 责护 带教 主班 值班 上级 住院医 "
+    "规培 进修 实习 导管 灌注 体外循环 护士 医生 医师 药师 收款 收费 经办 申请 送检 执行 巡视 交 接 交班 接班 填表 "
+    "签字 签名 配台 治疗 随访 登记 编辑 摄片 扫描 打印 家属 陪护 见证 谈话 报告医生 审签 复阅 总检 主检"
+)
+"""Roles as they are abbreviated in signatures, before a name without a colon."""
+
 DEPARTMENTS = words(
     "心内科 呼吸科 消化内科 神经内科 神经外科 骨科 普外科 肝胆外科 胃肠外科 泌尿外科 妇科 产科 儿科 新生儿科  "
     "急诊科 ICU 重症医学科 肿瘤科 放疗科 血液科 肾内科 内分泌科 风湿免疫科 感染科 皮肤科 眼科 耳鼻喉科  "

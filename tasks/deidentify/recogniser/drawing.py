@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import rjieba
+
 from tasks.deidentify.recogniser import contexts, names, places
 
 TEMPLATES = Path(__file__).with_name("templates.txt")
@@ -22,8 +24,8 @@ TEMPLATES = Path(__file__).with_name("templates.txt")
 _SLOT = re.compile(r"\{(\w+)(?::([^{}]*))?\}")
 _PLACEHOLDERS = {"N": "〔姓名〕", "A": "〔地址〕", "num": "〔编号〕", "phone": "〔手机号〕"}
 _KIND_OF = {
-    **dict.fromkeys("NFKL", "name"),
-    **dict.fromkeys("AC", "address"),
+    **dict.fromkeys("NFKLG", "name"),
+    **dict.fromkeys("ACP", "address"),
     **dict.fromkeys("HSE", "institution"),
     **dict.fromkeys(("num", "B", "bednum"), "record"),
 }
@@ -32,6 +34,7 @@ _OTHER_NUMBERS = frozenset(
         "mobile identity landline bank_card passport email wechat qq url account licence device imei mac ip plate"
     )
 )
+_CALLED = names.HONORIFICS["kin"] + names.HONORIFICS["work"] + names.HONORIFICS["polite"]
 _HIDDEN = 0.25
 """Share of the names that are replaced already, as those that rules find."""
 _LABELLED_SHARE = 0.4
@@ -72,9 +75,11 @@ class Drawing:
         self.source = source
         templates = TEMPLATES.read_text(encoding="utf-8").splitlines()
         self.templates = [template.replace("\\n", "\n").replace("\\t", "\t") for template in templates]
+        self.words = _words_like_names(source.sentences)
         self.slots: dict[str, Callable[[], str]] = {
             "N": self.person, "F": self.surname, "K": self.nickname, "L": self.latin, "A": self.address,
-            "C": self.town, "H": self.hospital, "S": self.school, "E": self.employer, "B": self.bed,
+            "C": self.town, "P": self.half_address, "G": self.given_alone,
+            "H": self.hospital, "S": self.school, "E": self.employer, "B": self.bed,
             "bednum": self.bed_number, "gap": lambda: self.pick((" ", "  ", "  ", "    ", "\u3000\u3000", "\t", "，")),
             "sex": lambda: self.pick(("男", "女", "男", "女", "男性", "女性")),
             "age": lambda: str(self.rng.randint(1, 95)),
@@ -82,7 +87,8 @@ class Drawing:
             "phone": lambda: "1" + "".join(self.rng.choices("0123456789", k=10)), "date": self.date,
             "time": lambda: f"{self.rng.randint(0, 23):02}:{self.rng.randint(0, 59):02}",
             "fact": lambda: self.pick(self.source.sentences), "dept": lambda: self.pick(contexts.DEPARTMENTS),
-            "title": lambda: self.pick(names.HONORIFICS["clinic"]), "kin": lambda: self.pick(contexts.KIN),
+            "title": lambda: self.pick(names.HONORIFICS["clinic"]), "hon": lambda: self.pick(_CALLED),
+            "short": lambda: self.pick(contexts.SHORT_ROLES), "kin": lambda: self.pick(contexts.KIN),
             "kinchar": lambda: self.pick("子女妻夫母父弟兄妹姐"), "role": lambda: self.pick(contexts.ROLES),
             "occ": lambda: self.pick(contexts.OCCUPATIONS), "eth": lambda: self.pick(contexts.PEOPLES),
         }  # fmt: skip
@@ -242,7 +248,7 @@ class Drawing:
         sentence = self.pick(self.source.sentences)
         marks = [mark.end() for mark in re.finditer("[，。；]", sentence[:-1])]
         left, right = self.pick(contexts.LEFT), self.pick(contexts.RIGHT)
-        name = self._value(self.pick("NNNNNNFKL") if left.strip() and left not in "（【@“、/-：" else "N")
+        name = self._value(self.pick("NNNNNNFKKLG") if left.strip() and left not in "（【@“、/-：" else "N")
         place = self.pick([str(mark) for mark in [0, *marks]])
         if name[1] and right == "" and len(name[0]) == 1:
             right = self.pick(names.HONORIFICS["clinic"])
@@ -297,8 +303,10 @@ class Drawing:
     def chinese(self) -> str:
         """Return a surname with a given name; some are words, some have two surnames or blanks."""
         chance = self.rng.random()
-        if chance < 0.08:
+        if chance < 0.06:
             return self.pick(names.WORDS_AS_NAMES)
+        if chance < 0.08:
+            return self.pick(self.words)
         name = self.surname() + self.given()
         if chance < 0.1:
             return self.surname() + name
@@ -375,6 +383,19 @@ class Drawing:
         if chance < 0.75:
             return self.pick(names.GIVEN_BY_PERIOD["women"] + names.GIVEN_BY_PERIOD["children"]) * 2
         return self.surname() + self.pick(names.HONORIFICS["kin"] + ("总", "工", "嫂", "老太", "大妈", "叔"))
+
+    def given_alone(self) -> str:
+        """Return what the family calls somebody: 建斌, 春妮, 圆圆, 小玉."""
+        chance = self.rng.random()
+        if chance < 0.5:
+            return self.called()
+        if chance < 0.7:
+            return self.pick(names.GIVEN_BY_PERIOD["women"] + names.GIVEN_BY_PERIOD["children"]) * 2
+        if chance < 0.8:
+            return self.pick("小阿") + self.pick(names.GIVEN_BY_PERIOD["women"] + names.GIVEN_BY_PERIOD["men"])
+        if chance < 0.9:
+            return self.pick(names.GIVEN_BY_PERIOD["men"] + names.GIVEN_BY_PERIOD["women"]) + self.pick("子儿妮妹娃宝")
+        return self.pick(names.NICKNAMES)
 
     # --- places
 
@@ -480,6 +501,29 @@ class Drawing:
             )
         )
 
+    def half_address(self) -> str:
+        """Return a place as people name it: 东莞厚街, 沭阳县贤官镇, 御景湾7-1602, 宝龙广场三楼火锅店, 青年路."""
+        rng = self.rng
+        chance = rng.random()
+        if chance < 0.2:
+            return self.pick(places.CITIES) + self.place_name()
+        if chance < 0.35:
+            return self.pick(places.COUNTIES) + self.place_name() + self.pick(("镇", "乡", "街道", "村", ""))
+        if chance < 0.5:
+            house = f"{rng.randint(1, 30)}-{rng.randint(1, 33) * 100 + rng.randint(1, 8)}"
+            return (
+                self.place_name()
+                + self.pick(("湾", "府", "苑", "园", "城", "里", "新村"))
+                + self.pick((house, "", "A3区"))
+            )
+        if chance < 0.65:
+            floor = self.pick(("", "", "一楼", "三楼", "负一层"))
+            shop = self.pick(("火锅店", "超市", "健身房", "网吧", "药店", "停车场", "地铁站", "菜场"))
+            return self.place_name() + self.pick(("广场", "大厦", "路", "商城", "中路")) + floor + shop
+        if chance < 0.8:
+            return self.place_name() + self.pick(("路", "街", "门", "街道", "社区", "大桥", "公园"))
+        return self.part_of_address() if chance < 0.9 else self.pick(places.ABROAD)
+
     def hospital(self) -> str:
         """Return the name of a hospital."""
         chance = self.rng.random()
@@ -517,6 +561,20 @@ class Drawing:
         digits = [self.digits(rng.randint(5, 12)), self.digits(rng.randint(3, 8))]
         letters = "".join(rng.choices("ABCDEFGHJKLMNPQRSTUVWXYZ", k=rng.randint(1, 4)))
         chance = rng.random()
+        if chance < 0.1:
+            year = f"{rng.randint(18, 25)}"
+            return self.pick(
+                (
+                    f"{self.pick('门急住外内妇儿特')}{digits[0]}",
+                    f"{year}-{digits[1]}",
+                    f"20{year}-{self.digits(4)}-{self.digits(2)}",
+                    f"{letters}{year}{self.digits(4)}-{self.digits(2)}",
+                    f"{letters}-{digits[1]}-{self.digits(2)}",
+                    f"{self.digits(4)}-{self.digits(4)}-{self.digits(5)}",
+                    f"{self.digits(4)} {self.digits(4)}",
+                    f"〔20{year}〕{self.digits(3)}" if rng.random() < 0.1 else f"{letters}20{year}-{self.digits(3)}",
+                )
+            )
         if chance < 0.5:
             return digits[0]
         if chance < 0.7:
@@ -534,12 +592,14 @@ class Drawing:
     def bed(self) -> str:
         """Return a bed: 23床, 加3床, 5-12床."""
         number = str(self.rng.randint(1, 60))
-        return self.pick(("", "", "", "", "加", "+", f"{self.rng.randint(1, 9)}-")) + number + "床"
+        before = ("", "", "", "", "", "", "加", "+", f"{self.rng.randint(1, 9)}-", self.pick(places.BED_ROOMS))
+        return self.pick(before) + number + "床"
 
     def bed_number(self) -> str:
         """Return the number of a bed without the word: 23, +3, ICU-05, 12-3."""
         number = str(self.rng.randint(1, 60))
-        return self.pick(("", "", "", "", "", "加", "+", "0", "ICU-", f"{self.rng.randint(1, 30)}-")) + number
+        before = ("", "", "", "", "", "加", "+", "0", f"{self.rng.randint(1, 30)}-", self.pick(places.BED_ROOMS))
+        return self.pick(before) + number
 
     def date(self) -> str:
         """Return a date in one of many forms."""
@@ -553,6 +613,12 @@ class Drawing:
                 "昨日", "今晨", "今日", "当日", "次日",
             )
         )  # fmt: skip
+
+
+def _words_like_names(sentences: Sequence[str]) -> Sequence[str]:
+    """Return words of two characters that begin with a surname, such as 平原, 左右: people are called anything."""
+    found = {word for sentence in sentences[::25] for word in rjieba.cut(sentence, False)}
+    return sorted(word for word in found if len(word) == 2 and word[0] in names.SURNAMES) or names.WORDS_AS_NAMES
 
 
 def _line(pieces: Sequence[tuple[str, str]]) -> Line:

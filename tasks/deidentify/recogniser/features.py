@@ -14,7 +14,7 @@ import numpy as np
 from infra.arrays.compiled import compiled
 from tasks.deidentify.recogniser.tokens import BLANK, LINE_END, WIDE_BLANK, Tokens
 
-KEY_BITS = 22
+KEY_BITS = 24
 """Bits of a key of a feature."""
 FEATURES = 76
 """Features of a token; some may be absent, with the key 0."""

@@ -90,6 +90,8 @@ HOSPITAL_KINDS = words(
     "红十字会医院 急救中心 疾病预防控制中心 卫生院 中心卫生院 社区卫生服务中心 社区卫生服务站 卫生所 "
     "仁爱医院 协和医院 同济医院 友谊医院 和平医院 职工医院 总医院 第四医院 第八医院 体检中心"
 )
+BED_ROOMS = words("监 急 抢 留 留观 东 西 南 北 VIP ICU- 外 血液 A B 抢救")
+"""What is written before the number of a bed that is not in a ward's row."""
 UNIVERSITY_HOSPITALS = words(
     "附属第一医院 附属第二医院 附属医院 附属中医院 附属肿瘤医院 第一附属医院 第二附属医院 第三附属医院 附属儿童医院"
 )

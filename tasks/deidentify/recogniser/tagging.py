@@ -18,7 +18,7 @@ from infra.arrays.compiled import compiled
 from tasks.deidentify.identifier import Identifier
 from tasks.deidentify.institutions import institution_kind
 from tasks.deidentify.recogniser.features import KEY_BITS, LEXICON_BITS, Knowledge, features_of, term_key
-from tasks.deidentify.recogniser.tokens import tokens_of
+from tasks.deidentify.recogniser.tokens import shortened, tokens_of
 from tasks.deidentify.recogniser.vetoes import stays
 
 MODEL = Path(__file__).with_name("model.npz")
@@ -30,7 +30,8 @@ LABELS = (
     *(f"{place}-{kind}" for kind in ("address", "institution") for place in "BIE"),
 )
 """Labels of tokens: the first, an inner or the last one of a span, or the only one, with its kind."""
-_BEGINS = np.array([label[0] in "BS" for label in LABELS])
+KINDS_FOUND = tuple(dict.fromkeys(label[2:] for label in LABELS[1:]))
+"""Kinds of spans, in the order of the costs."""
 _ENDS = np.array([label[0] in "OES" for label in LABELS])
 OUTSIDE = 0
 """Label of tokens outside of what is looked for."""
@@ -42,13 +43,17 @@ REASON = "recogniser"
 """Rule of its identifiers."""
 
 WIDTH = 16
-"""Columns of the weights: the labels, and zeros that make a row fit into a vector."""
+"""Columns of the weights: the labels, and zeros that make a row two integers of 64 bits."""
 
+_BIAS = 128
+"""What is added to the weights, so that no byte is negative: sums of bytes are then sums of integers of 64 bits."""
 _NEVER = -(10**6)
 """Weight of a label that may not follow."""
 
 _PIECE = 400
 """Characters of a piece of a text that is read by itself, more or less. Found names change no piece but their own."""
+_PIECES_KEPT = 256
+"""Pieces of which the spans are kept in memory."""
 # matches: "。", "\n"
 # not: "，"
 _PIECE_END = re.compile(r"[\n。！？!?；;]++")
@@ -69,26 +74,27 @@ class Model:
         """Read the weights that `save` in training.py has written."""
         with np.load(file) as held:
             keys = np.cumsum(held["gaps"].astype(np.int64))
-            self.weights = np.zeros((len(keys) + 1, WIDTH), dtype=np.int8)
-            self.weights[1:, : len(LABELS)] = held["weights"]
+            weights = np.zeros((len(keys), WIDTH), dtype=np.int8)
+            weights[:, : len(LABELS)] = held["weights"].T
+            self.weights = packed(weights)
             self.transitions: np.ndarray = held["transitions"].astype(np.int32)
-            self.cost = int(held["cost"])
+            self.costs = costs_of_labels(held["costs"])
             self.doubt = int(held["doubt"])
             scores = np.full((3, 0x10000), -128, dtype=np.int8)
             scores[:, held["characters"]] = held["scores"]
             lexicon = np.zeros(1 << LEXICON_BITS, dtype=np.bool_)
             lexicon[np.cumsum(held["terms"].astype(np.int64))] = True
         self.knowledge = Knowledge(scores, lexicon)
-        self.rows = np.zeros(1 << KEY_BITS, dtype=np.int32)
-        self.rows[keys] = np.arange(1, len(keys) + 1, dtype=np.int32)
-        self.held = np.packbits(self.rows > 0, bitorder="little")
+        self.held, self.ranks = table_of(keys)
+        # A text is searched again when something in it was replaced; most of its pieces are then as they were.
+        self._spans = functools.lru_cache(maxsize=_PIECES_KEPT)(self._spans_of)
 
     def labels(self, text: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the label of each token, int8 (N,), its lead over none, int32 (N,), and the starts (N + 1,)."""
         tokens = tokens_of(text)
         keys = features_of(tokens, self.knowledge)
         labels, leads = np.zeros(len(keys), dtype=np.int8), np.zeros(len(keys), dtype=np.int32)
-        best_labels(keys, self.rows, self.held, self.weights, self.transitions, self.cost, labels, leads)
+        best_labels(keys, self.held, self.ranks, self.weights, self.transitions, self.costs, labels, leads)
         return labels, leads, tokens.starts
 
     def _doubt_of(self, words: str) -> int:
@@ -100,18 +106,32 @@ class Model:
     def __call__(self, text: str) -> list[Identifier]:
         """Return the names, numbers, addresses, hospitals, schools and employers of a text."""
         found: list[Identifier] = []
-        for start, end in _pieces(text):
-            labels, leads, starts = self.labels(text[start:end])
-            for first, last, kind in spans_of(labels):
-                begin, stop = start + int(starts[first]), start + int(starts[last])
-                if kind == "name" and leads[first:last].sum() < self._doubt_of(text[begin:stop]):
-                    continue
+        short, places = shortened(text)
+        for start, end in _pieces(short):
+            for first, last, kind in self._spans(short[start:end]):
+                begin, stop = int(places[start + first]), int(places[start + last])
                 if stays(text, begin, stop, kind):
                     continue
                 of_kind = institution_kind(text[begin:stop]) if kind == "institution" else kind
                 if of_kind is not None:
                     found.append(Identifier(begin, stop, of_kind, REASON))
         return found
+
+    def forget(self) -> None:
+        """Forget the pieces that were kept: for measurements of speed on texts that come again."""
+        self._spans.cache_clear()
+
+    def _spans_of(self, piece: str) -> tuple[tuple[int, int, str], ...]:
+        """Return the first character, the end and the kind of each span of a piece, without doubtful names."""
+        labels, leads, starts = self.labels(piece)
+        spans = (
+            (int(starts[first]), int(starts[last]), kind, leads[first:last]) for first, last, kind in spans_of(labels)
+        )
+        return tuple(
+            (first, last, kind)
+            for first, last, kind, lead in spans
+            if kind != "name" or lead.sum() >= self._doubt_of(piece[first:last])
+        )
 
 
 def _is_common(words: str) -> bool:
@@ -144,32 +164,71 @@ def spans_of(labels: np.ndarray) -> list[tuple[int, int, str]]:
     return spans
 
 
+def costs_of_labels(costs: np.ndarray) -> np.ndarray:
+    """Return what a span must be worth more than none at each label, int32 (L,), from the costs of `KINDS_FOUND`."""
+    return np.array(
+        [int(costs[KINDS_FOUND.index(label[2:])]) if label[0] in "BS" else 0 for label in LABELS], dtype=np.int32
+    )
+
+
+def table_of(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return which keys have weights, a bit each, and how many have them before each 64 keys.
+
+    The row of a key is the number of keys before it. The two tables fit into a processor's cache, which
+    one of rows by key does not.
+
+    Args:
+        keys: keys with weights, in order, int64 (K,).
+
+    Returns:
+        Bits from the lowest on, uint64 (B,), and numbers of keys, int32 (B,).
+    """
+    is_held = np.zeros(1 << KEY_BITS, dtype=np.bool_)
+    is_held[keys] = True
+    ranks = np.searchsorted(keys, np.arange(0, 1 << KEY_BITS, 64)).astype(np.int32)
+    return np.packbits(is_held, bitorder="little").view(np.uint64), ranks
+
+
 @functools.cache
 def shipped_recogniser() -> Recogniser | None:
     """Return the recogniser whose weights are shipped, or None where they are absent."""
     return Model(MODEL) if MODEL.exists() else None
 
 
+def packed(weights: np.ndarray) -> np.ndarray:
+    """Return weights, int8 (K, WIDTH), plus `_BIAS` as integers of eight bytes, uint64 (K, 2), the first lowest."""
+    return np.ascontiguousarray(weights.astype(np.int16) + _BIAS).astype("<u1").view("<u8").astype(np.uint64)
+
+
+@compiled
+def _ones(bits: np.uint64) -> np.uint64:
+    """Return the number of ones, by sums of 2, 4 and 8 bits."""
+    bits -= (bits >> np.uint64(1)) & np.uint64(0x5555555555555555)
+    bits = (bits & np.uint64(0x3333333333333333)) + ((bits >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    bits = (bits + (bits >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return (bits * np.uint64(0x0101010101010101)) >> np.uint64(56)
+
+
 @compiled
 def best_labels(
     keys: np.ndarray,
-    rows: np.ndarray,
     held: np.ndarray,
+    ranks: np.ndarray,
     weights: np.ndarray,
     transitions: np.ndarray,
-    cost: int,
+    costs: np.ndarray,
     labels: np.ndarray,
     leads: np.ndarray,
 ) -> None:
-    """Write the labels whose sum of weights is greatest; each span costs `cost`.
+    """Write the labels whose sum of weights is greatest, less the costs.
 
     Args:
         keys: features of the tokens, uint32 (N, F).
-        rows: row of the weights by key, int32.
-        held: bit for each key that has a row, from the lowest bit of the first byte on, uint8.
-        weights: integers (K, WIDTH), a column for each label, then zeros; row 0 is zero.
+        held: bits for the keys that have weights, uint64 (B,), as `table_of` returns them.
+        ranks: how many keys before each 64 have weights, int32 (B,).
+        weights: weights of the keys in order, a byte for each label, uint64 (K, 2), as `packed` returns them.
         transitions: weight of label j behind label i, (L, L); `_NEVER` and less where it may not follow.
-        cost: what a span must be worth more than none.
+        costs: what each label costs, int32 (L,).
         labels: result, int8 (N,).
         leads: result, how much more the weights of the label are than those of none, int32 (N,).
     """
@@ -178,14 +237,31 @@ def best_labels(
         return
     back = np.zeros((count, many), dtype=np.int8)
     emissions = np.zeros((count, WIDTH), dtype=np.int32)
+    rows = np.zeros(keys.shape[1], dtype=np.uint64)
+    every_second = np.uint64(0x00FF00FF00FF00FF)
     for at in range(count):
-        emission = emissions[at]
+        # The rows are gathered first, without a branch that a processor would have to guess: half of the features
+        # have no weights. Then the weights are fetched all at once.
+        found = np.int64(0)
         for feature in range(keys.shape[1]):
-            key = keys[at, feature]
-            if held[key >> 3] >> (key & 7) & 1:  # most features have no weights; this table fits into the cache
-                row = rows[key]
-                for label in range(WIDTH):  # a constant, for which whole vectors are added
-                    emission[label] += weights[row, label]
+            key = np.uint64(keys[at, feature])
+            block, bit = held[key >> np.uint64(6)], key & np.uint64(63)
+            rows[found] = np.uint64(ranks[key >> np.uint64(6)]) + _ones(block & ((np.uint64(1) << bit) - np.uint64(1)))
+            found += np.int64((block >> bit) & np.uint64(1))
+        # Four labels are summed at once, in 16 bits each, which hold 256 bytes: bytes 0, 2, 4, 6 and 1, 3, 5, 7.
+        even_1 = odd_1 = even_2 = odd_2 = np.uint64(0)
+        for place in range(found):
+            one, two = weights[rows[place], 0], weights[rows[place], 1]
+            even_1 += one & every_second
+            odd_1 += (one >> np.uint64(8)) & every_second
+            even_2 += two & every_second
+            odd_2 += (two >> np.uint64(8)) & every_second
+        for lane in range(4):
+            shift = np.uint64(16 * lane)
+            emissions[at, 2 * lane] = np.int64((even_1 >> shift) & np.uint64(0xFFFF)) - _BIAS * found
+            emissions[at, 2 * lane + 1] = np.int64((odd_1 >> shift) & np.uint64(0xFFFF)) - _BIAS * found
+            emissions[at, 2 * lane + 8] = np.int64((even_2 >> shift) & np.uint64(0xFFFF)) - _BIAS * found
+            emissions[at, 2 * lane + 9] = np.int64((odd_2 >> shift) & np.uint64(0xFFFF)) - _BIAS * found
     # labels that may be before each label: a few, so that not all pairs are looked at
     many_before = np.zeros(many, dtype=np.int32)
     may_be_before = np.zeros((many, many), dtype=np.int32)
@@ -205,7 +281,7 @@ def best_labels(
                 total = before[other] + transitions[other, label]
                 if total > best:
                     best, best_from = total, other
-            score[label] = best + emissions[at, label] - (cost if _BEGINS[label] else 0)
+            score[label] = best + emissions[at, label] - costs[label]
             back[at, label] = best_from
         greatest = score[0]
         for label in range(many):

@@ -1,11 +1,14 @@
 """Tokens that the recogniser reads: Chinese characters, runs of digits, Latin words, runs of blanks, placeholders.
 
-What rules replaced or covered, 〔姓名〕 or 〔〓〓〕, is one token: a text looks the same before and after replacement.
+What rules replaced or covered, 〔姓名〕 or 〔〓〓〕, becomes a single sign first (`shortened`): a text looks the same
+before and after replacement.
 Time and memory grow with the characters.
 """
 
 from __future__ import annotations
 
+import functools
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +21,10 @@ from infra.arrays.compiled import compiled
 (LETTER, CAPITALS_3, CAPITALS, CAPITALISED, SMALL, MIXED) = range(9, 15)
 """Symbols of tokens that are no single sign; every other symbol is a code point."""
 
-_OPEN, _CLOSE, _COVER = ord("〔"), ord("〕"), ord("〓")
-_LONGEST_PLACEHOLDER = 12
+_OPEN = ord("〔")
+# matches: "〔姓名〕", "〔〓〓〕", "〔〕"
+# not: "〔见\n〕", "〔", "姓名"
+_PLACEHOLDER = re.compile(r"〔(?:〓*+|[^〔〕\n]{1,12}+)〕")
 _TAGS = {
     tag: number
     for number, tag in enumerate(
@@ -79,13 +84,27 @@ class Tokens(NamedTuple):
     """Class of each word, uint8 (W,)."""
 
 
+def shortened(text: str) -> tuple[str, np.ndarray]:
+    """Return a text in which each placeholder is 〔, and where its characters and its end were, int64 (N + 1,)."""
+    short = _PLACEHOLDER.sub("〔", text) if "〔" in text else text
+    if len(short) == len(text):
+        return text, np.arange(len(text) + 1)
+    lengths = np.ones(len(short), dtype=np.int64)
+    taken = 0
+    for mark in _PLACEHOLDER.finditer(text):
+        lengths[mark.start() - taken] = mark.end() - mark.start()
+        taken += mark.end() - mark.start() - 1
+    return short, np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
+
+
 def tokens_of(text: str) -> Tokens:
-    """Return the tokens of a text without lone surrogates."""
+    """Return the tokens of a text without lone surrogates, whose placeholders are 〔 (see `shortened`)."""
     points = points_of(text)
     tagged = rjieba.tag(text, False)
     word_starts = np.zeros(len(tagged) + 1, dtype=np.int32)
-    np.cumsum(np.fromiter((len(word) for word, _ in tagged), np.int32, len(tagged)), out=word_starts[1:])
-    tags = np.fromiter((_number_of(tag) for _, tag in tagged), np.uint8, len(tagged))
+    cut, names_of_tags = zip(*tagged, strict=True) if tagged else ((), ())
+    np.cumsum(np.fromiter(map(len, cut), np.int32, len(tagged)), out=word_starts[1:])
+    tags = np.fromiter(map(_number_of, names_of_tags), np.uint8, len(tagged))
     symbols = np.empty(len(points), dtype=np.int32)
     hashes = np.empty(len(points), dtype=np.uint32)
     starts = np.empty(len(points) + 1, dtype=np.int32)
@@ -97,6 +116,7 @@ def tokens_of(text: str) -> Tokens:
     )  # fmt: skip
 
 
+@functools.cache  # there are some hundred tags
 def _number_of(tag: str) -> int:
     """Return the number of a tag of jieba; tags such as nrfg, vn and ad count as their beginnings."""
     return _TAGS.get(tag) or _TAGS.get(tag[:2]) or _TAGS.get(tag[:1]) or 1
@@ -124,19 +144,6 @@ def _read(
         end, symbol, letters = at + 1, int(point), np.uint64(0)
         if point == _OPEN:
             symbol = PLACEHOLDER
-            closing = at + 1
-            while closing < length and (
-                points[closing] == _COVER
-                or (
-                    closing - at < _LONGEST_PLACEHOLDER
-                    and points[closing] != 10
-                    and points[closing] != _OPEN
-                    and points[closing] != _CLOSE
-                )
-            ):
-                closing += 1
-            if closing < length and points[closing] == _CLOSE:
-                end = closing + 1
         elif _is_digit(point):
             while end < length and (
                 _is_digit(points[end]) or (points[end] == 46 and end + 1 < length and _is_digit(points[end + 1]))

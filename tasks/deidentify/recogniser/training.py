@@ -11,9 +11,11 @@ fields; steps by AdaGrad (Duchi, Hazan and Singer 2011). Time grows with lines t
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import random
 import re
+import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -36,8 +38,8 @@ from tasks.deidentify.recogniser.features import (
     write_features,
 )  # fmt: skip
 from tasks.deidentify.recogniser.places import words
-from tasks.deidentify.recogniser.tagging import LABELS, MODEL, follows
-from tasks.deidentify.recogniser.tokens import tokens_of
+from tasks.deidentify.recogniser.tagging import KINDS_FOUND, LABELS, MODEL, follows
+from tasks.deidentify.recogniser.tokens import shortened, tokens_of
 
 _TEXTS = {
     "chineseblue/cMedQA": ("text_a", "text_b"), "chineseblue/cMedQQ": ("text_a", "text_b"),
@@ -110,7 +112,10 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=120_000, help="lines that are drawn")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--kept", type=int, default=150_000, help="most features that are kept")
-    parser.add_argument("--cost", type=float, default=0.5, help="what a span must be worth more than none")
+    parser.add_argument(
+        "--costs", type=float, nargs=len(KINDS_FOUND), default=[0.0] * len(KINDS_FOUND),
+        help=f"what a span must be worth more than none: {', '.join(KINDS_FOUND)}",
+    )  # fmt: skip
     parser.add_argument("--doubt", type=float, default=3.2, help="what a name must be worth that is a word too")
     parser.add_argument("--seed", type=int, default=42)
     parser.add_argument("--output", type=Path, default=MODEL)
@@ -124,7 +129,7 @@ def main() -> None:
     examples = read_examples(lines)
     print(f"{len(lines)} lines, {len(examples.symbols)} tokens", flush=True)
     rows, weights, transitions = train(examples, knowledge, options.epochs, options.seed)
-    save(options.output, rows, weights, transitions, knowledge, options.kept, options.cost, options.doubt)
+    save(options.output, rows, weights, transitions, knowledge, options.kept, options.costs, options.doubt)
     print(f"{options.output}: {options.output.stat().st_size / 1e6:.2f} MB", flush=True)
 
 
@@ -225,12 +230,13 @@ def name_scores(drawing: Drawing, sentences: Sequence[str]) -> np.ndarray:
 
 def read_examples(lines: Sequence[Line]) -> Examples:
     """Return the tokens of lines with their labels."""
-    held = [tokens_of(line.text) for line in lines]
+    texts = [shortened(line.text) for line in lines]
+    held = [tokens_of(text) for text, _ in texts]
     labels = []
-    for line, tokens in zip(lines, held, strict=True):
+    for line, (_, places), tokens in zip(lines, texts, held, strict=True):
         of_line = np.zeros(len(tokens.symbols), dtype=np.int8)
         for start, end, kind in line.spans:
-            first, last = np.searchsorted(tokens.starts, (start, end)).tolist()
+            first, last = np.searchsorted(places[tokens.starts], (start, end)).tolist()
             if first >= last:
                 continue
             single = kind in ("name", "record") and last - first == 1
@@ -290,7 +296,7 @@ def save(
     transitions: np.ndarray,
     knowledge: Knowledge,
     kept: int,
-    cost: float,
+    costs: Sequence[float],
     doubt: float,
 ) -> None:
     """Write the weights of the features that matter most, rounded to integers of 8 bits."""
@@ -303,14 +309,22 @@ def save(
     scores = knowledge.name_scores
     characters = np.flatnonzero((scores[0] != -128) | (scores[1:] != -50).any(axis=0))
     characters = characters[characters >= 0x3400]
-    with file.open("wb") as out:
-        np.savez_compressed(
-            out, gaps=np.diff(keys, prepend=0).astype(np.uint16),
-            weights=np.clip(np.round(chosen * scale), -127, 127).astype(np.int8),
-            transitions=whole, cost=round(cost * scale), doubt=round(doubt * scale),
-            characters=characters.astype(np.int32), scores=scores[:, characters],
-            terms=np.diff(np.flatnonzero(knowledge.lexicon), prepend=0).astype(np.uint16),
-        )  # fmt: skip
+    arrays = {
+        "gaps": np.diff(keys, prepend=0).astype(np.uint16),
+        # by label: neighbours are then alike, which makes the file a tenth smaller
+        "weights": np.ascontiguousarray(np.clip(np.round(chosen * scale), -127, 127).astype(np.int8).T),
+        "transitions": whole,
+        "costs": np.round(np.array(costs) * scale).astype(np.int64),
+        "doubt": np.array(round(doubt * scale)),
+        "characters": characters.astype(np.int32),
+        "scores": np.ascontiguousarray(scores[:, characters]),
+        "terms": np.diff(np.flatnonzero(knowledge.lexicon), prepend=0).astype(np.uint16),
+    }
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_LZMA) as archive:
+        for name, array in arrays.items():
+            held = io.BytesIO()
+            np.save(held, array)
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), held.getvalue(), zipfile.ZIP_LZMA)  # without a date
 
 
 @compiled

@@ -24,7 +24,7 @@ _OF_OTHER_THINGS = re.compile(
 # matches: "张家人", "高三学生"
 # not: "张家"
 _NOBODY = re.compile(
-    "家[人属]$|学生$|医生$|患者$|[一二三四五六七八九十]$|^老爷子$|支付宝|^(?:小夜|大夜|小计|合计|惠顾|图文|学平险?|微博|幸福|祝愿|文言文|公众号)$|氏[牙征病]$|单抗$"
+    "家[人属]$|学生$|医生$|患者$|[一二三四五六七八九十]$|^老爷子$|支付宝|^(?:小夜|大夜|小计|合计|惠顾|图文|续方|温馨|事由|新入|包吃|呼车|学平险?|微博|幸福|祝愿|文言文|公众号)$|氏[牙征病]$|单抗$"
 )
 
 
@@ -45,9 +45,24 @@ _DOSE_BEHIND = re.compile(
 # matches: "EPG ", "克隆号"
 # not: "ID ", "住院号"
 _VALUE_NAME = re.compile(r"(?:(?<![A-Za-z])(?!ID|MRN|NO|No|CT|MR|US|DR|HIS)[A-Z]{2,6} |克隆号?)$")
-# matches: "SBP┃162", "a,b"
+# matches: "SBP┃162", "a,b", "4000～11000", "44.37@95"
 # not: "B20-03381", "加3床"
-_NO_NUMBER = re.compile("[┃│|｜丨,，→>_]")
+_NO_NUMBER = re.compile("[┃│|｜丨,，→>_～~@]")
+# matches: "45-125", "48000000"
+# not: "2023-0417", "20190871", "12-3床"
+_RANGE_OR_COUNT = re.compile(r"\d{1,3}-\d{1,3}|[1-9]\d{0,5}0{4,9}")
+"""Limits of a result, and a count of cells."""
+# matches: "国械注", "国药准字", "械注准"
+# not: "住院号"
+_APPROVED = re.compile(r"(?:械注|药准|卫食|妆)[准字进许]{0,2}$")
+# An Oxford and a Montreal classification, for example.
+# matches: " M1E1S1T1C1", " A2L3B1p"
+# not: " A", " M 36岁"
+_OF_A_SCORE = re.compile(r"\s?[A-Z]\d[A-Z]\d")
+# A dose behind Dmean and a count behind Reads, for example.
+# matches: " 26.3Gy", " 28734561条", " Ⅲ", "带瓣管道", "术"
+# not: " 36岁", "，诉头痛"
+_OF_A_LATIN_TERM = re.compile(r"\s?(?:\d+\.\d|\d{5,9}[\u4e00-\u9fff]|[ⅠⅡⅢⅣⅤ]|[\u4e00-\u9fff]{0,2}(?:术|瓣))")
 
 
 def stays(text: str, start: int, end: int, kind: str) -> bool:
@@ -60,6 +75,10 @@ def stays(text: str, start: int, end: int, kind: str) -> bool:
     if kind == "name":
         if end < len(text) and (_OF_A_SIGN.match(text, end) or _DOSE_BEHIND.match(text, end)):
             return True
+        if _OF_A_SCORE.match(text, end):
+            return True
+        if words.isascii() and " " not in words and _OF_A_LATIN_TERM.match(text, end):
+            return True
         if words.endswith(("征", "腺", "管")) and text[end : end + 1] in tuple("(（、+"):
             return True
         return words in _PLACES or is_stop(words) or is_nobody(words) or bool(_NOBODY.search(words))
@@ -71,6 +90,8 @@ def _number_stays(text: str, start: int, end: int, words: str) -> bool:
         return False
     digits = re.sub("[^0-9]", "", words)
     if _NO_NUMBER.search(words) or text[start - 1 : start] == "_":  # 18929329_21108367
+        return True
+    if _RANGE_OR_COUNT.fullmatch(words) or words.startswith("准") or _APPROVED.search(text, max(0, start - 6), start):
         return True
     if len(digits) < 7 and _VALUE_NAME.search(text, max(0, start - 8), start):
         return True

@@ -15,8 +15,8 @@ from tasks.deidentify.kinds import KINDS, MINIMAL, kinds_of
 from tasks.deidentify.plan import Plan
 from tasks.deidentify.recogniser.drawing import Drawing, Source
 from tasks.deidentify.recogniser.features import features_of
-from tasks.deidentify.recogniser.tagging import MODEL, OUTSIDE, WIDTH, Model, best_labels, follows
-from tasks.deidentify.recogniser.tokens import BLANK, CAPITALISED, DIGITS_2, DIGITS_9, PLACEHOLDER, tokens_of
+from tasks.deidentify.recogniser.tagging import MODEL, OUTSIDE, WIDTH, Model, best_labels, follows, packed, table_of
+from tasks.deidentify.recogniser.tokens import BLANK, CAPITALISED, DIGITS_2, DIGITS_9, PLACEHOLDER, shortened, tokens_of
 from tests.support.text.labelled_identifiers import LABELLED, read_sentences
 
 RULES_ALONE = Plan(recogniser=False)
@@ -40,7 +40,10 @@ def test_tokens_take_runs_together_and_see_no_difference_between_covers() -> Non
     assert tokens.starts.tolist() == [0, 1, 2, 6, 7, 9, 10]
     assert tokens_of("13812345。").symbols.tolist() == [DIGITS_9, ord("。")]
     for cover in ("〔姓名〕", "〔〓〓〕", "〔〓〓〓〓〓〓〓〓〓〓〓〓〓〓〓〓〓〓〕"):
-        assert tokens_of(f"患者{cover}诉").symbols.tolist() == [ord("患"), ord("者"), PLACEHOLDER, ord("诉")]
+        text, places = shortened(f"患者{cover}诉\n{cover}")
+        assert tokens_of(text).symbols.tolist()[:4] == [ord("患"), ord("者"), PLACEHOLDER, ord("诉")]
+        assert [list(each) for each in tokens_of(text)] == [list(each) for each in tokens_of("患者〔诉\n〔")]
+        assert places.tolist() == [0, 1, 2, 2 + len(cover), 3 + len(cover), 4 + len(cover), 4 + 2 * len(cover)]
 
 
 def test_best_labels_are_the_best_of_all() -> None:
@@ -53,20 +56,21 @@ def test_best_labels_are_the_best_of_all() -> None:
         weights[1:, :5] = rng.integers(-9, 9, (8, 5))
         transitions = np.where(allowed, rng.integers(-5, 5, (5, 5)), -(10**7)).astype(np.int64)
         labels, leads = np.zeros(4, np.int8), np.zeros(4, np.int32)
-        best_labels(
-            keys, np.arange(9, dtype=np.int32), np.full(2, 255, np.uint8), weights, transitions, 2, labels, leads
-        )
+        costs = np.array([0, 2, 0, 0, 3], np.int32)
+        best_labels(keys, *table_of(np.arange(1, 9)), packed(weights[1:]), transitions, costs, labels, leads)
 
-        def total(sequence: tuple[int, ...], keys: np.ndarray, weights: np.ndarray, steps: np.ndarray) -> int:
+        def total(
+            sequence: tuple[int, ...], keys: np.ndarray, weights: np.ndarray, steps: np.ndarray, costs: np.ndarray
+        ) -> int:
             before, value = OUTSIDE, 0
             for label, row in zip(sequence, keys, strict=True):
-                value += int(steps[before, label] + weights[row, label].sum()) - 2 * (label in (1, 4))
+                value += int(steps[before, label] + weights[row, label].sum()) - int(costs[label])
                 before = label
             return value if before in (0, 3, 4) else -(10**8)
 
         every = [tuple(map(int, place)) for place in np.ndindex(5, 5, 5, 5)]
-        best = max(total(each, keys, weights, transitions) for each in every)
-        assert total(tuple(labels.tolist()), keys, weights, transitions) == best
+        best = max(total(each, keys, weights, transitions, costs) for each in every)
+        assert total(tuple(labels.tolist()), keys, weights, transitions, costs) == best
 
 
 def test_equal_seeds_draw_equal_lines_whose_spans_are_right() -> None:
@@ -139,7 +143,9 @@ def test_no_medical_value_is_lost(profile: Profile) -> None:
 
 
 @needs_model
-@pytest.mark.parametrize(("name", "least"), [("tuning", 0.91), ("hard", 0.88), ("reports", 0.95), ("dialogues", 0.96)])
+@pytest.mark.parametrize(
+    ("name", "least"), [("tuning", 0.93), ("hard", 0.91), ("reports", 0.96), ("dialogues", 0.97), ("mixed", 0.91)]
+)
 def test_floor_with_the_recogniser(name: str, least: float) -> None:
     """The weights are fitted to these lines. In the hard ones, names are words and herbs."""
     whole = labelled = right = found = 0
@@ -202,4 +208,4 @@ def test_twice_the_text_takes_twice_the_time(family: str, model: Model) -> None:
 
 
 def test_the_weights_are_small(tmp_path: Path) -> None:
-    assert not MODEL.exists() or MODEL.stat().st_size < 4_000_000
+    assert not MODEL.exists() or MODEL.stat().st_size < 2 << 20

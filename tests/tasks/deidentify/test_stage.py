@@ -186,6 +186,7 @@ KEPT = [
     "患者程度不等的疼痛",
     "患者贺尔蒙紊乱",
     "患者于某医院就诊",
+    "于某晚发热",
     "患者于X线下复位",
     "患者毛发稀疏",
     "患者于***医院就诊",
@@ -198,6 +199,10 @@ KEPT = [
     "由于医生",
     "对方医生",
     "一周医生",
+    "治疗3周医生说可停药",
+    "患者高兴地出院",
+    "家属高兴，",
+    "签名：高兴",
     "年轻医生",
     "向医生咨询",
     "请相关科室主任会诊",
@@ -225,6 +230,7 @@ KEPT = [
     "2015-2019年",
     "ISBN 978-7-117-12345-6",
     "批号20190312",
+    "批号13812345678",
     "ab150077",
     "电话随访",
     "微信公众号",
@@ -604,7 +610,9 @@ def test_speakers_of_a_dialogue_are_replaced(store: ArtifactStore) -> None:
     given = tuple((source, "", said, "{}") for source in ("dialogue", "emr"))
     documents = run(given_rows, store, GivenParams(rows=given), {}).artifact
     rows = (
-        run(deidentify_documents, store, DeidentifyParams(), {"documents": documents}).artifact.to_table().to_pylist()
+        run(deidentify_documents, store, DeidentifyParams(recogniser=False), {"documents": documents})
+        .artifact.to_table()
+        .to_pylist()
     )
     treated = f"〔姓名〕：我头痛。\n〔姓名〕：多久了？〔姓名〕听着。{words}"
     # In a record only those count that are no words: jieba's dictionary holds 王小明, as it holds 何首乌.
