@@ -54,8 +54,8 @@ docs: setup  ## The documentation site, in site/; a broken link, an orphan or a 
 
 check: lint types contracts hygiene audit sbom docs test  ## All of the above, as CI runs it
 
-mutants: setup  ## Small errors in the modules that decide results: which of them no test notices (an hour)
-	@$(BIN)/python -m tests.mutants --all --output mutants.md
+mutants: setup  ## Small errors in the modules that decide results: which of them no test notices (an hour; resumes)
+	@$(BIN)/python -m tests.mutants --all --count 10 --folder build/mutants --output build/mutants.md
 
 clean:  ## Remove the environment and caches (artifacts stay)
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -39,7 +39,7 @@ def is_locked(path: str) -> bool:
     """Return whether a living process holds the lock of a file; False if there is no such file."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from infra.artifacts import ArtifactStore
 from infra.settings import REPOSITORY
@@ -17,6 +17,11 @@ from tests.support.processes.live_elasticsearch import LiveServer, NoServerError
 # that a change is judged by what it changes; every other run draws new ones.
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
+# Of a mutant only matters that an example fails, not which is the smallest.
+QUICK = (Phase.explicit, Phase.generate)
+settings.register_profile(
+    "mutants", settings.get_profile("ci"), database=None, phases=QUICK, report_multiple_bugs=False
+)
 settings.load_profile("default")
 
 pytest_plugins = ("tests.support.skipped",)

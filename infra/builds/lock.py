@@ -14,6 +14,7 @@ from pathlib import Path
 from infra.artifacts import ArtifactStore
 from infra.builds.disk_errors import explained
 from infra.builds.place import BuildPlace
+from infra.locks import close_lock, is_locked, open_lock
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +34,6 @@ def locked(store: ArtifactStore, place: BuildPlace) -> Iterator[None]:
     path = store.absolute(posixpath.join(place.partial, LOCK))
     while True:
         descriptor = _open_lock(path)
-        _lock_descriptors.add(descriptor)
         try:
             _wait_for(descriptor, place)
             # While we waited, a finished build may have deleted the file: what we hold is then a lock on nothing, and
@@ -42,23 +42,12 @@ def locked(store: ArtifactStore, place: BuildPlace) -> Iterator[None]:
                 yield
                 return
         finally:
-            _lock_descriptors.discard(descriptor)
-            os.close(descriptor)
+            close_lock(descriptor)
 
 
 def is_being_built(partial: Path) -> bool:
     """Return whether a living process holds the lock of a build, by its folder on a local root."""
-    try:
-        descriptor = os.open(partial / LOCK, os.O_RDONLY)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
+    return is_locked(str(partial / LOCK))
 
 
 def discard_partial(partial: Path) -> bool:
@@ -95,7 +84,7 @@ def _open_lock(path: str) -> int:
             with contextlib.suppress(FileExistsError):
                 os.mkdir(folder)
             with contextlib.suppress(FileNotFoundError):  # a finished build has just deleted the folder
-                return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+                return open_lock(path)
 
 
 def _wait_for(descriptor: int, place: BuildPlace) -> None:
@@ -104,19 +93,6 @@ def _wait_for(descriptor: int, place: BuildPlace) -> None:
     except BlockingIOError:
         logger.info("another run is building %s; waiting for it", place.final)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-
-
-_lock_descriptors: set[int] = set()
-
-
-def _drop_inherited_locks() -> None:
-    # A forked worker shares its parent's lock and could outlive it: the lock must die with its holder.
-    for descriptor in _lock_descriptors:
-        os.close(descriptor)
-    _lock_descriptors.clear()
-
-
-os.register_at_fork(after_in_child=_drop_inherited_locks)
 
 
 def _is_same_file(descriptor: int, path: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Callable
 from itertools import product
 
@@ -14,6 +13,7 @@ from tasks.files.html_text import page_text
 from tasks.normalise.query_rules import QueryRules
 from tasks.normalise.reading import Reader
 from tasks.segment import segment_words, split_document
+from tests.support.text.linear_time import LINEAR, ratio_of_doubling, repeated, seconds
 
 MARKUP = "<|<p>|<b|</|</p>|<a href=|<br/>|<td>|<tr><td>|<sup>|<sub>1|<style>|<script>|<title>|<!--|<![CDATA[|&|&amp|&#1"
 WEB = "www.|http://|https://a.b/c|a@b.cn|@|点击|关注|微信|转载|版权所有|参考文献|[1]"
@@ -50,30 +50,10 @@ def test_twice_the_text_takes_twice_the_time(name: str) -> None:
     work = WORK[name]
     work("患者头痛。" * 50)  # compiles and loads what it needs
     families = SINGLE if name in OF_DIAGNOSES else FAMILIES
-    seconds = {family: _seconds(work, family, LENGTH) for family in families}
-    usual = statistics.median(seconds.values())
+    took = {family: seconds(work, repeated(family)(LENGTH)) for family in families}
+    usual = statistics.median(took.values())
     # Times of less than some milliseconds say nothing of themselves. A family that is slow has its doubling measured.
-    slow = {family for family, took in seconds.items() if took > max(4 * usual, 0.004)}
-    ratios = {family: _ratio(work, family) for family in slow}
-    assert {family: ratio for family, ratio in ratios.items() if ratio > 2.6} == {}
+    slow = {family for family, one in took.items() if one > max(4 * usual, 0.004)}
+    ratios = {family: ratio_of_doubling(work, repeated(family), 2 * LENGTH) for family in slow}
+    assert {family: ratio for family, ratio in ratios.items() if ratio > LINEAR} == {}
     assert len(FAMILIES) > 250
-
-
-def _ratio(work: Callable[[str], object], family: str) -> float:
-    """Return how much longer twice the text takes; the least of three, as other programs may run beside it."""
-    found = []
-    for _ in range(3):
-        found.append(_seconds(work, family, 4 * LENGTH, 2) / _seconds(work, family, 2 * LENGTH, 2))
-        if found[-1] <= 2.6:
-            break
-    return min(found)
-
-
-def _seconds(work: Callable[[str], object], family: str, length: int, times: int = 1) -> float:
-    text = (family * (length // len(family) + 1))[:length]
-    least = float("inf")
-    for _ in range(times):
-        begin = time.process_time()
-        work(text)
-        least = min(least, time.process_time() - begin)
-    return least

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -112,6 +113,28 @@ def test_earlier_artifact_of_another_version_is_not_taken(store: ArtifactStore) 
     assert memo.newest(2, params, {"documents": None}) is None
     same = memo.newest(1, params, {"documents": None})
     assert same is not None and same.fingerprint == made.fingerprint
+
+
+@stage(name="rehearsed", version=1, params=Shout, tables=("vocabulary",))
+def rehearse(inputs: Mapping[str, Any], params: Shout, out: Output) -> None:
+    def nested(part: PartWriter, text: str) -> None:
+        write_text(part, text)
+
+    out.prepare(note, ["初", "次"])
+    out.map(write_text, ["甲", "乙乙"])
+    out.map(nested, ["丙丙丙"])
+
+
+def note(part: PartWriter, text: str) -> None:
+    part.count("noted")
+
+
+def test_only_units_that_another_artifact_can_take_are_listed(store: ArtifactStore) -> None:
+    """Neither what was prepared, which has no table, nor work without a key."""
+    artifact = run(rehearse, store, Shout(), {}).artifact
+    listed = json.loads(artifact.read_file("units.json"))
+    assert [unit["counters"] for unit in listed] == [{"characters": 1}, {"characters": 2}]
+    assert artifact.manifest.counters == {"characters": 6, "noted": 2}
 
 
 def test_work_with_other_parameters_is_not_reused(store: ArtifactStore) -> None:

@@ -155,7 +155,7 @@ def test_libraries_report_nothing_unless_asked(value: str | None, tmp_path: Path
     switched_on = {name: "true" if "ANALYTICS" in name else "0" for name in PRIVACY_DEFAULTS}
     switched_on |= {"RAY_USAGE_STATS_ENABLED": "1"}
     given = {} if value is None else switched_on
-    # Prefect does not report from CI, whatever it is told; outside the checkout no pyproject.toml speaks for us.
+    # Prefect never reports from CI, whatever its settings; outside the checkout no pyproject.toml sets them for us.
     own = {name: text for name, text in os.environ.items() if name not in {*PRIVACY_DEFAULTS, "CI"}}
     own |= {"PYTHONPATH": str(REPOSITORY), "HOME": str(tmp_path), "PREFECT_HOME": str(tmp_path)} | given
     command = [sys.executable, "-c", TELEMETRY]

@@ -279,6 +279,25 @@ def test_unfinished_part_is_dropped(store: ArtifactStore) -> None:
     assert artifact.to_table()["id"].to_pylist() == [8]
 
 
+def test_rejected_rows_are_written_while_there_are_more(store: ArtifactStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+    write = PartWriter.write
+
+    def watched(part: PartWriter, table: str, rows: list[dict[str, Any]]) -> None:
+        sizes.append(len(rows))
+        write(part, table, rows)
+
+    def function(inputs: Mapping[str, Any], params: Params, out: Output) -> None:
+        with out.part() as part:
+            for row in range(20_001):
+                part.reject(doc_id=str(row), source="emr", reason="short", detail="", text="")
+
+    monkeypatch.setattr(PartWriter, "write", watched)
+    artifact = run(make(function, tables=("rejects",)), store, Params(), {}).artifact
+    assert sizes == [10_000, 10_000, 1]
+    assert artifact.to_table("rejects")["doc_id"].to_pylist() == [str(row) for row in range(20_001)]
+
+
 def test_undeclared_table_is_an_error(store: ArtifactStore) -> None:
     def function(inputs: Mapping[str, Any], params: Params, out: Output) -> None:
         with out.part() as part:
@@ -343,9 +362,8 @@ def test_small_writes_share_row_groups_and_a_large_table_has_several_parts(store
     assert artifact.rows() == 61_000
     assert artifact.scan().collect().height == 61_000
     assert artifact.to_table()["id"][:1000].to_pylist() == list(range(1000))
-    sizes = [part.read().nbytes for part in artifact.parts()]
-    assert len(sizes) > 1
-    assert max(sizes) < 200 * 2**20
+    # 45 MB a write: the second one fills a part of 64 MiB.
+    assert [part.record.rows for part in artifact.parts()] == [31_000, 30_000]
     metadata = pa.parquet.read_metadata(artifact.path / artifact.parts()[0].record.path)
     assert metadata.num_row_groups < 6
 
@@ -462,8 +480,9 @@ def test_seconds_are_counted_once(store: ArtifactStore) -> None:
         out.map(burn, range(2))
         _burn(0.4)
 
+    before = time.process_time()
     manifest = run(make(function), store, Params(), {}).artifact.manifest
-    assert 1.0 <= manifest.cpu_seconds < 1.4
+    assert 1.0 <= manifest.cpu_seconds <= time.process_time() - before
     assert manifest.wall_seconds >= 1.0
 
 
@@ -518,10 +537,12 @@ def test_cost_of_an_inner_stage_is_not_counted_twice(store: ArtifactStore) -> No
         with out.part() as part:
             write_token(part, 2)
 
+    before = time.process_time()
     artifact = run(outer, store, Params(), {}).artifact
+    spent = time.process_time() - before
     within = store.latest("inner")
-    assert within is not None and within.manifest.cpu_seconds >= 0.5
-    assert artifact.manifest.cpu_seconds < 0.4
+    assert within is not None and within.manifest.cpu_seconds >= 0.6
+    assert within.manifest.cpu_seconds + artifact.manifest.cpu_seconds <= spent
     assert set(heard) == {"inner"}
 
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from infra.errors import UserError
+from kg.embedding.known import KnownTriples
 from kg.embedding.negatives import BernoulliNegatives, head_probabilities
 
 ENTITIES, RELATIONS = 7, 3
@@ -87,6 +88,19 @@ def test_rare_false_replacement_is_found() -> None:
     # All heads of tail 5 are true, so only the tail can be replaced, and only by the last entity.
     assert (drawn.entities == size - 1).all()
     assert not drawn.of_head.any()
+
+
+def test_few_true_replacements_are_drawn_again_and_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list costs as much as there are entities; a draw costs a look-up."""
+    size = 100
+    heads, relations, tails = columns({(0, 0, tail) for tail in range(1, size // 2)})
+    sampler = BernoulliNegatives(heads, relations, tails, size, 1, filtered=True)
+    listed = []
+    monkeypatch.setattr(KnownTriples, "tails", lambda *given: listed.append(given) or tails)
+    drawn = sampler.sample(heads, relations, tails, 200, np.random.default_rng(0))
+    of_tail = ~drawn.of_head
+    assert (of_tail & (drawn.entities >= size // 2)).sum() > 50
+    assert len(listed) < of_tail.sum() / 100
 
 
 def test_error_when_every_replacement_is_true_names_the_triple() -> None:

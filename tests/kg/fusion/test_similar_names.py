@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kg.fusion.alignment import AlignmentOptions
-from kg.fusion.fused_graph import fuse_with_evidence
+from kg.fusion.fused_graph import fuse, fuse_with_evidence
 from kg.graph import KnowledgeGraph
 
 THRESHOLD, WEIGHT = 0.5, 0.4
@@ -71,3 +71,17 @@ def test_links_equal_a_comparison_of_all_pairs(given_graphs: list[Facts]) -> Non
     assert {pair: found[pair] for pair in first_round} == pytest.approx(first_round)
     if not first_round:
         assert not found
+
+
+@pytest.mark.parametrize(("most", "joined"), [(3, True), (2, False)])
+def test_letters_that_too_many_names_share_are_no_reason_to_compare_them(
+    most: int, joined: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """糖尿 is in three names: 糖尿病, 糖尿症 and 糖尿乙丙丁戊己庚."""
+    monkeypatch.setattr("kg.fusion.similarity.MAX_BEARERS", most)
+    sources = [
+        KnowledgeGraph.from_triples([("糖尿病", "症状", "口渴"), ("糖尿乙丙丁戊己庚", "症状", "口渴")], source="甲"),
+        KnowledgeGraph.from_triples([("糖尿症", "症状", "乏力")], source="乙"),
+    ]
+    graph = fuse(sources, AlignmentOptions(similarity=0.4, overlap_weight=0.0))
+    assert len({"糖尿病", "糖尿症"} & set(graph.names)) == (1 if joined else 2)

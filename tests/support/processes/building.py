@@ -5,13 +5,13 @@ The tests start `build` in processes of a fork server, so that a kill costs mill
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import multiprocessing
 import os
 import random
 import resource
-import shutil
 import signal
 import sys
 import tempfile
@@ -118,12 +118,16 @@ class Bucket(AbstractFileSystem):
         return open(path, mode)
 
     def put_file(self, lpath: str, rpath: str, *args: Any, **kwargs: Any) -> None:
-        target = Path(self._strip_protocol(rpath))
-        target.parent.mkdir(parents=True, exist_ok=True)
-        uploaded = Path(tempfile.mkdtemp(prefix=".upload-", dir=target.parent), "file")
-        shutil.copyfile(lpath, uploaded)
-        uploaded.replace(target)
-        uploaded.parent.rmdir()
+        target, data = Path(self._strip_protocol(rpath)), Path(lpath).read_bytes()
+        while True:
+            with contextlib.suppress(FileNotFoundError):  # another builder has deleted the folder: a bucket has none
+                target.parent.mkdir(parents=True, exist_ok=True)
+                uploaded = Path(tempfile.mkdtemp(prefix=".upload-", dir=target.parent), "file")
+                uploaded.write_bytes(data)
+                uploaded.replace(target)
+                break
+        with contextlib.suppress(FileNotFoundError):
+            uploaded.parent.rmdir()
 
     def makedirs(self, path: str, exist_ok: bool = False) -> None:
         """Folders come and go with their files."""

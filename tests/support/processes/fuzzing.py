@@ -15,30 +15,46 @@ SECONDS = float(os.environ.get("FUZZ_SECONDS", "0"))
 
 EXAMPLES = 40
 ROUND = 1_000
-"""Examples that are drawn from one seed before the next is taken."""
+"""Most examples that are drawn from one seed before the next is taken."""
+PER_SECOND = 50
+"""Examples of a round for each second, so that a target that has one second does not draw 1,000."""
 
 
-def fuzz(target: Callable[[Any], None], strategy: SearchStrategy[Any], examples: int = EXAMPLES) -> None:
+def fuzz(
+    target: Callable[[Any], None], strategy: SearchStrategy[Any], examples: int = EXAMPLES, seconds: float = SECONDS
+) -> None:
     """Call the target with examples; what fails is made small and reported by hypothesis.
 
-    Among the tests the examples are the same every time: what a fuzzer finds by chance is for `make fuzz`.
+    Among the tests the examples are the same every time: what a fuzzer finds by chance is for `make fuzz` and for the
+    minute in CI. After the time given no further example is tried, unless one has failed: it is then made small.
 
     Args:
         target: takes an example; any exception is a find.
         strategy: draws examples.
         examples: number of them among the tests.
+        seconds: how long examples are tried; 0: those of the tests.
     """
-    until = time.monotonic() + SECONDS
-    number = 0
+    until = time.monotonic() + seconds
+    has_failed = False
+
+    def timed(example: Any) -> None:
+        nonlocal has_failed
+        if seconds and not has_failed and time.monotonic() >= until:
+            return
+        try:
+            target(example)
+        except BaseException:
+            has_failed = True
+            raise
+
     while True:
         runs = settings(
-            max_examples=ROUND if SECONDS else examples,
+            max_examples=max(1, min(ROUND, int(seconds * PER_SECOND))) if seconds else examples,
             deadline=None,
             database=None,
-            derandomize=not SECONDS,
+            derandomize=not seconds,
             suppress_health_check=list(HealthCheck),
-        )(given(strategy)(target))
-        (seed(time.time_ns())(runs) if SECONDS else runs)()
-        number += 1
+        )(given(strategy)(timed))
+        (seed(time.time_ns())(runs) if seconds else runs)()
         if time.monotonic() >= until:
             return

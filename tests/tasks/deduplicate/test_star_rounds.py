@@ -100,7 +100,7 @@ class StarParams(StageParams):
 
 
 def node_of(name: int, partitions: int) -> int:
-    """A node for each number, whose order is another than that of the numbers: they come to lie in all partitions."""
+    """Return a node for each number. Nodes are in another order than the numbers, and spread over all partitions."""
     return (name % partitions << RANK_BITS) + name
 
 

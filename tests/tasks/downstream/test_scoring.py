@@ -48,10 +48,10 @@ def test_right_answers_score_best_by_the_tasks_metric(spec: TaskSpec) -> None:
 def test_expected_relevance_ranks_and_is_rounded_to_a_label() -> None:
     spec = task("cmedir")
     records = [Record(str(number), ("牙", "洗"), label, "q") for number, label in enumerate(["2", "0", "1", "4"])]
-    said = [1.4, 0.2, 1.6, 3.9]
+    said = [1.6, 0.2, 1.7, 3.9]
     scored = score(spec, records, said)
     assert scored.value == pair_score([2, 0, 1, 4], said, ["q"] * 4) == 5.0
-    assert scored.scores["accuracy"].score == 0.5
+    assert scored.scores["accuracy"].score == 0.75
 
 
 def test_two_models_are_compared_by_the_tasks_metric() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from infra.errors import UserError
 from tasks.normalise.compounds import JOINTS, Joint, parts_of
-from tasks.normalise.queries import AT_ONCE, candidates
+from tasks.normalise.queries import AT_ONCE, candidates, find
 from tasks.normalise.query_rules import ABBREVIATIONS, MAX_PARTS, MAX_QUERIES, TYPOS, QueryRules
 from tasks.normalise.query_settings import QueryParams, load_rules, read_rules, save_rules
 from tasks.retrieve.candidates import Candidate, Entry
@@ -157,6 +157,18 @@ def test_several_expansions_are_several_queries() -> None:
     assert queries("DM肾衰", rules) == ["dm肾衰", "糖尿病肾衰", "皮肌炎肾衰", "dm肾衰竭"]
 
 
+def test_short_forms_are_expanded_only_at_their_place() -> None:
+    rules = QueryRules(
+        [("甲", "甲状腺", "anywhere"), ("癌", "恶性肿瘤", "end"), ("血", "血友病", "whole")], split=False
+    )
+    assert queries("甲", rules) == ["甲", "甲状腺"]
+    assert queries("甲炎", rules) == ["甲炎", "甲状腺炎"]
+    assert queries("胃癌", rules) == ["胃癌", "胃恶性肿瘤"]
+    assert queries("癌", rules) == ["癌"] and queries("癌前病变", rules) == ["癌前病变"]
+    assert queries("血", rules) == ["血", "血友病"]
+    assert queries("出血", rules) == ["出血"] and queries("血尿", rules) == ["血尿"]
+
+
 @pytest.mark.parametrize("diagnosis", ["", " ", "！？", "()", "\ud800"])
 def test_text_without_searchable_characters_has_no_query(diagnosis: str) -> None:
     assert queries(diagnosis) == []
@@ -167,6 +179,9 @@ def test_number_of_queries_of_a_long_text_is_limited() -> None:
     assert len(found) <= MAX_QUERIES
     assert {"肺炎", "胸膜炎"} <= set(found)
     assert max(map(len, found)) <= 2_000
+    meanings = QueryRules([("dm", f"{first}{second}病", "anywhere") for first in "肺胃肝肾脑" for second in "炎癌"])
+    assert len(queries("DM", meanings)) == 8
+    assert len(queries("DM伴肠梗阻", meanings)) == 12  # two more for each part
 
 
 def test_every_counted_part_is_a_query() -> None:
@@ -234,6 +249,24 @@ def test_candidates_of_queries_take_turns() -> None:
     assert [one.code for one in found] == ["A", "X", "B", "Y", "U", "C", "Z"]
     assert found[0].score == 9.0
     assert [len(own) for own in candidates(index, ["肺炎伴肾炎", "", "未知"], 2, QueryRules())] == [2, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("term", "of_parts"),
+    [
+        ("肺炎伴有肾炎", ["肺炎伴有肾炎"]),
+        ("肺炎不伴有肾炎", ["肺炎", "肾炎"]),
+        ("肺炎，除外肾炎", ["肺炎", "肾炎"]),
+        ("肺炎，未提及肾炎", ["肺炎", "肾炎"]),
+        ("肺炎，非由肾炎引起", ["肺炎", "肾炎"]),
+        ("肺炎", ["肺炎", "肾炎"]),
+    ],
+)
+def test_term_that_excludes_a_part_is_not_the_compound(term: str, of_parts: list[str]) -> None:
+    index = Fixed({"肺炎伴肾炎": [term], "肺炎": ["肺炎"], "肾炎": ["肾炎"]})
+    (found,) = find(index, ["肺炎伴肾炎"], 5, QueryRules())
+    assert [one.term for one in found.of_parts] == of_parts
+    assert found.found_parts == (() if term == "肺炎伴有肾炎" else ("肺炎", "肾炎"))
 
 
 def test_batches_do_not_change_the_candidates() -> None:

@@ -75,6 +75,23 @@ def test_list_with_other_codes_has_no_chapters_and_keeps_equal_order() -> None:
     assert [one.score for one in found] == [1.0, 1.0, 0.5]
 
 
+def test_arrays_give_what_candidates_one_by_one_do(tmp_path: Path) -> None:
+    senses = read_senses()
+    entries = [Entry(f"{'OPCDZ'[at % 5]}{at:02}.0", sense.wrong) for at, sense in enumerate(senses)]
+    index = EmbeddedIndex.build(list({entry.term: entry for entry in entries}.values()), tmp_path)
+    texts = [text for sense in senses for text in (sense.example, sense.wrong)]
+
+    class OneByOne:
+        def search(self, terms: Sequence[str], k: int) -> list[list[Candidate]]:
+            return index.search(terms, k)
+
+    found = SenseIndex(index, senses).search(texts, 9)
+    assert found == SenseIndex(OneByOne(), senses).search(texts, 9)
+    assert found != index.search(texts, 9)
+    first = SenseIndex(index, senses[:64]).search(texts, 9)
+    assert first == SenseIndex(OneByOne(), senses[:64]).search(texts, 9)
+
+
 def test_normaliser_answers_by_sense(tmp_path: Path) -> None:
     names = {"D02.2": "肺原位癌", "C34": "支气管和肺恶性肿瘤", "P74.1": "新生儿脱水", "E86": "血容量缺失"}
     EmbeddedIndex.build([Entry(code, name) for code, name in names.items()], tmp_path)

@@ -109,6 +109,26 @@ def test_tuned_decision_is_the_best_of_all(
     assert score == pytest.approx(f1(decision)) == pytest.approx(max(map(f1, tried)))
 
 
+@pytest.mark.parametrize(
+    ("cases", "expected"),
+    [
+        # Every decision is right: the smallest weight, 0.5, and the bound.
+        ([(judged(0.9), "甲")], TermDecision(0.5, True, 0.0)),
+        # Only thresholds between 0.61 and 0.7 are right, then only those between 0.39 and 0.4: the nearest to 0.5.
+        ([(judged(0.7, 0.61, parts=2), "甲"), (judged(0.9, 0.8, parts=2), "甲乙")], TermDecision(0.62, True, 0.0)),
+        ([(judged(0.39, 0.29, parts=2), "甲"), (judged(0.9, 0.4, parts=2), "甲乙")], TermDecision(0.4, True, 0.0)),
+        # The bound alone is right, then the lack of it.
+        ([(judged(0.97, 0.96), "甲"), (judged(0.98, 0.95, parts=2), "甲乙")], TermDecision(0.5, True, 0.0)),
+        ([(judged(0.9, 0.8), "甲乙")], TermDecision(0.5, False, 0.0)),
+        # Likeness is needed: the smallest weight with which it is enough.
+        ([(judged(0.6, 0.9, likeness=(10.0, 1.0)), "甲")], TermDecision(0.5, True, 2.0)),
+    ],
+)
+def test_of_equally_good_decisions_the_first_is_taken(cases: list[tuple[Judged, str]], expected: TermDecision) -> None:
+    decision, score = tune_decision([one for one, _ in cases], [tuple(gold) for _, gold in cases])
+    assert (decision, score) == (expected, 1.0)
+
+
 def test_tuning_without_labels_is_an_error() -> None:
     with pytest.raises(ValueError, match="labelled"):
         tune_decision([], [])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from infra.errors import UserError
 from tasks.downstream.spec import Split
-from tasks.own.splits import Unit, draw
+from tasks.own.splits import Unit, draw, joined
 
 SHARES: dict[Split, float] = {"train": 0.8, "dev": 0.1, "test": 0.1}
 
@@ -35,6 +35,15 @@ def test_the_seed_decides_and_the_order_of_the_file_does_not() -> None:
     shuffled = random.Random(1).sample(given_units, len(given_units))
     assert dict(zip((unit.key for unit in shuffled), draw(shuffled, SHARES, seed=3), strict=True)) == found
     assert draw(given_units, SHARES, seed=4) != list(found.values())
+
+
+@given(st.lists(st.lists(st.sampled_from("甲乙丙丁戊己庚辛"), min_size=1, max_size=2), max_size=12))
+def test_records_are_joined_as_long_as_keys_link_them(keys: list[list[str]]) -> None:
+    reached = [{number} for number in range(len(keys))]
+    for _ in keys:  # plain: whoever shares a key with one that is reached is reached as well
+        for one in reached:
+            one |= {other for other in range(len(keys)) if any(set(keys[other]) & set(keys[near]) for near in one)}
+    assert joined(keys) == [min(one) for one in reached]
 
 
 def test_large_groups_stay_whole_and_shares_hold() -> None:

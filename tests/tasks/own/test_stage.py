@@ -126,7 +126,26 @@ def test_groups_stay_together(tmp_path: Path) -> None:
     patient = {text: n % 11 for n, (text, _) in enumerate(ROWS)}
     found = [{patient[text] for text in texts(own, split)} for split in ("train", "dev", "test")]
     assert sum(map(len, found)) == len(set().union(*found)) == 11
-    assert "病人 kept together" in described(own).origins["train"]
+    assert "病人 and equal texts kept together" in described(own).origins["train"]
+
+
+def test_groups_with_a_text_in_common_stay_together(tmp_path: Path) -> None:
+    # Two patients each have a text in common: 甲 0 and 乙 0, 甲 1 and 乙 1 and so on.
+    rows = [(f"文本{n}", "头痛" if n % 2 else "发热", f"{side}{n}") for n in range(15) for side in "甲乙"]
+    path = csv_of(tmp_path / "a.csv", [*rows, *((f"另{text}", *rest) for text, *rest in rows)], "主诉,症状,病人")
+    own = made(tmp_path, path, **CLASSIFY, group_field="病人")
+    found = [{text.removeprefix("另") for text in texts(own, split)} for split in ("train", "dev", "test")]
+    assert sum(map(len, found)) == len(set().union(*found)) == 15 and all(found)
+    assert described(own).warnings == ()
+
+
+def test_a_text_of_most_groups_does_not_join_them(tmp_path: Path) -> None:
+    rows = [(f"文本{n}", "头痛" if n % 2 else "发热", f"病人{n}") for n in range(20)]
+    rows += [("复查", "发热", f"病人{n}") for n in range(20)]
+    own = made(tmp_path, csv_of(tmp_path / "a.csv", rows, "主诉,症状,病人"), **CLASSIFY, group_field="病人")
+    assert {split: len(texts(own, split)) for split in ("train", "dev", "test")} == {"train": 32, "dev": 4, "test": 4}
+    assert ", 病人 kept together" in described(own).origins["train"]
+    assert "have a text that train has too" in described(own).warnings[0]
 
 
 def test_a_column_of_splits(tmp_path: Path) -> None:
@@ -247,6 +266,12 @@ def test_a_label_that_occurs_once(tmp_path: Path) -> None:
     assert "腹痛" in described(own).warnings[0] and described(own).labels["腹痛"]["train"] == 1
 
 
+def test_a_ranking_of_too_few_queries(tmp_path: Path) -> None:
+    path = csv_of(tmp_path / "a.csv", [("头痛吃什么", "布洛芬", 1), ("头痛吃什么", "钙片", 0)], "问,答,相关")
+    with pytest.raises(UserError, match=r"of 2 rows of 1 query\. A ranker learns from many queries"):
+        made(tmp_path, path, form="rank", text_fields=("问", "答"), label_field="相关")
+
+
 def test_labels_of_test_that_train_lacks(tmp_path: Path) -> None:
     train = csv_of(tmp_path / "train.csv")
     test = csv_of(tmp_path / "test.csv", [*ROWS[:3], ("患者腹痛", "腹痛"), ("患者腹痛啊", "腹痛")])
@@ -284,6 +309,9 @@ def test_a_column_with_nearly_that_name_is_suggested(tmp_path: Path) -> None:
     path = csv_of(tmp_path / "a.csv", header="Text,Label")
     with pytest.raises(UserError, match=r"no column 'text'; its columns are 'Text', 'Label'\. Did you mean 'Text'\?"):
         made(tmp_path, path, form="classify", text_fields=("text",))
+    path = csv_of(tmp_path / "b.csv", header="主诉,科室")
+    with pytest.raises(UserError, match=r"no column '主述'; its columns are '主诉', '科室'\. Did you mean '主诉'\?"):
+        made(tmp_path, path, form="classify", text_fields=("主述",), label_field="科室")
 
 
 def test_mixed_encodings_error_names_the_line(tmp_path: Path) -> None:

@@ -113,6 +113,15 @@ def test_without_entities_nothing_changes(store: ArtifactStore) -> None:
     assert [{**row, "mentions": []} for row in rows_of(linked)] == rows_of(without)
 
 
+def test_a_mention_on_the_last_kept_token_is_kept(store: ArtifactStore) -> None:
+    """A segment has the tokens [CLS], 30 that are kept at most, and [SEP]."""
+    inputs = prepared(store, *("，" * before + "糖尿病。，，，，，，，，，" for before in (26, 27, 28)))
+    params = EncodeParams(max_length=32, held_out_share=0.3)
+    artifact = do(store, encode, params, **inputs, entities=entities_artifact(store, [ENTITIES[NAMES.index("糖尿病")]]))
+    ends = [mention["end"] for row in rows_of(artifact) for mention in row["mentions"]]
+    assert max(ends) == 31
+
+
 def test_truncated_and_split_mentions_are_counted(store: ArtifactStore) -> None:
     # Typed as single sounds, the syllable 각 is one token; the name ends before its last sound.
     inputs = prepared(store, "患者可能患有환ᄀ\u1161\u11a8，需要进一步检查。")
@@ -230,3 +239,10 @@ def test_linked_artifact_of_pairs_is_that_of_their_examples(store: ArtifactStore
     assert linked is not None and (linked.stage, linked.fingerprint) == (entities.stage, entities.fingerprint)
     mentions = [mention for row in paired.to_table("pairs").to_pylist() for mention in row["mentions"]]
     assert mentions and all(mention["entity"] < len(ENTITIES) and mention["surface"] == 0 for mention in mentions)
+
+
+def test_an_example_has_room_for_a_token() -> None:
+    """[CLS], one token and [SEP]."""
+    assert EncodeParams(max_length=3).max_length == 3
+    with pytest.raises(ValueError, match="max_length"):
+        EncodeParams(max_length=2)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tasks.retrieve.candidates import Candidate, Entry
 from tasks.retrieve.embedded import NAMES_FILE, EmbeddedIndex
 from tasks.retrieve.fields import comparable_forms
-from tasks.retrieve.match import match
+from tasks.retrieve.match import match, matches
 
 ENTRIES = (
     Entry("J18.9", "肺炎", ("肺部感染", "pneumonia"), ("graph", "english")),
@@ -86,3 +86,14 @@ def test_runs_are_what_the_name_has_and_what_it_lacks(query: str, name: str) -> 
     assert sorted("".join((*found.matched, *found.unmatched))) == sorted("".join(asked))
     assert match(name, name, "").unmatched == ()
     assert all(token in has for token in asked if any(token in run for run in found.matched) and len(token) == 1)
+
+
+def test_many_matches_are_those_of_each() -> None:
+    compared = [
+        ("肺炎", "支气管肺炎", "list"),
+        ("急性阑尾炎", "阑尾炎", "graph"),
+        ("COPD", "copd", ""),
+        ("", "高血压", ""),
+    ]
+    assert matches(compared) == [match(*one) for one in compared]
+    assert matches([]) == []

@@ -130,3 +130,19 @@ def test_fused_index_knows_what_characters_put_first() -> None:
     assert not index.agrees("x", found[0])
     assert index.agrees("never searched", Candidate("A", "病", 0.0))
     assert not FusedIndex(Fixed(), Fixed("B")).agrees("x", Candidate("B", "病", 0.0))
+
+
+def test_fused_index_remembers_only_so_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tasks.retrieve.fusion._REMEMBERED", 2)
+    asked: list[str] = []
+
+    class Counted(Fixed):
+        def search(self, terms: Sequence[str], k: int) -> list[list[Candidate]]:
+            asked.extend(terms)
+            return super().search(terms, k)
+
+    index = FusedIndex(Counted("A"), Fixed("A"))
+    index.search(["x", "y", "z"], 1)
+    assert index.agrees("x", Candidate("A", "病", 0.0)) and asked == ["x", "y", "z"]
+    index.search(["u"], 1)  # more than two are remembered: they are forgotten
+    assert index.agrees("x", Candidate("A", "病", 0.0)) and asked == ["x", "y", "z", "u", "x"]

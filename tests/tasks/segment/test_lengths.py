@@ -40,3 +40,7 @@ def test_sums_of_32_bit_lengths_do_not_overflow() -> None:
     (row,) = length_counts("segments", [measured(table, "tokens")]).to_pylist()
     assert (row["rows"], row["length"], row["bytes"]) == (3, 3 * longest, 9)
     assert row["bin"] == len(LENGTH_BINS) - 1
+
+
+def test_bins_begin_at_powers_of_two() -> None:
+    assert [0, *(2**power for power in range(5, 15))] == LENGTH_BINS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import jieba
@@ -137,6 +138,25 @@ def test_a_short_tail_takes_text_from_the_previous_piece() -> None:
     assert sum(map(count_units, one_sentence)) == 62 and min(map(count_units, one_sentence)) >= 20
 
 
+def lengths(text: str, longest: int, shortest: int, count: Callable[[str], int] = len) -> list[int]:
+    return [span.end - span.start for span in cut(text, CountedCost(text, count), longest, shortest)]
+
+
+def test_a_piece_of_exactly_the_least_length_takes_nothing() -> None:
+    text = "热" * 29 + "。" + "痛" * 59 + "，" + "晕" * 29 + "，" + "咳" * 89 + "。"
+    assert lengths(text, 100, 30) == [90, 30, 90]
+    assert lengths(text, 100, 31) == [89, 31, 90]
+
+
+def test_a_piece_that_takes_text_stays_within_the_maximum() -> None:
+    def count(piece: str) -> int:  # a tokenizer that needs more tokens for two sentences than for each
+        return len(piece) + 60 * (piece.startswith("痛") and "咳" in piece)
+
+    text = "热" * 59 + "。" + "痛" * 39 + "。" + "咳" * 8 + "。"
+    assert lengths(text, 100, 10) == [60, 49]
+    assert lengths(text, 100, 10, count) == [99, 10]
+
+
 def test_pieces_that_remain_too_short_are_left_out() -> None:
     assert split_document("太短。", 50, 10) == []
     assert split_document("", 50, 10) == split_document(" \n ", 50, 0) == []
@@ -268,6 +288,13 @@ def test_the_stage_counts_segments_and_rejects_short_ones(store: ArtifactStore, 
     for document in documents.to_table().to_pylist():
         if document["doc_id"] in by_document:
             assert squeezed("".join(by_document[document["doc_id"]])) == squeezed(document["text"])
+
+
+@pytest.mark.parametrize(("length", "kept"), [(19, 0), (20, 1), (21, 1)])
+def test_a_segment_of_exactly_the_least_length_is_kept(store: ArtifactStore, length: int, kept: int) -> None:
+    documents = documents_artifact(store, ["痛" * 30, "热" * length])
+    artifact = do(store, segment, SegmentParams(max_tokens=60, min_tokens=20), documents=documents)
+    assert artifact.to_table()["tokens"].to_pylist() == [30, length][: 1 + kept]
 
 
 def test_segments_do_not_depend_on_the_parts(store: ArtifactStore) -> None:

@@ -1,0 +1,58 @@
+"""Deleting an unfinished build: not while a process has it, and nothing beyond its folder."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra.artifacts import ArtifactStore
+from infra.builds import discard_partial, is_being_built, open_build
+
+
+def test_a_build_that_a_process_has_is_not_deleted(store: ArtifactStore) -> None:
+    with open_build(store, "clean", "tried") as build:
+        assert build is not None
+        partial = Path(store.absolute(build.place.partial))
+        state = Path(build.scratch, "state")
+        state.write_bytes(b"x")
+        assert is_being_built(partial)
+        assert not discard_partial(partial) and state.exists()
+    assert not is_being_built(partial)
+    assert discard_partial(partial) and not partial.exists()
+
+
+def test_links_in_an_unfinished_build_are_deleted_and_not_what_they_lead_to(
+    store: ArtifactStore, tmp_path: Path
+) -> None:
+    """A scratch folder that a user has moved to another disk."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "state").write_bytes(b"x")
+    with open_build(store, "clean", "tried") as build:
+        assert build is not None
+        partial = Path(store.absolute(build.place.partial))
+        (partial / "linked").symlink_to(elsewhere)
+        (partial / "file").write_bytes(b"x")
+    assert discard_partial(partial) and not partial.exists()
+    assert (elsewhere / "state").read_bytes() == b"x"
+
+
+def test_the_lock_of_a_deleted_build_goes_last(store: ArtifactStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that waits for it finds either a build that is being deleted, with its lock, or none."""
+    with open_build(store, "clean", "tried") as build:
+        assert build is not None
+        partial = Path(store.absolute(build.place.partial))
+        Path(build.scratch, "state").write_bytes(b"x")
+    left = []
+    rmtree = shutil.rmtree
+
+    def watched(path: Path, *arguments: Any, **options: Any) -> None:
+        left.append(sorted(child.name for child in partial.iterdir()))
+        rmtree(path, *arguments, **options)
+
+    monkeypatch.setattr(shutil, "rmtree", watched)
+    assert discard_partial(partial) and not partial.exists()
+    assert all("lock" in names for names in left) and left[-1] == ["lock"]
