@@ -6,7 +6,6 @@ A flow's own function says which parameters there are; nothing here repeats them
 from __future__ import annotations
 
 import contextlib
-import difflib
 import functools
 import inspect
 import json
@@ -18,6 +17,7 @@ from typing import Any, ParamSpec, TypeVar
 from flows.api.configuration import current_display
 from infra.errors import UserError
 from infra.extras import explained
+from infra.keywords import check_keywords
 from infra.private_files import private_files
 
 # matches: the line end before "\n        corpus: files or folders of text"; not the one before a continuation
@@ -85,12 +85,7 @@ def bind(
     Raises:
         UserError: a keyword that the function does not have, with the nearest one that it has, or one that is missing.
     """
-    for keyword in given:
-        if keyword not in signature.parameters:
-            raise UserError(
-                f"{name} has no parameter {keyword!r}{nearest(keyword, signature.parameters)}; it has "
-                f"{', '.join(signature.parameters)}."
-            )
+    check_keywords(name, given, signature.parameters)
     try:
         return dict(signature.bind(*arguments, **given).arguments)
     except TypeError as error:  # "missing a required argument: 'tasks'"
@@ -101,12 +96,6 @@ def checked_texts(name: str, texts: Sequence[object]) -> None:
     """Raise `UserError` for a text where a list of texts is wanted, whose letters would be taken for texts."""
     if isinstance(texts, str):
         raise UserError(f"{name} takes a list of texts, and was given one text. Give it as [{texts[:20]!r}].")
-
-
-def nearest(name: str, known: Mapping[str, Any]) -> str:
-    """Return a suggestion such as ` (did you mean 'corpus'?)`; nothing if no name is near."""
-    close = difflib.get_close_matches(name, known, n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def fitted(flow: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:

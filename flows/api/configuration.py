@@ -80,8 +80,8 @@ def configure(
     Raises:
         UserError: an unknown setting, or a value that cannot be used.
     """
-    from flows.api.calls import nearest
     from infra.errors import UserError
+    from infra.keywords import nearest
     from infra.settings import Settings
 
     for name in unknown:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from infra.displayed import marked, table
 from infra.errors import UserError
+from infra.keywords import explained_keywords
 from tasks.deidentify.identifier import PROFILES, Profile
 from tasks.deidentify.operators import Operator
 from tasks.deidentify.plan import make_plan
@@ -30,6 +31,7 @@ class Deidentified(NamedTuple):
         return marked(self.text, spans) + table(("kind", "replaced"), list(self.counts.items()))
 
 
+@explained_keywords
 def deidentify(
     text: str,
     *,

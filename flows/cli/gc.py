@@ -67,10 +67,14 @@ def _lines(store: ArtifactStore, found: Garbage) -> list[str]:
     lines = [f"{one.stage}/{one.fingerprint[:8]}  {contents(one.manifest)}" for one in found.artifacts]
     lines += [f"{one.relative_to(store.base)}  given up; {megabytes(size_of_folder(one))}" for one in found.partial]
     size = sum(one.manifest.bytes for one in found.artifacts) + sum(map(size_of_folder, found.partial))
+    finished = sum(one.state == "finished" for one in found.kept_runs)
+    others = len(found.kept_runs) - finished
+    runs = f"{finished:,} finished run{'s' * (finished != 1)}"
+    runs += f" and {others:,} later one{'s' * (others != 1)} without a result" if others else ""
     lines.append(
         f"{len(found.artifacts):,} artifacts and {len(found.partial):,} unfinished tries are not needed by the "
-        f"{len(found.kept_runs):,} runs that are kept: {megabytes(size)} in {store.root}. Parts that artifacts share "
-        "on the disk take their room once."
+        f"{runs} that are kept: {megabytes(size)} in {store.root}. Parts that artifacts share on the disk take their "
+        "room once."
     )
     if found.of_no_run:
         size = sum(one.manifest.bytes for one in found.of_no_run)

@@ -30,11 +30,7 @@ def merge_parameters(entry: Entry, given: list[str]) -> dict[str, Any]:
         elif key in entry.parameters:
             parameters[key] = _value(text)
         else:
-            near = difflib.get_close_matches(key, entry.parameters, n=1)
-            hint = f" Did you mean {near[0]}?" if near else ""
-            if not near and "overrides" in parameters:
-                hint = f" Keys of stages have a section and a dot; {program()} list {entry.name} shows them."
-            raise UserError(f"{entry.name} has no parameter {key!r}; it has {', '.join(entry.parameters)}.{hint}")
+            raise UserError(f"{entry.name} has no parameter {key!r}. {_those_of(entry, key)}")
     if "overrides" in parameters:
         whole = parameters["overrides"] if parameters["overrides"] is not None else {}
         if not isinstance(whole, dict):
@@ -45,6 +41,15 @@ def merge_parameters(entry: Entry, given: list[str]) -> dict[str, Any]:
             )
         parameters["overrides"] = {**whole, **dotted}
     return parameters
+
+
+def _those_of(entry: Entry, key: str) -> str:
+    """Return the parameter that was meant, or all that a deployment has."""
+    where = f"{program()} list {entry.name}"
+    if near := difflib.get_close_matches(key, entry.parameters, n=1):
+        return f"Did you mean {near[0]}? {where} explains them all."
+    hint = f" Keys of stages have a section and a dot; {where} shows them." if "overrides" in entry.parameters else ""
+    return f"It has {', '.join(entry.parameters)}.{hint}"
 
 
 def fit_parameters(function: Callable[..., Any], parameters: Mapping[str, Any], given: list[str]) -> dict[str, Any]:

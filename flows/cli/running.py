@@ -30,7 +30,7 @@ def run_entry(entry: Entry, parameters: dict[str, Any], given: list[str]) -> Any
 
     Raises:
         UserError: a parameter, a setting, or what the flow was given cannot be used. A note says which stage failed
-            and how the run is resumed, if its work had begun.
+            and how the run is resumed, if some of its work is kept.
     """
     from infra.runs import recording
 
@@ -82,7 +82,8 @@ def _record_failure(entry: Entry, given: list[str], recorder: Recorder, error: B
     from flows.cli.wording.ending import resumption  # not while a run that is interrupted has to end soon
 
     recorder.end(Ended(outcome="failed", ended=now(), error=f"{error}" or type(error).__name__))
-    error.add_note(resumption(entry, given, recorder, isinstance(error, UserError)))
+    if note := resumption(entry, given, recorder, isinstance(error, UserError)):
+        error.add_note(note)
     if prefect_server() is None:  # its flows tell by themselves
         from infra.notify import notify_failure
 

@@ -15,7 +15,7 @@ from tasks.finetune.params import NetworksParams, TuningParams
 
 QUICK: Mapping[str, Any] = {
     "limit": 64,
-    "tagging_limit": 10,
+    "tagging_limit": 6,
     "max_length": 48,
     "epochs": (4,),
     "seeds": (1,),

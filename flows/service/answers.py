@@ -38,7 +38,12 @@ def normalised_value(one: Normalised, candidates: int) -> dict[str, Any]:
 def prediction_value(one: Prediction, text: str) -> dict[str, Any]:
     """Return a model's answer; entities have their text."""
     scores = None if one.scores is None else list(one.scores)
-    return {"answer": answer_to_value(one.answer, text), "scores": scores}
+    return {"answer": answer_to_value(one.answer, text), "scores": scores, "error": None}
+
+
+def refused_value(reason: str) -> dict[str, Any]:
+    """Return the answer to a record that a model is not asked about, with the reason."""
+    return {"answer": None, "scores": None, "error": reason}
 
 
 def mentions_value(

@@ -261,7 +261,7 @@ async def _form(request: Request, form: type[F], limits: Limits) -> F:
     try:
         return form.model_validate_json(body)
     except ValidationError as error:
-        problems = forms.problems_of(error)
+        problems = forms.problems_of(error, form)
         if error.errors(include_url=False, include_input=False)[0]["type"] == "json_invalid":
             raise RefusedError(400, "no_json", problems[0]["message"]) from None
         raise _unusable("The body is JSON, but not as /docs says.", problems) from None

@@ -13,7 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from flows.service.answers import deidentified_value, mentions_value, normalised_value, prediction_value, to_bytes
+from flows.service.answers import (
+    deidentified_value,
+    mentions_value,
+    normalised_value,
+    prediction_value,
+    refused_value,
+    to_bytes,
+)
 from infra.errors import UserError
 
 NORMALISE, PREDICT, LINK, DEIDENTIFY = "normalise", "predict", "link", "deidentify"
@@ -139,6 +146,9 @@ class Predicting:
         for item in items:
             if fault := self._predictor.fault(item):
                 raise BadRecordError(fault)
+            if reason := self._predictor.refusal(item):
+                yield to_bytes(refused_value(reason))  # the other records have answers, as rows of a file have
+                continue
             (one,) = self._predictor.predict([item])
             yield to_bytes(prediction_value(one, item if isinstance(item, str) else item[0]))
 

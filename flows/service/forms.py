@@ -5,9 +5,14 @@ Checks name the field and the number of a text, never the text.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from flows.recipes.problems import in_words
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 MOST_CANDIDATES = 100
 
@@ -122,8 +127,9 @@ class NormaliseResponse(Form):
 class PredictionForm(Form):
     """A model's answer to a record (tasks/downstream/records.py has the forms)."""
 
-    answer: Any = Field(description="a label, a number, labels, entities or triples")
+    answer: Any = Field(description="a label, a number, labels, entities or triples; null if there is an error")
     scores: list[float] | None = Field(description="probability of each label or option; null for entities")
+    error: str | None = Field(description="why this record has no answer, such as an empty text; null if it has one")
 
 
 class PredictResponse(Form):
@@ -226,16 +232,26 @@ class ErrorResponse(Form):
     problems: list[Problem] = []
 
 
-def problems_of(error: ValidationError) -> list[dict[str, Any]]:
-    """Return the faults of a body, without its values."""
-    found = []
-    for one in error.errors(include_url=False, include_input=False, include_context=False)[:10]:
+def problems_of(error: ValidationError, form: type[Form]) -> list[dict[str, Any]]:
+    """Return the faults of a body, without its values: each place once, in the words of JSON."""
+    found: dict[tuple[str | int, ...], str] = {}
+    for one in error.errors(include_url=False, include_input=False):
+        # Of a text or a list of texts pydantic says "str" or "list[str]" where its parts are.
+        where = [part for part in one["loc"] if part not in _TYPES]
         # A key that is not ours may be a text.
-        where = [part if isinstance(part, int) or part in _KNOWN else "?" for part in one["loc"]]
-        kind = one["type"]
-        message = "The body is not JSON in UTF-8." if kind == "json_invalid" else one["msg"]
-        found.append({"where": where, "message": message})
-    return found
+        place = tuple(part if isinstance(part, int) or part in form.model_fields else "?" for part in where)
+        found.setdefault(place, _message(one, form))
+    return [{"where": list(place), "message": message} for place, message in [*found.items()][:10]]
 
 
-_KNOWN = {"texts", "candidates", "explain", "str", "list[str]"}
+def _message(problem: ErrorDetails, form: type[Form]) -> str:
+    if problem["type"] == "json_invalid":
+        return "The body is not JSON in UTF-8."
+    if problem["type"] == "extra_forbidden":
+        return f"There is no such field; the fields here are {', '.join(form.model_fields)}."
+    if "str" in problem["loc"]:
+        return "Must be a text, or a list of texts."
+    return in_words(problem)
+
+
+_TYPES = {"str", "list[str]"}

@@ -33,8 +33,8 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 OPEN = ("/health", "/health/alive")
 """Endpoints that need no key."""
-PAGES = ("/", "/docs")
-"""Endpoints where a browser is asked for the key."""
+PAGES = ("/", "/docs", "/page.css", "/page.js")
+"""Endpoints where a browser is asked for the key; one that has it in the address asks for style and script without."""
 
 _HEADERS = (
     (b"x-content-type-options", b"nosniff"),

@@ -72,8 +72,11 @@ def test_records_get_what_the_model_answers(client: TestClient, served: ServiceS
     answers = asked(client, "/predict/cmeee", RECORDS)["answers"]
     predictor = Predictor(served.models["cmeee"], "cpu")
     for text, found in zip(RECORDS, answers, strict=True):
+        if not text.strip():
+            assert found == {"answer": None, "scores": None, "error": "the text is empty"}
+            continue
         (one,) = predictor.predict([text])
-        assert isinstance(one.answer, tuple)
+        assert found["error"] is None and isinstance(one.answer, tuple)
         assert [(each["start"], each["end"], each["type"]) for each in found["answer"]] == [
             (each.start, each.end, each.type)
             for each in one.answer  # type: ignore[union-attr]
@@ -83,7 +86,9 @@ def test_records_get_what_the_model_answers(client: TestClient, served: ServiceS
     found = asked(client, "/predict/matching", pairs)
     assert found["labels"] == ["0", "1"] and found["task"] == "cmedqq"
     paired = Predictor(served.models["matching"], "cpu")
-    for pair, one in zip(pairs, found["answers"], strict=True):
+    empty = found["answers"].pop(1)
+    assert empty == {"answer": None, "scores": None, "error": "text 2 is empty"}
+    for pair, one in zip([pairs[0], pairs[2]], found["answers"], strict=True):
         (wanted,) = paired.predict([pair])
         assert (one["answer"], tuple(one["scores"])) == (wanted.answer, wanted.scores)  # bit for bit
 
@@ -217,6 +222,17 @@ def test_bad_requests_name_the_place(client: TestClient) -> None:
     assert answer.status_code == 422
     assert answer.json()["problems"] == [{"where": ["texts", 1], "message": "1 texts"}]
     assert "cmedqq has 2 texts" in answer.json()["message"]
+    unusable: list[tuple[str, dict[str, Any], list[Any], str]] = [
+        ("link", {"text": ["胸闷"]}, ["texts"], "Field required"),
+        ("link", {"texts": [], "胸闷三天": 1}, ["?"], "There is no such field; the fields here are texts."),
+        ("link", {"texts": ["a", None]}, ["texts", 1], "must be text"),
+        ("predict/cmeee", {"texts": [None]}, ["texts", 0], "Must be a text, or a list of texts."),
+        ("normalise", {"texts": [], "candidates": 101}, ["candidates"], "must be at most 100"),
+    ]
+    for path, given, where, message in unusable:
+        answer = client.post(f"/{path}", json=given)
+        assert answer.status_code == 422 and "胸闷" not in answer.text
+        assert answer.json()["problems"][0] == {"where": where, "message": message}
     for candidates in (-1, 101, 1e400, "3", 10**30):
         body = json.dumps({"texts": [], "candidates": candidates})
         answer = client.post("/normalise", content=body, headers={"Content-Type": "application/json"})
@@ -306,7 +322,8 @@ def test_all_but_health_is_closed_without_the_key(guarded: TestClient) -> None:
     assert guarded.get("/", auth=("anybody", "k" * 20)).status_code == 200
     assert guarded.get("/", auth=("k" * 20, "")).status_code == 401
     # Only pages make a browser ask.
-    assert guarded.get("/").headers["www-authenticate"].startswith("Basic")
+    for page in ("/", "/docs", "/page.css", "/page.js"):  # a key in the address comes with the first of them alone
+        assert guarded.get(page).headers["www-authenticate"].startswith("Basic"), page
     assert guarded.get("/metrics").headers["www-authenticate"] == "Bearer"
 
 

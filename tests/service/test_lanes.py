@@ -179,7 +179,7 @@ def test_a_lane_that_never_comes_back_can_be_stopped(monkeypatch: pytest.MonkeyP
             await asyncio.sleep(0.01)
         await lane.stop()
         found = await asyncio.gather(first, waiting, return_exceptions=True)
-        assert isinstance(found[1], BusyError), "what waits is told, and does not hang"
+        assert isinstance(found[1], BusyError), "waiting requests get an answer and do not hang"
 
     run(test)
 

@@ -12,16 +12,21 @@ from pydantic import ValidationError
 from infra.artifacts import Artifact, ArtifactStore, InputRecord, Manifest
 from infra.builds import DISCARDED
 from infra.errors import DamagedArtifactError
-from tasks.finetune.inputs import model_fingerprint
+from tasks.downstream.catalogue import task
+from tasks.downstream.own import read_own_task
+from tasks.finetune.inputs import TaskFiles, model_fingerprint
 
 OUTSIDE = {
     "raw": "raw files",
     "model": "a model from elsewhere",
     "task_files": "files of a task",
-    "own_files": "files of a task",
+    "own_files": "your files",
     "vectors": "a file of vectors",
 }
 """Inputs that are no artifacts, by the stage that manifests give them."""
+
+OWN_TASK = "own_task"
+"""Stage of the records of a user's own files (tasks/own/stage.py)."""
 
 
 @dataclass
@@ -38,6 +43,8 @@ class Ancestor:
     is_damaged: bool = False
     """Its manifest cannot be read."""
     parents: list[Ancestor] = field(default_factory=list)
+    called: str = ""
+    """What its files are called, where an artifact made from them says so: `visits: texts with labels`."""
     seen_before: bool = False
     """It is elsewhere in the tree, with its parents."""
 
@@ -49,7 +56,8 @@ class Ancestor:
     @property
     def title(self) -> str:
         """`clean 04ecc678`, `raw files 3fd2…`"""
-        return f"{OUTSIDE.get(self.record.stage, self.record.stage)} {self.record.fingerprint[:8]}"
+        called = f" {self.called!r}" if self.called else ""
+        return f"{OUTSIDE.get(self.record.stage, self.record.stage)}{called} {self.record.fingerprint[:8]}"
 
     def walk(self) -> Iterator[Ancestor]:
         """Yield this and everything that it comes from, once."""
@@ -72,8 +80,7 @@ class Lineage:
         return self._ancestor("", record, set())
 
     def _ancestor(self, name: str, record: InputRecord, seen: set[str]) -> Ancestor:
-        if record.stage == "model":
-            record = self.models.get(record.fingerprint, record)
+        record = self._artifact_of(record)
         manifest, is_deleted, is_damaged = None, False, False
         try:
             manifest, is_deleted = self._manifest(record)
@@ -86,6 +93,8 @@ class Lineage:
         seen.add(node.address)
         if manifest is not None:
             node.parents = [self._ancestor(each, one, seen) for each, one in manifest.inputs.items()]
+            for one in node.parents:
+                one.called = self._called(record) if one.record.stage == "own_files" else ""
         return node
 
     def made_from(self, artifact: Artifact) -> list[Artifact]:
@@ -95,10 +104,21 @@ class Lineage:
             for one in self._all
             if any(
                 (given.stage, given.fingerprint) == (artifact.stage, artifact.fingerprint)
-                or self.models.get(given.fingerprint) == artifact_record(artifact)
+                or self._artifact_of(given) == artifact_record(artifact)
                 for given in one.manifest.inputs.values()
             )
         ]
+
+    def _artifact_of(self, given: InputRecord) -> InputRecord:
+        """Return the artifact that a model or the files of a task are, or what was given."""
+        if given.stage == "model":
+            return self.models.get(given.fingerprint, given)
+        return self._own_tasks.get(given.fingerprint, given) if given.stage == TaskFiles.stage else given
+
+    def _called(self, record: InputRecord) -> str:
+        """Return what the user's files are called that an artifact was made from; "" if that is not known."""
+        own = read_own_task(self._store.absolute(posixpath.join(OWN_TASK, record.fingerprint)))
+        return "" if own is None else own.title.partition(": ")[0]
 
     def _manifest(self, record: InputRecord) -> tuple[Manifest | None, bool]:
         """Return the manifest of an input, and whether it alone was kept."""
@@ -138,6 +158,15 @@ class Lineage:
                     if file.path.startswith(folder)
                 }
                 found[model_fingerprint(digests)] = artifact_record(artifact)
+        return found
+
+    @cached_property
+    def _own_tasks(self) -> dict[str, InputRecord]:
+        """Records of users' own files by the fingerprint that their folders have as an input of fine-tuning."""
+        found = {}
+        for artifact in self._all:
+            if artifact.stage == OWN_TASK and (own := read_own_task(artifact.path)) is not None:
+                found[TaskFiles(task(own.task), artifact.path).fingerprint] = artifact_record(artifact)
         return found
 
 

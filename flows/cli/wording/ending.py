@@ -88,19 +88,22 @@ def _repeated(given: Sequence[str], *beginnings: str) -> str:
 
 
 def resumption(entry: Entry, given: Sequence[str], recorder: Recorder, is_users: bool) -> str:
-    """Return what failed, where its log is, and the command that resumes a run that failed.
+    """Return what failed, where its log is, and the command that resumes a run that failed; "" if no work was done.
 
     Args:
         is_users: the user has to change something first, perhaps this command.
     """
     lines = []
+    log = ""
     if recorder.failed_stage is not None and recorder.store is not None:
         stage, fingerprint = recorder.failed_stage
-        lines.append(f"The stage {stage} failed.")
         log = _log(recorder.store, stage, fingerprint)
+        lines.append(f"The stage {stage} failed.")
         lines += [f"Its log: {log}"] if log else []
+    if is_users and not recorder.stages and not log:
+        return ""  # a column that the file lacks: nothing is to be resumed, and the same command would fail again
     words = ["run", entry.name, *(part for one in given for part in ("--param", one))]
-    when = "To resume, once what is wrong is put right" if is_users else "To resume"
+    when = "Correct what is wrong, then run again" if is_users else "To resume"
     lines.append(f"What was finished is kept. {when}: {program()} {shlex.join(words)}")
     return "\n".join(lines)
 

@@ -138,12 +138,17 @@ def test_dotted_keys_win_over_overrides_in_any_order(whole: str) -> None:
 
 
 def test_dotted_key_for_a_flow_without_overrides_is_an_error() -> None:
-    with pytest.raises(UserError, match=r"no parameter 'index\.k'; it has terms, graph, text, encoder, weight\.$"):
+    with pytest.raises(UserError, match=r"no parameter 'index\.k'\. It has terms, graph, text, encoder, weight\.$"):
         merge_parameters(find("normalise/open-benchmark"), ["index.k=3"])
 
 
 @pytest.mark.parametrize(
-    ("given", "message"), [("corpus", "KEY=VALUE"), ("korpus=x", "no parameter 'korpus'; it has preset, corpus")]
+    ("given", "message"),
+    [
+        ("corpus", "KEY=VALUE"),
+        ("korpus=x", r"no parameter 'korpus'\. Did you mean corpus\? .+ list pretrain/ehealth-tiny explains them all"),
+        ("zzz=x", r"no parameter 'zzz'\. It has preset, corpus"),
+    ],
 )
 def test_unknown_parameter_is_an_error(given: str, message: str) -> None:
     with pytest.raises(UserError, match=message):

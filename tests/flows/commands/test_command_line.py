@@ -183,7 +183,10 @@ def test_types_are_those_of_users_and_near_names_are_suggested(capsys: pytest.Ca
     shown = capsys.readouterr().out
     assert "finetune.batch_sizes  (list of whole number | null, default null)" in shown and "object at 0x" not in shown
     assert main(["run", "finetune/classify", "--param", "text_feld=主诉"]) == 2
-    assert capsys.readouterr().err.endswith(". Did you mean text_field?\n")
+    assert capsys.readouterr().err == (
+        "error: finetune/classify has no parameter 'text_feld'. Did you mean text_field? python -m flows list "
+        "finetune/classify explains them all.\n"
+    )
     assert main(["run", "finetune/classify", "--param", "zzz=1"]) == 2
     assert capsys.readouterr().err.endswith(
         "have a section and a dot; python -m flows list finetune/classify shows them.\n"

@@ -17,6 +17,8 @@ import torch
 
 from flows import own_classify, own_pairs, own_rank, own_tag
 from flows.cli import main
+from flows.cli.stored.ancestry import Lineage
+from flows.cli.stored.summary import described
 from infra.artifacts import ArtifactStore
 from infra.errors import UserError
 from tasks.downstream.records import Record
@@ -92,6 +94,12 @@ def test_from_a_table_to_a_model_a_page_and_answers(
     assert "rows, drawn from 门诊.csv: stratified by label" in caplog.text
     made = home.list()
     assert {artifact.stage for artifact in made} == {"own_task", "finetune", "learning_curve", "report_finetune"}
+    (model,) = home.list("finetune")
+    comes_from = {one.record.stage: described(one) for one in Lineage(home).tree(model).walk()}
+    assert list(comes_from) == ["finetune", "model", "own_task", "own_files"]
+    assert comes_from["own_files"].startswith("your files '门诊' ")
+    (records,) = home.list("own_task")
+    assert model in Lineage(home).made_from(records)
     assert own_classify.finetune.fn(**given) == folder and home.list() == made
     assert [one.state for one in plan_of(lambda: own_classify.finetune.fn(**given)).stages] == ["reused"] * 4
     assert plan_of(lambda: own_classify.finetune.fn(**given, split_seed=1)).open_after == "own_task"

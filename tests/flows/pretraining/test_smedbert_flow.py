@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from huggingface_hub import ModelCard
 from transformers import AutoModel
 
 from flows.ablate import ablate
@@ -112,6 +113,16 @@ def test_tiny_is_trained_on_knowledge(store: ArtifactStore, corpus: str, graphs:
     for term in ("mlm", "sop", "mnem", "mmem"):
         assert figures[f"{term}_loss"] > 0.0
     assert 0.25 <= figures["neighbour_chance"] <= 0.5 and 0 < figures["mention_chance"] < 1
+    plain, with_knowledge = (ModelCard.load(Path(folder) / one / "README.md") for one in (".", "knowledge_model"))
+    assert (plain.data.library_name, with_knowledge.data.library_name) == ("transformers", "yiwen")
+    assert {"smedbert", "knowledge-graph"} <= set(with_knowledge.data.tags or [])
+    for card in (plain, with_knowledge):
+        measured = {one.metric_type: one.metric_value for one in card.data.eval_results or []}
+        assert measured == pytest.approx(figures, abs=1e-6)
+        for section in ("## Data", "## Training", "## Held-out text", "## Licence", "## Limits"):
+            assert section in card.content, section
+        assert str(store.root) not in card.content
+    assert f"knowledge_arrays/{arrays.fingerprint}" in with_knowledge.content
     assert pretrain.fn("smedbert-tiny", corpus, graphs=graphs, mentions=True, overrides=OVERRIDES) == folder
     assert latest(store, "train").fingerprint == run.fingerprint, "nothing is done twice"
     for form in (Path(folder), Path(folder, KNOWLEDGE_MODEL)):

@@ -161,6 +161,11 @@ def test_plan_does_not_delete_what_the_run_would(made: Path, home: Path, capsys:
         (["runs", "--number", "0"], "'--number'"),
         (["gc", "--keep", "-1"], "Invalid value for '--keep'"),
         (["gc", "--spare", "segmnt"], "Did you mean segment?"),
+        (
+            ["export", "--run", "nope", "--output", "o"],
+            "There is no folder nope. Give that of a pre-training run",
+        ),
+        (["export", "--run", "/dev", "--output", "o"], "error: The folder /dev has no run.json. Give that of a"),
     ],
 )
 def test_mistakes_are_explained(
@@ -285,16 +290,30 @@ def test_failed_run_says_how_to_resume(
     assert error.splitlines()[-1].endswith(
         "python -m flows run corpus/refresh " + " ".join([*given[:-1], "'corpus=a b'"])
     )
-    assert "What was finished is kept. To resume, once what is wrong is put right: " in error
+    assert "What was finished is kept. Correct what is wrong, then run again: " in error
     last = read_runs(ArtifactStore(home))[-1]
     assert last.state == "failed" and last.ended is not None and last.ended.error in error
 
 
+def test_mistake_before_any_work_is_not_resumed(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "visits.csv").write_text("主诉,科室\n胸闷,心内科\n", encoding="utf-8")
+    (tmp_path / "encoder").mkdir()
+    (tmp_path / "encoder" / "config.json").write_text('{"model_type": "bert", "hidden_size": 8}', encoding="utf-8")
+    given = [f"data={tmp_path / 'visits.csv'}", f"model={tmp_path / 'encoder'}", "text_field=主述", "label_field=科室"]
+    words = [word for one in given for word in ("--param", one)]
+    error = said(capsys, "run", "finetune/classify", *words, status=2)
+    assert "has no column '主述'" in error and "run finetune/classify" not in error and "resume" not in error
+
+
 def test_gc_lists_and_deletes_what_no_kept_run_needs(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "0 artifacts and 0 unfinished tries are not needed by the 2 finished runs that" in said(capsys, "gc")
+    with infra.runs.recording("corpus/refresh", []) as recorder:
+        recorder.begin(ArtifactStore(home))
+        recorder.end(infra.runs.Ended(outcome="failed", ended=infra.runs.now()))
     before = contents(home)
-    assert "0 artifacts and 0 unfinished tries" in said(capsys, "gc")
     listed = said(capsys, "gc", "--keep", "1")
     assert contents(home) == before and "Nothing was deleted" in listed
+    assert "not needed by the 1 finished run and 1 later one without a result that are kept" in listed
     old, new = ArtifactStore(home).list("segment")
     names = [line.split()[0] for line in listed.splitlines() if "/" in line.split()[0]]
     assert sorted(name.split("/")[0] for name in names) == ["report_corpus", "segment"]
