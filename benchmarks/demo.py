@@ -1,6 +1,6 @@
 """The whole demo, twice: seconds and peak memory of every stage, then the second run that reuses everything.
 
-    python benchmarks/demo.py [--output benchmarks/results/NAME.md] [--home FOLDER] [--param key=value …]
+    python benchmarks/demo.py [--output benchmarks/results/product/NAME.md] [--home FOLDER] [--param key=value …]
 
 Each run is the command that a user types, in a process of its own. The first has a fresh store. Seconds and peak memory
 of a stage are those of its manifest; peak memory of the run is that of all its processes together (resident memory

@@ -1,6 +1,6 @@
 """Waiting times of a user before and around the work: help, mistakes, and runs in which everything is reused.
 
-    python benchmarks/startup.py [--before CHECKOUT] [--rounds 5] [--output benchmarks/results/NAME.md]
+    python benchmarks/startup.py [--before CHECKOUT] [--rounds 5] [--output benchmarks/results/product/NAME.md]
 
 Every figure is the wall time of a whole command, as a user types it, in a process of its own. With `--before` the same
 commands also run in another checkout of this project, alternating with this one, each with its own store; both use the

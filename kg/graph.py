@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from infra.displayed import heading
 from infra.displayed import table as table_of
 from infra.errors import UserError
+from infra.keywords import explained_keywords
 from infra.schemas import TABLES, conform
 from kg.encoding import IntArray, code_of, encode_sets, is_increasing, places_of
 
@@ -103,6 +104,7 @@ class KnowledgeGraph:
             raise ValueError("triples must be distinct and sorted by head, relation, tail")
 
     @classmethod
+    @explained_keywords
     def from_triples(
         cls,
         triples: Iterable[tuple[str, str, str]],

@@ -27,3 +27,9 @@ def imported_modules(source: str) -> set[str]:
 def test_no_test_module_imports_another(path: Path) -> None:
     modules = {".".join(test.relative_to(REPOSITORY).with_suffix("").parts) for test in TESTS}
     assert not imported_modules(path.read_text(encoding="utf-8")) & modules
+
+
+def test_every_page_of_measurements_is_in_a_room() -> None:
+    """The site has the pages of rooms alone."""
+    results = REPOSITORY / "benchmarks" / "results"
+    assert [path.name for path in results.iterdir() if path.is_file()] == []

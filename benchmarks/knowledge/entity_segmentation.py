@@ -1,7 +1,7 @@
 """Accuracy of cutting long entities on 200 labelled names, and names per CPU second on a real graph.
 
     python benchmarks/knowledge/entity_segmentation.py --data FOLDER
-        [--store STORE] --output benchmarks/results/NAME_DATE.md
+        [--store STORE] --output benchmarks/results/knowledge/NAME_DATE.md
 
 FOLDER contains kg_cmekg/triples.parquet. STORE contains artifacts of entities/mine: AutoPhrase's phrases and its
 segments of the corpus. Without it single characters are corrected by themselves alone, and cut points are not counted.

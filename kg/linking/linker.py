@@ -19,6 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from infra.errors import UserError
+from infra.keywords import explained_keywords
 from kg.linking.surface_forms import forms_of_names, surface_forms
 from kg.linking.surface_trie import SurfaceTrie
 
@@ -62,8 +64,12 @@ class EntityLinker:
         num_left_out: number of names that are never linked: empty, one character, only digits or only punctuation.
         forms: int64, for each name in the order of `names_to_ids` the index of its form; -1 if it is never linked.
         entities: int64 (num_surfaces,), index in `entity_ids` of the entity that each form is linked to.
+
+    Raises:
+        UserError: the names are no mapping, or a name or its entity is not text.
     """
 
+    @explained_keywords
     def __init__(
         self,
         names_to_ids: Mapping[str, str | Iterable[str]],
@@ -71,6 +77,7 @@ class EntityLinker:
         type_priors: Mapping[str, float] | None = None,
         frequencies: Mapping[str, int] | None = None,
     ) -> None:
+        _check_names(names_to_ids)
         names, forms = list(names_to_ids), forms_of_names(names_to_ids)
         numbers: dict[str, int] = {}
         ids: set[str] = set()
@@ -80,7 +87,7 @@ class EntityLinker:
         id_of_entry: list[str] = []
         linkable = _linkable(names, forms)
         for place, (form, given) in enumerate(zip(forms, names_to_ids.values(), strict=True)):
-            own = (given,) if isinstance(given, str) else tuple(given)
+            own = (given,) if isinstance(given, str) else _ids_of(names[place], given)
             ids.update(own)
             if linkable[place] and own:
                 form_of_name[place] = number = numbers.setdefault(form, len(numbers))
@@ -105,7 +112,13 @@ class EntityLinker:
         )
 
     def link(self, text: str) -> list[tuple[int, int, str]]:
-        """Return the mentions of a text: first character, character after the last, id of the entity."""
+        """Return the mentions of a text: first character, character after the last, id of the entity.
+
+        Raises:
+            UserError: what is given is not a text.
+        """
+        if not isinstance(text, str):
+            raise UserError(f"link takes one text, and was given {type(text).__name__}. Call it for each text.")
         begins, ends, names = self._found([text])
         columns = begins.tolist(), ends.tolist(), self.entities[names].tolist()
         return [(begin, end, self.entity_ids[entity]) for begin, end, entity in zip(*columns, strict=True)]
@@ -114,12 +127,20 @@ class EntityLinker:
         """Return the mentions of every text.
 
         Time and memory grow with the characters, about 40 ns and 40 bytes each: pass a corpus in batches.
+
+        Raises:
+            UserError: a text in place of a list of texts, or an item that is not a text.
         """
+        if isinstance(texts, str):
+            raise UserError(f"link_many takes a list of texts, and was given one text. Give it as [{texts[:20]!r}].")
+        for number, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise UserError(f"link_many: number {number} is {text!r} and not a text. Leave it out, or give ''.")
         begins, ends, names = self._found(texts)
         firsts = np.cumsum([0, *(len(text) + 1 for text in texts)])
-        text = np.searchsorted(firsts, begins, side="right") - 1
-        starts = firsts[text]
-        return Mentions(text, begins - starts, ends - starts, self.entities[names], names, self._shared[names])
+        places = np.searchsorted(firsts, begins, side="right") - 1
+        starts = firsts[places]
+        return Mentions(places, begins - starts, ends - starts, self.entities[names], names, self._shared[names])
 
     def _found(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return where names begin and end in the texts, joined by line ends, and which they are: int64 (M,) each."""
@@ -128,6 +149,27 @@ class EntityLinker:
         if forms.sources is None:
             return begins, ends, names
         return forms.sources[begins], forms.sources[ends - 1] + 1, names
+
+
+def _check_names(names_to_ids: Mapping[str, str | Iterable[str]]) -> None:
+    """Raise `UserError` for what is not a mapping of texts."""
+    if not isinstance(names_to_ids, Mapping):
+        raise UserError(
+            f"EntityLinker takes a mapping of names to ids, and was given {type(names_to_ids).__name__}. Give "
+            "{'高血压': 'D1'}; a name that several entities share has a list of ids."
+        )
+    for name in names_to_ids:
+        if not isinstance(name, str):
+            raise UserError(f"EntityLinker: the name {name!r} is not text. Leave it out, or give it as text.")
+
+
+def _ids_of(name: str, given: Iterable[str]) -> tuple[str, ...]:
+    """Return the ids of a name that may have several; raises `UserError` for one that is not text."""
+    ids = tuple(given) if isinstance(given, Iterable) else (given,)
+    for one in ids:
+        if not isinstance(one, str):
+            raise UserError(f"EntityLinker: the id {one!r} of the name {name!r} is not text. Give ids as text.")
+    return ids
 
 
 def _linkable(names: Sequence[str], forms: Sequence[str]) -> list[bool]:

@@ -28,8 +28,8 @@ POOLINGS = ("mean", "cls")
 class Alignment(TaskModel):
     """Unit vectors of names; those of one concept are trained to be close.
 
-    It has no parameters beside the encoder's. An example is some names: synonyms, and names that are none. All names of
-    a batch are compared with each other.
+    It has only the parameters of its encoder. An example is a few names: synonyms, and others that are not. All names
+    of a batch are compared with each other.
     """
 
     name = "alignment"
@@ -88,7 +88,7 @@ class Alignment(TaskModel):
 
 
 def mean_states(states_TD: Tensor, layout: Layout) -> Tensor:
-    """Return the mean state (S, D) of the tokens between each sequence's first and last; zeros if there are none."""
+    """Return the mean state (S, D) of each sequence without its first and last token; zeros if nothing is left."""
     offsets = layout.offsets.long()
     lengths_S = offsets.diff()
     owner_T = torch.repeat_interleave(lengths_S, output_size=layout.total)

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from infra.errors import UserError
+from infra.keywords import explained_keywords
 from infra.uses import use
 from models.inference import predict
 from models.knowledge_model.source import GivenKnowledge
@@ -40,6 +41,7 @@ class Predictor:
         UserError: the folder is not a fine-tuned model.
     """
 
+    @explained_keywords
     def __init__(
         self,
         folder: str | Path,
@@ -118,9 +120,9 @@ class Predictor:
         """Return why texts are not a record of the task; empty if they are."""
         texts = (given,) if isinstance(given, str) else given
         if not isinstance(texts, list | tuple):
-            return f"every text must be a string, not {str(given)[:60]!r}"
+            return f"every text must be a string, not {str(given)[:60]}"
         if others := [text for text in texts if not isinstance(text, str)]:
-            return f"every text must be a string, not {str(others[0])[:60]!r}"
+            return f"every text must be a string, not {str(others[0])[:60]}"
         wanted = self.texts_of_a_record
         if len(texts) != wanted if wanted is not None else len(texts) < 3:
             takes = "evidence, question and options" if wanted is None else f"{wanted} text{'s' * (wanted > 1)}"

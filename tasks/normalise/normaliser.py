@@ -22,12 +22,14 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from operator import attrgetter
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from infra.errors import UserError
+from infra.keywords import explained_keywords
 from infra.uses import use
 from models.knowledge_model.source import GivenKnowledge
 from tasks.normalise.answers import (
@@ -156,6 +158,7 @@ class Normaliser:
             one of the names stands for.
     """
 
+    @explained_keywords
     def __init__(
         self,
         folder: str | Path,
@@ -170,6 +173,10 @@ class Normaliser:
         knowledge: GivenKnowledge = None,
         encoder: str | Path | bool | None = None,
     ) -> None:
+        if not isinstance(folder, str | PathLike):
+            raise UserError(f"Normaliser takes a folder, and was given {type(folder).__name__}. Give its path.")
+        if k is not None and (not isinstance(k, int) or k < 1):
+            raise UserError(f"k={k!r} must be a whole number of candidates, at least 1.")
         path = Path(folder).expanduser()
         use(path)
         own = EmbeddedIndex(index_folder(path))

@@ -48,6 +48,13 @@ def check_labels(records: Sequence[OwnRecord], params: OwnTaskParams, kind: Kind
         f"{first[once[0]].path}, column {column!r}: {_several(once, what)} in one row only: {', '.join(named)}"
         f"{_more(once)}. Such a {what} cannot be learnt and scored"
     )
+    if params.strict and kind is Kind.RANKING:  # relevances are 0 and 1: what is missing is more of the same
+        queries = len({record.texts[0] for record in records})
+        raise UserError(
+            f"{path}, column {column!r}: {_several(once, 'relevance')} in one row only: {', '.join(named)}, of "
+            f"{len(records):,} rows of {queries:,} quer{'ies' if queries > 1 else 'y'}. A ranker learns from many "
+            "queries with right and wrong candidates: add some, or take these with --param strict=false."
+        )
     if params.strict:
         raise UserError(f"{found}. Correct it, add rows, or take them as they are with --param strict=false.")
     return [f"{found}."]
@@ -116,10 +123,10 @@ def _leaks(
     shared = {record.group for record in rows} & groups
     found = []
     if again:
-        # Drawn splits keep equal texts together, but for those of several groups.
+        # Drawn splits keep equal texts together, unless they would join the rows of nearly all groups.
         remedy = f"Take them out of {name}, or let the splits be drawn."
         if is_drawn:
-            remedy = f"They are {what}s of several groups, and the rows of a group stay together."
+            remedy = f"They are {what}s of so many groups that only the rows of a group could be kept together."
         found.append(
             f"{again:,} of {len(rows):,} rows of {name} ({again / len(rows):.1%}) have a {what} that train has too, so "
             f"the scores of {name} are better than for new ones. {remedy}"

@@ -24,12 +24,12 @@ from tasks.own.checks import check_labels, check_splits, contradictions
 from tasks.own.files import OwnFiles
 from tasks.own.params import OwnTaskParams
 from tasks.own.records import OwnRecord, read_records, spec_name
-from tasks.own.splits import Unit, draw
+from tasks.own.splits import Unit, draw, joined
 
 SplitRecords = dict[Split, list[OwnRecord]]
 
 
-@stage(name="own_task", version=1, params=OwnTaskParams)
+@stage(name="own_task", version=2, params=OwnTaskParams)
 def own_task(inputs: Mapping[str, Any], params: OwnTaskParams, out: Output) -> None:
     """Turn `inputs["files"]` (`OwnFiles`) into the records of a task.
 
@@ -111,24 +111,46 @@ def _drawn(
     params: OwnTaskParams,
     spec: TaskSpec,
 ) -> tuple[SplitRecords, dict[Split, str]]:
-    together: dict[str, list[OwnRecord]] = {}
-    for record in given["train"]:
-        together.setdefault(_key(record, spec), []).append(record)
+    records = given["train"]
+    numbers, whole = _together(records, shares["train"], params, spec)
+    members: dict[int, list[OwnRecord]] = {}
+    for number, record in zip(numbers, records, strict=True):
+        members.setdefault(number, []).append(record)
     units = [
-        Unit(key, len(own), frozenset(label for one in own for label in one.labels)) for key, own in together.items()
+        Unit(min(_keys(one, spec)[0] for one in own), len(own), frozenset(label for one in own for label in one.labels))
+        for own in members.values()
     ]
-    split_of = dict(zip(together, draw(units, shares, params.split_seed), strict=True))
-    found = {**given, **{split: [r for r in given["train"] if split_of[_key(r, spec)] == split] for split in shares}}
-    whole = params.group_field or ("rows of a query" if spec.fields.group else "equal texts")
+    split_of = dict(zip(members, draw(units, shares, params.split_seed), strict=True))
+    drawn: SplitRecords = {split: [] for split in shares}
+    for number, record in zip(numbers, records, strict=True):
+        drawn[split_of[number]].append(record)
+    found = {**given, **drawn}
     how = f"drawn from {origins['train']}: stratified by label, {whole} kept together, seed {params.split_seed}"
-    total = len(given["train"])
+    total = len(records)
     return found, {**origins, **{split: f"{len(found[split]):,} of {total:,} rows, {how}" for split in shares}}
 
 
-def _key(record: OwnRecord, spec: TaskSpec) -> str:
-    if record.group is not None:
-        return f"group\0{record.group}"
-    return "\0".join(record.texts[:1] if spec.fields.group else record.texts)
+def _together(
+    records: Sequence[OwnRecord], train_share: float, params: OwnTaskParams, spec: TaskSpec
+) -> tuple[list[int], str]:
+    """Return the number of each record's unit, and what it keeps together, in words.
+
+    Groups with a text in common are one unit. A text that most groups have, such as 复查, would join nearly all rows,
+    and no split could be drawn. Then the groups alone stay whole, and `check_splits` warns of the texts.
+    """
+    whole = "rows of a query" if spec.fields.group else "equal texts"
+    numbers = joined([_keys(record, spec) for record in records])
+    if params.group_field is None:
+        return numbers, whole
+    if max(Counter(numbers).values()) <= train_share * len(records):
+        return numbers, f"{params.group_field} and {whole}"
+    return joined([_keys(record, spec)[:1] for record in records]), params.group_field
+
+
+def _keys(record: OwnRecord, spec: TaskSpec) -> list[str]:
+    """Return the group, where the record has one, and the text: rows with one of them in common stay together."""
+    text = "\0".join(record.texts[:1] if spec.fields.group else record.texts)
+    return [text] if record.group is None else [f"group\0{record.group}", text]
 
 
 def _rows(records: Sequence[OwnRecord], spec: TaskSpec) -> Iterator[dict[str, Any]]:

@@ -28,10 +28,11 @@ from tasks.training.checkpoints import Checkpoints, step_folder
 from tasks.training.run_spec import RunSpec
 from tasks.training.sources import EXAMPLES
 
+CARD = "README.md"
 TOKENIZER_FILES = ("vocab.txt", "tokenizer.json", "tokenizer_config.json")
 
 
-@stage(name="export", version=3, params=ExportParams)
+@stage(name="export", version=4, params=ExportParams)
 def export(inputs: Mapping[str, Artifact], params: ExportParams, out: Output) -> None:
     """Export `inputs["checkpoint"]` with the tokeniser of `inputs["vocabulary"]`.
 
@@ -46,13 +47,14 @@ def export(inputs: Mapping[str, Artifact], params: ExportParams, out: Output) ->
         record, place = _wanted(checkpoint, spec, params.milestone)
         (Path(temporary) / CHECKPOINT_FILE).write_bytes(checkpoint.read_file(f"{place}{CHECKPOINT_FILE}"))
         trained_on = {name: inputs[name] for name in (EXAMPLES, KNOWLEDGE) if name in inputs}
-        write_model(folder, spec, load_state(Path(temporary)), inputs["vocabulary"], trained_on)
+        knowledge = write_model(folder, spec, load_state(Path(temporary)), inputs["vocabulary"], trained_on)
         (folder / "curves.png").write_bytes(checkpoint.read_file("curves.png"))
         sources = [given for name, given in inputs.items() if name not in ("checkpoint", "vocabulary")]
-        card = write_model_card(
-            params.name or f"yiwen-{spec.objective}", params.license, spec, record, sources, out.store
-        )
-        (folder / "README.md").write_text(card, encoding="utf-8")
+        given = (params.name or f"yiwen-{spec.objective}", params.license, spec, record, sources, out.store)
+        (folder / CARD).write_text(write_model_card(*given), encoding="utf-8")
+        if knowledge is not None:
+            card = write_model_card(*given, knowledge=knowledge)
+            (folder / KNOWLEDGE_MODEL / CARD).write_text(card, encoding="utf-8")
         out.add_folder(folder)
 
 
@@ -81,11 +83,12 @@ def write_model(
     vocabulary: Artifact,
     trained_on: Mapping[str, Artifact],
     form: str | None = None,
-) -> None:
+) -> str | None:
     """Write the encoder of a training state and the tokeniser's files into a folder, which is created.
 
-    If the state has a model with knowledge, it is written beside, from the examples and the knowledge in `trained_on`.
-    `form` is one of the objective's `exports`, such as the encoder with its heads; by default the encoder alone.
+    If the state has a model with knowledge, it is written beside, from the examples and the knowledge in `trained_on`,
+    and the beginning of its card is returned. `form` is one of the objective's `exports`, such as the encoder with its
+    heads; by default the encoder alone.
 
     Raises:
         UserError: the objective has no such form.
@@ -98,13 +101,14 @@ def write_model(
         raise UserError(f"The objective {spec.objective} has no form {form!r}; there are {', '.join(known)}.")
     objective.load_state_dict(state["model"])
     save_pretrained(objective, folder, form)
-    forms = [folder]
+    forms, knowledge = [folder], None
     if form is None and KNOWLEDGE_MODEL in objective.exports:
         forms.append(folder / KNOWLEDGE_MODEL)
-        write_knowledge_model(forms[1], objective, trained_on[EXAMPLES], trained_on[KNOWLEDGE])
+        knowledge = write_knowledge_model(forms[1], objective, trained_on[EXAMPLES], trained_on[KNOWLEDGE])
     for each in forms:
         for file in TOKENIZER_FILES:
             (each / file).write_bytes(vocabulary.read_file(file))
+    return knowledge
 
 
 def export_checkpoint(
@@ -121,6 +125,9 @@ def export_checkpoint(
     Raises:
         UserError: there is no such run, checkpoint or form, it is damaged, or `output` is not empty.
     """
+    if "://" not in run and not (Path(run) / "run.json").is_file():
+        found = f"The folder {run} has no run.json" if Path(run).is_dir() else f"There is no folder {run}"
+        raise UserError(f"{found}. Give that of a pre-training run, as in --run YIWEN_HOME/train/FINGERPRINT.")
     spec = RunSpec.read(f"{run.rstrip('/')}/run.json")
     refuse_content(output)
     checkpoints = Checkpoints(run, spec.name)
@@ -136,10 +143,12 @@ def export_checkpoint(
     if len(known) < len(sources) or vocabulary is None or len(trained_on) <= len(resources):
         raise UserError(f"{spec.store} no longer has the data or the vocabulary of this run. Run its flow again.")
     output.mkdir(parents=True, exist_ok=True)
-    write_model(output, spec, checkpoints.load(record), vocabulary, trained_on, form)
+    knowledge = write_model(output, spec, checkpoints.load(record), vocabulary, trained_on, form)
     training = TrainingRecord(record.step, code_version(), record.figures)
-    card = write_model_card(f"{spec.objective}, step {record.step:,}", None, spec, training, known, store, form)
-    (output / "README.md").write_text(card, encoding="utf-8")
+    of_run = (f"{spec.objective}, step {record.step:,}", None, spec, training, known, store, form)
+    (output / CARD).write_text(write_model_card(*of_run), encoding="utf-8")
+    if knowledge is not None:
+        (output / KNOWLEDGE_MODEL / CARD).write_text(write_model_card(*of_run, knowledge), encoding="utf-8")
     if onnx:
         write_onnx(output, output)
     return record.step
@@ -159,7 +168,7 @@ def export_onnx(model: Path, output: Path) -> Path:
     if not (model / "config.json").is_file():
         raise UserError(f"{model} has no config.json. Give the folder of a model, as in --model FOLDER.")
     path = write_onnx(model, output)
-    for name in ("config.json", "README.md", *TOKENIZER_FILES):
+    for name in ("config.json", CARD, *TOKENIZER_FILES):
         if (model / name).is_file():
             shutil.copyfile(model / name, output / name)
     return path

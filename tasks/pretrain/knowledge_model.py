@@ -23,12 +23,15 @@ KNOWLEDGE = "knowledge"
 """Name of the arrays among the inputs of a run."""
 
 
-def write_knowledge_model(folder: Path, objective: Any, examples: Artifact, knowledge: Artifact) -> None:
-    """Write everything but the tokeniser's files into a folder, which is created.
+def write_knowledge_model(folder: Path, objective: Any, examples: Artifact, knowledge: Artifact) -> str:
+    """Write everything but the card and the tokeniser's files into a folder, which is created.
 
     Args:
         examples: artifact of `encode`, whose mentions the model was trained on.
         knowledge: artifact of `knowledge_arrays`.
+
+    Returns:
+        The beginning of its card as Markdown: what is in the folder, what it needs, and how to use it elsewhere.
 
     Raises:
         UserError: the store no longer has the graph that the examples were linked to.
@@ -51,23 +54,15 @@ def write_knowledge_model(folder: Path, objective: Any, examples: Artifact, know
     frequencies = None if counted is None else store.get(counted.stage, counted.fingerprint)
     names = names_table(graph, params.type_priors, frequencies, params.mention_types)
     save_names(folder, names, source.graph)
-    (folder / "README.md").write_text(_card(source, arrays, len(names)), encoding="utf-8")
+    return _described(source, arrays, len(names))
 
 
-def _card(source: KnowledgeSource, arrays: KnowledgeArrays, names: int) -> str:
-    """Return the card of the folder as Markdown: what is in it, what it needs, and how to use it elsewhere."""
+def _described(source: KnowledgeSource, arrays: KnowledgeArrays, names: int) -> str:
     artifact, graph = "/".join(source.artifact), "/".join(source.graph)
-    return f"""---
-language: zh
-library_name: yiwen
-tags: [biomedical, knowledge graph, chinese]
----
-
-# Encoder with knowledge of {arrays.num_entities:,} entities
-
-The encoder of the folder above, with the knowledge of each mention's neighbours infused after one of its layers
-(SMedBERT, section 3.3). Its states differ from the plain encoder's where a text names an entity that has neighbours,
-and from there on in all of the text. Without mentions they are the same.
+    return f"""Encoder with knowledge of {arrays.num_entities:,} entities: that of the folder above, with the knowledge
+of each mention's neighbours infused after one of its layers (SMedBERT, section 3.3). Its states differ from the plain
+encoder's where a text names an entity that has neighbours, and from there on in all of the text. Without mentions they
+are the same.
 
 | file | contents |
 |---|---|
@@ -94,7 +89,4 @@ import models.smedbert  # registers the class
 from transformers import AutoModel
 model = AutoModel.from_pretrained("path/to/this/folder")  # knowledge="ARRAYS" elsewhere; knowledge=False: without
 states = model(input_ids, attention_mask, mentions=[[(first_token, behind_last, entity, surface)]]).last_hidden_state
-```
-
-Not a medical device: its output is not advice, and no clinician has checked it.
-"""
+```"""

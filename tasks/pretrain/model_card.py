@@ -62,32 +62,37 @@ def write_model_card(
     sources: Sequence[Artifact],
     store: ArtifactStore,
     form: str | None = None,
+    knowledge: str | None = None,
 ) -> str:
     """Return the card as Markdown with the front matter that model hubs read.
 
     Args:
         sources: what it was trained on.
         form: one of the objective's `exports`; by default the encoder alone.
+        knowledge: what there is to say of the model with knowledge, if the card is that of its folder.
     """
     stages = list(lineage(sources, store))
     templated = any(artifact.stage == "render_articles" for artifact in stages)
     config = _exported(spec, form)
-    pipeline = _pipeline(config.architectures[0])
+    # transformers' pipelines tell no model of mentions.
+    pipeline = _pipeline(config.architectures[0]) if knowledge is None else None
+    kind = [config.model_type] if knowledge is None else [spec.objective, "knowledge-graph"]
     begun = origin_of(spec.init_from) if spec.init_from is not None else None
     data = TEMPLATED if templated else "Text given by the user."
+    curves = "curves.png" if knowledge is None else "../curves.png"
     sections = [
-        [f"# {name}", "", *_what(spec, form)],
+        [f"# {name}", "", *_what(spec, form)] if knowledge is None else [f"# {name}, with knowledge", "", knowledge],
         ["## Data", "", data, "", *_treatment(stages), *_stage_table(stages)],
         ["## Training", "", *_settings(spec, record)],
-        ["## Held-out text", "", *_results(record.figures), *(["", "![curves](curves.png)"] if record.curves else [])],
+        ["## Held-out text", "", *_results(record.figures), *(["", f"![curves]({curves})"] if record.curves else [])],
         ["## Licence", "", licence or "None was set. `--param export.license=NAME` of a pretrain flow sets it."],
         ["## Limits", "", *_limits(templated)],
     ]
     return with_front_matter(
         "\n\n".join("\n".join(lines) for lines in sections) + "\n",
         name=name,
-        tags=["biomedical", config.model_type, "chinese"],
-        library="transformers",
+        tags=["biomedical", *kind, "chinese"],
+        library="transformers" if knowledge is None else "yiwen",
         pipeline=pipeline,
         licence=licence,
         base_model=begun.id if begun is not None else None,

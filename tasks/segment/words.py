@@ -4,7 +4,7 @@ The engines find the same words: jieba without its hidden Markov model, rjieba, 
 tasks/segment/lattice.py (the default), which takes a fifth of rjieba's time. With the model, which the first two have,
 unknown words are guessed: runs of single characters become words (一钱, 细末, 炼蜜; names), and numbers such as 3.5 are
 kept whole. The model changed 6 to 7 % of the words of real modern text, and 45 % of those of classical text
-(benchmarks/results/words_2026-11-22.md).
+(benchmarks/results/text/words_2026-11-22.md).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Each reader of files from outside: whatever it is given, it returns rows or refuses the file by a `UserError`.
 
-`make fuzz` runs each target for minutes; a file that breaks one becomes a test of its reader.
+`make fuzz` runs each target for a minute, CI for a second; a file that breaks one becomes a test of its reader.
 """
 
 from __future__ import annotations

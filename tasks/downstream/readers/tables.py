@@ -30,6 +30,9 @@ allow_long_fields()
 HEADER_ROWS = 20
 """Rows of a sheet that are searched for the header, which may be below a title."""
 
+SHORT = 3
+"""Characters of a name of a column, up to which one wrong character is much of the name."""
+
 
 class Needed(NamedTuple):
     """Columns that a file must have."""
@@ -69,7 +72,9 @@ def check_columns(where: str, there: Sequence[str], needed: Needed, remedy: str)
     """Raise `UserError` for the first column that is missing, with those that are there."""
     for name in needed.names:
         if name not in there:
-            near = difflib.get_close_matches(name.lower(), [one.lower() for one in there], n=1, cutoff=0.75)
+            # Of 主述 and 主诉 half the characters are equal, as much as of `text` and `next_one`.
+            cutoff = 0.5 if len(name) <= SHORT else 0.75
+            near = difflib.get_close_matches(name.lower(), [one.lower() for one in there], n=1, cutoff=cutoff)
             hint = next((f" Did you mean {one!r}?" for one in there if near and one.lower() == near[0]), "")
             columns = ", ".join(map(repr, there)) or "none"
             raise UserError(f"{where} has no column {name!r}; its columns are {columns}.{hint} {remedy}")
