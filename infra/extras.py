@@ -18,6 +18,7 @@ EXTRAS = {
     "prefect": "server",
     "prometheus_client": "serve",
     "PyCMeKG": "demo",
+    "pylopdf_fonts_zh_cn": "documents",
     "pypdfium2": "documents",
     "pypinyin": "pinyin",
     "ray": "ray",

@@ -150,7 +150,11 @@ def test_cancelling_a_flow_run_stops_its_ray_job(server: Server) -> None:
     endpoint = JobEndpointStandIn()
     try:
         # The endpoint is given no code: what a job does is not looked at here.
-        environment = {"RAY_ADDRESS": endpoint.address, "YIWEN_CLUSTER_CODE": "anywhere"}
+        environment = {
+            "RAY_ADDRESS": endpoint.address,
+            "RAY_AUTH_MODE": "disabled",
+            "YIWEN_CLUSTER_CODE": "anywhere",
+        }
         run_deployment(server, "--job-variable", f"env={json.dumps(environment)}", **{"training.seed": 7})
         flow_run = server.latest_run()
         wait_until(lambda: "RUNNING" in endpoint.jobs.values(), server)

@@ -22,6 +22,9 @@ from tasks.files.office.package import EncryptedDocumentError, UnreadableDocumen
 
 PROGRAM = Path(__file__).with_name("pdf_program.py")
 
+FONTS = "pylopdf_fonts_zh_cn"
+"""Package whose folder has the fonts for characters of fonts that a PDF names and does not bring."""
+
 WAIT = 10
 """Seconds of waiting for each second that the program may compute: other work may keep the cores busy."""
 
@@ -50,10 +53,17 @@ class Page(NamedTuple):
 
 def check_installed() -> None:
     """Raise `UserError` if the library that reads PDFs is not installed; it names the extra."""
-    if importlib.util.find_spec("pypdfium2") is None:
-        error = explained(ModuleNotFoundError(name="pypdfium2"))
-        assert error is not None, "infra/extras.py names it"
-        raise error
+    for package in ("pypdfium2", FONTS):
+        if importlib.util.find_spec(package) is None:
+            error = explained(ModuleNotFoundError(name=package))
+            assert error is not None, "infra/extras.py names it"
+            raise error
+
+
+def _fonts() -> str:
+    found = importlib.util.find_spec(FONTS)
+    assert found is not None and found.origin is not None, "check_installed has looked"
+    return str(Path(found.origin).parent)
 
 
 def pdf_pages(path: Path) -> Iterator[Page]:
@@ -87,7 +97,7 @@ def _extract(path: Path, output: Path) -> None:
     most = max(known.expanded_bytes, known.expansion * path.stat().st_size)
     values = (known.pdf_bytes, known.pdf_seconds, most)
     # -P: the folder of the program is no place to import from.
-    command = [sys.executable, "-P", str(PROGRAM), str(path), str(output), *map(str, values)]
+    command = [sys.executable, "-P", str(PROGRAM), str(path), str(output), _fonts(), *map(str, values)]
     try:
         done = subprocess.run(
             command,

@@ -14,6 +14,7 @@ from infra.artifacts import ArtifactStore
 from infra.cluster.jobs import job_site, launch, run_as_job
 from infra.cluster.jobs.ray_endpoint import RayEndpoint
 from infra.cluster.jobs.site import TokenRefusedError
+from infra.cluster.private_ray import read_access_again
 from infra.errors import UserError
 from infra.settings import REPOSITORY
 from tasks.runner.stages import StageRunner
@@ -31,12 +32,16 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[StartEndpoint]:
         started.append(JobEndpointStandIn(**options))  # type: ignore[arg-type]
         return started[-1]
 
-    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    access = pytest.MonkeyPatch()
+    access.setenv("RAY_AUTH_MODE", "disabled")
+    read_access_again()
     monkeypatch.setenv("YIWEN_CLUSTER_CODE", str(REPOSITORY))  # nothing is uploaded
     monkeypatch.setenv("YIWEN_CLUSTER_PYTHON", sys.executable)
     monkeypatch.setattr(launch, "SECONDS_BETWEEN_LOOKS", 0.05)
     monkeypatch.setattr("infra.cluster.jobs.ray_endpoint.SECONDS_BETWEEN_POLLS", 0.05)
     yield begin
+    access.undo()
+    read_access_again()
     for endpoint in started:
         endpoint.stop()
 
@@ -82,16 +87,14 @@ def test_whose_fault_a_failure_is(start: StartEndpoint, details: dict[str, objec
 def test_a_replaced_token_is_read_again_and_an_expired_one_is_explained(
     start: StartEndpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from infra.cluster.private_ray import read_access_again
-
     endpoint = start(token="the-first-token-of-this-test-of-40-letters")
     token = tmp_path / "token"
     token.write_text(endpoint.token or "")
-    monkeypatch.delenv("RAY_AUTH_TOKEN", raising=False)
-    monkeypatch.setenv("RAY_AUTH_MODE", "token")
-    monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(token))
-    read_access_again()
-    try:
+    with monkeypatch.context() as own:
+        own.delenv("RAY_AUTH_TOKEN", raising=False)
+        own.setenv("RAY_AUTH_MODE", "token")
+        own.setenv("RAY_AUTH_TOKEN_PATH", str(token))
+        read_access_again()
         site = RayEndpoint(endpoint.address)
         assert site.state("one") is None
         endpoint.token = "the-second-token-of-this-test-of-40-letters"
@@ -99,9 +102,6 @@ def test_a_replaced_token_is_read_again_and_an_expired_one_is_explained(
             site.state("one")
         token.write_text(endpoint.token)
         assert site.state("one") is None
-    finally:
-        monkeypatch.undo()
-        read_access_again()
 
 
 def test_a_preset_for_gpus_is_refused_where_there_are_none(

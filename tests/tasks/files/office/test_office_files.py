@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import importlib.util
 import io
 import json
 import zipfile
@@ -150,9 +151,13 @@ def test_packed_files_give_the_same_documents(tmp_path: Path, kind: str) -> None
     assert [meta["file"] for meta in metas(artifact)] == [f"a.{kind}", f"b.{kind}.gz", f"c.zip/d.{kind}"]
 
 
-def test_a_missing_package_is_named_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tasks.files.office.pdf.importlib.util.find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"pypdfium2, which is not installed.*yiwen\[documents\]"):
+@pytest.mark.parametrize("missing", ["pypdfium2", "pylopdf_fonts_zh_cn"])
+def test_a_missing_package_is_named_before_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == missing else found(name))
+    with pytest.raises(UserError, match=rf"{missing}, which is not installed.*yiwen\[documents\]"):
         ingested(tmp_path, {"a.pdf": pdf(["头痛。"]), "b.txt": "头痛。".encode()})
 
 
