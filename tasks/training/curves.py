@@ -53,6 +53,9 @@ UNITS = {
 }
 """Titles of the vertical axes of `RUN_FIGURES`."""
 
+LIMITS = {"share": (0.0, 1.0), "percent": (0.0, 100.0)}
+"""Least and greatest value of an axis by its title."""
+
 
 @dataclass(frozen=True)
 class Line:
@@ -215,7 +218,9 @@ def panel(
     drawn = {name: points for name, points in {**finite, **dashed}.items() if points}  # a loss may be NaN throughout
     xs = [x for points in drawn.values() for x, _ in points] or [0]
     ys = [y for points in drawn.values() for _, y in points] or [0.0]
-    y_labels = ticks(min(ys), max(ys))
+    bottom, top = LIMITS.get(y_title, (-math.inf, math.inf))
+    # A flat line has room above and below it, but no share is above 1.
+    y_labels = [y for y in ticks(min(ys), max(ys)) if bottom <= y <= top * (1 + 1e-9)]
     low, high = min(*y_labels, *ys), max(*y_labels, *ys)
     left, right = min(xs), max(max(xs), min(xs) + 1)
 

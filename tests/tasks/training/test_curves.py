@@ -125,6 +125,21 @@ def test_rates_and_chances_of_nothing_are_left_out() -> None:
     assert [len(line.points.split()) for line in partly.lines] == [2, 2]
 
 
+@pytest.mark.parametrize(
+    ("values", "title", "expected"),
+    [
+        ((100.0, 100.0), "percent", ["50", "75", "100"]),
+        ((0.97, 0.99), "share", ["0.97", "0.975", "0.98", "0.985", "0.99"]),
+        ((0.0, 0.0), "share", ["0", "0.25", "0.5"]),
+        ((100.0, 100.0), "loss", ["50", "75", "100", "125", "150"]),
+    ],
+)
+def test_axis_of_shares_ends_where_shares_end(values: tuple[float, ...], title: str, expected: list[str]) -> None:
+    drawn = panel("x", {"x": list(enumerate(values))}, y_title=title)
+    assert [label for _, label in drawn.y_ticks] == expected
+    assert all(0 <= place <= HEIGHT for place, _ in drawn.y_ticks)
+
+
 def test_points_are_drawn_where_they_belong() -> None:
     drawn = panel("x", {"x": [(0, 0.0), (50, 2.0), (100, 4.0)]})
     assert drawn.lines[0].points == f"0.0,{HEIGHT:.1f} {WIDTH / 2:.1f},{HEIGHT / 2:.1f} {WIDTH:.1f},0.0"
