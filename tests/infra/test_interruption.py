@@ -53,7 +53,12 @@ def test_ctrl_c_ends_any_work_with_one_line(work: str) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_other_signals_end_it_as_well(number: signal.Signals) -> None:
-    with started(WORK["slow_to_unwind"]) as run:
+    before = signal.signal(number, signal.SIG_DFL)  # under nohup SIGHUP is ignored, by children too, as it should be
+    try:
+        run_started = started(WORK["slow_to_unwind"])
+    finally:
+        signal.signal(number, before)
+    with run_started as run:
         run.process.send_signal(number)
         assert run.seconds_to_end() < 6
         assert run.process.returncode == 128 + number
