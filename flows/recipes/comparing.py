@@ -35,7 +35,7 @@ class Tuning(BaseModel):
     """Decay of the moving average of weights; None: no averaging."""
     dropout: float | None = 0.1
     """Dropout rate of encoder and head; None: the encoder's own."""
-    precision: Literal["fp32", "bf16"] = "bf16"
+    precision: Literal["fp32", "bf16"] = "fp32"
     """Precision of matrix products."""
 
 

@@ -139,6 +139,22 @@ def check_gpus(run: StageRunner, recipe: Preset) -> None:
     )
 
 
+def warn_of_slow_bf16(run: StageRunner, recipe: Preset) -> None:
+    """Warn if the recipe would train in bf16 on this machine's CPU, which has no instructions for it."""
+    if recipe.train.training.get("precision") != FOR_GPUS or run.nodes() is not None:
+        return
+    import torch
+
+    from models.training.meter import cpu_has_bf16
+
+    on_cpu = recipe.train.cluster.gpu is False or not torch.cuda.is_available()
+    if on_cpu and not cpu_has_bf16():
+        warn(
+            "training.precision is bf16, for which this machine's CPU has no instructions: training would take many "
+            "times longer than in fp32. Add --param training.precision=fp32."
+        )
+
+
 def check_products(recipe: Preset) -> None:
     """Raise `UserError` if the recipe's objective reads products, and those that are named cannot be read."""
     if "products" in _settings(recipe).data():
@@ -181,6 +197,7 @@ def prepare(
             the objective reads `entity_surfaces`, those of the vocabulary that it and the text's phrases make.
     """
     check_gpus(run, recipe)
+    warn_of_slow_bf16(run, recipe)
     documents = last(collect_documents(run, recipe, text))
     if vocabulary_file is None:
         vocabulary = build_vocabulary(run, recipe, documents)
