@@ -59,7 +59,11 @@ def test_losses_samples_gradients_and_steps_are_the_same(tiny: dict[str, Any], m
     torch.testing.assert_close(torch.tensor(filled), torch.tensor(plain), rtol=1e-6, atol=1e-6)
     assert torch.equal(plain_sample, filled_sample)
     for name, value in plain_state.items():
-        torch.testing.assert_close(filled_state[name][: len(value)], value, rtol=1e-4, atol=1e-5)
+        found = filled_state[name][: len(value)]
+        if name.endswith("qkv.bias"):
+            # Softmax ignores the keys' biases: their gradients are rounding, which AdamW scales up to whole steps.
+            found, value = (torch.cat((q, v)) for q, _, v in (found.chunk(3), value.chunk(3)))
+        torch.testing.assert_close(found, value, rtol=1e-4, atol=1e-5)
 
 
 def test_certain_generator_never_proposes_an_added_row(tiny: dict[str, Any], make_rows: MakeRows) -> None:
