@@ -1,9 +1,10 @@
 """eHealth's objective: sizes, losses against a plain padded implementation, gradient isolation, held-out figures."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -11,10 +12,12 @@ from torch import Tensor, nn
 from transformers import ElectraConfig, ElectraModel
 
 from models.batch import MaskedBatch
-from models.encoder.network import count_parameters
+from models.encoder.network import Encoder, count_parameters
+from models.encoder.randomness import SequenceNoise, Stream
 from models.objectives import build
 from models.objectives.ehealth.objective import EHealth
 from models.weights.convert import electra_config, to_transformers
+from tests.support.training.plain_encoder import PlainEncoder
 
 MakeRows = Callable[..., list[Any]]
 
@@ -42,41 +45,48 @@ def test_losses_at_random_initialisation(make_rows: MakeRows) -> None:
     assert terms["loss"] == pytest.approx(weighted, rel=1e-5)
 
 
-def plain_losses(
-    objective: EHealth, batch: MaskedBatch, discriminator: nn.Module, generator: nn.Module
-) -> dict[str, Tensor]:
-    """Eq. 1 to 8 position by position, on padded transformers models, with full-vocabulary logits.
+Forward = Callable[[Tensor], Sequence[Tensor]]
+"""Takes the ids of a batch, laid end to end; returns the states of each sequence, perhaps with padding behind them."""
 
-    Takes from ours only the masked batch, what was sampled, and the weights of the heads.
+
+def plain_losses(
+    objective: EHealth, batch: MaskedBatch, table: Tensor, discriminator: Forward, generator: Forward
+) -> dict[str, Tensor]:
+    """Eq. 1 to 8 position by position, on other networks than ours, with full-vocabulary logits.
+
+    Takes from ours only the masked batch, what was sampled, and the weights of the heads; `table` (V, E) holds the word
+    embeddings of the other networks.
     """
     result = objective._run(batch)
-    lengths, table = batch.layout.lengths, discriminator.embeddings.word_embeddings.weight
+    lengths = batch.layout.lengths
     offsets = batch.layout.offsets.tolist()
     original, corrupted = batch.input_ids.clone(), batch.input_ids.clone()
     original[batch.selected] = batch.original
     corrupted[batch.selected] = result.generator.sample
     candidates = dict(zip(batch.selected.tolist(), result.generator.negatives.tolist(), strict=True))
-    hidden_g = _padded_forward(generator, batch.input_ids, lengths)
-    hidden_d = _padded_forward(discriminator, corrupted, lengths)
+    hidden_g, hidden_d = generator(batch.input_ids), discriminator(corrupted)
     head, rtd = objective.generator_head, objective.rtd_head
     assert rtd is not None
-    logits = head.norm(F.gelu(F.linear(hidden_g, head.transform.weight, head.transform.bias))) @ table.t() + head.bias
-    detector = F.linear(
-        F.gelu(F.linear(hidden_d, rtd.dense.weight, rtd.dense.bias)), rtd.output.weight, rtd.output.bias
-    )
+
+    def applied(dense: nn.Linear | None, state: Tensor) -> Tensor:
+        return state if dense is None else F.linear(state, dense.weight, dense.bias)
+
     mlm, detection, selection = [], [], []
     for s, length in enumerate(lengths):
         for place in range(length):
             t = offsets[s] + place
             is_replaced = bool(corrupted[t] != original[t])
-            probability = torch.sigmoid(-detector[s, place, 0])  # Eq. 3: that the token is the original
+            detector = applied(rtd.output, F.gelu(applied(rtd.dense, hidden_d[s][place])))
+            probability = torch.sigmoid(-detector[0])  # Eq. 3: that the token is the original
             detection.append(-torch.log(1 - probability if is_replaced else probability))
             if t in candidates:
-                mlm.append(-torch.log_softmax(logits[s, place], 0)[original[t]])
+                transformed = head.norm(F.gelu(applied(head.transform, hidden_g[s][place])))
+                mlm.append(-torch.log_softmax(table @ transformed + head.bias, 0)[original[t]])
             if is_replaced:
-                scores = table[[int(original[t]), *candidates[t]]] @ hidden_d[s, place]
+                scores = table[[int(original[t]), *candidates[t]]] @ applied(objective.mts_dense, hidden_d[s][place])
                 selection.append(-torch.log_softmax(scores, 0)[0])
-    unit = [hidden_d[s, 0] / hidden_d[s, 0].norm() for s in range(len(lengths))]
+    firsts = [applied(objective.csp_dense, hidden_d[s][0]) for s in range(len(lengths))]
+    unit = [first / first.norm() for first in firsts]
     contrast = []
     for i in range(len(unit)):
         scores = torch.stack([unit[i] @ unit[j] / 0.07 for j in range(len(unit)) if j != i])
@@ -87,11 +97,31 @@ def plain_losses(
     return {"loss": means["mlm"] + 50 * means["rtd"] + 20 * means["mts"] + means["csp"]} | means
 
 
-def _padded_forward(model: nn.Module, ids_T: Tensor, lengths: tuple[int, ...]) -> Tensor:
-    parts = ids_T.split(list(lengths))
-    padded = nn.utils.rnn.pad_sequence(list(parts), batch_first=True)
-    mask = nn.utils.rnn.pad_sequence([torch.ones_like(p) for p in parts], batch_first=True)
-    return model(padded, attention_mask=mask)[0]
+def padded_forward(model: nn.Module, batch: MaskedBatch) -> Forward:
+    """A transformers model on padded rows."""
+
+    def forward(ids_T: Tensor) -> Tensor:
+        parts = ids_T.split(list(batch.layout.lengths))
+        padded = nn.utils.rnn.pad_sequence(list(parts), batch_first=True)
+        mask = nn.utils.rnn.pad_sequence([torch.ones_like(p) for p in parts], batch_first=True)
+        return model(padded, attention_mask=mask)[0]
+
+    return forward
+
+
+def plain_forward(encoder: Encoder, batch: MaskedBatch, purpose: Stream) -> Forward:
+    """The definition of an encoder, sequence by sequence, each with its own dropout stream of the step."""
+    plain, views = PlainEncoder(encoder), zip(batch.rows, batch.views, strict=True)
+    streams = [
+        SequenceNoise.for_step(batch.seed, batch.step, purpose, np.array([row]), np.array([view]))
+        for row, view in views
+    ]
+
+    def forward(ids_T: Tensor) -> list[Tensor]:
+        parts = ids_T.split(list(batch.layout.lengths))
+        return [plain(part, stream) for part, stream in zip(parts, streams, strict=True)]
+
+    return forward
 
 
 @pytest.mark.parametrize(("lengths", "words"), [([20, 12, 12, 33], 300), ([25, 9, 40, 11, 30, 6], 8)])
@@ -112,7 +142,9 @@ def test_losses_and_gradients_equal_a_plain_implementation(
     batch = objective.collate(make_rows(lengths, vocab_size=words), seed=3, step=1)
     right = objective._run(batch).generator.sample == batch.original
     assert (3 < right.sum() < len(right) - 3) == (words == 8)
-    ours, plain = objective(batch), plain_losses(objective, batch, discriminator.eval(), generator.eval())
+    forwards = [padded_forward(peer.eval(), batch) for peer in (discriminator, generator)]
+    table = discriminator.embeddings.word_embeddings.weight
+    ours, plain = objective(batch), plain_losses(objective, batch, table, *forwards)
     for name in plain:
         torch.testing.assert_close(ours[name], plain[name].detach(), rtol=1e-5, atol=1e-5, check_dtype=True)
 
@@ -130,6 +162,40 @@ def test_losses_and_gradients_equal_a_plain_implementation(
                     parameter.copy_(parameter.grad)
         for name, gradient in to_transformers(encoder).items():
             _assert_close_to_scale(gradient, peer.get_parameter(name).grad)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "words", "shape"),
+    [
+        ([20, 12, 12, 33], 300, {}),
+        ([25, 9, 40, 11, 30, 6], 8, {}),
+        ([3, 61, 4], 8, {"num_heads": 2, "generator_divisor": 2, "num_layers": 3, "csp_projection": True}),
+        ([17, 17, 17], 12, {"embedding_size": 16, "hidden_size": 36, "generator_divisor": 2}),
+    ],
+)
+def test_losses_and_gradients_with_dropout_equal_the_definition(
+    lengths: list[int], words: int, shape: dict[str, Any], tiny: dict[str, Any], make_rows: MakeRows
+) -> None:
+    """Where few words occur the generator is fond of three, and often right."""
+    torch.manual_seed(0)
+    dropout = {"hidden_dropout": 0.2, "attention_dropout": 0.3}
+    objective = build("ehealth", tiny | {"initializer_range": 0.2} | dropout | shape).train()
+    with torch.no_grad():
+        objective.generator_head.bias[5:8] += 4.0 if words < 300 else 0.0
+    batch = objective.collate(make_rows(lengths, vocab_size=words), seed=3, step=1)
+    right = objective._run(batch).generator.sample == batch.original
+    assert (1 < right.sum() < len(right) - 1) == (words < 300)
+    table = objective.discriminator.embeddings.word.weight
+    discriminator = plain_forward(objective.discriminator, batch, Stream.DISCRIMINATOR_DROPOUT)
+    generator = plain_forward(objective.generator, batch, Stream.GENERATOR_DROPOUT)
+    plain = plain_losses(objective, batch, table, discriminator, generator)
+    ours = objective(batch)
+    for name, value in plain.items():
+        torch.testing.assert_close(ours[name], value, rtol=1e-5, atol=1e-5, check_dtype=True)
+    parameters = dict(objective.named_parameters())
+    found, expected = (torch.autograd.grad(terms["loss"], list(parameters.values())) for terms in (ours, plain))
+    for gradient, other in zip(found, expected, strict=True):
+        _assert_close_to_scale(gradient, other)
 
 
 def _assert_close_to_scale(ours: Tensor | None, expected: Tensor | None) -> None:
