@@ -21,7 +21,7 @@ import pytest
 
 from flows.cli.stored.garbage import find_garbage
 from infra.artifacts import ArtifactStore
-from infra.builds import discard_partial, is_being_built, open_scratch
+from infra.builds import BuildPlace, PartWriter, Unit, discard_partial, is_being_built, open_scratch, run_unit
 from infra.errors import StorageFullError
 from infra.settings import REPOSITORY
 from tests.support.processes.building import (
@@ -147,28 +147,63 @@ def operations() -> dict[str, int]:
         with _memory_folder() as folder:
             builder = Builder(f"{prefix}{folder}/store", folder)
             assert _finish(builder.start("whole")) == 0
-            counts[kind] = builder.result("whole")["events"]
+            counts[kind] = len(builder.result("whole")["operations"])
             counts["milliseconds"] = builder.result("whole")["milliseconds"]
     return counts
 
 
 KILLS = 20
+KILLED_OPERATIONS = 12
 
 
 @pytest.mark.parametrize("kind", ["builder", "bucket_builder"])
-@pytest.mark.parametrize("kill", range(KILLS))
+@pytest.mark.parametrize("kill", range(KILLED_OPERATIONS))
 def test_build_killed_at_any_file_operation_resumes(
     kind: str, kill: int, operations: dict[str, int], undisturbed: dict[str, bytes], request: pytest.FixtureRequest
 ) -> None:
     builder: Builder = request.getfixturevalue(kind)
-    total = operations[kind]
-    # Twelve kills over the whole build, eight in its last 48 operations: the commit and the cleaning up.
-    first, last = (total * kill // 12, total * (kill + 1) // 12) if kill < 12 else (total - 6 * (20 - kill), 0)
-    moment = random.Random(f"{kind} {kill}").randint(first + 1, last or first + 6)
+    first, last = (operations[kind] * (kill + more) // KILLED_OPERATIONS for more in (0, 1))
+    moment = random.Random(f"{kind} {kill}").randint(first + 1, last)
 
     assert _finish(builder.start("killed", kill_at_event=moment)) == -signal.SIGKILL
 
     _check_after_kill(builder, undisturbed)
+
+
+@pytest.mark.parametrize("kind", ["builder", "bucket_builder"])
+def test_build_killed_at_each_operation_of_its_commit_resumes(
+    kind: str, undisturbed: dict[str, bytes], request: pytest.FixtureRequest
+) -> None:
+    """From the manifest on: of each operation it matters whether it came before the kill or not."""
+    builder: Builder = request.getfixturevalue(kind)
+    store, kept = builder.folder / "store", builder.folder / "kept"
+
+    def named(operations: list[str], end: str) -> int:
+        return max(number for number, operation in enumerate(operations, 1) if operation.endswith(end))
+
+    assert _finish(builder.start("whole")) == 0
+    begun = named(builder.result("whole")["operations"], f"{FINGERPRINT}.partial/records/{PARTS:05d}.json")
+    shutil.rmtree(store)
+    assert _finish(builder.start("kept", kill_at_event=begun + 1)) == -signal.SIGKILL
+    store.rename(kept)  # all units are finished, nothing else is
+    shutil.copytree(kept, store)
+    assert _finish(builder.start("again")) == 0
+    operations = builder.result("again")["operations"]
+    units = named(operations, "/units.json")
+    # Of the units' records, which are deleted last, the first and the last tell as much as all.
+    middle = {f"os.remove {unit:05d}.json" for unit in range(1, PARTS)}
+    moments = [at for at, operation in enumerate(operations, 1) if at > units and operation not in middle]
+    assert len(moments) > 20 and any(operations[at - 1].endswith("/manifest.json") for at in moments)
+    for moment in moments:
+        shutil.rmtree(store)
+        shutil.copytree(kept, store)
+        assert _finish(builder.start("killed", kill_at_event=moment)) == -signal.SIGKILL
+        early = builder.store.get("sample", FINGERPRINT)
+        assert early is None or content_of(early) == undisturbed, operations[moment - 1]
+        assert len(builder.store.list()) == (early is not None)
+        resumed = run_sample(builder.root, SampleParams())
+        assert content_of(resumed.artifact) == undisturbed, operations[moment - 1]
+        assert leftovers(builder.store) == []
 
 
 @pytest.mark.parametrize("kill", range(KILLS))
@@ -270,6 +305,53 @@ def test_lock_of_a_killed_builder_is_released(builder: Builder, undisturbed: dic
     assert builder.parts_begun("other") == list(range(5, PARTS))
     assert content_of(builder.store.list()[0]) == undisturbed
     assert leftovers(builder.store) == []
+
+
+def test_neither_a_finished_nor_a_failed_unit_leaves_files_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a root that cannot rename, parts are written to the machine's own folder of temporary files first."""
+    elsewhere = tmp_path / "temporary"
+    elsewhere.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(elsewhere))
+    store = ArtifactStore(f"bucket://{tmp_path}/store")
+    place = BuildPlace(store.root, "sample", "0" * 32)
+    row = {"doc_id": "1", "source": "emr", "title": "", "text": "头痛", "meta": "{}"}
+
+    def work(part: PartWriter, fails: bool) -> None:
+        part.write("documents", [row])
+        assert list(elsewhere.iterdir())
+        if fails:
+            raise KeyError("of the stage")
+
+    run_unit(place, work, Unit(0, (False,)))
+    assert not list(elsewhere.iterdir())
+    with pytest.raises(KeyError):
+        run_unit(place, work, Unit(1, (True,)))
+    assert not list(elsewhere.iterdir())
+
+
+def test_everything_is_on_the_disk_before_the_artifact_appears(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A power cut after the rename must not leave an artifact with empty files, nor take it back."""
+    synced: set[int] = set()
+    early: list[str] = []
+    fsync, rename = os.fsync, os.rename
+
+    def syncing(descriptor: int) -> None:
+        fsync(descriptor)
+        synced.add(os.fstat(descriptor).st_ino)
+
+    def renaming(source: str, target: str) -> None:
+        files = [file for file in Path(source).rglob("*") if file.is_file()]
+        early.extend(file.name for file in files if file.stat().st_ino not in synced)
+        rename(source, target)
+        synced.clear()
+
+    monkeypatch.setattr(os, "fsync", syncing)
+    monkeypatch.setattr(os, "rename", renaming)
+    artifact = run_sample(tmp_path / "store", SampleParams(parts=2)).artifact
+    assert (artifact.path / "manifest.json").exists() and early == []
+    assert artifact.path.parent.stat().st_ino in synced, "the new name itself"
 
 
 def _wait_for_file(path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -56,3 +58,37 @@ def test_the_lock_of_a_deleted_build_goes_last(store: ArtifactStore, monkeypatch
     monkeypatch.setattr(shutil, "rmtree", watched)
     assert discard_partial(partial) and not partial.exists()
     assert all("lock" in names for names in left) and left[-1] == ["lock"]
+
+
+def test_a_builder_that_waited_for_a_lock_that_is_gone_takes_the_new_one(
+    store: ArtifactStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The build that it waited for deleted its folder: a lock on the old file would keep nobody out."""
+    caplog.set_level(logging.INFO, "infra")
+    waits = threading.Event()
+
+    class Teller(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if "waiting" in record.getMessage():
+                waits.set()
+
+    held: list[bool] = []
+
+    def wait() -> None:
+        with open_build(store, "clean", "tried") as build:
+            assert build is not None
+            held.append(is_being_built(Path(store.absolute(build.place.partial))))
+
+    logger, teller = logging.getLogger("infra"), Teller()
+    logger.addHandler(teller)
+    other = threading.Thread(target=wait)
+    try:
+        with open_build(store, "clean", "tried") as build:
+            assert build is not None
+            other.start()
+            assert waits.wait(60) and not held
+            shutil.rmtree(store.absolute(build.place.partial))
+        other.join(60)
+    finally:
+        logger.removeHandler(teller)
+    assert held == [True]

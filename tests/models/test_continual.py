@@ -68,9 +68,10 @@ def test_discriminator_gives_the_checkpoints_hidden_states(
     objective.train()(objective.collate(make_rows([20, 12]), seed=1, step=0))["loss"].backward()
 
 
-def test_equally_wide_generator_and_its_head_are_copied(tiny: dict[str, Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["ehealth", "electra"])
+def test_equally_wide_generator_and_its_head_are_copied(name: str, tiny: dict[str, Any], tmp_path: Path) -> None:
     model = saved(BertForMaskedLM, tiny, tmp_path)
-    objective = build("ehealth", tiny | {"generator_divisor": 1, "vocab_multiple": 64})
+    objective = build(name, tiny | {"generator_divisor": 1, "vocab_multiple": 64})
     start = initialise_from(objective, tmp_path)
     assert start.taken == ("discriminator", "generator", "generator_head") and start.fresh == ("rtd_head",)
     ids = torch.randint(1, 300, (1, 12))
@@ -83,9 +84,10 @@ def test_equally_wide_generator_and_its_head_are_copied(tiny: dict[str, Any], tm
     torch.testing.assert_close(head.loss_sum, expected, rtol=1e-4, atol=1e-4)
 
 
-def test_head_of_an_electra_detects_as_before(tiny: dict[str, Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["ehealth", "electra"])
+def test_head_of_an_electra_detects_as_before(name: str, tiny: dict[str, Any], tmp_path: Path) -> None:
     model = saved(ElectraForPreTraining, tiny, tmp_path)
-    objective = build("ehealth", tiny)
+    objective = build(name, tiny)
     initialise_from(objective, tmp_path)
     ids = torch.randint(1, 300, (15,))
     with torch.no_grad():

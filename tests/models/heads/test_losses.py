@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from transformers import ElectraConfig, ElectraModel
 
-from models.heads.examples import HeadExample
+from models.heads.examples import HeadExample, TokenSequence
 from models.heads.task_model import TaskModel
 from models.weights.convert import electra_config, to_transformers
 
@@ -77,3 +77,12 @@ def test_two_streams(make_model: Callable, make_examples: Callable) -> None:
         tags = torch.tensor(np.concatenate([example.target[stream] for example in examples]))
         torch.testing.assert_close(losses[name], F.cross_entropy(torch.cat(logits), tags))
     torch.testing.assert_close(losses["loss"], losses["first"] + losses["second"])
+
+
+def test_crf_loss_is_a_mean_over_labelled_tokens_however_few(make_model: Callable, make_examples: Callable) -> None:
+    model, example = make_model("tagging_crf").eval(), make_examples("tagging", count=1)[0]
+    short = TokenSequence(example.sequences[0].input_ids[[0, 1, -1]], np.zeros(3, int))
+    single = HeadExample((short,), np.array([-100, 2, -100]))
+    logits = dense(model.classifier, hidden_states(model, single)[0][1])  # a fresh CRF knows no transitions
+    for examples in ([single], [single, single], [single] * 3):
+        torch.testing.assert_close(loss_of(model, examples)["loss"], -logits.log_softmax(0)[2])

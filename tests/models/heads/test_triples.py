@@ -15,6 +15,7 @@ from models import heads
 from models.heads import triples
 from models.heads.examples import HeadExample, Pointers
 from models.heads.triples import Triples, decode_entities
+from tests.support.heads.tiny_heads import SIZES
 
 
 def plain_losses(model: Triples, examples: list[HeadExample]) -> tuple[Tensor, Tensor]:
@@ -148,3 +149,9 @@ def test_selection_has_a_matrix_for_each_relation() -> None:
     model = heads.build("triples", {"vocab_size": 9, "hidden_size": 8, "num_layers": 1, "num_heads": 2}, num_labels=44)
     own = sum(p.numel() for name, p in model.named_parameters() if not name.startswith("encoder."))
     assert own == (8 * 2 + 2) + 44 * (8 * 8 + 8 + 8 + 1)
+
+
+def test_one_relation_is_enough_and_none_is_an_error() -> None:
+    assert heads.build("triples", SIZES, num_labels=1).num_labels == 1
+    with pytest.raises(ValueError, match="num_labels"):
+        heads.build("triples", SIZES, num_labels=0)

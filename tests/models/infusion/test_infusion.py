@@ -177,3 +177,13 @@ def test_mentions_that_share_a_token_or_have_none_are_refused():
 def test_sizes_must_be_positive(name):
     with pytest.raises(ValueError, match=name):
         InfusionConfig(**{name: 0})
+
+
+def test_fresh_weights_are_berts():
+    torch.manual_seed(0)
+    fresh = KnowledgeInfusion(InfusionConfig(hidden_size=64, entity_size=48, initializer_range=0.05))
+    for name, weight in fresh.named_parameters():
+        if weight.ndim == 2:
+            assert weight.std().item() == pytest.approx(0.05, rel=0.15), name
+        elif name.endswith("bias"):
+            assert not weight.any(), name

@@ -98,9 +98,10 @@ def test_only_a_gpu_plans_with_its_memory(monkeypatch: pytest.MonkeyPatch) -> No
     assert usable_memory(torch.device("cuda")) == 30e9
 
 
+@pytest.mark.parametrize("name", ["ehealth", "electra"])
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize(("again", "least"), [(False, 0.65), (True, 0.25)], ids=["kept", "computed again"])
-def test_formula_covers_what_autograd_keeps(precision: str, again: bool, least: float) -> None:
+def test_formula_covers_what_autograd_keeps(name: str, precision: str, again: bool, least: float) -> None:
     """Bytes that a row adds to the tensors saved for the backward pass, on a CPU.
 
     So dropout's masks are missing, and what exists only for a time: the gradients of one layer, and the activations of
@@ -108,7 +109,7 @@ def test_formula_covers_what_autograd_keeps(precision: str, again: bool, least: 
     """
     length, model = 64, {"num_layers": 4, "hidden_size": 96, "num_heads": 3, "intermediate_size": 384}
     options = {"vocab_size": 300, "max_positions": length, "hidden_dropout": 0.0, "attention_dropout": 0.0}
-    objective = objectives.build("ehealth", {**model, **options, "checkpoint_activations": again})
+    objective = objectives.build(name, {**model, **options, "checkpoint_activations": again})
     kept = [_kept_bytes(objective, random_rows([length] * rows), precision) for rows in (2, 6)]
     measured, estimated = (kept[1] - kept[0]) / 4, objective.row_bytes(precision)
     assert least * estimated < measured < estimated, (measured, estimated)

@@ -179,11 +179,11 @@ def build(job: Job, started: Any = None, waiting: Any = None) -> None:
         _tell_when_waiting(waiting)
     if started is not None:
         getattr(started, "wait" if hasattr(started, "parties") else "set")()
-    events = _watch_file_operations(job)
+    operations = _watch_file_operations(job)
     begun = time.monotonic()
     result = run_sample(job.root, job.params)
     milliseconds = int((time.monotonic() - begun) * 1000)
-    text = json.dumps({"reused": result.reused, "events": events[0], "milliseconds": milliseconds})
+    text = json.dumps({"reused": result.reused, "operations": operations, "milliseconds": milliseconds})
     Path(job.result).write_text(text, encoding="utf-8")
 
 
@@ -194,18 +194,21 @@ def run_sample(root: str | Path, params: SampleParams, executor: Executor | None
 FILE_OPERATIONS = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.listdir", "os.scandir", "fcntl.flock"}
 
 
-def _watch_file_operations(job: Job) -> list[int]:
-    """Count the operations on files that Python makes, and die just before the one asked for."""
-    events = [0]
+def _watch_file_operations(job: Job) -> list[str]:
+    """List the operations on files that Python makes, each with its last path, and die just before the one asked for.
+
+    The first has the number 1.
+    """
+    operations: list[str] = []
 
     def on_event(name: str, arguments: tuple[Any, ...]) -> None:
         if name in FILE_OPERATIONS:
-            events[0] += 1
-            if events[0] == job.kill_at_event:
+            operations.append(" ".join([name, *[str(one) for one in arguments[:2] if isinstance(one, str)][-1:]]))
+            if len(operations) == job.kill_at_event:
                 os.kill(os.getpid(), signal.SIGKILL)
 
     sys.addaudithook(on_event)
-    return events
+    return operations
 
 
 def _tell_when_waiting(waiting: Any) -> None:

@@ -6,8 +6,10 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from infra.artifacts import Artifact, ArtifactStore
 from infra.stage import run
@@ -91,3 +93,9 @@ def test_truncation_is_counted(store: ArtifactStore) -> None:
         assert len(row["input_ids"]) <= 20
         assert (row["input_ids"][0], row["input_ids"][-1]) == (2, 3)
         assert all(0 < start < len(row["input_ids"]) - 1 for start in row["word_starts"])
+
+
+def test_the_shortest_example_has_one_token_of_text() -> None:
+    assert EncodeParams(max_length=3).max_length == 3
+    with pytest.raises(ValidationError, match="max_length"):
+        EncodeParams(max_length=2)

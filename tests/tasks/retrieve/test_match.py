@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tasks.retrieve.candidates import Candidate, Entry
 from tasks.retrieve.embedded import NAMES_FILE, EmbeddedIndex
-from tasks.retrieve.fields import comparable_forms
+from tasks.retrieve.fields import SearchFields, comparable_forms
 from tasks.retrieve.match import match, matches
 
 ENTRIES = (
@@ -44,6 +44,17 @@ def test_the_query_that_fits_best_explains_and_the_first_of_equal_ones(index: Em
     best = index.explain(["胸腔积液伴肺炎", "肺炎", "肺炎。"], candidate)
     assert best is not None
     assert best.query == "肺炎"
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_the_shortest_of_several_names_with_the_query_explains(place: int, tmp_path: Path) -> None:
+    """All of them have its characters; only the lengths differ. Whole names are not searched here."""
+    names = [f"{before}肺炎{behind}" for before, behind in (("重症", "并发症"), ("新生儿", ""), ("", "恢复期"))]
+    names.insert(place, "肺炎")
+    entries = (Entry("J18.9", names[0], tuple(names[1:])), Entry("J90", "胸腔积液"))
+    index = EmbeddedIndex.build(entries, tmp_path, SearchFields(exact=0))
+    found = index.explain(["肺炎"], Candidate("J18.9", names[0], 1.0))
+    assert found is not None and found.name == "肺炎"
 
 
 def test_nothing_explains_what_shares_nothing_or_is_not_in_the_list(index: EmbeddedIndex) -> None:

@@ -112,6 +112,13 @@ def test_fusion_leaves_a_ranking_with_its_scores_where_the_other_agrees() -> Non
     assert fuse(first, [Candidate("D", "病", 0.7)], 2, weight=2.0) == [Candidate("D", "病", 5.0), first[0]]
 
 
+def test_ranks_count_from_one() -> None:
+    """A is worth 1/1, B 1/2 + 0.4/1; with ranks from 0 or 2 another order would come out."""
+    first = [Candidate("A", "病", 5.0), Candidate("B", "病", 3.0)]
+    assert [one.code for one in fuse(first, first[1:], 2, weight=0.4, constant=0)] == ["A", "B"]
+    assert [one.code for one in fuse(first, first[1:], 2, weight=0.6, constant=0)] == ["B", "A"]
+
+
 class Fixed:
     """An index that finds the same for every text."""
 

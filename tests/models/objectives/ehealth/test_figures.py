@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -65,3 +66,12 @@ def test_held_out_figures(ten_tokens: tuple[Any, Any, Pass]) -> None:
 
 def changed(result: Pass, logits_T: torch.Tensor) -> Pass:
     return Pass(result.generator, result.replaced_M, logits_T, result.rtd_labels_T, result.mts_scores_RK)
+
+
+def test_a_token_as_probable_as_the_prior_is_not_suspected(ten_tokens: tuple[Any, Any, Pass]) -> None:
+    config, batch, result = ten_tokens
+    prior = torch.full((10,), math.log(config.mask_probability / (1 - config.mask_probability)))
+    sums = held_out_sums(config, batch, changed(result, prior), None)
+    assert sums["rtd_suspected_replaced"] == sums["rtd_suspected_untouched"] == 0
+    sums = held_out_sums(config, batch, changed(result, prior + 1e-5), None)
+    assert sums["rtd_suspected_replaced"] == 3 and sums["rtd_suspected_untouched"] == 7

@@ -84,8 +84,9 @@ def test_exports_load_whole(positions: str, tmp_path: Path) -> None:
     loaders = {"encoder": AutoModel, "generator": AutoModelForMaskedLM, "pre_training": AutoModelForPreTraining}
     for name in objective.exports:
         save_pretrained(objective, tmp_path / name, name)
-        _, report = loaders[name].from_pretrained(tmp_path / name, output_loading_info=True)
+        loaded, report = loaders[name].from_pretrained(tmp_path / name, output_loading_info=True)
         assert not report["missing_keys"] and not report["unexpected_keys"], name
+        assert loaded.config.architectures == [type(loaded).__name__]
     assert ("pre_training" in objective.exports) == (positions == "absolute")
 
 
