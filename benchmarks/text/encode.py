@@ -5,7 +5,8 @@
 FOLDER contains Parquet files of real text; every string of at least 40 characters is a document. The vocabularies are
 built from documents that are not measured. MB are 10^6 bytes of UTF-8; seconds are CPU seconds of the process, one
 thread, the median of `ROUNDS` alternating rounds. On every text our ids and places are compared with those of
-encode_batch.
+encode_batch. "encode_batch, then numpy and Parquet" does the work of the stage's part as one writes it with tokenizers,
+numpy and pyarrow. Before they are timed it is checked that the examples of both are the same.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import date
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
@@ -77,7 +79,7 @@ def cut(store: ArtifactStore, texts: list[str], tokenizer_json: str, size: int) 
         with out.part() as part:
             part.write("documents", [make_document("real", "", text, {"row": row}) for row, text in enumerate(texts)])
 
-    @stage(name=f"segments_{size}", version=1, params=NoParams, tables=("segments", "rejects"))
+    @stage(name=f"segments_{size}", version=1, params=NoParams, tables=("segments", "lengths", "rejects"))
     def segments(inputs: dict[str, Artifact], params: NoParams, out: Output) -> None:
         with out.part() as part:
             segment_part(part, Work(inputs["documents"].parts()[0]), SegmentParams(), tokenizer_json, "")
@@ -132,19 +134,45 @@ def compare(texts: list[str], vocabulary: list[str], folder: Path) -> tuple[list
         new = CorpusTokenizer(written)
         return sum(len(new.encode(batch).ids) for batch in batches(texts))
 
+    def peer_part() -> int:
+        read = part_of_segments.read(["doc_id", "text", "words"])
+        rows: dict[str, list[Any]] = {"input_ids": [], "word_starts": []}
+        words = iter(read["words"].to_pylist())
+        for batch in batches(read["text"].to_pylist()):
+            for each in tokenizer.encode_batch(batch):
+                begins = np.array([start for start, _ in each.offsets[1:-1]])
+                bounds = np.cumsum([0, *next(words)])
+                # Of each word the first token that begins in it.
+                first = np.searchsorted(begins, bounds)
+                rows["word_starts"].append(np.unique(first[:-1][first[:-1] < first[1:]]) + 1)
+                rows["input_ids"].append(each.ids)
+        examples = pa.table({"doc_id": read["doc_id"], **rows})
+        pa.parquet.write_table(examples, folder / "peer.parquet", compression="zstd")
+        return sum(map(len, rows["input_ids"]))
+
     place = BuildPlace(str(folder), "examples", str(len(vocabulary)))
 
     def part() -> int:
         given = (part_of_segments, EncodeParams(), 0.02, written)
         return run_unit(place, encode_part, Unit(0, given)).counters["tokens"]
 
+    def fresh_part() -> int:
+        character_table._melting.cache_clear()
+        corpus_tokenizer.cache_clear()
+        return part()
+
     ways: dict[str, tuple[float, Callable[[], int]]] = {
         "tokenizers encode_batch": (whole, peer),
         "ours: ids, starts, ends": (whole, lambda: sum(len(known.encode(batch).ids) for batch in batches(texts))),
         "ours, as a new process": (whole, fresh),
-        "stage part: word starts, Parquet": (kept, part),
+        "encode_batch, then numpy and Parquet": (kept, peer_part),
+        "stage part: word starts, Parquet; as a new process": (kept, fresh_part),
+        "stage part, once it has seen the words": (kept, part),
     }
     corpus_tokenizer(written).encode(texts[:1000])
+    part(), peer_part()
+    if not same_examples(folder, place):
+        raise SystemExit("the peer's examples are not the stage's")
     seconds: dict[str, list[float]] = {way: [] for way in ways}
     results = {}
     for _ in range(ROUNDS):
@@ -157,6 +185,22 @@ def compare(texts: list[str], vocabulary: list[str], folder: Path) -> tuple[list
         rate = tokens / statistics.median(seconds[way]) / 1e6
         rows.append([f"{len(vocabulary):,}", way, f"{speed:.1f}", f"{rate:.2f}", f"{speed / base:.1f}"])
     return rows, f"{len(vocabulary):,} tokens: ids and places equal to encode_batch's: {same}. {on_disk(folder, place)}"
+
+
+def same_examples(folder: Path, place: BuildPlace) -> bool:
+    """Whether the peer wrote what the stage's part did, examples and held-out text together, but for long ones."""
+
+    def rows(files: Iterable[Path]) -> set[tuple[tuple[int, ...], tuple[int, ...]]]:
+        tables = [pa.parquet.read_table(file, columns=["input_ids", "word_starts"]).to_pylist() for file in files]
+        return {
+            (tuple(row["input_ids"]), tuple(row["word_starts"]))
+            for table in tables
+            for row in table
+            if len(row["input_ids"]) < EncodeParams().max_length
+        }
+
+    ours = rows(file for name in ("examples", "held_out") for file in folder.joinpath(place.partial).rglob(f"{name}/*"))
+    return ours == rows([folder / "peer.parquet"])
 
 
 def on_disk(folder: Path, place: BuildPlace) -> str:
@@ -198,8 +242,8 @@ def main() -> None:
         f"{letters / sum(map(len, texts)):.1%} of the characters Latin letters; one thread; "
         f"Python {platform.python_version()}, tokenizers {tokenizers.__version__}, numpy {np.__version__}, "
         f"{cpu_name()}. CPU seconds, the middle of {ROUNDS} rounds. "
-        "As a new process: nothing is learnt yet. The stage's part reads segments from Parquet, finds word starts "
-        "and writes examples; its MB are those of the segments.",
+        "As a new process: nothing is learnt yet. The stage's part, and the way before it, read segments from Parquet, "
+        "find word starts and write examples; their MB are those of the segments.",
         "",
         *("| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows)),
         "",

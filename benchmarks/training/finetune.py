@@ -193,14 +193,39 @@ def infer_ours(data: Data, rows: Sequence[int], precision: str = "fp32") -> Spen
         return_freed_memory()
 
 
+def their_classifier(data: Data, dtype: torch.dtype) -> nn.Module:
+    """transformers' own classifier of our sizes."""
+    sizes = electra_config(our_model(data, 0).encoder.config)
+    del sizes["embedding_size"]
+    config = transformers.BertConfig(**sizes, num_labels=data.num_labels)
+    model: nn.Module = transformers.BertForSequenceClassification(config).eval().to(dtype)
+    return model
+
+
+def infer_plain(data: Data, rows: Sequence[int], dtype: torch.dtype = torch.float32) -> Spent:
+    """From text to probabilities by the loop that one writes by hand: all rows tokenised, sorted, padded, run."""
+    model = their_classifier(data, dtype)
+
+    def work() -> Tensor:
+        encoded = tokenize(data, rows)
+        order = sorted(range(len(rows)), key=lambda i: -len(encoded["input_ids"][i]))
+        probabilities = torch.empty(len(rows), data.num_labels)
+        with torch.inference_mode():
+            for start in range(0, len(order), BATCH):
+                some = order[start : start + BATCH]
+                given = [{name: encoded[name][i] for name in encoded} for i in some]
+                batch = data.tokenizer.pad(given, return_tensors="pt")
+                probabilities[torch.tensor(some)] = model(**batch).logits.float().softmax(1)
+        return probabilities
+
+    return timed(len(rows), work)
+
+
 def infer_theirs(
     data: Data, rows: Sequence[int], batch: int = BATCH, sort: bool = False, dtype: torch.dtype = torch.float32
 ) -> Spent:
     """From text to probabilities by the pipeline."""
-    sizes = electra_config(our_model(data, 0).encoder.config)
-    del sizes["embedding_size"]
-    config = transformers.BertConfig(**sizes, num_labels=data.num_labels)
-    model = transformers.BertForSequenceClassification(config).eval().to(dtype)
+    model = their_classifier(data, dtype)
     pipe = transformers.pipeline("text-classification", model=model, tokenizer=data.tokenizer, device="cpu")
     inputs = [dict(zip(("text", "text_pair"), data.texts[row], strict=False)) for row in rows]
     if sort:
@@ -223,6 +248,8 @@ def speed(options: argparse.Namespace) -> list[str]:
         "pipeline, batches": lambda: infer_theirs(data, rows),
         "pipeline, batches, sorted": lambda: infer_theirs(data, rows, sort=True),
         "pipeline, batches, sorted, bf16": lambda: infer_theirs(data, rows, sort=True, dtype=torch.bfloat16),
+        "plain loop, sorted": lambda: infer_plain(data, rows),
+        "plain loop, sorted, bf16": lambda: infer_plain(data, rows, torch.bfloat16),
         "ours": lambda: infer_ours(data, rows),
         "ours, bf16": lambda: infer_ours(data, rows, "bf16"),
     }
