@@ -24,6 +24,14 @@ def test_every_record_has_a_row_of_its_own() -> None:
     assert tally_entities(gold, predicted).tolist() == [[0, 1, 0], [1, 1, 2]]
 
 
+@pytest.mark.parametrize("record", [tuple, list])
+def test_records_of_one_entity_or_triple_are_records(record: type) -> None:
+    gold = [record([(0, 2, "dis")]), record([(3, 5, "sym")])]
+    assert tally_entities(gold, gold).tolist() == [[1, 1, 1], [1, 1, 1]]
+    named = [record([("肺炎", "症状", "咳嗽")]), record([("胃炎", "症状", "腹痛"), ("胃炎", "症状", "呕吐")])]
+    assert tally_entities(named, named).tolist() == [[1, 1, 1], [2, 2, 2]]
+
+
 def test_labels_outside_the_chosen_classes_count_for_none() -> None:
     assert tally_classes(["1", "0", "1"], ["1", "1", "0"], ["1"]).tolist() == [[1, 1, 1], [0, 1, 0], [0, 0, 1]]
 

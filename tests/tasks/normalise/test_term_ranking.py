@@ -129,6 +129,12 @@ def test_of_equally_good_decisions_the_first_is_taken(cases: list[tuple[Judged, 
     assert (decision, score) == (expected, 1.0)
 
 
+def test_no_tuned_threshold_asks_for_certainty() -> None:
+    """Only a threshold of 1 would part the right term from the others: it is not tried."""
+    decision, f1 = tune_decision([judged(1.0, 0.995, 0.995, parts=3)], [["甲"]])
+    assert decision.threshold <= 0.98 and f1 == pytest.approx(0.5)
+
+
 def test_tuning_without_labels_is_an_error() -> None:
     with pytest.raises(ValueError, match="labelled"):
         tune_decision([], [])

@@ -35,6 +35,7 @@ def judged(code: str, name: str, source: str = "graph") -> tuple[bool, str]:
         ("R06.5", "阻塞性睡眠呼吸暂停低通气综合征", "known_elsewhere"),
         ("Q40.1", "食管裂孔疝", "known_elsewhere"),
         ("R06.5", "双侧听神经瘤", "names_another"),
+        ("R06.5", "呼气性听神经瘤", "names_another"),  # one character in common with 口呼吸 is not enough
         ("P74.1", "慢性脱水", "context"),
         ("K44.0", "食管裂孔疝", "of_sibling"),
     ],
