@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tasks.deduplicate.clusters import ANCHORS, NEIGHBOURS, components, pairs_of_groups
-from tasks.deduplicate.shingles import jaccard, shingle
+from tasks.deduplicate.shingles import jaccard, mix, shingle
 from tasks.deduplicate.similarity import BINS, bands, estimate, fingerprints, rows_for, sketch
 from tests.support.text.edited import document, edited
 
@@ -126,3 +126,10 @@ def test_groups_are_joined_by_linearly_many_pairs(sizes: list[int]) -> None:
     assert len(np.unique(components(len(groups), one, other))) == len(sizes)
     small = np.isin(groups, [group for group, size in enumerate(sizes) if size <= ANCHORS])
     assert small[one].sum() == sum(size * (size - 1) // 2 for size in sizes if size <= ANCHORS)
+
+
+@pytest.mark.parametrize(("draw", "expected"), [(1, 6457827717110365317), (2, 3203168211198807973)])
+def test_mixing_is_splitmix64s(draw: int, expected: int) -> None:
+    """The numbers that its authors' program gives first for the seed 1234567; sketches of two versions must agree."""
+    state = (1234567 + draw * 0x9E3779B97F4A7C15) % 2**64
+    assert int(mix(np.uint64(state))) == expected

@@ -62,6 +62,8 @@ def test_nested_candidates_are_numbered_by_question() -> None:
     assert flatten_candidates([[1, 0], [0]], [[0.2, 0.9], [0.1]], None) == ([1, 0, 0], [0.2, 0.9, 0.1], [0, 0, 1])
     with pytest.raises(ValueError, match="differ in length: 2 and 1"):
         flatten_candidates([[1, 0]], [[0.2]], None)
+    with pytest.raises(ValueError, match="shorter|differ"):
+        flatten_candidates([[1, 0], [0]], [[0.2, 0.9]], None)
 
 
 def test_joined_terms_are_split_and_trimmed() -> None:
