@@ -44,3 +44,9 @@ def test_hundreds_of_names_are_all_found_again_in_linear_time() -> None:
     assert counts["name"] == 2 * len(names)
     assert not any(name in treated for name in names)
     assert ratio_of_doubling(deidentify, text_of, 500) < LINEAR
+
+
+def test_a_name_that_one_round_uncovers_is_found_in_the_next() -> None:
+    """The first round reads 王芳小 as a name, and has 女儿王芳 left."""
+    treated, counts = deidentify("小女儿王芳小女儿王芳")
+    assert "王芳" not in treated and counts == {"name": 2}
