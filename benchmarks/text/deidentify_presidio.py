@@ -1,6 +1,6 @@
 """De-identification beside Presidio, on the same labelled lines: recall, precision and MB per CPU second.
 
-    python benchmarks/text/deidentify_presidio.py --lines tests/support/text/identifiers_held_out.jsonl \
+    python benchmarks/text/deidentify_presidio.py --lines tests/support/text/identifiers_notes.jsonl \
         --values tests/support/text/medical_values.jsonl --presidio PYTHON --output benchmarks/results/text/NAME.md
 
 FILE holds labelled lines as tests/support/text/identifiers_tuning.jsonl does. PYTHON is an interpreter that has
