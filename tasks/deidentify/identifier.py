@@ -10,6 +10,10 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
+import numpy as np
+
+from infra.arrays.code_points import points_of
+
 Span = tuple[int, int]
 """First character of a stretch of a text, and the one behind it."""
 
@@ -144,6 +148,10 @@ class OwnWords(Way):
         return mentions(text, self.words)
 
 
+_LAST = 0xFFFF
+"""Code point that a glance does not tell from those behind it."""
+
+
 def mentions(text: str, words: Collection[str]) -> Iterator[Span]:
     """Yield where words are in a text, the longest one at each place, without overlaps.
 
@@ -153,8 +161,9 @@ def mentions(text: str, words: Collection[str]) -> Iterator[Span]:
         return
     lengths = sorted({len(word) for word in words}, reverse=True)
     end = 0
-    for first in re.finditer(f"[{re.escape(''.join(sorted({word[0] for word in words})))}]", text):
-        start = first.start()
+    begins = np.zeros(_LAST + 1, dtype=np.bool_)
+    begins[[min(ord(word[0]), _LAST) for word in words]] = True
+    for start in np.flatnonzero(begins[np.minimum(points_of(text), _LAST)]).tolist():
         length = next((length for length in lengths if text[start : start + length] in words), 0)
         if length and start >= end:
             end = start + length

@@ -6,6 +6,7 @@ grows with the characters, not with the number of names.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Set
 
@@ -34,7 +35,7 @@ _WORD_GOES_ON = re.compile(r"[\u4e00-\u9fffA-Za-z]")
 
 def names_again(text: str, names: Set[str]) -> list[Identifier]:
     """Return other mentions of names, in order: whole ones, as far as they are not words, and parts of them."""
-    whole = {name for name in names if _is_whole(_unpadded(name))}
+    whole = {name for name in names if _is_whole(name)}
     if not whole:
         return []
     found = sorted({*mentions(text, whole), *_split(text, whole)})
@@ -61,13 +62,20 @@ def _unpadded(name: str) -> str:
     return "".join(name.split())
 
 
+@functools.lru_cache(maxsize=4096)
 def _is_whole(name: str) -> bool:
     """Return True for a name that can be searched for: 高明 and other pairs that are words would hit the words."""
+    name = _unpadded(name)
     return bool(_PLAIN_NAME.match(name)) and not (len(name) == 2 and rjieba.has_word(name))
 
 
-def _parts(name: str) -> Iterator[str]:
-    """Yield the forms in which a name may come again: 老王, 王总, and a given name that is no word."""
+@functools.lru_cache(maxsize=4096)  # a text is searched several times with the same names
+def _parts(name: str) -> tuple[str, ...]:
+    """Return the forms in which a name may come again: 老王, 王总, and a given name that is no word."""
+    return tuple(_forms(name))
+
+
+def _forms(name: str) -> Iterator[str]:
     surname = surname_length(name, 0)
     given = name[surname:]
     if not surname or not 1 <= len(given) <= 2:
