@@ -16,6 +16,7 @@ from tasks.deidentify.identifier import Span
 from tasks.deidentify.names import (
     anonymous_start,
     field_name_end,
+    is_nobody,
     latin_end,
     likely_end,
     listed_name_end,
@@ -52,14 +53,14 @@ _COLON = re.compile("[：:]")
 _LINK = re.compile("[：:是为加]")
 # matches: "a1", "rahman_cd"
 # not: "Android"
-_ACCOUNT_SIGN = re.compile("[0-9_]")
+_ACCOUNT_SIGN = re.compile(r"[0-9_\-]")
 # matches: "a1"
 # not: "Android"
 _DIGIT = re.compile("[0-9]")
 
 # matches: "基因", "Entrez ", "探针 "
 # not: "，", "患者 "
-_OTHER_ID = re.compile("[\u4e00-\u9fff]$|(?:[A-Za-z]|基因|蛋白|探针)\\s$")
+_OTHER_ID = re.compile("[\u4e00-\u9fff]$|(?:[A-Za-z]|基因|蛋白|探针) $")
 
 # matches: "：", " （", "\t", "|", "____"
 # not: "芳"
@@ -192,6 +193,71 @@ def bed_before(text: str, start: int, end: int, free_from: int) -> list[Span]:
     return [(left + match.start("value"), end)]
 
 
+# matches: "公告", "卫生部令", "标准"
+# not: "证明书", "，"
+_PUBLIC_BEFORE = re.compile(r"(?:公告|通告|通知|令|标准|[局部委]|版|专利|法规?|文件|条例|发|函|切口|体位)[（(]?$")
+# matches: "(2026)病字第", "（2024）渝医鉴第", "〔2022〕"
+# not: "2026年第"
+_OF_A_YEAR = re.compile(r"[（(〔\[](?:19|20)\d\d[）)〕\]]\s?[\u4e00-\u9fff]{0,6}$")
+# matches: "5520号", "00317号"
+# not: "31 号", "31号文"
+_NUMBER_OF_A_PAPER = re.compile(r"\d{2,8}号(?!文)")
+# matches: "医鉴第", "鉴字〔2022〕"
+# not: "卫医发〔2022〕"
+_OF_A_CASE = re.compile(r"[鉴病诊证案理诉民刑初终伤损住]字?(?:第|[（(〔\[]\d{4}[）)〕\]])$")
+
+
+def paper_fits(text: str, start: int, end: int, match: re.Match[str]) -> bool:
+    """Refuse numbers of what is public: 公告第0318号."""
+    return not _PUBLIC_BEFORE.search(text[max(0, start - 8) : start])
+
+
+def paper_of_a_year(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """The number of a case with its year around the cue: (2026)病字第5520号. Not the public 国卫医发〔2022〕31号."""
+    left = max(free_from, start - 14)
+    year, number = _OF_A_YEAR.search(text[left:end]), _NUMBER_OF_A_PAPER.match(text, end)
+    if year is None or number is None:
+        return []
+    begin = left + year.start()
+    if _PUBLIC_BEFORE.search(text[max(0, begin - 8) : begin]):
+        return []
+    of_a_case = _OF_A_CASE.search(text[max(0, end - 10) : end])
+    return [(begin, number.end())] if len(number[0]) > 4 or of_a_case else []
+
+
+# matches: "（8021", "电话6602", "拨打：6602"
+# not: "由300", "WBC12000"
+_EXCHANGE = re.compile(r"(?:[（(：:]|电话|拨打?|内线|分机|热线|总机|座机)\s?(?P<number>[2-9]\d{3,7})$")
+# matches: "3）", "8。"
+# not: "3片"
+_EXTENSION = re.compile(r"\d{1,4}(?=[，,。；;、）)\s]|$)")
+
+
+def extension_around(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """A telephone within a house around 转: （8021转3）."""
+    left = max(free_from, start - 14)
+    before, behind = _EXCHANGE.search(text[left:start]), _EXTENSION.match(text, end)
+    return [(left + before.start("number"), behind.end())] if before and behind else []
+
+
+# matches: "ICD-10", "CD20", "COVID-19", "GB35273-2020"
+# not: "LL-0891", "NB24-1178"
+_PUBLIC_CODE = re.compile(
+    r"(?:ICD|CD|COVID|GB|YY|WS|ISO|IEC|NCT|CTR|ChiCTR|GSE|GSM|SRR|CYP|HLA|IL|NM|NP|NG|ENS|CAS|rs)[\d\-]"
+)
+
+
+def coded_fits(text: str, start: int, end: int, match: re.Match[str]) -> bool:
+    """Refuse codes of classifications, standards, studies and genes, and too few digits: 编码ICD-10."""
+    value = match["value"]
+    return not _PUBLIC_CODE.match(value) and len(_DIGIT.findall(value)) >= 4
+
+
+def nickname_fits(text: str, start: int, end: int, match: re.Match[str]) -> bool:
+    """Refuse words that fill a field and name nobody: 昵称：不详."""
+    return not is_nobody(match["value"])
+
+
 def plain_id_fits(text: str, start: int, end: int, match: re.Match[str]) -> bool:
     """Refuse IDs of something else: 基因ID, Entrez ID."""
     return not _OTHER_ID.search(text, max(0, start - 3), start)
@@ -219,7 +285,28 @@ def names_of_kin(text: str, start: int, end: int, free_from: int) -> list[Span]:
     if latin is not None:
         return [(end, latin)]
     before = name_start(text, start) if text[start] == "之" else None
+    if before is not None and before >= free_from and _is_newborn(text, before, end):
+        return [(before, end)]
     return [(before, start), *found] if before is not None and before >= free_from else found
+
+
+# matches: "新生儿：", "患儿", "暂名"
+# not: "陪同人："
+_NEWBORN_BEFORE = re.compile(r"(?:新生儿|[患女男活]婴?儿?|婴儿?|暂名|召回|疾病筛查|死亡报告)[：:，, （(]{0,2}$")
+# matches: "，日龄3天", "，早产儿", "：出生时间"
+# not: "，陪同"
+_NEWBORN_BEHIND = re.compile(
+    r"[，,：:；; （(]{0,2}(?:日龄|胎龄|早产|足月|出生|生于|生后|体重|Apgar|新生儿|男婴|女婴|[，,]?藏历"
+    r"|\d{4}[.年\-/]\d{1,2}[.月\-/]\d{1,2}日?[早出足])"
+)
+
+
+def _is_newborn(text: str, start: int, end: int) -> bool:
+    """Return True for a child without a name of its own, whom a hospital calls 王芳之女."""
+    is_child = text[end - 1] in "子女"
+    return is_child and bool(
+        _NEWBORN_BEFORE.search(text[max(0, start - 8) : start]) or _NEWBORN_BEHIND.match(text, end)
+    )
 
 
 def latin_behind(text: str, start: int, end: int, free_from: int) -> list[Span]:

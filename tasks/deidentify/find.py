@@ -1,7 +1,8 @@
 """Identifiers of persons in Chinese medical text: where they are and of which type.
 
 A text is searched five times: for addresses on the internet, for runs of digits, for cues (住院号, 微信, 患者, 医生 …)
-with what is written beside them, for words around digits (dates, ages), then for names between marks. A trained
+with what is written beside them, for words around digits (dates, ages), then for names between marks and of
+speakers. A trained
 recogniser may find more in what is left. Names found are searched for in the rest of the text. What each kind looks
 like is in `tasks/deidentify/kinds.py`; a `Finder` looks for some kinds.
 
@@ -18,6 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 
+from tasks.deidentify.chat_speakers import chat_speakers, may_hold_speakers
 from tasks.deidentify.header_rows import DELIMITERS, OTHER_HEADERS, Below, headers_of, line_around, rows_below
 from tasks.deidentify.identifier import (
     Cues,
@@ -50,9 +52,9 @@ _ODD_FORM = re.compile(f"[{re.escape(''.join(map(chr, _PLAIN_FORMS)))}]")
 # matches: "138 1234 5678", "(0755)2673 4410", "138.1234.5678"
 # not: "3.5mmol"
 _RUN = re.compile(r"[0-9(+][0-9 .\-–—－()（）*xX]{5,}+")
-# matches: "13812345678", "0755-267", "138****5678"
+# matches: "13812345678", "0755-267", "138****5678", "26-08813", "018837-2"
 # not: "2019-05-06", "12 30"
-_LIKELY = re.compile(r"\d{7}|\d{3}[ .)）–—-]{1,3}\d{3}|\*{4}")
+_LIKELY = re.compile(r"\d{7}|\d{3}[ .)）–—-]{1,3}\d{3}|\*{4}|(?<!\d)\d\d-\d{4}|\d{5}-\d")
 """Content that makes a run of digits worth trying the patterns: most runs are dates and times."""
 
 # matches: "〔姓名〕"
@@ -122,6 +124,7 @@ class Finder:
     def may_hold(self, texts: Sequence[str]) -> np.ndarray:
         """Return which texts hold, at a glance, any trace of an identifier: bool (T,). The others hold none."""
         found: np.ndarray = (all_suspicions(texts) > 0) | self._cue_glance.may_hold(texts) | may_hold_lone_names(texts)
+        found |= may_hold_speakers(texts)
         if self._own or self._recognise:
             found |= True  # a glance at any pattern would cost what the search does
         elif self._early_digits or self._late_digits:
@@ -149,6 +152,7 @@ class Finder:
             *([functools.partial(_numbers, self._late_numbers)] if suspicions & NUMBERS else []),
             *([functools.partial(_around_digits, self._late_digits)] if self._late_digits else []),
             _lone_names,
+            _chat_speakers,
         ]
         clear = plain
         for look in looks:
@@ -411,6 +415,10 @@ def _around_digits(ways: _DigitWays, text: str) -> list[Identifier]:
 
 def _lone_names(text: str) -> list[Identifier]:
     return [Identifier(*span, "name", "name between marks") for span in lone_names(text)]
+
+
+def _chat_speakers(text: str) -> list[Identifier]:
+    return [Identifier(*span, "name", "speaker of several lines") for span in chat_speakers(text)]
 
 
 def _overlaps(one: Identifier, others: Sequence[Identifier]) -> bool:

@@ -22,13 +22,18 @@ from tasks.deidentify.cues import (
     anybody_behind,
     bed_before,
     called,
+    coded_fits,
+    extension_around,
     latin_behind,
     latin_field,
     names_around,
     names_behind,
     names_behind_role,
     names_of_kin,
+    nickname_fits,
     number_fits,
+    paper_fits,
+    paper_of_a_year,
     plain_id_fits,
     spelled_mobile,
     surname_alone,
@@ -39,12 +44,16 @@ from tasks.deidentify.net import domain_around, email_span, url_span
 from tasks.deidentify.numbers import (
     card_fits,
     foreign_telephone_fits,
+    grouped_card_fits,
     identity_fits,
     landline_fits,
     long_number_fits,
     mistyped_identity_fits,
     mobile_fits,
+    old_identity_fits,
     passport_fits,
+    short_code_fits,
+    spaced_identity_fits,
 )
 from tasks.deidentify.person_data import name_before_age, name_before_sex
 
@@ -134,10 +143,31 @@ TYPES = (
                 ),
             ),
             Cues(
-                found=("（内线{6317}）", "手机短号：{669031} ", "分机 {8855}，", "电话短号：{66702}。"),
+                found=(
+                    "（内线{6317}）",
+                    "手机短号：{669031} ",
+                    "分机 {8855}，",
+                    "电话短号：{66702}。",
+                    "电话（内线）{66213}；",
+                ),
                 kept=("内线3次", "短号不详", "分机 12 台"),
                 words="内线 短号 分机 分机号 内线电话 院内电话 小号",
-                beside=Values(re.compile(rf"{SEPARATOR}(?P<value>\d{{3,8}})(?![\d.次台个])")),
+                beside=Values(re.compile(rf"[）)]?{SEPARATOR}(?P<value>\d{{3,8}})(?![\d.次台个])")),
+            ),
+            Cues(
+                found=("住院总已看，电话{3372}。", "联系办公室，电话 {8021转3}）"),
+                kept=("电话2019年", "电话1200次", "电话3372.5"),
+                words="电话",
+                beside=Values(
+                    re.compile(r"[：:]?\s?(?P<value>[2-9]\d{3,5}(?:转\d{1,4})?)(?=[，,。；;、）)\s]|$)"), telephone_fits
+                ),
+            ),
+            Cues(
+                found=("找办公室（{8021转3}），", "拨打{6602转8}。"),
+                kept=("由120mg转3片", "2021转3科", "由300转6，"),
+                words="转",
+                beside=extension_around,
+                before=r"\d",
             ),
         ),
     ),
@@ -172,6 +202,25 @@ TYPES = (
                 fits=mistyped_identity_fits,
                 after_cues=True,
             ),
+            Number(
+                found=(
+                    "证件{110101 1990030745 14}单位",
+                    "证件号{110101199003074 514}）",
+                    "号【{110 101 19900307 451 4}】",
+                ),
+                kept=("PLT 110 101 199 013 074 514", "拷贝数991010199003074 514个"),
+                pattern=re.compile(r"(?<![0-9A-Za-z.])[1-8]\d{2}(?: ?\d){14} ?[\dXx](?! ?[0-9A-Za-z*])"),
+                fits=spaced_identity_fits,
+            ),
+            Cues(
+                found=("旧身份证{620102 470223 532}，", "身份证：{620102 470223532} "),
+                kept=("身份证620102 991323 532", "身份证 12 3"),
+                words="身份证 证件号",
+                beside=Values(
+                    re.compile(rf"{SEPARATOR}(?P<value>[1-8]\d{{5}} ?\d{{6}} ?\d{{3}})(?! ?[\dA-Za-z])"),
+                    old_identity_fits,
+                ),
+            ),
             Cues(
                 found=(
                     "身份证号：{110101199003074515}",
@@ -204,12 +253,13 @@ TYPES = (
                 fits=passport_fits,
             ),
             Cues(
-                found=("护照号：{EC123456}", "护 照：{123456789}"),
-                kept=("护照已过期", "护照有效期10年"),
-                words="护照",
+                found=("护照号：{EC123456}", "护 照：{123456789}", "护照{75 4198320}）", "passport No. {19FV60274};"),
+                kept=("护照已过期", "护照有效期10年", "passport expired 2019"),
+                words="护照 passport Passport PASSPORT",
                 beside=Values(
                     re.compile(
-                        rf"{SEPARATOR}(?P<value>[A-Za-z]{{1,2}}\d{{6,9}}|\d{{9}}|(?=(?:[A-Z]*\d){{4}})[A-Z0-9]{{8,10}})(?![0-9A-Za-z])"
+                        rf"(?:[ ](?:[Nn]o\.?|number))?{SEPARATOR}(?P<value>[A-Za-z]{{1,2}}\d{{6,9}}|\d{{2}} \d{{7}}"
+                        r"|\d{9}|(?=(?:[A-Z]*\d){4})[A-Z0-9]{8,10})(?![0-9A-Za-z])"
                     )
                 ),
                 header="number",
@@ -229,6 +279,15 @@ TYPES = (
                     r"(?<![\d.\-])(?:62|4\d|5[1-5]|35)\d\d(?:([ -]?)\d{4}(?:\1\d{4}){2}(?:\1\d{1,3})?)(?![\d.])"
                 ),
                 fits=card_fits,
+            ),
+            Number(  # a wrong check digit; nothing else is written in such groups
+                found=("转至{6217 0033 2001 8845 671}，", "退至{6225760018842203}，", "农行 {622848 0402 5617 3389}"),
+                kept=("拷贝数6228480122334455667个", "6217 0033 2001", "计数6225760018842203个"),
+                pattern=re.compile(
+                    r"(?<![\d.\-A-Za-z])62(?:\d\d(?: \d{4}){3}(?: \d{1,3})?|\d{4}(?: \d{4}){3}|\d{14}(?:\d{3})?)"
+                    rf"(?![\d.]){_NO_UNIT}"
+                ),
+                fits=grouped_card_fits,
             ),
             Cues(
                 found=("卡号：{6228480122334455667}", "账号{6217 0028 7001 2345}"),
@@ -299,16 +358,29 @@ TYPES = (
                     "微信是{xiaofei}",
                     "转你微信就行,号是{wh_haihai79},",
                     "同行人微信{rahman_cd}。",
+                    "发您微信行不，我号{luotiao_97}",
+                    "联系：微信{zzj-guiyang}，",
                 ),
                 kept=("微信公众号", "微信 Android", "invx ab12345"),
                 words="微信 薇信 威信 V信 v信 weixin Weixin wechat WeChat Wechat vx VX Vx wx WX",
                 beside=Values(
                     re.compile(
-                        rf"(?:[{_HAN}，,]{{0,6}}?号(?:是|[：:])|聊|{SEPARATOR})\s?(?P<value>[A-Za-z][A-Za-z0-9_\-]{{5,19}}|[1-9]\d{{4,11}})(?![A-Za-z0-9.])"
+                        rf"(?:[{_HAN}，,]{{0,6}}?号(?:是|[：:])?|聊|{SEPARATOR})\s?(?P<value>[A-Za-z][A-Za-z0-9_\-]{{5,19}}|[1-9]\d{{4,11}})(?![A-Za-z0-9.])"
                     ),
                     account_fits,
                 ),
                 header="number",
+            ),
+            Cues(
+                found=("微信名“{风吹麦浪88}”：", "患者昵称:{一叶知秋} 女", "请问昵称“{风中的云}”是您本人"),
+                kept=("昵称不详", "昵称：无", "昵称由患者自拟"),
+                words="微信名 微信昵称 用户昵称 昵称 网名",
+                beside=Values(
+                    re.compile(
+                        rf"(?:[：:]\s?[“\"「『]?|[“\"「『])(?P<value>[{_HAN}A-Za-z0-9_·]{{2,14}}+)(?=[”\"」』，,。；;、\s（(]|$)"
+                    ),
+                    nickname_fits,
+                ),
             ),
         ),
     ),
@@ -459,6 +531,79 @@ TYPES = (
                 ),
             ),
             Cues(
+                found=(
+                    "存根 第{0318}号：",
+                    "诊断证明书第{202403-0912}号：",
+                    "介绍信（第{0316}号）",
+                    "登记簿第{0713}号",
+                ),
+                kept=("第3号楼", "公告第0318号", "卫生部令第0045号", "第12号切口", "国家标准第2019号公告"),
+                words="第",
+                next_characters="0123456789",
+                beside=Values(
+                    re.compile(r"(?P<value>(?:0\d{3,9}|\d{4,12})(?:-\d{1,8}){0,3})号(?![楼院房室线公令文法])"),
+                    paper_fits,
+                ),
+            ),
+            Cues(
+                found=("{(2026)病字第5520号}：", "{（2024）渝医鉴第0317号}，", "伤残鉴字{〔2022〕00317号}"),
+                kept=("国卫医发〔2022〕31号", "（2024）版第3号", "〔2022〕31号文件"),
+                words="字第 鉴第 案第 诊第 〕",
+                next_characters="0123456789",
+                beside=paper_of_a_year,
+            ),
+            Cues(
+                found=(
+                    "腕带{NB24-1178}，",
+                    "检体{MIC24-7719}，",
+                    "编码{LL-0891}，",
+                    "申请单{BX26-0907}。",
+                    "票号{0091-3374}，",
+                ),
+                kept=("腕带齐全", "编码基因", "编码CD20的", "检体3份", "编码：ICD-10", "票号不清"),
+                words=(
+                    "腕带 检体 编码 申请单 票号 票据号码 发票 资料 存根 批件 档案 工单 受理单 回单 转诊单 病理单 保单 "
+                    "条码 标本 样本 Record Policy 签约号"
+                ),
+                beside=Values(
+                    re.compile(
+                        r"[：:]?\s?(?:No\.?\s?|号\s?)?(?P<value>\d{2,8}(?: \d{4,8}){1,3}(?![ \d])"
+                        r"|(?=[A-Z\-]{0,9}\d)(?=(?:[A-Z\-]*\d){4})[A-Z0-9]{1,20}+(?:-[A-Z0-9]{1,14}+){1,3}+|[A-Z]{1,4}\d{6,14})"
+                        rf"(?![~～至到例个次年月日元天份.a-z]|\s?[×%％]){NO_MEASURE}"
+                    ),
+                    coded_fits,
+                ),
+            ),
+            Cues(
+                found=("受试者〔姓名〕（{S-0119}），", "〔姓名〕（{ZY77103}）"),
+                kept=("〔姓名〕（CT）", "〔姓名〕（T2N0）", "〔医院〕（2019）"),
+                words="〕（",
+                beside=Values(re.compile(r"(?P<value>[A-Z]{1,4}-?\d{4,12}(?:-\d{1,6}){0,2})(?=[)）])")),
+            ),
+            Cues(
+                found=(
+                    "Hosp no. {SH-INT-20918}.",
+                    "Sample ID {HK24-118-02};",
+                    "MR# {GZ-88217}.",
+                    "record {TJ-IC-5540}.",
+                ),
+                kept=("record keeping", "Sample ID of rs1234567", "Hosp no. of beds 12"),
+                words="no No NO ID MR# MRN# record Ref",
+                beside=Values(
+                    re.compile(r"[.:：#]{0,2} ?(?P<value>[A-Z]{1,4}\d{0,4}(?:-[A-Z0-9]{1,8}){1,3})(?![A-Za-z0-9\-])"),
+                    coded_fits,
+                ),
+            ),
+            Number(
+                found=("{ZL26-08813}", "秋实 {ZY018837-2} 2026-02-01", "{BX26-0907}。"),
+                kept=("YY0505-2012", "ISO10993-2019", "CYP2C19-17681", "国械注准ZL26-08813", "ABC123-2019"),
+                pattern=re.compile(
+                    r"(?<![0-9A-Za-z.\-/_:=])(?!CYP|HLA|GB|YY|WS|ISO|IEC|NCT|CTR|CD|IL|KT|COVID)[A-Z]{2,4}\d{2,8}-\d{1,8}(?![0-9A-Za-z.\-~～])"
+                ),
+                fits=short_code_fits,
+                after_cues=True,
+            ),
+            Cues(
                 found=("术后病理（{B23-19902}）回报", "处方（{RX20230619-77102}）"),
                 kept=("病理（2023-04）", "处方（3剂）"),
                 words="病理 处方",
@@ -470,7 +615,7 @@ TYPES = (
                     "{0001928374} 平扫",
                     "转{JDV008812773401}。",
                     "见{KM230910-8812}，",
-                    "为{6228480122334455667}，",
+                    "为{7228480122334455667}，",
                     "为{991010199003074514}，",
                 ),
                 kept=(
@@ -631,6 +776,8 @@ TYPES = (
                     "患者{阿依古丽}，女",
                     "患者{闵慧}本人",
                     "{梁敏}之女，",
+                    "{王芳之女}，早产儿，",
+                    "新生儿：{荀丽之女}，",
                     "丈夫{Michael Berg}了解病情",
                 ),
                 kept=("患者于昨日发病", "患者黄疸", "母亲白血病", "其子宫增大"),

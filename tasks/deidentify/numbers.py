@@ -35,7 +35,7 @@ _CONTACT_BEFORE = re.compile(r"(?:tel|phone|mobile|[vw]x|weixin|wechat|qq|no)$",
 _OTHER_NUMBER_BEFORE = re.compile(r"(?:号|准字|ID|批|No\.?)[：: ]{0,3}$")
 # matches: "身份证号：", "证件"
 # not: "卡号："
-_IDENTITY_CUE = re.compile("(?:身份证|证件|身份)(?:号码?)?[：: ]{0,3}$")
+_IDENTITY_CUE = re.compile("(?:身份证|证件|身份)(?:号码?)?[：:（( ]{0,3}$")
 # matches: "6228 4801", "6228-4801"
 # not: "62284801"
 _CARD_GAP = re.compile(r"[ -]")
@@ -109,6 +109,38 @@ def mistyped_identity_fits(text: str, start: int, number: str) -> bool:
     """Require a province and a date of birth alone: the check digit is wrong where somebody mistyped the number."""
     plain = number.replace(" ", "")
     return plain[:2] in _PROVINCES and is_date(plain[6:14])
+
+
+def spaced_identity_fits(text: str, start: int, number: str) -> bool:
+    """Require 18 characters with the check digit, or with a date of birth behind a cue, and a blank among them."""
+    plain = number.replace(" ", "")
+    if len(plain) != 18 or plain == number or plain[:2] not in _PROVINCES or not is_date(plain[6:14]):
+        return False
+    return is_identity_number(plain) or bool(_IDENTITY_CUE.search(text[max(0, start - 10) : start]))
+
+
+def old_identity_fits(text: str, start: int, end: int, match: re.Match[str]) -> bool:
+    """Require a province and a date of birth in a number of 15 digits behind its cue."""
+    return is_identity_number(match["value"].replace(" ", ""))
+
+
+# matches: "退至", "到账卡", "刷卡 "
+# not: "，", "为"
+_PAID_BEFORE = re.compile(r"(?:[退转付汇打存][至到入给]|[卡行款]|账户?)[：: ]?$")
+
+
+def grouped_card_fits(text: str, start: int, number: str) -> bool:
+    """Require groups of a bank card, or a word of payment before; the check digit may be mistyped."""
+    return " " in number or bool(_PAID_BEFORE.search(text[max(0, start - 4) : start]))
+
+
+def short_code_fits(text: str, start: int, number: str) -> bool:
+    """Refuse standards, which end in a year (YY0505-2012), few digits, and what numbers a thing."""
+    digits = re.sub("[^0-9]", "", number)
+    is_of_a_year = bool(re.search(r"-(?:19|20)\d\d$", number))
+    if len(digits) < 6 or is_of_a_year or re.search("[注准字]{1,2}$", text[max(0, start - 2) : start]):
+        return False
+    return not is_of_a_thing(text, start, number.replace("ZL", "ZY"))
 
 
 # matches: "HBV-DNA ", "国药准字", "批号：", "约"

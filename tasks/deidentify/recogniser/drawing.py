@@ -77,7 +77,7 @@ class Drawing:
         self.templates = [template.replace("\\n", "\n").replace("\\t", "\t") for template in templates]
         self.words = _words_like_names(source.sentences)
         self.slots: dict[str, Callable[[], str]] = {
-            "N": self.person, "F": self.surname, "K": self.nickname, "L": self.latin, "A": self.address,
+            "N": self.person, "F": self.surname_alone, "K": self.nickname, "L": self.latin, "A": self.address,
             "C": self.town, "P": self.half_address, "G": self.given_alone,
             "H": self.hospital, "S": self.school, "E": self.employer, "B": self.bed,
             "bednum": self.bed_number, "gap": lambda: self.pick((" ", "  ", "  ", "    ", "\u3000\u3000", "\t", "，")),
@@ -271,6 +271,10 @@ class Drawing:
             )
         return self.pick(names.OTHER_SURNAMES) if chance < 0.93 else self.pick(names.COMPOUNDS)
 
+    def surname_alone(self) -> str:
+        """Return a surname for a place that tells it by itself, where some people have one that no table holds."""
+        return self.any_character() if self.rng.random() < 0.1 else self.surname()
+
     def given(self) -> str:
         """Return a given name of one or two characters, of one period, with some rare characters."""
         rng = self.rng
@@ -305,10 +309,10 @@ class Drawing:
         chance = self.rng.random()
         if chance < 0.06:
             return self.pick(names.WORDS_AS_NAMES)
-        if chance < 0.08:
+        if chance < 0.09:
             return self.pick(self.words)
         name = self.surname() + self.given()
-        if chance < 0.1:
+        if chance < 0.105:
             return self.surname() + name
         if chance < 0.13:
             return self.pick((" ", "  ", "　")).join(name) if len(name) < 4 else name
@@ -319,9 +323,9 @@ class Drawing:
     def person(self) -> str:
         """Return the whole name of a person of any people."""
         chance = self.rng.random()
-        if chance < 0.86:
+        if chance < 0.84:
             return self.chinese()
-        if chance < 0.92:
+        if chance < 0.915:
             return self.minority()
         if chance < 0.945:
             return self.foreign()
@@ -352,13 +356,21 @@ class Drawing:
             return f"{self.pick(names.LATIN_FIRST)} {self.pick(names.LATIN_FIRST)} {self.pick(names.LATIN_LAST)}"
         if chance < 0.09:
             return f"{self.pick('ABCDEFGHJKLMNPRSTW')}. {self.pick(names.LATIN_LAST)}"
+        if chance < 0.13:
+            return self.pick(names.VIETNAMESE_FIRST) + " " + self.pick(names.VIETNAMESE_REST)
+        if chance < 0.16:
+            first, article = self.pick(names.LATIN_FIRST), self.pick(("Al-", "El-", "de ", "van ", "Mc", "Mac"))
+            return f"{first} {article}{self.pick(names.LATIN_LAST)}"
         if chance < 0.25:
             return self.pick(names.LATIN_FIRST)
         if chance < 0.55:
             return self.pick(names.LATIN_FIRST) + self.pick((" ", " ", " A. ", " J. ")) + self.pick(names.LATIN_LAST)
         surname = self.pick(names.PINYIN_SURNAMES)
         given = "".join(self.pick(names.PINYIN_SYLLABLES) for _ in range(1 + (self.rng.random() < 0.6))).capitalize()
-        name = f"{surname} {given}" if self.rng.random() < 0.6 else f"{given} {surname}"
+        if len(given) > 4 and self.rng.random() < 0.12:
+            given = given[:2] + "-" + given[2:]
+        joint = ", " if self.rng.random() < 0.12 else " "
+        name = f"{surname}{joint}{given}" if self.rng.random() < 0.6 else f"{given} {surname}"
         if self.rng.random() < 0.3:
             return name.upper()
         return surname if self.rng.random() < 0.1 else name

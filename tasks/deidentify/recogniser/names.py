@@ -135,12 +135,14 @@ LATIN_FIRST = words(
     "Fatima Ahmed Mohammed Ali Hassan Raj Priya Yuki Hiroshi Kenji Min-jun Ji-woo Pierre Marie Hans Greta "
     "Luca Giulia Emma Oliver Noah Sophia Jennifer Ruth Vivian Cindy Mandy Coco Leo Vincent Jessica Andrew "
     "Nicole Monica Henry Frank Victor Simon Rachel Wendy Angela Sonam Tashi Pema Dolma Tenzin Aisha Omar "
-    "Ibrahim Elena Dmitri"
+    "Ibrahim Elena Dmitri Jean-Pierre Soo-jin Hye-jin Siobhan Hannah Claire Anton Bill Paul George Brian Diana "
+    "Marina Vladimir Sergio Takeshi Haruka Noor Khadija Yusuf Rosa Pedro Lars Ingrid Chloe Mia Ethan"
 )
 LATIN_LAST = words(
     "Smith Brown Jones Johnson Williams Miller Davis Garcia Gonzalez Martinez Lopez Silva Santos Kim Park "
     "Lee Choi Tanaka Suzuki Sato Nguyen Tran Singh Kumar Patel Khan Hussain Ivanov Petrov Müller Schmidt "
     "Schneider Rossi Dubois Moreau Andersson Berg O'Neil O'Brien Wilson Taylor Anderson Thomas Jackson White "
+    "Al-Harbi Al-Rashid Petrenko Kuznetsov Morozova Kowalski Nowak Nakamura Yamamoto Watanabe Almeida Fernandes "
     "Harris Clark Lewis Walker Hall Young King Wright Scott Green Baker Adams Nelson Carter"
 )
 
@@ -154,4 +156,12 @@ PINYIN_SYLLABLES = words(
     "xiao ming wei hua jun ping yan fang li na jing lei tao jie hong mei ying xin yu chen hao ran zi han yi "
     "tong bo wen qing feng lin hai yun long fei peng chao gang jian guo qiang zhi yong bin kai rui jia qi "
     "meng shan xue ting dan lan juan ling min hui"
+)
+VIETNAMESE_FIRST = words(
+    "Nguyễn Trần Lê Phạm Hoàng Huỳnh Phan Vũ Võ Đặng Bùi Đỗ Hồ Ngô Dương Lý Nguyen Tran Pham Hoang"
+)
+VIETNAMESE_REST = tuple(
+    f"{middle} {last}"
+    for middle in words("Thị Văn Thi Van Minh Ngọc Đức Thanh")
+    for last in words("Hoa Lan Hương Mai Hùng Nam Dũng Tuấn Linh Thảo Anh Bình Huong Hung Tuan Thao")
 )

@@ -196,7 +196,8 @@ def _is_digit(point: int) -> bool:
 @compiled
 def _is_letter(point: int) -> bool:
     if point >= 192:
-        return (point < 592 and point != 215 and point != 247) or 0x400 <= point < 0x530
+        is_latin = (point < 592 and point != 215 and point != 247) or 0x1E00 <= point < 0x1F00  # é, ễ
+        return is_latin or 0x400 <= point < 0x530
     return 65 <= point <= 90 or 97 <= point <= 122
 
 

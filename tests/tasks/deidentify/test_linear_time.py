@@ -47,6 +47,10 @@ SINGLE = (
     "Name: A. ",
     "_",
     "|",
+    "茶茶：\n",
+    "第0",
+    "〔2022〕0",
+    "12-3456",
 )
 PLANS = (RULES_ALONE, Plan(frozenset(KINDS), recogniser=False))
 MOST_ROUNDS = 5

@@ -1,0 +1,57 @@
+"""Persons who speak in a chat, by what they are called at the beginnings of lines: 朵朵妈：谁啊.
+
+A line of a record begins with a word and a colon too (主诉：). So a speaker must speak twice, and must be called as
+people are: 老周, 茶茶, 嘟嘟爸, 孙东, Linda, but by no word of the dictionary. Time grows with the characters.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import rjieba
+
+from tasks.deidentify.identifier import Span
+from tasks.deidentify.names import is_name
+from tasks.deidentify.recogniser.places import words
+
+# matches: "\n朵朵妈：", "Linda:"
+# not: "患者的女儿小王说：", "BP:"
+_LABEL = re.compile(r"(?m)^[ \u3000]{0,4}(?P<name>[\u4e00-\u9fff]{2,4}|老[A-Z]|[A-Z][a-z]{2,11})(?=[：:])")
+# matches: "嘟嘟爸", "老周", "阿珍", "茶茶"
+# not: "血压", "医生"
+_CALLED = re.compile(r"[\u4e00-\u9fff]{1,3}(?:妈|爸|妈妈|爸爸|姐|哥|叔|婶|嫂)|[小老阿][\u4e00-\u9fffA-Z]{1,2}|(.)\1")
+_NO_PERSON = frozenset(
+    words(
+        "Plan Nurse Patient Doctor Note Name Date Time Diagnosis History Signed From Subject Impression Findings "
+        "Allergies Medications Assessment Objective Subjective Exam Labs Sex Age Ref Tel Phone Email Address 宝妈 宝爸 "
+        "孩妈 孩爸 大姐 大哥 大叔 大嫂 大婶 表姐 表哥 堂姐 堂哥 老人 小孩 老师 小朋友 老年 小便 小儿"
+    )
+)
+"""Words before colons that are headings, or roles rather than names."""
+_LEAST = 2
+"""Lines that begin with a speaker."""
+
+
+def may_hold_speakers(texts: Sequence[str]) -> np.ndarray:
+    """Return which texts have speakers: bool (T,)."""
+    return np.array([bool(chat_speakers(text)) for text in texts], dtype=np.bool_)
+
+
+def chat_speakers(text: str) -> list[Span]:
+    """Return what speakers are called at the beginnings of their lines, in order."""
+    if text.count("\n") < _LEAST:
+        return []
+    labels = list(_LABEL.finditer(text))
+    counts = Counter(label["name"] for label in labels)
+    return [label.span("name") for label in labels if counts[label["name"]] >= _LEAST and _is_speaker(label["name"])]
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_speaker(name: str) -> bool:
+    if name in _NO_PERSON or rjieba.has_word(name):
+        return False
+    return name[0].isascii() or bool(_CALLED.fullmatch(name)) or is_name(name)

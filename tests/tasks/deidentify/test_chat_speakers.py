@@ -1,0 +1,45 @@
+"""Speakers of chats: who begins several lines, and what only looks like it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tasks.deidentify.find import may_hold
+from tests.support.text.linear_time import LINEAR, ratio_of_doubling, repeated
+from tests.support.text.rules_alone import deidentify
+
+CHATS = [
+    "朵朵妈：有人得手足口\n嘟嘟爸：谁啊\n朵朵妈：不知道\n嘟嘟爸：停课不",
+    "茶茶：就诊卡丢了\n患者：挂失\n茶茶：好",
+    "老K：牙疼\n医生：多久了\n老K：三天",
+    "Linda:像不像EM?\n护士:查查\nLinda:有",
+]
+
+
+@pytest.mark.parametrize("text", CHATS)
+def test_speakers_of_several_lines_are_replaced(text: str) -> None:
+    treated, counts = deidentify(text)
+    assert counts["name"] >= 2
+    assert not any(name in treated for name in ("朵朵妈", "嘟嘟爸", "茶茶", "老K", "Linda"))
+    assert may_hold([text]).all()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "血压：120\n血糖：6\n血压：130\n血糖：7",
+        "患者：头痛\n医生：多久\n患者：三天\n医生：好",
+        "Plan: rest\nExam: fine\nPlan: CT",
+        "小便：清\n大便：干\n小便：黄",
+        "BP：120/80\nHR：70\nBP：130/80",
+        "茶茶：一行不是聊天\n另一行\n第三行",
+        "空腹糖：7\n餐后糖：9\n空腹糖：6",
+    ],
+)
+def test_headings_and_roles_stay(text: str) -> None:
+    assert deidentify(text) == (text, {})
+
+
+@pytest.mark.parametrize("family", ["茶茶：\n", "\n", "老周：好\n", "Linda：", "老", "\n老"])
+def test_twice_the_text_takes_twice_the_time(family: str) -> None:
+    assert ratio_of_doubling(deidentify, repeated(family), 20_000) < LINEAR
