@@ -317,6 +317,23 @@ def latin_behind(text: str, start: int, end: int, free_from: int) -> list[Span]:
     return [(first, stop)] if stop is not None else []
 
 
+_NOBODY_GREETED = frozenset(
+    ("Colleague", "Colleagues", "Doctor", "Sir", "Madam", "All", "Team", "Patient", "Parents", "Editor", "Customer")
+)
+# matches: " Hannah,", "\nAnton"
+# not: ": fine"
+_GREETED = re.compile(r"\s{1,3}(?P<word>[A-Z][A-Za-zÀ-ỹ'’\-]{1,20})")
+
+
+def greeted(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """A Latin name in the greeting or the signature of a letter, or behind a relation: Dear Hannah, wife Claire."""
+    word = _GREETED.match(text, end)
+    if word is None or word["word"] in _NOBODY_GREETED:
+        return []
+    stop = latin_end(text, word.start("word"))
+    return [(word.start("word"), stop)] if stop is not None else []
+
+
 # matches: ": Maria Fernanda Silva", "：M. F. Silva", ": ZHAO GUOQIANG"
 # not: ": denies pain", ": Denies pain"
 _LATIN_FIELD = re.compile(

@@ -24,6 +24,7 @@ from tasks.deidentify.cues import (
     called,
     coded_fits,
     extension_around,
+    greeted,
     latin_behind,
     latin_field,
     names_around,
@@ -213,15 +214,6 @@ TYPES = (
                 fits=spaced_identity_fits,
             ),
             Cues(
-                found=("旧身份证{620102 470223 532}，", "身份证：{620102 470223532} "),
-                kept=("身份证620102 991323 532", "身份证 12 3"),
-                words="身份证 证件号",
-                beside=Values(
-                    re.compile(rf"{SEPARATOR}(?P<value>[1-8]\d{{5}} ?\d{{6}} ?\d{{3}})(?! ?[\dA-Za-z])"),
-                    old_identity_fits,
-                ),
-            ),
-            Cues(
                 found=(
                     "身份证号：{110101199003074515}",
                     "证 件 号：{110101199003074515}",
@@ -238,6 +230,15 @@ TYPES = (
                 ),
                 header="number",
                 padded=True,
+            ),
+            Cues(
+                found=("旧身份证{620102 470223 532}，", "身份证：{620102 470223532} "),
+                kept=("身份证620102 991323 532", "身份证 12 3"),
+                words="身份证 证件号",
+                beside=Values(
+                    re.compile(rf"{SEPARATOR}(?P<value>[1-8]\d{{5}} ?\d{{6}} ?\d{{3}})(?! ?[\dA-Za-z])"),
+                    old_identity_fits,
+                ),
             ),
         ),
     ),
@@ -809,7 +810,7 @@ TYPES = (
                 kept=("请相关科室主任会诊", "高三老师"),
                 words=(
                     "主任 主任医师 副主任 副主任医师 主治医师 住院医师 大夫 教授 副教授 护士长 护师 院长 博士 先生 "
-                    "女士 小姐 阿姨 大爷 大妈 奶奶 老师 师傅 护长 警官 科长 大叔 大姐"
+                    "女士 小姐 阿姨 大爷 大妈 奶奶 老师 师傅 护长 警官 科长 大叔 大姐 经理 会计 秘书 书记"
                 ),
                 beside=names_around,
                 header="name",
@@ -826,6 +827,21 @@ TYPES = (
                 words="Dr DR Mr Mrs Ms Prof",
                 beside=latin_behind,
                 next_characters=". ",
+            ),
+            Cues(
+                found=("Dear {Hannah}, your", "Regards, {Anton}", "wife {Claire} 135", "father {Vladimir Kuznetsov}（"),
+                kept=("Dear Colleague, thank", "Regards, the team", "husband denies", "Mother: well"),
+                words="Dear Regards, Sincerely, wife husband daughter son mother father Wife Husband Daughter Mother Father",
+                beside=greeted,
+                next_characters=" \\n",
+            ),
+            Cues(
+                found=("{Jean-Pierre Dubois}, 58 yo, ", "{Maria Silva}, 31 y/o "),
+                kept=("Chest pain, 58 yo", "male, 31 y/o"),
+                words="yo y/o",
+                beside=name_before_age,
+                before=r"[\d ]",
+                after=r"(?![A-Za-z])",
             ),
             Cues(
                 found=(
@@ -858,7 +874,13 @@ TYPES = (
                 beside=names_behind_role,
             ),
             Cues(
-                found=("{刘桂香} 女 77", "{植小珠}，女，778120", "{Anna Berg}，女", "孙女：{刘寄奴}，女，3岁"),
+                found=(
+                    "{刘桂香} 女 77",
+                    "{植小珠}，女，778120",
+                    "{Anna Berg}，女",
+                    "{Nguyễn Thị Hoa}，女，",
+                    "孙女：{刘寄奴}，女，3岁",
+                ),
                 kept=("黄疸，男，3天", "发热咳嗽，男，30岁", "青年 女", "高血压，女，60岁"),
                 words="男 女",
                 beside=name_before_sex,

@@ -283,8 +283,10 @@ _WHOLE = re.compile(r"[\u4e00-\u9fff]{2,4}+(?=$|[，,。；;、（(）)\s/／：
 _GOES_ON = re.compile(r"[之的于在因诉自与和同亲述称为是已未有将曾]|查房|签[字名]|本人|主任|副主任|医[生师]|护士|等")
 _NAMING = frozenset(("nr", "nrfg", "ns", "nz", "n", "x"))
 """Tags of jieba's words that may fill the place of a name: 华山, 银川, but not 解决 or 那里."""
-_LATIN = r"[A-Z][a-z]{1,14}(?:[ ^·]{1,2}[A-Z][a-z]{1,14}){0,3}(?![A-Za-z0-9])|[A-Z]{2,15}\^[A-Z]{2,15}"
-# matches: "Maria Gonzalez", "David", "ZHANG^XIAOMING"
+LATIN_WORD = r"(?:[A-Z]['’])?[A-ZÀ-ÞĐ][a-zà-ÿăđĩũơưạ-ỹ]{1,14}(?:-[A-Za-z][a-z]{1,14})?"
+"""Pattern of one word of a Latin name: Maria, Thị, O'Neil, Soo-jin, Al-Rashid."""
+_LATIN = rf"{LATIN_WORD}(?:[ ^·]{{1,2}}{LATIN_WORD}){{0,3}}(?![A-Za-z0-9])|[A-Z]{{2,15}}\^[A-Z]{{2,15}}"
+# matches: "Maria Gonzalez", "David", "ZHANG^XIAOMING", "Kim Soo-jin"
 # not: "CT", "β-HCG"
 _LATIN_NAME = re.compile(_LATIN)
 

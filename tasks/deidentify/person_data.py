@@ -10,25 +10,26 @@ import re
 import rjieba
 
 from tasks.deidentify.identifier import Span
-from tasks.deidentify.names import GIVEN, is_nobody, is_stop, surname_length
+from tasks.deidentify.names import GIVEN, LATIN_WORD, is_nobody, is_stop, surname_length
 
 _WINDOW = 32
 """Characters before a sex or an age in which its name may begin."""
 
 _HAN = "\u4e00-\u9fff"
+_LATIN_WORD = rf"(?:[A-Z][A-Za-z]{{1,14}}|{LATIN_WORD})"
 # matches: "住院号〔编号〕 刘桂香 ", "孙丽（化名），", "Anna Berg, ", "艾力·买买提，"
 # not: "，刘桂香", "。"
 _RUN = re.compile(
     rf"(?:(?<![{_HAN}·A-Za-z])(?P<han>[{_HAN}]{{2,8}}(?:·[{_HAN}]{{1,8}}){{0,3}})"
-    r"|(?<![A-Za-z])(?P<latin>[A-Z][A-Za-z]{1,14}(?:[ ^][A-Z][A-Za-z]{1,14}){1,3}))"
+    rf"|(?<![A-Za-z'’\-])(?P<latin>{_LATIN_WORD}(?:[ ^]{_LATIN_WORD}){{1,3}}))"
     r"(?:[（(]化名[)）])?[\s，,、（(：:]{1,4}$"
 )
 # matches: "患者", "转诊患儿", "首例"
 # not: "胃痛"
 _ROLE = re.compile(r"^.{0,2}(?:患者|患儿|病人|产妇|孕妇|伤者|死者|首例|咨客|来访者|参保人)")
-# matches: "65"
+# matches: "65", "65 "
 # not: "3.5", "岁"
-_AGE = re.compile(r"(?<![\d.])\d{1,3}$")
+_AGE = re.compile(r"(?<![\d.])\d{1,3} ?$")
 
 
 def name_before_sex(text: str, start: int, end: int, free_from: int) -> list[Span]:
@@ -38,7 +39,7 @@ def name_before_sex(text: str, start: int, end: int, free_from: int) -> list[Spa
 
 def name_before_age(text: str, start: int, end: int, free_from: int) -> list[Span]:
     """The name before a number of years, between which are only marks: 宋桂兰，65岁."""
-    digits = _AGE.search(text, max(free_from, start - 4), start)
+    digits = _AGE.search(text, max(free_from, start - 5), start)
     return _name_before(text, digits.start(), free_from) if digits else []
 
 
