@@ -831,9 +831,12 @@ TYPES = (
             Cues(
                 found=("Dear {Hannah}, your", "Regards, {Anton}", "wife {Claire} 135", "father {Vladimir Kuznetsov}（"),
                 kept=("Dear Colleague, thank", "Regards, the team", "husband denies", "Mother: well"),
-                words="Dear Regards, Sincerely, wife husband daughter son mother father Wife Husband Daughter Mother Father",
+                words=(
+                    "Dear Regards, Sincerely, wife husband daughter son mother father Wife Husband Daughter Mother "
+                    "Father"
+                ),
                 beside=greeted,
-                next_characters=" \\n",
+                next_characters=" \n",
             ),
             Cues(
                 found=("{Jean-Pierre Dubois}, 58 yo, ", "{Maria Silva}, 31 y/o "),
