@@ -21,14 +21,15 @@ from tasks.deidentify.recogniser.places import words
 # matches: "\n朵朵妈：", "Linda:"
 # not: "患者的女儿小王说：", "BP:"
 _LABEL = re.compile(r"(?m)^[ \u3000]{0,4}(?P<name>[\u4e00-\u9fff]{2,4}|老[A-Z]|[A-Z][a-z]{2,11})(?=[：:])")
-# matches: "嘟嘟爸", "老周", "阿珍", "茶茶"
+# matches: "嘟嘟爸", "老周", "阿珍"
 # not: "血压", "医生"
-_CALLED = re.compile(r"[\u4e00-\u9fff]{1,3}(?:妈|爸|妈妈|爸爸|姐|哥|叔|婶|嫂)|[小老阿][\u4e00-\u9fffA-Z]{1,2}|(.)\1")
+_CALLED = re.compile(r"[\u4e00-\u9fff]{1,3}(?:妈|爸|妈妈|爸爸|姐|哥|叔|婶|嫂)|[小老阿][\u4e00-\u9fffA-Z]{1,2}")
 _NO_PERSON = frozenset(
     words(
         "Plan Nurse Patient Doctor Note Name Date Time Diagnosis History Signed From Subject Impression Findings "
         "Allergies Medications Assessment Objective Subjective Exam Labs Sex Age Ref Tel Phone Email Address 宝妈 宝爸 "
-        "孩妈 孩爸 大姐 大哥 大叔 大嫂 大婶 表姐 表哥 堂姐 堂哥 老人 小孩 老师 小朋友 老年 小便 小儿"
+        "孩妈 孩爸 大姐 大哥 大叔 大嫂 大婶 表姐 表哥 堂姐 堂哥 老人 小孩 老师 小朋友 老年 小便 小儿 "
+        "爸爸 妈妈 爷爷 奶奶 哥哥 弟弟 姐姐 妹妹 叔叔 舅舅 姑姑 姨姨 伯伯 婶婶 公公 婆婆 姥姥 宝宝 太太"
     )
 )
 """Words before colons that are headings, or roles rather than names."""
@@ -52,6 +53,10 @@ def chat_speakers(text: str) -> list[Span]:
 
 @functools.lru_cache(maxsize=4096)
 def _is_speaker(name: str) -> bool:
-    if name in _NO_PERSON or rjieba.has_word(name):
+    if name in _NO_PERSON:
+        return False
+    if len(name) == 2 and name[0] == name[1]:
+        return True  # 茶茶 is in the dictionary, too
+    if rjieba.has_word(name):
         return False
     return name[0].isascii() or bool(_CALLED.fullmatch(name)) or is_name(name)

@@ -318,7 +318,22 @@ def latin_behind(text: str, start: int, end: int, free_from: int) -> list[Span]:
 
 
 _NOBODY_GREETED = frozenset(
-    ("Colleague", "Colleagues", "Doctor", "Sir", "Madam", "All", "Team", "Patient", "Parents", "Editor", "Customer")
+    (
+        "Colleague",
+        "Colleagues",
+        "Doctor",
+        "Sir",
+        "Madam",
+        "All",
+        "Team",
+        "Patient",
+        "Parents",
+        "Dr",
+        "Mr",
+        "Mrs",
+        "Ms",
+        "Prof",
+    )
 )
 # matches: " Hannah,", "\nAnton"
 # not: ": fine"

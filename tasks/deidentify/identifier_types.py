@@ -564,11 +564,11 @@ TYPES = (
                 kept=("腕带齐全", "编码基因", "编码CD20的", "检体3份", "编码：ICD-10", "票号不清"),
                 words=(
                     "腕带 检体 编码 申请单 票号 票据号码 发票 资料 存根 批件 档案 工单 受理单 回单 转诊单 病理单 保单 "
-                    "条码 标本 样本 Record Policy 签约号"
+                    "条码 标本 样本 Record Policy 签约号 代码"
                 ),
                 beside=Values(
                     re.compile(
-                        r"[：:]?\s?(?:No\.?\s?|号\s?)?(?P<value>\d{2,8}(?: \d{4,8}){1,3}(?![ \d])"
+                        r"[：:]?\s?(?:No\.?\s?|号\s?)?(?P<value>\d{2,8}(?: \d{4,12}){1,3}(?![ \d])|\d{12}(?!\d)"
                         r"|(?=[A-Z\-]{0,9}\d)(?=(?:[A-Z\-]*\d){4})[A-Z0-9]{1,20}+(?:-[A-Z0-9]{1,14}+){1,3}+|[A-Z]{1,4}\d{6,14})"
                         rf"(?![~～至到例个次年月日元天份.a-z]|\s?[×%％]){NO_MEASURE}"
                     ),
@@ -830,7 +830,7 @@ TYPES = (
             ),
             Cues(
                 found=("Dear {Hannah}, your", "Regards, {Anton}", "wife {Claire} 135", "father {Vladimir Kuznetsov}（"),
-                kept=("Dear Colleague, thank", "Regards, the team", "husband denies", "Mother: well"),
+                kept=("Dear Colleague, thank", "Dear Dr. med.", "Regards, the team", "husband denies", "Mother: well"),
                 words=(
                     "Dear Regards, Sincerely, wife husband daughter son mother father Wife Husband Daughter Mother "
                     "Father"

@@ -48,10 +48,10 @@ _VALUE_NAME = re.compile(r"(?:(?<![A-Za-z])(?!ID|MRN|NO|No|CT|MR|US|DR|HIS)[A-Z]
 # matches: "SBP┃162", "a,b", "4000～11000", "44.37@95"
 # not: "B20-03381", "加3床"
 _NO_NUMBER = re.compile("[┃│|｜丨,，→>_～~@]")
-# matches: "45-125", "48000000"
+# matches: "45-125", "48000000", "148000", "384×288", "36.0600x004"
 # not: "2023-0417", "20190871", "12-3床"
-_RANGE_OR_COUNT = re.compile(r"\d{1,3}-\d{1,3}|[1-9]\d{0,5}0{4,9}")
-"""Limits of a result, and a count of cells."""
+_RANGE_OR_COUNT = re.compile(r"\d{1,3}-\d{1,3}|[1-9]\d{0,5}0{4,9}|[1-9]\d{0,3}000|[\d.]+[×xX*][\d.]+")
+"""Limits of a result, a count of cells, the size of a matrix."""
 # matches: "国械注", "国药准字", "械注准"
 # not: "住院号"
 _APPROVED = re.compile(r"(?:械注|药准|卫食|妆)[准字进许]{0,2}$")
@@ -65,6 +65,19 @@ _OF_A_SCORE = re.compile(r"\s?[A-Z]\d[A-Z]\d")
 _OF_A_LATIN_TERM = re.compile(r"\s?(?:\d+\.\d|\d{5,9}[\u4e00-\u9fff]|[ⅠⅡⅢⅣⅤ]|[\u4e00-\u9fff]{0,2}(?:术|瓣))")
 
 
+# matches: "VV-ECMO", "CRRT-CVVHDF"
+# not: "LI XIAOMENG", "Soo-jin"
+_CAPITALS = re.compile("[A-Z]{2,8}(?:-[A-Z0-9]{2,8}){1,3}")
+"""Abbreviations of methods."""
+# matches: "柯雷骨折", "艾森门格综合征", "羊穿核型"
+# not: "柯雷，男"
+_EPONYM = re.compile(
+    "柯雷骨折|史密斯骨折|潘科斯特|艾森门格|马尔尼菲|帕哲病|诺西那生|季德胜蛇|史国公药|马应龙[痔麝]|费森尤斯|羊穿|簇状|全膝|强阳"
+    "|唐筛|桥本|费城染色|梅奥"
+)
+"""Words of medicine that begin like names."""
+
+
 def stays(text: str, start: int, end: int, kind: str) -> bool:
     """Return True for words or a number that must stay."""
     words = text[start:end]
@@ -72,10 +85,12 @@ def stays(text: str, start: int, end: int, kind: str) -> bool:
         return True
     if kind == "record":
         return _number_stays(text, start, end, words)
+    if _OF_A_SCORE.match(text, end):
+        return True
     if kind == "name":
         if end < len(text) and (_OF_A_SIGN.match(text, end) or _DOSE_BEHIND.match(text, end)):
             return True
-        if _OF_A_SCORE.match(text, end):
+        if _EPONYM.match(text, start) or _CAPITALS.fullmatch(words):
             return True
         if words.isascii() and " " not in words and _OF_A_LATIN_TERM.match(text, end):
             return True
@@ -88,6 +103,9 @@ def stays(text: str, start: int, end: int, kind: str) -> bool:
 def _number_stays(text: str, start: int, end: int, words: str) -> bool:
     if _BED.match(words):
         return False
+    before = text[start - 1 : start]
+    if before.isascii() and before.isalnum() and words[0].isascii() and words[0].isalnum():
+        return True  # XA02BCA114|E001010100483 is the rest of a code
     digits = re.sub("[^0-9]", "", words)
     if _NO_NUMBER.search(words) or text[start - 1 : start] == "_":  # 18929329_21108367
         return True

@@ -144,7 +144,17 @@ def test_no_medical_value_is_lost(profile: Profile) -> None:
 
 @needs_model
 @pytest.mark.parametrize(
-    ("name", "least"), [("tuning", 0.93), ("hard", 0.91), ("reports", 0.96), ("dialogues", 0.97), ("mixed", 0.91)]
+    ("name", "least"),
+    [
+        ("tuning", 0.93),
+        ("hard", 0.91),
+        ("reports", 0.96),
+        ("dialogues", 0.97),
+        ("mixed", 0.91),
+        ("notes", 0.96),
+        ("records", 0.91),
+        ("chats", 0.94),
+    ],
 )
 def test_floor_with_the_recogniser(name: str, least: float) -> None:
     """The weights are fitted to these lines. In the hard ones, names are words and herbs."""

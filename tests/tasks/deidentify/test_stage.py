@@ -29,7 +29,9 @@ TUNING = {
     "hard": (658, 0.5),
     "reports": (628, 0.6),
     "dialogues": (686, 0.55),
-    "notes": (768, 0.59),
+    "notes": (768, 0.6),
+    "records": (718, 0.48),
+    "chats": (876, 0.47),
 }
 """Labelled identifiers of the treated kinds by file, and the least share of them that rules alone find whole."""
 
