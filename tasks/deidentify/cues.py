@@ -16,7 +16,6 @@ from tasks.deidentify.identifier import Span
 from tasks.deidentify.names import (
     anonymous_start,
     field_name_end,
-    is_nobody,
     latin_end,
     likely_end,
     listed_name_end,
@@ -251,11 +250,6 @@ def coded_fits(text: str, start: int, end: int, match: re.Match[str]) -> bool:
     """Refuse codes of classifications, standards, studies and genes, and too few digits: 编码ICD-10."""
     value = match["value"]
     return not _PUBLIC_CODE.match(value) and len(_DIGIT.findall(value)) >= 4
-
-
-def nickname_fits(text: str, start: int, end: int, match: re.Match[str]) -> bool:
-    """Refuse words that fill a field and name nobody: 昵称：不详."""
-    return not is_nobody(match["value"])
 
 
 def plain_id_fits(text: str, start: int, end: int, match: re.Match[str]) -> bool:

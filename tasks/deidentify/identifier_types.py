@@ -31,7 +31,6 @@ from tasks.deidentify.cues import (
     names_behind,
     names_behind_role,
     names_of_kin,
-    nickname_fits,
     number_fits,
     paper_fits,
     paper_of_a_year,
@@ -159,6 +158,7 @@ TYPES = (
                 found=("住院总已看，电话{3372}。", "联系办公室，电话 {8021转3}）"),
                 kept=("电话2019年", "电话1200次", "电话3372.5"),
                 words="电话",
+                next_characters="：: 23456789",
                 beside=Values(
                     re.compile(r"[：:]?\s?(?P<value>[2-9]\d{3,5}(?:转\d{1,4})?)(?=[，,。；;、）)\s]|$)"), telephone_fits
                 ),
@@ -235,6 +235,7 @@ TYPES = (
                 found=("旧身份证{620102 470223 532}，", "身份证：{620102 470223532} "),
                 kept=("身份证620102 991323 532", "身份证 12 3"),
                 words="身份证 证件号",
+                next_characters="：: 号码12345678",
                 beside=Values(
                     re.compile(rf"{SEPARATOR}(?P<value>[1-8]\d{{5}} ?\d{{6}} ?\d{{3}})(?! ?[\dA-Za-z])"),
                     old_identity_fits,
@@ -371,17 +372,6 @@ TYPES = (
                     account_fits,
                 ),
                 header="number",
-            ),
-            Cues(
-                found=("微信名“{风吹麦浪88}”：", "患者昵称:{一叶知秋} 女", "请问昵称“{风中的云}”是您本人"),
-                kept=("昵称不详", "昵称：无", "昵称由患者自拟"),
-                words="微信名 微信昵称 用户昵称 昵称 网名",
-                beside=Values(
-                    re.compile(
-                        rf"(?:[：:]\s?[“\"「『]?|[“\"「『])(?P<value>[{_HAN}A-Za-z0-9_·]{{2,14}}+)(?=[”\"」』，,。；;、\s（(]|$)"
-                    ),
-                    nickname_fits,
-                ),
             ),
         ),
     ),
@@ -566,6 +556,7 @@ TYPES = (
                     "腕带 检体 编码 申请单 票号 票据号码 发票 资料 存根 批件 档案 工单 受理单 回单 转诊单 病理单 保单 "
                     "条码 标本 样本 Record Policy 签约号 代码"
                 ),
+                next_characters="：: 号0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ",
                 beside=Values(
                     re.compile(
                         r"[：:]?\s?(?:No\.?\s?|号\s?)?(?P<value>\d{2,8}(?: \d{4,12}){1,3}(?![ \d])|\d{12}(?!\d)"
@@ -590,6 +581,7 @@ TYPES = (
                 ),
                 kept=("record keeping", "Sample ID of rs1234567", "Hosp no. of beds 12"),
                 words="no No NO ID MR# MRN# record Ref",
+                next_characters=".:：# ",
                 beside=Values(
                     re.compile(r"[.:：#]{0,2} ?(?P<value>[A-Z]{1,4}\d{0,4}(?:-[A-Z0-9]{1,8}){1,3})(?![A-Za-z0-9\-])"),
                     coded_fits,
