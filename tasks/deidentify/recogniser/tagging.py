@@ -17,6 +17,7 @@ import rjieba
 from infra.arrays.compiled import compiled
 from tasks.deidentify.identifier import Identifier
 from tasks.deidentify.institutions import institution_kind
+from tasks.deidentify.names import name_end
 from tasks.deidentify.recogniser.features import KEY_BITS, LEXICON_BITS, Knowledge, features_of, term_key
 from tasks.deidentify.recogniser.tokens import shortened, tokens_of
 from tasks.deidentify.recogniser.vetoes import stays
@@ -110,8 +111,10 @@ class Model:
         for start, end in _pieces(short):
             for first, last, kind in self._spans(short[start:end]):
                 begin, stop = int(places[start + first]), int(places[start + last])
-                if stays(text, begin, stop, kind):
+                if stays(text, begin, stop, kind) or (found and begin < found[-1].end):
                     continue
+                if kind == "name" and stop - begin == 1:
+                    stop = name_end(text, begin) or stop  # 王 of 王小明诉头痛, but not of 王医生
                 of_kind = institution_kind(text[begin:stop]) if kind == "institution" else kind
                 if of_kind is not None:
                     found.append(Identifier(begin, stop, of_kind, REASON))
