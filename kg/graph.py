@@ -119,12 +119,17 @@ class KnowledgeGraph:
         are not changed; a missing end (None) becomes the empty name, which fusion rejects. Time grows with n log n.
 
         Raises:
-            UserError: a triple of another number of names; the message has its place.
+            UserError: a triple of another number of names, or with a name that is not text; the message has its place.
         """
         triples = list(triples)
         for place, one in enumerate(triples):
             if len(one) != 3:
                 raise UserError(f"Triple {place} has {len(one)} names: {one!r}. Give (head, relation, tail).")
+            if not all(name is None or isinstance(name, str) for name in one):
+                raise UserError(f"Triple {place} has a name that is not text: {one!r}. Give names as text.")
+        for parameter, given in (("types", types), ("aliases", aliases)):
+            if given is not None and not isinstance(given, Mapping):
+                raise UserError(f"{parameter} is {type(given).__name__} and no mapping. Give it by name.")
         columns = list(zip(*triples, strict=True)) or [(), (), ()]
         frame = pl.DataFrame(dict(zip(("head", "relation", "tail"), columns, strict=True)), schema=_NAMED)
         return cls.from_frame(frame.fill_null(""), source=source, types=types, aliases=aliases)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -66,7 +67,8 @@ class EntityLinker:
         entities: int64 (num_surfaces,), index in `entity_ids` of the entity that each form is linked to.
 
     Raises:
-        UserError: the names are no mapping, or a name or its entity is not text.
+        UserError: the names are no mapping, a name or its entity is not text, or what is said of types and frequencies
+            is no mapping, or not a number of 0 or more where one belongs.
     """
 
     @explained_keywords
@@ -78,6 +80,9 @@ class EntityLinker:
         frequencies: Mapping[str, int] | None = None,
     ) -> None:
         _check_names(names_to_ids)
+        _check_mapping("types", types, "{'D1': '疾病'}")
+        _check_numbers("type_priors", type_priors, "{'疾病': 2.0}")
+        _check_numbers("frequencies", frequencies, "{'D1': 12}")
         names, forms = list(names_to_ids), forms_of_names(names_to_ids)
         numbers: dict[str, int] = {}
         ids: set[str] = set()
@@ -161,6 +166,22 @@ def _check_names(names_to_ids: Mapping[str, str | Iterable[str]]) -> None:
     for name in names_to_ids:
         if not isinstance(name, str):
             raise UserError(f"EntityLinker: the name {name!r} is not text. Leave it out, or give it as text.")
+
+
+def _check_mapping(parameter: str, given: object, example: str) -> None:
+    """Raise `UserError` for what is neither None nor a mapping."""
+    if given is not None and not isinstance(given, Mapping):
+        raise UserError(f"EntityLinker: {parameter} is {type(given).__name__} and no mapping. Give {example}.")
+
+
+def _check_numbers(parameter: str, given: Mapping[str, float] | None, example: str) -> None:
+    """Raise `UserError` unless all values of a mapping are numbers of 0 or more; NaN is not."""
+    _check_mapping(parameter, given, example)
+    for key, value in (given or {}).items():
+        if not isinstance(value, Real) or not value >= 0:
+            raise UserError(
+                f"EntityLinker: {parameter} has {value!r} for {key!r}. Give numbers of 0 or more, as in {example}."
+            )
 
 
 def _ids_of(name: str, given: Iterable[str]) -> tuple[str, ...]:
