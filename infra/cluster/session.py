@@ -21,6 +21,7 @@ import polars as pl
 
 from infra import builds
 from infra.cluster.private_ray import access_variables, make_folder, read_access_again, remove_folder
+from infra.errors import UserError
 from infra.place import IMPORTED_FROM, uploaded_code
 from infra.settings import JOB_VARIABLE, is_job_endpoint
 from infra.stage import SerialExecutor
@@ -44,6 +45,10 @@ SECONDS_ALONE = 4.0
 seconds of processor time: too much for a handful of lines."""
 
 
+class NoRayError(UserError):
+    """A private Ray did not start."""
+
+
 class RayExecutor:
     """Runs units as Ray tasks; a single unit, units for a single worker, and what is soon done run in this process."""
 
@@ -63,7 +68,13 @@ class RayExecutor:
             return
         waiting = list(reversed(units))
         if _is_private(self._address) and not is_ray_there():
-            yield from self._begin_here(place, function, waiting)
+            try:
+                yield from self._begin_here(place, function, waiting)
+            except NoRayError as error:
+                logger.warning("%s This run works in one process.", error)
+                self.workers = 1
+                yield from SerialExecutor().run(place, function, waiting[::-1])
+                return
         self.in_process = False
         if waiting:
             start_ray(self.workers, self._address)
@@ -92,11 +103,16 @@ class RayExecutor:
         # The main thread starts Ray: Ray handles signals there, and its processes die with the thread that starts them.
         with ThreadPoolExecutor(1) as thread:
             working = thread.submit(work)
+            failure = None
             try:
                 start_ray(self.workers, self._address)
+            except NoRayError as error:
+                failure = error
             finally:
                 enough.set()
         yield from working.result()
+        if failure is not None:
+            raise failure
 
     def _on_ray(
         self, place: builds.BuildPlace, function: Callable[..., None], waiting: list[builds.Unit]
@@ -160,14 +176,24 @@ def _connect(ray: Any, workers: int, address: str | None) -> None:
     # Its processes inherit the environment. Given as a `runtime_env`, Ray would discard the workers it started first.
     with _environment({"PYTHONPATH": str(IMPORTED_FROM), **ONE_THREAD, **access_variables(is_job_endpoint(address))}):
         read_access_again()
-        ray.init(
-            address="local",
-            num_cpus=workers,
-            include_dashboard=False,
-            object_store_memory=OBJECT_STORE_BYTES,
-            logging_level=logging.WARNING,
-            _temp_dir=make_folder(),
-        )
+        folder = make_folder()
+        try:
+            ray.init(
+                address="local",
+                num_cpus=workers,
+                include_dashboard=False,
+                object_store_memory=OBJECT_STORE_BYTES,
+                logging_level=logging.WARNING,
+                _temp_dir=folder,
+            )
+        except Exception as error:
+            # Ray waits 30 s for its own processes and raises a plain Exception; subclasses are mistakes in our call.
+            if type(error) not in (Exception, RuntimeError):
+                raise
+            raise NoRayError(
+                f"Ray did not start on this machine, which may be busy or short of memory ({error}). Run again when it "
+                "is not, or without Ray: with YIWEN_WORKERS=1, and for a training with cluster.workers=0."
+            ) from error
 
 
 @contextlib.contextmanager

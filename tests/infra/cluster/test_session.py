@@ -14,6 +14,7 @@ from infra.artifacts import ArtifactStore
 from infra.builds import PartWriter
 from infra.cluster import session as ray_session
 from infra.cluster.session import ONE_THREAD, RayExecutor, is_ray_there, start_ray, stop_ray
+from infra.errors import UserError
 from infra.settings import REPOSITORY
 from infra.stage import Output, StageParams, run, stage
 
@@ -103,6 +104,21 @@ def test_units_continue_while_ray_starts_and_each_is_done_once(
     assert counters["here"] >= 4, "two before Ray was started, and more while it was"
     assert counters["elsewhere"] >= 2
     assert (counters["here"] + counters["elsewhere"], counters["sum"]) == (60, sum(range(60)))
+
+
+def test_units_are_done_here_if_the_machine_is_too_busy_for_ray(
+    store: ArtifactStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def time_out(**given: Any) -> None:
+        raise Exception("The current node timed out during startup.")
+
+    monkeypatch.setattr(ray_session, "SECONDS_ALONE", 0.0)
+    monkeypatch.setattr("ray.init", time_out)
+    found = run(slow, store, SlowParams(units=6), {}, executor=RayExecutor(workers=2)).artifact
+    assert found.manifest.counters == {"here": 6, "elsewhere": 0, "sum": sum(range(6))}
+    assert "may be busy or short of memory (The current node timed out" in caplog.text
+    with pytest.raises(UserError, match=r"cluster\.workers=0"):  # a training does not go on without its workers
+        start_ray(2, None)
 
 
 def test_failed_start_of_ray_ends_the_run(store: ArtifactStore, monkeypatch: pytest.MonkeyPatch) -> None:
