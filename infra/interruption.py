@@ -47,6 +47,9 @@ SECONDS_OF_KILLING = 5.0
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that end a run."""
 
+FAREWELL_SAID = b"\0"
+"""What a run writes into the pipe of its signals when it has said farewell; no signal has the number 0."""
+
 RUN_VARIABLE = "YIWEN_RUN"
 """Environment variable that marks the processes of a run."""
 
@@ -118,6 +121,8 @@ class _Run:
         """The action has returned; only the interpreter is ending."""
         self._farewell = f"{farewell}\n".encode()
         self._leaving = threading.Lock()
+        self._signals = -1
+        """Pipe to the guard, written to by the interpreter."""
 
     def start(self) -> None:
         """Fork the guard, and handle signals from now on."""
@@ -135,6 +140,7 @@ class _Run:
         os.close(signals)
         os.close(orders_end)
         os.set_blocking(signals_end, False)
+        self._signals = signals_end
         signal.set_wakeup_fd(signals_end, warn_on_full_buffer=False)
         threading.Thread(target=self._obey, args=(orders,), name="leave", daemon=True).start()
         for number in ENDING:
@@ -151,6 +157,8 @@ class _Run:
             with contextlib.suppress(Exception):  # the signal may have come in the middle of a print
                 sys.stdout.flush()
         _say(self._farewell)
+        with contextlib.suppress(OSError):  # a process with much memory may take longer to end than the guard waits
+            os.write(self._signals, FAREWELL_SAID)
         os._exit(128 + (self.signal or signal.SIGINT))
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
@@ -190,13 +198,14 @@ def _guard(parent: int, signals: int, orders: int, farewell: bytes) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(null, 1)  # who reads the run's output must not wait for us
-    first, leave_at, kill_at = 0, float("inf"), float("inf")
+    first, leave_at, kill_at, was_said = 0, float("inf"), float("inf"), False
     while os.getppid() == parent:
         due = min(leave_at, kill_at) - time.monotonic()
         if select.select([signals], [], [], max(0.0, min(1.0, due)))[0]:
             came = os.read(signals, 64)
             if not came:
                 break
+            was_said = was_said or FAREWELL_SAID in came
             for byte in came:
                 if byte in ENDING:
                     leave_at = time.monotonic() + (0.0 if first else SECONDS_TO_UNWIND)
@@ -207,7 +216,8 @@ def _guard(parent: int, signals: int, orders: int, farewell: bytes) -> None:
                 os.write(orders, bytes([first]))
             leave_at, kill_at = float("inf"), min(kill_at, now + SECONDS_TO_LEAVE)
         if now >= kill_at and os.getppid() == parent:
-            _say(farewell)
+            if not was_said:
+                _say(farewell)
             os.kill(parent, signal.SIGKILL)
             break
     _end_leftovers(f"{RUN_VARIABLE}={os.environ[RUN_VARIABLE]}".encode())
