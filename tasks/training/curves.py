@@ -37,6 +37,7 @@ RUN_FIGURES = {
     "mfu": "Model FLOPs utilisation",
     "peak_memory_bytes": "Peak memory of the first worker, bytes",
     "skipped_steps": "Steps skipped so far",
+    "cpu_seconds": "CPU seconds so far",
 }
 """Titles of the figures of the training split that are not losses. Any other figure is shown under its own name."""
 
@@ -50,8 +51,12 @@ UNITS = {
     "peak_memory_bytes": "bytes",
     "skipped_steps": "steps",
     "gradient_norm": "norm",
+    "cpu_seconds": "seconds",
 }
 """Titles of the vertical axes of `RUN_FIGURES`."""
+
+NO_RATES = frozenset(("cpu_seconds",))
+"""Figures of an evaluation that say when it was, not what was found."""
 
 LIMITS = {"share": (0.0, 1.0), "percent": (0.0, 100.0)}
 """Least and greatest value of an axis by its title."""
@@ -114,11 +119,13 @@ def draw_curves(entries: Sequence[Mapping[str, Any]], path: Path, terms: Collect
 
 def series_of(entries: Sequence[Mapping[str, Any]], split: str) -> dict[str, Series]:
     """Return each figure of a split as (step, value), in the order of the entries."""
+    left_out = NO_RATES if split == "held_out" else frozenset[str]()
     series: dict[str, Series] = {}
     for entry in entries:
         if entry["split"] == split:
             for name, value in entry["figures"].items():
-                series.setdefault(name, []).append((entry["step"], value))
+                if name not in left_out:
+                    series.setdefault(name, []).append((entry["step"], value))
     return series
 
 
@@ -219,7 +226,9 @@ def panel(
     xs = [x for points in drawn.values() for x, _ in points] or [0]
     ys = [y for points in drawn.values() for _, y in points] or [0.0]
     bottom, top = LIMITS.get(y_title, (-math.inf, math.inf))
-    # A flat line has room above and below it, but no share is above 1.
+    if min(ys) >= 0:
+        bottom = 0.0
+    # A flat line has room above and below it, but no share is above 1, and no number of steps below 0.
     y_labels = [y for y in ticks(min(ys), max(ys)) if bottom <= y <= top * (1 + 1e-9)]
     low, high = min(*y_labels, *ys), max(*y_labels, *ys)
     left, right = min(xs), max(max(xs), min(xs) + 1)
@@ -246,7 +255,10 @@ def panel(
 
 
 def _tick(value: float) -> str:
-    """Return a tick's label of at most eight characters: 0.25, 12,500, 1.5e+12."""
+    """Return a tick's label of at most eight characters: 0.25, 12,500, 1.5 T."""
+    for power, letter in ((15, "P"), (12, "T"), (9, "G"), (6, "M")):
+        if 10.0**power <= abs(value) < 10.0 ** (power + 4):
+            return f"{value / 10.0**power:.4g} {letter}"
     if abs(value) >= 1_000_000:
         return f"{value:.3g}"
     return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.4g}"

@@ -132,6 +132,9 @@ def test_rates_and_chances_of_nothing_are_left_out() -> None:
         ((0.97, 0.99), "share", ["0.97", "0.975", "0.98", "0.985", "0.99"]),
         ((0.0, 0.0), "share", ["0", "0.25", "0.5"]),
         ((100.0, 100.0), "loss", ["50", "75", "100", "125", "150"]),
+        ((0.0, 0.0), "steps", ["0", "0.25", "0.5"]),
+        ((0.0, 5e10), "FLOP/s", ["0", "20 G", "40 G", "60 G"]),
+        ((0.0, 3e6), "bytes", ["0", "1 M", "2 M", "3 M"]),
     ],
 )
 def test_axis_of_shares_ends_where_shares_end(values: tuple[float, ...], title: str, expected: list[str]) -> None:
@@ -168,6 +171,16 @@ def test_ticks_hold_the_values_between_them(low: float, span: float) -> None:
 def test_a_flat_line_has_ticks_around_it(value: float) -> None:
     labels = ticks(value, value)
     assert labels[0] < value < labels[-1]
+
+
+def test_spent_time_is_no_rate_of_held_out_text() -> None:
+    found = [
+        {"step": 10, "split": "train", "figures": {"loss": 5.0, "cpu_seconds": 60.0}},
+        {"step": 10, "split": "held_out", "figures": {"loss": 4.0, "mlm_accuracy": 0.2, "cpu_seconds": 60.0}},
+    ]
+    page = curves_page(spec(), found)
+    assert re.findall("<figcaption>(.*?)</figcaption>", page) == ["Loss", "Loss", "MLM accuracy", "CPU seconds so far"]
+    assert ">chance</th>" not in page and ">chance</th>" in curves_page(spec(), entries())
 
 
 def test_curves_are_drawn_from_the_figures_there_are(tmp_path: Path) -> None:
