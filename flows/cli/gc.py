@@ -52,14 +52,14 @@ def collect(
         return find_garbage(store, read_runs(store, strict=delete), keep, days, kept, unrecorded)
 
     found = find()
-    print(printable("\n".join(_lines(store, found))))
+    print(printable("\n".join(_lines(store, found, days))))
     if delete:
         _delete(store, find)
     elif found.artifacts or found.partial:
         print("Nothing was deleted: give --delete for that.")
 
 
-def _lines(store: ArtifactStore, found: Garbage) -> list[str]:
+def _lines(store: ArtifactStore, found: Garbage, days: float) -> list[str]:
     from flows.cli.stored.garbage import size_of_folder
     from flows.cli.stored.summary import contents
     from flows.cli.wording.figures import megabytes
@@ -69,13 +69,22 @@ def _lines(store: ArtifactStore, found: Garbage) -> list[str]:
     size = sum(one.manifest.bytes for one in found.artifacts) + sum(map(size_of_folder, found.partial))
     finished = sum(one.state == "finished" for one in found.kept_runs)
     others = len(found.kept_runs) - finished
-    runs = f"{finished:,} finished run{'s' * (finished != 1)}"
+    runs = f"the {finished:,} finished run{'s' * (finished != 1)}"
     runs += f" and {others:,} later one{'s' * (others != 1)} without a result" if others else ""
-    lines.append(
-        f"{len(found.artifacts):,} artifacts and {len(found.partial):,} unfinished tries are not needed by the "
-        f"{runs} that are kept: {megabytes(size)} in {store.root}. Parts that artifacts share on the disk take their "
-        "room once."
-    )
+    is_one = len(found.kept_runs) == 1
+    kept = f"{runs} that {'is' if is_one else 'are'} kept"
+    if found.artifacts or found.partial:
+        lines.append(
+            f"{_count(len(found.artifacts), 'artifact')} and {_count(len(found.partial), 'unfinished try')}, "
+            f"{megabytes(size)} in {store.root}, can be deleted: {kept} {'does' if is_one else 'do'} not need them. "
+            "Parts that artifacts share on the disk take their room once."
+        )
+    else:
+        reason = f"{kept} may need all that was recorded" if found.kept_runs else "no recorded run has used any of it"
+        lines.append(
+            f"Nothing in {store.root} can be deleted: {reason}, and no unfinished try is older than "
+            f"{days:g} days (--days)."
+        )
     if found.of_no_run:
         size = sum(one.manifest.bytes for one in found.of_no_run)
         lines.append(
@@ -83,8 +92,17 @@ def _lines(store: ArtifactStore, found: Garbage) -> list[str]:
             "before runs were recorded, or by code that calls no flow. They are kept; --unrecorded counts them, too."
         )
     if found.in_use:
-        lines.append(f"{len(found.in_use):,} artifacts are open in a service, a session or a prediction, and are kept.")
+        is_open = "is" if len(found.in_use) == 1 else "are"
+        lines.append(
+            f"{_count(len(found.in_use), 'artifact')} {is_open} open in a service, a session or a prediction, and "
+            f"{is_open} kept."
+        )
     return lines
+
+
+def _count(number: int, name: str) -> str:
+    plural = f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"
+    return f"{number:,} {name if number == 1 else plural}"
 
 
 def _delete(store: ArtifactStore, find: Callable[[], Garbage]) -> None:
@@ -113,4 +131,4 @@ def _delete(store: ArtifactStore, find: Callable[[], Garbage]) -> None:
         raise UserError(
             f"{store.root} cannot be written: {error.strerror or error}. Nothing more was deleted."
         ) from error
-    print(f"Deleted {artifacts:,} artifacts and {tries:,} unfinished tries.")
+    print(f"Deleted {_count(artifacts, 'artifact')} and {_count(tries, 'unfinished try')}.")

@@ -41,7 +41,7 @@ def lineage(
     print(printable("\n".join(_lines(tree, "", ""))))
     raw = [one for one in tree.walk() if one.manifest is None]
     made = sum(one.manifest is not None for one in tree.walk())
-    print(f"\n{made:,} artifacts, from {len(raw):,} inputs from outside")
+    print(f"\n{made:,} artifact{'s' * (made != 1)}, from {len(raw):,} input{'s' * (len(raw) != 1)} from outside")
     if svg is not None:
         if not svg.absolute().parent.is_dir():
             raise UserError(f"There is no folder {svg.absolute().parent}. Make it, or give another file for --svg.")

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from infra.artifacts import Artifact, ArtifactStore, InputRecord, Manifest
 from infra.builds import DISCARDED
 from infra.errors import DamagedArtifactError
+from infra.runs import read_runs
 from tasks.downstream.catalogue import task
 from tasks.downstream.own import read_own_task
 from tasks.finetune.inputs import TaskFiles, model_fingerprint
@@ -44,7 +45,7 @@ class Ancestor:
     """Its manifest cannot be read."""
     parents: list[Ancestor] = field(default_factory=list)
     called: str = ""
-    """What its files are called, where an artifact made from them says so: `visits: texts with labels`."""
+    """What its files are called, where an artifact made from them, or the record of a run, says so: `visits`."""
     seen_before: bool = False
     """It is elsewhere in the tree, with its parents."""
 
@@ -94,7 +95,7 @@ class Lineage:
         if manifest is not None:
             node.parents = [self._ancestor(each, one, seen) for each, one in manifest.inputs.items()]
             for one in node.parents:
-                one.called = self._called(record) if one.record.stage == "own_files" else ""
+                one.called = self._called(record) if one.record.stage == "own_files" else self._as_given(one, record)
         return node
 
     def made_from(self, artifact: Artifact) -> list[Artifact]:
@@ -119,6 +120,18 @@ class Lineage:
         """Return what the user's files are called that an artifact was made from; "" if that is not known."""
         own = read_own_task(self._store.absolute(posixpath.join(OWN_TASK, record.fingerprint)))
         return "" if own is None else own.title.partition(": ")[0]
+
+    def _as_given(self, files: Ancestor, record: InputRecord) -> str:
+        """Return what the last recorded run that used an artifact was given for the raw files it was made from."""
+        given = self._given.get((record.stage, record.fingerprint), ()) if files.record.stage == "raw" else ()
+        # From Python a text is recorded as JSON, in quotes.
+        return ", ".join(one.partition("=")[2].strip('"') for one in given if one.startswith(f"{files.name}="))
+
+    @cached_property
+    def _given(self) -> dict[tuple[str, str], list[str]]:
+        """Parameters of the last recorded run that used an artifact, by its stage and fingerprint."""
+        runs = read_runs(self._store)
+        return {(used.stage, used.fingerprint): run.begun.given for run in runs for used in run.stages}
 
     def _manifest(self, record: InputRecord) -> tuple[Manifest | None, bool]:
         """Return the manifest of an input, and whether it alone was kept."""

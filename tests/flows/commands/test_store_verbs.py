@@ -211,14 +211,16 @@ def test_show_says_what_an_artifact_is(home: Path, capsys: pytest.CaptureFixture
     assert f"page      {home}/report_corpus" in said(capsys, "show", "latest")
 
 
-def test_lineage_is_a_tree_down_to_raw_files(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lineage_is_a_tree_down_to_raw_files(
+    made: Path, home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     shown = said(capsys, "lineage", "report_corpus", "--svg", str(tmp_path / "tree.svg"))
     lines = shown.splitlines()
     order = ["report_corpus", "ingest:", "corpus:", "clean:", "documents:"]
     assert [line.lstrip("│├└─ ").split()[0] for line in lines[:5]] == order
-    assert "raw files" in lines[2] and "kB" in lines[2]
+    assert f"raw files '{made / 'texts'}' " in lines[2] and "kB" in lines[2]
     assert lines[4].endswith("(as above)"), "clean comes from ingest, which was shown"
-    assert "6 artifacts, from 1 inputs from outside" in shown
+    assert "6 artifacts, from 1 input from outside" in shown
     root = ET.fromstring((tmp_path / "tree.svg").read_text(encoding="utf-8"))
     name = "{http://www.w3.org/2000/svg}"
     boxes = [[float(one.attrib[key]) for key in ("x", "y", "width", "height")] for one in root.iter(f"{name}rect")]
@@ -306,20 +308,23 @@ def test_mistake_before_any_work_is_not_resumed(home: Path, tmp_path: Path, caps
 
 
 def test_gc_lists_and_deletes_what_no_kept_run_needs(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "0 artifacts and 0 unfinished tries are not needed by the 2 finished runs that" in said(capsys, "gc")
+    nothing = said(capsys, "gc")
+    assert "can be deleted: the 2 finished runs that are kept may need all that was recorded" in nothing
+    assert "is older than 7 days (--days)." in nothing and "Nothing was deleted" not in nothing
     with infra.runs.recording("corpus/refresh", []) as recorder:
         recorder.begin(ArtifactStore(home))
         recorder.end(infra.runs.Ended(outcome="failed", ended=infra.runs.now()))
     before = contents(home)
     listed = said(capsys, "gc", "--keep", "1")
     assert contents(home) == before and "Nothing was deleted" in listed
-    assert "not needed by the 1 finished run and 1 later one without a result that are kept" in listed
+    assert "2 artifacts and 0 unfinished tries, " in listed
+    assert "the 1 finished run and 1 later one without a result that are kept do not need them" in listed
     old, new = ArtifactStore(home).list("segment")
     names = [line.split()[0] for line in listed.splitlines() if "/" in line.split()[0]]
     assert sorted(name.split("/")[0] for name in names) == ["report_corpus", "segment"]
     assert f"segment/{old.fingerprint[:8]}" in names
     spared = said(capsys, "gc", "--keep", "1", "--spare", f"report_corpus/{names[0].split('/')[1]}")
-    assert "0 artifacts" in spared, "what a page comes from is kept with it"
+    assert spared.startswith("Nothing in "), "what a page comes from is kept with it"
     assert "Deleted 2 artifacts" in said(capsys, "gc", "--keep", "1", "--delete")
     assert [one.fingerprint for one in ArtifactStore(home).list("segment")] == [new.fingerprint]
     assert said(capsys, "verify").endswith(" 0 damaged\n")
@@ -330,7 +335,7 @@ def test_gc_lists_and_deletes_what_no_kept_run_needs(home: Path, capsys: pytest.
 def test_gc_keeps_artifacts_that_no_record_names(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.rmtree(home / ".runs")
     shown = said(capsys, "gc", "--keep", "0")
-    assert "0 artifacts and 0 unfinished" in shown and "were used by no recorded run" in shown
+    assert "no recorded run has used any of it" in shown and "were used by no recorded run" in shown
     assert "segment/" in said(capsys, "gc", "--keep", "0", "--unrecorded")
 
 
@@ -376,11 +381,11 @@ def test_gc_leaves_what_a_living_process_writes(home: Path, capsys: pytest.Captu
         (folder / "lock").touch()
     with (home / "segment" / ".alive.partial" / "lock").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert "0 unfinished tries" in said(capsys, "gc"), "younger than a week"
+        assert "no unfinished try is older than 7 days" in said(capsys, "gc")
         capsys.readouterr()
         assert main(["gc", "--days", "0", "--keep", "0", "--delete"]) == 0
         shown = capsys.readouterr()
-    assert "Deleted 0 artifacts and 1 unfinished tries." in shown.out and "a run is going on" in shown.err
+    assert "Deleted 0 artifacts and 1 unfinished try." in shown.out and "a run is going on" in shown.err
     assert (home / "segment" / ".alive.partial" / "scratch" / "state").exists()
     assert not (home / "segment" / ".dead.partial").exists()
 
@@ -392,11 +397,11 @@ def test_gc_keeps_what_a_living_process_has_opened(
     monkeypatch.setattr(infra.uses, "_marks", {})
     Corpus.at(str(old.path))  # as a session of Python has it; its stages are those of the other one, too
     shown = said(capsys, "gc", "--keep", "1", "--delete")
-    assert "1 artifacts are open in a service, a session or a prediction, and are kept" in shown
-    assert "report_corpus/" in shown and "Deleted 1 artifacts" in shown and Path(old.path).is_dir()
+    assert "1 artifact is open in a service, a session or a prediction, and is kept" in shown
+    assert "report_corpus/" in shown and "Deleted 1 artifact and" in shown and Path(old.path).is_dir()
     for held in infra.uses._marks.values():
         held.close()
-    assert "Deleted 1 artifacts" in said(capsys, "gc", "--keep", "1", "--delete")
+    assert "Deleted 1 artifact and" in said(capsys, "gc", "--keep", "1", "--delete")
     assert not Path(old.path).is_dir()
 
 
@@ -435,7 +440,7 @@ def test_gc_counts_only_what_it_could_delete(
     monkeypatch.setattr(infra.builds.place.shutil, "rmtree", refuse)
     assert main(["gc", "--keep", "1", "--delete"]) == 0
     shown = capsys.readouterr()
-    assert "Deleted 1 artifacts" in shown.out
+    assert "Deleted 1 artifact and" in shown.out
     assert "cannot be deleted whole" in shown.err and str(home / "segment") in shown.err
 
 
