@@ -113,7 +113,8 @@ def main(arguments: list[str] | None = None) -> int:
         SystemExit: a shell asked for completions, or whoever reads the output has gone.
     """
     try:
-        return make_app().main(arguments, prog_name=program(), standalone_mode=False) or 0
+        given = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
+        return make_app().main(given, prog_name=program(), standalone_mode=False) or 0
     except typer.TyperException as error:
         return _misused(error)
     except UserError as error:

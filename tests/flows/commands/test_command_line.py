@@ -62,7 +62,6 @@ def test_examples_say_the_name_that_was_called(
         (["run", "corpus/refresh", "--parm", "a=b"], "No such option: --parm (Possible options: --param)"),
         (["compare", "a", "b", "--split", "tset"], "Invalid value for '--split': 'tset' is not one of 'dev', 'test'."),
         (["export", "--run", "r", "--output", "o", "--step", "x"], "Invalid value for '--step'"),
-        ([], "Missing command."),
     ],
 )
 def test_misuse_is_explained_with_status_2(
@@ -73,6 +72,12 @@ def test_misuse_is_explained_with_status_2(
     assert shown.out == ""
     assert shown.err.splitlines()[0].startswith("Usage: python -m flows")
     assert message in shown.err.splitlines()[-1]
+
+
+def test_without_a_verb_all_verbs_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    shown = capsys.readouterr()
+    assert "  plan " in shown.out and "  deidentify " in shown.out and shown.err == ""
 
 
 def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
