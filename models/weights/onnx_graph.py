@@ -10,9 +10,11 @@ Time and memory grow with the model: about half a minute for the smallest, most 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +61,8 @@ def write_onnx(folder: str | Path, target: str | Path) -> Path:
     import onnx  # noqa: F401 - torch says less clearly what is missing
     import onnxscript  # noqa: F401
 
-    model = _Outputs(_loaded(Path(folder))).eval()
+    with _quietly():
+        model = _Outputs(_loaded(Path(folder))).eval()
     path = Path(target) / ONNX_FILE
     path.parent.mkdir(parents=True, exist_ok=True)
     width = getattr(model.model, "config", None)
@@ -67,10 +70,7 @@ def write_onnx(folder: str | Path, target: str | Path) -> Path:
     batch, sequence = torch.export.Dim("batch"), torch.export.Dim("sequence", max=most)
     sizes: dict[str, Any] = {each: {0: batch, 1: sequence} for each in INPUTS}
     name = "last_hidden_state" if _is_bare(model.model) else "logits"
-    quiet = logging.getLogger("torch.onnx")
-    level = quiet.level
-    quiet.setLevel(logging.ERROR)
-    try:
+    with _quietly():
         torch.onnx.export(
             model,
             tuple(_inputs(model.model, 2, min(9, most)).values()),
@@ -82,10 +82,26 @@ def write_onnx(folder: str | Path, target: str | Path) -> Path:
             external_data=False,
             verbose=False,
         )
-    finally:
-        quiet.setLevel(level)
     _compare(model, path, most)
     return path
+
+
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
+    """Show neither what the exporter thinks of its own parts nor how transformers loads: neither says what to do."""
+    from transformers.utils import logging as shown
+
+    exporter = logging.getLogger("torch.onnx")
+    level, had_bars = exporter.level, shown.is_progress_bar_enabled()
+    exporter.setLevel(logging.ERROR)
+    shown.disable_progress_bar()
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            yield
+    finally:
+        exporter.setLevel(level)
+        if had_bars:
+            shown.enable_progress_bar()
 
 
 def _loaded(folder: Path) -> nn.Module:

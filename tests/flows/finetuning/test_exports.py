@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -185,7 +186,12 @@ def test_graph_of_a_fine_tuned_model_answers_as_it_does(tmp_path: Path, capsys: 
             torch.nn.init.normal_(parameter, std=0.3)
     shape = TaskShape(task="toy", kind=Kind.SINGLE, head="single", max_length=32, labels=labels)
     save_task_model(tmp_path / "model", model, shape, start)
-    assert main(["export", "--model", str(tmp_path / "model"), "--output", str(tmp_path / "onnx"), "--onnx"]) == 0
+    capsys.readouterr()
+    with warnings.catch_warnings(record=True, action="always") as warned:
+        assert main(["export", "--model", str(tmp_path / "model"), "--output", str(tmp_path / "onnx"), "--onnx"]) == 0
+    assert [str(one.message) for one in warned] == [], "the exporter warns of its own parts"
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == (f"Exported {tmp_path / 'onnx' / 'model.onnx'}\n", "")
     graph = open_graph(tmp_path / "onnx" / "model.onnx")
     texts = ["患者头痛，发热。", "用药"]
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "onnx")
