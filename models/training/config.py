@@ -154,7 +154,7 @@ class TrainingConfig:
         if not 0 <= self.warmup_steps < self.steps:
             raise ValueError(
                 f"training.warmup_steps ({self.warmup_steps}) must be at least 0 and under training.steps "
-                f"({self.steps}); otherwise the learning rate never reaches its peak"
+                f"({self.steps}), or the learning rate never reaches its peak: give training.warmup_steps too"
             )
         if self.spike_factor is not None and not self.spike_factor > 1.0:
             raise ValueError(f"training.spike_factor is {self.spike_factor}; it must be over 1, or left out")
