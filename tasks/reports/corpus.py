@@ -54,7 +54,7 @@ class ReportParams(StageParams):
     """Title of the page."""
 
 
-@stage(name="report_corpus", version=7, params=ReportParams, heavy=True)
+@stage(name="report_corpus", version=8, params=ReportParams, heavy=True)
 def report_corpus(inputs: Mapping[str, Artifact], params: ReportParams, out: Output) -> None:
     """Write the page about the artifacts of the corpus flow, given by stage name in the order of the flow."""
     summary = summarise(inputs)
@@ -126,8 +126,16 @@ def _rows_read(stages: Mapping[str, Artifact]) -> pl.DataFrame:
 def _parameters(artifact: Artifact) -> str:
     """Return the parameters of a stage that say something, as JSON without identifiers: file names may have some."""
     said = {key: value for key, value in artifact.manifest.params.items() if value not in (None, [], {}, "")}
-    treated, _ = deidentify(json.dumps(said, ensure_ascii=False))
-    return str(treated)
+    return json.dumps(_treated(said), ensure_ascii=False)
+
+
+def _treated(value: Any) -> Any:
+    """Return a parameter whose texts have no identifiers; numbers stay: 67108864 bytes would be found as one."""
+    if isinstance(value, Mapping):
+        return {_treated(key): _treated(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_treated(one) for one in value]
+    return deidentify(value)[0] if isinstance(value, str) else value
 
 
 def _sources(of_documents: pl.DataFrame, of_segments: pl.DataFrame, read: pl.DataFrame) -> list[dict[str, Any]]:

@@ -38,6 +38,8 @@ ROWS = (
 
 class RowsParams(StageParams):
     rows: tuple[tuple[str, str], ...] = ROWS
+    bytes_per_part: int = 67108864
+    folder: str = "王伟病历/"
 
 
 @stage(name="ingest", version=1, params=RowsParams, tables=("documents",))
@@ -117,6 +119,13 @@ def test_the_page_shows_no_identifier_of_any_source(report: Artifact) -> None:
         text = report.read_file(name).decode()
         assert not re.search(r"1[3-9]\d{9}", text)
         assert "〔手机号〕" in text
+
+
+def test_numbers_of_parameters_are_not_taken_for_identifiers(report: Artifact) -> None:
+    (ingest,) = [one for one in json.loads(report.read_file("summary.json"))["parameters"] if one["stage"] == "ingest"]
+    shown = json.loads(ingest["parameters"])
+    assert shown["bytes_per_part"] == 67108864
+    assert shown["folder"] == "〔姓名〕病历/"
 
 
 def test_the_page_names_rejected_files_and_rows(tmp_path: Path) -> None:
