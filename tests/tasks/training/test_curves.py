@@ -173,6 +173,13 @@ def test_a_flat_line_has_ticks_around_it(value: float) -> None:
     assert labels[0] < value < labels[-1]
 
 
+def test_single_point_is_drawn_as_a_dot() -> None:
+    found = [{"step": 10, "split": "train", "figures": {"loss": 5.0}}]
+    assert curves_page(spec(), found).count("<circle") == 1
+    found.append({"step": 20, "split": "train", "figures": {"loss": 4.0}})
+    assert "<circle" not in curves_page(spec(), found)
+
+
 def test_spent_time_is_no_rate_of_held_out_text() -> None:
     found = [
         {"step": 10, "split": "train", "figures": {"loss": 5.0, "cpu_seconds": 60.0}},
