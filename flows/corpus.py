@@ -13,6 +13,7 @@ from flows.shared.vocabularies import adopt_vocabulary, vocabulary_input
 from infra.artifacts import Artifact, ArtifactStore
 from infra.builds import discard
 from infra.progress import BestEffort
+from infra.runs import note_page
 from tasks.reports.corpus import report_corpus
 from tasks.reports.corpus_run import write_run_page
 from tasks.runner import flow, info, stage_runner
@@ -74,4 +75,5 @@ def corpus(
 def _write_page(store: ArtifactStore, report: Artifact, files: str, given: dict[str, Any]) -> None:
     with BestEffort("The page of this run"):
         page = write_run_page(store, report, files, given, datetime.now(UTC))
+        note_page(page)
         info(f"Page of this run, with its date and what has changed: {page}")

@@ -107,6 +107,8 @@ class Recorder:
         """Stage and fingerprint of the innermost stage that raised."""
         self.result = ""
         """What the run returned, for `recorded`."""
+        self.page = ""
+        """Page of this run alone, if it wrote one beside those of its artifacts."""
         self.store: ArtifactStore | None = None
         """The store of the run; None until its work begins."""
         self.flow = flow
@@ -201,7 +203,7 @@ def recorded(flow: str, given: Sequence[str]) -> Iterator[Recorder]:
             why = "" if by_hand else f"{error}" or type(error).__name__
             recorder.end(Ended(outcome="interrupted" if by_hand else "failed", ended=now(), error=why))
             raise
-        recorder.end(Ended(outcome="finished", ended=now(), result=recorder.result))
+        recorder.end(Ended(outcome="finished", ended=now(), result=recorder.result, page=recorder.page))
 
 
 def now() -> str:
@@ -234,6 +236,13 @@ def begin_record(store: ArtifactStore) -> None:
     recorder = _recorder.get()
     if recorder is not None:
         recorder.begin(store)
+
+
+def note_page(page: str) -> None:
+    """Note the page of the current run alone, which is shown in place of that of its last artifact."""
+    recorder = _recorder.get()
+    if recorder is not None:
+        recorder.page = page
 
 
 @contextlib.contextmanager

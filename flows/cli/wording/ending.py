@@ -42,10 +42,13 @@ def ending(entry: Entry, recorder: Recorder, result: str) -> tuple[str, list[str
     made = [artifact for stage, fingerprint in addresses if (artifact := recorder.store.get(stage, fingerprint))]
     pages = [one for one in made if _has(one, PAGE)]
     lines = [] if flow in TELLING or not pages else main_table(pages[-1])
-    lines += [f"Page: {one.path}/{PAGE}" for one in pages[-3:]]
+    shown = [f"{one.path}/{PAGE}" for one in pages[-3:]]
+    if recorder.page:
+        shown[-1:] = [recorder.page]
+    lines += [f"Page: {one}" for one in shown]
     following = next_command(entry, recorder, result)
     lines += [f"Next: {following}"] if following else []
-    return f"{pages[-1].path}/{PAGE}" if pages else "", lines
+    return shown[-1] if shown else "", lines
 
 
 def main_table(artifact: Artifact) -> list[str]:
