@@ -1,7 +1,7 @@
 """Requests per second of the service and their latency, beside one call after the other in Python.
 
     python -m benchmarks.service.load --deidentify [--normaliser DIR] [--model NAME=DIR] [--linker DIR]
-        [--seconds 10] [--output FILE.md]
+        [--together] [--seconds 10] [--output FILE.md]
 
 Starts `yiwen serve` on loopback and asks every endpoint from 1, 16 and 64 clients, each on a connection of its own that
 it keeps, one text a request, a new request when the answer is there. The clients share a process, which takes its part
@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.pages import cpu_name, publish, table
-from flows.service.engines import DEIDENTIFY, LINK, NORMALISE, EngineSpec, open_engine
+from flows.service.engines import DEIDENTIFY, LINK, NORMALISE, PREDICT, EngineSpec, open_engine
 
 SUPPORT = Path(__file__).parents[2] / "tests" / "support"
 CLIENTS = (1, 16, 64)
@@ -47,11 +47,12 @@ def main() -> None:
     parser.add_argument("--model", action="append", default=[], metavar="NAME=DIR")
     parser.add_argument("--linker", type=Path)
     parser.add_argument("--deidentify", action="store_true")
+    parser.add_argument("--together", action="store_true", help="serve with --together, too")
     parser.add_argument("--seconds", type=float, default=10.0, help="for each endpoint and number of clients")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     specs = [
-        EngineSpec("predict", f"predict/{one.partition('=')[0]}", Path(one.partition("=")[2])) for one in options.model
+        EngineSpec(PREDICT, f"{PREDICT}/{one.partition('=')[0]}", Path(one.partition("=")[2])) for one in options.model
     ]
     specs += [EngineSpec(NORMALISE, NORMALISE, options.normaliser)] if options.normaliser else []
     specs += [EngineSpec(LINK, LINK, options.linker)] if options.linker else []
@@ -62,16 +63,19 @@ def main() -> None:
         rows.append(
             [f"/{spec.name}", "Python, one call after the other", *figures(*alone(spec, texts, options.seconds)), ""]
         )
-        with served(spec) as port:
-            wanted = asyncio.run(each_once(port, spec, texts))
-            for clients in CLIENTS:
-                seconds, times, wrong = asyncio.run(load(port, spec, texts, wanted, clients, options.seconds))
-                rows.append([f"/{spec.name}", f"{clients} clients", *figures(seconds, times), f"{wrong:,}"])
+        for together in (False, True) if options.together and spec.kind == PREDICT else (False,):
+            with served(spec, together) as port:
+                wanted = asyncio.run(each_once(port, spec, texts))
+                for clients in CLIENTS:
+                    seconds, times, wrong = asyncio.run(load(port, spec, texts, wanted, clients, options.seconds))
+                    asked_by = f"{clients} clients{', --together' * together}"
+                    rows.append([f"/{spec.name}", asked_by, *figures(seconds, times), f"{wrong:,}"])
     page = [
         "# Load on the service",
         "",
         f"{date.today()}, {cpu_name()}, {len(os.sched_getaffinity(0))} cores, clients and service on the same machine; "
-        f"{options.seconds:g} s a row, one text a request. `python -m benchmarks.service.load`",
+        f"{options.seconds:g} s a row, one text a request; the load of the machine was {os.getloadavg()[0]:.0f}. "
+        "`python -m benchmarks.service.load`",
         "",
         *table(["endpoint", "asked by", "requests/s", "p50, ms", "p95, ms", "answers unlike the text's alone"], rows),
         "",
@@ -118,7 +122,7 @@ def alone(spec: EngineSpec, texts: list[str], seconds: float) -> tuple[float, li
 
 
 @contextmanager
-def served(spec: EngineSpec) -> Iterator[int]:
+def served(spec: EngineSpec, together: bool = False) -> Iterator[int]:
     """Serve one engine; yields the port."""
     own = {
         NORMALISE: ["--normaliser", str(spec.folder)],
@@ -126,7 +130,7 @@ def served(spec: EngineSpec) -> Iterator[int]:
         DEIDENTIFY: ["--deidentify"],
     }
     arguments = own.get(spec.kind, ["--model", f"{spec.name.partition('/')[2]}={spec.folder}"])
-    command = [sys.executable, "-m", "flows", "serve", "--port", "0", *arguments]
+    command = [sys.executable, "-m", "flows", "serve", "--port", "0", *arguments, *["--together"] * together]
     environment = {name: value for name, value in os.environ.items() if name != "YIWEN_API_KEY"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None

@@ -99,14 +99,15 @@ class Service:
 def specs_of(settings: ServiceSettings) -> list[EngineSpec]:
     """Return what the settings ask for."""
     specs = [
-        EngineSpec(PREDICT, f"{PREDICT}/{name}", folder, settings.device) for name, folder in settings.models.items()
+        EngineSpec(PREDICT, f"{PREDICT}/{name}", folder, settings.device, settings.together)
+        for name, folder in settings.models.items()
     ]
     if settings.normaliser:
         specs.append(EngineSpec(NORMALISE, NORMALISE, settings.normaliser, settings.device))
     if settings.linker:
         specs.append(EngineSpec(LINK, LINK, settings.linker))
     if settings.deidentify:
-        specs.append(EngineSpec(DEIDENTIFY, DEIDENTIFY, None, None, settings.profile, settings.rules))
+        specs.append(EngineSpec(DEIDENTIFY, DEIDENTIFY, profile=settings.profile, rules=settings.rules))
     return specs
 
 

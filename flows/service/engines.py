@@ -35,6 +35,8 @@ class EngineSpec:
     """Name of the engine: its kind, or predict/NAME."""
     folder: Path | None = None
     device: str | None = None
+    together: bool = False
+    """True: a model computes the records of a batch together, so that scores depend on them in the seventh digit."""
     profile: str = "minimal"
     rules: Path | None = None
 
@@ -116,10 +118,9 @@ class Normalising:
 class Predicting:
     """Records to a model's answers. Items: a text, or the texts of a record."""
 
-    one_by_one = True
-
     def __init__(self, spec: EngineSpec) -> None:
         folder = _folder(spec)
+        self.one_by_one = not spec.together
         if (folder / "fields.json").is_file() or (folder / "index" / "fields.json").is_file():
             raise UserError(f"{folder} is a normaliser. Give it with --normaliser {folder}.")
         from tasks.downstream.catalogue import task as task_of
@@ -143,14 +144,21 @@ class Predicting:
         self.opened = Opened(fingerprint_of_folder(folder), artifact_of(folder), about)
 
     def answers(self, items: Sequence[str | list[str]]) -> Iterator[bytes]:
+        for batch in [[item] for item in items] if self.one_by_one else [items]:
+            yield from self._answered(batch)
+
+    def _answered(self, items: Sequence[str | list[str]]) -> Iterator[bytes]:
         for item in items:
             if fault := self._predictor.fault(item):
                 raise BadRecordError(fault)
-            if reason := self._predictor.refusal(item):
-                yield to_bytes(refused_value(reason))  # the other records have answers, as rows of a file have
-                continue
-            (one,) = self._predictor.predict([item])
-            yield to_bytes(prediction_value(one, item if isinstance(item, str) else item[0]))
+        refusals = [self._predictor.refusal(item) for item in items]
+        asked = [item for item, refusal in zip(items, refusals, strict=True) if not refusal]
+        found = iter(self._predictor.predict(asked) if asked else ())
+        for item, refusal in zip(items, refusals, strict=True):
+            if refusal:
+                yield to_bytes(refused_value(refusal))  # the other records have answers, as rows of a file have
+            else:
+                yield to_bytes(prediction_value(next(found), item if isinstance(item, str) else item[0]))
 
 
 class Linking:

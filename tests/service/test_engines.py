@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,7 @@ from flows.service.engines import (
     BadRecordError,
     Engine,
     EngineSpec,
+    Predicting,
     artifact_of,
     fingerprint_of_folder,
     open_engine,
@@ -23,6 +26,7 @@ from flows.service.engines import (
 from flows.service.settings import ServiceSettings
 from flows.service.worker import Failure, outcomes_of
 from infra.errors import UserError
+from tasks.finetune.predict import Predictor
 from tests.support.service import folders
 
 
@@ -122,6 +126,32 @@ def test_record_that_a_model_does_not_take_spoils_no_other(served: ServiceSettin
     assert found[0] == found[2] and isinstance(found[0], bytes)
     assert isinstance(found[1], Failure) and found[1].is_users
     assert folders.PAIRED.task in found[1].message and "头痛" not in found[1].message
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_model_computes_what_waits_one_by_one_or_together(
+    together: bool, served: ServiceSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = Predicting(EngineSpec(PREDICT, "predict/own", served.models["matching"], "cpu", together))
+    sizes: list[int] = []
+    predict = Predictor.predict
+
+    def counted(self: Predictor, texts: Sequence[Any], progress: None = None) -> list[Any]:
+        sizes.append(len(texts))
+        return predict(self, texts, progress)
+
+    monkeypatch.setattr(Predictor, "predict", counted)
+    records = [["头痛三天", "发热"], ["头痛", " "], ["胸闷", "头痛三天，伴恶心和呕吐"], ["发热", "咳嗽"]]
+    found = [json.loads(one) for one in engine.answers(records)]
+    assert sizes == ([3] if together else [1, 1, 1])
+    assert engine.one_by_one is not together
+    assert found[1] == {"answer": None, "scores": None, "error": "text 2 is empty"}
+    for one, (given, answer) in enumerate(zip(records, found, strict=True)):
+        if one != 1:
+            (alone,) = map(json.loads, engine.answers([given]))
+            assert answer["answer"] == alone["answer"]
+            assert answer["scores"] == pytest.approx(alone["scores"], abs=1e-6)
+    assert [json.loads(one)["error"] for one in engine.answers([["", "发热"]])] == ["text 1 is empty"]
 
 
 class Halting:
