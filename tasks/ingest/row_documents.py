@@ -218,12 +218,20 @@ class DocumentMaker:
         raise self._lacks(row, wanted)
 
     def _lacks(self, row: Mapping[str, Any], wanted: str) -> UserError:
-        given = json.dumps({self._file: "COLUMN"}, ensure_ascii=False)
+        given = json.dumps({**self._fields_of_others(), self._file: "COLUMN"}, ensure_ascii=False)
         return UserError(
             f"{self._piece.name} has no column {wanted}; its columns are {', '.join(map(_harmless, row)) or 'none'}. "
             "Set ingest.text_field to the column that contains the text, or for this file alone "
             f"--param 'ingest.fields={given}' (null in place of a column leaves the file out)."
         )
+
+    def _fields_of_others(self) -> dict[str, Any]:
+        """Return `ingest.fields` as given for other files: what a command line gives replaces all of them."""
+        given: Mapping[str, Any] = getattr(self._params, "fields", {})
+        own = longest_match(self._piece.name, given)
+        others = {key: one and one.model_dump(exclude_none=True) for key, one in given.items() if key != own}
+        # A column alone is its text, as users write it.
+        return {key: one["text_field"] if one and one.keys() == {"text_field"} else one for key, one in others.items()}
 
     def _others(self, row: Mapping[str, Any], taken: set[str | None]) -> dict[str, str | int | float | bool]:
         """Return the short plain values of the row's other fields, and count the long ones."""

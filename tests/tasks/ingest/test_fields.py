@@ -61,6 +61,14 @@ def test_a_missing_column_error_lists_the_columns_and_names_the_file(tmp_path: P
     assert """--param 'ingest.fields={"notes/a.csv": "COLUMN"}'""" in message
 
 
+def test_a_missing_column_error_repeats_what_was_given_for_other_files(tmp_path: Path) -> None:
+    given = {"notes": "病历", "qa": {"title_field": "标题"}, "old.csv": None}
+    with pytest.raises(UserError) as caught:
+        ingested(tmp_path, {"notes/a.csv": NOTES, "b.csv": table([{"甲": "1"}])}, fields=given)
+    repeated = '{"notes": "病历", "qa": {"title_field": "标题"}, "old.csv": null, "b.csv": "COLUMN"}'
+    assert f"--param 'ingest.fields={repeated}'" in str(caught.value)
+
+
 def test_a_pattern_without_a_file_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     ingested(tmp_path, {"notes/a.csv": NOTES}, fields={"notes": "病历", "note": "病历"})
     assert [
