@@ -70,13 +70,16 @@ def main() -> None:
                     seconds, times, wrong = asyncio.run(load(port, spec, texts, wanted, clients, options.seconds))
                     asked_by = f"{clients} clients{', --together' * together}"
                     rows.append([f"/{spec.name}", asked_by, *figures(seconds, times), f"{wrong:,}"])
+    load_of_machine, cores = os.getloadavg()[0], len(os.sched_getaffinity(0))
+    busy = "Other work took most of the machine: compare the rows with each other only."
     page = [
         "# Load on the service",
         "",
-        f"{date.today()}, {cpu_name()}, {len(os.sched_getaffinity(0))} cores, clients and service on the same machine; "
-        f"{options.seconds:g} s a row, one text a request; the load of the machine was {os.getloadavg()[0]:.0f}. "
+        f"{date.today()}, {cpu_name()}, {cores} cores, clients and service on the same machine; "
+        f"{options.seconds:g} s a row, one text a request; the load of the machine was {load_of_machine:.0f}. "
         "`python -m benchmarks.service.load`",
         "",
+        *([busy, ""] if load_of_machine > 2 * cores + 2 else []),
         *table(["endpoint", "asked by", "requests/s", "p50, ms", "p95, ms", "answers unlike the text's alone"], rows),
         "",
     ]
