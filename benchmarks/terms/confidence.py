@@ -4,14 +4,14 @@
 
 FOLDER is what normalise/index printed. Answers are labelled from these sources:
 
-- everyday diagnoses of tests/support/terms, the tuning half, also as pairs joined by 、
+- everyday diagnoses of tests/support/terms, all tuning lines, also as pairs joined by 、
 - the texts beside them that are no diagnoses
 - queries of the dev part of the open benchmark, found in an index without their names
 - names of drugs, tests, plants and sites of CMeKG: whatever code they get is wrong
 
-The weights of the table come from all of them. The page shows weights that were fitted without one half of the tuning
-lines on that half. With --held-out it has totals of the lines that are held out, with the weights of the table; nothing
-may be chosen by them.
+The weights of the table come from all of them. The page shows each fifth of the tuning lines with weights that were
+fitted without it; no line is in two fifths, in pairs neither. With --held-out it has totals of the lines that are held
+out, with the weights of the table; nothing may be chosen by them.
 """
 
 from __future__ import annotations
@@ -42,6 +42,9 @@ LABELLED = Path(__file__).parents[2] / "tests" / "support" / "terms"
 WEIGHTS = {"diagnoses": 1.0, "pairs": 0.25, "no diagnosis": 1.0, "graph": 0.5, "other things": 0.1}
 """Weight of an answer of each source: everyday text counts most, and what is rare in a column of diagnoses least."""
 EVERYDAY = ("diagnoses", "pairs", "no diagnosis")
+TUNING = ("tuning", "fields_tuning", "fields_more_tuning", "fields_new_tuning")
+HELD_OUT = ("held_out", "fields_new_held_out")
+FOLDS = 5
 SAMPLED = 400
 """Names of each kind of thing that is no disease."""
 BINS = 10
@@ -81,21 +84,23 @@ def main() -> None:
     parser.add_argument("--output", type=Path)
     parser.add_argument("--picture", type=Path)
     options = parser.parse_args()
-    sources = [*everyday(options.folder, "tuning"), graph(), things(options.folder)]
+    folds = [everyday(options.folder, TUNING, fold) for fold in range(FOLDS)]
+    others = [graph(), things(options.folder)]
+    sources = [one for fold in folds for one in fold] + others
     weights = fit(sources)
     if options.write:
         Calibration(weights).write(CONFIDENCE)
-    halves = [[_half(one, half) if one.source in EVERYDAY else one for one in sources] for half in (0, 1)]
-    # Each half is judged by weights that were fitted on everything but that half.
-    judged = [
-        (one, confidences(fit(halves[1 - half]), one)) for half in (0, 1) for one in halves[half][: len(EVERYDAY)]
-    ]
+    judged = []
+    for at, fold in enumerate(folds):
+        # Each fold is judged by weights that were fitted on everything but that fold.
+        without = fit([*(one for place, own in enumerate(folds) if place != at for one in own), *others])
+        judged += [(one, confidences(without, one)) for one in fold]
     page = [
         "# Confidence of answers without a ranker",
         "",
         f"{date.today()}, `python -m benchmarks.terms.confidence`. A confidence is the probability that the "
-        "three-character category of an answer is right. The tuning half of the everyday diagnoses, alone and as pairs "
-        "joined by 、, and of the texts that deserve no code: each half of it judged by weights fitted without it. "
+        "three-character category of an answer is right. The tuning lines of the everyday diagnoses, alone and as "
+        "pairs joined by 、, and of the texts that deserve no code: each fifth judged by weights fitted without it. "
         "Texts that deserve no code count without the cues that refuse most of them, so that the confidence has to.",
         "",
         *_figures("tuning, cross-fitted", judged),
@@ -103,19 +108,24 @@ def main() -> None:
     bars = [("tuning, cross-fitted", judged)]
     if options.held_out:
         calibration = read_calibration().weights
-        held_out = [(one, confidences(calibration, one)) for one in everyday(options.folder, "held_out")]
-        bars.append(("held out", held_out))
-        page += ["", *_figures("held out, weights of the table", held_out)]
+        for half, title in zip(HELD_OUT, ("single names, held out", "fields, held out"), strict=True):
+            held_out = [(one, confidences(calibration, one)) for one in everyday(options.folder, (half,))]
+            bars.append((title, held_out))
+            page += ["", *_figures(title, held_out)]
     page += ["", *table(["sign", "meaning", "weight"], [[s, SIGNS[s], f"{weights[s]:.2f}"] for s in SIGNS])]
-    page += ["", f"Answers: {', '.join(f'{len(one.right):,} of {one.source}' for one in sources)}."]
+    counts = {name: sum(len(one.right) for one in sources if one.source == name) for name in WEIGHTS}
+    page += ["", f"Answers: {', '.join(f'{count:,} of {name}' for name, count in counts.items())}."]
     publish([*page, ""], options.output)
     if options.picture:
         draw(bars, options.picture)
 
 
-def everyday(folder: Path, half: str) -> list[Labelled]:
-    """Return the answers to the everyday diagnoses, and to texts that are no diagnoses."""
-    diagnoses, others = (_rows(f"{name}_{half}.csv") for name in ("diagnoses", "no_codes"))
+def everyday(folder: Path, halves: Sequence[str], fold: int | None = None) -> list[Labelled]:
+    """Return the answers to the everyday diagnoses, and to texts that are no diagnoses; of all lines, or of a fold."""
+    own = slice(fold, None, None if fold is None else FOLDS)
+    diagnoses, others = (
+        [row for half in halves for row in _rows(f"{name}_{half}.csv")][own] for name in ("diagnoses", "no_codes")
+    )
     gold = [set(row["codes"].replace("+", "/").split("/")) for row in diagnoses]
     texts = [row["query"] for row in diagnoses]
     order = random.Random(0).sample(range(len(texts)), len(texts))
@@ -246,10 +256,6 @@ def draw(bars: Sequence[tuple[str, Judged]], path: Path) -> None:
             axes.annotate(f"{count}", (mean, share), textcoords="offset points", xytext=(7, -10), fontsize=8)
         axes.set(xlim=(0, 1), ylim=(-0.05, 1.05), xlabel="confidence", ylabel="share of right answers", title=title)
     figure.savefig(path, dpi=110)
-
-
-def _half(one: Labelled, half: int) -> Labelled:
-    return Labelled(one.source, one.signs[half::2], one.right[half::2])
 
 
 def _rows(name: str) -> list[dict[str, str]]:

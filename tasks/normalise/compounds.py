@@ -16,6 +16,7 @@ Texts are expected in the normal form of kg/names.py. Time grows with the length
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 
 # Endings of disease names. Chosen by reading the last characters of names in ICD-10 (codes A to T) and CMeKG: those of
@@ -44,8 +45,15 @@ _STAGE = r"[a-z0-9]{1,3}[级期度型]|术后|(?:急性|慢性|晚)期"
 # Matches 肺炎 and 高血压3级, but not 胆囊 or 脑血管.
 _DISEASE = re.compile(f"(?:{'|'.join(_ENDINGS)})(?:{_STAGE})?$")
 
-# Further endings, which join nothing: 肝转移, 胎膜早破, 肝硬化失代偿期, 痛经.
-_NAMED = re.compile(f"{_DISEASE.pattern}|(?:转移|早破|代偿期|妊娠|流产|息肉|[痛闭]经|耳鸣|早产儿)$")
+# Further endings, which join nothing: 肝转移, 胎膜早破, 肝硬化失代偿期, 痛经, COPD稳定期, 早产临产.
+_NAMED = re.compile(
+    f"{_DISEASE.pattern}|(?:转移|早破|代偿期|妊娠|流产|息肉|[痛闭]经|耳鸣|早产儿|加重|临产|睾|"
+    "(?:[病炎症血死塞竭全衰]|[a-z0-9]{2})(?:稳定|缓解|活动|静止|急性|慢性|恢复|后遗症)期)$"
+)
+
+
+DISEASE_END = f"(?:{'|'.join(_ENDINGS[:-1])})"
+"""Pattern of the last characters of a disease in Chinese."""
 
 
 class Joint(NamedTuple):
@@ -123,29 +131,39 @@ def without_numbers(diagnosis: str) -> str:
 
 # A full stop or a blank between two pieces: matches the stop of 肺炎.肾炎 and the blank of 肺炎 肾炎.
 _GAP = re.compile(
-    r"(?<=[^\W\d_a-zA-Z)）])(?:[.．]|\s+)(?=[^\W\d_]|\d型)|(?<=[a-zA-Z0-9?？])\s+(?=[^\W\d_a-zA-Z]|(?<=[?？]\s)\d型)"
+    r"(?<=[^\W\d_a-zA-Z)）])(?:[.．]|\s+)(?=[^\W\d_]|\d型)|(?<=[a-zA-Z0-9?？])\s+(?=[^\W\d_a-zA-Z]|\d型)"
+    r"|(?<=[a-zA-Z0-9期级])\s+(?=[a-zA-Z]{2})"
 )
+_MARKED = re.compile("[;；,，、。]")
 _NEXT = re.compile(rf"{_GAP.pattern}|[;；,，、。]")
 # What doubts a disease at its end: matches the mark of 肺癌? and 待排 of 肺癌待排, but not 可能 of 可能肺癌.
 _DOUBT = re.compile(r"(?:[?？]|待排[除查外]?|待除外|待鉴别|不除外|不能除外|可能性?大?)+$")
+# Matches (继发孔型) of 房间隔缺损(继发孔型).
+_BRACKETS = re.compile(r"[(（][^()（）]*[)）]$")
 # The end of a disease in Chinese, without the Latin words that `_DISEASE` takes for abbreviations: 肺炎, not t2n0.
 _RISK = r"(?:\s*[(（]?[很极]?[高中低]危组?)?"
 _CHINESE_DISEASE = re.compile(f"(?:{'|'.join(_ENDINGS[:-1])}|[流乙]脑)(?:{_STAGE})?{_RISK}[)）]?$")
 
 
-def separated(diagnosis: str) -> str:
+def separated(diagnosis: str, is_short: Callable[[str], bool] = lambda word: False) -> str:
     """Replace what separates diagnoses by marks: numbers of an enumeration by ";", and full stops and blanks by "、".
 
-    A blank separates only the names of diseases: 高血压 糖尿病, but neither 高血压3级 很高危 nor 慢性 胃炎. Takes the
-    text as written, before normalisation.
+    A blank separates only the names of diseases: 高血压 糖尿病, but neither 高血压3级 很高危 nor 慢性 胃炎. Notes may
+    stand between them, as in 肛裂 陈旧性 肛乳头肥大. Takes the text as written, before normalisation.
+
+    Args:
+        is_short: tells which Latin words are short forms of diseases: BPH of 膀胱结石 BPH.
     """
     text, start, pieces = without_numbers(diagnosis), 0, []
     for gap in _GAP.finditer(text):
         # What follows ends at the next mark: 很高危 of "高血压3级 很高危、肺炎" is no disease.
         before, after = (
-            _DOUBT.sub("", _piece(one)) for one in (text[start : gap.start()], _NEXT.split(text[gap.end() :], 1)[0])
+            _BRACKETS.sub("", _DOUBT.sub("", _piece(one)))
+            for one in (text[start : gap.start()], _NEXT.split(text[gap.end() :], 1)[0])
         )
-        if _CHINESE_DISEASE.search(before) and _CHINESE_DISEASE.search(after) and not _NO_START.match(after):
+        words = _MARKED.split(before)[-1].split()
+        is_next = (_CHINESE_DISEASE.search(after) and not _NO_START.match(after)) or is_short(after)
+        if is_next and any(_CHINESE_DISEASE.search(word) or is_short(word) for word in words):
             pieces.append(text[start : gap.start()])
             start = gap.end()
     return "、".join([*pieces, text[start:]])

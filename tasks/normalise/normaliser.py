@@ -36,6 +36,7 @@ from tasks.normalise.answers import (
     THRESHOLD,
     USER,
     Answer,
+    DaggerPairs,
     Normalised,
     OwnNames,
     checked_threshold,
@@ -184,9 +185,12 @@ class Normaliser:
         entries = [Entry(code, term) for code, term in zip(own.codes, own.terms, strict=True)]
         self.decision, ranked_candidates, max_length = read_decision(path)
         self._own = own
+        # Codes of procedures have another grammar, and none of them a dagger.
+        self._pairs = None if are_procedures(own.codes) else DaggerPairs()
         self.source = f"{len(own.codes):,} terms of {path}"
         """The list that codes come from, and its folder, in words."""
-        self._reader = _reader_for(own) if reads and refuses else None
+        rules = load_rules(own.folder)
+        self._reader = _reader_for(own, rules) if reads and refuses else None
         ranked = (path / MODEL).is_dir()
         if knowledge is not None and not ranked:
             raise UserError(f"{path} has no ranker, and nothing else reads knowledge. Leave the knowledge out.")
@@ -198,7 +202,6 @@ class Normaliser:
         self._united = united if isinstance(united, UnitedIndex) else None
         # Nor was it trained on whole compounds.
         is_name = own.are_names if reads and self._ranker is None else None
-        rules = load_rules(own.folder)
         self.retrieval = Retrieval(united, entries, rules=rules, k=k or ranked_candidates, is_name=is_name)
         self.calibration = read_calibration()
         usual = THRESHOLD if reads and self._ranker is None and own.has_names else 0.0
@@ -391,12 +394,20 @@ class Normaliser:
     ) -> Normalised:
         """Return the answers by confidence, those below the threshold apart, and their candidates first."""
         # The sort is stable: of equally sure answers, the first of the text comes first.
-        ordered = sorted(answers, key=lambda one: -one.confidence)
+        ordered = [self._paired(one) for one in sorted(answers, key=lambda one: -one.confidence)]
         first = _answers_first(considered, [(one.code, one.term) for one in ordered])
         sure, unsure = (
             tuple(one for one in ordered if (one.confidence >= self.threshold) is is_sure) for is_sure in (True, False)
         )
         return Normalised(text, sure, first, unsure, tuple(refused))
+
+    def _paired(self, answer: Answer) -> Answer:
+        if self._pairs is None:
+            return answer
+        # The query spells out what the part may abbreviate: DN is 糖尿病肾病.
+        named = answer.part if answer.match is None else f"{answer.part} {answer.match.query}"
+        pair = self._pairs.of(answer.code, answer.term, named)
+        return answer if pair is None else replace(answer, pair=pair)
 
     def _judged(self, slab: Sequence[str], found: Sequence[Found]) -> list[Judged]:
         if self._ranker is not None:
@@ -413,10 +424,17 @@ class _Drawn:
     answers: list[Answer]
 
 
-def _reader_for(own: EmbeddedIndex) -> Reader:
+def _reader_for(own: EmbeddedIndex, rules: QueryRules) -> Reader:
     procedures = are_procedures(own.codes)
     cues, modifiers = cues_for(read_cues(), procedures), modifiers_for(read_modifiers(), procedures)
-    return Reader(own.are_names, cues, Modifiers(modifiers), codes=WrittenCodes(own.codes))
+    return Reader(
+        own.are_names,
+        cues,
+        Modifiers(modifiers),
+        codes=WrittenCodes(own.codes),
+        is_short=rules.is_short,
+        spelled=rules.spelled,
+    )
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from pathlib import Path
 from infra.errors import UserError
 from kg.fusion.vocabularies import read_table
 from tasks.normalise.abbreviation_contexts import AbbreviationContexts
-from tasks.normalise.compounds import parts_of, segments_of, without_numbers
+from tasks.normalise.compounds import names_disease, parts_of, segments_of, without_numbers
 from tasks.normalise.spelling import PLACES, Abbreviations, Typos, normal_forms
 from tasks.retrieve.fields import comparable_forms
 
@@ -38,6 +38,9 @@ MAX_CHARACTERS = 1_000
 
 # Matches (轻度) of 支气管哮喘(轻度). Nested brackets match inside only: (急性) of (左(急性)侧).
 _NOTE = re.compile(r"\([^()]*\)")
+
+# Matches CKD3期 and BPH, but not T2N0M0.
+_LATIN = re.compile(r"([a-z][a-z-]*)(?:[ ]?(?:[1-5]|[ivx]{1,3})[abc]?[期级型])?", re.IGNORECASE)
 
 IsName = Callable[[Sequence[str]], Sequence[bool]]
 """Tells for each text whether it is exactly a name in the list."""
@@ -89,6 +92,11 @@ class QueryRules:
         self.notes, self.split = notes, split
         self._contexts = AbbreviationContexts()
         self._abbreviations, self._typos = Abbreviations(self.abbreviations), Typos(self.typos)
+        self._shorts = frozenset(
+            short.lower()
+            for short, expansion, place in self.abbreviations
+            if place == "anywhere" and len(short) > 1 and short.isascii() and names_disease(expansion)
+        )
 
     @classmethod
     def read(
@@ -152,6 +160,17 @@ class QueryRules:
         found = tuple(self._abbreviations.written_out(plain))
         given = tuple(one for one in found if one in text)
         return given[:1] or found, self._abbreviations.is_short(plain)
+
+    def spelled(self, text: str) -> tuple[str, ...]:
+        """Return a text without typos and with its short forms written out, in each way."""
+        plain = normal_forms([text])[0]
+        right = self._typos.corrected(plain)
+        return (*(() if right == plain else (right,)), *self._abbreviations.written_out(right))
+
+    def is_short(self, word: str) -> bool:
+        """Return True if a Latin word, perhaps with a stage, is a short form of a disease: BPH, CKD3期."""
+        match = _LATIN.fullmatch(word)
+        return match is not None and match[1].lower() in self._shorts
 
     def segments(self, text: str) -> list[tuple[str, tuple[str, ...]]]:
         """Return the segments of a text in normal form (tasks/normalise/compounds.py), each with itself spelled out."""

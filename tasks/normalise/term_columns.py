@@ -73,6 +73,13 @@ def plain_code(code: str) -> str:
     return listed_code(code).upper().rstrip("†*+↑")
 
 
+def significant_code(code: str) -> str:
+    """Return a code without what national lists pad it with: E11.9 for E11.900, I10 for I10.x00."""
+    stem, point, rest = plain_code(code).partition(".")
+    kept = rest.removeprefix("X00") if rest.startswith("X00") else rest[:1] + rest[1:].removeprefix("00")
+    return f"{stem}{point}{kept}" if kept else stem
+
+
 def listed_code(code: str) -> str:
     """Return a code as its list writes it, without blanks: `ｋ25.900 x001` is k25.900x001, `E14.9 †` E14.9†.
 

@@ -2,6 +2,7 @@
 
 from tasks.normalise.answers.answer import EMPTY, NOT_FOUND, REVIEW, Answer, Normalised
 from tasks.normalise.answers.confidence import CONFIDENCE, SIGNS, Calibration, read_calibration, signs_of
+from tasks.normalise.answers.dagger_pairs import PAIRS, DaggerPairs, Pair, PairRow, read_pairs
 from tasks.normalise.answers.own_names import (
     USER,
     OwnNames,
@@ -15,19 +16,24 @@ __all__ = [
     "CONFIDENCE",
     "EMPTY",
     "NOT_FOUND",
+    "PAIRS",
     "REVIEW",
     "SIGNS",
     "THRESHOLD",
     "USER",
     "Answer",
     "Calibration",
+    "DaggerPairs",
     "Normalised",
     "OwnNames",
+    "Pair",
+    "PairRow",
     "checked_threshold",
     "load_own_names",
     "load_threshold",
     "read_calibration",
     "read_own_names",
+    "read_pairs",
     "save_own_names",
     "save_threshold",
     "signs_of",

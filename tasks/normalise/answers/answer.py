@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tasks.normalise.answers.dagger_pairs import Pair
 from tasks.normalise.reading import Modifier, Statement, Status
 from tasks.retrieve.candidates import Candidate
 from tasks.retrieve.match import Match
@@ -28,6 +29,8 @@ class Answer:
     older versions, which have no names."""
     candidates: tuple[Candidate, ...] = ()
     """The first candidates of the part, this one first; their scores come from retrieval."""
+    pair: Pair | None = None
+    """The dagger and the asterisk code, if ICD-10 pairs the code with one and the text names the manifestation."""
 
 
 @dataclass(frozen=True, slots=True)

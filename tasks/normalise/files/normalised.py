@@ -34,6 +34,7 @@ SHOWN = 10
 ADDED = (
     "normalised_term",
     "normalised_code",
+    "dagger_asterisk",
     "confidence",
     "normalised_part",
     "normalised_by",
@@ -164,7 +165,8 @@ def normalise_file(
     spreadsheet would run as a formula gets an apostrophe (tasks/files/cells.py).
 
     All but the last of the added columns contain one value per answer, separated by `##`. `confidence` falls from
-    answer to answer; `normalised_part` is the part of the diagnosis that an answer answers. `normalised_by` is the name
+    answer to answer; `dagger_asterisk` has both codes where ICD-10 pairs an answer with another, as in E11.2† N08.3*;
+    `normalised_part` is the part of the diagnosis that an answer answers. `normalised_by` is the name
     that it was found by, with its source unless it is the standard term; `matched` and `unmatched` are what of the part
     this name has and lacks. `modifiers` are stages, sides and the like of the whole diagnosis, as in side=右;
     stage=cT2N1M0. `written_code` has the codes that the text itself contains, and `written_code_is` what each is beside
@@ -224,6 +226,7 @@ def _cells(one: Normalised, shown: int) -> list[str]:
         for value in (
             [answer.term for answer in one.answers],
             [answer.code for answer in one.answers],
+            [str(answer.pair or "") for answer in one.answers] if any(answer.pair for answer in one.answers) else [],
             [f"{answer.confidence:.3f}" for answer in one.answers],
             [answer.part for answer in one.answers],
             [found_by(answer.match) for answer in one.answers],

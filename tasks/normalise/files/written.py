@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from tasks.normalise.answers import Normalised
 from tasks.normalise.reading import Modifier
-from tasks.normalise.term_columns import plain_code
+from tasks.normalise.term_columns import significant_code
 from tasks.retrieve.icd_categories import same_category
 
 SAME, FINER, COARSER, CATEGORY, OTHER = "same", "finer", "coarser", "category", "other"
@@ -38,8 +38,8 @@ def _modifiers(one: Normalised) -> Iterator[Modifier]:
 def _relation(written: str, answers: list[str]) -> str:
     if not answers:
         return ""
-    own = _significant(written)
-    others = [_significant(code) for code in answers]
+    own = significant_code(written)
+    others = [significant_code(code) for code in answers]
     if own in others:
         return SAME
     if any(other and own.startswith(other) for other in others):
@@ -47,10 +47,3 @@ def _relation(written: str, answers: list[str]) -> str:
     if any(other.startswith(own) for other in others):
         return COARSER
     return CATEGORY if any(same_category(own, other) for other in others) else OTHER
-
-
-def _significant(code: str) -> str:
-    """Return a code without what national lists pad it with: E11.9 for E11.900, I10 for I10.x00."""
-    stem, point, rest = plain_code(code).partition(".")
-    kept = rest.removeprefix("X00") if rest.startswith("X00") else rest[:1] + rest[1:].removeprefix("00")
-    return f"{stem}{point}{kept}" if kept else stem

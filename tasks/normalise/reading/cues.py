@@ -5,6 +5,7 @@
 
 A cue is a regular expression over an item of a text (tasks/normalise/reading/statements.py) in its NFKC form; case does
 not matter. Rows are in order of precedence: 否认糖尿病家族史 is negated, since that row comes before the one of 家族史.
+`<disease>` in a cue stands for what ends the name of a disease: 无.{1,15}<disease>, for 无消化道出血.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from infra.errors import UserError
 from kg.fusion.vocabularies import read_table
+from tasks.normalise.compounds import DISEASE_END
 
 CUES = Path(__file__).parents[1] / "tables" / "diagnosis_cues.csv"
 """Default table."""
@@ -106,7 +108,8 @@ def _cue(path: Path, number: int, row: Mapping[str, str]) -> Cue:
     if not row["cue"]:
         raise UserError(f"{path}, row {number} has no cue. Fill it in, or delete the row.")
     try:
-        pattern = re.compile(PLACES[row["place"]].format(row["cue"]), re.IGNORECASE)
+        cue = row["cue"].replace("<disease>", DISEASE_END)
+        pattern = re.compile(PLACES[row["place"]].format(cue), re.IGNORECASE)
     except re.error as error:
         raise UserError(f"{path}, row {number}: {row['cue']!r} is not a regular expression ({error}).") from error
     return Cue(pattern, Status(row["status"]), row["place"], row["reach"], row["example"])

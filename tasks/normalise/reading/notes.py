@@ -10,7 +10,7 @@ import re
 from tasks.normalise.compounds import names_disease
 
 # 急性心肌梗死(前壁), 糖尿病(2型)
-_NOTED = re.compile(r"(?P<course>急性|亚急性|慢性)?(?P<name>[^()]{2,20})\((?P<note>[^()]{1,10})\)")
+_NOTED = re.compile(r"(?P<course>急性|亚急性|慢性)?(?P<name>[^()]{2,20})\((?P<note>[^()]{1,20})\)")
 
 
 def moved_notes(text: str) -> tuple[str, ...]:
@@ -18,17 +18,22 @@ def moved_notes(text: str) -> tuple[str, ...]:
 
     糖尿病(2型)         2型糖尿病
     急性心肌梗死(前壁)  急性前壁心肌梗死, 前壁急性心肌梗死
+
+    Of several notes, each is tried: 高胆红素血症(新生儿,非溶血性).
     """
     match = _NOTED.fullmatch(text)
     if match is None:
         return ()
-    course, name, note = match["course"] or "", match["name"], match["note"]
-    return tuple(dict.fromkeys((f"{course}{note}{name}", f"{note}{course}{name}")))
+    course, name = match["course"] or "", match["name"]
+    notes = dict.fromkeys((match["note"], *re.split(r"[,;、\s]+", match["note"])))
+    # (++) of 尿蛋白(++) is a value, and no part of a name.
+    orders = ((f"{course}{note}{name}", f"{note}{course}{name}") for note in notes if _WORD.search(note))
+    return tuple(dict.fromkeys(each for order in orders for each in order))
 
 
 # What a site makes another disease: matches 骨折 of "骨折 左桡骨远端", but not 白癜风.
 _OF_ANY_SITE = re.compile(
-    "(?:骨折|[伤折癌瘤疝痛炎]|脱位|肿[块物]|结[石节核]|息肉|[脓囊水血]肿|感染|出血|血栓|栓塞|积液|畸形|溃疡|狭窄)$"
+    "(?:骨折|[伤折癌瘤疝痛]|(?<!关节)(?<!滑膜)(?<!腱鞘)炎|脱位|肿[块物]|结[石节核]|息肉|[脓囊水血]肿|感染|出血|血栓|栓塞|积液|畸形|溃疡|狭窄)$"
 )
 _SITE = re.compile(
     "[头面颈胸背腰腹臀骶手足趾指腕踝膝髋肘肩臂腿肢骨椎眼耳鼻口唇咽喉肺肝胆胰脾胃肠肛肾尿膀宫卵乳脑心脉管腺叶]"
@@ -47,12 +52,20 @@ def names_before_notes(text: str) -> tuple[str, ...]:
     return tuple(head for head, note in heads if len(head) > 1 and _is_note(head, note))
 
 
-# What may be a short form of a disease, or makes it another: VSD of "先心病 VSD", 轻度 of "精神发育迟滞 轻度".
-_NO_NOTE = re.compile(r"(?<![a-z])[a-z]{2,}(?![a-z])|[轻中重]度|^[不未无]", re.IGNORECASE)
+# What may be a short form of a disease, or makes it another: VSD of "先心病 VSD", 轻度 of "精神发育迟滞 轻度". A number
+# alone is a value: 12.5 of "PSA 12.5".
+_NO_NOTE = re.compile(
+    r"(?<![a-z])(?![ivx]+(?![a-z]))[a-z]{2,}(?![a-z])(?<!mm|cm|kg|ml)|[轻中重]度|^[不未无]|^[\d.<>≤≥↑↓+-]+$",
+    re.IGNORECASE,
+)
+_WORD = re.compile(r"\w")
+# Matches (继发孔型) of 房间隔缺损(继发孔型).
+_BRACKETS = re.compile(r"\([^()]*\)$")
 
 
 def _is_note(head: str, note: str) -> bool:
-    if _NO_NOTE.search(note) or any(names_disease(word) for word in re.split(r"[\s,;、，；+]+", note)):
+    words = (_BRACKETS.sub("", word) for word in re.split(r"[\s,;、，；+]+", note))
+    if _NO_NOTE.search(note) or any(names_disease(word) and not word[-1].isdigit() for word in words if word):
         return False
     of_any_site = _OF_ANY_SITE.search(head)
     return not (of_any_site and _SITE.search(note) and not _SITE.search(head[: of_any_site.start()]))

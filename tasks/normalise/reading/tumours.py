@@ -40,7 +40,7 @@ class Site(NamedTuple):
 _MALIGNANT = re.compile(r"癌(?!前|胚|症?史|栓|痛|性)|(?<![a-z])ca(?![a-z\d])|恶性肿瘤|恶性占位", re.IGNORECASE)
 # Matches 脑转移 of 肺癌脑转移, 转移性肝癌 and 骨继发恶性肿瘤, but not 未见转移.
 _SPREAD = re.compile(r"(?:转移|继发)(?!性?(?:腹痛|右下腹))")
-_OTHER = re.compile(r"原位|上皮内|交界|良性|癌前|个人史|家族史|筛查|化疗$|放疗$|治疗$|体检")
+_OTHER = re.compile(r"术$|原位|上皮内|交界|良性|癌前|个人史|家族史|筛查|化疗$|放疗$|治疗$|体检")
 _JOINTS = re.compile(r"[,;、+]|伴有?|合并|并发|并(?!殖)|及|和|与|\s+")
 
 
