@@ -63,6 +63,10 @@ class Labelled(NamedTuple):
     """1 for an answer of the right category, else 0."""
 
 
+_MARK = 2.0**-10
+"""Fraction of each number, by which it is known."""
+
+
 class _Numbered(Calibration):
     """Keeps the signs of every answer, whose confidence is then the number of its signs."""
 
@@ -72,7 +76,7 @@ class _Numbered(Calibration):
 
     def confidence(self, signs: Sequence[float]) -> float:
         self.signs.append(signs)
-        return float(len(self.signs) - 1)
+        return len(self.signs) - 1 + _MARK
 
 
 def main() -> None:
@@ -84,7 +88,8 @@ def main() -> None:
     parser.add_argument("--output", type=Path)
     parser.add_argument("--picture", type=Path)
     options = parser.parse_args()
-    folds = [everyday(options.folder, TUNING, fold) for fold in range(FOLDS)]
+    opened = Normaliser(options.folder, threshold=0), Normaliser(options.folder, threshold=0, refuses=False)
+    folds = [everyday(*opened, TUNING, fold) for fold in range(FOLDS)]
     others = [graph(), things(options.folder)]
     sources = [one for fold in folds for one in fold] + others
     weights = fit(sources)
@@ -109,7 +114,7 @@ def main() -> None:
     if options.held_out:
         calibration = read_calibration().weights
         for half, title in zip(HELD_OUT, ("single names, held out", "fields, held out"), strict=True):
-            held_out = [(one, confidences(calibration, one)) for one in everyday(options.folder, (half,))]
+            held_out = [(one, confidences(calibration, one)) for one in everyday(*opened, (half,))]
             bars.append((title, held_out))
             page += ["", *_figures(title, held_out)]
     page += ["", *table(["sign", "meaning", "weight"], [[s, SIGNS[s], f"{weights[s]:.2f}"] for s in SIGNS])]
@@ -120,26 +125,35 @@ def main() -> None:
         draw(bars, options.picture)
 
 
-def everyday(folder: Path, halves: Sequence[str], fold: int | None = None) -> list[Labelled]:
-    """Return the answers to the everyday diagnoses, and to texts that are no diagnoses; of all lines, or of a fold."""
+def everyday(reading: Normaliser, coding: Normaliser, halves: Sequence[str], fold: int | None = None) -> list[Labelled]:
+    """Return the answers to the everyday diagnoses, and to texts that are no diagnoses; of all lines, or of a fold.
+
+    Args:
+        coding: a normaliser that refuses nothing, for the texts that are no diagnoses.
+    """
     own = slice(fold, None, None if fold is None else FOLDS)
     diagnoses, others = (
         [row for half in halves for row in _rows(f"{name}_{half}.csv")][own] for name in ("diagnoses", "no_codes")
     )
     gold = [set(row["codes"].replace("+", "/").split("/")) for row in diagnoses]
     texts = [row["query"] for row in diagnoses]
-    order = random.Random(0).sample(range(len(texts)), len(texts))
+    # Of several diagnoses in a field only the first one's label is known, so pairs are of single names.
+    single = {
+        row["query"] for half in halves if not half.startswith("fields") for row in _rows(f"diagnoses_{half}.csv")
+    }
+    places = [at for at, text in enumerate(texts) if text in single]
+    order = random.Random(0).sample(places, len(places))
     pairs = list(zip(order[::2], order[1::2], strict=False))
     nonsense = [row["query"] for row in others if row["status"] == "not_diagnosis"]
     return [
-        labelled("diagnoses", Normaliser(folder, threshold=0), texts, gold),
+        labelled("diagnoses", reading, texts, gold, is_first=True),
         labelled(
             "pairs",
-            Normaliser(folder, threshold=0),
+            reading,
             [f"{texts[one]}、{texts[other]}" for one, other in pairs],
             [gold[one] | gold[other] for one, other in pairs],
         ),
-        labelled("no diagnosis", Normaliser(folder, threshold=0, refuses=False), nonsense, [set()] * len(nonsense)),
+        labelled("no diagnosis", coding, nonsense, [set()] * len(nonsense)),
     ]
 
 
@@ -169,12 +183,27 @@ def things(folder: Path) -> Labelled:
     return labelled("other things", Normaliser(folder, threshold=0), kept, [set()] * len(kept))
 
 
-def labelled(source: str, normaliser: Normaliser, texts: Sequence[str], gold: Sequence[set[str]]) -> Labelled:
-    """Return the answers to texts, of which each has the right categories."""
-    normaliser.calibration = numbered = _Numbered()
+def labelled(
+    source: str, normaliser: Normaliser, texts: Sequence[str], gold: Sequence[set[str]], is_first: bool = False
+) -> Labelled:
+    """Return the answers to texts, of which each has the right categories.
+
+    Args:
+        is_first: labels are of the first diagnosis of a text only. What else is said of it is neither right nor wrong,
+            and left out; without a right answer, the first one is wrong.
+    """
+    # A normaliser remembers its answers, so their numbers must stay.
+    numbered = normaliser.calibration
+    if not isinstance(numbered, _Numbered):
+        normaliser.calibration = numbered = _Numbered()
     signs, right = [], []
     for one, own in zip(normaliser.normalise(texts), gold, strict=True):
-        for answer in one.answers:
+        # Of a short form that is left open, only a share of the confidence is kept, which is no number.
+        known = [each for each in one.answers if each.confidence % 1 == _MARK]
+        if is_first:
+            first = sorted(known, key=lambda each: each.confidence)[:1]
+            known = [each for each in known if each.code[:3] in own] or first
+        for answer in known:
             signs.append(numbered.signs[int(answer.confidence)])
             right.append(answer.code[:3] in own)
     return Labelled(source, np.array(signs, dtype=float).reshape(-1, len(SIGNS)), np.array(right, dtype=float))
