@@ -40,8 +40,8 @@ from tasks.retrieve.embedded import EmbeddedIndex
 
 LABELLED = Path(__file__).parents[2] / "tests" / "support" / "terms"
 WEIGHTS = {"diagnoses": 1.0, "pairs": 0.25, "no diagnosis": 2.0, "graph": 0.5, "other things": 0.1}
-"""Weight of an answer of each source: what is rare in a column of diagnoses counts least, and a text that is no diagnosis
-twice, so that half a name is not enough."""
+"""Weight of an answer of each source: what is rare in a column of diagnoses counts least, and a text that is no
+diagnosis twice, so that half a name is not enough."""
 EVERYDAY = ("diagnoses", "pairs", "no diagnosis")
 TUNING = ("tuning", "fields_tuning", "fields_more_tuning", "fields_new_tuning")
 HELD_OUT = ("held_out", "fields_new_held_out")

@@ -174,7 +174,9 @@ class Reader:
     def _lookups(self, item: _Item) -> list[tuple[str, ...]]:
         """Return what to look up for each of the item's names; what is left of it may be a short form: COPD."""
         first, left, *others, written = item.names
-        return [(first,), (left,), *((each, *self._spelled(each)) for each in others), (written,)]
+        # A short form alone may as well be no disease: LC is also an operation. 急性MI is a name, and needs no baring.
+        names = (left,) if self._is_short(left) else (left, *self._spelled(left))
+        return [(first,), names, *((each, *self._spelled(each)) for each in others), (written,)]
 
     def _are_names(self, texts: Sequence[str]) -> list[bool]:
         signed = {text for text in texts if _SIGN.search(text)}
