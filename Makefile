@@ -9,10 +9,10 @@ export PYTHONPATH := $(CURDIR)
 export DO_NOT_TRACK := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 
-.PHONY: help setup demo test fuzz lint types contracts hygiene audit sbom docs check mutants clean
+.PHONY: help setup demo test test-cluster fuzz lint types contracts hygiene audit sbom docs check mutants clean
 
 help:  ## Show the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 setup: $(VENV)/.installed  ## Create .venv with the pinned packages
 
@@ -25,6 +25,9 @@ demo: setup  ## Templated articles of a real knowledge graph in, a pre-trained e
 
 test: setup  ## Run the tests, four files at a time, those that take longest first
 	@$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
+
+test-cluster: setup  ## Tests over several Ray nodes on loopback, one of whose workers is killed; minutes
+	@$(BIN)/python -m pytest -m cluster tests/cluster
 
 FUZZ_SECONDS ?= 60
 

@@ -14,6 +14,7 @@ import time
 import urllib.error
 import urllib.request
 from pathlib import Path
+from typing import IO, Any
 
 import psutil
 
@@ -25,10 +26,13 @@ TOKEN = "a-token-of-this-test-of-32-letters"
 class RayHead:
     """The cluster, and the environment of processes that submit to it."""
 
-    def __init__(self) -> None:
+    MARK = "YIWEN_TEST_NODE"
+    """Variable that all processes of a node inherit, its jobs and workers too, even those whose parent has died."""
+
+    def __init__(self, cpus: int = 2, *, jobs: bool = True) -> None:
         # Not pytest's folder: the path of a Unix socket below it has to stay short.
         self.folder = Path(tempfile.mkdtemp(prefix="yw"))
-        self.port = _free_port()
+        self.port, self.gcs_port = free_port(), free_port()
         self.environment = {
             **os.environ,
             **LOCAL_RAY_DEFAULTS,
@@ -38,17 +42,42 @@ class RayHead:
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN": TOKEN,
         }
-        environment = {name: value for name, value in self.environment.items() if name != "RAY_ADDRESS"}
         self._log = (self.folder / "head.log").open("wb")
-        self._process = subprocess.Popen(
+        endpoint = f"--dashboard-host=127.0.0.1 --dashboard-port={self.port}" if jobs else "--include-dashboard=false"
+        self._process = self._ray_start(
+            self._log,
+            f"--head --port={self.gcs_port} --num-cpus={cpus} --temp-dir={self.folder} --disable-usage-stats "
+            + endpoint,
+            "head",
+        )
+
+    def mark(self, node: str) -> str:
+        """Return the value of `MARK` in the processes of a node."""
+        return f"{self.folder}/{node}"
+
+    def _ray_start(self, log: IO[bytes], options: str, node: str) -> subprocess.Popen[bytes]:
+        """Start the processes of a node; the one that is returned ends with them."""
+        return subprocess.Popen(
             [
-                *f"{Path(sys.executable).parent}/ray start --head --block --port=0 --num-cpus=2".split(),
-                *f"--dashboard-host=127.0.0.1 --dashboard-port={self.port} --node-ip-address=127.0.0.1".split(),
-                *f"--min-worker-port=0 --max-worker-port=0 --dashboard-agent-listen-port={_free_port()}".split(),
-                *f"--temp-dir={self.folder} --object-store-memory=134217728 --disable-usage-stats".split(),
+                *f"{sys.executable} -m tests.support.processes.ray_start start --block {options}".split(),
+                "--node-ip-address=127.0.0.1",
+                "--min-worker-port=0",
+                "--max-worker-port=0",
+                # Of ports that it is not given, a raylet waits 15 s for an agent to choose one, then gives up.
+                f"--dashboard-agent-listen-port={free_port()}",
+                f"--dashboard-agent-grpc-port={free_port()}",
+                f"--metrics-export-port={free_port()}",
+                f"--runtime-env-agent-port={free_port()}",
+                "--object-store-memory=134217728",
             ],
-            env=environment,
-            stdout=self._log,
+            env={
+                **{name: value for name, value in self.environment.items() if name != "RAY_ADDRESS"},
+                # By default 60 s and 30 s, too few while other tests run.
+                "RAY_DASHBOARD_STARTUP_TIMEOUT_S": "200",
+                "RAY_agent_register_timeout_ms": "200000",
+                self.MARK: self.mark(node),
+            },
+            stdout=log,
             stderr=subprocess.STDOUT,
         )
 
@@ -84,24 +113,41 @@ class RayHead:
 
     def jobs(self) -> dict[str, str]:
         """Return the status of each submitted job by its submission id."""
-        request = urllib.request.Request(f"{self.address}/api/jobs/", headers={"Authorization": f"Bearer {TOKEN}"})
+        return {job["submission_id"]: job["status"] for job in self.asked("/api/jobs/") if job["submission_id"]}
+
+    def asked(self, path: str) -> Any:
+        """Return the answer of the head's HTTP interface to a GET."""
+        request = urllib.request.Request(self.address + path, headers={"Authorization": f"Bearer {TOKEN}"})
         with urllib.request.urlopen(request, timeout=60) as answer:
-            found = json.loads(answer.read())
-        return {job["submission_id"]: job["status"] for job in found if job["submission_id"]}
+            return json.loads(answer.read())
 
     def stop(self) -> None:
         """End this cluster: its head and all descendants. (`ray stop` would end every Ray on the machine.)"""
-        processes = [psutil.Process(self._process.pid), *psutil.Process(self._process.pid).children(recursive=True)]
-        for process in processes:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
-        psutil.wait_procs(processes, timeout=30)
+        kill_all(processes_with(self.MARK, self.mark("")))
         self._process.wait()
         self._log.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def _free_port() -> int:
+def processes_with(name: str, beginning: str) -> list[psutil.Process]:
+    """Return the living processes in whose environment the value of a variable begins so."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
+            if process.environ().get(name, "").startswith(beginning):
+                found.append(process)
+    return found
+
+
+def kill_all(processes: list[psutil.Process]) -> None:
+    """Kill processes at once, as a machine that loses its power does."""
+    for one in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            one.kill()
+    psutil.wait_procs(processes, timeout=30)
+
+
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
