@@ -17,5 +17,9 @@ class DamagedArtifactError(UserError):
     """An artifact on disk differs from what its manifest records."""
 
 
+class StoreLostError(UserError):
+    """The artifact store does not answer. The same work may succeed later, with nothing changed."""
+
+
 class StorageFullError(UserError):
     """No space is left on the storage below the artifact store."""

@@ -29,7 +29,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, field_serializer
 
 from infra import builds, schemas
-from infra.artifacts import Artifact, ArtifactStore, InputRecord, fingerprint_of
+from infra.artifacts import Artifact, ArtifactStore, InputRecord, fingerprint_of, store_explained
 from infra.json_log import logged_as
 from infra.memo import Memo, WorkKeys
 from infra.private_files import private_files
@@ -398,12 +398,13 @@ def run(
     Raises:
         DamagedArtifactError: the artifact exists, but its manifest is damaged.
         StorageFullError: no space is left; finished parts are kept for the next call.
+        StoreLostError: the object store does not answer; finished parts are kept for the next call.
         UserError: the root cannot be written, or a parameter cannot be stored as JSON.
     """
     fingerprint = work.fingerprint(params, inputs)
     around = _running.get()
     address = "" if around is None else around.address
-    with logged_as(stage=work.name), noted(work.name, fingerprint, address) as reused:
+    with logged_as(stage=work.name), noted(work.name, fingerprint, address) as reused, store_explained(store.root):
         result = _run(work, fingerprint, store, params, inputs, executor or SerialExecutor(), on_progress)
         reused[0] = result.reused
     return result

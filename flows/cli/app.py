@@ -38,6 +38,7 @@ from infra.json_log import VARIABLE, json_line
 from infra.printable import printable
 from infra.private_files import private_files
 from infra.program import COMMAND, as_called, program
+from infra.settings import store_root
 from infra.version import VERSION
 
 VERBS: dict[str, Callable[..., int | None]] = {
@@ -124,6 +125,20 @@ def main(arguments: list[str] | None = None) -> int:
         if missing is None:
             raise
         return _failed(missing, error)
+    except Exception as error:
+        lost = _of_the_store(error)
+        if lost is None:
+            raise
+        return _failed(lost, error)
+
+
+def _of_the_store(error: Exception) -> UserError | None:
+    """Return the error for users where another one is about the object store that YIWEN_HOME names."""
+    if "://" not in store_root():
+        return None
+    from infra.artifacts import store_error  # imports polars, which a healthy command may do without
+
+    return store_error(store_root(), error)
 
 
 def _failed(what: UserError, raised: Exception) -> int:

@@ -20,6 +20,7 @@ from infra.artifacts.manifest import (
     fingerprint_of,
 )
 from infra.artifacts.store import Artifact, ArtifactStore, Part
+from infra.artifacts.store_errors import make_folder, open_for_writing, store_error, store_explained
 
 __all__ = [
     "MANIFEST",
@@ -33,6 +34,10 @@ __all__ = [
     "TableRecord",
     "fingerprint_of",
     "local_folder",
+    "make_folder",
+    "open_for_writing",
     "open_root",
     "read_checked",
+    "store_error",
+    "store_explained",
 ]

@@ -28,6 +28,7 @@ from infra.artifacts import (
     Manifest,
     PartRecord,
     TableRecord,
+    make_folder,
     read_checked,
 )
 from infra.builds.disk_errors import explained
@@ -62,7 +63,7 @@ class ArtifactBuild:
         """Folder or URI for state that survives a killed run; deleted once the artifact is committed."""
         path = self.store.absolute(posixpath.join(self.place.partial, "scratch"))
         with explained(path):
-            self.store.filesystem.makedirs(path, exist_ok=True)
+            make_folder(self.store.filesystem, path)
         return path if self.store.is_local else self.store.filesystem.unstrip_protocol(path)
 
     def add_file(self, name: str, source: Path) -> None:

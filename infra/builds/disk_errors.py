@@ -8,8 +8,7 @@ import io
 import os
 from collections.abc import Iterator
 
-import fsspec
-
+from infra.artifacts import open_for_writing
 from infra.errors import StorageFullError, UserError
 
 _FULL = {
@@ -71,5 +70,5 @@ def open_scratch(path: str) -> Iterator[io.BytesIO]:
     # Polars reports a full disk without the error's number, so it writes to memory and we write to the disk.
     memory = io.BytesIO()
     yield memory
-    with explained(path), fsspec.open(path, "wb") as file:
+    with explained(path), open_for_writing(path) as file:
         file.write(memory.getbuffer())

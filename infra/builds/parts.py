@@ -16,7 +16,7 @@ import pyarrow.parquet
 from pydantic import BaseModel, ConfigDict
 
 from infra import schemas
-from infra.artifacts import ArtifactStore, PartRecord
+from infra.artifacts import ArtifactStore, PartRecord, store_explained
 from infra.builds.disk_errors import explained
 from infra.builds.place import BuildPlace, content_path, part_path, publish, put, staging_folder
 from infra.json_log import logged_as
@@ -64,10 +64,12 @@ def run_unit(place: BuildPlace, function: Callable[..., None], unit: Unit) -> Wo
     """Do one unit of work: call `function(part, *arguments)`, then commit what it wrote."""
     part = PartWriter(place, unit.index)
     try:
-        with logged_as(stage=place.stage, part=unit.index), measure_usage() as usage:
-            function(part, *unit.arguments)
-            part.finish()
-        return part.commit(usage, unit.key)
+        # Here, in the process that met it: errors of drivers need not survive the way to another one.
+        with store_explained(place.store_root):
+            with logged_as(stage=place.stage, part=unit.index), measure_usage() as usage:
+                function(part, *unit.arguments)
+                part.finish()
+            return part.commit(usage, unit.key)
     finally:
         part.discard()
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from infra.artifacts import Artifact, ArtifactStore
+from infra.artifacts import Artifact, ArtifactStore, make_folder
 from infra.artifacts.manifest import MANIFEST
 from infra.builds.disk_errors import explained
 from infra.errors import UserError
@@ -90,7 +90,7 @@ def publish(store: ArtifactStore, staged: Path, location: str) -> tuple[int, str
             os.makedirs(posixpath.dirname(target), exist_ok=True)
             os.replace(staged, target)
         else:
-            store.filesystem.makedirs(posixpath.dirname(target), exist_ok=True)
+            make_folder(store.filesystem, posixpath.dirname(target))
             store.filesystem.put_file(str(staged), target)
     return size, digest
 
@@ -99,7 +99,7 @@ def link(store: ArtifactStore, source: str, location: str) -> None:
     """Put a finished file of another artifact into this build: as a hard link where the disk has them, else a copy."""
     target = store.absolute(location)
     with explained(target):
-        store.filesystem.makedirs(posixpath.dirname(target), exist_ok=True)
+        make_folder(store.filesystem, posixpath.dirname(target))
         if not store.is_local:
             store.filesystem.cp_file(source, target)
             return
@@ -140,7 +140,7 @@ def discard(store: ArtifactStore, artifact: Artifact) -> None:
     manifest = posixpath.join(store.absolute(artifact.location), MANIFEST)
     kept = store.absolute(posixpath.join(DISCARDED, artifact.stage, f"{artifact.fingerprint}.json"))
     with explained(kept):
-        store.filesystem.makedirs(posixpath.dirname(kept), exist_ok=True)
+        make_folder(store.filesystem, posixpath.dirname(kept))
         store.filesystem.pipe_file(kept, store.filesystem.cat_file(manifest))
     with explained(manifest):
         store.filesystem.rm_file(manifest)

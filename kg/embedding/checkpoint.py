@@ -8,6 +8,7 @@ from typing import Any
 import fsspec
 import torch
 
+from infra.artifacts import make_folder
 from infra.builds import explained
 from infra.errors import DamagedArtifactError
 
@@ -20,7 +21,7 @@ def save_state(state: Mapping[str, Any], path: str) -> None:
     """
     filesystem, place = fsspec.core.url_to_fs(path)
     with explained(path):
-        filesystem.makedirs(filesystem._parent(place), exist_ok=True)
+        make_folder(filesystem, filesystem._parent(place))
         with filesystem.open(f"{place}.new", "wb") as file:
             torch.save(dict(state), file)
     filesystem.mv(f"{place}.new", place)

@@ -16,6 +16,8 @@ import fsspec
 import numpy as np
 from fsspec.implementations.local import LocalFileSystem
 
+from infra.artifacts import open_for_writing
+
 _BASE = 0x9E3779B97F4A7C15
 _MIXERS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 _MASK = (1 << 64) - 1
@@ -101,7 +103,7 @@ class NgramIndex(NamedTuple):
     def save(self, prefix: str) -> None:
         """Write the index into files (or URIs) that begin with `prefix`."""
         for name, array in self._asdict().items():
-            with fsspec.open(f"{prefix}-{name}.npy", "wb") as file:
+            with open_for_writing(f"{prefix}-{name}.npy") as file:
                 np.save(file, array)
 
     @classmethod

@@ -12,6 +12,7 @@ from pathlib import Path
 import fsspec
 import torch
 
+from infra.artifacts import make_folder
 from models.finetuning import STATE_FORMAT, State
 
 logger = logging.getLogger(__name__)
@@ -22,7 +23,7 @@ CHECKPOINT = "checkpoint.pt"
 def save_checkpoint(folder: str, identity: str, state: State) -> None:
     """Write the state into a trial's folder (a path or URI), replacing the previous one."""
     filesystem, path = fsspec.core.url_to_fs(folder)
-    filesystem.makedirs(path, exist_ok=True)
+    make_folder(filesystem, path)
     with tempfile.TemporaryDirectory(prefix="yiwen-checkpoint-") as name:
         written = Path(name) / CHECKPOINT
         torch.save({"identity": identity, "state": dict(state)}, written)

@@ -15,6 +15,7 @@ from typing import Any
 import fsspec
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, model_validator
 
+from infra.artifacts import make_folder
 from tasks.finetune.trial import Trial, Work
 
 RESULT = "result.json"
@@ -103,7 +104,7 @@ def store_result(result: TrialResult, work: Work | None = None) -> TrialResult:
     filesystem, path = fsspec.core.url_to_fs(result.trial.folder)
     if filesystem.exists(path):
         filesystem.rm(path, recursive=True)
-    filesystem.makedirs(path, exist_ok=True)
+    make_folder(filesystem, path)
     if work is not None:
         with tempfile.TemporaryDirectory(prefix="yiwen-trial-") as name:
             work.save(Path(name))

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import fsspec
 import numpy as np
 
+from infra.artifacts import open_for_writing
 from infra.builds import explained
 
 
@@ -40,7 +41,7 @@ class SharedArray:
         array = np.ascontiguousarray(array)
         # A new name in each run, because a worker that outlived a killed run may still read that run's file.
         path = posixpath.join(folder, f"array-{uuid.uuid4().hex}")
-        with explained(path), fsspec.open(path, "wb") as file:
+        with explained(path), open_for_writing(path) as file:
             file.write(array.data.cast("B"))
         named = hashlib.sha256(f"{array.dtype.str} {array.shape} ".encode())
         named.update(array.data)

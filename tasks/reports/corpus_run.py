@@ -21,7 +21,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from infra.artifacts import Artifact, ArtifactStore
+from infra.artifacts import Artifact, ArtifactStore, make_folder
 from infra.errors import DamagedArtifactError
 from infra.pages import render
 from infra.private_files import private_files
@@ -83,7 +83,7 @@ def write_run_page(store: ArtifactStore, report: Artifact, corpus: str, given: M
     )
     page = report.read_file("report.html").decode()
     name = f"{now.astimezone(UTC):%Y%m%dT%H%M%S}.html"
-    store.filesystem.makedirs(folder, exist_ok=True)
+    make_folder(store.filesystem, folder)
     store.filesystem.pipe_file(posixpath.join(folder, name), page.replace(PLACE, section, 1).encode())
     store.filesystem.pipe_file(posixpath.join(folder, "last.json"), run.model_dump_json().encode())
     return posixpath.join(folder, name)

@@ -30,6 +30,7 @@ import fsspec
 from fsspec.implementations.local import LocalFileSystem
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from infra.artifacts import make_folder
 from infra.builds import measure, sync
 from infra.errors import StorageFullError, UserError
 from models.training.config import CHECKPOINT_FILE
@@ -229,7 +230,7 @@ class Checkpoints:
             sync(Path(self._base))
             return
         for name in (CHECKPOINT_FILE, RECORD_FILE):  # the record last: it is the commit
-            self._filesystem.makedirs(target, exist_ok=True)
+            make_folder(self._filesystem, target)
             self._filesystem.put_file(str(folder / name), posixpath.join(target, name))
 
     def _remove(self, path: str) -> None:

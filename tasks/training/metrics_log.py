@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
+from infra.artifacts import make_folder
 from infra.builds import explained
 
 STEP = "step"
@@ -160,7 +161,7 @@ class MetricsText:
             StorageFullError, UserError: as `infra.builds.explained` says.
         """
         with explained(self._path):
-            self._filesystem.makedirs(self._folder, exist_ok=True)
+            make_folder(self._filesystem, self._folder)
             parts = self._parts()
             while parts and sum(part.size for part in parts) > length:
                 self._shorten(

@@ -15,7 +15,7 @@ from ray.train.v2.api.exceptions import TrainingFailedError
 from ray.train.v2.torch.torch_trainer import TorchTrainer
 
 from infra.cluster.session import ask_autoscaler, nodes, start_ray, stop_ray
-from infra.errors import UserError
+from infra.errors import StoreLostError, UserError
 from infra.settings import Settings, available_cores
 from tasks.training.cluster import Cluster
 from tasks.training.launch import LongWork
@@ -82,5 +82,6 @@ class GiveUpOnUserErrors(UserCallback):
         """Raise the first such error in Ray Train's controller, which then gives up."""
         for error in worker_exceptions.values():
             cause = getattr(error, "_base_exc", error)
-            if isinstance(cause, UserError | FloatingPointError):
+            # A store that does not answer now may be back when the workers have started again.
+            if isinstance(cause, UserError | FloatingPointError) and not isinstance(cause, StoreLostError):
                 raise cause

@@ -8,6 +8,7 @@ import ray.train
 import ray.train.collective
 import ray.train.torch
 
+from infra.artifacts import store_explained
 from models.training.loop import Worker
 from tasks.training.process import train_process
 from tasks.training.run_spec import RunSpec
@@ -21,4 +22,6 @@ def train_worker(config: dict[str, Any]) -> None:
         world_size=context.get_world_size(),
         device=ray.train.torch.get_device(),
     )
-    train_process(RunSpec.model_validate(config), worker, ray.train.collective.broadcast_from_rank_zero)
+    spec = RunSpec.model_validate(config)
+    with store_explained(spec.storage):
+        train_process(spec, worker, ray.train.collective.broadcast_from_rank_zero)

@@ -22,7 +22,7 @@ import fsspec
 from pydantic import BaseModel, ConfigDict
 from pydantic_core import to_jsonable_python
 
-from infra.artifacts import Artifact, ArtifactStore
+from infra.artifacts import Artifact, ArtifactStore, make_folder
 from infra.builds import explained
 from infra.errors import UserError
 from infra.inputs import DescribedInput
@@ -182,7 +182,7 @@ class StageRun(BaseModel):
         """Write `run.json`; raises `UserError` where the root cannot be written to."""
         path = store.absolute(posixpath.join(self.folder, "run.json"))
         with explained(path):
-            store.filesystem.makedirs(posixpath.dirname(path), exist_ok=True)
+            make_folder(store.filesystem, posixpath.dirname(path))
             store.filesystem.pipe_file(path, self.model_dump_json(indent=1).encode())
 
     def opened(self) -> tuple[Stage[Any], StageParams, dict[str, StageInput]]:

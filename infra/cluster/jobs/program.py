@@ -20,14 +20,12 @@ import os
 import sys
 import time
 
-import fsspec
-
 from infra import stage as stages
-from infra.artifacts import ArtifactStore
+from infra.artifacts import ArtifactStore, open_for_writing
 from infra.cluster import copied_log
 from infra.cluster.executor import executor_for
 from infra.cluster.jobs.description import StageRun
-from infra.errors import UserError
+from infra.errors import StoreLostError, UserError
 from infra.private_files import private_files
 from infra.progress import BestEffort, shown_log
 from infra.settings import JOB_VARIABLE, Settings, apply_defaults
@@ -53,7 +51,7 @@ class ReportedProgress:
         """Write the newest figures, at most once a second, and always the last."""
         if done != total and time.monotonic() - self._written < SECONDS_BETWEEN_REPORTS:
             return
-        with self._best_effort, fsspec.open(self._place, "wb") as file:
+        with self._best_effort, open_for_writing(self._place) as file:
             file.write(json.dumps({"name": name, "done": done, "total": total, "note": note}).encode())
         self._written = time.monotonic()
 
@@ -70,6 +68,9 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         with shown_log():
             _run(StageRun.read(options.run))
+    except StoreLostError as error:  # another attempt may find it back
+        print(f"The cluster failed: {error}", file=sys.stderr, flush=True)
+        return CLUSTER_FAILED
     except (UserError, FloatingPointError) as error:  # a loss of NaN is no defect of ours: the message has the remedy
         print(f"{MARK}{error}", file=sys.stderr, flush=True)
         return USER_ERROR

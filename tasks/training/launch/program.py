@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
+from infra.artifacts import store_explained
 from infra.errors import UserError
 from infra.private_files import private_files
 from infra.progress import StageProgress
@@ -36,12 +37,13 @@ def run_program(kind: type[W], do: Callable[[W], None], description: str | None,
     if options.with_parent:
         threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
-        work = kind.read(options.run)
-        if options.quiet:
-            do(work)
-        else:
-            with StageProgress(kind.kind, unit=kind.unit) as progress, followed(work, progress.update):
+        with store_explained(options.run):
+            work = kind.read(options.run)
+            if options.quiet:
                 do(work)
+            else:
+                with StageProgress(kind.kind, unit=kind.unit) as progress, followed(work, progress.update):
+                    do(work)
     except (UserError, FloatingPointError) as error:  # a loss of NaN is no defect of ours: the message has the remedy
         return report_user_error(error)
     if not work.is_done():

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import fsspec
 from pydantic import BaseModel, ConfigDict
 
+from infra.artifacts import open_for_writing
 from infra.errors import UserError
 
 
@@ -99,7 +100,7 @@ class LongWork(BaseModel, ABC):
 
     def write(self) -> None:
         """Write `run.json` into the storage."""
-        with fsspec.open(self.run_path, "wb") as file:
+        with open_for_writing(self.run_path) as file:
             file.write(self.model_dump_json(indent=1).encode())
 
     def is_written(self) -> bool:
@@ -116,7 +117,7 @@ class LongWork(BaseModel, ABC):
 
     def write_result(self, content: bytes) -> None:
         """Mark the work as done; called once, by its first worker."""
-        with fsspec.open(self.result_path, "wb") as file:
+        with open_for_writing(self.result_path) as file:
             file.write(content)
 
 

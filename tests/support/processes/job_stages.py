@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import Field
 
 from infra.builds import PartWriter
-from infra.errors import UserError
+from infra.errors import StoreLostError, UserError
 from infra.inputs import DescribedInput
 from infra.stage import Output, StageInput, StageParams, stage
 
@@ -56,6 +56,8 @@ def spell(inputs: Mapping[str, StageInput], params: SpellParams, out: Output) ->
         raise UserError("row 3 is empty.\nDelete it.")
     if ending == "defect":
         raise IndexError("no such place")
+    if ending == "store":
+        raise StoreLostError("s3://hospital does not answer")
     if ending == "cluster":
         raise ConnectionError("the store is away")
     out.add_bytes("word.txt", inputs["words"].fingerprint.encode())

@@ -105,10 +105,11 @@ def test_only_failures_of_the_cluster_are_tried_again(store: ArtifactStore, word
     site = SiteInProcess([LOST, JobState("FAILED", "killed", 137)])
     assert run_spell(store, site, words).manifest.counters["letters"] == 3
     assert [job.rpartition("-")[2] for job in site.states] == ["1", "2", "3"]
-    away = SiteInProcess()
-    with pytest.raises(RuntimeError, match=r"(?s)spell-.*-3 is failed .*The cluster failed: ConnectionError"):
-        run_spell(store, away, words, ending="cluster")
-    assert len(away.states) == 3
+    for ending, said in (("cluster", "ConnectionError"), ("store", "s3://hospital does not answer")):
+        away = SiteInProcess()
+        with pytest.raises(RuntimeError, match=rf"(?s)spell-.*-3 is failed .*The cluster failed: {said}"):
+            run_spell(store, away, words, ending=ending)
+        assert len(away.states) == 3
     for ending, error, message in (
         ("user error", UserError, r"^row 3 is empty\.\nDelete it\.$"),
         ("defect", RuntimeError, r"(?s)-1 is failed \(exit code 1\).*resume spell.*no such place"),
