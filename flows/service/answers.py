@@ -82,6 +82,7 @@ def _answer(one: Answer) -> dict[str, Any]:
         "part": one.part,
         "match": None if one.match is None else _match(one.match),
         "candidates": [_candidate(each) for each in one.candidates],
+        "pair": None if one.pair is None else one.pair._asdict(),
     }
 
 

@@ -76,6 +76,13 @@ class MatchForm(Form):
     evidence: float
 
 
+class PairForm(Form):
+    """Codes that ICD-10 pairs: a disease and its manifestation."""
+
+    dagger: str
+    asterisk: str
+
+
 class AnswerForm(Form):
     """A standard term for a diagnosis or a part of it."""
 
@@ -85,6 +92,7 @@ class AnswerForm(Form):
     part: str = Field(description="the part of the diagnosis that it answers")
     match: MatchForm | None
     candidates: list[CandidateForm]
+    pair: PairForm | None = Field(description="both codes, if the text names the manifestation too")
 
 
 class ModifierForm(Form):

@@ -31,7 +31,7 @@ torch.set_num_threads(1)  # as in the workers of these tests
 
 DIAGNOSES = [
     "高血压病3级，否认冠心病", "2型糖尿病伴视网膜病变？", "肺部感染", "感冒", "", "脑梗塞、慢性肾脏病",
-    "胃炎+支气管哮喘", "低盐饮食", "母亲有糖尿病", "😀肺癌术后", "Ⅱ型糖尿病",
+    "胃炎+支气管哮喘", "低盐饮食", "母亲有糖尿病", "😀肺癌术后", "Ⅱ型糖尿病", "2型糖尿病性视网膜病变",
 ]  # fmt: skip
 RECORDS = ["患者有高血压头痛" * 30, "", "发热", " \t", "ct检查👨‍👩‍👧怎么办", "用二甲双胍治疗2型糖尿病，头疼", "血常规"]
 NOTES = [
@@ -54,6 +54,7 @@ def asked(client: TestClient, path: str, texts: Any, **more: Any) -> Any:
 def test_diagnoses_get_what_the_normaliser_answers(client: TestClient, served: ServiceSettings) -> None:
     assert served.normaliser is not None
     answers = asked(client, "/normalise", DIAGNOSES, candidates=100)["answers"]
+    assert answers[-1]["answers"][0]["pair"] == {"dagger": "E11.3", "asterisk": "H36.0"}
     for found, one in zip(answers, Normaliser(served.normaliser, device="cpu").normalise(DIAGNOSES), strict=True):
         assert found.pop("statuses") == list(one.statuses)
         considered = found.pop("considered")
@@ -64,6 +65,7 @@ def test_diagnoses_get_what_the_normaliser_answers(client: TestClient, served: S
             answer["candidates"] = [
                 dict(zip(("code", "term", "score"), each, strict=True)) for each in answer["candidates"]
             ]
+            answer["pair"] = answer["pair"] and dict(zip(("dagger", "asterisk"), answer["pair"], strict=True))
         assert found == wanted
     assert answers[0]["answers"][0]["code"] == "I10" and answers[0]["refused"][0]["status"] == "negated"
 

@@ -331,7 +331,7 @@ function showCodes(found) {
 function answered(answer, status) {
   const bar = make("i");
   bar.style.width = percent(answer.confidence).replace(" ", "");
-  const line = make("p", {}, make("span", {class: "code"}, answer.code || "—"), make("span", {}, answer.term), badge(status),
+  const line = make("p", {}, make("span", {class: "code"}, answer.pair ? `${answer.pair.dagger}† ${answer.pair.asterisk}*` : answer.code || "—"), make("span", {}, answer.term), badge(status),
     make("span", {class: "quiet number"}, make("span", {class: "bar", "aria-hidden": "true"}, bar), `${told("confidence")} ${percent(answer.confidence)}`));
   const reasons = make("dl", {class: "reasons"}, make("dt", {}, told("part")), make("dd", {}, answer.part));
   if (answer.match) {
