@@ -134,11 +134,19 @@ def grouped_card_fits(text: str, start: int, number: str) -> bool:
     return " " in number or bool(_PAID_BEFORE.search(text[max(0, start - 4) : start]))
 
 
+# matches: "YY0505-2012"
+# not: "NB24-1178"
+_ENDS_IN_A_YEAR = re.compile(r"-(?:19|20)\d\d$")
+# matches: "准字", "注"
+# not: "文字号"
+_LICENSED_BEFORE = re.compile("[注准字]{1,2}$")
+
+
 def short_code_fits(text: str, start: int, number: str) -> bool:
     """Refuse standards, which end in a year (YY0505-2012), few digits, and what numbers a thing."""
     digits = re.sub("[^0-9]", "", number)
-    is_of_a_year = bool(re.search(r"-(?:19|20)\d\d$", number))
-    if len(digits) < 6 or is_of_a_year or re.search("[注准字]{1,2}$", text[max(0, start - 2) : start]):
+    is_public = _ENDS_IN_A_YEAR.search(number) or _LICENSED_BEFORE.search(text[max(0, start - 2) : start])
+    if len(digits) < 6 or is_public:
         return False
     return not is_of_a_thing(text, start, number.replace("ZL", "ZY"))
 
