@@ -1,7 +1,8 @@
 """Self-attention over a packed batch: no token sees another sequence, and no work is spent on padding.
 
 CPU: one batched product per run of equal lengths (models/encoder/layout.py). With attention dropout, an explicit
-softmax whose mask comes from the sequence's own stream. CUDA: torch's variable-length attention.
+softmax whose mask comes from the sequence's own stream. CUDA: torch's variable-length attention, or rows padded to the
+longest where that has no kernel.
 
 Shape legend: T tokens laid end to end, H heads, C channels of a head, n sequences of L tokens in a run.
 """
@@ -11,9 +12,13 @@ from typing import Any, cast
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from models.encoder.layout import Layout, Run
 from models.encoder.randomness import SequenceNoise, keep_probability
+
+_ALIGNED = 8
+"""Padded rows have a multiple of so many tokens, as the kernels want of a mask."""
 
 
 def attend(qkv_T3HC: Tensor, layout: Layout, rate: float, noise: SequenceNoise | None) -> Tensor:
@@ -33,32 +38,33 @@ def attend(qkv_T3HC: Tensor, layout: Layout, rate: float, noise: SequenceNoise |
 
 
 def _attend_cuda(qkv_T3HC: Tensor, layout: Layout, rate: float) -> Tensor:
-    """Attention by variable-length kernels.
+    """Attention by variable-length kernels; with dropout or in float32, which these do not offer, over padded rows."""
+    if rate > 0.0 or qkv_T3HC.dtype not in (torch.float16, torch.bfloat16):
+        return attend_padded(qkv_T3HC, layout, rate)
+    from torch.nn.attention.varlen import varlen_attn
 
-    `varlen_attn` is the fastest but supports neither dropout nor float32; jagged tensors support both.
-    """
     longest = max(layout.lengths)
     q, k, v = qkv_T3HC.unbind(1)
-    if rate == 0.0 and q.dtype in (torch.float16, torch.bfloat16):
-        from torch.nn.attention.varlen import varlen_attn
-
-        out_THC = varlen_attn(q, k, v, layout.offsets, layout.offsets, longest, longest)
-        return cast(Tensor, out_THC).flatten(1)
-    return attend_jagged(q, k, v, layout, rate)
+    return cast(Tensor, varlen_attn(q, k, v, layout.offsets, layout.offsets, longest, longest)).flatten(1)
 
 
-def attend_jagged(q_THC: Tensor, k_THC: Tensor, v_THC: Tensor, layout: Layout, rate: float) -> Tensor:
-    """Attention by torch's jagged tensors, shape (T, H * C); dropout draws from the device's default generator."""
-    offsets, shortest, longest = layout.jagged_offsets, min(layout.lengths), max(layout.lengths)
+def attend_padded(qkv_T3HC: Tensor, layout: Layout, rate: float) -> Tensor:
+    """Attention over sequences padded to the longest, shape (T, H * C), as transformers computes it with a mask.
 
-    def jagged(x_THC: Tensor) -> Tensor:
-        packed = x_THC.contiguous()  # a slice of qkv has gaps between its rows
-        return torch.nested.nested_tensor_from_jagged(
-            packed, offsets, min_seqlen=shortest, max_seqlen=longest
-        ).transpose(1, 2)
-
-    q, k, v = jagged(q_THC), jagged(k_THC), jagged(v_THC)
-    return F.scaled_dot_product_attention(q, k, v, dropout_p=rate).transpose(1, 2).values().flatten(1)
+    Dropout draws from the device's default generator. Jagged tensors would need no padding, but with dropout in float32
+    the loss of every fine-tuning on a GPU rose after some epochs (torch 2.11, H200), which the CPU's and the padded
+    form's do not. cuDNN is left out: with a mask its gradients may be NaN.
+    """
+    sequences, longest = len(layout.lengths), -(-max(layout.lengths) // _ALIGNED) * _ALIGNED
+    lengths_S = layout.index_offsets.diff()
+    places = torch.arange(sequences, device=qkv_T3HC.device)
+    rows_T = torch.repeat_interleave(places, lengths_S, output_size=layout.total) * longest + layout.positions
+    padded = qkv_T3HC.new_zeros(sequences * longest, *qkv_T3HC.shape[1:]).index_copy(0, rows_T, qkv_T3HC)
+    q, k, v = padded.unflatten(0, (sequences, longest)).permute(2, 0, 3, 1, 4).unbind(0)  # each (S, H, L, C)
+    is_token_SL = torch.arange(longest, device=qkv_T3HC.device) < lengths_S[:, None]
+    with sdpa_kernel([SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]):
+        out_SHLC = F.scaled_dot_product_attention(q, k, v, attn_mask=is_token_SL[:, None, None], dropout_p=rate)
+    return out_SHLC.transpose(1, 2).flatten(2).flatten(0, 1)[rows_T]
 
 
 def _attend_runs(qkv_T3HC: Tensor, layout: Layout) -> Tensor:

@@ -38,10 +38,8 @@ class Layout:
     """Maximal runs of equal neighbouring lengths, in order."""
     offsets: Tensor
     """int32 (S+1,): first token of each sequence, and T; what variable-length kernels call cu_seqlens."""
-    jagged_offsets: Tensor
-    """The same as int64, for jagged tensors. Torch considers two of them equally ragged only if they hold the very same
-    offsets tensor, so a forward pass that is recomputed must find the one it had at first.
-    """
+    index_offsets: Tensor
+    """The same as int64, for indexing."""
     positions: Tensor
     """int64 (T,): place of each token in its sequence, from 0."""
 
@@ -82,7 +80,7 @@ class Layout:
         return replace(
             self,
             offsets=change(self.offsets),
-            jagged_offsets=change(self.jagged_offsets),
+            index_offsets=change(self.index_offsets),
             positions=change(self.positions),
         )
 

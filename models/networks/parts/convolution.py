@@ -86,8 +86,8 @@ def _all_but(x_TF: Tensor, rows: int) -> Tensor:
 
 def _ends(layout: Layout, offset: int) -> Tensor:
     """Return int64 (N,): the tokens t for which t + offset is in another sequence, some of them several times."""
-    steps = torch.arange(abs(offset), device=layout.jagged_offsets.device)
-    firsts_S1, lasts_S1 = layout.jagged_offsets[:-1, None], layout.jagged_offsets[1:, None] - 1
+    steps = torch.arange(abs(offset), device=layout.index_offsets.device)
+    firsts_S1, lasts_S1 = layout.index_offsets[:-1, None], layout.index_offsets[1:, None] - 1
     if offset > 0:
         return torch.maximum(lasts_S1 - steps, firsts_S1).flatten()
     return torch.minimum(firsts_S1 + steps, lasts_S1).flatten()
@@ -100,8 +100,8 @@ def max_pool(x_TF: Tensor, layout: Layout, size: int) -> tuple[Tensor, Layout]:
     """
     shorter = Layout.from_lengths([(length + 1) // 2 for length in layout.lengths]).to(x_TF.device)
     owner_P = owners(shorter)
-    first_P = layout.jagged_offsets[:-1][owner_P] + 2 * shorter.positions
-    last_P = layout.jagged_offsets[1:][owner_P] - 1
+    first_P = layout.index_offsets[:-1][owner_P] + 2 * shorter.positions
+    last_P = layout.index_offsets[1:][owner_P] - 1
     best_PF = x_TF[first_P]
     for step in range(1, size):
         best_PF = torch.maximum(best_PF, x_TF[torch.minimum(first_P + step, last_P)])

@@ -149,4 +149,4 @@ def alone(layout: Layout) -> Layout:
 
 def owners(layout: Layout) -> Tensor:
     """Return int64 (T,): the sequence of each token."""
-    return torch.repeat_interleave(layout.jagged_offsets.diff(), output_size=layout.total)
+    return torch.repeat_interleave(layout.index_offsets.diff(), output_size=layout.total)

@@ -74,7 +74,7 @@ class Recurrent(nn.Module, ABC):
 
     def last(self, states_TF: Tensor, layout: Layout) -> Tensor:
         """Return (S, F): each direction's state after it has read the whole sequence."""
-        offsets = layout.jagged_offsets
+        offsets = layout.index_offsets
         forward_SU = states_TF[offsets[1:] - 1, : self.units]
         if not self.both_ways:
             return forward_SU

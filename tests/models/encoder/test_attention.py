@@ -1,31 +1,16 @@
 """Attention over packed sequences equals the formula, sequence by sequence."""
 
-from typing import Any
-
 import pytest
 import torch
-from torch import Tensor
-from torch.nn.attention import SDPBackend
 
-from models.encoder.attention import _attend_cuda, _AttentionWithDropout, attend, attend_jagged
+from models.encoder.attention import _attend_cuda, _AttentionWithDropout, attend, attend_padded
 from models.encoder.config import EncoderConfig
 from models.encoder.layout import Layout
 from models.encoder.network import Encoder
 from models.encoder.randomness import SequenceNoise, keep_probability, keys
+from tests.support.training.drawn_dropout import drawn_and_plain, naive
 
 LENGTHS = [3, 3, 5, 1, 5]
-
-
-def naive(qkv_T3HC: Tensor, lengths: list[int], masks: list[Tensor] | None = None, keep: float = 1.0) -> Tensor:
-    """softmax(q k^T / sqrt(C)) v for each sequence and head on its own."""
-    outputs, start = [], 0
-    for i, length in enumerate(lengths):
-        q, k, v = qkv_T3HC[start : start + length].transpose(0, 2).unbind(1)  # each (H, L, C)
-        weights = torch.softmax(q @ k.transpose(1, 2) / q.shape[-1] ** 0.5, -1)
-        weights = weights if masks is None else weights * masks[i] / keep
-        outputs.append((weights @ v).transpose(0, 1).flatten(1))
-        start += length
-    return torch.cat(outputs)
 
 
 def test_without_dropout() -> None:
@@ -55,34 +40,29 @@ def test_gradient_with_dropout() -> None:
     assert torch.autograd.gradcheck(lambda x: _AttentionWithDropout.apply(x, layout, mask, 0.7), (qkv,))
 
 
-@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
-def test_jagged_form_that_cuda_uses_agrees() -> None:
+def test_padded_form_that_cuda_uses_agrees() -> None:
     torch.manual_seed(0)
     qkv, layout = torch.randn(sum(LENGTHS), 3, 2, 8), Layout.from_lengths(LENGTHS)
-    out = attend_jagged(*qkv.unbind(1), layout, 0.0)
+    out = attend_padded(qkv, layout, 0.0)
     torch.testing.assert_close(out, attend(qkv, layout, 0.0, None), rtol=1e-5, atol=1e-6)
 
 
-def _flash_stand_in(q: Tensor, k: Tensor, v: Tensor, offsets: Tensor, *_: Any, **__: Any) -> tuple[Tensor | None, ...]:
-    """What the GPU's kernel gives for packed (T, H, C), without its dropout, as dense operations of any device."""
-    lengths = offsets.diff().tolist()
-    out = naive(torch.stack([q, k, v], 1), lengths)
-    return out.unflatten(1, q.shape[1:]), None, None, None, None
+def test_padded_gradient_belongs_to_the_dropout_that_was_drawn() -> None:
+    found, expected = drawn_and_plain(lambda qkv, layout, rate: attend_padded(qkv, layout, rate), LENGTHS, "cpu")
+    for left, right in zip(found, expected, strict=True):
+        torch.testing.assert_close(left, right, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 def test_activations_are_computed_again_in_the_form_that_cuda_uses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "models.encoder.network.attend", lambda qkv_T3HC, layout, rate, noise: _attend_cuda(qkv_T3HC, layout, rate)
     )
-    monkeypatch.setattr("torch.nested._internal.sdpa._select_sdp_backend", lambda *given: SDPBackend.FLASH_ATTENTION)
-    monkeypatch.setattr(torch.ops.aten, "_flash_attention_forward", _flash_stand_in)
     layout, gradients = Layout.from_lengths(LENGTHS), []
     for again in (False, True):
         torch.manual_seed(0)
         config = EncoderConfig(
             vocab_size=20, hidden_size=16, num_layers=2, num_heads=2, intermediate_size=16, hidden_dropout=0.0,
-            attention_dropout=0.1, checkpoint_activations=again,
+            attention_dropout=0.0, checkpoint_activations=again,
         )  # fmt: skip
         encoder = Encoder(config).train()
         encoder(torch.arange(layout.total), layout).pow(3).sum().backward()
