@@ -21,7 +21,7 @@ from tasks.evaluate.papers.models import BY_NAME, MODELS, RANDOM, ComparedModel,
 from tasks.finetune.inputs import ModelFolder, TaskFiles
 from tasks.runner import StageRunner, flow, stage_runner, warn
 
-OWN = ("seconds", "more_seconds", "cores", "tuning")
+OWN = ("seconds", "more_seconds", "flops", "more_flops", "rows", "cores", "tuning")
 """First parts of the overrides that are the comparison's; all others are the presets'."""
 
 SETTINGS = (PapersRecipe, Preset)
@@ -57,7 +57,8 @@ def compare(
         tasks, sizes, seeds: tasks, numbers of records of train (null: all) and seeds; by default all.
         hours: begin no further work after so many hours; what is running is finished.
         look: do no work, and make the page of what was done before.
-        overrides: `tuning.<key>` to values for fine-tuning; any other key is one of every model's preset.
+        overrides: `tuning.<key>` to values for fine-tuning; `flops` and `more_flops` for budgets that hold on GPUs
+            too; any other key is one of every model's preset.
 
     Returns:
         The folder of the page.
@@ -172,10 +173,12 @@ def _page(study: _Study, run: StageRunner, names: tuple[str, ...], cells: list[C
 def _notes(recipe: PapersRecipe) -> tuple[str, ...]:
     """Return how the models were treated, for the page."""
     tuning = recipe.tuning
+    budgets = f"{recipe.seconds:,g} CPU seconds", f"{recipe.more_seconds:,g}"
+    if recipe.flops is not None:
+        budgets = f"{recipe.flops:.3g} model FLOPs", f"{recipe.more_flops:.3g}"
     epochs = ", ".join(f"{count} with {size}" for size, count in tuning.epochs.items())
     return (
-        f"Every model of stage 1 had {recipe.seconds:,g} CPU seconds, every model of stage 2 "
-        f"{recipe.more_seconds:,g} more, evaluation apart.",
+        f"Every model of stage 1 had {budgets[0]}, every model of stage 2 {budgets[1]} more, evaluation apart.",
         f"Fine-tuning: {tuning.batch_size} rows, rates {', '.join(f'{rate:g}' for rate in tuning.learning_rates)} "
         f"(the better mean on dev), epochs by records: {epochs}; seeds {', '.join(map(str, tuning.seeds))}, which also "
         "draw the records.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from flows.recipes.loading import checked, overlaid
 from flows.recipes.pretraining import Preset, load_preset
@@ -46,14 +46,29 @@ class PapersRecipe(BaseModel):
 
     seconds: float = Field(default=14_400.0, gt=0, description="CPU seconds of every model of stage 1.")
     more_seconds: float = Field(default=3_600.0, gt=0, description="CPU seconds of every model of stage 2.")
+    flops: float | None = Field(
+        default=None, gt=0, description="Model FLOPs of every model of stage 1, in place of CPU seconds; for GPUs."
+    )
+    more_flops: float | None = Field(default=None, gt=0, description="Model FLOPs of every model of stage 2.")
+    rows: int | None = Field(
+        default=None,
+        ge=2,
+        description="Rows of a step, each view counted, the same for every model; null: those of its preset.",
+    )
     cores: int = Field(default=1, ge=1, description="Threads of a training process.")
     tuning: Tuning = Field(default_factory=Tuning)
 
     def preset(self, model: ComparedModel, overrides: Mapping[str, Any]) -> Preset:
         """Return a model's preset with its budget; `overrides` hold for all models."""
+        first = model.start is None
         budget = {
             "training.steps": PAST_ALL,
-            "training.cpu_seconds": self.seconds if model.start is None else self.more_seconds,
+            **(
+                {"training.cpu_seconds": self.seconds if first else self.more_seconds}
+                if self.flops is None
+                else {"training.flops": self.flops if first else self.more_flops}
+            ),
+            **({} if self.rows is None else {"training.batch_size": max(1, self.rows // model.views)}),
             "training.milestones": list(MILESTONES),
             "cluster.workers": 0,
             "cluster.cpus_per_worker": self.cores,
@@ -78,6 +93,12 @@ class PapersRecipe(BaseModel):
             random_weights=cell.model == "random",
             resources=Resources(trials_at_once=1),
         )
+
+    @model_validator(mode="after")
+    def _both_budgets(self) -> PapersRecipe:
+        if (self.flops is None) != (self.more_flops is None):
+            raise ValueError("flops and more_flops are the budgets of the two stages: give both, or neither")
+        return self
 
 
 def load_papers(given: Mapping[str, Any], overrides: Mapping[str, Any] | None = None) -> PapersRecipe:

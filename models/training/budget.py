@@ -1,8 +1,11 @@
-"""How far a run has come: its steps, or the CPU seconds that it has spent of a budget.
+"""How far a run has come: its steps, or what it has spent of a budget, in CPU seconds or in arithmetic.
 
 CPU seconds are those of the training process, all threads together: other work on the machine changes them little, so
 that models which cost unlike amounts per step are compared at equal cost. They are counted on every worker and added
 up, and a checkpoint holds their sum.
+
+Model FLOPs, those that the objective needs by its own formula, are the same on every machine, so that a run with such a
+budget can be repeated, on a GPU too.
 """
 
 from __future__ import annotations
@@ -33,15 +36,14 @@ class CpuMeter:
         self._began += self._clock() - began
 
 
-def share_done(step: int, steps: int, spent: float, budget: float | None) -> float:
-    """Return the share of a run that is done, 0 to 1: of its steps or, where that is more, of its budget.
+def share_done(step: int, steps: int, *costs: tuple[float, float | None]) -> float:
+    """Return the share of a run that is done, 0 to 1: of its steps or, where that is more, of a budget.
 
     Args:
         step: steps done, of `steps`.
-        spent: CPU seconds spent, of `budget`; None: there is no budget.
+        costs: pairs of what is spent and its budget; None: there is no such budget.
     """
-    of_steps = step / steps
-    return min(1.0, of_steps if budget is None else max(of_steps, spent / budget))
+    return min(1.0, max(step / steps, *(spent / budget for spent, budget in costs if budget is not None), 0.0))
 
 
 def passed(milestones: Sequence[float], before: float, now: float) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from models.training.config import CHECKPOINT_FILE
+from models.training.config import CHECKPOINT_FILE, COSTS
 from models.training.parallel import sharded_like, whole
 from models.training.streams import Description, check_streams
 
@@ -41,6 +41,8 @@ class Progress:
     """Figures of the steps since the last entry of the curves."""
     cpu_seconds: float = 0.0
     """CPU seconds of all steps on all workers, without evaluation and saving."""
+    flops: float = 0.0
+    """Model FLOPs of all steps on all workers."""
 
 
 def snapshot(
@@ -71,6 +73,7 @@ def snapshot(
         "held_out": dict(progress.held_out),
         "window": progress.window,
         "cpu_seconds": progress.cpu_seconds,
+        "flops": progress.flops,
     }
 
 
@@ -107,7 +110,7 @@ def restore(
         dict(state["held_out"]),
         dict(state["skipped"]),
         state["window"],
-        float(state.get("cpu_seconds", 0.0)),
+        *(float(state.get(name, 0.0)) for name in COSTS),
     )
 
 
@@ -162,7 +165,7 @@ def load_state(folder: Path) -> dict[str, Any]:
             f"{path} is not a readable checkpoint: it has {found}, this program reads format {FORMAT}. Resume with the "
             "version that wrote it, or delete it to start over."
         )
-    return {key: state[key] for key in _KEYS} | {"cpu_seconds": state.get("cpu_seconds", 0.0)}  # not in older ones
+    return {key: state[key] for key in _KEYS} | {name: state.get(name, 0.0) for name in COSTS}  # not in older ones
 
 
 def _of_one_stream(state: Mapping[str, Any]) -> dict[str, Any]:

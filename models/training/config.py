@@ -13,6 +13,8 @@ PRECISIONS = ("fp32", "bf16")
 PARALLEL = ("ddp", "fsdp2")
 SPEED_ONLY = frozenset({"micro_batch_size", "parallel", "prefetch_batches"})
 """Settings that change only speed, memory and rounding: a run may resume with other values."""
+COSTS = ("cpu_seconds", "flops")
+"""Settings that may be a budget; a run's progress has what it spent of each under the same name."""
 CHECKPOINT_FILE = "state.pt"
 """Name of the file with the state of a run (`models.training.checkpoint`)."""
 LARGEST_SEED = 2**63
@@ -47,12 +49,17 @@ class TrainingConfig:
     """
 
     steps: int
-    """Number of optimiser steps; with `cpu_seconds`, the most."""
+    """Number of optimiser steps; with `cpu_seconds` or `flops`, the most."""
     cpu_seconds: float | None = None
     """Budget in CPU seconds of the training processes together, on machines without GPUs; None: all steps. What counts
     is the CPU time of every thread while training, on all workers: neither evaluation nor saving, nor work that a kill
     has lost. A checkpoint records it, so that a resumed run continues to count. After warm-up the learning rate falls
     with the share of the budget. So two runs differ by what the machine did, but a comparison by cost is fair.
+    """
+    flops: float | None = None
+    """Budget in model FLOPs, on CPUs or GPUs; None: all steps. What counts is the arithmetic that the objective needs
+    for its batches, by its own formula, and not what a device does: recomputed or padded values cost nothing. After
+    warm-up the learning rate falls with the share of the budget. Equal settings and rows give equal steps.
     """
     milestones: tuple[float, ...] = ()
     """Shares of the run, between 0 and 1, after which a checkpoint is kept beside the newest and the best: of the
@@ -143,8 +150,11 @@ class TrainingConfig:
         _at_least(self, "length_warmup_tokens", 3)  # [CLS], a token and [SEP]
         if self.seed >= LARGEST_SEED:
             raise ValueError(f"training.seed is {self.seed}; it must be under 2 to the power of 63")
-        if self.cpu_seconds is not None and not self.cpu_seconds > 0.0:
-            raise ValueError(f"training.cpu_seconds is {self.cpu_seconds}; it must be over 0, or left out")
+        for name in COSTS:
+            if getattr(self, name) is not None and not getattr(self, name) > 0.0:
+                raise ValueError(f"training.{name} is {getattr(self, name)}; it must be over 0, or left out")
+        if self.cpu_seconds is not None and self.flops is not None:
+            raise ValueError("training.cpu_seconds and training.flops are both given; give one")
         for name in ("learning_rate", "adam_epsilon", "clip_norm"):
             if not getattr(self, name) > 0.0:
                 raise ValueError(f"training.{name} is {getattr(self, name)}; it must be over 0")

@@ -20,7 +20,7 @@ from torch import Tensor
 from models.distributed import global_sum
 from models.training.budget import CpuMeter, passed, share_done
 from models.training.checkpoint import CHECKPOINT_FILE, load_state, restore, save_state, snapshot
-from models.training.config import TrainingConfig, training_config
+from models.training.config import COSTS, TrainingConfig, training_config
 from models.training.global_batch import read_global_batch
 from models.training.meter import Meter
 from models.training.optimisation import (
@@ -198,7 +198,7 @@ class _Run:
         if config.cpu_seconds is not None and worker.device.type == "cuda":
             raise ValueError(
                 "training.cpu_seconds is a budget for training on CPUs: a GPU's work is not in it. Leave it out and "
-                "set training.steps."
+                "set training.flops or training.steps."
             )
         self._tasks = [task.name for task in objective.tasks]
         self._guards = {task: SpikeGuard(config.spike_factor, config.max_skipped) for task in self._tasks}
@@ -216,11 +216,13 @@ class _Run:
     def share(self) -> float:
         """Share of the run that is done."""
         config = self._config
-        return share_done(self.progress.step, config.steps, self.progress.cpu_seconds, config.cpu_seconds)
+        progress = self.progress
+        costs = ((getattr(progress, name), getattr(config, name)) for name in COSTS)
+        return share_done(progress.step, config.steps, *costs)
 
     def cost(self) -> dict[str, float]:
-        """Return the CPU seconds so far, of runs that have a budget of them."""
-        return {} if self._config.cpu_seconds is None else {"cpu_seconds": self.progress.cpu_seconds}
+        """Return what the run has spent so far of its budget; nothing if there is none."""
+        return {name: getattr(self.progress, name) for name in COSTS if getattr(self._config, name) is not None}
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
@@ -237,10 +239,15 @@ class _Run:
         micro_batches = [one.to(self._worker.device) for one in batch.shared.micro_batches]
         values = self._accumulate(micro_batches, batch.shared.cut)
         norm = clip_gradients(self._objective, config.clip_norm)
-        spent = torch.tensor(self._cpu.read(), dtype=torch.float64, device=norm.device)
-        means = _global_means(values | {"gradient_norm": norm, "cpu_seconds": spent}, self._worker)
+        flops = sum(self._objective.flops(one) for one in micro_batches)
+        spent = {
+            name: torch.tensor(value, dtype=torch.float64, device=norm.device)
+            for name, value in (("cpu_seconds", self._cpu.read()), ("flops", flops))
+        }
+        means = _global_means(values | {"gradient_norm": norm} | spent, self._worker)
         norm_value = means.pop("gradient_norm")
         self.progress.cpu_seconds = means.pop("cpu_seconds") * self._worker.world_size
+        self.progress.flops += means.pop("flops") * self._worker.world_size
         figures = self._objective.step_figures(means) | {"gradient_norm": norm_value, "learning_rate": rate}
         # All ranks see the same sums, so all take the step or none does. A task's losses are compared with its own.
         guard = self._guards[batch.task]
@@ -256,13 +263,13 @@ class _Run:
             _on_first(self._worker, report, step + 1, "skipped", figures)
             guard.skip(step + 1, objection, figures)
         self._optimizer.zero_grad(set_to_none=True)
-        self._count(batch.task, micro_batches, waited_seconds)
+        self._count(batch.task, micro_batches, flops, waited_seconds)
         return figures | {"skipped_steps": float(sum(len(one.skipped) for one in self._guards.values()))}
 
     def _rate(self, step: int) -> float:
         """Return the learning rate of a step, by its number or, in a run with a budget, by what is left of that."""
         config = self._config
-        if config.cpu_seconds is None:
+        if all(getattr(config, name) is None for name in COSTS):
             return learning_rate_at(
                 step, peak=config.learning_rate, warmup_steps=config.warmup_steps, total_steps=config.steps
             )
@@ -289,12 +296,12 @@ class _Run:
                 added[name] = added[name] + value.detach() if name in added else value.detach()
         return added
 
-    def _count(self, task: str, micro_batches: Sequence[Any], waited_seconds: float) -> None:
+    def _count(self, task: str, micro_batches: Sequence[Any], flops: float, waited_seconds: float) -> None:
         self.meter.add(
             task,
             tokens=sum(batch.tokens for batch in micro_batches),
             sequences=sum(batch.sequences for batch in micro_batches),
-            flops=sum(self._objective.flops(batch) for batch in micro_batches),
+            flops=flops,
             waited_seconds=waited_seconds,
         )
 

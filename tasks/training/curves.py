@@ -12,6 +12,7 @@ import numpy as np
 
 from infra.pages import render
 from models import objectives
+from models.training.config import COSTS
 from tasks.training.run_spec import RunSpec
 from tasks.training.terms import CHANCE, LOSS_OF_TASK, chance_of, title_of
 
@@ -38,6 +39,7 @@ RUN_FIGURES = {
     "peak_memory_bytes": "Peak memory of the first worker, bytes",
     "skipped_steps": "Steps skipped so far",
     "cpu_seconds": "CPU seconds so far",
+    "flops": "Model FLOPs so far",
 }
 """Titles of the figures of the training split that are not losses. Any other figure is shown under its own name."""
 
@@ -52,10 +54,11 @@ UNITS = {
     "skipped_steps": "steps",
     "gradient_norm": "norm",
     "cpu_seconds": "seconds",
+    "flops": "FLOPs",
 }
 """Titles of the vertical axes of `RUN_FIGURES`."""
 
-NO_RATES = frozenset(("cpu_seconds",))
+NO_RATES = frozenset(COSTS)
 """Figures of an evaluation that say when it was, not what was found."""
 
 LIMITS = {"share": (0.0, 1.0), "percent": (0.0, 100.0)}

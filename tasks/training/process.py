@@ -17,6 +17,7 @@ from models.continual import initialise_from
 from models.distributed import least_over_ranks
 from models.training.allocator import keep_freed_memory
 from models.training.budget import share_done
+from models.training.config import COSTS
 from models.training.loop import Report, TrainingConfig, Worker, train
 from models.training.memory import choose_micro_batch, usable_memory
 from models.training.reader import ExampleStream
@@ -119,7 +120,7 @@ class Saver:
                 cpus_per_worker=self._spec.cpus_per_worker or 1,
                 gpu=self._worker.device.type == "cuda",
                 micro_batch_size=self._micro_batch_size,
-                steps=None if self._spec.config.cpu_seconds is None else self._checkpoints.at().step,
+                steps=self._checkpoints.at().step if self._spec.has_budget else None,
             )
             self._spec.write_result(result.model_dump_json().encode())
 
@@ -133,7 +134,7 @@ class Saver:
     def _share(self, step: int, state: Mapping[str, Any]) -> float:
         """Return the share of the run that is done at a snapshot."""
         config = self._spec.config
-        return share_done(step, config.steps, state["cpu_seconds"], config.cpu_seconds)
+        return share_done(step, config.steps, *((state[name], getattr(config, name)) for name in COSTS))
 
 
 def _make_deterministic(spec: RunSpec, worker: Worker) -> None:

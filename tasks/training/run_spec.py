@@ -18,6 +18,8 @@ from tasks.training.launch import LongWork, Progress
 from tasks.training.sources import EXAMPLES
 from tasks.training.terms import LOSS_OF_TASK
 
+TERA = 1e12
+
 
 class RunSpec(LongWork):
     """One training run. Whatever is None is decided by the driver, which sees the cluster."""
@@ -84,13 +86,21 @@ class RunSpec(LongWork):
 
     @property
     def total(self) -> int:
+        """Steps or, where a budget limits the run, its CPU seconds or teraFLOPs."""
         config = self.config
+        if config.flops is not None:
+            return math.ceil(config.flops / TERA)
         return config.steps if config.cpu_seconds is None else math.ceil(config.cpu_seconds)
+
+    @property
+    def has_budget(self) -> bool:
+        """Whether a budget, and not the number of steps, is to end the run."""
+        return self.config.cpu_seconds is not None or self.config.flops is not None
 
     def progress(self, entries: Sequence[Mapping[str, Any]]) -> Progress | None:
         """Return the newest step with its speed and losses: `15,000 tokens/s, loss 61.2, mlm 5.1`.
 
-        Where a budget limits the run, CPU seconds are counted in place of steps.
+        Where a budget limits the run, CPU seconds or teraFLOPs are counted in place of steps.
         """
         training = [entry for entry in entries if entry["split"] == "train"]
         if not training:
@@ -98,7 +108,11 @@ class RunSpec(LongWork):
         figures = training[-1]["figures"]
         wholes = [name for name in figures if name == "loss" or name.startswith(LOSS_OF_TASK)]
         losses = [f"{name.replace('_', ' ')} {figures[name]:.3g}" for name in (*wholes, *self.terms) if name in figures]
-        done = math.floor(figures["cpu_seconds"]) if "cpu_seconds" in figures else training[-1]["step"]
+        done = training[-1]["step"]
+        if "cpu_seconds" in figures:
+            done = math.floor(figures["cpu_seconds"])
+        elif "flops" in figures:
+            done = math.floor(figures["flops"] / TERA)
         return Progress(min(done, self.total), ", ".join([f"{figures['tokens_per_second']:,.0f} tokens/s", *losses]))
 
     def result(self) -> RunResult | None:
@@ -122,7 +136,7 @@ class RunResult(BaseModel):
     cpus_per_worker: int
     gpu: bool
     steps: int | None = None
-    """Steps done, of a run that a budget of CPU seconds has ended; None: all steps of its settings."""
+    """Steps done, of a run that a budget has ended; None: all steps of its settings."""
     micro_batch_size: int | None = None
     """Rows at once, as set or as chosen for the GPUs' memory; None: shares of the batch were not cut."""
 

@@ -27,6 +27,8 @@ class ComparedModel:
     """Model whose last checkpoint it starts from; None: random weights."""
     against: tuple[str, ...] = (RANDOM,)
     """Models that it is compared with by paired tests: the floor, and what its paper claims to be better than."""
+    views: int = 1
+    """Views that a step makes of each row."""
     linked: bool = False
     """True if its text is linked to the knowledge graph."""
 
@@ -34,12 +36,13 @@ class ComparedModel:
 MODELS: tuple[ComparedModel, ...] = (
     ComparedModel(name="bert", title="BERT", preset="bert-mini"),
     ComparedModel(name="electra", title="ELECTRA", preset="electra-mini", against=(RANDOM, "bert")),
-    ComparedModel(name="ehealth", title="eHealth", preset="ehealth-mini", against=(RANDOM, "electra")),
+    ComparedModel(name="ehealth", title="eHealth", preset="ehealth-mini", views=2, against=(RANDOM, "electra")),
     ComparedModel(
         name="ehealth-without-csp",
         title="eHealth w/o CSP",
         preset="ehealth-mini",
         overrides={"model.csp_weight": 0.0},
+        views=2,
         against=(RANDOM, "ehealth"),
     ),
     ComparedModel(
@@ -47,6 +50,7 @@ MODELS: tuple[ComparedModel, ...] = (
         title="eHealth w/o MTS",
         preset="ehealth-mini",
         overrides={"model.mts_weight": 0.0},
+        views=2,
         against=(RANDOM, "ehealth"),
     ),
     ComparedModel(

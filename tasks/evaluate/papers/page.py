@@ -45,7 +45,7 @@ class PapersPageParams(StageParams):
     notes: tuple[str, ...] = Field(default=(), description="Sentences about data and limits above the tables.")
 
 
-@stage(name="papers_page", version=1, params=PapersPageParams)
+@stage(name="papers_page", version=2, params=PapersPageParams)
 def papers_page(inputs: Mapping[str, Artifact], params: PapersPageParams, out: Output) -> None:
     """Tabulate the inputs: `run_<model>` of the stage `train`, `cell_<name>` of `papers_cell`."""
     scores = {cell: read_cell(inputs[CELL + cell.name]) for cell in params.cells if CELL + cell.name in inputs}
@@ -111,7 +111,7 @@ def cost_rows(runs: Mapping[str, Artifact], models: Sequence[str]) -> list[dict[
         row = {"Model": model.title, "from": title_of(model.start or RANDOM)}
         run = runs.get(model.name)
         if run is None:
-            rows.append(row | {"CPU s": NOT_RUN, "steps": "", "held out": ""})
+            rows.append(row | {"cost": NOT_RUN, "steps": "", "held out": ""})
             continue
         figures = held_out_figures(run)
         shown = [
@@ -119,9 +119,13 @@ def cost_rows(runs: Mapping[str, Artifact], models: Sequence[str]) -> list[dict[
             for name, value in figures.items()
             if name.endswith(("accuracy", "mlm_loss"))
         ]
-        spent = f"{figures['cpu_seconds']:,.0f}" if "cpu_seconds" in figures else "–"
+        cost = "–"
+        if "cpu_seconds" in figures:
+            cost = f"{figures['cpu_seconds']:,.0f} CPU s"
+        elif "flops" in figures:
+            cost = f"{figures['flops']:.2e} FLOPs"
         steps = f"{run.manifest.counters['steps']:,}"
-        rows.append(row | {"CPU s": spent, "steps": steps, "held out": ", ".join(shown)})
+        rows.append(row | {"cost": cost, "steps": steps, "held out": ", ".join(shown)})
     return rows
 
 

@@ -1,4 +1,4 @@
-"""A budget of CPU seconds: when a run ends, what counts, milestones, and exact resumption."""
+"""A budget of CPU seconds or of arithmetic: when a run ends, what counts, milestones, and exact resumption."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from models.training import loop
 from models.training.budget import CpuMeter, passed, share_done
 from models.training.checkpoint import load_state, save_state
+from models.training.config import COSTS
 from models.training.optimisation import learning_rate_left
 from tests.support.training.synthetic_examples import training
 from tests.support.training.tiny_training import build, run
@@ -105,15 +106,57 @@ def test_steps_still_end_a_run_whose_budget_is_larger(clock: Clock) -> None:
 
 def test_older_checkpoint_has_spent_nothing(tmp_path: Any) -> None:
     _, states = run(build(), training(steps=4))
-    older = {name: value for name, value in states[4].items() if name != "cpu_seconds"}
+    assert states[4]["flops"] > 0.0
+    older = {name: value for name, value in states[4].items() if name not in COSTS}
     save_state(older, tmp_path)
-    assert load_state(tmp_path)["cpu_seconds"] == 0.0
+    assert [load_state(tmp_path)[name] for name in COSTS] == [0.0, 0.0]
+
+
+def counted(objective: Any) -> tuple[Any, list[float]]:
+    """The objective, and the model FLOPs of every batch that it is asked about."""
+    seen: list[float] = []
+    flops = objective.flops
+
+    def count(batch: Any) -> float:
+        seen.append(float(flops(batch)))
+        return seen[-1]
+
+    objective.flops = count
+    return objective, seen
+
+
+def test_arithmetic_ends_a_run_at_the_same_step_every_time() -> None:
+    objective, seen = counted(build())
+    run(objective, training(steps=6))
+    assert len(seen) == 6 and len(set(seen)) > 1  # batches differ, so that a count of steps would not do
+    spent = list(itertools.accumulate(seen))
+    budget = spent[3] + 0.5 * seen[4]  # in the midst of the fifth step
+    settings = training(steps=1_000_000, warmup_steps=2, flops=budget, checkpoint_every=2, evaluate_every=1000)
+    whole = build()
+    entries, states = run(whole, settings)
+    assert sorted(states) == [2, 4, 5]
+    assert [states[step]["flops"] for step in (2, 4, 5)] == pytest.approx([spent[1], spent[3], spent[4]])
+    rates = [figures["learning_rate"] for _, split, figures in entries if split == "step"]
+    expected = [0.5, *(1.0 - done / budget for done in spent[:4])]
+    assert rates == pytest.approx([1e-3 * share for share in expected])
+    assert [figures["flops"] for _, split, figures in entries if split == "held_out"] == pytest.approx([spent[4]])
+    # A resumed run counts on, and ends with the same weights.
+    resumed = build()
+    _, again = run(resumed, settings, state=states[2])
+    assert again[5]["flops"] == pytest.approx(spent[4]) and same(whole, resumed)
+
+
+def test_micro_batches_cost_what_their_batch_costs() -> None:
+    ends = [run(build(), training(steps=3, **changes))[1][3] for changes in ({}, {"micro_batch_size": 2})]
+    assert ends[0]["flops"] == pytest.approx(ends[1]["flops"])
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"cpu_seconds": 0}, "cpu_seconds is 0.0; it must be over 0"),
+        ({"flops": -1.0}, "flops is -1.0; it must be over 0"),
+        ({"flops": 1e12, "cpu_seconds": 60.0}, "cpu_seconds and training.flops are both given"),
         ({"cpu_seconds": "1h"}, "cpu_seconds is '1h'; it must be a finite number or left out"),
         ({"milestones": [0.5, 1.0]}, "milestones is .*; it must be a list of numbers between 0 and 1"),
         ({"milestones": "half"}, "milestones is 'half'"),
@@ -135,10 +178,10 @@ def test_cpu_meter_counts_this_process_and_no_pause() -> None:
 
 @given(st.integers(1, 1000), st.integers(1, 1000), st.floats(0, 1e6), st.floats(0.1, 1e6))
 def test_share_grows_to_one(step: int, steps: int, spent: float, budget: float) -> None:
-    share = share_done(step, steps, spent, budget)
+    share = share_done(step, steps, (7.0, None), (spent, budget))
     assert share == min(1.0, max(step / steps, spent / budget))
     assert (share == 1.0) == (step >= steps or spent >= budget)
-    assert share_done(step + 1, steps, spent + 1, budget) >= share
+    assert share_done(step + 1, steps, (spent + 1, budget), (7.0, None)) >= share
 
 
 def test_milestone_is_passed_once() -> None:

@@ -1,0 +1,44 @@
+"""Settings of the comparison of papers: budgets and batches that are the same for every model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from flows.recipes.comparing import PAST_ALL, load_papers
+from infra.errors import UserError
+from tasks.evaluate.papers.models import BY_NAME
+
+FLOPS = {"flops": 6e14, "more_flops": 1.5e14}
+
+
+def training(given: dict[str, Any], model: str) -> dict[str, Any]:
+    return load_papers(given).preset(BY_NAME[model], {}).train.training
+
+
+def test_a_stage_has_one_budget_of_one_kind() -> None:
+    first, second = training({"seconds": 60.0, "more_seconds": 15.0}, "bert"), training(FLOPS, "smedbert")
+    assert (first["cpu_seconds"], first["steps"]) == (60.0, PAST_ALL) and "flops" not in first
+    assert second["flops"] == 1.5e14 and "cpu_seconds" not in second
+    assert training(FLOPS, "ehealth")["flops"] == training(FLOPS, "electra")["flops"] == 6e14
+
+
+@pytest.mark.parametrize(
+    ("model", "size"), [("bert", 64), ("electra", 64), ("ehealth", 32), ("ehealth-without-csp", 32)]
+)
+def test_rows_of_a_step_count_every_view(model: str, size: int) -> None:
+    assert training(FLOPS | {"rows": 64}, model)["batch_size"] == size
+
+
+def test_rows_are_the_presets_if_none_are_given() -> None:
+    assert (training({}, "bert")["batch_size"], training({}, "ehealth")["batch_size"]) == (16, 8)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [({"flops": 1e12}, "give both, or neither"), ({"flops": -1.0, "more_flops": 1.0}, "flops"), ({"rows": 1}, "rows")],
+)
+def test_impossible_budgets_are_named(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        load_papers(given)
