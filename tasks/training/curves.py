@@ -185,7 +185,12 @@ def _groups(
         (
             "Rates on held-out text (dashed: chance)",
             [
-                panel(title_of(name, terms), {name: held_out[name]}, _chance(name, held_out), y_title="share")
+                panel(
+                    title_of(name, terms),
+                    {name: held_out[name]},
+                    _chance(name, held_out),
+                    y_title="count" if name.endswith("_count") else "share",
+                )
                 for name in rates
             ],
         ),
@@ -231,6 +236,8 @@ def panel(
     bottom, top = LIMITS.get(y_title, (-math.inf, math.inf))
     if min(ys) >= 0:
         bottom = 0.0
+    if max(ys) > top * (1 + 1e-9):  # a figure that is none of these, such as an objective's count, keeps its own axis
+        top = math.inf
     # A flat line has room above and below it, but no share is above 1, and no number of steps below 0.
     y_labels = [y for y in ticks(min(ys), max(ys)) if bottom <= y <= top * (1 + 1e-9)]
     low, high = min(*y_labels, *ys), max(*y_labels, *ys)

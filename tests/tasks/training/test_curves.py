@@ -190,6 +190,16 @@ def test_spent_time_is_no_rate_of_held_out_text() -> None:
     assert ">chance</th>" not in page and ">chance</th>" in curves_page(spec(), entries())
 
 
+def test_count_of_held_out_text_is_drawn_though_it_is_above_every_share() -> None:
+    figures = {"loss": 4.0, "consistency_unseen_accuracy": 0.5, "consistency_unseen_count": 20.0}
+    found = [{"step": 10, "split": "train", "figures": {"loss": 5.0}}]
+    found += [{"step": step, "split": "held_out", "figures": figures} for step in (10, 20)]
+    page = curves_page(spec(), found)  # the same rows are counted each time, so the line is flat
+    assert ">count</text>" in page
+    drawn = panel("", {"any": [(1.0, 20.0), (2.0, 20.0)]}, y_title="share")
+    assert next(label for _, label in drawn.y_ticks) == "10"
+
+
 def test_curves_are_drawn_from_the_figures_there_are(tmp_path: Path) -> None:
     entries = [{"step": step, "split": "train", "figures": {"mlm": 5.0 / step, "rtd": 0.5}} for step in (1, 2, 3)]
     entries.append({"step": 3, "split": "held_out", "figures": {"mts_accuracy": 0.4, "mts_chance": 1 / 6}})
