@@ -149,7 +149,7 @@ class Model(Result):
 
         own = self.figures
         rows: Rows = [
-            (name.replace("_", " "), own[name], own.get(chance_of(name) or ""))
+            (name.replace("_", " "), own[name], own.get(chance_of(name, own) or ""))
             for name in sorted(own)
             if not name.endswith(CHANCE)
         ]

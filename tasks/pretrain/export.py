@@ -32,7 +32,7 @@ CARD = "README.md"
 TOKENIZER_FILES = ("vocab.txt", "tokenizer.json", "tokenizer_config.json")
 
 
-@stage(name="export", version=4, params=ExportParams)
+@stage(name="export", version=5, params=ExportParams)
 def export(inputs: Mapping[str, Artifact], params: ExportParams, out: Output) -> None:
     """Export `inputs["checkpoint"]` with the tokeniser of `inputs["vocabulary"]`.
 

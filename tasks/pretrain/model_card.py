@@ -13,10 +13,12 @@ import pyarrow.compute as pc
 from infra.artifacts import Artifact, ArtifactStore
 from models import objectives
 from models.knowledge_model.source import KNOWLEDGE_MODEL
+from models.training.config import COSTS
 from tasks.files.hub import origin_of
 from tasks.training.front_matter import Measured, with_front_matter
+from tasks.training.launch.follow import duration
 from tasks.training.run_spec import RunSpec
-from tasks.training.terms import CHANCE, chance_of
+from tasks.training.terms import CHANCE, COUNT, chance_of
 
 TEMPLATED = (
     "**The text is templated**: real facts of the knowledge graph CMeKG (package PyCMeKG, MIT licence) put into "
@@ -97,7 +99,7 @@ def write_model_card(
         licence=licence,
         base_model=begun.id if begun is not None else None,
         data=("held-out", "held-out part of the training text"),
-        measured=[Measured("held_out", key, record.figures[key]) for key in sorted(record.figures)],
+        measured=[Measured("held_out", key, record.figures[key]) for key in _measured(record.figures)],
     )
 
 
@@ -150,8 +152,8 @@ def _what(spec: RunSpec, form: str | None) -> list[str]:
     task = _pipeline(kind)
     example = '"糖尿病患者出现[MASK]力"' if task == "fill-mask" else '"糖尿病患者出现乏力"'
     return [
-        f"Encoder pre-trained {start} with the objective `{spec.objective}` of Yiwen (医文); an "
-        f"`{kind}` with {spec.model.get('num_layers', 12)} layers of "
+        f"Encoder pre-trained {start} with the objective `{spec.objective}` of Yiwen (医文): class "
+        f"`{kind}`, {spec.model.get('num_layers', 12)} layers of "
         f"{spec.model.get('hidden_size', 768)} and {spec.model['vocab_size']:,} tokens.",
         "",
         "```python",
@@ -183,7 +185,7 @@ def _settings(spec: RunSpec, record: TrainingRecord) -> list[str]:
     device = "GPU" if spec.gpu else "CPU" if spec.cpus_per_worker is None else f"{spec.cpus_per_worker} CPU cores"
     workers = spec.workers if isinstance(spec.workers, int) else f"{spec.workers[0]} to {spec.workers[1]}"
     part = "" if record.step == spec.config.steps else f" of {spec.config.steps:,}, an intermediate state,"
-    took = "" if record.seconds is None else f" in {record.seconds / 3600:.2f} hours"
+    took = "" if record.seconds is None else f" in {duration(record.seconds)}"
     return [
         f"{record.step:,} steps{part} of {spec.batch} on {workers} × {device}{took}, "
         f"with version {record.code_version}.",
@@ -197,14 +199,23 @@ def _settings(spec: RunSpec, record: TrainingRecord) -> list[str]:
 def _results(figures: Mapping[str, float]) -> list[str]:
     if not figures:
         return ["Not evaluated yet."]
-    rows = ["| figure | value | chance |", "|---|---|---|"]
-    for name in sorted(figures):
-        if not name.endswith(CHANCE):
-            chance = figures.get(chance_of(name) or "")
-            rows.append(
-                f"| {name.replace('_', ' ')} | {figures[name]:.4f} | {'' if chance is None else f'{chance:.4f}'} |"
-            )
-    return rows
+    shown = [name for name in _measured(figures) if not name.endswith(CHANCE)]
+    chances = {name: figures.get(chance_of(name, figures) or "") for name in shown}
+    cells = [["figure", "value"], ["---", "---"]]
+    cells += [[name.replace("_", " "), _number(name, figures[name])] for name in shown]
+    if any(chance is not None for chance in chances.values()):
+        own = ("" if chance is None else f"{chance:.4f}" for chance in chances.values())
+        cells = [[*row, last] for row, last in zip(cells, ["chance", "---", *own], strict=True)]
+    return [f"| {' | '.join(row)} |" for row in cells]
+
+
+def _measured(figures: Mapping[str, float]) -> list[str]:
+    """Return the names of figures that say what was found, not what was spent."""
+    return sorted(name for name in figures if name not in COSTS)
+
+
+def _number(name: str, value: float) -> str:
+    return f"{value:,.0f}" if name.endswith(COUNT) else f"{value:.4f}"
 
 
 def held_out_figures(checkpoint: Artifact) -> dict[str, float]:

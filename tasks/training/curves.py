@@ -14,7 +14,7 @@ from infra.pages import render
 from models import objectives
 from models.training.config import COSTS
 from tasks.training.run_spec import RunSpec
-from tasks.training.terms import CHANCE, LOSS_OF_TASK, chance_of, title_of
+from tasks.training.terms import CHANCE, COUNT, LOSS_OF_TASK, chance_of, title_of
 
 TEMPLATE = Path(__file__).with_name("curves_page.html.j2")
 
@@ -189,7 +189,7 @@ def _groups(
                     title_of(name, terms),
                     {name: held_out[name]},
                     _chance(name, held_out),
-                    y_title="count" if name.endswith("_count") else "share",
+                    y_title="count" if name.endswith(COUNT) else "share",
                 )
                 for name in rates
             ],
@@ -298,8 +298,8 @@ def _thinned(points: Series) -> Series:
 
 def _chance(name: str, held_out: Mapping[str, Series]) -> Series | None:
     """Return the curve of what guessing would score, for an accuracy that has one."""
-    chance = chance_of(name)
-    return None if chance is None else held_out.get(chance)
+    chance = chance_of(name, held_out)
+    return None if chance is None else held_out[chance]
 
 
 def _row(name: str, series: Series, chance: Series | None, terms: Collection[str]) -> dict[str, Any]:
@@ -307,7 +307,7 @@ def _row(name: str, series: Series, chance: Series | None, terms: Collection[str
     best = (min if name.endswith("loss") else max)(finite, default=None)
     return {
         "figure": title_of(name, terms),
-        "last": f"{series[-1][1]:.4f}",
+        "last": f"{series[-1][1]:,.0f}" if name.endswith(COUNT) else f"{series[-1][1]:.4f}",
         "best": f"{best[0]:.4f} (step {-best[1]:,})" if best and name.endswith(("loss", "accuracy")) else "",
         "chance": f"{chance[-1][1]:.4f}" if chance else "",
     }

@@ -195,7 +195,7 @@ def test_count_of_held_out_text_is_drawn_though_it_is_above_every_share() -> Non
     found = [{"step": 10, "split": "train", "figures": {"loss": 5.0}}]
     found += [{"step": step, "split": "held_out", "figures": figures} for step in (10, 20)]
     page = curves_page(spec(), found)  # the same rows are counted each time, so the line is flat
-    assert ">count</text>" in page
+    assert ">count</text>" in page and ">20</td>" in page and "20.0000" not in page
     drawn = panel("", {"any": [(1.0, 20.0), (2.0, 20.0)]}, y_title="share")
     assert next(label for _, label in drawn.y_ticks) == "10"
 
