@@ -13,6 +13,7 @@ from tasks.evaluate.papers.models import FOLLOWED, MILESTONES, MODELS, RANDOM
 
 TASKS = ("cmedic", "cmedqaner", "cmedqq", "cmedtc", "cehrner")
 """Tasks of ChineseBLUE by what a run costs, the cheapest first."""
+NOT_RUN = "not run yet"
 SIZES = (300, 100, 1_000, None)
 """Records of train, in the order of work; None: all."""
 WAVES: Mapping[str, int] = {

@@ -22,7 +22,7 @@ from infra.pages import add_report, render
 from infra.stage import Output, StageParams, stage
 from tasks.downstream.catalogue import task
 from tasks.evaluate.papers.cell import CellScores, read_cell
-from tasks.evaluate.papers.cells import Cell, size_name
+from tasks.evaluate.papers.cells import NOT_RUN, Cell, size_name
 from tasks.evaluate.papers.models import BY_NAME, MODELS, RANDOM
 from tasks.evaluate.papers.paired import Difference, paired
 from tasks.evaluate.papers.pictures import by_records, over_time
@@ -31,7 +31,6 @@ from tasks.pretrain.model_card import held_out_figures
 TEMPLATE = Path(__file__).with_name("page.html.j2")
 RUN, CELL = "run_", "cell_"
 """Beginnings of the names of inputs; the name of a model or a cell follows."""
-NOT_RUN = "not run yet"
 MEAN = "mean"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from tasks.downstream.catalogue import task
 from tasks.evaluate.papers.cell import CellScores
-from tasks.evaluate.papers.cells import Cell
+from tasks.evaluate.papers.cells import NOT_RUN, Cell, size_name
 from tasks.evaluate.papers.models import BY_NAME, FOLLOWED, MILESTONES, MODELS, RANDOM
 
 ORDER = (RANDOM, *(model.name for model in MODELS))
@@ -26,8 +26,11 @@ def by_records(scores: Mapping[Cell, CellScores], tasks: Sequence[str], path: Pa
             if points:
                 _line(panel, [place for place, _ in points], [found for _, found in points], start)
         panel.set(xlabel="records of train", title=task(name).title)
-        if any(cell.task == name for cell in scores):
+        places = {cell.records or _all(scores, name): size_name(cell.records) for cell in scores if cell.task == name}
+        if places:
             panel.set_xscale("log")
+            panel.set_xticks(list(places), list(places.values()))
+            panel.set_xticks([], minor=True)
     _save(panels, path)
 
 
@@ -83,4 +86,7 @@ def _save(panels: Sequence[Any], path: Path) -> None:
         panel.set_ylabel("test score, %")
         if panel.get_legend_handles_labels()[0]:
             panel.legend(fontsize=7)
+        else:
+            panel.set(xticks=[], yticks=[])
+            panel.text(0.5, 0.5, NOT_RUN, ha="center", va="center", transform=panel.transAxes, color="grey")
     panels[0].figure.savefig(path, dpi=110)
