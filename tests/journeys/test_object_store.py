@@ -24,7 +24,7 @@ from tests.support.processes.s3_server import S3Server
 pytest.importorskip("moto", reason="no S3 server: moto is not installed")
 s3fs = pytest.importorskip("s3fs")
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture(scope="module")

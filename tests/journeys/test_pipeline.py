@@ -15,7 +15,7 @@ from infra.artifacts import ArtifactStore
 from infra.errors import UserError
 from tests.support.text.synthetic_text import synthetic_documents, write_corpus
 
-pytestmark = [pytest.mark.ray, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.ray
 
 OVERRIDES = {
     "vocabulary.size": 2000,

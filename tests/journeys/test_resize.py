@@ -74,7 +74,6 @@ def _known(monkeypatch: pytest.MonkeyPatch) -> None:
     two_tasks.register()
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("objective", ["ehealth", two_tasks.NAME])
 def test_resized_run_has_the_losses_of_one_that_is_not_resized(
     objective: str, store: ArtifactStore, tmp_path: Path, groups: Groups

@@ -14,7 +14,7 @@ from tests.support.heads import toy_task as toy
 from tests.support.text.synthetic_text import write_corpus
 from tests.support.training.tiny_flow import TWO_STEPS
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.slow
 
 
 def test_four_settings_differ_in_their_tasks_alone(

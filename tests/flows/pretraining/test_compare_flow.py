@@ -15,7 +15,7 @@ from tasks.evaluate.papers.cell import read_cell
 from tests.support.heads import toy_task as toy
 from tests.support.text.synthetic_text import write_corpus
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.slow
 
 SMALL: dict[str, Any] = {
     "vocabulary.size": 2000,

@@ -26,7 +26,7 @@ from tasks.pretrain.train import train
 from tasks.runner import stage_runner
 from tests.support.newest import latest
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.slow
 
 NAMES = {
     "再生障碍性贫血": "再障",

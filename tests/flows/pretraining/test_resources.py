@@ -177,7 +177,6 @@ def one_process() -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_two_processes_have_the_losses_of_one(store: ArtifactStore, tmp_path: Path, one_process: Any) -> None:
     inputs = knowing_inputs(store)
     one, two = (spec_of(tmp_path, name, inputs, store) for name in ("one", "two"))

@@ -27,7 +27,7 @@ from tasks.pretrain.train import train
 from tests.support.graphs.given_knowledge import given_knowledge
 from tests.support.newest import latest
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.slow
 
 DISEASES = ["肺炎", "糖尿病", "高血压", "急性阑尾炎", "慢性肾炎", "再生障碍性贫血"]
 SYMPTOMS = ["发热", "水肿", "咳嗽", "腹痛", "头晕", "口渴"]

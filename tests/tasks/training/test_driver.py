@@ -31,7 +31,7 @@ from tasks.training.run_spec import RunResult, RunSpec
 from tasks.training.sources import recorded
 from tests.support.training.synthetic_examples import TINY_MODEL, VOCABULARY, make_inputs, training
 
-pytestmark = [pytest.mark.ray, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.ray
 
 DROPOUT_MODEL = {**TINY_MODEL, "hidden_dropout": 0.1, "attention_dropout": 0.1}
 

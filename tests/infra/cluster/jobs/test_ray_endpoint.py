@@ -27,7 +27,7 @@ from tests.support.processes.ray_head import RayHead
 from tests.support.text.synthetic_text import write_corpus
 from tests.support.training.synthetic_examples import TINY_MODEL, make_inputs, training
 
-pytestmark = [pytest.mark.ray, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.ray
 
 
 @pytest.fixture(scope="module")
