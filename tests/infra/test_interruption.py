@@ -1,6 +1,6 @@
 """Signals end a process within seconds, whatever it is doing, and take along what it has started.
 
-Bounds are twice those of the product (3 s from Ctrl-C to the end), as tests run on busy machines.
+The guard's times add up to 3 s. Tests run on busy machines and wait longer, but not as long as the work would take.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import time
 
 import pytest
 
-from tests.support.processes.terminal import CTRL_C, TerminalRun, wait_until_gone
+from infra import interruption
+from tests.support.processes.terminal import CTRL_C, SECONDS_TO_END, TerminalRun, wait_until_gone
 
 FAREWELL = "Interrupted. Run it again."
 
@@ -30,10 +31,13 @@ WORK = {
 }
 
 
-def started(body: str) -> TerminalRun:
+def started(body: str, **seconds: float) -> TerminalRun:
+    """Start work under a guard, some of whose times, constants of its module, are others."""
     script = f"""
 import atexit, os, subprocess, sys, threading, time
+from infra import interruption
 from infra.interruption import run_interruptibly
+vars(interruption).update({seconds})
 def action():
  {body}
 run_interruptibly(action, {FAREWELL!r})
@@ -43,13 +47,18 @@ run_interruptibly(action, {FAREWELL!r})
     return run
 
 
+def test_a_run_ends_within_three_seconds() -> None:
+    assert interruption.SECONDS_TO_UNWIND + interruption.SECONDS_TO_LEAVE < 3
+
+
 @pytest.mark.parametrize("work", WORK)
 def test_ctrl_c_ends_any_work_with_one_line(work: str) -> None:
-    with started(WORK[work]) as run:
+    must_be_killed = work in ("compiled", "slow_to_die")
+    # A busy machine may not let a process leave in the time that the guard gives it.
+    with started(WORK[work], SECONDS_TO_LEAVE=0.4 if must_be_killed else SECONDS_TO_END) as run:
         run.press(CTRL_C)
-        assert run.seconds_to_end() < 6
-        assert run.process.returncode in (130, -signal.SIGKILL)
-        assert (run.process.returncode == 130) == (work not in ("compiled", "slow_to_die"))
+        run.wait_for_end()
+        assert run.process.returncode == (-signal.SIGKILL if must_be_killed else 130)
         assert [line for line in run.lines() if line not in ("ready", "^C", "ready^C", "")] == [FAREWELL]
 
 
@@ -62,17 +71,18 @@ def test_other_signals_end_it_as_well(number: signal.Signals) -> None:
         signal.signal(number, before)
     with run_started as run:
         run.process.send_signal(number)
-        assert run.seconds_to_end() < 6
+        run.wait_for_end()
         assert run.process.returncode == 128 + number
 
 
 @pytest.mark.parametrize("work", ["swallowing", "slow_to_unwind"])
 def test_second_ctrl_c_ends_it_at_once(work: str) -> None:
-    with started(WORK[work].replace("time.sleep(60)", "[time.sleep(0.1) for _ in range(600)]")) as run:
+    body = WORK[work].replace("time.sleep(60)", "[time.sleep(0.1) for _ in range(600)]")
+    with started(body, SECONDS_TO_UNWIND=600.0, SECONDS_TO_LEAVE=600.0) as run:
         run.press(CTRL_C)
         time.sleep(0.3)
         run.press(CTRL_C)
-        assert run.seconds_to_end() < 1.5
+        run.wait_for_end()
         assert run.process.returncode == 130
 
 
@@ -80,7 +90,7 @@ def test_ctrl_c_at_the_end_is_answered_too() -> None:
     with started("atexit.register(time.sleep, 60); print('ready', flush=True); return 0") as run:
         time.sleep(1)  # the action has returned
         run.press(CTRL_C)
-        assert run.seconds_to_end() < 6
+        run.wait_for_end()
         assert run.process.returncode == 130
 
 
@@ -94,8 +104,8 @@ def test_children_do_not_outlive_it(number: signal.Signals) -> None:
         children = [process for process in run.processes() if process.cmdline()[-1] == DEAF]
         assert len(children) == 2
         run.process.send_signal(number)
-        run.seconds_to_end()
-        assert not wait_until_gone(children, 10)
+        run.wait_for_end()
+        assert not wait_until_gone(children, SECONDS_TO_END)
 
 
 def test_ignored_signal_stays_ignored() -> None:
@@ -105,6 +115,6 @@ def test_ignored_signal_stays_ignored() -> None:
         "def action():\n os.kill(os.getpid(), 1)\n time.sleep(1)\n return 7\nrun_interruptibly(action, 'no')\n"
     )
     with TerminalRun(["-c", script], {}) as run:
-        run.seconds_to_end()
+        run.wait_for_end()
         assert run.process.returncode == 7
         assert "no" not in run.shown
