@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
-LINEAR = 2.6
-"""Twice the text may take so many times as long. Quadratic work takes four times as long."""
+Input = TypeVar("Input")
+
+LINEAR = 3.2
+"""Twice the work may take so many times as long. Quadratic work takes four times as long."""
+TURNS = 6
+"""Most turns of a measurement."""
 
 
 def repeated(family: str) -> Callable[[int], str]:
@@ -14,24 +19,24 @@ def repeated(family: str) -> Callable[[int], str]:
     return lambda length: (family * (length // len(family) + 1))[:length]
 
 
-def ratio_of_doubling(work: Callable[[str], object], text_of: Callable[[int], str], size: int) -> float:
-    """Return how many times as long work takes for a text of twice the size.
+def ratio_of_doubling(work: Callable[[Input], object], input_of: Callable[[int], Input], size: int) -> float:
+    """Return how many times as long work takes for an input of twice the size.
 
-    Other programs may run beside it: it is measured up to three times, until it is linear, and the least ratio counts.
+    Other programs may run beside it: the two sizes are measured in turns, twice, and further until the ratio of the
+    least times is linear.
     """
-    least = float("inf")
-    for _ in range(3):
-        least = min(least, seconds(work, text_of(2 * size), 2) / seconds(work, text_of(size), 2))
-        if least <= LINEAR:
+    once, twice = input_of(size), input_of(2 * size)
+    least_once = least_twice = float("inf")
+    for turn in range(TURNS):
+        least_once = min(least_once, seconds(work, once))
+        least_twice = min(least_twice, seconds(work, twice))
+        if turn and least_twice < LINEAR * least_once:
             break
-    return least
+    return least_twice / least_once
 
 
-def seconds(work: Callable[[str], object], text: str, times: int = 1) -> float:
-    """Return the processor time of work on a text, the least of several times."""
-    least = float("inf")
-    for _ in range(times):
-        begin = time.process_time()
-        work(text)
-        least = min(least, time.process_time() - begin)
-    return least
+def seconds(work: Callable[[Input], object], given: Input) -> float:
+    """Return the processor time of work."""
+    begin = time.process_time()
+    work(given)
+    return time.process_time() - begin

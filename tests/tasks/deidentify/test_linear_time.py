@@ -10,7 +10,7 @@ from tasks.deidentify.find import Finder
 from tasks.deidentify.identifier import Cues, Identifier
 from tasks.deidentify.kinds import KINDS
 from tasks.deidentify.plan import Plan
-from tests.support.text.linear_time import LINEAR, repeated, seconds
+from tests.support.text.linear_time import LINEAR, ratio_of_doubling, repeated
 from tests.support.text.rules_alone import RULES_ALONE, deidentify
 
 VALUES = ("123456", "：abc12345", "王芳", "北京市海淀区中关村大街1号")
@@ -96,13 +96,15 @@ def test_a_few_rounds_find_all_of_a_repeated_text(monkeypatch: pytest.MonkeyPatc
 def test_twice_the_text_takes_twice_the_time() -> None:
     """The sum over families, some of which were quadratic: 16 kB of QQ123456 took 8 s, all others together 2 s."""
     for plan, step in zip(PLANS, (11, 23), strict=True):
-        # The least of two times each: a ratio of single ones may pass by a slow first one.
-        once, twice = (min(_seconds(length, plan, step) for _ in range(2)) for length in (2_000, 4_000))
-        assert twice < LINEAR * once
 
+        def texts_of(length: int, step: int = step) -> list[str]:
+            return [repeated(family)(length) for family in FAMILIES[::step]]
 
-def _seconds(length: int, plan: Plan, step: int) -> float:
-    return sum(seconds(lambda text: deidentify(text, plan), repeated(family)(length)) for family in FAMILIES[::step])
+        def treat(texts: list[str], plan: Plan = plan) -> None:
+            for text in texts:
+                deidentify(text, plan)
+
+        assert ratio_of_doubling(treat, texts_of, 2_000) < LINEAR
 
 
 def test_a_cue_directly_behind_an_identifier_is_read() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ from tasks.deidentify.recogniser.features import features_of
 from tasks.deidentify.recogniser.tagging import MODEL, OUTSIDE, WIDTH, Model, best_labels, follows, packed, table_of
 from tasks.deidentify.recogniser.tokens import BLANK, CAPITALISED, DIGITS_2, DIGITS_9, PLACEHOLDER, shortened, tokens_of
 from tests.support.text.labelled_identifiers import LABELLED, read_sentences
+from tests.support.text.linear_time import LINEAR, ratio_of_doubling, repeated
 
 RULES_ALONE = Plan(recogniser=False)
 TERMS = ("头痛", "阿司匹林")
@@ -208,13 +208,30 @@ def test_spans_lie_in_the_text_whatever_it_holds(model: Model) -> None:
     ["王芳，", "患者", "123456卡号", "A1", "〔", "。", "湖北省武汉市", "王", "、李强", "参加：", " ", "\n王", "：王 "],
 )
 def test_twice_the_text_takes_twice_the_time(family: str, model: Model) -> None:
-    least = [float("inf"), float("inf")]
-    for _ in range(3):
-        for place, length in enumerate((20_000, 40_000)):
-            begin = time.process_time()
-            model((family * length)[:length])
-            least[place] = min(least[place], time.process_time() - begin)
-    assert least[1] < 2.6 * least[0]
+    def work(text: str) -> None:
+        model.forget()
+        model(text)
+
+    assert ratio_of_doubling(work, repeated(family), 20_000) < LINEAR
+
+
+@needs_model
+@pytest.mark.parametrize("ends", ["", "。", "\n"])
+def test_each_character_is_read_once_in_pieces_of_a_bounded_length(ends: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Model(MODEL)
+    pieces: list[str] = []
+    labels = model.labels
+
+    def noted(text: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        pieces.append(text)
+        return labels(text)
+
+    monkeypatch.setattr(model, "labels", noted)
+    signs = list("王芳患者头痛三天，医生") + ([ends] if ends else [])
+    text = "".join(np.random.default_rng(0).choice(signs, 20_000))
+    model(text)
+    assert "".join(pieces) == text
+    assert max(map(len, pieces)) <= 1_000
 
 
 def test_the_weights_are_small(tmp_path: Path) -> None:
