@@ -59,8 +59,8 @@ class Scripted:
 
 def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
     began = time.monotonic()
-    asyncio.run(asyncio.wait_for(test(), 60))
-    assert time.monotonic() - began < 55, "something waited until it was cancelled"
+    asyncio.run(asyncio.wait_for(test(), 240))
+    assert time.monotonic() - began < 220, "something waited until it was cancelled"
 
 
 async def started(worker: Scripted, **limits: Any) -> Lane:
@@ -260,7 +260,7 @@ def test_processes_are_killed_started_again_and_ended() -> None:
         began = time.monotonic()
         with pytest.raises(TooSlowError):
             await ask(lane, "hang")
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 200, "it hung for ten minutes"
         with pytest.raises(BusyError):
             await ask(lane, "a")
         while not lane.ready:

@@ -130,7 +130,7 @@ class OddError(Exception):
 def fail(writer: PartWriter, number: int, params: Params) -> None:
     if number == 1:
         raise {"full": StorageFullError("no room"), "odd": OddError("this", "that")}[params.folder]
-    time.sleep(60 if number == 0 else 0)
+    time.sleep(240 if number == 0 else 0)
 
 
 @stage(name="failing", version=1, params=Params)
@@ -148,7 +148,7 @@ def test_error_of_a_unit_is_raised_and_the_others_are_stopped(
     with pytest.raises(error, match=message) as caught:
         run(failing, store, Params(folder=kind), {}, executor=executor)
     assert "In a worker process:" in "\n".join([*getattr(caught.value, "__notes__", ()), str(caught.value)])
-    assert time.monotonic() - began < 50, "waited for a unit that nobody needs any more"
+    assert time.monotonic() - began < 200, "waited for a unit that nobody needs any more"
     counters = run(observed, store, Params(units=4), {}, executor=executor).artifact.manifest.counters
     assert counters["elsewhere"] == 4, "the executor works on"
 
