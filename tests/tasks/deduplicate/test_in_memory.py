@@ -142,7 +142,7 @@ def test_stage_drops_what_the_function_drops(store: ArtifactStore) -> None:
 def test_order_parts_and_buckets_change_nothing(
     store: ArtifactStore, monkeypatch: pytest.MonkeyPatch, size: int, bucket: int, characters: int
 ) -> None:
-    texts = planted(3)
+    texts = planted(3, 40 if bucket == 1 else 150)  # each bucket is a unit of work
     first = do(store, deduplicate, DeduplicateParams(threshold=0.7), documents=documents_artifact(store, texts))
     monkeypatch.setattr(buckets, "CHARACTERS_PER_BUCKET", characters)
     monkeypatch.setattr(candidates, "DOCUMENTS_PER_SLICE", 150)
@@ -152,6 +152,7 @@ def test_order_parts_and_buckets_change_nothing(
     other = do(store, deduplicate, params, documents=documents)
     assert kept(first) == kept(other)
     assert drops(first) == drops(other)
+    assert first.manifest.counters["dropped_near"] > 3
 
 
 def test_without_a_threshold_only_equal_texts_are_dropped(store: ArtifactStore) -> None:

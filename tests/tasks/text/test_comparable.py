@@ -97,7 +97,7 @@ def test_one_of_equal_documents_stays_and_the_others_are_listed(store: ArtifactS
 
 @pytest.mark.parametrize(("size", "bucket"), [(300, 10_000), (7, 10_000), (40, 13), (300, 1)])
 def test_parts_order_and_buckets_do_not_matter(store: ArtifactStore, size: int, bucket: int) -> None:
-    texts = planted(2)
+    texts = planted(2)[: 60 if bucket == 1 else None]  # each bucket is a unit of work
     first = do(store, deduplicate, DeduplicateParams(), documents=documents_artifact(store, texts))
     shuffled = random.Random(size).sample(texts, len(texts))
     documents = documents_artifact(store, *cut_into(shuffled, size))
@@ -107,7 +107,7 @@ def test_parts_order_and_buckets_do_not_matter(store: ArtifactStore, size: int, 
     def pairs(artifact: Artifact) -> list[Any]:
         return sorted((row["doc_id"], row["kept_id"]) for row in artifact.to_table("duplicates").to_pylist())
 
-    assert pairs(first) == pairs(other)
+    assert pairs(first) == pairs(other) != []
 
 
 def test_kept_documents_stay_in_order(store: ArtifactStore) -> None:
