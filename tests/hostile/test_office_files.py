@@ -139,7 +139,7 @@ def test_bombs_are_rejected_by_name(tmp_path: Path) -> None:
     }
     assert all(len(data) < 1_000_000 for data in files.values())
     written(tmp_path / "corpus", files)
-    rejected, texts = limited(INGEST, str(tmp_path), mib=1_500, seconds=280, **{VARIABLE: "pdf_seconds=2"})
+    rejected, texts = limited(INGEST, str(tmp_path), mib=1_500, seconds=800, **{VARIABLE: "pdf_seconds=2"})
     assert {name: reason for name, (reason, _) in rejected.items()} == {
         "long.docx": "unreadable_file",
         "forms.pdf": "archive_bomb",
