@@ -26,7 +26,7 @@ demo: setup  ## Templated articles of a real knowledge graph in, a pre-trained e
 test: setup  ## Run the tests, four files at a time, those that take longest first
 	@$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
-test-cluster: setup  ## Tests over several Ray nodes on loopback, one of whose workers is killed; minutes
+test-cluster: setup  ## Tests over several Ray nodes on loopback, whose workers and nodes are killed; minutes
 	@$(BIN)/python -m pytest -m cluster tests/cluster
 
 FUZZ_SECONDS ?= 60

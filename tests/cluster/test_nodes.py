@@ -1,11 +1,10 @@
-"""Stages over several Ray nodes on loopback, one of whose workers is killed meanwhile.
+"""Stages over several Ray nodes on loopback, while a worker or a whole node is killed.
 
 Minutes of work, so no part of `make test`: `make test-cluster`. docs/cluster.md has the table of what was survived.
 """
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import time
@@ -19,7 +18,7 @@ import pytest
 from infra.artifacts import Artifact, ArtifactStore
 from infra.memo import UNITS
 from infra.settings import REPOSITORY
-from tests.support.processes.on_nodes import alone
+from tests.support.processes.on_nodes import WORK, alone
 from tests.support.processes.on_s3 import content
 from tests.support.processes.ray_nodes import RayNodes
 
@@ -45,13 +44,15 @@ def cluster(started: RayNodes) -> Iterator[RayNodes]:
 
 
 @pytest.fixture(scope="module")
-def exchanged(tmp_path_factory: pytest.TempPathFactory) -> Artifact:
-    return alone("exchange", ArtifactStore(tmp_path_factory.mktemp("alone")))
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ArtifactStore]:
+    """A store by kind of work, in which one process did it."""
+    return {work: alone(work, ArtifactStore(tmp_path_factory.mktemp(work))) for work in WORK}
 
 
-def start(cluster: RayNodes, work: str, store: ArtifactStore, **settings: Any) -> subprocess.Popen[str]:
+def start(cluster: RayNodes, work: str, store: ArtifactStore, seconds: float) -> subprocess.Popen[str]:
+    """Start a flow whose units each take so many seconds longer."""
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.support.processes.on_nodes", work, store.root, json.dumps(settings)],
+        [sys.executable, "-m", "tests.support.processes.on_nodes", work, store.root, str(seconds)],
         cwd=REPOSITORY,
         env={**cluster.environment, "YIWEN_HOME": store.root, "YIWEN_WORKERS": "3"},
         stdout=(Path(store.root).parent / "flow.log").open("ab"),
@@ -68,11 +69,13 @@ def end(process: subprocess.Popen[str], store: ArtifactStore) -> None:
     assert process.wait(900) == 0, said(store)[-6000:]
 
 
-def wait_until(condition: Callable[[], Any], seconds: float = 600.0) -> None:
+def wait_until(condition: Callable[[], Any], seconds: float = 600.0) -> Any:
+    """Return what the condition gives, once that is true."""
     deadline = time.monotonic() + seconds
-    while not condition():
+    while not (found := condition()):
         assert time.monotonic() < deadline
         time.sleep(0.1)
+    return found
 
 
 def wait_for(store: ArtifactStore, pattern: str, number: int, process: subprocess.Popen[str]) -> None:
@@ -88,8 +91,22 @@ def workers(cluster: RayNodes) -> list[psutil.Process]:
     return [one for node in cluster.nodes for one in node.processes("run_unit")]
 
 
-def assert_undisturbed(store: ArtifactStore, expected: Artifact) -> None:
-    """The artifact is that of the undisturbed run, whole, and nothing else is left in its stage."""
+def kill_a_busy_node(cluster: RayNodes) -> None:
+    """Kill a node in the midst of a unit, with all of its processes."""
+    node = wait_until(lambda: next((node for node in cluster.nodes if node.processes("run_unit")), None))
+    cluster.kill(node)
+    assert not node.processes()
+
+
+def assert_undisturbed(store: ArtifactStore, expected: ArtifactStore) -> None:
+    """The artifacts are those of the undisturbed run, whole, and nothing else is left in their stages."""
+    artifacts = expected.list()
+    assert artifacts
+    for artifact in artifacts:
+        assert_made(store, artifact)
+
+
+def assert_made(store: ArtifactStore, expected: Artifact) -> None:
     made = store.get(expected.stage, expected.fingerprint)
     assert made is not None, said(store)[-6000:]
     # The names of units hold the path of the store, where rows were on their way; all else is equal.
@@ -101,15 +118,38 @@ def assert_undisturbed(store: ArtifactStore, expected: Artifact) -> None:
     assert files == {*content(made), "manifest.json"}
 
 
-def test_stage_over_nodes_is_that_of_one_process(cluster: RayNodes, store: ArtifactStore, exchanged: Artifact) -> None:
-    end(start(cluster, "exchange", store), store)
-    assert_undisturbed(store, exchanged)
+@pytest.mark.parametrize("work", WORK)
+def test_work_over_nodes_is_that_of_one_process(
+    work: str, cluster: RayNodes, store: ArtifactStore, undisturbed: dict[str, ArtifactStore]
+) -> None:
+    end(start(cluster, work, store, 0.0), store)
+    assert_undisturbed(store, undisturbed[work])
 
 
-def test_killed_worker_costs_its_unit_alone(cluster: RayNodes, store: ArtifactStore, exchanged: Artifact) -> None:
-    flow = start(cluster, "exchange", store, seconds=2.0)
+def test_killed_worker_costs_its_unit_alone(
+    cluster: RayNodes, store: ArtifactStore, undisturbed: dict[str, ArtifactStore]
+) -> None:
+    flow = start(cluster, "exchange", store, 2.0)
     wait_for(store, "encode/.*/records/*.json", 2, flow)
-    wait_until(lambda: workers(cluster))
-    workers(cluster)[0].kill()
+    wait_until(lambda: workers(cluster))[0].kill()
     end(flow, store)
-    assert_undisturbed(store, exchanged)
+    assert_undisturbed(store, undisturbed["exchange"])
+
+
+@pytest.mark.parametrize(
+    ("work", "seconds", "pattern"),
+    [("exchange", 2.0, "encode/.*/records/*.json"), ("deduplicated", 0.5, "near/.*/scratch/edges*.arrow")],
+)
+def test_killed_node_costs_its_units_alone(
+    work: str,
+    seconds: float,
+    pattern: str,
+    cluster: RayNodes,
+    store: ArtifactStore,
+    undisturbed: dict[str, ArtifactStore],
+) -> None:
+    flow = start(cluster, work, store, seconds)
+    wait_for(store, pattern, 2, flow)
+    kill_a_busy_node(cluster)
+    end(flow, store)
+    assert_undisturbed(store, undisturbed[work])

@@ -35,11 +35,13 @@ class RayNode:
 class RayNodes(RayHead):
     """The cluster. Tasks and training workers find room on its nodes, and none on its head.
 
-    `jobs`: the head takes jobs and runs their programs; without it the cluster is joined by its address.
+    `cpus`: of each node. `jobs`: the head takes jobs and runs their programs; without it the cluster is joined by its
+    address.
     """
 
-    def __init__(self, nodes: int, *, jobs: bool = False) -> None:
+    def __init__(self, nodes: int, *, cpus: int = 1, jobs: bool = False) -> None:
         self._jobs = jobs
+        self._cpus = cpus
         super().__init__(cpus=0, jobs=jobs)
         self._started = 0
         self._wanted = nodes
@@ -62,7 +64,9 @@ class RayNodes(RayHead):
             name = f"node-{self._started}"
             self._started += 1
             log = (self.folder / f"{name}.log").open("wb")
-            options = f"--address=127.0.0.1:{self.gcs_port} --num-cpus=1"
+            # Each has a folder of its own, as on machines of their own: a node that is killed while it unpacks the code
+            # would leave half of it to its neighbours.
+            options = f"--address=127.0.0.1:{self.gcs_port} --num-cpus={self._cpus} --temp-dir={self.folder / name}"
             self.nodes.append(RayNode(self.mark(name), self._ray_start(log, options, name), log))
             self._wait_for(self.nodes[-1].process, Path(log.name))  # one after the other: each takes a core
 
