@@ -26,8 +26,8 @@ demo: setup  ## Templated articles of a real knowledge graph in, a pre-trained e
 test: setup  ## Run the tests, four files at a time, those that take longest first
 	@$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
-test-cluster: setup  ## Tests over several Ray nodes on loopback, whose workers and nodes are killed; minutes
-	@$(BIN)/python -m pytest -m cluster tests/cluster
+test-cluster: setup  ## Tests of faults: Ray nodes, a Prefect server and an S3 server on loopback, killed in mid-run; minutes
+	@$(BIN)/python -m pytest -m cluster tests/cluster tests/journeys/test_object_store.py
 
 FUZZ_SECONDS ?= 60
 

@@ -148,6 +148,21 @@ def test_latest_returns_the_artifact_finished_last(tmp_path: Path) -> None:
     assert [artifact.fingerprint for artifact in store.list()] == [artifact.fingerprint for artifact in made]
 
 
+def test_artifact_made_after_the_clock_was_set_back_is_the_latest(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = ArtifactStore(tmp_path)
+    ahead = run_sample(tmp_path, SampleParams(parts=1, seed=1)).artifact
+    manifest = Path(ahead.path, "manifest.json")
+    written = json.loads(manifest.read_text())
+    written["created_at"] = "2999-01-01T00:00:00.000000+00:00"
+    manifest.write_text(json.dumps(written))
+    made = run_sample(tmp_path, SampleParams(parts=1, seed=2)).artifact
+    assert made.manifest.created_at == "2999-01-01T00:00:00.000001+00:00"
+    assert store.latest("sample").fingerprint == made.fingerprint
+    assert f"{ahead.path} was made at 2999-01-01T00:00:00+00:00, after the clock's time" in caplog.text
+
+
 def test_stage_folder_may_be_a_link_to_another_disk(tmp_path: Path) -> None:
     (tmp_path / "other disk").mkdir()
     (tmp_path / "store").mkdir()

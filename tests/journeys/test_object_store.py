@@ -1,4 +1,4 @@
-"""Stages on an S3 server on loopback: kills, and a server that is slow, fails, refuses or is gone."""
+"""Stages and a training on an S3 server on loopback: kills, and a server that is slow, fails, refuses or is gone."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from pathlib import Path
 
 import fsspec
 import pytest
+import torch
 
 from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import StoreLostError, UserError
 from infra.settings import REPOSITORY
 from infra.stage import run
-from tests.support.processes.on_s3 import CountParams, content, shuffle, shuffled_examples
+from tasks.training.checkpoints import Checkpoints
+from tests.support.processes.on_s3 import CountParams, content, pretrain, shuffle, shuffled_examples
 from tests.support.processes.s3_server import S3Server
 
 pytest.importorskip("moto", reason="no S3 server: moto is not installed")
@@ -170,6 +172,31 @@ def test_two_builders_of_one_address_leave_one_artifact(s3: ArtifactStore, on_di
     assert found is not None
     assert content(found) == content(on_disk)
     found.verify()
+
+
+@pytest.mark.cluster
+def test_killed_training_resumes_to_the_same_weights_and_losses(s3: ArtifactStore, tmp_path: Path) -> None:
+    expected = pretrain(ArtifactStore(tmp_path))
+    process = start("pretrain", s3)
+    wait_for(s3, r"/train/.*checkpoints/step-000000004/checkpoint\.json", 1, process)
+    process.send_signal(signal.SIGKILL)  # its driver ends with it
+    process.wait()
+    assert s3.get("train", expected.fingerprint) is None
+    made = pretrain(s3)
+    assert losses(made) == pytest.approx(losses(expected), abs=0, rel=0, nan_ok=True)
+    left, right = weights(made), weights(expected)
+    assert left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
+    assert not [name for name in names(s3) if ".partial" in name]
+
+
+def losses(artifact: Artifact) -> dict[tuple[int, str, str], float]:
+    rows = artifact.to_table().to_pylist()
+    return {(row["step"], row["split"], row["name"]): row["value"] for row in rows if row["name"].endswith("loss")}
+
+
+def weights(artifact: Artifact) -> dict[str, torch.Tensor]:
+    checkpoints = Checkpoints(str(artifact.path), artifact.fingerprint)
+    return checkpoints.load(checkpoints.at())["model"]
 
 
 def test_server_that_hangs_is_waited_for(s3: ArtifactStore, server: S3Server, on_disk: Artifact) -> None:
