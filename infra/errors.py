@@ -23,3 +23,7 @@ class StoreLostError(UserError):
 
 class StorageFullError(UserError):
     """No space is left on the storage below the artifact store."""
+
+
+class KilledError(RuntimeError):
+    """A child process was killed from outside: memory ran out, or its machine is drained. Another try may succeed."""

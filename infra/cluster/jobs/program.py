@@ -25,7 +25,7 @@ from infra.artifacts import ArtifactStore, open_for_writing
 from infra.cluster import copied_log
 from infra.cluster.executor import executor_for
 from infra.cluster.jobs.description import StageRun
-from infra.errors import StoreLostError, UserError
+from infra.errors import KilledError, StoreLostError, UserError
 from infra.private_files import private_files
 from infra.progress import BestEffort, shown_log
 from infra.settings import JOB_VARIABLE, Settings, apply_defaults
@@ -110,7 +110,7 @@ def _cluster_settings() -> Settings:
 def is_of_the_cluster(error: BaseException | None) -> bool:
     """Return whether an error, or what caused it, is a failure of the cluster and not of the stage."""
     while error is not None:
-        if isinstance(error, ConnectionError) or _is_of_ray(error):
+        if isinstance(error, ConnectionError | KilledError) or _is_of_ray(error):
             return True
         error = error.__cause__ or error.__context__
     return False

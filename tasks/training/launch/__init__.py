@@ -29,6 +29,7 @@ def launch(work: LongWork, on_progress: ProgressListener) -> None:
     Raises:
         UserError: the program reported one.
         RuntimeError: the program failed; the message has its last lines.
+        KilledError: one kind of RuntimeError: the program was killed from outside.
     """
     work.write()
     with curves_tracked(work):

@@ -25,6 +25,7 @@ def run_child(work: LongWork, log: Path, on_progress: ProgressListener) -> None:
     Raises:
         UserError: the program reported one.
         RuntimeError: the program failed; the message has its last lines.
+        KilledError: one kind of RuntimeError: the program was killed from outside.
     """
     copy = CopiedLog(log)
     child = subprocess.Popen(

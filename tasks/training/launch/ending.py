@@ -5,10 +5,11 @@ An error that the user can fix is exit status 2 and a last line such as `error: 
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 
-from infra.errors import UserError
+from infra.errors import KilledError, UserError
 from tasks.training.launch.work import LongWork
 
 USER_ERROR_STATUS = 2
@@ -36,7 +37,8 @@ def failure(work: LongWork, what: str, status: int | None, lines: list[str], log
     if status == USER_ERROR_STATUS and errors:
         return UserError(errors[-1])
     shown = "\n".join(lines)
-    return RuntimeError(
+    kind = KilledError if status in (-signal.SIGKILL, -signal.SIGTERM) else RuntimeError
+    return kind(
         f"{what}. Run the same command again to resume {work.kind} from the last checkpoint. "
         f"The last lines of {log}:\n{shown}"
     )

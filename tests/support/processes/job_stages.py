@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import Field
 
 from infra.builds import PartWriter
-from infra.errors import StoreLostError, UserError
+from infra.errors import KilledError, StoreLostError, UserError
 from infra.inputs import DescribedInput
 from infra.stage import Output, StageInput, StageParams, stage
 
@@ -58,6 +58,8 @@ def spell(inputs: Mapping[str, StageInput], params: SpellParams, out: Output) ->
         raise IndexError("no such place")
     if ending == "store":
         raise StoreLostError("s3://hospital does not answer")
+    if ending == "killed":
+        raise KilledError("memory ran out")
     if ending == "cluster":
         raise ConnectionError("the store is away")
     out.add_bytes("word.txt", inputs["words"].fingerprint.encode())

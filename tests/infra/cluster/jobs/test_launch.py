@@ -105,7 +105,11 @@ def test_only_failures_of_the_cluster_are_tried_again(store: ArtifactStore, word
     site = SiteInProcess([LOST, JobState("FAILED", "killed", 137)])
     assert run_spell(store, site, words).manifest.counters["letters"] == 3
     assert [job.rpartition("-")[2] for job in site.states] == ["1", "2", "3"]
-    for ending, said in (("cluster", "ConnectionError"), ("store", "s3://hospital does not answer")):
+    for ending, said in (
+        ("cluster", "ConnectionError"),
+        ("killed", "KilledError"),
+        ("store", "s3://hospital does not answer"),
+    ):
         away = SiteInProcess()
         with pytest.raises(RuntimeError, match=rf"(?s)spell-.*-3 is failed .*The cluster failed: {said}"):
             run_spell(store, away, words, ending=ending)

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from infra.errors import UserError
+from infra.errors import KilledError, UserError
 from infra.settings import REPOSITORY
 from tasks.training.launch import launch
 from tests.support.processes.counting_work import CountingWork
@@ -62,6 +62,18 @@ def test_failures_are_raised_with_their_messages(
 ) -> None:
     with pytest.raises(error, match=message):
         launch(CountingWork(name="run", storage=str(tmp_path), ending=ending), ignore)
+
+
+def test_killed_child_is_known_from_a_failed_one(tmp_path: Path) -> None:
+    work = CountingWork(name="run", storage=str(tmp_path), ending="never")
+
+    def kill(name: str, done: int, total: int, note: str = "") -> None:
+        child = process_of(work)
+        if child is not None:
+            child.kill()
+
+    with pytest.raises(KilledError, match=r"exit status -9\. Run the same command again"):
+        launch(work, kill)
 
 
 def test_interrupted_launch_ends_the_child(tmp_path: Path) -> None:
