@@ -5,19 +5,15 @@ Minutes of work, so no part of `make test`: `make test-cluster`. docs/cluster.md
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
 from infra.artifacts import Artifact, ArtifactStore
 from infra.memo import UNITS
-from infra.settings import REPOSITORY
+from tests.support.processes.node_flow import NodeFlow, wait_until
 from tests.support.processes.on_nodes import WORK, alone
 from tests.support.processes.on_s3 import content
 from tests.support.processes.ray_nodes import RayNodes
@@ -49,41 +45,10 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ArtifactS
     return {work: alone(work, ArtifactStore(tmp_path_factory.mktemp(work))) for work in WORK}
 
 
-def start(cluster: RayNodes, work: str, store: ArtifactStore, seconds: float) -> subprocess.Popen[str]:
+def start(cluster: RayNodes, work: str, store: ArtifactStore, seconds: float) -> NodeFlow:
     """Start a flow whose units each take so many seconds longer."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.support.processes.on_nodes", work, store.root, str(seconds)],
-        cwd=REPOSITORY,
-        env={**cluster.environment, "YIWEN_HOME": store.root, "YIWEN_WORKERS": "3"},
-        stdout=(Path(store.root).parent / "flow.log").open("ab"),
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-
-
-def said(store: ArtifactStore) -> str:
-    return (Path(store.root).parent / "flow.log").read_text(errors="replace")
-
-
-def end(process: subprocess.Popen[str], store: ArtifactStore) -> None:
-    assert process.wait(900) == 0, said(store)[-6000:]
-
-
-def wait_until(condition: Callable[[], Any], seconds: float = 600.0) -> Any:
-    """Return what the condition gives, once that is true."""
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    return found
-
-
-def wait_for(store: ArtifactStore, pattern: str, number: int, process: subprocess.Popen[str]) -> None:
-    def there() -> bool:
-        assert process.poll() is None, said(store)[-6000:]
-        return len(list(Path(store.root).glob(pattern))) >= number
-
-    wait_until(there)
+    module = "tests.support.processes.on_nodes"
+    return NodeFlow(cluster, store, module, work, store.root, str(seconds), YIWEN_WORKERS="3")
 
 
 def workers(cluster: RayNodes) -> list[psutil.Process]:
@@ -108,7 +73,7 @@ def assert_undisturbed(store: ArtifactStore, expected: ArtifactStore) -> None:
 
 def assert_made(store: ArtifactStore, expected: Artifact) -> None:
     made = store.get(expected.stage, expected.fingerprint)
-    assert made is not None, said(store)[-6000:]
+    assert made is not None
     # The names of units hold the path of the store, where rows were on their way; all else is equal.
     assert {**content(made), UNITS: ""} == {**content(expected), UNITS: ""}
     assert made.manifest.counters == expected.manifest.counters
@@ -122,7 +87,7 @@ def assert_made(store: ArtifactStore, expected: Artifact) -> None:
 def test_work_over_nodes_is_that_of_one_process(
     work: str, cluster: RayNodes, store: ArtifactStore, undisturbed: dict[str, ArtifactStore]
 ) -> None:
-    end(start(cluster, work, store, 0.0), store)
+    start(cluster, work, store, 0.0).end()
     assert_undisturbed(store, undisturbed[work])
 
 
@@ -130,9 +95,9 @@ def test_killed_worker_costs_its_unit_alone(
     cluster: RayNodes, store: ArtifactStore, undisturbed: dict[str, ArtifactStore]
 ) -> None:
     flow = start(cluster, "exchange", store, 2.0)
-    wait_for(store, "encode/.*/records/*.json", 2, flow)
+    flow.wait_for("encode/.*/records/*.json", 2)
     wait_until(lambda: workers(cluster))[0].kill()
-    end(flow, store)
+    flow.end()
     assert_undisturbed(store, undisturbed["exchange"])
 
 
@@ -149,7 +114,7 @@ def test_killed_node_costs_its_units_alone(
     undisturbed: dict[str, ArtifactStore],
 ) -> None:
     flow = start(cluster, work, store, seconds)
-    wait_for(store, pattern, 2, flow)
+    flow.wait_for(pattern, 2)
     kill_a_busy_node(cluster)
-    end(flow, store)
+    flow.end()
     assert_undisturbed(store, undisturbed[work])
