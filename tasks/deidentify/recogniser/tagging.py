@@ -235,59 +235,92 @@ def best_labels(
         labels: result, int8 (N,).
         leads: result, how much more the weights of the label are than those of none, int32 (N,).
     """
-    count, many = len(keys), len(transitions)
+    count = len(keys)
     if count == 0:
         return
-    back = np.zeros((count, many), dtype=np.int8)
-    emissions = np.zeros((count, WIDTH), dtype=np.int32)
+    emissions = np.empty((count, WIDTH), dtype=np.int32)
+    _sum_weights(keys, held, ranks, weights, emissions)
+    back = np.empty((count, len(transitions)), dtype=np.int8)
+    last = _best_path(emissions, transitions, costs, back)
+    for at in range(count - 1, -1, -1):
+        labels[at] = last
+        leads[at] = emissions[at, last] - emissions[at, OUTSIDE]
+        last = back[at, last]
+
+
+@compiled
+def _sum_weights(
+    keys: np.ndarray, held: np.ndarray, ranks: np.ndarray, weights: np.ndarray, emissions: np.ndarray
+) -> None:
+    """Write the sum of the weights of each token's features for each label, int32 (N, WIDTH)."""
     rows = np.zeros(keys.shape[1], dtype=np.uint64)
     every_second = np.uint64(0x00FF00FF00FF00FF)
-    for at in range(count):
+    # Unsigned indexes, as others are compared with zero each time.
+    for at in range(len(keys)):
         # The rows are gathered first, without a branch that a processor would have to guess: half of the features
         # have no weights. Then the weights are fetched all at once.
-        found = np.int64(0)
+        found = np.uint64(0)
         for feature in range(keys.shape[1]):
             key = np.uint64(keys[at, feature])
             block, bit = held[key >> np.uint64(6)], key & np.uint64(63)
             rows[found] = np.uint64(ranks[key >> np.uint64(6)]) + _ones(block & ((np.uint64(1) << bit) - np.uint64(1)))
-            found += np.int64((block >> bit) & np.uint64(1))
+            found += (block >> bit) & np.uint64(1)
         # Four labels are summed at once, in 16 bits each, which hold 256 bytes: bytes 0, 2, 4, 6 and 1, 3, 5, 7.
         even_1 = odd_1 = even_2 = odd_2 = np.uint64(0)
         for place in range(found):
-            one, two = weights[rows[place], 0], weights[rows[place], 1]
+            one, two = weights[rows[place], np.uint64(0)], weights[rows[place], np.uint64(1)]
             even_1 += one & every_second
             odd_1 += (one >> np.uint64(8)) & every_second
             even_2 += two & every_second
             odd_2 += (two >> np.uint64(8)) & every_second
+        bias = np.int64(found) * _BIAS
         for lane in range(4):
             shift = np.uint64(16 * lane)
-            emissions[at, 2 * lane] = np.int64((even_1 >> shift) & np.uint64(0xFFFF)) - _BIAS * found
-            emissions[at, 2 * lane + 1] = np.int64((odd_1 >> shift) & np.uint64(0xFFFF)) - _BIAS * found
-            emissions[at, 2 * lane + 8] = np.int64((even_2 >> shift) & np.uint64(0xFFFF)) - _BIAS * found
-            emissions[at, 2 * lane + 9] = np.int64((odd_2 >> shift) & np.uint64(0xFFFF)) - _BIAS * found
+            emissions[at, 2 * lane] = np.int64((even_1 >> shift) & np.uint64(0xFFFF)) - bias
+            emissions[at, 2 * lane + 1] = np.int64((odd_1 >> shift) & np.uint64(0xFFFF)) - bias
+            emissions[at, 2 * lane + 8] = np.int64((even_2 >> shift) & np.uint64(0xFFFF)) - bias
+            emissions[at, 2 * lane + 9] = np.int64((odd_2 >> shift) & np.uint64(0xFFFF)) - bias
+
+
+@compiled
+def _best_path(emissions: np.ndarray, transitions: np.ndarray, costs: np.ndarray, back: np.ndarray) -> int:
+    """Write the label before each label on the best path to it, int8 (N, L), and return the last label of the best."""
+    many = len(transitions)
     # labels that may be before each label: a few, so that not all pairs are looked at
     many_before = np.zeros(many, dtype=np.int32)
     may_be_before = np.zeros((many, many), dtype=np.int32)
+    least, most = np.int32(10**9), np.int32(-(10**9))
     for label in range(many):
         for other in range(many):
             if transitions[other, label] > _NEVER:
                 may_be_before[label, many_before[label]] = other
                 many_before[label] += 1
+                least, most = min(least, transitions[other, label]), max(most, transitions[other, label])
     before = np.full(many, -(10**9), dtype=np.int32)
     before[OUTSIDE] = 0
     score = np.zeros(many, dtype=np.int32)
-    for at in range(count):
+    for at in range(len(emissions)):
+        # Mostly "none" is so far ahead of all labels that may also be before none that nothing else can be the best
+        # before a label that may follow it.
+        rival = np.int32(-(10**9))
+        for place in range(many_before[OUTSIDE]):
+            other = may_be_before[OUTSIDE, place]
+            if other != OUTSIDE:
+                rival = max(rival, before[other])
+        is_clear = rival + most < before[OUTSIDE] + least
+        greatest = np.int32(-(2 * 10**9))
         for label in range(many):
-            best, best_from = np.int32(-(10**9)), 0
-            for place in range(many_before[label]):
-                other = may_be_before[label, place]
-                total = before[other] + transitions[other, label]
-                if total > best:
-                    best, best_from = total, other
+            if is_clear and transitions[OUTSIDE, label] > _NEVER:
+                best, best_from = before[OUTSIDE] + transitions[OUTSIDE, label], OUTSIDE
+            else:
+                best, best_from = np.int32(-(10**9)), 0
+                for place in range(many_before[label]):
+                    other = may_be_before[label, place]
+                    total = before[other] + transitions[other, label]
+                    if total > best:
+                        best, best_from = total, other
             score[label] = best + emissions[at, label] - costs[label]
             back[at, label] = best_from
-        greatest = score[0]
-        for label in range(many):
             greatest = max(greatest, score[label])
         for label in range(many):  # only differences count; long texts must not leave the range of integers
             before[label] = max(score[label] - greatest, -(10**8))
@@ -296,7 +329,4 @@ def best_labels(
     for label in range(1, many):
         if _ENDS[label] and before[label] > greatest:
             last, greatest = label, before[label]
-    for at in range(count - 1, -1, -1):
-        labels[at] = last
-        leads[at] = emissions[at, last] - emissions[at, OUTSIDE]
-        last = back[at, last]
+    return last

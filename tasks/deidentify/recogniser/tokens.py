@@ -65,6 +65,10 @@ _TAGS = {
 }
 
 
+_MOST_WORDS = 100_000
+"""Words of which lengths and tags are kept in memory."""
+
+
 class Tokens(NamedTuple):
     """Tokens of a text: what each is, where it begins, and the word of jieba's dictionary that holds it."""
 
@@ -100,23 +104,38 @@ def shortened(text: str) -> tuple[str, np.ndarray]:
 def tokens_of(text: str) -> Tokens:
     """Return the tokens of a text without lone surrogates, whose placeholders are 〔 (see `shortened`)."""
     points = points_of(text)
-    tagged = rjieba.tag(text, False)
-    word_starts = np.zeros(len(tagged) + 1, dtype=np.int32)
-    cut, names_of_tags = zip(*tagged, strict=True) if tagged else ((), ())
-    np.cumsum(np.fromiter(map(len, cut), np.int32, len(tagged)), out=word_starts[1:])
-    tags = np.fromiter(map(_number_of, names_of_tags), np.uint8, len(tagged))
+    cut = rjieba.cut(text, False)
+    known = _known_words()
+    read = np.fromiter(map(known.__getitem__, cut), np.int64, len(cut))
+    if len(known) > _MOST_WORDS:
+        known.clear()
+    tags = (read & 0xFF).astype(np.uint8)
+    word_starts = np.zeros(len(cut) + 1, dtype=np.int32)
+    np.cumsum(read >> 8, out=word_starts[1:])
     symbols = np.empty(len(points), dtype=np.int32)
     hashes = np.empty(len(points), dtype=np.uint32)
     starts = np.empty(len(points) + 1, dtype=np.int32)
     words = np.empty(len(points), dtype=np.int32)
-    word_hashes = np.empty(len(tagged), dtype=np.uint32)
+    word_hashes = np.empty(len(cut), dtype=np.uint32)
     count = _read(points, word_starts, symbols, hashes, starts, words, word_hashes)
     return Tokens(
         symbols[:count], hashes[:count], starts[: count + 1], words[:count], word_hashes, word_starts, tags
     )  # fmt: skip
 
 
-@functools.cache  # there are some hundred tags
+class _Words(dict[str, int]):
+    """Words with their lengths, shifted by 8 bits, and the numbers of their tags; a word is looked up once."""
+
+    def __missing__(self, word: str) -> int:
+        self[word] = len(word) << 8 | _number_of(rjieba.tag(word, False)[0][1])
+        return self[word]
+
+
+@functools.cache
+def _known_words() -> _Words:
+    return _Words()
+
+
 def _number_of(tag: str) -> int:
     """Return the number of a tag of jieba; tags such as nrfg, vn and ad count as their beginnings."""
     return _TAGS.get(tag) or _TAGS.get(tag[:2]) or _TAGS.get(tag[:1]) or 1
