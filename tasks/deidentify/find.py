@@ -30,6 +30,7 @@ from tasks.deidentify.identifier import (
     Number,
     OwnPattern,
     OwnWords,
+    Reader,
     mentions,
 )
 from tasks.deidentify.kinds import ALWAYS_SEARCHED, KINDS, MINIMAL, PLACEHOLDERS
@@ -56,6 +57,12 @@ _RUN = re.compile(r"[0-9(+][0-9 .\-–—－()（）*xX]{5,}+")
 # not: "2019-05-06", "12 30"
 _LIKELY = re.compile(r"\d{7}|\d{3}[ .)）–—-]{1,3}\d{3}|\*{4}|(?<!\d)\d\d-\d{4}|\d{5}-\d")
 """Content that makes a run of digits worth trying the patterns: most runs are dates and times."""
+
+# matches: "1", "*"
+# not: "-", "X"
+_DIGIT_OR_STAR = re.compile(r"[\d*]")
+_BEFORE_RUN, _BEHIND_RUN = 6, 16
+"""Characters before and behind a run of digits that a number of it may hold too."""
 
 # matches: "〔姓名〕"
 # not: "姓名", "〔〕"
@@ -106,10 +113,12 @@ class Finder:
         self._early_digits = _by_next_character([each for each in digits if not each[1].after_cues])
         self._late_digits = _by_next_character([each for each in digits if each[1].after_cues])
         cues = [(name, way, spelling) for name, way in ways if isinstance(way, Cues) for spelling in way.spellings()]
-        self._beside: dict[str, list[tuple[str, Cues, re.Pattern[str]]]] = {}
-        """Kinds, ways and their patterns by the spelling of a cue."""
+        self._beside: dict[str, list[tuple[str, Reader, str, re.Pattern[str]]]] = {}
+        """Kinds, readers, rules and patterns of the ways by the spelling of a cue."""
         for name, way, spelling in cues:
-            self._beside.setdefault(spelling, []).append((name, way, re.compile(way.pattern_of(spelling))))
+            rule = f"cue {spelling} of {way.origin}" if way.origin else f"cue {spelling}"
+            pattern = re.compile(way.pattern_of(spelling))
+            self._beside.setdefault(spelling, []).append((name, way.beside, rule, pattern))
         self._headers = {spelling: way.header for _, way, spelling in cues if way.header}
         self._header_starts = {
             start
@@ -246,11 +255,10 @@ class Finder:
         """Return what the ways of a cue find beside it, those of the first one where they overlap."""
         ways = self._beside[cue[0]]
         found: list[Identifier] = []
-        for kind, way, pattern in ways:
+        for kind, beside, rule, pattern in ways:
             if len(ways) > 1 and not pattern.match(text, cue.start()):
                 continue  # 号 may be a cue of two ways, each with another mark behind it
-            for span in way.beside(text, cue.start(), cue.end(), free_from):
-                rule = f"cue {cue[0]} of {way.origin}" if way.origin else f"cue {cue[0]}"
+            for span in beside(text, cue.start(), cue.end(), free_from):
                 identifier = Identifier(*span, kind, rule)
                 if not _overlaps(identifier, found):
                     bisect.insort(found, identifier)
@@ -368,7 +376,8 @@ def _numbers(ways: Sequence[tuple[str, Number]], text: str) -> list[Identifier]:
     for run in _RUN.finditer(text):
         if not _LIKELY.search(text, *run.span()):
             continue
-        taken = [one for kind, number in ways for one in _in_run(text, run, kind, number)]
+        many = len(_DIGIT_OR_STAR.findall(text, max(0, run.start() - _BEFORE_RUN), run.end() + _BEHIND_RUN))
+        taken = [one for kind, number in ways if number.least <= many for one in _in_run(text, run, kind, number)]
         end = 0
         for identifier in sorted(taken, key=lambda i: (i.start, -i.end)):
             if identifier.start >= max(end, found[-1].end if found else 0):
@@ -379,7 +388,7 @@ def _numbers(ways: Sequence[tuple[str, Number]], text: str) -> list[Identifier]:
 
 def _in_run(text: str, run: re.Match[str], kind: str, number: Number) -> Iterable[Identifier]:
     """Yield the numbers of one type that begin in a run of digits, or up to six letters before it."""
-    for match in number.pattern.finditer(text, max(0, run.start() - 6), run.end() + 16):
+    for match in number.pattern.finditer(text, max(0, run.start() - _BEFORE_RUN), run.end() + _BEHIND_RUN):
         if match.start() < run.end() and number.fits(text, match.start(), match[0]):
             yield Identifier(match.start(), match.end(), kind, "digits of this form")
 

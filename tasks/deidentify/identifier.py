@@ -58,6 +58,8 @@ class Number(Way):
     """A number that is recognised by its digits alone. It begins in a run of digits, or six letters before one."""
 
     pattern: re.Pattern[str]
+    least: int
+    """Least number of digits and stars in what the pattern matches: the pattern is not tried where there are fewer."""
     fits: Check
     """Check of what the pattern matches: a check digit, or what is written before the number."""
     after_cues: bool = False
@@ -148,26 +150,43 @@ class OwnWords(Way):
         return mentions(text, self.words)
 
 
-_LAST = 0xFFFF
-"""Code point that a glance does not tell from those behind it."""
+_PAIRS = 1 << 16
+"""Hashes of two characters."""
 
 
 def mentions(text: str, words: Collection[str]) -> Iterator[Span]:
     """Yield where words are in a text, the longest one at each place, without overlaps.
 
-    At each character with which a word begins, one look per length of word: time does not grow with their number.
+    At each pair of characters with which a word begins, one look per length of word: time does not grow with their
+    number.
     """
     if not words:
         return
     lengths = sorted({len(word) for word in words}, reverse=True)
     end = 0
-    begins = np.zeros(_LAST + 1, dtype=np.bool_)
-    begins[[min(ord(word[0]), _LAST) for word in words]] = True
-    for start in np.flatnonzero(begins[np.minimum(points_of(text), _LAST)]).tolist():
+    for start in _beginnings(text, words):
         length = next((length for length in lengths if text[start : start + length] in words), 0)
         if length and start >= end:
             end = start + length
             yield start, end
+
+
+def _beginnings(text: str, words: Collection[str]) -> list[int]:
+    """Return where a word may begin, in order: at words of one character, and at two whose hash is that of a word's."""
+    points = points_of(text).astype(np.uint64)
+    firsts = points_of("".join([word[:2] for word in words if len(word) > 1])).astype(np.uint64)
+    begins = np.zeros(_PAIRS, dtype=np.bool_)
+    begins[_pairs(firsts[::2], firsts[1::2])] = True
+    found = begins[_pairs(points, np.append(points[1:], np.uint64(0)))]
+    if alone := [ord(word) for word in words if len(word) == 1]:
+        found |= np.isin(points, alone)
+    places: list[int] = np.flatnonzero(found).tolist()
+    return places
+
+
+def _pairs(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Return hashes of pairs of characters, uint64 (N,)."""
+    return (first * np.uint64(40503) + second) & np.uint64(_PAIRS - 1)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -81,6 +81,7 @@ TYPES = (
                 pattern=re.compile(
                     rf"(?<![\d.]){_COUNTRY}1[3-9]\d(?:([ .-]?)\d{{4}}\1\d{{4}}|\*{{4}}\d{{4}})(?!\d){_NO_UNIT}"
                 ),
+                least=11,
                 fits=mobile_fits,
             ),
             Number(
@@ -90,6 +91,7 @@ TYPES = (
                     r"(?<![\d.A-Za-z)）])\+(?!86)[1-9]\d{0,2}[ \-]?(?:\d{2,4}[ \-]?){1,3}\d{3,4}(?![\d.])"
                     rf"{_NO_UNIT}"
                 ),
+                least=6,
                 fits=foreign_telephone_fits,
             ),
             Cues(
@@ -121,6 +123,7 @@ TYPES = (
                     r"|[48]00-\d{3}-?\d{4}|[48]00-\d{4}-\d{3})(?!\d)"
                     rf"(?:\s?(?:转|ext\.?)\s?\d{{1,6}}|[-*]\d{{1,6}})?(?!\d){_NO_UNIT}"
                 ),
+                least=10,
                 fits=landline_fits,
             ),
             Cues(
@@ -192,6 +195,7 @@ TYPES = (
                     r"(?<![0-9A-Za-z.])(?:[1-8]\d{2} ?\d{3} ?\d{4} ?\d{4} ?\d{3}[\dXx]|[1-8]\d{14}"
                     r"|[1-8]\d{5}\*{6,10}\d{3}[\dXx])(?![0-9A-Za-z*])"
                 ),
+                least=15,
                 fits=identity_fits,
             ),
             Number(
@@ -200,6 +204,7 @@ TYPES = (
                 pattern=re.compile(
                     r"(?<![0-9A-Za-z.])[1-8]\d{2} ?\d{3} ?(?:19|20)\d{2} ?\d{4} ?\d{3}[\dXx](?![0-9A-Za-z*])"
                 ),
+                least=17,
                 fits=mistyped_identity_fits,
                 after_cues=True,
             ),
@@ -211,6 +216,7 @@ TYPES = (
                 ),
                 kept=("PLT 110 101 199 013 074 514", "拷贝数991010199003074 514个"),
                 pattern=re.compile(r"(?<![0-9A-Za-z.])[1-8]\d{2}(?: ?\d){14} ?[\dXx](?! ?[0-9A-Za-z*])"),
+                least=17,
                 fits=spaced_identity_fits,
             ),
             Cues(
@@ -252,6 +258,7 @@ TYPES = (
                 found=("{E12345678}", "{EA1234567}"),
                 kept=("国药准字S20063105", "批S12345678", "S20190506"),
                 pattern=re.compile(r"(?<![0-9A-Za-z\-.])(?:[EGDSP]\d{8}|E[A-HJ-NP-Z]\d{7})(?![0-9A-Za-z\-])"),
+                least=7,
                 fits=passport_fits,
             ),
             Cues(
@@ -280,6 +287,7 @@ TYPES = (
                 pattern=re.compile(
                     r"(?<![\d.\-])(?:62|4\d|5[1-5]|35)\d\d(?:([ -]?)\d{4}(?:\1\d{4}){2}(?:\1\d{1,3})?)(?![\d.])"
                 ),
+                least=16,
                 fits=card_fits,
             ),
             Number(  # a wrong check digit; nothing else is written in such groups
@@ -289,6 +297,7 @@ TYPES = (
                     r"(?<![\d.\-A-Za-z])62(?:\d\d(?: \d{4}){3}(?: \d{1,3})?|\d{4}(?: \d{4}){3}|\d{14}(?:\d{3})?)"
                     rf"(?![\d.]){_NO_UNIT}"
                 ),
+                least=16,
                 fits=grouped_card_fits,
             ),
             Cues(
@@ -598,6 +607,7 @@ TYPES = (
                 pattern=re.compile(
                     r"(?<![0-9A-Za-z.\-/_:=])(?!CYP|HLA|GB|YY|WS|ISO|IEC|NCT|CTR|CD|IL|KT|COVID)[A-Z]{2,4}\d{2,8}-\d{1,8}(?![0-9A-Za-z.\-~～])"
                 ),
+                least=3,
                 fits=short_code_fits,
                 after_cues=True,
             ),
@@ -631,6 +641,7 @@ TYPES = (
                     r"(?<![0-9A-Za-z.\-/_:=])(?:[A-Z]{0,6}\d{6,24}(?:-\d{1,12}){0,3}[Xx]?|[A-Z]{1,6}\d{0,9}(?:-[A-Z0-9]{2,12}){1,3})"
                     r"(?![0-9A-Za-z.\-])"
                 ),
+                least=0,
                 fits=long_number_fits,
                 after_cues=True,
             ),

@@ -35,9 +35,9 @@ _DATA_BEHIND = re.compile(
     r"\s?(?:[：:]|[（(](?:床|[长次]?[子女]|[夜白早中晚]班|配偶|[父母]|儿|女儿|妻|夫|审|化名|\d)|，(?:[左右双男女]|术))"
 )
 """Data of a person behind a name of two characters, which by itself might be a word."""
-# matches: "。", "\n", "：", ""
+# matches: "。", "\n", "："
 # not: "《", "-"
-_MARK_BEFORE = re.compile(r"(?:[，,。：:；;、/／\s〕）)】]|^)$")
+_MARK_BEFORE = re.compile(r"[，,。：:；;、/／\s〕）)】]")
 _RARE_SURNAMES = frozenset(
     "信展阴昝智幸奉植衡富尧闭居揭干尉冶斯元束檀衣玉银亢公哈湛戎勾茅利呼乌母那宿鲜印逯隆茹诺战慕危双"
     "党宫席项连车古艾阳时农官封谈满闻位权强帅豆盖计相初门云容普羊国百海黑青花木水火土石金白黄方安平和高常应全单"
@@ -58,7 +58,12 @@ def lone_names(text: str) -> list[Span]:
     points = points_of(text)
     places = np.empty(len(points) // 2 + 1, dtype=np.int64)
     count = _runs(points, _classes(), places)
-    ends = ((start, end) for start in places[:count].tolist() for end in (start + 4, start + 3, start + 2))
+    ends = (
+        (start, end)
+        for start in places[:count].tolist()
+        if start == 0 or _MARK_BEFORE.match(text[start - 1])
+        for end in (start + 4, start + 3, start + 2)
+    )
     return [(start, end) for start, end in ends if _is_lone_name(text, start, end)]
 
 
@@ -78,7 +83,7 @@ def _is_lone_name(text: str, start: int, end: int) -> bool:
         return False
     if end - start - surname == 1 and not _DATA_BEHIND.match(text, end):
         return False
-    if not _MARK_BEHIND.match(text, end) or not _MARK_BEFORE.search(text[max(0, start - 1) : start]):
+    if not _MARK_BEHIND.match(text, end):
         return False
     words: list[str] = rjieba.cut(name, False)
     return all(len(word) == 1 for word in words[1:]) and len(words[0]) == surname

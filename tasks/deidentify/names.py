@@ -31,6 +31,7 @@ _COMPOUND_SURNAMES = (
     "闾丘 南门 梁丘 左丘 东门 乐正 漆雕 公西 谷梁 巫马 公良 夹谷 仲孙 子车 亓官 司寇 段干"
 )
 COMPOUND_SURNAMES = frozenset(_COMPOUND_SURNAMES.split())
+_COMPOUND_STARTS = frozenset(name[0] for name in COMPOUND_SURNAMES)
 
 _WORDLIKE = frozenset(
     "于何高向时应任方全常曾安平白黄金水石康严温单包连关路余明成万左项施容易解查管华文江强相从可位原计初"
@@ -181,9 +182,10 @@ def is_wordlike(surname: str) -> bool:
 
 def surname_length(text: str, at: int) -> int:
     """Return the number of characters of the surname that begins at a position: 2, 1, or 0 where there is none."""
-    if text[at : at + 2] in COMPOUND_SURNAMES:
+    first = text[at : at + 1]
+    if first in _COMPOUND_STARTS and text[at : at + 2] in COMPOUND_SURNAMES:
         return 2
-    return 1 if text[at : at + 1] in SURNAMES else 0
+    return 1 if first in SURNAMES else 0
 
 
 def name_end(text: str, start: int) -> int | None:
