@@ -1,7 +1,8 @@
 """Access to a private Ray: who can reach it runs code as its user, and other users of the machine can try.
 
 Its token is random, differs from run to run, and is in the environment of its processes only, which other users cannot
-read. Its sockets and logs are in a folder that only its user can enter: Ray's own, /tmp/ray, is open to everybody.
+read. Its sockets and logs are below a folder that only its user can enter: the folder that Ray is given becomes open to
+everybody (mode 777), as Ray's own, /tmp/ray, is.
 `LOCAL_RAY_DEFAULTS` keeps its ports on loopback. Ports that answer without the token give figures of processor and
 memory: those of Prometheus, of the dashboard and of the autoscaler.
 """
@@ -20,6 +21,9 @@ from infra.errors import UserError
 
 LONGEST_FOLDER = 36
 """Characters of the folder, so that the paths of Ray's Unix sockets below it keep to the 107 that Linux allows."""
+
+LONGEST_PARENT = LONGEST_FOLDER - len("/yw01234567/r")
+"""Characters of the folder that it may be made in."""
 
 _folders: list[tempfile.TemporaryDirectory[str]] = []
 """The folder of the private Ray of this process, if one was started."""
@@ -45,25 +49,27 @@ def read_access_again() -> None:
 
 
 def make_folder() -> str:
-    """Make a folder for the sockets and logs of a private Ray, which only this user can enter.
+    """Make a folder for the sockets and logs of a private Ray, within one that only this user can enter.
 
-    It is in `RAY_TMPDIR` or the folder for temporary files, or in /tmp where the path of that is too long.
+    That one is in `RAY_TMPDIR` or the folder for temporary files, or in /tmp where the path of that is too long.
 
     Raises:
         UserError: no file can be written there.
     """
     remove_folder()
     wanted = os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()
-    parent = Path(wanted if len(wanted) <= LONGEST_FOLDER - len("/yw01234567") else "/tmp")
+    parent = Path(wanted if len(wanted) <= LONGEST_PARENT else "/tmp")
     try:
         made = tempfile.TemporaryDirectory(prefix="yw", dir=parent, ignore_cleanup_errors=True)
+        inner = Path(made.name, "r")
+        inner.mkdir()
     except OSError as error:
         raise UserError(
             f"Ray needs a folder for its sockets, and {parent} takes none: {error.strerror}. Set RAY_TMPDIR to a "
-            f"folder of at most {LONGEST_FOLDER - 11} characters that can be written to, or unset YIWEN_EXECUTOR."
+            f"folder of at most {LONGEST_PARENT} characters that can be written to, or unset YIWEN_EXECUTOR."
         ) from error
     _folders.append(made)
-    return made.name
+    return str(inner)
 
 
 def remove_folder() -> None:

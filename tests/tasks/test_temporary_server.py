@@ -49,6 +49,9 @@ def test_it_asks_for_a_password_and_ends_with_its_script(tmp_path: Path) -> None
             with pytest.raises(urllib.error.HTTPError) as refused:
                 urllib.request.urlopen(f"{address[0]}/api/admin/version", timeout=60)
             assert refused.value.code == 401
+            kept = {file.name: file.stat().st_mode & 0o077 for file in tmp_path.glob("prefect.db*")}
+            assert "prefect.db" in kept
+            assert set(kept.values()) == {0}, kept
         finally:
             script.send_signal(signal.SIGKILL)
     deadline = time.monotonic() + 30  # 2 s on a quiet machine

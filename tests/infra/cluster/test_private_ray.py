@@ -50,23 +50,28 @@ def folder() -> Iterator[Path]:
 
 
 def test_the_folder_is_closed_to_others_and_short_enough_for_sockets(folder: Path) -> None:
-    assert folder.stat().st_mode & 0o777 == 0o700
+    assert is_closed(folder)
     assert len(str(folder)) <= LONGEST_FOLDER
     remove_folder()
-    assert not folder.exists()
+    assert not folder.parent.exists()
 
 
 def test_a_long_path_of_temporary_files_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / ("long" * 20)))
     made = Path(make_folder())
     remove_folder()
-    assert made.parent == Path("/tmp")
+    assert made.parent.parent == Path("/tmp")
 
 
 def test_a_folder_that_takes_no_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_TMPDIR", "/proc/none")
     with pytest.raises(UserError, match=r"/proc/none takes none: .*Set RAY_TMPDIR"):
         make_folder()
+
+
+def is_closed(folder: Path) -> bool:
+    """Return whether other users cannot enter a folder, since it or one above it is closed to them."""
+    return any(each.stat().st_mode & 0o077 == 0 for each in (folder, folder.parent))
 
 
 OTHER = """
@@ -97,6 +102,8 @@ def test_only_the_run_itself_reaches_its_ray(no_token: None, tmp_path: Path, mon
 
         assert ray.get(ray.remote(lambda: os.getpid()).remote()) != os.getpid()
         address = ray.get_runtime_context().gcs_address
+        # Ray opens the folder that it is given to everybody, and who reaches its sockets reads all objects.
+        assert is_closed(Path(ray._private.worker._global_node.get_temp_dir_path()))
         home = str(tmp_path / "other")
         wrong = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64}
         assert other_client(address, HOME=home) == "AuthenticationError"
