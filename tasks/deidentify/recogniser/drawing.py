@@ -307,8 +307,10 @@ class Drawing:
     def chinese(self) -> str:
         """Return a surname with a given name; some are words, some have two surnames or blanks."""
         chance = self.rng.random()
-        if chance < 0.06:
+        if chance < 0.045:
             return self.pick(names.WORDS_AS_NAMES)
+        if chance < 0.065:
+            return self.pick(names.CALLED_BY_WORDS)
         if chance < 0.09:
             return self.pick(self.words)
         name = self.surname() + self.given()
@@ -323,7 +325,7 @@ class Drawing:
     def person(self) -> str:
         """Return the whole name of a person of any people."""
         chance = self.rng.random()
-        if chance < 0.84:
+        if chance < 0.815:
             return self.chinese()
         if chance < 0.915:
             return self.minority()
@@ -339,9 +341,13 @@ class Drawing:
         table = (names.UYGHUR, names.KAZAKH, names.MONGOL, names.TIBETAN, names.YI)[kind]
         first, last = self.pick(table), self.pick(table)
         if kind < 2:
-            return first + "·" + last if self.rng.random() < 0.7 else first
+            if self.rng.random() < 0.12:
+                return first + self.pick(("江", "古丽", "汗", "木", "尼亚孜", "别克"))
+            return first + "·" + last if self.rng.random() < 0.5 else first
         if kind == 2:
-            return self.pick(("", "", "", "包", "白", "吴")) + first
+            return self.pick(("", "", "", "", "", "包", "白", "吴")) + first
+        if self.rng.random() < 0.35:
+            return first
         return first + last if kind == 3 or self.rng.random() < 0.5 else first + "·" + last
 
     def foreign(self) -> str:
@@ -386,6 +392,8 @@ class Drawing:
         chance = rng.random()
         if chance < 0.14:
             return self.called()
+        if chance < 0.21:
+            return self.pick(names.CALLED_BY_WORDS)
         if chance < 0.3:
             return self.pick(names.NICKNAMES)
         if chance < 0.5:
