@@ -17,7 +17,7 @@ import rjieba
 from infra.arrays.compiled import compiled
 from tasks.deidentify.identifier import Identifier
 from tasks.deidentify.institutions import institution_kind
-from tasks.deidentify.names import name_end
+from tasks.deidentify.names import name_end, surname_length
 from tasks.deidentify.recogniser.features import KEY_BITS, LEXICON_BITS, Knowledge, features_of, term_key
 from tasks.deidentify.recogniser.tokens import shortened, tokens_of
 from tasks.deidentify.recogniser.vetoes import stays
@@ -99,10 +99,15 @@ class Model:
         return labels, leads, tokens.starts
 
     def _doubt_of(self, words: str) -> int:
-        """Return what a name must be worth that is a word too: twice as much if it is one of medicine (连翘)."""
+        """Return what a name must be worth that is a word too.
+
+        It is twice as much for a word of medicine (连翘) and for one that begins with no surname (友谊).
+        """
         if self.knowledge.lexicon[term_key(words)]:
             return 2 * self.doubt
-        return self.doubt if _is_common(words) else -(10**9)
+        if not _is_common(words):
+            return -(10**9)
+        return self.doubt if surname_length(words, 0) else 2 * self.doubt
 
     def __call__(self, text: str) -> list[Identifier]:
         """Return the names, numbers, addresses, hospitals, schools and employers of a text."""
