@@ -152,16 +152,16 @@ _HAN_BEFORE = re.compile(r"[\u4e00-\u9fff]")
 
 
 def number_fits(text: str, start: int, end: int, match: re.Match[str]) -> bool:
-    """Refuse numbers of things behind 号 (批号, 型号, 3号) and short ones: those of papers are long."""
+    """Refuse numbers of things behind 号 (批号, 型号, 3号) and short ones: those of papers are long or have letters."""
     # Behind a placeholder 号 is the rest of a word: 〔编号〕号123456
     if not _HAN_BEFORE.match(text[start - 1 : start]) or _NO_NUMBER_BEFORE.search(text[max(0, start - 3) : start]):
         return False
-    return len(_DIGIT.findall(match["value"])) >= 5
+    return len(_DIGIT.findall(match["value"])) >= (4 if match["value"][0].isalpha() else 5)
 
 
-# matches: "一三八七一二零四四五六"
+# matches: "一三八七一二零四四五六", "一三八 七一二零 四四五六"
 # not: "一三五七九"
-_SPELLED = re.compile(r"[一幺][三四五六七八九][零〇一二三四五六七八九幺]{9,10}(?![零〇一二三四五六七八九幺])")
+_SPELLED = re.compile(r"[一幺][三四五六七八九](?: ?[零〇一二三四五六七八九幺]){9,10}(?! ?[零〇一二三四五六七八九幺])")
 
 
 def spelled_mobile(text: str, start: int, end: int, free_from: int) -> list[Span]:
@@ -226,10 +226,10 @@ def paper_of_a_year(text: str, start: int, end: int, free_from: int) -> list[Spa
 
 # matches: "（8021", "电话6602", "拨打：6602"
 # not: "由300", "WBC12000"
-_EXCHANGE = re.compile(r"(?:[（(：:]|电话|拨打?|内线|分机|热线|总机|座机)\s?(?P<number>[2-9]\d{3,7})$")
+_EXCHANGE = re.compile(r"(?:[（(：:]|电话|拨打?|内线|分机|热线|总机|座机)\s?(?P<number>[2-9]\d{3,7}) ?$")
 # matches: "3）", "8。"
 # not: "3片"
-_EXTENSION = re.compile(r"\d{1,4}(?=[，,。；;、）)\s]|$)")
+_EXTENSION = re.compile(r" ?\d{1,4}(?=[，,。；;、）)\s]|$)")
 
 
 def extension_around(text: str, start: int, end: int, free_from: int) -> list[Span]:

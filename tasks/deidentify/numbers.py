@@ -88,6 +88,16 @@ def mobile_fits(text: str, start: int, number: str) -> bool:
     return not _LETTER_BEFORE.search(before) or bool(_CONTACT_BEFORE.search(before))
 
 
+def uneven_mobile_fits(text: str, start: int, number: str) -> bool:
+    """Require blanks where nobody groups values: 18956 03 2217, but not 135 120 118 76, which may be measured.
+
+    A country code tells a telephone in any groups.
+    """
+    if " " not in number or text[max(0, start - 2) : start - 1].isdigit() or not mobile_fits(text, start, number):
+        return False
+    return number[0] in "+0" or max(map(len, number.split())) >= 4
+
+
 def foreign_telephone_fits(text: str, start: int, number: str) -> bool:
     """Require the digits of a telephone with its country: +852 6173 4928."""
     return 9 <= sum(map(str.isdigit, number)) <= 14
