@@ -1,0 +1,47 @@
+"""Progress of a training for people: by steps, or by what it has spent of its budget."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tasks.training.launch import Progress
+from tasks.training.run_spec import RunSpec
+from tests.support.training.synthetic_examples import training
+
+
+def spec(**changes: Any) -> RunSpec:
+    return RunSpec(
+        name="0123abcd",
+        store="",
+        sources={},
+        storage="",
+        objective="bert",
+        model={"num_layers": 2, "vocab_size": 100},
+        training=training(steps=1_000, **changes),
+        workers=1,
+        cpus_per_worker=1,
+        gpu=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "spent", "done", "total"),
+    [
+        ({}, {}, 20, 1_000),
+        ({"cpu_seconds": 90.5}, {"cpu_seconds": 30.9}, 30, 91),
+        ({"flops": 6.2e14}, {"flops": 1.509e14}, 150, 620),
+        ({"flops": 6.2e14}, {"flops": 6.21e14}, 620, 620),
+    ],
+)
+def test_budget_is_counted_in_place_of_steps(
+    changes: dict[str, float], spent: dict[str, float], done: int, total: int
+) -> None:
+    run = spec(**changes)
+    figures = {"loss": 2.5, "mlm": 2.5, "tokens_per_second": 1234.0, **spent}
+    assert run.total == total
+    assert run.progress([{"step": 20, "split": "train", "figures": figures}]) == Progress(
+        done, "1,234 tokens/s, loss 2.5, mlm 2.5"
+    )
+    assert run.has_budget == bool(changes)
