@@ -405,9 +405,26 @@ def run(
     around = _running.get()
     address = "" if around is None else around.address
     with logged_as(stage=work.name), noted(work.name, fingerprint, address) as reused, store_explained(store.root):
-        result = _run(work, fingerprint, store, params, inputs, executor or SerialExecutor(), on_progress)
+        try:
+            result = _run(work, fingerprint, store, params, inputs, executor or SerialExecutor(), on_progress)
+        except Exception as error:
+            found = _finished_meanwhile(work, store, fingerprint)
+            if found is None:
+                raise
+            logger.warning("another run has finished %s while this one failed: %r", found.path, error)
+            result = _reused(found)
         reused[0] = result.reused
     return result
+
+
+def _finished_meanwhile(work: Stage[P], store: ArtifactStore, fingerprint: str) -> Artifact | None:
+    """Return the artifact if another run has made it.
+
+    Object stores have no locks: a run that finishes first clears away what another one of the same address still reads.
+    """
+    with contextlib.suppress(Exception):  # a store that is lost says so by the first error
+        return store.get(work.name, fingerprint)
+    return None
 
 
 def _run(

@@ -7,6 +7,7 @@ import logging
 import math
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -262,6 +263,26 @@ def test_parts_are_numbered_in_the_order_of_the_calls(store: ArtifactStore) -> N
     artifact = run(make(function), store, Params(), {}).artifact
     assert artifact.to_table()["id"].to_pylist() == [0, 1, 2, 3, 4, 5]
     assert artifact.scan().collect()["id"].to_list() == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("is_finished", [True, False])
+def test_run_that_fails_takes_what_another_has_finished_meanwhile(tmp_path: Path, is_finished: bool) -> None:
+    """As on an object store, which has no locks: the other has cleared away what this one still read."""
+    here, there = ArtifactStore(tmp_path / "here"), ArtifactStore(tmp_path / "there")
+    rival = run(make(write_tokens), there, Params(), {}).artifact
+
+    def lose(inputs: Mapping[str, Any], params: Params, out: Output) -> None:
+        if is_finished:
+            shutil.copytree(rival.path, tmp_path / "here" / "work" / rival.fingerprint)
+        raise FileNotFoundError("scratch/numbers.arrow")
+
+    if not is_finished:
+        with pytest.raises(FileNotFoundError, match="numbers"):
+            run(make(lose), here, Params(), {})
+        return
+    found = run(make(lose), here, Params(), {})
+    assert found.reused and found.artifact.fingerprint == rival.fingerprint
+    assert found.artifact.rows("vocabulary") == 3
 
 
 def test_unfinished_part_is_dropped(store: ArtifactStore) -> None:
