@@ -151,10 +151,10 @@ def test_hard_cases_distinguish_missed_and_missing_candidates() -> None:
         wrong("甲", ["A"], 0.9),
         wrong("乙", ["B", "X"], 0.5),
         wrong("丙", [], None),
-        wrong("丁", ["D", "Y"], 0.7),
+        wrong("戊", ["D", "Y"], 0.7),
         {**wrong("对", ["E"], 1.0), "correct": True},
     ]
-    places = [("甲", "A", 1), ("甲", "C", 7), ("乙", "A", None), ("乙", "C", 3), ("丙", "F", None), ("丁", "D", 2)]
+    places = [("甲", "A", 1), ("甲", "C", 7), ("乙", "A", None), ("乙", "C", 3), ("丙", "F", None), ("戊", "D", 2)]
     ranks = [{"record_id": record, "term": term, "rank": rank} for record, term, rank in places]
     found = {section["name"]: section["rows"] for section in hard_cases(predictions, ranks)}
     assert found == {
@@ -163,7 +163,7 @@ def test_hard_cases_distinguish_missed_and_missing_candidates() -> None:
             ["乙", "A (no candidate) ## C (3)", "B ## X", "0.500"],
             ["丙", "F (no candidate)", "", ""],
         ],
-        "Too many terms": [["丁", "D (2)", "D ## Y", "0.700"]],
+        "Too many terms": [["戊", "D (2)", "D ## Y", "0.700"]],
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from fsspec.implementations.local import LocalFileSystem
@@ -89,7 +90,8 @@ def test_time_left_follows_from_the_steps_since_the_first_look(spec: RunSpec, mo
     reported: list[str] = []
     follower = RunFollower(spec, lambda name, done, total, note="": reported.append(note))
     log, clock = MetricsLog(spec.metrics_path, 0), iter([100.0, 220.0, 230.0, 240.0])
-    monkeypatch.setattr("tasks.training.launch.follow.time.monotonic", lambda: next(clock))
+    # The module's own clock: threads of other tests read the one of the process.
+    monkeypatch.setattr("tasks.training.launch.follow.time", SimpleNamespace(monotonic=lambda: next(clock)))
     for look, step in enumerate((2, 4, 3, 3)):  # the last two see a run that went back, one of them to the same step
         if step == 3:
             MetricsLog(spec.metrics_path, 0)
