@@ -76,7 +76,7 @@ def _group_batches(
     done = 0
     try:
         with open_parquet(source, nested) as file:
-            for batch in file.iter_batches(_at_once(rows, longest), row_groups=[index], columns=columns):
+            for batch in _batches(file, _at_once(rows, longest), index, columns):
                 done += len(batch)
                 yield batch
         return
@@ -90,11 +90,15 @@ def _group_batches(
     values = max(group.column(number).num_values for number in range(group.num_columns)) // max(1, group.num_rows) + 1
     with open_parquet(source) as file:
         longest = max(longest, *(values * size for size in nested.values()))
-        for batch in file.iter_batches(_at_once(rows, longest), row_groups=[index], columns=columns):
+        for batch in _batches(file, _at_once(rows, longest), index, columns):
             skipped = min(done, len(batch))
             done -= skipped
             if skipped < len(batch):
                 yield batch.slice(skipped)
+
+
+def _batches(file: Any, rows: int, group: int, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+    return file.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False)
 
 
 def _at_once(rows: int, longest: int) -> int:
@@ -104,7 +108,9 @@ def _at_once(rows: int, longest: int) -> int:
 def open_parquet(source: Any, dictionaries: Iterable[str] = ()) -> Any:
     """Open a Parquet file. Raises ArrowInvalid as well if the name of a column is not UTF-8."""
     try:
-        return pyarrow.parquet.ParquetFile(source, read_dictionary=list(dictionaries))
+        # Without Arrow's threads, here and in `_batches`: one that lets go of one of Python's files while the
+        # interpreter shuts down ends the process with "terminate called without an active exception".
+        return pyarrow.parquet.ParquetFile(source, read_dictionary=list(dictionaries), pre_buffer=False)
     except UnicodeDecodeError as error:  # of Arrow's Python part, which does not make it one of its own errors
         raise pa.ArrowInvalid(f"the name of a column is not UTF-8: {error}") from error
 

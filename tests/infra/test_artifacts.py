@@ -8,6 +8,8 @@ import os
 import pickle
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ import pytest
 from infra import schemas
 from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import DamagedArtifactError, UserError
+from infra.settings import REPOSITORY
 from infra.stage import Output, StageParams, run, stage
 from tests.support.processes.building import SampleParams, content_of, leftovers, run_sample
 
@@ -203,10 +206,32 @@ def test_empty_tables_have_their_columns(prefix: str, tmp_path: Path) -> None:
 def test_columns_can_be_selected_and_unknown_name_errors_list_the_known(artifact: Artifact) -> None:
     part = artifact.parts("documents")[1]
     assert part.read(columns=["text"]).column_names == ["text"]
+    assert part.read(columns=["text", "doc_id"]).column_names == ["text", "doc_id"]
     with pytest.raises(UserError, match=r"no table 'segments'. Tables: documents, rejects, metrics"):
         artifact.scan("segments")
     with pytest.raises(UserError, match=r"no file 'nope'. Files: units.json, weights.bin, 目录/说明.txt"):
         artifact.read_file("nope")
+
+
+READ = """
+import os, pickle, sys
+from infra.parquet_batches import parquet_batches
+def threads():
+    return len(os.listdir("/proc/self/task"))
+part, file = pickle.load(sys.stdin.buffer)
+before = threads()
+rows = part.read().num_rows
+with open(file, "rb") as source:
+    rows += sum(batch.num_rows for batch in parquet_batches(source))
+print(rows, threads() - before)
+"""
+
+
+def test_reading_starts_no_thread_that_could_outlive_the_interpreter(artifact: Artifact) -> None:
+    part = artifact.parts("documents")[0]
+    asked = pickle.dumps((part, str(Path(artifact.path) / FIRST_PART)))
+    done = subprocess.run([sys.executable, "-c", READ], input=asked, capture_output=True, check=True, cwd=REPOSITORY)
+    assert done.stdout.split() == [b"%d" % (2 * part.rows), b"0"]
 
 
 def test_extremes_of_a_column_come_from_the_footer(artifact: Artifact) -> None:
