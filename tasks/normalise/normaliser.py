@@ -31,6 +31,7 @@ import numpy as np
 from infra.errors import UserError
 from infra.keywords import explained_keywords
 from infra.uses import use
+from kg.names import normalise_name
 from models.knowledge_model.source import GivenKnowledge
 from tasks.normalise.answers import (
     THRESHOLD,
@@ -54,6 +55,8 @@ from tasks.normalise.queries import Found, find
 from tasks.normalise.query_rules import IsName, QueryRules
 from tasks.normalise.query_settings import load_rules
 from tasks.normalise.reading import (
+    COURSE,
+    SAME_CATEGORY,
     Modifiers,
     Reader,
     SenseIndex,
@@ -291,11 +294,24 @@ class Normaliser:
             if any(part.status == Status.CODE_ONLY for part in own):
                 considered = self._with_codes([each.text for part in own for each in part.modifiers])
             modifiers = tuple(each for part in own if part.status == Status.CODED for each in part.modifiers)
-            yield _without_contradiction(
-                replace(
-                    one, diagnosis=text, considered=considered, refused=(*one.refused, *without), modifiers=modifiers
-                )
+            answered = replace(
+                one, diagnosis=text, considered=considered, refused=(*one.refused, *without), modifiers=modifiers
             )
+            yield _without_contradiction(self._without_course(answered))
+
+    def _without_course(self, one: Normalised) -> Normalised:
+        """Lower the confidence of answers that do not say the course of the disease: 胃炎 for 慢性胃炎."""
+        courses = {normalise_name(each.of): each.text for each in one.modifiers if each.kind == COURSE}
+        if self._ranker is not None or not courses:
+            return one
+        answers = [
+            replace(each, confidence=SAME_CATEGORY * each.confidence)
+            if each.part in courses and not _says(each, courses[each.part])
+            else each
+            for each in (*one.answers, *one.unsure)
+        ]
+        decided = self._decided(one.diagnosis, answers, one.considered, one.refused)
+        return replace(decided, modifiers=one.modifiers, missed=one.missed)
 
     def _with_codes(self, codes: Sequence[str]) -> tuple[Candidate, ...]:
         """Return the terms of codes, with a score of 0: nothing was searched."""
@@ -492,6 +508,11 @@ def _without_contradiction(one: Normalised) -> Normalised:
 def _dismissed(text: str, entries: Sequence[Entry] | None) -> list[Statement]:
     """Return a text that the user's names say is no diagnosis."""
     return [Statement(text, Status.NOT_DIAGNOSIS)] if entries is not None and not entries else []
+
+
+def _says(answer: Answer, course: str) -> bool:
+    """Return True if a name of the code has the course."""
+    return any(course in one.term for one in answer.candidates if one.code == answer.code)
 
 
 def _own_answers(name: str, entries: Sequence[Entry]) -> list[Answer]:

@@ -2,7 +2,7 @@
 
 from tasks.normalise.reading.complications import COMPLICATIONS, Complications, read_complications
 from tasks.normalise.reading.cues import CUES, Cue, Status, cues_for, read_cues
-from tasks.normalise.reading.details import DETAILS, Details, read_details
+from tasks.normalise.reading.details import COURSE, DETAILS, SAME_CATEGORY, Details, read_details
 from tasks.normalise.reading.modifiers import MODIFIERS, Modifier, Modifiers, modifiers_for, read_modifiers
 from tasks.normalise.reading.senses import CONTEXTS, CONTRADICTIONS, Sense, SenseIndex, read_senses
 from tasks.normalise.reading.statements import Reader, Statement
@@ -14,9 +14,11 @@ __all__ = [
     "COMPLICATIONS",
     "CONTEXTS",
     "CONTRADICTIONS",
+    "COURSE",
     "CUES",
     "DETAILS",
     "MODIFIERS",
+    "SAME_CATEGORY",
     "SITES",
     "WORDINGS",
     "Complications",

@@ -2,6 +2,7 @@
 
     左锁骨中段骨折  →  锁骨骨折, with detail 左, detail 中段
     宫颈CIN3累及腺体  →  CIN3
+    慢性胃炎          →  胃炎, with course 慢性, in a list without chronic gastritis
 
 Modifiers (modifiers.py) are taken off wherever they are; these only on trial, so their rows may be bolder: 前 of
 肩关节前脱位 falls since 肩关节脱位 is a name, and stays in every disease of which it is a part. Each row sees what the
@@ -24,13 +25,18 @@ from tasks.normalise.reading.modifiers import Modifier
 DETAILS = Path(__file__).parents[1] / "tables" / "diagnosis_details.csv"
 """Default table."""
 
-DETAIL = "detail"
-"""Kind of such a modifier."""
+DETAIL, COURSE = "detail", "course"
+"""Kinds of such modifiers. On the course of a disease its code may depend."""
+
+SAME_CATEGORY = 0.71
+"""Share of the diseases whose category does not depend on their course: of 284 names of the shipped list that begin
+with 急性 or 慢性 and are names without it too, 201 are of the same category."""
 
 
 class Detail(NamedTuple):
     """A row of the table."""
 
+    kind: str
     pattern: re.Pattern[str]
     example: str
     left: str
@@ -48,15 +54,18 @@ def read_details(path: Path = DETAILS) -> tuple[Detail, ...]:
     """Read a table of details.
 
     Raises:
-        UserError: the file is unreadable or lacks a column, or a row has no detail or a faulty regular expression. The
-            message names the row.
+        UserError: the file is unreadable or lacks a column, or a row has another kind, no detail or a faulty regular
+            expression. The message names the row.
     """
     rows = []
-    for number, row in enumerate(read_table(path, ("detail", "example", "left")), start=2):
+    for number, row in enumerate(read_table(path, ("kind", "detail", "example", "left")), start=2):
+        if row["kind"] not in (DETAIL, COURSE):
+            raise UserError(f"{path}, row {number}: the kind {row['kind']!r} is neither {DETAIL} nor {COURSE}.")
         if not row["detail"]:
             raise UserError(f"{path}, row {number} has no detail. Fill it in, or delete the row.")
         try:
-            rows.append(Detail(re.compile(row["detail"], re.IGNORECASE), row["example"], row["left"]))
+            pattern = re.compile(row["detail"], re.IGNORECASE)
+            rows.append(Detail(row["kind"], pattern, row["example"], row["left"]))
         except re.error as error:
             raise UserError(f"{path}, row {number} is not a regular expression ({error}).") from error
     return tuple(rows)
@@ -78,6 +87,6 @@ class Details:
             if shorter == left or not any(each.isalnum() for each in shorter):
                 continue
             words = [match[0].strip(" ()") for match in row.pattern.finditer(left)]
-            found += [(text.find(word), Modifier(DETAIL, word)) for word in words if word]
+            found += [(text.find(word), Modifier(row.kind, word)) for word in words if word]
             left = shorter.strip(" ,;:、.-")
             yield Bared(left, tuple(one for _, one in sorted(found, key=lambda each: each[0])))

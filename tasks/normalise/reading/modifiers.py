@@ -40,9 +40,11 @@ class Modifier:
     """A modifier of a text."""
 
     kind: str
-    """One of `KINDS`, `NOTE`, or `code` (tasks/normalise/reading/written_codes.py)."""
+    """One of `KINDS`, `NOTE`, `code` (tasks/normalise/reading/written_codes.py), or a kind of details.py."""
     text: str
     """As written, in NFKC form."""
+    of: str = ""
+    """Of a course, the name that is searched without it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from itertools import groupby
 from tasks.normalise.compounds import are_two, names_disease, separated
 from tasks.normalise.reading.complications import Complications
 from tasks.normalise.reading.cues import Cue, Status, read_cues
-from tasks.normalise.reading.details import Bared, Details
+from tasks.normalise.reading.details import COURSE, Bared, Details
 from tasks.normalise.reading.modifiers import NOTE, PROCEDURE, Modifier, Modifiers
 from tasks.normalise.reading.notes import moved_notes, names_before_notes
 from tasks.normalise.reading.tumours import Tumours
@@ -89,7 +89,8 @@ class _Item:
             return self
         if searched not in self.moved:
             details = next((one.details for one in self.bared if one.text == searched), ())
-            return replace(self, modifiers=(*self.modifiers, *details))
+            named = (replace(one, of=searched) if one.kind == COURSE else one for one in details)
+            return replace(self, modifiers=(*self.modifiers, *named))
         if not self.left.startswith(searched):
             return self
         return replace(self, modifiers=(*self.modifiers, Modifier(NOTE, self.left[len(searched) :].strip())))

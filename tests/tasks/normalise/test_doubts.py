@@ -43,16 +43,46 @@ J18.9,肺炎
 N05.9,肾炎
 J44.9,慢性阻塞性肺病
 J44.1,慢性阻塞性肺病伴有急性加重
+K29.3,慢性浅表性胃炎
+K29.3,浅表性胃炎
 """
 
 
 @pytest.fixture(scope="module")
-def normaliser(tmp_path_factory: pytest.TempPathFactory) -> Normaliser:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("list")
     (place / "list.csv").write_text(LIST, encoding="utf-8")
     store = ArtifactStore(place / "store")
     listed = run(terminology, store, TerminologyParams(format="list"), {"list": RawInput(place / "list.csv")}).artifact
-    return Normaliser(Path(run(candidate_index, store, CandidateIndexParams(), {"terminology": listed}).artifact.path))
+    return Path(run(candidate_index, store, CandidateIndexParams(), {"terminology": listed}).artifact.path)
+
+
+@pytest.fixture(scope="module")
+def normaliser(folder: Path) -> Normaliser:
+    return Normaliser(folder)
+
+
+def surest(normaliser: Normaliser, text: str) -> dict[str, float]:
+    (one,) = normaliser.normalise([text])
+    return {answer.code: answer.confidence for answer in (*one.answers, *one.unsure)}
+
+
+def test_answer_that_does_not_say_the_course_is_less_sure(normaliser: Normaliser) -> None:
+    assert surest(normaliser, "慢性肾炎") == {"N05.9": pytest.approx(0.71 * surest(normaliser, "肾炎")["N05.9"])}
+    both = surest(normaliser, "慢性肾炎、肺炎")
+    assert both == {"N05.9": pytest.approx(0.71 * surest(normaliser, "肾炎、肺炎")["N05.9"]), "J18.9": both["J18.9"]}
+    assert both["J18.9"] == surest(normaliser, "肾炎、肺炎")["J18.9"]
+
+
+def test_course_that_the_answer_says_by_another_name_takes_nothing(normaliser: Normaliser) -> None:
+    (one,) = normaliser.normalise(["慢性浅表性胃炎伴糜烂"])
+    assert [each.text for each in one.modifiers if each.kind == "course"] == ["慢性"]
+    assert one.answers[0].code == "K29.3" and one.answers[0].confidence > 0.9
+
+
+def test_lost_course_goes_to_review_below_the_threshold(folder: Path) -> None:
+    (one,) = Normaliser(folder, threshold=0.8).normalise(["慢性肾炎"])
+    assert (one.answers, [each.code for each in one.unsure], one.statuses) == ((), ["N05.9"], ("review",))
 
 
 def codes(normaliser: Normaliser, text: str) -> set[str]:

@@ -43,6 +43,8 @@ def reading(*names: str) -> Reader:
         ("中度脂肪肝", (), "", ""),
         ("注意缺陷多动障碍（ADHD）", ("注意缺陷多动障碍",), "注意缺陷多动障碍", "detail=ADHD"),
         ("脑梗塞急性期", ("脑梗死",), "脑梗塞", "detail=急性期"),
+        ("慢性肾炎", ("肾炎",), "肾炎", "course=慢性"),
+        ("慢性肾炎", ("肾炎", "慢性肾炎"), "", ""),
         ("COPD稳定期", ("慢性阻塞性肺病",), "COPD", "detail=稳定期"),
     ],
 )
@@ -97,8 +99,9 @@ def test_diseases_after_blanks_and_circled_numbers_are_apart(text: str, parts: l
         (read_wordings, "wording,written,example,result", ",a,b,c", "row 2 needs a wording"),
         (read_wordings, "wording,written,example,result", r"a(,b,a,c", "row 2 is not a regular"),
         (read_wordings, "wording,written,example,result", r"a,\3,a,c", "row 2 is not a regular"),
-        (read_details, "detail,example,left", ",a,b", "row 2 has no detail"),
-        (read_details, "detail,example,left", "a(,a,b", "row 2 is not a regular"),
+        (read_details, "kind,detail,example,left", "detail,,a,b", "row 2 has no detail"),
+        (read_details, "kind,detail,example,left", "detail,a(,a,b", "row 2 is not a regular"),
+        (read_details, "kind,detail,example,left", "side,a,a,b", "row 2: the kind 'side' is neither detail nor course"),
     ],
 )
 def test_fault_in_a_table_is_reported(tmp_path: Path, read: object, header: str, row: str, message: str) -> None:
