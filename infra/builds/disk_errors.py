@@ -8,7 +8,10 @@ import io
 import os
 from collections.abc import Iterator
 
-from infra.artifacts import open_for_writing
+import fsspec
+from fsspec.implementations.local import LocalFileSystem
+
+from infra.artifacts import make_folder
 from infra.errors import StorageFullError, UserError
 
 _FULL = {
@@ -64,11 +67,21 @@ def temporary_files_explained() -> Iterator[None]:
 def open_scratch(path: str) -> Iterator[io.BytesIO]:
     """Open a scratch file of a build for writing; its bytes stay in memory until the block ends without an error.
 
+    Its folder is made, but on a local root not those above: a worker that was cut off may outlive its build.
+
     Raises:
+        FileNotFoundError: the build has ended.
         StorageFullError, UserError: as `explained` does.
     """
     # Polars reports a full disk without the error's number, so it writes to memory and we write to the disk.
     memory = io.BytesIO()
     yield memory
-    with explained(path), open_for_writing(path) as file:
-        file.write(memory.getbuffer())
+    filesystem, place = fsspec.core.url_to_fs(path)
+    with explained(path):
+        if isinstance(filesystem, LocalFileSystem):
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(os.path.dirname(place))
+        else:
+            make_folder(filesystem, os.path.dirname(place))
+        with filesystem.open(place, "wb") as file:
+            file.write(memory.getbuffer())

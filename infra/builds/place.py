@@ -65,10 +65,25 @@ def staging_folder(store: ArtifactStore, place: BuildPlace) -> Path:
     """Make a private local folder: on the store's own disk for a local root, so that publishing is a rename."""
     if not store.is_local:
         return Path(tempfile.mkdtemp(prefix="yiwen-"))
-    path = Path(store.absolute(posixpath.join(place.partial, "staging", uuid.uuid4().hex)))
-    with explained(str(path)):
-        path.mkdir(parents=True)
-    return path
+    path = store.absolute(posixpath.join(place.partial, "staging", uuid.uuid4().hex))
+    with explained(path):
+        _make_inside(store.absolute(place.partial), path)
+    return Path(path)
+
+
+def _make_inside(build: str, folder: str) -> None:
+    """Make a folder of a build and those above it, but not that of the build itself, which its builder made.
+
+    A worker whose node was cut off may go on when others have finished its work and the build is deleted.
+
+    Raises:
+        FileNotFoundError: the build has ended.
+    """
+    here = build
+    for step in posixpath.relpath(folder, build).split("/"):
+        here = posixpath.join(here, step)
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(here)
 
 
 def put(store: ArtifactStore, place: BuildPlace, data: bytes, location: str) -> None:
@@ -81,13 +96,14 @@ def put(store: ArtifactStore, place: BuildPlace, data: bytes, location: str) -> 
 
 
 def publish(store: ArtifactStore, staged: Path, location: str) -> tuple[int, str]:
-    """Move a staged file to its location in the store; returns its size in bytes and its SHA-256."""
+    """Move a staged file to its location below a build's folder; returns its size in bytes and its SHA-256."""
     target = store.absolute(location)
     with explained(target):
         size, digest = measure(staged)
         if store.is_local:
             sync(staged)
-            os.makedirs(posixpath.dirname(target), exist_ok=True)
+            build = store.absolute("/".join(location.split("/")[:2]))
+            _make_inside(build, posixpath.dirname(target))
             os.replace(staged, target)
         else:
             make_folder(store.filesystem, posixpath.dirname(target))

@@ -118,3 +118,39 @@ def test_killed_node_costs_its_units_alone(
     kill_a_busy_node(cluster)
     flow.end()
     assert_undisturbed(store, undisturbed[work])
+
+
+def test_cut_off_node_costs_its_units_alone_and_writes_nothing_when_it_is_back(
+    cluster: RayNodes, store: ArtifactStore, undisturbed: dict[str, ArtifactStore]
+) -> None:
+    flow = start(cluster, "exchange", store, 2.0)
+    flow.wait_for("encode/.*/records/*.json", 2)
+    node = wait_until(lambda: next((node for node in cluster.nodes if node.processes("run_unit")), None))
+    node.cut_off()
+    try:
+        flow.end()
+        assert_undisturbed(store, undisturbed["exchange"])
+    finally:
+        node.back()
+    wait_until(lambda: not node.processes("run_unit"), 120)
+    assert_undisturbed(store, undisturbed["exchange"])
+    cluster.kill(node)
+
+
+def test_flow_that_lost_its_head_ends_and_the_next_resumes(
+    cluster: RayNodes, store: ArtifactStore, undisturbed: dict[str, ArtifactStore]
+) -> None:
+    other = RayNodes(2)
+    try:
+        other.wait_until_up()
+        flow = start(other, "exchange", store, 2.0)
+        flow.wait_for("encode/.*/records/*.json", 2)
+        other.kill_head()
+        assert flow.process.wait(600) != 0
+        print(flow.said)
+    finally:
+        other.stop()
+    done = {path: path.stat().st_mtime_ns for path in Path(store.root).glob("encode/.*/records/*.json")}
+    assert done
+    start(cluster, "exchange", store, 0.0).end()
+    assert_undisturbed(store, undisturbed["exchange"])

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from infra.artifacts import ArtifactStore
-from infra.builds import discard_partial, is_being_built, open_build
+from infra.builds import PartWriter, Unit, discard_partial, is_being_built, open_build, open_scratch, run_unit
 
 
 def test_a_build_that_a_process_has_is_not_deleted(store: ArtifactStore) -> None:
@@ -92,3 +92,33 @@ def test_a_builder_that_waited_for_a_lock_that_is_gone_takes_the_new_one(
     finally:
         logger.removeHandler(teller)
     assert held == [True]
+
+
+@pytest.mark.parametrize(
+    "goes_on_at", ["its first row", "its part", "its record", "its scratch file", "a scratch folder"]
+)
+def test_a_worker_that_outlives_its_build_writes_nothing(goes_on_at: str, store: ArtifactStore) -> None:
+    """A worker of a node that was cut off and is back, when others have done its work and the build is deleted."""
+    with open_build(store, "clean", "tried") as build:
+        assert build is not None
+        scratch = build.scratch
+    partial = Path(store.absolute(build.place.partial))
+
+    def function(part: PartWriter) -> None:
+        def end_build(moment: str) -> None:
+            if goes_on_at == moment:
+                assert discard_partial(partial)
+
+        end_build("its first row")
+        part.write("word_counts", [{"word": "头痛", "count": 1}])
+        end_build("its part")
+        part.finish()
+        end_build("its record")
+        for name in ("file", "folder/file"):
+            with open_scratch(f"{scratch}/{name}") as file:
+                end_build("its scratch file" if name == "file" else "a scratch folder")
+                file.write(b"x")
+
+    with pytest.raises(FileNotFoundError):
+        run_unit(build.place, function, Unit(0, ()))
+    assert list(partial.parent.iterdir()) == []

@@ -25,6 +25,16 @@ class RayNode:
         """Return its living processes with a text in their name or command, such as `ray::run_unit`."""
         return [one for one in processes_with(RayHead.MARK, self.mark) if name in shown(one)]
 
+    def cut_off(self) -> None:
+        """Stop every process where it is: to the others the node is as one behind a cut network."""
+        for one in self.processes():
+            one.suspend()
+
+    def back(self) -> None:
+        """Let the processes go on, as if nothing had been."""
+        for one in self.processes():
+            one.resume()
+
     def kill(self) -> None:
         """End the node as a power cut does: every process at once, without a word to anybody."""
         kill_all(self.processes())
@@ -80,6 +90,11 @@ class RayNodes(RayHead):
         """Kill a node whole."""
         self.nodes.remove(node)
         node.kill()
+
+    def kill_head(self) -> None:
+        """Kill the head whole; its nodes live on."""
+        kill_all(processes_with(self.MARK, self.mark("head")))
+        self._process.wait()
 
     def processes(self, name: str = "") -> list[psutil.Process]:
         """Return the living processes of all nodes, the head's too, with a text in their name or command."""
