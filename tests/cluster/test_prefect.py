@@ -20,6 +20,7 @@ from infra.memo import UNITS
 from infra.settings import REPOSITORY
 from tests.support.processes.on_s3 import content
 from tests.support.processes.prefect_server import PrefectServer
+from tests.support.processes.ray_head import RayHead
 from tests.support.processes.terminal import wait_until_gone
 from tests.support.text.synthetic_text import synthetic_texts, write_corpus
 
@@ -54,10 +55,24 @@ def undisturbed(server: PrefectServer, texts: Path, tmp_path_factory: pytest.Tem
     return store
 
 
-def start(server: PrefectServer, deployment: str, store: ArtifactStore, **parameters: Any) -> dict[str, Any]:
-    """Have the worker run a deployment with a store; returns the run."""
+@pytest.fixture
+def head() -> Iterator[RayHead]:
+    running = RayHead()
+    try:
+        running.wait_until_up()
+        yield running
+    finally:
+        running.stop()
+
+
+def start(
+    server: PrefectServer, deployment: str, store: ArtifactStore, head: RayHead | None = None, **parameters: Any
+) -> dict[str, Any]:
+    """Have the worker run a deployment with a store, its heavy stages as jobs of a cluster; returns the run."""
     given = [part for name, value in parameters.items() for part in ("--param", f"{name}={json.dumps(value)}")]
-    environment = json.dumps({"YIWEN_HOME": store.root})
+    names = ("RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN")
+    of_cluster = {} if head is None else {name: head.environment[name] for name in names}
+    environment = json.dumps({"YIWEN_HOME": store.root, **of_cluster})
     server.call("deployment", "run", deployment, "--job-variable", f"env={environment}", *given)
     return server.latest_run()
 
@@ -116,6 +131,20 @@ def test_run_ends_with_its_worker_and_the_next_resumes(
     again = store.get(finished.stage, finished.fingerprint)
     assert again is not None and again.manifest == finished.manifest, "made once"
     assert server.run(run["id"])["state_type"] == "CRASHED"
+
+
+def test_run_whose_stage_is_a_job_ends_with_its_worker_and_the_next_goes_on(
+    server: PrefectServer, head: RayHead, store: ArtifactStore, texts: Path, undisturbed: ArtifactStore
+) -> None:
+    run = start(server, "corpus/refresh", store, head, corpus=str(texts))
+    server.wait_until(lambda: "RUNNING" in head.jobs().values())
+    processes = server.kill_worker()
+    wait_for_state(server, run, "CRASHED")
+    assert not wait_until_gone(processes, 60)
+    server.wait_until(lambda: not {"PENDING", "RUNNING"} & set(head.jobs().values()))
+    server.start_worker()
+    wait_for_state(server, start(server, "corpus/refresh", store, head, corpus=str(texts)), "COMPLETED")
+    assert_undisturbed(store, undisturbed)
 
 
 OVERRIDES = {
