@@ -147,7 +147,7 @@ def test_flow_that_lost_its_head_ends_and_the_next_resumes(
         flow.wait_for("encode/.*/records/*.json", 2)
         other.kill_head()
         assert flow.process.wait(600) != 0
-        print(flow.said)
+        assert "GCS may have been killed" in flow.said  # Ray itself ends the program
     finally:
         other.stop()
     done = {path: path.stat().st_mtime_ns for path in Path(store.root).glob("encode/.*/records/*.json")}
