@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.deduplicate.clusters import ANCHORS, NEIGHBOURS, components, pairs_of_groups
+from tasks.deduplicate.clusters import ANCHORS, NEIGHBOURS, components, pairs_of_groups, verified_clusters
 from tasks.deduplicate.shingles import jaccard, mix, shingle
 from tasks.deduplicate.similarity import BINS, bands, estimate, fingerprints, rows_for, sketch
 from tests.support.text.edited import document, edited
@@ -74,6 +74,20 @@ def test_sketch_depends_on_the_set_of_shingles_alone(texts: list[str], seed: int
 def test_repeated_shingles_do_not_change_a_sketch() -> None:
     once, often = sketch(shingle(["abcab"], 2), 0), sketch(shingle(["abcabcabcabcab"], 2), 0)
     assert (once == often).all()
+
+
+def test_each_bin_has_a_hash_function_of_its_own() -> None:
+    """Of a text with one shingle every bin takes its value, in a round or by itself."""
+    assert len(np.unique(sketch(shingle(["头痛"], 2), 5))) == BINS
+
+
+def test_of_a_chain_the_first_64_that_stay_drop_their_neighbours() -> None:
+    drawn = random.Random(3)
+    text = "".join(chr(drawn.randrange(0x4E00, 0x9FA5)) for _ in range(2_000))
+    forms = [text[at : at + 40] for at in range(0, 1_400, 10)]  # 36 shingles, of which neighbours share 26
+    one = np.arange(len(forms) - 1)
+    found = verified_clusters(forms, one, one + 1, threshold=0.5, size=5)
+    assert found == [(2 * number + 1, 2 * number, pytest.approx(26 / 46)) for number in range(64)]
 
 
 def test_bands_find_the_promised_share_of_similar_texts() -> None:
