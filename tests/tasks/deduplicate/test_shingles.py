@@ -112,6 +112,33 @@ def test_different_groups_share_no_band() -> None:
     assert not (shares[0] == shares[1]).any()
 
 
+@pytest.mark.parametrize(
+    ("threshold", "rows", "promised"),
+    [
+        (0.5, 4, 0.87),
+        (0.55, 4, 0.95),
+        (0.6, 4, 0.98),
+        (0.699, 4, 0.99),
+        (0.7, 5, 0.985),
+        (0.8, 6, 0.99),
+        (1.0, 6, 0.99),
+    ],
+)
+def test_bands_have_as_many_bins_as_find_the_promised_share(threshold: float, rows: int, promised: float) -> None:
+    """Sketches of corpora are compared with those of later runs, so the number is part of what they mean."""
+    assert rows_for(threshold) == rows
+    assert 1 - (1 - threshold**rows) ** (BINS // rows) >= promised
+
+
+@pytest.mark.parametrize(
+    ("equal", "expected"), [(BINS, 1.0), (BINS // 2, (0.5 - 1 / 256) / (255 / 256)), (0, -1 / 255)]
+)
+def test_estimate_leaves_out_what_chance_makes_equal(equal: int, expected: float) -> None:
+    one, other = np.zeros((1, BINS), np.uint8), np.ones((1, BINS), np.uint8)
+    other[0, :equal] = 0
+    assert estimate(one, other).tolist() == [pytest.approx(expected)]
+
+
 @pytest.mark.parametrize("threshold", [0.0, -1.0, 1.01])
 def test_threshold_outside_0_to_1_is_refused(threshold: float) -> None:
     with pytest.raises(ValueError, match="similarity"):
