@@ -16,7 +16,7 @@ from models.knowledge_model.source import KNOWLEDGE_MODEL
 from models.training.config import COSTS
 from tasks.files.hub import origin_of
 from tasks.training.front_matter import Measured, with_front_matter
-from tasks.training.launch.follow import duration
+from tasks.training.launch.follow import rough_duration
 from tasks.training.run_spec import RunSpec
 from tasks.training.terms import CHANCE, COUNT, chance_of
 
@@ -185,7 +185,7 @@ def _settings(spec: RunSpec, record: TrainingRecord) -> list[str]:
     device = "GPU" if spec.gpu else "CPU" if spec.cpus_per_worker is None else f"{spec.cpus_per_worker} CPU cores"
     workers = spec.workers if isinstance(spec.workers, int) else f"{spec.workers[0]} to {spec.workers[1]}"
     part = "" if record.step == spec.config.steps else f" of {spec.config.steps:,}, an intermediate state,"
-    took = "" if record.seconds is None else f" in {duration(record.seconds)}"
+    took = "" if record.seconds is None else f" in {rough_duration(record.seconds)}"
     return [
         f"{record.step:,} steps{part} of {spec.batch} on {workers} × {device}{took}, "
         f"with version {record.code_version}.",

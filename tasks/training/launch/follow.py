@@ -89,7 +89,7 @@ class RunFollower:
         began, first = self._first
         if done == first:  # the same epoch's figures on held-out triples, for instance
             return []
-        return [f"{duration((now - began) / (done - first) * (self._work.total - done))} left"]
+        return [f"{rough_duration((now - began) / (done - first) * (self._work.total - done))} left"]
 
     def _new_entries(self) -> list[dict[str, Any]]:
         data = self._text.read(self._offset)
@@ -103,7 +103,7 @@ class RunFollower:
         return [json.loads(line) for line in complete.splitlines()]
 
 
-def duration(seconds: float) -> str:
+def rough_duration(seconds: float) -> str:
     """Return a time span as people write it: `50 s`, `12 min`, `3 h 05 min`, `6 d 4 h`."""
     minutes, hours, days = round(seconds / 60), round(seconds // 3600), round(seconds // 86_400)
     if seconds < 90:

@@ -11,7 +11,7 @@ from fsspec.implementations.local import LocalFileSystem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.training.launch.follow import RunFollower, duration
+from tasks.training.launch.follow import RunFollower, rough_duration
 from tasks.training.metrics_log import MetricsLog
 from tasks.training.run_spec import RunSpec
 from tests.support.training.synthetic_examples import training
@@ -131,4 +131,4 @@ def test_nothing_is_missed_however_the_run_goes_back_and_on(moves: list[tuple[in
     [(0.4, "0 s"), (89, "89 s"), (91, "2 min"), (3_700, "1 h 02 min"), (7_140, "1 h 59 min"), (360_000, "4 d 4 h")],
 )
 def test_duration_reads_as_people_write_it(seconds: float, said: str) -> None:
-    assert duration(seconds) == said
+    assert rough_duration(seconds) == said
