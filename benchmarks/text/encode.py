@@ -151,6 +151,7 @@ def compare(texts: list[str], vocabulary: list[str], folder: Path) -> tuple[list
         return sum(map(len, rows["input_ids"]))
 
     place = BuildPlace(str(folder), "examples", str(len(vocabulary)))
+    Path(folder, place.partial).mkdir(parents=True)
 
     def part() -> int:
         given = (part_of_segments, EncodeParams(), 0.02, written)

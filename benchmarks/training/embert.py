@@ -175,6 +175,7 @@ def measured_encoding(home: Path) -> list[list[str]]:
     speeds = []
     with tempfile.TemporaryDirectory(prefix="yiwen-embert-") as folder:
         place = BuildPlace(folder, "encode", "0" * 32)
+        Path(folder, place.partial).mkdir(parents=True)
         for index, part in enumerate(segments.parts("segments")):
             megabytes = int(part.read(columns=["text"])["text"].nbytes) / 1e6
             began = time.process_time()
@@ -196,6 +197,7 @@ def measured_stage(home: Path) -> list[list[str]]:
     with tempfile.TemporaryDirectory(prefix="yiwen-embert-") as folder:
         for number in range(3):
             place = BuildPlace(folder, "entity_examples", f"{number:032x}")
+            Path(folder, place.partial).mkdir(parents=True)
             began = time.process_time()
             for index, part in enumerate(parts):
                 run_unit(place, examples_part, Unit(index, (part, surfaces)))

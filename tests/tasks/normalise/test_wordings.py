@@ -28,6 +28,11 @@ def test_example_of_each_detail_is_left_without_it(row: Detail) -> None:
     assert bared.details and all(one.text in row.example for one in bared.details)
 
 
+@pytest.mark.parametrize("text", ["肺炎", "急性", "(2023)", ""])
+def test_text_without_details_or_of_nothing_else_is_left_alone(text: str) -> None:
+    assert list(Details().bared(text)) == []
+
+
 def reading(*names: str) -> Reader:
     """Return a reader for a list of a few names."""
     rules = QueryRules.read()
