@@ -25,6 +25,7 @@ from tasks.deidentify.names import (
     surname_length,
 )
 from tasks.deidentify.numbers import is_date
+from tasks.deidentify.role_fields import role_field_end
 
 SEPARATOR = r"[\s(（|｜丨_]{0,12}+(?:号码|号|码|同号)?+\s{0,4}+[：:]?+\s{0,12}+(?:还?是|为|加)?+[：:]?+\s?+"
 """Pattern of what may separate a cue from its value: "号码：", " （号 是：", "为", or nothing."""
@@ -79,6 +80,7 @@ _CALLED = re.compile(r"[\u4e00-\u9fff]{2,5}(?=[，,。；;、\s]|$)")
 # not: "古丽米热"
 _NO_CALL = re.compile(r"[不什么他她它我你您的了着过做是有个人]")
 _FIELD_MARKS = frozenset("：:|｜丨_")
+_COLONS = frozenset("：:")
 _COMMAS = frozenset("，,；;/／")
 _PATIENTS = frozenset(("患者", "病人", "患儿", "产妇", "孕妇", "死者", "伤者", "本人", "受试者"))
 """Persons behind whom findings follow: 患者Urine protein."""
@@ -404,6 +406,8 @@ def _names(text: str, end: int, anybody: bool, is_role: bool = False) -> list[Sp
         stop = field_name_end(text, start, anybody) if is_field else name_end(text, start)
         if stop is None and is_role:
             stop = role_name_end(text, start)
+        if stop is None and separator is not None and not _COLONS.isdisjoint(separator[0]):
+            stop = role_field_end(text, end, start)
         if stop is None:
             return found
         found.append((start, stop))
@@ -411,6 +415,7 @@ def _names(text: str, end: int, anybody: bool, is_role: bool = False) -> list[Sp
         # Behind a comma the list may end and another word follow: 姓名：王小明，汉族
         if not (mark in "、/／" or (is_field and mark in _COMMAS)) or not mark:
             return found
-        if not (is_field and mark == "、") and not listed_name_end(text, stop + 1):
+        is_pair = mark in "/／" and is_field and role_field_end(text, end, stop + 1)
+        if not (is_field and mark == "、") and not is_pair and not listed_name_end(text, stop + 1):
             return found
         start = stop + 1

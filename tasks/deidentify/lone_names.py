@@ -23,10 +23,10 @@ from tasks.deidentify.names import COMPOUND_SURNAMES, GIVEN, SURNAMES, is_stop, 
 
 _SURNAME, _GIVEN, _LETTER = 1, 2, 4
 
-# matches: "，", "：", "（", " 〔", "、王", "/王", "三人"
+# matches: "，", "：", "（", " 〔", "”", "、王", "/王", "三人"
 # not: "的", "～", "a", "(+)"
 _MARK_BEHIND = re.compile(
-    r"\s{0,3}(?:[，,：:；;〔]|[（(](?![+\-±＋－阳阴]))|[、/／](?=[\u4e00-\u9fff〔])|[两二三四五六七八九十]人|等\d?人"
+    r"\s{0,3}(?:[，,：:；;〔”]|[（(](?![+\-±＋－阳阴]))|[、/／](?=[\u4e00-\u9fff〔])|[两二三四五六七八九十]人|等\d?人"
 )
 """Marks behind a name of three characters."""
 # matches: "（床28", "（长子", "：VAS", "，左", "（夜班"
@@ -35,9 +35,9 @@ _DATA_BEHIND = re.compile(
     r"\s?(?:[：:]|[（(](?:床|[长次]?[子女]|[夜白早中晚]班|配偶|[父母]|儿|女儿|妻|夫|审|化名|\d)|，(?:[左右双男女]|术))"
 )
 """Data of a person behind a name of two characters, which by itself might be a word."""
-# matches: "。", "\n", "："
+# matches: "。", "\n", "：", "“"
 # not: "《", "-"
-_MARK_BEFORE = re.compile(r"[，,。：:；;、/／\s〕）)】]")
+_MARK_BEFORE = re.compile(r"[，,。：:；;、/／\s〕）)】“]")
 _RARE_SURNAMES = frozenset(
     "信展阴昝智幸奉植衡富尧闭居揭干尉冶斯元束檀衣玉银亢公哈湛戎勾茅利呼乌母那宿鲜印逯隆茹诺战慕危双"
     "党宫席项连车古艾阳时农官封谈满闻位权强帅豆盖计相初门云容普羊国百海黑青花木水火土石金白黄方安平和高常应全单"

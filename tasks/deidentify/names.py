@@ -21,6 +21,7 @@ SURNAMES = frozenset(
     "敬扈晁芮普阙浦戈伏鹿薄邸雍辜羊阿乌母裘亓修邰赫杭况那宿鲜印逯隆茹诺战慕危玉银亢嵇公哈湛宾戎勾茅利於呼"
     "居揭干尉冶斯元束檀衣信展阴昝智幸奉植衡富尧闭"
     "傅丘洪赖常贝寿暴糜雒濮占凤慎昌暨弘庾宦厍呙殳毋璩禤羿莘蓟蔚贲邴郄鄂韶"
+    "汲夔佴苴茆禚眭郤郐郯鄞麴邗芈郰揣贡撖呙隽"
     "萧阎钮逄谯闾荀郗郇隗竺蒯仉庹恽宓訾郦酆钭缑笪菅郏嵇乜桓"
 )
 """Surnames of one character, frequent ones first."""
@@ -28,7 +29,8 @@ SURNAMES = frozenset(
 _COMPOUND_SURNAMES = (
     "欧阳 上官 司马 诸葛 皇甫 尉迟 司徒 令狐 慕容 端木 公孙 东方 夏侯 司空 长孙 宇文 轩辕 闻人 澹台 公冶 太史 申屠 "
     "呼延 独孤 南宫 西门 东郭 百里 第五 钟离 鲜于 拓跋 完颜 赫连 纳兰 叶赫 濮阳 淳于 单于 "
-    "闾丘 南门 梁丘 左丘 东门 乐正 漆雕 公西 谷梁 巫马 公良 夹谷 仲孙 子车 亓官 司寇 段干"
+    "闾丘 南门 梁丘 左丘 东门 乐正 漆雕 公西 谷梁 巫马 公良 夹谷 仲孙 子车 亓官 司寇 段干 "
+    "万俟 宗政 太叔 仉督 颛孙 壤驷 宰父 归海 羊舌 厍狄 贺兰 乞伏 库狄 富察 哥舒 范姜 欧侯 爱新 赫舍 瓜尔 佟佳"
 )
 COMPOUND_SURNAMES = frozenset(_COMPOUND_SURNAMES.split())
 _COMPOUND_STARTS = frozenset(name[0] for name in COMPOUND_SURNAMES)
@@ -89,7 +91,7 @@ _STOP = (
     "舒普 甘利 沙菀 沙苑 巴旦 蒲地 罗欣 陈京墨 "
     "房早 丘疹 丘脑 赖氨 赖脯 赖诺 常用 常伴 常在 常有 常因 常态 常压 常染 常温 常居 常发 贝伐 贝那 贝特 贝尔 贝母 "
     "寿命 寿胎 暴露 暴力 暴发 暴饮 暴盲 暴聋 糜烂 占位 占比 占据 占全 凤仙 凤尾 慎用 慎重 洪脉 蔚蓝 昌平 鄂尔 "
-    "霍奇 何杰 惠普 舒尔 韦伯 毛根 马拉 麦克 阿根 艾迪 夏伊 利德"
+    "费收 费单 费清 费发 费票 霍奇 何杰 惠普 舒尔 韦伯 毛根 马拉 麦克 阿根 艾迪 夏伊 利德"
 )
 _STOPS_BY_SURNAME = {
     char: tuple(word for word in _STOP.split() if word[0] == char) for char in sorted(set(_STOP) - {" "})
@@ -126,10 +128,10 @@ _FIELD = re.compile(
     r"|[\u4e00-\u9fff]{1,8}+(?:[·•・．][\u4e00-\u9fff]{1,8}+)++"
     r"|[\u4e00-\u9fff]{2,4}?(?=性别|年龄|男|女|民族|职业|出生|身份|住址|电话|住院|科别|科室|床号|先生|女士)"
 )
-# matches: "王 芳 ", "欧阳 锋，"
+# matches: "王 芳 ", "欧阳 锋，", "刁 婵性别"
 # not: "王芳", "王 性别："
 _PADDED = re.compile(
-    rf"(?:{_COMPOUND}|[{_SINGLE}])[^\S\n]{{1,4}}(?P<given>[\u4e00-\u9fff]{{1,2}})(?=$|[\s，,。；;、（()）/／0-9]|〔)"
+    rf"(?:{_COMPOUND}|[{_SINGLE}])[^\S\n]{{1,4}}(?P<given>[\u4e00-\u9fff]{{1,2}}?)(?=$|[\s，,。；;、（()）/／0-9]|〔|性别)"
 )
 """A short name that a form pads to the width of three characters."""
 # matches: "，男", " 58岁", "（"
@@ -160,6 +162,10 @@ _HAN = re.compile(r"[\u4e00-\u9fff]")
 # matches: "李峤"
 # not: "陈新:"
 _HAN_ONLY = re.compile(r"[\u4e00-\u9fff]+$")
+# matches: "之，", "之"
+# not: "之女"
+_ENDS_IN_ZHI = re.compile(r"之(?=$|[\s，,。；;、（()）/／：:])")
+"""The last character of 王牧之, which elsewhere is a particle."""
 # matches: "医", "*"
 # not: "，"
 _WORD_CONTINUES = re.compile(r"[\u4e00-\u9fff*]")
@@ -205,7 +211,7 @@ def name_end(text: str, start: int) -> int | None:
     for length in (2, 1):
         end = start + surname + length
         if end <= len(text) and GIVEN.issuperset(text[start + surname : end]) and _believed(text, start, surname, end):
-            return end
+            return end + 1 if length == 1 and _ENDS_IN_ZHI.match(text, end) else end
     return None
 
 
@@ -406,7 +412,7 @@ def _surname_start(text: str, end: int) -> int | None:
         return None  # 两周医生
     if not _HAN.match(before):
         return start
-    if text[start] in _WORDLIKE and before not in "科院室请谢找的是和与让给":
+    if text[start] in _WORDLIKE and before not in "科院室请谢找的是和与让给有由经问被跟":
         return None
     return start if _cut_at(text, start, end) else None
 

@@ -144,6 +144,11 @@ def grouped_card_fits(text: str, start: int, number: str) -> bool:
     return " " in number or bool(_PAID_BEFORE.search(text[max(0, start - 4) : start]))
 
 
+def short_landline_fits(text: str, start: int, number: str) -> bool:
+    """Refuse counts and dates in two groups: 计数6632 9981, 2024 0301."""
+    return not is_date(number.replace(" ", "")) and not is_of_a_thing(text, start, number)
+
+
 # matches: "YY0505-2012"
 # not: "NB24-1178"
 _ENDS_IN_A_YEAR = re.compile(r"-(?:19|20)\d\d$")

@@ -41,6 +41,12 @@ _LABELLED_SHARE = 0.4
 """Share of the lines that come from labelled ones, with other names, of those that are no plain text."""
 _KEPT = 0.3
 """Share of the addresses, institutions and numbers of labelled lines that are kept as they are."""
+# matches: "SBP", "JAK2", "BCR-ABL"
+# not: "a", "的"
+_ABBREVIATION = re.compile("[A-Z][A-Za-z0-9]{1,6}(?:-[A-Z0-9]{1,4})?")
+# matches: "眼轴", "站立位全长"
+# not: "，", "CT"
+_CLAUSE = re.compile("[\u4e00-\u9fff]+")
 # matches: "\n", "；", "。"
 # not: "，"
 _PIECE_END = re.compile(r"(?<=[。；\n])|(?=\n)| {4}")
@@ -76,6 +82,8 @@ class Drawing:
         templates = TEMPLATES.read_text(encoding="utf-8").splitlines()
         self.templates = [template.replace("\\n", "\n").replace("\\t", "\t") for template in templates]
         self.words = _words_like_names(source.sentences)
+        self.abbreviations = _abbreviations(source.sentences)
+        self.phrases = _phrases(source.sentences)
         self.slots: dict[str, Callable[[], str]] = {
             "N": self.person, "F": self.surname_alone, "K": self.nickname, "L": self.latin, "A": self.address,
             "C": self.town, "P": self.half_address, "G": self.given_alone,
@@ -104,8 +112,8 @@ class Drawing:
         rng = self.rng
         if rng.random() < 0.24:
             return Line(self.pick(self.source.sentences), ())
-        if rng.random() < 0.1:
-            return self._terms()
+        if rng.random() < 0.16:
+            return self._terms() if rng.random() < 0.6 else self._findings()
         if self.source.labelled and rng.random() < _LABELLED_SHARE:
             return self._of_labelled(self.pick(self.source.labelled))
         if rng.random() < 0.34:
@@ -173,6 +181,46 @@ class Drawing:
             )
         )
         return Line(before + text + behind, ())
+
+    def _findings(self) -> Line:
+        """Return measured values and findings, in prose or in a table: 眼轴26.3mm，CD61(+), SBP┃162┃146."""
+        joint = self.pick(("，", "，", "，", "、", "；", " ", " ", "┃", " | ", "\t", "，\n", "/"))
+        return Line(joint.join(self._finding() for _ in range(self.rng.choice((1, 2, 3, 4, 6)))), ())
+
+    def _finding(self) -> str:
+        rng = self.rng
+        chance = rng.random()
+        if chance < 0.3:
+            what = self.pick(self.abbreviations)
+        elif chance < 0.65:
+            what = self.pick(self.phrases)
+        elif chance < 0.8:
+            what = self.pick(self.phrases) + self.pick(self.abbreviations)
+        else:
+            what = self.pick(self.source.terms[self.pick(("any", "exam", "dx", "herb"))])
+        number = self.pick(
+            (self.digits(2), self.digits(3), f"{self.digits(2)}.{self.digits(1)}", f"0.{self.digits(2)}")
+        )
+        unit = self.pick(
+            ("", "", "mm", "cm", "mg/L", "%", " mmol/L", "级", "分", "°", "ml", " U/L", "次/分", "Gy", "条")
+        )
+        value = number + unit
+        return what + self.pick(
+            (
+                value,
+                value,
+                f" {value}",
+                f"：{value}",
+                f"┃{value}",
+                "(+)",
+                "(-)",
+                "（+）",
+                "阳性",
+                "正常",
+                "",
+                f"/{number}",
+            )
+        )
 
     def _value(self, slot: str) -> tuple[str, str]:
         hidden = _PLACEHOLDERS.get(slot)
@@ -269,6 +317,8 @@ class Drawing:
                 if rank < 90
                 else self.pick(names.FREQUENT_SURNAMES)
             )
+        if chance < 0.54:
+            return self.pick(names.SURNAMES_THAT_ARE_WORDS)
         return self.pick(names.OTHER_SURNAMES) if chance < 0.93 else self.pick(names.COMPOUNDS)
 
     def surname_alone(self) -> str:
@@ -313,7 +363,8 @@ class Drawing:
             return self.pick(names.CALLED_BY_WORDS)
         if chance < 0.09:
             return self.pick(self.words)
-        name = self.surname() + self.given()
+        # now and then the first character is in no table of surnames, so that context counts
+        name = (self.any_character() if self.rng.random() < 0.03 else self.surname()) + self.given()
         if chance < 0.105:
             return self.surname() + name
         if chance < 0.13:
@@ -639,6 +690,17 @@ def _words_like_names(sentences: Sequence[str]) -> Sequence[str]:
     """Return words of two characters that begin with a surname, such as 平原, 左右: people are called anything."""
     found = {word for sentence in sentences[::25] for word in rjieba.cut(sentence, False)}
     return sorted(word for word in found if len(word) == 2 and word[0] in names.SURNAMES) or names.WORDS_AS_NAMES
+
+
+def _abbreviations(sentences: Sequence[str]) -> Sequence[str]:
+    """Return Latin words of real text, such as SBP, JAK2, BCR-ABL."""
+    return sorted({word for sentence in sentences[::3] for word in _ABBREVIATION.findall(sentence)}) or ["CT"]
+
+
+def _phrases(sentences: Sequence[str]) -> Sequence[str]:
+    """Return the beginnings of clauses of real text, of two to five characters: 眼轴, 站立位全长."""
+    clauses = (clause for sentence in sentences[::5] for clause in _CLAUSE.findall(sentence))
+    return sorted({clause for clause in clauses if 2 <= len(clause) <= 5}) or ["眼轴"]
 
 
 def _line(pieces: Sequence[tuple[str, str]]) -> Line:

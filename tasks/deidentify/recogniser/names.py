@@ -17,6 +17,13 @@ FREQUENT_SURNAMES = (
 OTHER_SURNAMES = "".join(sorted(SURNAMES - set(FREQUENT_SURNAMES)))
 """All other surnames of one character."""
 
+SURNAMES_THAT_ARE_WORDS = (
+    "水和经滑牧山蓬仰秋从咸籍能苍扶堵通充步都国广禄东沃越融空养须巢后红益怀别家双终习闪撒宝仓粘种库才旦玄过右鱼蚁皇岱线青"
+    "法伯年爱墨来藏巨候但虎豹狐鹿象令理岩承朵律恩杞松桑森江河湖海泉洛浪涵渊火炎灵珠琴瑟瑞甫眼硕祈粱糜紫繁老肖脱良色艾芳茶"
+    "药莱萨葱蓝蒿虫行西言计让诗语资赤起达运造遇酒采钊铁银锁镇长间问陀陶雀雅零霜静革音顶项香骑鬼鸟默鼓"
+)
+"""Characters that few people bear as a surname and that are nearly always words: context has to count."""
+
 COMPOUNDS = tuple(sorted(COMPOUND_SURNAMES))
 
 GIVEN_BY_PERIOD = {

@@ -120,6 +120,8 @@ class Model:
                     continue
                 if kind == "name" and stop - begin == 1:
                     stop = name_end(text, begin) or stop  # 王 of 王小明诉头痛, but not of 王医生
+                if kind == "name" and begin > (found[-1].end if found else 0):
+                    begin = with_surname(text, begin, stop)
                 of_kind = institution_kind(text[begin:stop]) if kind == "institution" else kind
                 if of_kind is not None:
                     found.append(Identifier(begin, stop, of_kind, REASON))
@@ -142,8 +144,33 @@ class Model:
         )
 
 
+# matches: "、", "\n", "妹"
+# not: "方", "〕"
+_BEGINS_BEHIND = re.compile(r"[^\u4e00-\u9fff〔〕〓]|[弟妹兄姐哥子女妻夫父母]")
+"""What a name begins behind: marks, and what a relation ends with."""
+
+
+def with_surname(text: str, start: int, end: int) -> int:
+    """Return the start of a given name together with the surname before it, which may be a word: 向 of 、向春花."""
+    first = start - 1
+    if end - start != 2 or first < 0 or surname_length(text, first) != 1 or surname_length(text, start):
+        return start
+    return first if first == 0 or _BEGINS_BEHIND.match(text[first - 1]) else start
+
+
+# matches: "老周", "小许"
+# not: "小麦", "老师"
+_CALLED = re.compile(
+    "[老小][王李张刘陈杨赵吴周徐孙朱郭罗郑梁谢宋唐许邓韩冯曹彭曾肖董潘袁蔡蒋余杜魏吕任卢姚沈钟崔谭陆范廖韦贾邹孟秦尹薛侯史贺顾郝"
+    "龚邵严]$"
+)
+"""What people are called by a surname, which the dictionary holds as words of other classes."""
+
+
 def _is_common(words: str) -> bool:
     """Return True for a short word of jieba's dictionary that is not the name of a person there."""
+    if _CALLED.match(words):
+        return False
     return len(words) < 3 and bool(rjieba.has_word(words)) and not rjieba.tag(words, False)[0][1].startswith("nr")
 
 

@@ -108,7 +108,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder of the public sources")
     parser.add_argument("--labelled", type=Path, nargs="*", default=[], help="lines with identifiers in braces")
-    parser.add_argument("--half", choices=("all", "even", "odd"), default="all", help="which of the labelled lines")
+    parser.add_argument(
+        "--labelled-even", type=Path, nargs="*", default=[], help="files of which the lines 0, 2, 4 … alone are used"
+    )
     parser.add_argument("--lines", type=int, default=120_000, help="lines that are drawn")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--kept", type=int, default=150_000, help="most features that are kept")
@@ -120,7 +122,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=42)
     parser.add_argument("--output", type=Path, default=MODEL)
     options = parser.parse_args()
-    labelled = [line for file in options.labelled for line in read_labelled(file, options.half)]
+    labelled = [line for file in options.labelled for line in read_labelled(file)]
+    labelled += [line for file in options.labelled_even for line in read_labelled(file)[::2]]
     source = read_source(options.data, labelled, options.seed)
     print(f"{len(source.sentences)} sentences, {len(labelled)} labelled lines", flush=True)
     drawing = Drawing(source, options.seed)
@@ -133,10 +136,9 @@ def main() -> None:
     print(f"{options.output}: {options.output.stat().st_size / 1e6:.2f} MB", flush=True)
 
 
-def read_labelled(file: Path, half: str) -> list[str]:
-    """Return the labelled lines of a file, or every second of them; the first line of the file describes it."""
-    rows = [json.loads(line)["marked"] for line in file.read_text(encoding="utf-8").splitlines()[1:]]
-    return rows if half == "all" else rows[half == "odd" :: 2]
+def read_labelled(file: Path) -> list[str]:
+    """Return the labelled lines of a file; its first line describes it."""
+    return [json.loads(line)["marked"] for line in file.read_text(encoding="utf-8").splitlines()[1:]]
 
 
 def read_source(data: Path, labelled: Sequence[str], seed: int) -> Source:

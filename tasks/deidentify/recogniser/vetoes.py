@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
+import rjieba
+
 from tasks.deidentify.names import is_nobody, is_stop
 from tasks.deidentify.numbers import is_date, is_of_a_thing
-from tasks.deidentify.recogniser.places import CITIES, PROVINCES
+from tasks.deidentify.recogniser.places import CITIES, PROVINCES, words
 
 # matches: "2023-04", "20230918", "2016.5", "9-10-10"
 # not: "201131862"
@@ -24,18 +26,29 @@ _OF_OTHER_THINGS = re.compile(
 # matches: "张家人", "高三学生"
 # not: "张家"
 _NOBODY = re.compile(
-    "家[人属]$|学生$|医生$|患者$|[一二三四五六七八九十]$|^老爷子$|支付宝|^(?:小夜|大夜|小计|合计|惠顾|图文|续方|温馨|事由|新入|包吃|呼车|学平险?|微博|幸福|祝[愿福]|将其|滑雪|栗子|文言文|公众号|雪碧|层厚|枕部|商保|[工农建交]行)$|氏[牙征病]$|单抗$"
+    "家[人属]$|学生$|医生$|患者$|[病症癌瘤轴码械状]$|加达波$|国械注$|^[低中高极]危$|^年令$|^(?:纯合|杂合|臂展|空腹|餐后|睡前)$|全长$|[一二三四五六七八九十]$|^老爷子$|支付宝|^(?:小夜|大夜|小计|合计|惠顾|图文|续方|温馨|事由|新入|包吃|呼车|学平险?|微博|幸福|祝[愿福]|将其|滑雪|栗子|文言文|公众号|雪碧|层厚|枕部|商保|[工农建交]行)$|氏[牙征病]$|单抗$"
 )
 
 
-_PLACES = frozenset((*CITIES, *(name[:2] for name in PROVINCES), "黑龙江", "内蒙古"))
-"""Places that begin with surnames and are no names: 安徽, 江西."""
+_COUNTRIES = words(
+    "马来西亚 孟加拉 孟加拉国 巴基斯坦 哈萨克斯坦 乌兹别克斯坦 吉尔吉斯斯坦 塔吉克斯坦 阿富汗 阿根廷 阿联酋 埃塞俄比亚 "
+    "安哥拉 古巴 韩国 柬埔寨 莫桑比克 尼泊尔 尼日利亚 沙特 叙利亚 伊拉克 伊朗 印度 越南 老挝 缅甸 泰国 蒙古 "
+    "乌克兰 白俄罗斯 喀麦隆 肯尼亚 加纳 赞比亚 津巴布韦 苏丹 埃及 土耳其 以色列 约旦 也门 葡萄牙 西班牙 意大利"
+)
+_PLACES = frozenset((*CITIES, *(name[:2] for name in PROVINCES), "黑龙江", "内蒙古", *_COUNTRIES))
+"""Places and countries that begin with surnames, or look like names from abroad, and are no names: 安徽, 马来西亚."""
 
 
 # matches: "征(+)", "格费征（+）", "凡他试验", "管均", "腺、"
 # not: "，征", "诉头痛"
 _OF_A_SIGN = re.compile(
     "[\u4e00-\u9fff]{0,2}?(?:征\\s?[(（、+＋\\-±阳阴]|试验|综合征|反射|三角|染色|氏|评分|分[级期型]|[腺管线体][，,、。；均为(（])"
+)
+# matches: "奴单抗", "不动杆菌", "伐他汀"
+# not: "，霉素", "诉头痛", "服他汀", "感染病毒"
+_OF_A_DRUG_OR_GERM = re.compile(
+    "(?:(?![服用使口予给停换加改含对因患有的检诉感染者查测])[\u4e00-\u9fff]){0,2}?(?:单抗|替尼|他汀|沙坦|普利|霉素|西林|沙星|地平|洛尔|拉唑|康唑|夫定|洛韦|西泮|列汀|列净|鲁肽|培南|库铵|太尼"
+    "|杆菌|球菌|弧菌|念珠菌|霉菌|曲霉|病毒|螺旋体|支原体|衣原体)"
 )
 # matches: "达 2.5mg", " 5mg", "10g"
 # not: "，10mg", "予阿司匹林100mg"
@@ -45,9 +58,9 @@ _DOSE_BEHIND = re.compile(
 # matches: "EPG ", "克隆号"
 # not: "ID ", "住院号"
 _VALUE_NAME = re.compile(r"(?:(?<![A-Za-z])(?!ID|MRN|NO|No|CT|MR|US|DR|HIS)[A-Z]{2,6} |克隆号?)$")
-# matches: "SBP┃162", "a,b", "4000～11000", "44.37@95"
+# matches: "SBP┃162", "a,b", "4000～11000", "44.37@95", "GRCh38"
 # not: "B20-03381", "加3床"
-_NO_NUMBER = re.compile("[┃│|｜丨,，→>_～~@]")
+_NO_NUMBER = re.compile("[┃│|｜丨,，→>_～~@]|GRCh")
 # matches: "45-125", "48000000", "148000", "384×288", "36.0600x004"
 # not: "2023-0417", "20190871", "12-3床"
 _RANGE_OR_COUNT = re.compile(r"\d{1,3}-\d{1,3}|[1-9]\d{0,5}0{4,9}|[1-9]\d{0,3}000|[\d.]+[×xX*][\d.]+")
@@ -73,52 +86,94 @@ _CAPITALS = re.compile("[A-Z]{2,8}(?:-[A-Z0-9]{2,8}){1,3}")
 # not: "柯雷，男"
 _EPONYM = re.compile(
     "柯雷骨折|史密斯骨折|潘科斯特|艾森门格|马尔尼菲|帕哲病|诺西那生|季德胜蛇|史国公药|马应龙[痔麝]|费森尤斯|羊穿|簇状|全膝|强阳"
-    "|唐筛|桥本|费城染色|梅奥|左旋[布多肉氧咪甲]|全长|Schirmer|DRG"
+    "|唐筛|库欣|桥本|费城染色|梅奥|左旋[布多肉氧咪甲]|全长|Schirmer|DRG"
 )
 """Words of medicine that begin like names."""
 
 
+# matches: "医生", "主任", "某", "先生"
+# not: "收据"
+_TITLED = re.compile("医|主任|教授|某|先生|女士|护|老师|大|阿姨|[：:，,／/、]")
+# matches: "PT NAME", "ECG ST", "BALF mNGS"
+# not: "ZHANG WEI", "NG WAI MING", "WANG XH"
+_ABBREVIATION = re.compile(r"(?!NG\b|LV\b)[B-DF-HJ-NP-TV-XZ]{2,6}\b|.*\b(?:ECG|[A-Za-z]?[B-DF-HJ-NP-TV-XZ]{3,6})\b")
+"""Words without a vowel, which no name begins with but Ng and Lv; behind one they are initials if they are short."""
+# matches: "证 ", "出 "
+# not: "："
+_SPACED_BEFORE = re.compile("[\u4e00-\u9fff] $")
+# matches: "六楼示教室", "3楼护士站"
+# not: "六楼", "玉泉路3楼护士站"
+_ROOM_OF_A_HOUSE = re.compile(
+    "[0-9一二三四五六七八九十]{1,2}楼(?:示教室|会议室|护士站|办公室|诊室|手术室|病房|病区|阶梯教室)$"
+)
+
+
 def stays(text: str, start: int, end: int, kind: str) -> bool:
     """Return True for words or a number that must stay."""
-    words = text[start:end]
-    if "〔" in words or "〓" in words:
+    written = text[start:end]
+    if "〔" in written or "〓" in written:
         return True
     if kind == "record":
-        return _number_stays(text, start, end, words)
+        return _number_stays(text, start, end, written)
     if _OF_A_SCORE.match(text, end):
         return True
     if kind == "name":
-        if end < len(text) and (_OF_A_SIGN.match(text, end) or _DOSE_BEHIND.match(text, end)):
-            return True
-        if _EPONYM.match(text, start) or _CAPITALS.fullmatch(words):
-            return True
-        if words.isascii() and " " not in words and _OF_A_LATIN_TERM.match(text, end):
-            return True
-        if words.endswith(("征", "腺", "管")) and text[end : end + 1] in tuple("(（、+"):
-            return True
-        return words in _PLACES or is_stop(words) or is_nobody(words) or bool(_NOBODY.search(words))
-    return is_nobody(words)
+        return _name_stays(text, start, end, written)
+    return is_nobody(written) or written in _COUNTRIES or bool(_ROOM_OF_A_HOUSE.match(written))
 
 
-def _number_stays(text: str, start: int, end: int, words: str) -> bool:
-    if _BED.match(words):
-        return False
-    before = text[start - 1 : start]
-    if before.isascii() and before.isalnum() and words[0].isascii() and words[0].isalnum():
-        return True  # XA02BCA114|E001010100483 is the rest of a code
-    digits = re.sub("[^0-9]", "", words)
-    if _NO_NUMBER.search(words) or text[start - 1 : start] == "_":  # 18929329_21108367
+def _name_stays(text: str, start: int, end: int, written: str) -> bool:
+    if end < len(text) and (_OF_A_SIGN.match(text, end) or _DOSE_BEHIND.match(text, end)):
         return True
-    if _RANGE_OR_COUNT.fullmatch(words) or words.startswith("准") or _APPROVED.search(text, max(0, start - 6), start):
+    if end < len(text) and _OF_A_DRUG_OR_GERM.match(text, end):
+        return True
+    if _EPONYM.match(text, start) or _CAPITALS.fullmatch(written) or _ABBREVIATION.match(written):
+        return True
+    if len(written.split()) > 1 and _is_spaced_word(text, start, written):
+        return True
+    if written.isascii() and " " not in written and _OF_A_LATIN_TERM.match(text, end):
+        return True
+    if written == "费" and not _TITLED.match(text, end):
+        return True
+    if written.endswith(("征", "腺", "管")) and text[end : end + 1] in tuple("(（、+"):
+        return True
+    return written in _PLACES or is_stop(written) or is_nobody(written) or bool(_NOBODY.search(written))
+
+
+def _is_spaced_word(text: str, start: int, written: str) -> bool:
+    """Return True for a word with blanks (职  业), and for the end of a heading with blanks (出 院 证 明 书)."""
+    joined = "".join(written.split())
+    if rjieba.has_word(joined) and not rjieba.tag(joined, False)[0][1].startswith("nr"):
+        return True
+    before = _SPACED_BEFORE.search(text[max(0, start - 2) : start])
+    return before is not None and bool(rjieba.has_word(before[0][0] + written[0]))
+
+
+def _number_stays(text: str, start: int, end: int, written: str) -> bool:
+    if _BED.match(written):
+        return False
+    if len(written) < 4 and written.isdigit() and text[start - 1 : start] == "\t" == text[end : end + 1]:
+        return True  # a count in a table
+    before = text[start - 1 : start]
+    if before.isascii() and before.isalnum() and written[0].isascii() and written[0].isalnum():
+        return True  # XA02BCA114|E001010100483 is the rest of a code
+    digits = re.sub("[^0-9]", "", written)
+    if _NO_NUMBER.search(written) or text[start - 1 : start] == "_":  # 18929329_21108367
+        return True
+    if (
+        _RANGE_OR_COUNT.fullmatch(written)
+        or written.startswith("准")
+        or _APPROVED.search(text, max(0, start - 6), start)
+    ):
         return True
     if len(digits) < 7 and _VALUE_NAME.search(text, max(0, start - 8), start):
         return True
-    if len(digits) < 3 or " " in words or _DATE.fullmatch(words) or (len(digits) == 8 and is_date(digits)):
+    if len(digits) < 3 or " " in written or _DATE.fullmatch(written) or (len(digits) == 8 and is_date(digits)):
         return True
     if text.startswith(("课题", "项目", "基金", "方案"), end):  # KT-2023-017课题
         return True
     if _OF_OTHER_THINGS.search(text, max(0, start - 10), start):
         return True
     if text[start - 1 : start] in ("（", "(") and len(digits) > 5:  # 茹志刚（2210834）
-        return is_of_a_thing(f"，{words}{text[end : end + 8]}", 1, words)
-    return is_of_a_thing(text, start, words)
+        return is_of_a_thing(f"，{written}{text[end : end + 8]}", 1, written)
+    return is_of_a_thing(text, start, written)

@@ -13,6 +13,9 @@ CHATS = [
     "茶茶：就诊卡丢了\n患者：挂失\n茶茶：好",
     "老K：牙疼\n医生：多久了\n老K：三天",
     "Linda:像不像EM?\n护士:查查\nLinda:有",
+    "晁：CT约到几点？\n冼：下午两点",
+    "【阮】会诊谁去？【欧阳】我去",
+    "[晁小宁] 血钾补了没\n[闵春兰] 补了",
 ]
 
 
@@ -20,7 +23,9 @@ CHATS = [
 def test_speakers_of_several_lines_are_replaced(text: str) -> None:
     treated, counts = deidentify(text)
     assert counts["name"] >= 2
-    assert not any(name in treated for name in ("朵朵妈", "嘟嘟爸", "茶茶", "老K", "Linda"))
+    assert not any(
+        name in treated for name in ("朵朵妈", "嘟嘟爸", "茶茶", "老K", "Linda", "晁", "冼", "阮", "欧阳", "闵")
+    )
     assert may_hold([text]).all()
 
 
@@ -34,12 +39,18 @@ def test_speakers_of_several_lines_are_replaced(text: str) -> None:
         "BP：120/80\nHR：70\nBP：130/80",
         "茶茶：一行不是聊天\n另一行\n第三行",
         "空腹糖：7\n餐后糖：9\n空腹糖：6",
+        "左：4.8\n右：4.7\n方：柴胡10g",
+        "【现病史】发热【查体】无【方】四逆散",
+        "[平扫] 无\n[增强] 无",
+        "晁：一行不是聊天\n主诉：无",
     ],
 )
 def test_headings_and_roles_stay(text: str) -> None:
     assert deidentify(text) == (text, {})
 
 
-@pytest.mark.parametrize("family", ["茶茶：\n", "\n", "老周：好\n", "Linda：", "老", "\n老"])
+@pytest.mark.parametrize(
+    "family", ["茶茶：\n", "\n", "老周：好\n", "Linda：", "老", "\n老", "晁：\n", "【阮】", "[", "【"]
+)
 def test_twice_the_text_takes_twice_the_time(family: str) -> None:
     assert ratio_of_doubling(deidentify, repeated(family), 20_000) < LINEAR

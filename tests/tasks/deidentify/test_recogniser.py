@@ -14,7 +14,17 @@ from tasks.deidentify.kinds import KINDS, MINIMAL, kinds_of
 from tasks.deidentify.plan import Plan
 from tasks.deidentify.recogniser.drawing import Drawing, Source
 from tasks.deidentify.recogniser.features import features_of
-from tasks.deidentify.recogniser.tagging import MODEL, OUTSIDE, WIDTH, Model, best_labels, follows, packed, table_of
+from tasks.deidentify.recogniser.tagging import (
+    MODEL,
+    OUTSIDE,
+    WIDTH,
+    Model,
+    best_labels,
+    follows,
+    packed,
+    table_of,
+    with_surname,
+)
 from tasks.deidentify.recogniser.tokens import BLANK, CAPITALISED, DIGITS_2, DIGITS_9, PLACEHOLDER, shortened, tokens_of
 from tests.support.text.labelled_identifiers import LABELLED, read_sentences
 from tests.support.text.linear_time import LINEAR, ratio_of_doubling, repeated
@@ -154,12 +164,14 @@ def test_no_medical_value_is_lost(profile: Profile) -> None:
         ("notes", 0.96),
         ("records", 0.91),
         ("chats", 0.94),
+        ("held_out_mixed", 0.91),
     ],
 )
 def test_floor_with_the_recogniser(name: str, least: float) -> None:
     """The weights are fitted to these lines. In the hard ones, names are words and herbs."""
     whole = labelled = right = found = 0
-    for text, spans in read_sentences(LABELLED.with_name(f"identifiers_{name}.jsonl")):
+    step = 2 if name.startswith("held_out") else 1  # of these files the lines 0, 2, 4 … alone are for tuning
+    for text, spans in read_sentences(LABELLED.with_name(f"identifiers_{name}.jsonl"))[::step]:
         seen = explain(text, Plan())[1]
         covered = {at for one in seen for at in range(one.start, one.end)}
         marked = {at for start, end, _ in spans for at in range(start, end)}
@@ -232,6 +244,23 @@ def test_each_character_is_read_once_in_pieces_of_a_bounded_length(ends: str, mo
     model(text)
     assert "".join(pieces) == text
     assert max(map(len, pieces)) <= 1_000
+
+
+@pytest.mark.parametrize(
+    ("marked", "name"),
+    [
+        ("、向{春花}，", "向春花"),
+        ("妹尤{小萍}）", "尤小萍"),
+        ("向{春花}，", "向春花"),
+        ("方向{春花}，", "春花"),
+        ("〕于{小萍}，", "小萍"),
+        ("，于{王芳}，", "王芳"),
+        ("，于{春}，", "春"),
+    ],
+)
+def test_a_given_name_takes_the_surname_before_it(marked: str, name: str) -> None:
+    text, start, end = marked.replace("{", "").replace("}", ""), marked.index("{"), marked.index("}") - 1
+    assert text[with_surname(text, start, end) : end] == name
 
 
 def test_the_weights_are_small(tmp_path: Path) -> None:

@@ -311,6 +311,7 @@ def test_text_behind_a_list_stays(text: str, treated: str) -> None:
 
 
 BELOW_HEADERS = [
+    ("病案号|姓名|手术|结果\n{66 20 18}|{王小明}|LC|阴性", 2),
     ("姓名 性别 年龄 住院号\n{王芳} 女 46岁 {00458213}\n诊断：糖尿病", 2),
     (
         "住院号\t姓 名\t性别\t电话\n{ZY00458213}\t{阿依古丽}\t女\t\r\n\n{00458214}\t{李强}\t男\t{13812345678}\n李明",

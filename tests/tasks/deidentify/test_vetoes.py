@@ -1,0 +1,64 @@
+"""What stays although the recogniser took it for a name, a number or an address, and names that look like it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tasks.deidentify.recogniser.vetoes import stays
+
+
+def span_of(marked: str) -> tuple[str, int, int]:
+    """Return the text of `患者{王伟}诉` with the first character and the end of what is in braces."""
+    return marked.replace("{", "").replace("}", ""), marked.index("{"), marked.index("}") - 1
+
+
+@pytest.mark.parametrize(
+    "marked",
+    [
+        "{PT NAME}: ZHANG WEI",
+        "查{BALF mNGS}检出曲霉",
+        "{ECG ST}段抬高",
+        "出 院 证 {明 书}\n",
+        "{职  业}：农民",
+        "{乌司}奴单抗首剂",
+        "痰培养：{鲍曼}不动杆菌",
+        "阿尔茨{海默病}",
+        "跌倒评估：{低危}。",
+        "护工{费}收据",
+        "国籍：{马来西亚}",
+        "GJB2 {纯合}，",
+    ],
+)
+def test_a_word_that_looks_like_a_name_stays(marked: str) -> None:
+    assert stays(*span_of(marked), "name")
+
+
+@pytest.mark.parametrize(
+    "marked",
+    [
+        "{WANG XH}, Department",
+        "{NG WAI MING} 男",
+        "{LV YAN} 女",
+        "患者{张  芳}来院",
+        "王 {李 芳}",
+        "{费}医生查房",
+        "患者{乌兰}使用单抗",
+        "{李强}服他汀后肌痛",
+        "{李强}感染病毒",
+        "姓 名 {王 芳}",
+    ],
+)
+def test_a_name_that_looks_like_a_word_does_not(marked: str) -> None:
+    assert not stays(*span_of(marked), "name")
+
+
+def test_rooms_of_a_house_and_countries_are_no_addresses() -> None:
+    assert stays(*span_of("地点{六楼示教室}，"), "address")
+    assert stays(*span_of("{乌克兰}籍"), "address")
+    assert not stays(*span_of("住{玉泉路六楼}，"), "address")
+
+
+def test_a_count_in_a_table_is_no_number_of_a_paper() -> None:
+    assert stays(*span_of("I\t{112}\t未达到"), "record")
+    assert not stays(*span_of("王芳\t{112}-7\t女"), "record")
+    assert not stays(*span_of("住院号 {112338}\t女"), "record")
