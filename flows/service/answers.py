@@ -113,4 +113,4 @@ def _statement(one: Statement) -> dict[str, Any]:
 
 
 def _modifier(one: Modifier) -> dict[str, Any]:
-    return {"kind": one.kind, "text": one.text}
+    return {"kind": one.kind, "text": one.text, "of": one.of}

@@ -100,6 +100,7 @@ class ModifierForm(Form):
 
     kind: str
     text: str
+    of: str
 
 
 class StatementForm(Form):
