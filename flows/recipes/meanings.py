@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import inspect
 import itertools
 import json
@@ -90,10 +91,15 @@ def attribute_docstrings(owner: type[Any]) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for one in reversed(owner.__mro__):
         if one.__module__.removeprefix(PREFIX).partition(".")[0] in ("flows", "tasks", "models", "kg", "infra"):
-            [body] = ast.parse(textwrap.dedent(inspect.getsource(one))).body
-            assert isinstance(body, ast.ClassDef)
-            found |= strings_below(body.body)
+            found |= _own_docstrings(one)
     return found
+
+
+@functools.cache  # Python parses the whole file to find a class, and most settings are those of many flows
+def _own_docstrings(owner: type[Any]) -> Mapping[str, str]:
+    [body] = ast.parse(textwrap.dedent(inspect.getsource(owner))).body
+    assert isinstance(body, ast.ClassDef)
+    return strings_below(body.body)
 
 
 def strings_below(body: list[ast.stmt]) -> dict[str, str]:
