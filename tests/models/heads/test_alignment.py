@@ -76,6 +76,14 @@ def test_separated_triplets_are_not_mined() -> None:
     assert negatives.nonzero().tolist() == [[0, 3], [1, 3]]
 
 
+def test_a_triplet_that_is_separated_by_no_more_than_the_margin_is_hard() -> None:
+    # Both others are at the same distance from the first: |a - p| + 0 >= |a - n| just holds.
+    vectors = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+    positives, negatives = hard_pairs(vectors, torch.tensor([0, 0, 1]), margin=0.0)
+    assert positives.nonzero().tolist() == [[0, 1]]
+    assert negatives.nonzero().tolist() == [[0, 2]]
+
+
 def test_gradients_are_finite_where_nothing_is_hard_and_at_large_scales() -> None:
     for concepts in ([0, 0, 1], [0, 1, 2], [0, 0, 0]):
         vectors = torch.tensor(unit(3, 3), dtype=torch.float32, requires_grad=True)

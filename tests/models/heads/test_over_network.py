@@ -132,6 +132,11 @@ def test_frozen_states_are_the_last_four_layers(make_one_type: Callable) -> None
     assert torch.equal(model.reader.states(batch, None), found)
 
 
+def test_the_frozen_encoder_goes_where_its_head_goes() -> None:
+    model = model_of("single", "frozen").to("meta")
+    assert {value.device.type for value in model.encoder.encoder.parameters()} == {"meta"}
+
+
 def write_cache(folder: Path, model: TaskModel, examples: list[HeadExample]) -> list[TokenSequence]:
     sequences, keys = unique([example.sequences[0] for example in examples])
     states = []

@@ -17,13 +17,14 @@ from transformers import AutoModel, AutoModelForSequenceClassification
 from infra.errors import UserError
 from models import heads
 from models.encoder.layout import Layout
-from models.heads.encoders import as_task_encoder, open_encoder
+from models.heads.encoders import as_task_encoder, open_encoder, open_plain_encoder, reads_knowledge
 from models.heads.examples import HeadExample, TokenSequence
 from models.inference import predict
 from models.knowledge import DESCRIPTION, KnowledgeArrays
 from models.knowledge_model.folder import load_model
 from models.knowledge_model.source import KnowledgeSource
 from models.smedbert import SMedBertModel, SMedBertModelConfig
+from models.weights.pretrained import save_encoder
 from tests.support.graphs.knowledge_models import make_network, save_arrays, save_both
 
 torch.set_num_threads(1)
@@ -156,6 +157,17 @@ def test_knowledge_moves_with_the_store_or_lies_beside_the_model(folder: Path, t
     (alone / "knowledge").symlink_to(store / "knowledge_arrays" / "k1")
     assert load_model(alone).network.knowledge is not None
     assert type(AutoModel.from_pretrained(alone)) is SMedBertModel
+
+
+def test_the_encoder_below_the_knowledge_is_one_without(folder: Path, tmp_path: Path) -> None:
+    below = open_plain_encoder(folder)
+    save_encoder(below, tmp_path)
+    alone = open_plain_encoder(tmp_path)
+    assert reads_knowledge(folder) and not reads_knowledge(tmp_path)
+    for name, value in alone.state_dict().items():
+        assert torch.equal(value, below.state_dict()[name]), name
+    with pytest.raises(UserError, match="reads no knowledge: its model_type is 'electra'"):
+        open_encoder(tmp_path, knowledge=folder.parents[2] / "knowledge_arrays" / "k1")
 
 
 def test_missing_knowledge_is_named_with_the_remedy(folder: Path, tmp_path: Path) -> None:
