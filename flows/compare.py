@@ -21,8 +21,8 @@ from tasks.evaluate.papers.models import BY_NAME, MODELS, RANDOM, ComparedModel,
 from tasks.finetune.inputs import ModelFolder, TaskFiles
 from tasks.runner import StageRunner, flow, stage_runner, warn
 
-OWN = ("seconds", "more_seconds", "flops", "more_flops", "rows", "cores", "tuning")
-"""First parts of the overrides that are the comparison's; all others are the presets'."""
+OWN = "tuning."
+"""How the overrides that are the comparison's begin; all others are the presets'."""
 
 SETTINGS = (PapersRecipe, Preset)
 """Models of the keys of `overrides`."""
@@ -36,6 +36,10 @@ def compare(
     graphs: Graphs | None = None,
     seconds: float = 14_400.0,
     more_seconds: float = 3_600.0,
+    flops: float | None = None,
+    more_flops: float | None = None,
+    rows: int | None = None,
+    cores: int = 1,
     models: list[str] | None = None,
     tasks: list[str] | None = None,
     sizes: list[int | None] | None = None,
@@ -53,20 +57,23 @@ def compare(
             read what they are judged by.
         seconds: CPU seconds of every model that starts from random weights.
         more_seconds: CPU seconds of every model that starts from one of these.
+        flops, more_flops: budgets in model FLOPs in place of these, which hold on GPUs too.
+        rows: rows of a step, each view counted, for every model; by default those of its preset.
+        cores: threads of a training process.
         models: names of models, such as random, bert and ehealth; by default all of them.
         tasks, sizes, seeds: tasks, numbers of records of train (null: all) and seeds; by default all.
         hours: begin no further work after so many hours; what is running is finished.
         look: do no work, and make the page of what was done before.
-        overrides: `tuning.<key>` to values for fine-tuning; `flops` and `more_flops` for budgets that hold on GPUs
-            too; any other key is one of every model's preset.
+        overrides: `tuning.<key>` to values for fine-tuning; any other key is one of every model's preset.
 
     Returns:
         The folder of the page.
     """
     given = overrides or {}
-    own = {key: value for key, value in given.items() if key.split(".")[0] in OWN}
+    own = {key: value for key, value in given.items() if key.startswith(OWN)}
     own |= {} if seeds is None else {"tuning.seeds": seeds}
-    recipe = load_papers({"seconds": seconds, "more_seconds": more_seconds}, own)
+    budgets = {"seconds": seconds, "more_seconds": more_seconds, "flops": flops, "more_flops": more_flops}
+    recipe = load_papers({**budgets, "rows": rows, "cores": cores}, own)
     names = _checked_models(models)
     of_presets = {key: value for key, value in given.items() if key not in own}
     presets = {model.name: recipe.preset(model, of_presets) for model in needed(names)}

@@ -26,7 +26,7 @@ PAGES = sorted(
 LINK = re.compile(r"\]\((?!https?:|mailto:)(?P<file>[^)#\s]*)(?:#(?P<heading>[^)\s]+))?\)")
 """`](docs/terms.md#two-lists)`"""
 COMMAND = re.compile(
-    r"^(?:[A-Z_]+=\S+ )*\.venv/bin/(?:python -m flows|yiwen) (?P<arguments>.+?)(?: *[#>].*)?$", re.MULTILINE
+    r"^(?:[A-Z_]+=\S+ )*(?:\.venv/bin/)?(?:python -m flows|yiwen) (?P<arguments>.+?)(?: *[#>].*)?$", re.MULTILINE
 )
 """`YIWEN_HOME=/data .venv/bin/python -m flows run corpus/refresh  # weekly`, `.venv/bin/yiwen list > flows.txt`"""
 

@@ -75,8 +75,10 @@ def _whole(entry: Entry) -> Iterator[str]:
     of_preset = f" of the preset {preset}, or of another" if preset else ""
     yield from ["", f"Keys{of_preset}, --param SECTION.KEY=VALUE:"]
     settings = settings_of(models, preset, getattr(module, "USED", None))
-    for section, own in itertools.groupby(settings, key=lambda one: one.key.rpartition(".")[0]):
-        yield from ["", f"  {section or 'the preset itself'}"]
+    # A key without a section is a parameter above, or the preset's description: nothing that --param sets by a key.
+    sections = [one for one in settings if "." in one.key]
+    for section, own in itertools.groupby(sections, key=lambda one: one.key.rpartition(".")[0]):
+        yield from ["", f"  {section}"]
         for one in own:
             yield from _described(one)
 
