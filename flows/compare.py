@@ -17,7 +17,7 @@ from flows.shared.pretraining import TrainedModel, TrainingData, check_inputs, m
 from infra.artifacts import Artifact
 from infra.errors import UserError
 from tasks.evaluate.papers.cells import TASKS, Cell, ordered_cells
-from tasks.evaluate.papers.models import BY_NAME, MODELS, RANDOM, ComparedModel, needed
+from tasks.evaluate.papers.models import BY_NAME, FLOOR, MODELS, RANDOM, ComparedModel, needed
 from tasks.finetune.inputs import ModelFolder, TaskFiles
 from tasks.runner import StageRunner, flow, stage_runner, warn
 
@@ -138,10 +138,10 @@ class _Study:
         return self._known[key]
 
     def cell(self, run: StageRunner, cell: Cell) -> Artifact:
-        """Return the scores of a cell. The floor has the architecture and the vocabulary of all models, here BERT's."""
+        """Return the scores of a cell. The floor has FLOOR's architecture and vocabulary."""
         from tasks.evaluate.papers.cell import papers_cell  # imports torch
 
-        model = BY_NAME["bert" if cell.model == RANDOM else cell.model]
+        model = BY_NAME[FLOOR if cell.model == RANDOM else cell.model]
         folder = ModelFolder(str(self.trained(run, model, cell.milestone).model.path))
         return run(papers_cell, self.recipe.finetuning(cell), model=folder, data=self._files[cell.task])
 

@@ -12,6 +12,8 @@ from typing import Any
 
 RANDOM = "random"
 """The floor: the same encoder with fresh weights, fine-tuned alike."""
+FLOOR = "bert"
+"""Model whose architecture and vocabulary, which are those of all, the floor takes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +107,7 @@ FOLLOWED = ("bert", "ehealth")
 
 
 def needed(names: tuple[str, ...]) -> list[ComparedModel]:
-    """Return the models of these names and those that they start from, in the order of the page."""
-    wanted = {name for name in names if name != RANDOM}
+    """Return the models of these names, those that they start from, and the floor's, in the order of the page."""
+    wanted = {FLOOR if name == RANDOM else name for name in names}
     wanted |= {BY_NAME[name].start or name for name in wanted}
     return [model for model in MODELS if model.name in wanted]
