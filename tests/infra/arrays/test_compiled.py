@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 from infra.arrays.code_points import code_points
 from infra.arrays.compiled import compiled
+from infra.locks import close_lock, is_locked, open_lock
 from infra.settings import REPOSITORY
 
 
@@ -73,6 +75,60 @@ def test_a_changed_callee_or_constant_of_another_file_is_noticed(tmp_path: Path)
     assert printed(2, 1) == ["41", "1"]  # the code of the first process
     assert printed(3, 1) == ["61", "0"]
     assert printed(3, 5) == ["65", "0"]
+
+
+TOGETHER = """
+import sys, time
+from pathlib import Path
+from infra.arrays.compiled import compiled
+
+@compiled
+def grown(value):
+    for _ in range(3):
+        value += value
+    return value
+
+if __name__ == "__main__":
+    number, others = int(sys.argv[1]), int(sys.argv[2])
+    Path(f"{number}.ready").touch()
+    while len(list(Path().glob("*.ready"))) < others:
+        time.sleep(0.001)
+    print(*[grown(value) for value in ((1, 0.5) if number % 2 else (0.5, 1))])
+    print(sum(grown.stats.cache_misses.values()), sum(grown.stats.cache_hits.values()))
+"""
+
+
+def test_processes_compile_a_function_once(tmp_path: Path) -> None:
+    """Four processes that need a function for two types at the same moment: each is compiled once in all."""
+    (tmp_path / "together.py").write_text(TOGETHER, encoding="utf-8")
+    env = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    started = [
+        subprocess.Popen(
+            [sys.executable, "together.py", str(number), "4"], cwd=tmp_path, env=env, stdout=subprocess.PIPE, text=True
+        )
+        for number in range(4)
+    ]
+    printed = [process.communicate(timeout=120)[0].split() for process in started]
+    assert [words[:2] for words in printed] == [["4.0", "8"], ["8", "4.0"]] * 2
+    misses, hits = (sum(int(words[place]) for words in printed) for place in (2, 3))
+    assert (misses, hits) == (2, 6)
+
+
+def test_a_process_compiles_for_itself_if_another_keeps_the_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("infra.arrays.compiled.SECONDS_OF_WAITING", 0.1)
+    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path))
+    doubled = compiled(summed)
+    lock = Path(doubled._cache._lock_path)  # type: ignore[attr-defined]
+    assert tmp_path in lock.parents
+    held = open_lock(str(lock))
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert doubled(np.arange(5)) == 10
+    finally:
+        close_lock(held)
+    assert not is_locked(str(lock))
 
 
 def test_code_points_of_texts_are_end_to_end() -> None:
