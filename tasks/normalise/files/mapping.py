@@ -32,7 +32,7 @@ HEADER = ("code", "term", "mapped_code", "mapped_term", "confidence", "same_code
 categories are equal, else no."""
 
 
-@stage(name="term_mapping", version=2, params=TermMappingParams)
+@stage(name="term_mapping", version=3, params=TermMappingParams)
 def term_mapping(inputs: Mapping[str, Any], params: TermMappingParams, out: Output) -> None:
     """Map the terms of `inputs["terminology"]` to those of `inputs["index"]`, an artifact of `candidate_index`.
 
