@@ -325,10 +325,14 @@ class Stage(Generic[P]):
     params: type[P]
     tables: tuple[str, ...]
     function: StageFunction[P] = field(repr=False)
-    unit: str = "part"
-    """Name of what its progress counts."""
+    unit: str | Callable[[P], str] = "part"
+    """Name of what its progress counts, or the function that has it from the parameters."""
     heavy: bool = False
     """Its work grows with a corpus or a model: where RAY_ADDRESS takes jobs, it is one."""
+
+    def unit_of(self, params: P) -> str:
+        """Return the name of what the progress of such work counts."""
+        return self.unit if isinstance(self.unit, str) else self.unit(params)
 
     def fingerprint(self, params: P, inputs: Mapping[str, StageInput]) -> str:
         """Return the address of this work below `<root>/<name>/`."""
@@ -346,14 +350,14 @@ def stage(
     version: int,
     params: type[P],
     tables: tuple[str, ...] = (),
-    unit: str = "part",
+    unit: str | Callable[[P], str] = "part",
     heavy: bool = False,
 ) -> Callable[[StageFunction[P]], Stage[P]]:
     """Declare a stage.
 
     Args:
         tables: names (from `infra.schemas`) of the tables that it writes, the main one first.
-        unit: name of what its progress counts.
+        unit: name of what its progress counts, or a function that has it from the parameters.
         heavy: its work grows with a corpus or a model, so that it runs as a job where RAY_ADDRESS takes jobs.
 
     Raises:

@@ -14,7 +14,6 @@ class EmbeddingRun(LongWork):
     """One training, resolved: everything that its workers need to know."""
 
     kind: ClassVar[str] = "kg_embeddings"
-    unit: ClassVar[str] = "epoch"
     module: ClassVar[str] = module_name("tasks/knowledge/embed_driver.py")
 
     entity_dim: int
@@ -23,6 +22,10 @@ class EmbeddingRun(LongWork):
     """Settings of `EmbeddingConfig`; None: begin with random vectors."""
     transr: dict[str, Any]
     cluster: Cluster
+
+    @property
+    def unit(self) -> str:
+        return "epoch"
 
     @property
     def total(self) -> int:

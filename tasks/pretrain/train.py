@@ -30,7 +30,7 @@ from tasks.training.checkpoints import Checkpoints, step_folder
 from tasks.training.curves import curves_page, draw_curves
 from tasks.training.launch import launch
 from tasks.training.metrics_log import STEP, TensorBoardLog, read_metrics, read_steps
-from tasks.training.run_spec import RunSpec
+from tasks.training.run_spec import RunSpec, unit_of
 from tasks.training.sources import EXAMPLES, recorded
 
 WITHOUT_ROWS = frozenset({"vocabulary", "init"})
@@ -39,7 +39,11 @@ STEPS_AT_ONCE = 1_000
 """Steps whose figures are converted to rows at a time."""
 
 
-@stage(name="train", version=2, params=TrainParams, tables=("metrics",), unit="step", heavy=True)
+def _unit(params: TrainParams) -> str:
+    return unit_of(params.training)
+
+
+@stage(name="train", version=2, params=TrainParams, tables=("metrics",), unit=_unit, heavy=True)
 def train(inputs: Mapping[str, Any], params: TrainParams, out: Output) -> None:
     """Train `params.objective` on `inputs["examples"]`; `inputs["vocabulary"]` sets the vocabulary size.
 

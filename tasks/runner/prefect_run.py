@@ -120,11 +120,14 @@ def is_flow_running() -> bool:
     return FlowRunContext.get() is not None
 
 
-def run_as_task(stage: Stage[Any], work: Callable[[StageProgress], StageResult], about: str = "") -> Artifact:
+def run_as_task(
+    stage: Stage[Any], unit: str, work: Callable[[StageProgress], StageResult], about: str = ""
+) -> Artifact:
     """Run a stage as a task of the current flow run, and show on the server what it made.
 
     Args:
         stage: the stage.
+        unit: what its progress counts.
         work: runs the stage, and reports its progress to what it is given.
         about: what distinguishes it from other runs of the stage, such as the task that a model is fine-tuned for.
     """
@@ -134,7 +137,7 @@ def run_as_task(stage: Stage[Any], work: Callable[[StageProgress], StageResult],
 
     @task(name=stage.name, task_run_name=run_name, cache_policy=NO_CACHE, persist_result=False)
     def run_stage() -> Artifact:
-        result = work(_ProgressArtifact(stage.name, stage.unit))
+        result = work(_ProgressArtifact(stage.name, unit))
         get_run_logger().info("%s", sentence(result))
         with BestEffort(f"The result of {stage.name}"):
             _show_counters(result)

@@ -49,8 +49,13 @@ class StageRunner:
         if in_prefect_run():
             from tasks.runner.prefect_run import run_as_task
 
-            return run_as_task(stage, lambda progress: self._run(stage, params, inputs, progress), _about(params))
-        progress = StageProgress(stage.name, stage.unit)
+            return run_as_task(
+                stage,
+                stage.unit_of(params),
+                lambda progress: self._run(stage, params, inputs, progress),
+                _about(params),
+            )
+        progress = StageProgress(stage.name, stage.unit_of(params))
         result = self._run(stage, params, inputs, progress)
         progress.finish(sentence(result))
         self._results.append(result)

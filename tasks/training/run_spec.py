@@ -21,11 +21,17 @@ from tasks.training.terms import LOSS_OF_TASK
 TERA = 1e12
 
 
+def unit_of(training: Mapping[str, Any]) -> str:
+    """Return what the progress of a training counts: steps or, where a budget limits it, what it spends of that."""
+    if training.get("flops") is not None:
+        return "teraFLOP"
+    return "step" if training.get("cpu_seconds") is None else "CPU second"
+
+
 class RunSpec(LongWork):
     """One training run. Whatever is None is decided by the driver, which sees the cluster."""
 
     kind: ClassVar[str] = "train"
-    unit: ClassVar[str] = "step"
     module: ClassVar[str] = module_name("tasks/training/driver.py")
 
     store: str
@@ -83,6 +89,10 @@ class RunSpec(LongWork):
     @property
     def settings(self) -> dict[str, Any]:
         return {"objective": self.objective, "model": self.model, "training": self.training}
+
+    @property
+    def unit(self) -> str:
+        return unit_of(self.training)
 
     @property
     def total(self) -> int:

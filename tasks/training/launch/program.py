@@ -42,7 +42,7 @@ def run_program(kind: type[W], do: Callable[[W], None], description: str | None,
             if options.quiet:
                 do(work)
             else:
-                with StageProgress(kind.kind, unit=kind.unit) as progress, followed(work, progress.update):
+                with StageProgress(kind.kind, unit=work.unit) as progress, followed(work, progress.update):
                     do(work)
     except (UserError, FloatingPointError) as error:  # a loss of NaN is no defect of ours: the message has the remedy
         return report_user_error(error)

@@ -37,8 +37,6 @@ class LongWork(BaseModel, ABC):
 
     kind: ClassVar[str]
     """Name of its stage, which progress and jobs carry."""
-    unit: ClassVar[str]
-    """Unit of its progress, such as `step`."""
     module: ClassVar[str]
     """Module of its program, for `python -m`."""
 
@@ -56,6 +54,11 @@ class LongWork(BaseModel, ABC):
     def settings(self) -> dict[str, Any]:
         """Settings worth comparing with those of other runs."""
         return {}
+
+    @property
+    @abstractmethod
+    def unit(self) -> str:
+        """Name of what its progress counts, such as `step`."""
 
     @property
     @abstractmethod

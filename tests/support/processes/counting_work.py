@@ -19,11 +19,14 @@ from tasks.training.metrics_log import MetricsLog
 
 class CountingWork(LongWork):
     kind: ClassVar[str] = "count"
-    unit: ClassVar[str] = "number"
     module: ClassVar[str] = "tests.support.processes.counting_work"
 
     steps: int = 3
     ending: str = "done"
+
+    @property
+    def unit(self) -> str:
+        return "number"
 
     @property
     def total(self) -> int:

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tasks.pretrain.params import TrainParams
+from tasks.pretrain.train import train
 from tasks.training.launch import Progress
 from tasks.training.run_spec import RunSpec
 from tests.support.training.synthetic_examples import training
@@ -27,21 +29,26 @@ def spec(**changes: Any) -> RunSpec:
 
 
 @pytest.mark.parametrize(
-    ("changes", "spent", "done", "total"),
+    ("changes", "spent", "done", "total", "unit"),
     [
-        ({}, {}, 20, 1_000),
-        ({"cpu_seconds": 90.5}, {"cpu_seconds": 30.9}, 30, 91),
-        ({"flops": 6.2e14}, {"flops": 1.509e14}, 150, 620),
-        ({"flops": 6.2e14}, {"flops": 6.21e14}, 620, 620),
+        ({}, {}, 20, 1_000, "step"),
+        ({"cpu_seconds": 90.5}, {"cpu_seconds": 30.9}, 30, 91, "CPU second"),
+        ({"flops": 6.2e14}, {"flops": 1.509e14}, 150, 620, "teraFLOP"),
+        ({"flops": 6.2e14}, {"flops": 6.21e14}, 620, 620, "teraFLOP"),
     ],
 )
 def test_budget_is_counted_in_place_of_steps(
-    changes: dict[str, float], spent: dict[str, float], done: int, total: int
+    changes: dict[str, float], spent: dict[str, float], done: int, total: int, unit: str
 ) -> None:
     run = spec(**changes)
     figures = {"loss": 2.5, "mlm": 2.5, "tokens_per_second": 1234.0, **spent}
-    assert run.total == total
+    assert (run.total, run.unit) == (total, unit)
     assert run.progress([{"step": 20, "split": "train", "figures": figures}]) == Progress(
         done, "1,234 tokens/s, loss 2.5, mlm 2.5"
     )
     assert run.has_budget == bool(changes)
+
+
+def test_the_stage_names_what_the_run_counts() -> None:
+    params = TrainParams(objective="bert", training=training(steps=1_000, flops=1e12))
+    assert train.unit_of(params) == "teraFLOP"
