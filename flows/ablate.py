@@ -44,8 +44,15 @@ def ablate(
 
     Args:
         preset: name of a shipped preset, or a path to a TOML file.
-        corpus, benchmarks, dictionary, vocabulary_file, graphs, mentions: as in the flow pretrain.
-        tasks, data, quick: every model is fine-tuned on these tasks, as in finetune/<task>, and scored on dev.
+        corpus: files or folders of text; the default is that of corpus/refresh.
+        benchmarks: dev and test sets of downstream tasks; text that overlaps with them is cut out of the corpus.
+        dictionary: UTF-8 file with one term per line, or in jieba's format; its terms are words.
+        vocabulary_file: `vocab.txt` to train with; without one, a vocabulary is built from the text.
+        graphs: knowledge graphs, as in knowledge/fuse; by default CMeKG.
+        mentions: record in the examples which entities of the fused graph they mention, and where.
+        tasks: tasks of finetune/… on which every model is fine-tuned, and scored on dev; by default none.
+        data: folder with the official files of these tasks.
+        quick: one setting and one seed for each of them, in place of the paper's grid.
         scores: further scores for the table, from fine-tuning elsewhere, by setting and task.
         overrides: dotted preset keys to values; they hold for all settings.
 

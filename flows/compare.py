@@ -52,16 +52,20 @@ def compare(
 
     Args:
         data: folder with the files of the tasks.
-        corpus, graphs: as in the flow pretrain.
+        corpus: files or folders of text; the default is that of corpus/refresh.
+        graphs: knowledge graphs, as in knowledge/fuse; by default CMeKG.
         benchmarks: dev and test texts of the tasks, which are cut out of the corpus; without them the models may have
             read what they are judged by.
         seconds: CPU seconds of every model that starts from random weights.
         more_seconds: CPU seconds of every model that starts from one of these.
-        flops, more_flops: budgets in model FLOPs in place of these, which hold on GPUs too.
+        flops: budget in model FLOPs in place of `seconds`, which holds on GPUs too; needs `more_flops`.
+        more_flops: budget in model FLOPs in place of `more_seconds`.
         rows: rows of a step, each view counted, for every model; by default those of its preset.
         cores: threads of a training process.
         models: names of models, such as random, bert and ehealth; by default all of them.
-        tasks, sizes, seeds: tasks, numbers of records of train (null: all) and seeds; by default all.
+        tasks: names of tasks, such as cmedqaner; by default all five.
+        sizes: numbers of records of train, such as 300; null is all records. By default 100, 300, 1,000 and all.
+        seeds: seeds of the draw of records, of their order and of the head; by default those of `tuning.seeds`.
         hours: begin no further work after so many hours; what is running is finished.
         look: do no work, and make the page of what was done before.
         overrides: `tuning.<key>` to values for fine-tuning; any other key is one of every model's preset.

@@ -44,7 +44,10 @@ def sweep(
     Args:
         preset: name of a preset whose objective is electra_em_pap, or a path to a TOML file.
         shares: values of ρ (model.pap_share); by default 0, 0.01, 0.05, 0.1 and 0.15.
-        corpus, dictionary, vocabulary_file, graphs: as in pretrain/electra-em-pap.
+        corpus: files or folders of text; the default is that of corpus/refresh.
+        dictionary: UTF-8 file with one term per line, or in jieba's format; its terms are words.
+        vocabulary_file: `vocab.txt` to train with; without one, a vocabulary is built from the text.
+        graphs: knowledge graphs whose names are masked, as in knowledge/fuse; by default CMeKG.
         relevance: also fine-tune each model on query-title relevance made from the products' indications.
         overrides: dotted preset keys to values; they hold for all models. Also `rank_values.<key>`,
             `query_title.<key>` and `finetune.<key>`.
