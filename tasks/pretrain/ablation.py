@@ -1,7 +1,7 @@
 """Stage `ablation`: models that differ only in their pre-training tasks, side by side, as in the objective's paper.
 
-Rows are settings. Columns are the newest held-out figures of pre-training and, if given, scores of fine-tuning. The
-artifact has a self-contained `report.html`, `table.md`, `table.json` and `summary.json`.
+Rows are settings, and what guessing would score. Columns are the newest held-out figures of pre-training and, if given,
+scores of fine-tuning. The artifact has a self-contained `report.html`, `table.md`, `table.json` and `summary.json`.
 """
 
 from __future__ import annotations
@@ -17,23 +17,26 @@ from infra.stage import Output, StageParams, stage
 from models import objectives
 from tasks.pretrain.check import check_scores
 from tasks.pretrain.model_card import held_out_figures
+from tasks.training.terms import chance_of
 
 TEMPLATE = Path(__file__).with_name("ablation.html.j2")
 
 
 AVERAGE = "Avg."
+GUESSING = "By chance"
+"""Title of the row of what guessing would score."""
 
 
 class AblationParams(StageParams):
     """Title of the page, and scores of fine-tuning."""
 
-    title: str = "Pre-training tasks"
+    title: str | None = Field(default=None, description="Title of the page; by default the name of the objective.")
     scores: dict[str, dict[str, float]] = Field(
         default_factory=dict, description="Scores of fine-tuning by setting and task, in percent."
     )
 
 
-@stage(name="ablation", version=2, params=AblationParams)
+@stage(name="ablation", version=3, params=AblationParams)
 def ablation(inputs: Mapping[str, Artifact], params: AblationParams, out: Output) -> None:
     """Tabulate `inputs`, which are `train` artifacts under the names of their settings.
 
@@ -47,7 +50,15 @@ def ablation(inputs: Mapping[str, Artifact], params: AblationParams, out: Output
     steps = {name: checkpoint.manifest.counters["steps"] for name, checkpoint in inputs.items()}
     summary = {"figures": figures, "scores": params.scores, "steps": steps}
     source = objectives.ablated_in(objective)
-    page = render(TEMPLATE, title=params.title, columns=columns, rows=rows, steps=max(steps.values()), source=source)
+    page = render(
+        TEMPLATE,
+        title=params.title or f"Pre-training tasks of {objective}",
+        columns=columns,
+        rows=rows,
+        steps=max(steps.values()),
+        source=source,
+        has_scores=bool(params.scores),
+    )
     add_report(out, page, summary, rows)
     out.add_bytes("table.md", as_markdown(columns, rows).encode())
 
@@ -58,7 +69,7 @@ def tabulate(
     """Return the columns and the rows of the table, each value as it is shown; a missing one is –.
 
     Tasks come before the figures of pre-training, as in the paper. If there are several, `AVERAGE` follows them, with a
-    value for settings that have a score for each.
+    value for settings that have a score for each. The last row, if a figure has a chance level, is `GUESSING`.
     """
     tasks = list(dict.fromkeys(task for of_setting in scores.values() for task in of_setting))
     titles = objectives.tabulated(objective)
@@ -71,7 +82,19 @@ def tabulate(
             row |= _task_cells(scores.get(setting.name, {}), tasks)
             row |= {titles[name]: _cell(figures[setting.name].get(name), 4) for name in shown}
             rows.append(row)
+    chances = {name: _chance(name, figures) for name in shown}
+    if any(chance is not None for chance in chances.values()):
+        without = dict.fromkeys((*tasks, *averaged), _cell(None, 1))
+        rows.append({"Model": GUESSING, **without, **{titles[name]: _cell(chances[name], 4) for name in shown}})
     return ["Model", *tasks, *averaged, *(titles[name] for name in shown)], rows
+
+
+def _chance(name: str, figures: Mapping[str, Mapping[str, float]]) -> float | None:
+    """Return the chance level of a figure, by the first setting that has it: it depends on the text alone."""
+    for own in figures.values():
+        if name in own and (chance := chance_of(name, own)) is not None:
+            return own[chance]
+    return None
 
 
 def as_markdown(columns: list[str], rows: list[dict[str, str]]) -> str:

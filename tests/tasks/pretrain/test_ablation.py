@@ -42,6 +42,16 @@ def test_rows_are_settings_and_columns_the_figures_there_are() -> None:
     ]
 
 
+def test_chance_stands_below_the_figures_that_have_one() -> None:
+    figures = {
+        "full": {"mlm_loss": 2.0, "mts_accuracy": 0.5, "mts_chance": 1 / 6, "csp_accuracy": 0.9, "csp_chance": 0.02},
+        "without_mts": {"mlm_loss": 2.2, "csp_accuracy": 0.95, "csp_chance": 0.02},
+    }
+    columns, rows = tabulate("ehealth", figures, {"full": {"CMeEE": 66.6}})
+    assert columns == ["Model", "CMeEE", "MLM loss", "MTS acc.", "CSP acc."]
+    assert list(rows[-1].values()) == ["By chance", "–", "–", "0.1667", "0.0200"] and len(rows) == 3
+
+
 def test_without_scores_the_table_has_the_figures_of_pretraining() -> None:
     columns, rows = tabulate("ehealth", {"full": {"mlm_loss": 2.0}}, {})
     assert as_markdown(columns, rows) == "| Model | MLM loss |\n| --- | ---: |\n| The full setting | 2.0000 |\n"
