@@ -27,6 +27,11 @@ def span_of(marked: str) -> tuple[str, int, int]:
         "护工{费}收据",
         "国籍：{马来西亚}",
         "GJB2 {纯合}，",
+        "诊断肝门部胆管癌({Bismuth IIIa})",
+        "闭合复位失败，{Tonnis} III度",
+        "恢复{窦律}，",
+        "{腺样体}/鼻咽比 0.78",
+        "凭空{闻人语}1年",
     ],
 )
 def test_a_word_that_looks_like_a_name_stays(marked: str) -> None:
@@ -46,6 +51,8 @@ def test_a_word_that_looks_like_a_name_stays(marked: str) -> None:
         "{李强}服他汀后肌痛",
         "{李强}感染病毒",
         "姓 名 {王 芳}",
+        "{Anna Berg} III床",
+        "{闻人语嫣}，女",
     ],
 )
 def test_a_name_that_looks_like_a_word_does_not(marked: str) -> None:
@@ -55,6 +62,10 @@ def test_a_name_that_looks_like_a_word_does_not(marked: str) -> None:
 def test_rooms_of_a_house_and_countries_are_no_addresses() -> None:
     assert stays(*span_of("地点{六楼示教室}，"), "address")
     assert stays(*span_of("{乌克兰}籍"), "address")
+    assert stays(*span_of("钥匙在{更衣室23号柜}，"), "address")
+    assert stays(*span_of("转账银行：{中国建设银行} "), "address")
+    assert not stays(*span_of("{中国建设银行南湖支行} "), "address")
+    assert not stays(*span_of("住{玉泉路23号柜}，"), "address")
     assert not stays(*span_of("住{玉泉路六楼}，"), "address")
 
 
