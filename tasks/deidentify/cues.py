@@ -26,6 +26,7 @@ from tasks.deidentify.names import (
 )
 from tasks.deidentify.numbers import is_date
 from tasks.deidentify.role_fields import role_field_end
+from tasks.deidentify.word_names import label_name_end, person_end, role_word_end
 
 SEPARATOR = r"[\s(（|｜丨_]{0,12}+(?:号码|号|码|同号)?+\s{0,4}+[：:]?+\s{0,12}+(?:还?是|为|加)?+[：:]?+\s?+"
 """Pattern of what may separate a cue from its value: "号码：", " （号 是：", "为", or nothing."""
@@ -145,7 +146,7 @@ def telephone_fits(text: str, start: int, end: int, match: re.Match[str]) -> boo
 # matches: "批", "方案", "准字", "型", "3", "第0412287"
 # not: "预约"
 _NO_NUMBER_BEFORE = re.compile(
-    r"(?:批|准字|文|货|型|方案|批件|登录|注册|专利|标准|系列|序列|产品|规格|卷|刊|门牌|代|符|星|暗|信|称|句|引|逗|括|问|加|减|等|正|负"
+    r"(?:(?<!审)批|准字|文|货|型|方案|批件|登录|注册|专利|标准|系列|序列|产品|规格|卷|刊|门牌|代|符|星|暗|信|称|句|引|逗|括|问|加|减|等|正|负"
     r"|药|穴|色|编|类|单|军官证|证书|执照|件|账|房|门|楼|第|[0-9A-Za-z一二三四五六七八九十])$"
 )
 # matches: "约"
@@ -266,17 +267,22 @@ def names_behind(text: str, start: int, end: int, free_from: int) -> list[Span]:
 
 def anybody_behind(text: str, start: int, end: int, free_from: int) -> list[Span]:
     """Names behind 姓名, which is a field even without a colon and takes names without a Chinese surname."""
-    return _names(text, end, anybody=True)
+    label = label_name_end(text, end)
+    return [(end, label)] if label is not None else _names(text, end, anybody=True)
 
 
 def names_behind_role(text: str, start: int, end: int, free_from: int) -> list[Span]:
     """Names behind a role that only a person has: 督导员金大坚, 参加人员：汤隆、杜兴."""
-    return _names(text, end, anybody=False, is_role=True)
+    found = _names(text, end, anybody=False, is_role=True)
+    stop = None if found else person_end(text, end) or role_word_end(text, end, text[start:end])
+    return [(end, stop)] if stop is not None else found
 
 
 def names_of_kin(text: str, start: int, end: int, free_from: int) -> list[Span]:
     """Names behind a patient or a relation, and before 之: 患者闵慧本人, 其侄向家宝, 梁敏之女."""
     found = _names(text, end, anybody=False) or _likely(text, end)
+    if not found and (stop := person_end(text, end)) is not None:
+        found = [(end, stop)]
     latin = None if found or text[start:end] in _PATIENTS else latin_end(text, end)
     if latin is not None:
         return [(end, latin)]
@@ -345,10 +351,16 @@ def greeted(text: str, start: int, end: int, free_from: int) -> list[Span]:
     return [(word.start("word"), stop)] if stop is not None else []
 
 
+_ENGLISH_LABEL = (
+    r"(?:Policy|Member|Sex|Age|Date|Gender|Phone|Tel|Mobile|Address|Diagnosis|Dept|Department|Ward|Bed|Room|Title|Claim"
+    r"|Group|Plan|Insured|Patient|Report|Signed|Time|No|Number|Birth|Email|Contact|Relationship|Passport|Nationality)\b"
+)
+"""Words that begin the next field behind a name."""
 # matches: ": Maria Fernanda Silva", "：M. F. Silva", ": ZHAO GUOQIANG"
 # not: ": denies pain", ": Denies pain"
 _LATIN_FIELD = re.compile(
-    r"\s?[:：]\s{0,4}(?P<name>(?:[A-Z]\. ?){1,3}[A-Z][a-z]{1,14}|[A-Z][a-z]{1,14}(?: [A-Z](?:[a-z]{1,14}|\.)){1,3}"
+    rf"\s?[:：]\s{{0,4}}(?P<name>(?:[A-Z]\. ?){{1,3}}[A-Z][a-z]{{1,14}}"
+    rf"|[A-Z][a-z]{{1,14}}(?: (?!{_ENGLISH_LABEL})[A-Z](?:[a-z]{{1,14}}|\.)){{1,3}}"
     r"|[A-Z]{2,15} [A-Z]{2,15}(?: [A-Z]{2,15})?)(?![A-Za-z0-9])"
 )
 

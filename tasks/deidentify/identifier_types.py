@@ -58,6 +58,18 @@ from tasks.deidentify.numbers import (
     uneven_mobile_fits,
 )
 from tasks.deidentify.person_data import name_before_age, name_before_sex
+from tasks.deidentify.word_names import (
+    called_up,
+    chat_header,
+    engineer,
+    latin_for_whom,
+    masked_name,
+    name_in_a_row,
+    name_of_a_letter,
+    person_directly,
+    receiver,
+    word_before_title,
+)
 
 _NO_UNIT = r"(?!\.\d|\s?(?:IU|U/|mg|ml|mL|ng|μ|copies|拷贝|个|元|/|×|%))"
 """Refuses a measured value: HBV DNA 13812345678 IU/ml."""
@@ -198,6 +210,13 @@ TYPES = (
                     ),
                     telephone_fits,
                 ),
+            ),
+            Cues(
+                found=("让她打{2110}找工程师", "请拨{66021}问药房"),
+                kept=("打120找人", "打3针找护士", "打2110元"),
+                words="打 拨",
+                next_characters="23456789",
+                beside=Values(re.compile(r"(?P<value>[2-9]\d{3,7})(?=[找转问叫报])")),
             ),
             Number(
                 found=("改拨邻居曲老伯{6632 9981}。", "邻居：{8234 5678}）"),
@@ -384,9 +403,14 @@ TYPES = (
                 span=url_span,
             ),
             Cues(
-                found=("在“{pacs.zyfy-cloud.cn/share}”输入", "登录{my-hospital.com.cn}，"),
-                kept=("SPSS.comp", "12.5.com", "A.cnt"),
-                words="com cn net org gov edu",
+                found=(
+                    "在“{pacs.zyfy-cloud.cn/share}”输入",
+                    "登录{my-hospital.com.cn}，",
+                    "地址{vpn.hosp-intra.local:8443}，",
+                    "连{pacs.ward.lan}看片",
+                ),
+                kept=("SPSS.comp", "12.5.com", "A.cnt", "12.5.local", "a.localised"),
+                words="com cn net org gov edu example local lan internal intranet corp",
                 beside=domain_around,
                 before=r"[a-z0-9]\.",
                 after="(?![A-Za-z0-9])",
@@ -421,12 +445,13 @@ TYPES = (
                     "同行人微信{rahman_cd}。",
                     "发您微信行不，我号{luotiao_97}",
                     "联系：微信{zzj-guiyang}，",
+                    "谁有她微信?——{hexie_ENT}，",
                 ),
                 kept=("微信公众号", "微信 Android", "invx ab12345"),
                 words="微信 薇信 威信 V信 v信 weixin Weixin wechat WeChat Wechat vx VX Vx wx WX",
                 beside=Values(
                     re.compile(
-                        rf"(?:[{_HAN}，,]{{0,6}}?号(?:是|[：:])?|聊|{SEPARATOR})\s?(?P<value>[A-Za-z][A-Za-z0-9_\-]{{5,19}}|[1-9]\d{{4,11}})(?![A-Za-z0-9.])"
+                        rf"(?:[{_HAN}，,]{{0,6}}?号(?:是|[：:])?|聊|[?？][—\-]{{1,2}}|{SEPARATOR})\s?(?P<value>[A-Za-z][A-Za-z0-9_\-]{{5,19}}|[1-9]\d{{4,11}})(?![A-Za-z0-9.])"
                     ),
                     account_fits,
                 ),
@@ -491,6 +516,28 @@ TYPES = (
                 before=r"\d",
             ),
             Cues(
+                found=("床位{B区21}，", "床号：{东区3}；", "病床{A12}，", "床位{三区08床}。"),
+                kept=("床位120张", "床位数B区21张", "病床3张", "床位A级", "床位T2级"),
+                words="床位 床号 病床",
+                next_characters="：:ABCDEFGHJKLMNPQRSTUVWXYZ一二三四五六东西南北",
+                beside=Values(
+                    re.compile(
+                        r"[：:]?\s?(?P<value>(?:[A-Z]{1,2}|[一二三四五六东西南北])区\d{1,3}床?|[A-Z]{1,2}-?\d{1,3}床?)"
+                        r"(?=[，,。；;、）)\s]|$)"
+                    )
+                ),
+            ),
+            Cues(
+                found=("：{加1}的老太太又拔管", "那个{加3}的病人"),
+                kept=("加1的剂量", "加2片的老人"),
+                words="加",
+                next_characters="123456789",
+                beside=Values(
+                    re.compile(r"(?P<value>\d{1,2})(?=的(?:老[太头爷奶人]|病人|患者|阿姨|大[爷妈叔]|家属|那个))"),
+                    from_cue=True,
+                ),
+            ),
+            Cues(
                 found=("床：{40}  ", "床位：{ICU-05} ", "床:{+2}\n"),
                 kept=("床：40张", "床位：500张"),
                 words="床 床位",
@@ -509,6 +556,7 @@ TYPES = (
                     "透析号{HD0388} ",
                     "脑电图号{EEG-0473}。",
                     "协议号{B33 0091 7782}，",
+                    "审批号{MT2311-99204} ",
                 ),
                 kept=(
                     "批号20190312",
@@ -836,8 +884,22 @@ TYPES = (
         About(what="names of persons", hipaa="A: names", gbt="个人姓名"),
         (
             Cues(
-                found=("姓名：{古丽娜尔·买买提}，", "姓 名：{王 芳} 性 别：女", "姓名：{王小明}，{李小红}"),
-                kept=("姓名：\u3000\u3000性别：男", "姓 名： 性 别：女"),
+                found=(
+                    "姓名：{古丽娜尔·买买提}，",
+                    "姓 名：{王 芳} 性 别：女",
+                    "姓名：{王小明}，{李小红}",
+                    "姓名{乌兰托娅}性别女年龄57岁",
+                    "姓名{安定国},平素体健",
+                ),
+                kept=(
+                    "姓名：\u3000\u3000性别：男",
+                    "姓 名： 性 别：女",
+                    "姓名和性别不符",
+                    "姓名应一致，",
+                    "姓名全部正确，",
+                    "核对姓名、年龄",
+                    "姓名性别年龄",
+                ),
                 words="姓名 名字 病人姓名 患者姓名",
                 beside=anybody_behind,
                 header="name",
@@ -908,8 +970,21 @@ TYPES = (
                     "其侄女{隗文文}保管",
                     "其女儿{汪佩}诉",
                     "外甥女{邹岚}，",
+                    "患者之夫{古今}〔手机号〕陪同",
+                    "家属{严守一}(长子)签字",
+                    "其妻{计划}（手机〔手机号〕）",
                 ),
-                kept=("患者于昨日发病", "患者黄疸", "母亲白血病", "其子宫增大", "其女儿高血压", "其外甥女平素体健"),
+                kept=(
+                    "患者于昨日发病",
+                    "患者黄疸",
+                    "母亲白血病",
+                    "其子宫增大",
+                    "其女儿高血压",
+                    "其外甥女平素体健",
+                    "患者平时155次",
+                    "家属公司(左)",
+                    "家属任何先生们",
+                ),
                 words=(
                     "患者 病人 患儿 产妇 孕妇 死者 伤者 家属 之子 之女 之妻 之夫 之母 之父 之弟 之兄 之妹 之姐 其子 "
                     "其女 其妻 其夫 其父 其母 其兄 其弟 其姐 其妹 儿子 女儿 妻子 丈夫 父亲 母亲 爱人 配偶 老公 老婆 "
@@ -983,9 +1058,16 @@ TYPES = (
                     "Patient: {Maria Fernanda Silva}  ID",
                     "Signature: {M. F. Silva}  Date",
                     "Name：{ZHAO GUOQIANG} ",
+                    "Insured: {Laura Schmidt} Policy",
+                    "Radiologist: {Peter Lau} Date",
                 ),
-                kept=("Patient: denies pain", "Name: ", "Patient: Denies pain"),
-                words="Patient Name Physician Doctor Signature Attending Contact Interpreter Surgeon Nurse",
+                kept=("Patient: denies pain", "Name: ", "Patient: Denies pain", "Insured: Policy", "Member: Age 12"),
+                words=(
+                    "Patient Name Physician Doctor Signature Attending Contact Interpreter Surgeon Nurse Insured "
+                    "Member "
+                    "Policyholder Beneficiary Claimant Guardian Payer Payee Consultant Radiologist Pathologist "
+                    "Anesthetist Sonographer Caregiver Requester Referrer"
+                ),
                 beside=latin_field,
                 next_characters=" :：",
             ),
@@ -995,8 +1077,21 @@ TYPES = (
                     "出险人{闾丘露}，",
                     "翻译{Maria Berg}陪同",
                     "制片{武当}，",
+                    "巡回护士{和平},器械",
+                    "借款人{计划}因病",
+                    "麻醉医师{安静}。",
+                    "司机签字{勇敢}。",
+                    "司机{苏打}〔手机号〕",
                 ),
-                kept=("接收者签字", "督导员每日到访", "翻译陪同"),
+                kept=(
+                    "接收者签字",
+                    "督导员每日到访",
+                    "翻译陪同",
+                    "麻醉医师查房，",
+                    "巡回护士应邀，",
+                    "手术医师全部，",
+                    "借款人因病",
+                ),
                 words=(
                     "督导员 出险人 被保险人 投保人 收款人 缴款人 收费员 理赔专员 报案人 报警人 报告人 借片人 陪送人 "
                     "送医者 接收者 核对者 受血者 献血者 检验者 批准者 参加人员 参加者 参与者 签发人 授权委托人 委托人 "
@@ -1004,7 +1099,10 @@ TYPES = (
                     "审核医师 药师 审核药师 工程师 报修工程师 翻译 首例 司机 驾驶员 制片 送检 审核 巡回 调配 "
                     "发药 复核 录入 校对 住院总 值班医生 主管医生 谈话医生 医生助理 家属代表 村医 群主 经手 转诊经手 "
                     "随访护士 巡回护士 器械护士 置管护士 责任医师 操作者 照顾者 护工 护送人 目击者 见证人 紧急联系人 "
-                    "单位领导 老板 客服 主刀医生 第一助手 职工 会诊专家 采血者 执行者 PatientName"
+                    "单位领导 老板 客服 主刀医生 第一助手 职工 会诊专家 采血者 执行者 PatientName 麻醉医生 手术医师 "
+                    "手术医生 "
+                    "主刀医师 第二助手 洗手护士 检查医师 借款人 付款人 交款人 缴费人 代缴人 代办人 受益人 "
+                    "司机签字 医师签字 医生签字 护士签字 操作员签字 经办人签字"
                 ),
                 beside=names_behind_role,
             ),
@@ -1023,6 +1121,13 @@ TYPES = (
                 after=r"[，,。；;、\s）)性\d]|$",
             ),
             Cues(
+                found=("D77120;{苏打};男;5岁", "ZY00213|{白雪}|女|46|"),
+                kept=("20231104;黄疸;男;3天", "腹痛;黄疸;男;3天", "D77120;苏打;男;用药", "D77120;头痛;女;5岁"),
+                words="男 女",
+                beside=name_in_a_row,
+                before=r"[;；|/｜]",
+            ),
+            Cues(
                 found=("{宋桂兰}，65岁女性", "{孙丽}（化名），25岁"),
                 kept=("腹泻，25岁", "黄疸，3岁"),
                 words="岁",
@@ -1034,6 +1139,70 @@ TYPES = (
                 kept=("患者于某医院就诊", "有某种疾病"),
                 words="某",
                 beside=anonymous_name,
+            ),
+            Cues(
+                found=("签字为证:{元××};", "，{李○○}，女", "：{欧阳××}签"),
+                kept=("患者于××医院", "3××5", "，于××医院", "××李××"),
+                words="×× ○○",
+                beside=masked_name,
+            ),
+            Cues(
+                found=("某市第二医院 {丰收} 敬上", "呼吸科 {欧阳锋} 谨上", "，{王芳}敬启"),
+                kept=("此致敬上", "全体医师敬上", "院长敬启者"),
+                words="敬上 谨上 敬启 谨启 拜上 敬呈",
+                beside=name_of_a_letter,
+            ),
+            Cues(
+                found=(
+                    "710061 {党参}收(姓党),〔手机号〕",
+                    "2栋1704室，{古今}收 电话〔手机号〕",
+                    "{王芳}收：〔手机号〕",
+                ),
+                kept=("本人收,〔手机号〕", "全部收，13天", "单位收,〔手机号〕", "，党参收敛"),
+                words="收",
+                next_characters=" （(，,：:1〔〓",
+                beside=receiver,
+            ),
+            Cues(
+                found=("请{安静}到3号窗口取药", "请{王小明}（128号）到2号诊室"),
+                kept=("请您到3号窗口", "请患者到3号窗口", "请安静到3天", "请相关到3号窗口", "请家属到2号诊室"),
+                words="到",
+                next_characters="123456789",
+                beside=called_up,
+            ),
+            Cues(
+                found=("已为您转接{康健}医生", "谁有{和谐}医生微信", "@{平安}主任 "),
+                kept=("请普通医生", "谢谢医生", "很高兴医生回复", "请门诊医生", "找严格医生"),
+                words="医生 主任 护士 大夫 教授 医师",
+                beside=word_before_title,
+                before=rf"[{_HAN}]{{2}}",
+            ),
+            Cues(
+                found=("{石}工,呼吸机自检不过", "找{易}工，", "@{黄}工：机器"),
+                kept=("施工，", "职工，", "请护工，", "员工：", "全工，"),
+                words="工",
+                next_characters="，,：:。",
+                beside=engineer,
+            ),
+            Cues(
+                found=("替{Malee}缴费", "代{Anna Berg}取药"),
+                kept=("替Malee", "代CT检查", "替HBV治疗"),
+                words="替 代 帮",
+                next_characters="ABCDEFGHIJKLMNOPQRSTUVWXYZ",
+                beside=latin_for_whom,
+            ),
+            Cues(
+                found=("{Zhou Q} 2:14 AM: pt desat", "\n{Kevin} 10:05 PM 来看"),
+                kept=("at 2:14 AM", "Time 10:05 AM", "pH 7 AM"),
+                words="AM PM",
+                before=r"\d ",
+                beside=chat_header,
+            ),
+            Cues(
+                found=("家长{农民}先生手机", "家长{计划}（其父）", "班主任{安静}〔手机号〕"),
+                kept=("家长：班主任说", "家长先生", "家长安静地", "班主任平时〔手机号〕"),
+                words="家长 班主任 陪人 经办人 村干部 网格员 保姆 房东 邻居 同事 同学 朋友",
+                beside=person_directly,
             ),
             Cues(
                 found=("姓{苏}，请回电",),

@@ -25,9 +25,9 @@ def url_span(text: str, match: re.Match[str], free_from: int) -> Span:
 # matches: "在“pacs.zyfy-cloud"
 # not: "在"
 _DOMAIN_BEFORE = re.compile(r"(?<![A-Za-z0-9.\-@])[a-z][a-z0-9\-]{1,30}(?:\.[a-z0-9\-]{1,30}){0,3}$")
-# matches: ".cn/share", "/a?b=1"
+# matches: ".cn/share", "/a?b=1", ":8443"
 # not: "-a"
-_DOMAIN_BEHIND = re.compile(r"(?:\.[a-z]{2,3})?(?![A-Za-z0-9\-])(?:/[A-Za-z0-9\-._/?%&=#]{0,200}+)?")
+_DOMAIN_BEHIND = re.compile(r"(?:\.[a-z]{2,3})?(?![A-Za-z0-9\-])(?::\d{2,5}(?!\d))?(?:/[A-Za-z0-9\-._/?%&=#]{0,200}+)?")
 
 
 def domain_around(text: str, start: int, end: int, free_from: int) -> list[Span]:

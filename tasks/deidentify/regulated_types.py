@@ -212,12 +212,18 @@ REGULATED_TYPES = (
         ),
         (
             Cues(
-                found=("救护车{粤A0J2H5}", "车号{渝D·T8821}。", "我{京AD12345}停在", "{鄂A·7K812}车祸"),
+                found=(
+                    "救护车{粤A0J2H5}",
+                    "车号{渝D·T8821}。",
+                    "我{京AD12345}停在",
+                    "{鄂A·7K812}车祸",
+                    "{川U·90120警}，",
+                ),
                 kept=("京A", "川B超", "新CT12", "苏B族", "沪EGFR123"),
                 words="京 津 沪 渝 冀 豫 云 辽 黑 湘 皖 鲁 新 苏 浙 赣 鄂 桂 甘 晋 蒙 陕 吉 闽 贵 粤 青 藏 川 宁 琼",
                 beside=Values(
                     re.compile(
-                        r"(?P<value>[A-HJ-NP-Z]\s?[·•]?\s?(?=[A-HJ-NP-Z0-9]{0,4}\d)(?:[A-HJ-NP-Z0-9]{5,6}|[A-HJ-NP-Z0-9]{4}[挂学警港澳领]))(?![A-Za-z0-9./])"
+                        r"(?P<value>[A-HJ-NP-Z]\s?[·•]?\s?(?=[A-HJ-NP-Z0-9]{0,4}\d)(?:[A-HJ-NP-Z0-9]{4,5}[挂学警港澳领]|[A-HJ-NP-Z0-9]{5,6}))(?![A-Za-z0-9./])"
                     ),
                     plate_fits,
                     from_cue=True,
@@ -268,6 +274,7 @@ REGULATED_TYPES = (
                 found=("假体批号{LOT20220311B}，", "接种狂犬疫苗（批号{202302B17}）"),
                 kept=("质控批号30421", "药品批号：20190312"),
                 words="批号",
+                before="(?<!审)",
                 beside=Values(re.compile(rf"{SEPARATOR}{_CODE}(?![A-Za-z])"), batch_of_implant),
             ),
         ),
@@ -532,6 +539,17 @@ REGULATED_TYPES = (
                     named_account,
                 ),
                 header="number",
+            ),
+            Cues(
+                found=("账号{weiwy03}，", "账号{kuangz@telemed}，", "登录账号：{wang_xm} "),
+                kept=("账号已注销", "账号admin", "账号A级"),
+                words="账号 帐号 登录账号 工号账号",
+                beside=Values(
+                    re.compile(
+                        r"\s?[：:]?\s?(?P<value>(?=[A-Za-z.]{0,20}[0-9_@])[A-Za-z][A-Za-z0-9_.\-]{2,24}+(?:@[A-Za-z0-9\-]{2,20})?)"
+                        r"(?![A-Za-z0-9@.%％])"
+                    )
+                ),
             ),
             Cues(
                 found=("微博@{肝胆外科小刀医生} ", "昵称：{骆驼祥子}，", "微信名“{仁心仁术梁}”"),

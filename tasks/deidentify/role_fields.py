@@ -33,6 +33,11 @@ _ANSWERS = frozenset(
 """What such fields say that is no name, and words of one character that end a field without filling it."""
 
 
+def is_answer(word: str) -> bool:
+    """Return True for a word that fills the field of a role and is no name: 符合, 通过."""
+    return word in _ANSWERS
+
+
 def role_field_end(text: str, end: int, start: int) -> int | None:
     """Return the end of the name that fills a field from `start` on, behind a role that ends at `end`; or None."""
     filled = _FILLED.match(text, start)

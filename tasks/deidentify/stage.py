@@ -113,7 +113,7 @@ class DeidentifyParams(StageParams):
         return make_plan(self.profile, self.kinds, self.operator, self.operators, rules, self.recogniser)
 
 
-@stage(name="deidentify", version=17, params=DeidentifyParams, tables=("documents",), heavy=True)
+@stage(name="deidentify", version=18, params=DeidentifyParams, tables=("documents",), heavy=True)
 def deidentify_documents(inputs: Mapping[str, Artifact], params: DeidentifyParams, out: Output) -> None:
     """Treat title, text and the values of `meta` in `inputs["documents"]`, part by part."""
     warn_of_absent_sources("deidentify.sources", params.sources, inputs["documents"])

@@ -1,0 +1,293 @@
+"""Names that are words too, or words with a surname in front, where what stands around them leaves no other reading.
+
+Behind 患者之夫 and before a mobile number, 古今 is a person. So is what stands between 巡回护士 and a comma, between a
+number and a sex (D77120;苏打;男), or before 敬上. Each reader looks at a bounded stretch around its cue.
+"""
+
+from __future__ import annotations
+
+import re
+
+import rjieba
+
+from tasks.deidentify.identifier import Span
+from tasks.deidentify.names import LATIN_WORD, is_nobody, surname_length
+from tasks.deidentify.numbers import is_date
+from tasks.deidentify.recogniser.places import words
+from tasks.deidentify.role_fields import is_answer
+
+_HAN = "\u4e00-\u9fff"
+MOBILE = r"(?:(?:\+?(?:00)?86[ \-]?)?1[3-9]\d[ \-]?[\d*]{2,4}[ \-]?[\d*]{2,4}|〔(?:手机号|〓{8,})〕)"
+"""Pattern of a mobile number, which may be found or replaced already."""
+_KIN = (
+    "[长次幼大小其之三四]?(?:儿子|女儿|妻子|丈夫|父亲|母亲|配偶|爱人|子|女|妻|夫|父|母|兄|弟|姐|妹|侄|孙|儿媳|女婿|外甥女?"
+    "|[表堂][兄弟姐妹哥])|朋友|同事|邻居|监护人"
+)
+
+# matches: "155 3711 9046", "（138", "(长子)", "（其妻，", "先生"
+# not: "，", "(左)", "155次"
+_OF_A_PERSON = re.compile(
+    rf"\s?[（(]?\s?(?:(?:手机号?|电话|联系电话)[：:]?\s?)?{MOBILE}|[（(](?:{_KIN})[）)，,、]|先生(?!们)|女士(?!们)"
+)
+_NO_NAMES = frozenset(
+    words(
+        "母亲 母女 母子 祖母 祖父 师傅 师母 师兄 师弟 师姐 师妹 公司 公安 公婆 官方 房东 单位 门诊 门卫 党员 海外 国外 "
+        "宁波 万一 车主 车队 司机 时间 平时 平日 常用 应急 临时 连同 相关 全家 全体 全科 支书 管家 于是 任何 容易 那个 "
+        "余下 方便 明天 周一 周二 周三 周四 周五 周六 周日 周末 从未 向其 和其 和他 向他 时任 曾任 解释 查询 计生 祝愿 "
+        "水电 国内 何时 应该 甘肃 云南 海南 河南 江苏 江西 安徽 吉林 宁夏 广东 广州"
+    )
+)
+"""Words behind a relation or a role that may stand before a telephone, too."""
+
+
+def _surname_of(text: str, at: int) -> int:
+    """Return `surname_length`, and 1 for surnames that elsewhere are words of a sentence."""
+    return surname_length(text, at) or int(text[at : at + 1] in _SURNAMES_HERE)
+
+
+_SURNAMES_HERE = frozenset("和勇")
+
+
+def person_end(text: str, start: int) -> int | None:
+    """Return the end of a name before a mobile number, a relation in brackets or 先生: 古今155 3711, 严守一(长子)."""
+    surname = _surname_of(text, start)
+    if not surname:
+        return None
+    for length in (2, 1):
+        end = start + surname + length
+        name = text[start:end]
+        if _ALL_HAN.fullmatch(name) and _OF_A_PERSON.match(text, end):
+            return None if name in _NO_NAMES or is_nobody(name) or _NO_PART.search(name) else end
+    return None
+
+
+def person_directly(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """The name directly behind a role, as `person_end` finds it: 家长农民先生."""
+    stop = person_end(text, end)
+    return [(end, stop)] if stop is not None else []
+
+
+# matches: "古今"
+# not: "古1"
+_ALL_HAN = re.compile(rf"[{_HAN}]{{2,4}}")
+# matches: "于是的"
+# not: "严守一"
+_NO_PART = re.compile("[的了在因无不为有是及与]|本人|电话|手机|联系")
+# matches: "和平，", "计划因"
+# not: "和平路"
+_TO_A_MARK = re.compile(rf"[{_HAN}]{{2,4}}?(?=[，,。；;、\s)）]|因(?![此而为])|$)")
+_ROLES = frozenset(
+    words(
+        "巡回护士 器械护士 洗手护士 麻醉医师 麻醉医生 手术医师 手术医生 主刀医生 主刀医师 第一助手 第二助手 诊断医师 "
+        "报告医师 审核医师 取材医师 检查医师 责任医师 审核药师 检查技师 借款人 付款人 交款人 缴费人 缴款人 代缴人 "
+        "代办人 司机签字 医师签字 医生签字 护士签字 操作员签字 经办人签字 "
+        "受益人 投保人 被保险人 出险人 收款人 报案人 报警人 委托人 受托人"
+    )
+)
+"""Roles in which nothing but a name stands between them and a mark."""
+
+
+def role_word_end(text: str, start: int, role: str) -> int | None:
+    """Return the end of a word behind a role that fills the place up to a mark: 巡回护士和平,. It is no verb."""
+    surname = _surname_of(text, start)
+    filled = _TO_A_MARK.match(text, start) if surname and role in _ROLES else None
+    if filled is None or not 1 <= len(filled[0]) - surname <= 2:
+        return None
+    name = filled[0]
+    if name in _NO_NAMES or is_nobody(name) or is_answer(name) or _NO_PART.search(name):
+        return None
+    return None if any(tag[0] in "vdpcrmfu" for _, tag in rjieba.tag(name, False)) else filled.end()
+
+
+# matches: "乌兰托娅性别", "安定国,"
+# not: "，"
+_BEFORE_A_LABEL = re.compile(
+    rf"[{_HAN}]{{2,8}}?(?=性别|年龄|民族|出生|身份证|住址|住院号|病案号|床号|籍贯|职业|联系电话|电话|手机)"
+)
+# matches: "安定国,"
+# not: "安定国说"
+_BEFORE_A_MARK = re.compile(rf"[{_HAN}]{{3,4}}(?=[，,；;])")
+# matches: "错误", "核对一致", "不详"
+# not: "乌兰托娅"
+_ABOUT_NAMES = re.compile("[的了和与及或是有无不未同]|核对|错误|一致|相符|信息|缩写|拼音|首字母|栏|等")
+
+
+def label_name_end(text: str, start: int) -> int | None:
+    """Return the end of the name directly behind 姓名: before the next label or, with a surname, before a mark."""
+    filled = _BEFORE_A_LABEL.match(text, start)
+    if filled is None:
+        filled = _BEFORE_A_MARK.match(text, start) if _surname_of(text, start) else None
+        if filled and (len(filled[0]) - _surname_of(text, start) > 2 or rjieba.has_word(filled[0])):
+            return None
+    if filled is None or is_nobody(filled[0]) or _ABOUT_NAMES.search(filled[0]):
+        return None
+    return filled.end()
+
+
+# matches: "D77120;苏打;", "|00458213|白雪|"
+# not: "，腹痛，"
+_COLUMN_BEFORE = re.compile(
+    rf"(?P<code>[A-Za-z0-9\-]{{4,20}}|[〕〓])(?P<mark>[;；|/｜])\s?(?P<name>[{_HAN}]{{2,4}})\s?(?P=mark)\s?$"
+)
+# matches: ";5岁", "|46"
+# not: ";高血压"
+_AGE_BEHIND = re.compile(r"\s?[;；|/｜]\s?\d{1,3}(?:岁|月|天|Y|\s?[;；|/｜])")
+
+
+def name_in_a_row(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """The name between a number and a sex with an age behind it, in a row with marks: D77120;苏打;男;5岁."""
+    left = max(0, start - 30)
+    row = _COLUMN_BEFORE.search(text[left:start])
+    if row is None or not _AGE_BEHIND.match(text, end) or left + row.start("name") < free_from:
+        return []
+    is_code = row["code"] in "〕〓" or (any(map(str.isdigit, row["code"])) and not is_date(row["code"]))
+    surname = _surname_of(row["name"], 0)
+    if not is_code or not surname or not 1 <= len(row["name"]) - surname <= 2:
+        return []
+    return [(left + row.start("name"), left + row.end("name"))]
+
+
+# matches: "医院 丰收 ", "，王芳", "科　欧阳锋"
+# not: "敬请丰收"
+_LAST_FIELD = re.compile(rf"(?:^|[\s，,。：:〕])(?P<name>[{_HAN}]{{2,4}})[ \u3000]{{0,2}}$")
+
+
+def name_of_a_letter(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """The name that signs a letter: 某市第二医院 丰收 敬上."""
+    left = max(free_from, start - 10)
+    field = _LAST_FIELD.search(text[left:start])
+    surname = _surname_of(field["name"], 0) if field else 0
+    if field is None or not surname or not 1 <= len(field["name"]) - surname <= 2 or is_nobody(field["name"]):
+        return []
+    return [(left + field.start("name"), left + field.end("name"))]
+
+
+# matches: "(真是姓党名参),15929760088", "：138"
+# not: "，13次", "到"
+_MOBILE_BEHIND = re.compile(
+    rf"(?:[（(][^（）()\n]{{0,12}}[）)])?[\s，,：:。；;]{{0,2}}(?:电话|手机|手机号)?[：:]?\s?{MOBILE}"
+)
+# matches: " 党参", "，王芳"
+# not: "本人", "全部"
+_RECEIVER = re.compile(rf"(?:^|[\s，,；;。：:0-9室号）)〕])(?P<name>[{_HAN}]{{2,4}})$")
+
+
+def receiver(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """The name of who receives a parcel, before 收 and a mobile number: 党参收,15929760088."""
+    if not _MOBILE_BEHIND.match(text, end):
+        return []
+    left = max(free_from, start - 6)
+    field = _RECEIVER.search(text[left:start])
+    surname = _surname_of(field["name"], 0) if field else 0
+    if field is None or not surname or not 1 <= len(field["name"]) - surname <= 2:
+        return []
+    name = field["name"]
+    if name in _NO_NAMES or is_nobody(name) or is_answer(name):
+        return []
+    return [(left + field.start("name"), left + field.end("name"))]
+
+
+# matches: "3号窗口", "12号诊室"
+# not: "3号"
+_WINDOW_BEHIND = re.compile("[0-9]{1,3}号(?:窗口?|诊[室台间区]|柜台|检查室|采血|台)")
+# matches: "请安静", "请王小明（128号）"
+# not: "请您", "请患者"
+_CALLED_UP = re.compile(rf"请(?P<name>[{_HAN}]{{2,4}})(?:[（(][^（）()\n]{{1,10}}[）)])?$")
+
+
+def called_up(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """The name that a loudspeaker calls to a window: 请安静到3号窗口取药."""
+    if not _WINDOW_BEHIND.match(text, end):
+        return []
+    left = max(free_from, start - 18)
+    call = _CALLED_UP.search(text[left:start])
+    surname = _surname_of(call["name"], 0) if call else 0
+    if call is None or not surname or not 1 <= len(call["name"]) - surname <= 2:
+        return []
+    if call["name"] in _NO_NAMES or is_nobody(call["name"]) or _NO_PART.search(call["name"]):
+        return []
+    return [(left + call.start("name"), left + call.end("name"))]
+
+
+# matches: "接康健", "，盛夏", "@平安"
+# not: "很高兴"
+_WORD_BEFORE = re.compile(rf"(?:^|[找请接问约系挂谢转让有跟和]|[^{_HAN}A-Za-z0-9])(?P<name>[{_HAN}]{{2}})$")
+_TAGS_OF_NAMES = ("a", "an", "nr", "nz", "t", "z")
+_BEFORE_TITLES = frozenset(
+    words(
+        "谢谢 麻烦 麻醉 严格 普通 舒服 高级 高端 普外 全科 康复 周末 平时 平日 夏季 冬季 相关 单独 华西 明白 高明 "
+        "普内 干部 常驻 常务 应届 晏然 安全 全职 成熟 强大 温和 严厉 和蔼 和善 全能 伟大 高龄 平均 明天 时下 祖传 "
+        "易感 花心 满意 万能 宣传 充分 公正 公平 公开 明确 高度 于是"
+    )
+)
+"""Words of such classes that stand before titles and are no names."""
+
+
+def word_before_title(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """The name before a title that is a word, and says nothing about a doctor: 已为您转接康健医生."""
+    left = max(free_from, start - 3)
+    before = _WORD_BEFORE.search(text[left:start])
+    if before is None or not _surname_of(before["name"], 0) or before["name"] in _BEFORE_TITLES:
+        return []
+    tags = rjieba.tag(before["name"], False)
+    return [(start - 2, start)] if len(tags) == 1 and tags[0][1] in _TAGS_OF_NAMES else []
+
+
+# matches: "签字为证:元", "，李", "〕毌"
+# not: "患者于", "**王"
+_BEFORE_SURNAME = re.compile(rf"[^{_HAN}A-Za-z0-9*＊×]|[是由人者]")
+
+
+def masked_name(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """A surname alone behind a mark, with the signs that hide the rest: 签字为证:元××."""
+    begin = start - (2 if _surname_of(text, max(0, start - 2)) == 2 else 1)
+    if begin < free_from or _surname_of(text, begin) != start - begin:
+        return []
+    if begin and not _BEFORE_SURNAME.match(text[begin - 1]):
+        return []
+    return [] if _GOES_ON.match(text, end) else [(begin, end)]
+
+
+# matches: "医院", "*", "5"
+# not: "，", "男", "签"
+_GOES_ON = re.compile(rf"(?![男女签诉因同先])[{_HAN}A-Za-z0-9*＊×]")
+# matches: "Malee"
+# not: "CT"
+_LATIN_PAYER = re.compile(rf"(?P<name>{LATIN_WORD}(?: {LATIN_WORD}){{0,2}})(?=缴|取|签|办|挂|付|领|交|预约|报)")
+
+
+def latin_for_whom(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """A Latin name between 替 and what is done for this person: 替Malee缴费."""
+    match = _LATIN_PAYER.match(text, end)
+    return [match.span("name")] if match else []
+
+
+# matches: "\nZhou Q 2:14 ", "Kevin 10:05 "
+# not: "at 2:14 "
+_CHAT_HEADER = re.compile(
+    r"(?:^|\n)(?P<name>[A-Z][a-z]{1,14}(?: (?:[A-Z][a-z]{0,14}|[A-Z]\.)){0,2}) \d{1,2}:\d\d(?::\d\d)? ?$"
+)
+_NO_SPEAKERS = frozenset(words("Day Date Time At On From To Today Yesterday Monday Tuesday Wednesday Thursday Friday"))
+
+
+def chat_header(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """The Latin name that begins a message of a chat, with its time: Zhou Q 2:14 AM."""
+    left = max(free_from, start - 50)
+    header = _CHAT_HEADER.search(text[left:start])
+    if header is None or header["name"] in _NO_SPEAKERS or (left and header.start() == 0 and text[left] != "\n"):
+        return []
+    return [(left + header.start("name"), left + header.end("name"))]
+
+
+# matches: "，石", "找易", "@李"
+# not: "职", "施"
+_VOCATIVE = re.compile(rf"(?:^|[\s，,。：:@！!？?]|[找问请让叫])(?P<name>[{_HAN}])$")
+
+
+def engineer(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """A surname before 工 as people call an engineer: 石工,呼吸机自检不过."""
+    left = max(free_from, start - 2)
+    call = _VOCATIVE.search(text[left:start])
+    if call is None or not _surname_of(call["name"], 0) or call["name"] in "施单全华农公":
+        return []
+    return [(start - 1, start)]
