@@ -540,14 +540,14 @@ REGULATED_TYPES = (
                 ),
                 header="number",
             ),
-            Cues(
+            Cues(  # APP before 账号 is the next cue: read with the value, each round would find one of a long row
                 found=("账号{weiwy03}，", "账号{kuangz@telemed}，", "登录账号：{wang_xm} "),
                 kept=("账号已注销", "账号admin", "账号A级"),
                 words="账号 帐号 登录账号 工号账号",
                 beside=Values(
                     re.compile(
                         r"\s?[：:]?\s?(?P<value>(?=[A-Za-z.]{0,20}[0-9_@])[A-Za-z][A-Za-z0-9_.\-]{2,24}+(?:@[A-Za-z0-9\-]{2,20})?)"
-                        r"(?![A-Za-z0-9@.%％])"
+                        r"(?<!APP)(?<!App)(?![A-Za-z0-9@.%％])"
                     )
                 ),
             ),
