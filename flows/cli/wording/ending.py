@@ -77,10 +77,14 @@ def next_command(entry: Entry, recorder: Recorder, result: str) -> str:
         return f"{program()} run normalise/index --param encoder={shlex.quote(result)}"
     if template is None or (flow in ("finetune", "normalise") and not _is_usable(result, deployment)):
         return ""
-    kept = {name: _repeated(recorder.given, f"{name}=") for name in ("corpus", "graphs")}
-    if flow == "corpus":
-        # Without them the text would be read and treated otherwise: records would no longer be de-identified.
-        kept["corpus"] = _repeated(recorder.given, "corpus=", "benchmarks=", "dictionary=", *OF_THE_CORPUS)
+    # Without these the text would be read and treated otherwise: records would no longer be de-identified.
+    of_the_corpus = ["corpus=", "benchmarks=", "dictionary=", *OF_THE_CORPUS]
+    if flow == "entities":
+        of_the_corpus.remove("dictionary=")  # the command names the one that was made
+    kept = {
+        "corpus": _repeated(recorder.given, *of_the_corpus),
+        "graphs": _repeated(recorder.given, "graphs="),
+    }
     words = template.format(result=shlex.quote(result), **kept).split(" ")
     return " ".join([program(), *(word for word in words if word)])
 

@@ -48,6 +48,12 @@ def test_next_command_reads_and_treats_the_text_as_the_run_did() -> None:
     assert command.endswith(
         "run pretrain/ehealth-tiny --param 'corpus=my texts' --param ingest.source=emr --param benchmarks=tests"
     )
+    given = ["corpus=texts", "dictionary=old.txt", "graphs={}", 'deidentify.sources=["article"]']
+    treated = "--param 'deidentify.sources=[\"article\"]'"
+    fused = next_command(find("knowledge/fuse"), Recorder("knowledge/fuse", given), "store/fuse_graphs/1")
+    assert f"--param corpus=texts --param dictionary=old.txt {treated} --param 'graphs={{}}'" in fused
+    mined = next_command(find("entities/mine"), Recorder("entities/mine", given), "store/entities/1")
+    assert mined.endswith(f"--param dictionary=store/entities/1/dictionary.txt --param corpus=texts {treated}")
     assert next_command(find("normalise/map"), Recorder("normalise/map", []), "store/term_mapping/1") == ""
     trained = next_command(find("normalise/encoder"), Recorder("normalise/encoder", []), "store/name_encoder/1")
     assert trained.endswith(" run normalise/index --param encoder=store/name_encoder/1")
