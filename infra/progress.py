@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import sys
 import time
 import warnings
@@ -61,7 +62,17 @@ def new_bar(**options: Any) -> tqdm:
         # A notebook paints what comes through standard error red.
         return notebook_bar(disable=False, file=sys.stdout, **options)
     # disable=None: no bar where standard error is not a terminal (a log file, a Prefect worker).
-    return tqdm(disable=None if display == "terminal" and not is_json() else True, **options)
+    is_shown = display == "terminal" and not is_json() and _has_width()
+    return tqdm(disable=None if is_shown else True, **options)
+
+
+def _has_width() -> bool:
+    """Whether standard error has room for a bar. In a terminal of no columns, as `script`, `docker run -t` and the logs
+    of CI open it, tqdm would draw nothing at all."""
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns > 0
+    except (AttributeError, OSError, ValueError):  # no terminal, or no file: tqdm knows that by itself
+        return True
 
 
 class StageProgress:

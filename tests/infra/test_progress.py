@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
 
 import pytest
 
@@ -42,6 +49,26 @@ def test_progress_without_a_terminal_is_a_line_now_and_then(
         progress.update("clean", 600, 1_200, "2 min left")
         progress.finish("clean: 1,200 documents")
     assert capsys.readouterr().err.splitlines() == ["clean: 600 of 1,200 parts, 2 min left", "clean: 1,200 documents"]
+
+
+@pytest.mark.parametrize("columns", [0, 60])
+def test_terminal_without_columns_gets_lines_instead_of_an_invisible_bar(columns: int) -> None:
+    script = (
+        "import infra.progress as progress\n"
+        "progress.SECONDS_BETWEEN_LINES = -1.0\n"
+        "with progress.StageProgress('train', 'step') as shown:\n"
+        "    shown.update('train', 1, 2)\n"
+    )
+    master, slave = pty.openpty()
+    try:
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        subprocess.run([sys.executable, "-c", script], stdout=slave, stderr=slave, check=True)
+        shown = os.read(master, 1 << 16).decode()
+    finally:
+        os.close(slave)
+        os.close(master)
+    assert ("train: 1 of 2 steps" in shown) == (columns == 0)
+    assert ("%|" in shown) == (columns == 60)
 
 
 def test_stage_within_a_stage_has_a_bar_of_its_own_in_a_notebook(capsys: pytest.CaptureFixture[str]) -> None:
