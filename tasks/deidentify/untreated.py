@@ -42,13 +42,19 @@ def count_untreated(sources: Sequence[str], texts: Sequence[str], treated: Colle
     return counts
 
 
+def untreated_sources(counters: Mapping[str, int]) -> dict[str, int]:
+    """Return the sampled documents with an identifier by source, from the counters of `count_untreated`."""
+    found = {name.removeprefix(_COUNTER): count for name, count in counters.items() if name.startswith(_COUNTER)}
+    return dict(sorted(found.items()))
+
+
 def untreated_warning(counters: Mapping[str, int], treated: Sequence[str]) -> str | None:
     """Return a warning about the counters of `count_untreated`; None where there are none."""
-    found = {name.removeprefix(_COUNTER): count for name, count in counters.items() if name.startswith(_COUNTER)}
+    found = untreated_sources(counters)
     if not found:
         return None
-    named = ", ".join(f"{source} ({count:,})" for source, count in sorted(found.items()))
-    remedy = ",".join(f'"{source}"' for source in [*treated, *sorted(found)])
+    named = ", ".join(f"{source} ({count:,})" for source, count in found.items())
+    remedy = ",".join(f'"{source}"' for source in [*treated, *found])
     return (
         f"Sources that are not de-identified hold identifiers of persons in a sample of their documents: {named}. To "
         f"de-identify them too, use --param 'deidentify.sources=[{remedy}]', or declare them as records with "

@@ -28,6 +28,7 @@ from infra.pages import add_report, render
 from infra.stage import Output, StageParams, stage
 from tasks.deidentify.kinds import KINDS
 from tasks.deidentify.treatment import Treatment, deidentify
+from tasks.deidentify.untreated import untreated_sources
 from tasks.ingest.losses import losses
 from tasks.reports.quasi_identifiers import SMALL, look_at
 from tasks.segment.lengths import LENGTH_BINS
@@ -54,7 +55,7 @@ class ReportParams(StageParams):
     """Title of the page."""
 
 
-@stage(name="report_corpus", version=8, params=ReportParams, heavy=True)
+@stage(name="report_corpus", version=9, params=ReportParams, heavy=True)
 def report_corpus(inputs: Mapping[str, Artifact], params: ReportParams, out: Output) -> None:
     """Write the page about the artifacts of the corpus flow, given by stage name in the order of the flow."""
     summary = summarise(inputs)
@@ -110,6 +111,7 @@ def summarise(stages: Mapping[str, Artifact]) -> dict[str, Any]:
         "dropped": _dropped(stages),
         "duplicates": _duplicates(stages),
         "replaced": _replaced(stages),
+        "untreated": _untreated(stages),
         "anonymity": _anonymity(stages),
         "is_decontaminated": "decontaminate" in stages,
         "contamination": _contamination(stages),
@@ -252,6 +254,14 @@ def _replaced(stages: Mapping[str, Artifact]) -> list[dict[str, Any]]:
             operator = operators.get(kind, manifest.params.get("operator", "placeholder"))
             rows.append({"kind": kind, "what": what, "operator": operator, "count": count})
     return rows
+
+
+def _untreated(stages: Mapping[str, Artifact]) -> list[dict[str, Any]]:
+    """Return the sources that are not de-identified, though a sample of their documents has identifiers."""
+    if "deidentify" not in stages:
+        return []
+    found = untreated_sources(stages["deidentify"].manifest.counters)
+    return [{"source": source, "documents": count} for source, count in found.items()]
 
 
 def _anonymity(stages: Mapping[str, Artifact]) -> list[dict[str, Any]]:

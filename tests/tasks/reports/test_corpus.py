@@ -121,6 +121,18 @@ def test_the_page_shows_no_identifier_of_any_source(report: Artifact) -> None:
         assert "〔手机号〕" in text
 
 
+def test_the_page_names_sources_whose_identifiers_were_left(report: Artifact, tmp_path: Path) -> None:
+    assert json.loads(report.read_file("summary.json"))["untreated"] == []
+    heading = "Sources that are not de-identified, with identifiers of persons"
+    assert heading not in report.read_file("report.html").decode()
+    rows = RowsParams(rows=(*ROWS, ("article", "住院号：20190871，患者诉头痛三天，伴有恶心，血压升高，请按时服药。")))
+    store = ArtifactStore(tmp_path / "store")
+    left = run(report_corpus, store, ReportParams(), made_of(rows, store)).artifact
+    assert json.loads(left.read_file("summary.json"))["untreated"] == [{"source": "article", "documents": 1}]
+    page = left.read_file("report.html").decode()
+    assert heading in page and "20190871" not in page
+
+
 def test_numbers_of_parameters_are_not_taken_for_identifiers(report: Artifact) -> None:
     (ingest,) = [one for one in json.loads(report.read_file("summary.json"))["parameters"] if one["stage"] == "ingest"]
     shown = json.loads(ingest["parameters"])
