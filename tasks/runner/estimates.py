@@ -9,6 +9,9 @@ from typing import Any
 
 from infra.artifacts import ArtifactStore, Manifest
 
+LEAST_BYTES = 1 << 20
+"""Inputs below this size count as this large: what they cost is the start of a stage, whatever they hold."""
+
 MOST_ASKED = 5
 """Number of earlier artifacts that an estimate is the median of."""
 
@@ -44,7 +47,7 @@ def estimated(
     sizes = {one.fingerprint: _input_bytes(store, one) for one in asked}
     known = [one for one in asked if sizes[one.fingerprint]]
     if size is not None and known:
-        shares = [size / sizes[one.fingerprint] for one in known]  # type: ignore[operator]
+        shares = [max(size, LEAST_BYTES) / max(sizes[one.fingerprint] or 0, LEAST_BYTES) for one in known]
         pairs = list(zip(known, shares, strict=True))
         return Estimate(
             seconds=statistics.median(one.wall_seconds * share for one, share in pairs),

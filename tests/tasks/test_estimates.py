@@ -38,16 +38,27 @@ def store(tmp_path: Path) -> ArtifactStore:
 
 
 def test_cost_grows_with_the_input(store: ArtifactStore) -> None:
-    earlier = [manifest(10, 500, 1000, "1"), manifest(40, 2000, 2000, "2"), manifest(30, 1000, 1000, "3")]
-    found = estimated(store, earlier, OWN, 4000)
+    reads = (1000 << 20, 2000 << 20, 1000 << 20)
+    costs = ((10, 500), (40, 2000), (30, 1000))
+    earlier = [manifest(*cost, read, str(n)) for n, (cost, read) in enumerate(zip(costs, reads, strict=True))]
+    found = estimated(store, earlier, OWN, 4000 << 20)
     assert found == Estimate(seconds=80.0, bytes=4000, runs=3, same_params=True, scaled=True)
 
 
+def test_small_inputs_cost_the_start_of_a_stage_whatever_their_size(store: ArtifactStore) -> None:
+    found = estimated(store, [manifest(4, 100, 2_000)], OWN, 150_000)
+    assert found == Estimate(seconds=4, bytes=100, runs=1, same_params=True, scaled=True)
+    found = estimated(store, [manifest(4, 100, 2_000)], OWN, 8 << 20)
+    assert found is not None and found.seconds == 32
+    found = estimated(store, [manifest(32, 100, 8 << 20)], OWN, 2_000)
+    assert found is not None and found.seconds == 4
+
+
 def test_same_parameters_are_preferred_and_others_said(store: ArtifactStore) -> None:
-    other = manifest(100, 100, 100, "1", params={"profile": "smedbert"})
-    found = estimated(store, [other, manifest(1, 10, 100, "2")], OWN, 100)
+    other = manifest(100, 100, 100 << 20, "1", params={"profile": "smedbert"})
+    found = estimated(store, [other, manifest(1, 10, 100 << 20, "2")], OWN, 100 << 20)
     assert found is not None and (found.seconds, found.runs, found.same_params) == (1.0, 1, True)
-    found = estimated(store, [other], OWN, 200)
+    found = estimated(store, [other], OWN, 200 << 20)
     assert found is not None and (found.seconds, found.same_params) == (200.0, False)
 
 
