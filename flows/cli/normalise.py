@@ -125,6 +125,7 @@ def normalise(
             review,
         )
     print(f"{output}: {summary}")
+    print(f"Diagnoses were read from the column {summary.column}", file=sys.stderr)
     if not summary.rows:
         print(f"warning: {input} has a header, but no rows below it, so nothing was normalised.", file=sys.stderr)
     if summary.finer:

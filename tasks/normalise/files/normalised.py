@@ -71,6 +71,8 @@ class Summary:
     """Rows whose text has a finer code than the answer of the list."""
     without_value: tuple[str, ...] = ()
     """Cells whose formula has no stored value, and which count as empty."""
+    column: str = field(default="", compare=False)
+    """Name of the column of diagnoses."""
 
     def count(self, one: Normalised) -> None:
         """Count a row."""
@@ -198,7 +200,8 @@ def normalise_file(
     taken = sorted({name.strip() for name in table.header} & set(ADDED))
     if taken:
         raise UserError(f"{source} already has a column {taken[0]!r}. Rename the column, or give the file without it.")
-    summary, left = Summary(without_value=table.without_value), Review(normaliser.threshold)
+    summary = Summary(without_value=table.without_value, column=table.header[table.column].strip())
+    left = Review(normaliser.threshold)
     rows = _rows(normaliser, table, progress, shown, summary, left)
     write_table(target, source, rows, table.title)
     summary.to_review = len(left)

@@ -19,6 +19,8 @@ allow_long_fields()
 
 NAMES = ("text", "diagnosis", "诊断", "诊断名称", "原始词", "term", "mention")
 """Column names recognised as diagnoses, in order of preference."""
+ENDING = "诊断"
+"""A table with one column whose name ends so, such as 出院诊断, needs no usual name."""
 READ = (".csv", ".tsv", ".txt", ".xlsx")
 
 _HEADER_ROWS = 20
@@ -55,8 +57,8 @@ def read_table(source: Path, column: str | None = None) -> Table:
     """Read a file.
 
     Args:
-        column: name of the column of diagnoses; by default one of `NAMES`, or the only column. Of a workbook, the first
-            sheet that has it is read.
+        column: name of the column of diagnoses; by default one of `NAMES`, the only one that ends with `ENDING`, or
+            the only column. Of a workbook, the first sheet that has it is read.
 
     Raises:
         UserError: the file is missing, protected or damaged, has an unknown format or lacks the column.
@@ -89,8 +91,12 @@ def _of_workbook(source: Path, column: str | None) -> Table:
             at = _place(names, column)
             if at is not None:
                 return _below(sheet, place, at)
-    # A sheet of one column needs no usual name.
-    first = next((place for place, row in enumerate(sheets[0].rows) if any(row)), 0)
+    # A sheet of one column needs no usual name. A row of one value above wider ones is a title, not the header; a
+    # merged cell has its value in all of them.
+    filled = {place: len(set(filter(None, row))) for place, row in enumerate(sheets[0].rows) if any(row)}
+    first = next(iter(filled))
+    if filled[first] == 1:
+        first = next((place for place, values in filled.items() if values > 1 and place < _HEADER_ROWS), first)
     return _below(sheets[0], first, _column(source, [text_of(value) for value in sheets[0].rows[first]], column))
 
 
@@ -132,9 +138,17 @@ def _place(names: Sequence[str], wanted: str | None) -> int | None:
     return next((names.index(name) for name in (NAMES if wanted is None else (wanted,)) if name in names), None)
 
 
+def _only_ending(names: Sequence[str]) -> int | None:
+    """Return the place of the only name that ends so; of 入院诊断 and 出院诊断 a person has to choose."""
+    places = [place for place, name in enumerate(names) if name.endswith(ENDING)]
+    return places[0] if len(places) == 1 else None
+
+
 def _column(source: Path, header: Sequence[str], wanted: str | None) -> int:
     names = [name.strip() for name in header]
     place = _place(names, wanted)
+    if place is None and wanted is None:
+        place = _only_ending(names)
     if place is not None:
         return place
     if wanted is None and len([name for name in names if name]) == 1:

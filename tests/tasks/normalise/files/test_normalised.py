@@ -84,6 +84,26 @@ def test_workbook_keeps_its_columns_and_gets_codes(normaliser: Normaliser, tmp_p
     assert [sorted(own) for own in codes] == [["I10", "J18.9"], ["K29.7", "N20.0"]]
 
 
+@pytest.mark.parametrize(("merged", "title"), [((), "门诊诊断表"), (("A1:B1",), "门诊诊断表"), ((), "7 月")])
+def test_column_below_a_title_is_found_by_the_end_of_its_name(
+    normaliser: Normaliser, tmp_path: Path, merged: tuple[str, ...], title: str
+) -> None:
+    rows = [[title, None], ["序号", "出院诊断"], [1, "肺炎"], [2, "胃炎"]]
+    source, target = book(tmp_path / "in.xlsx", rows, merged), tmp_path / "out.xlsx"
+    summary = normalise_file(normaliser, source, target)
+    assert (summary.rows, summary.coded, summary.column) == (2, 2, "出院诊断")
+    (tmp_path / "in.csv").write_text("序号,出院诊断\n1,肺炎\n", encoding="utf-8")
+    assert normalise_file(normaliser, tmp_path / "in.csv", tmp_path / "out.csv").coded == 1
+
+
+def test_two_columns_that_end_so_are_for_a_person_to_choose(normaliser: Normaliser, tmp_path: Path) -> None:
+    rows = [["门诊诊断表", None], ["入院诊断", "出院诊断"], ["肺炎", "胃炎"]]
+    source, target = book(tmp_path / "in.xlsx", rows), tmp_path / "out.xlsx"
+    with pytest.raises(UserError, match=r"its columns are 入院诊断, 出院诊断\. Give the column with --column"):
+        normalise_file(normaliser, source, target)
+    assert normalise_file(normaliser, source, target, "入院诊断").column == "入院诊断"
+
+
 def test_csv_and_workbook_get_the_same_answers(normaliser: Normaliser, tmp_path: Path) -> None:
     texts = ["肺炎", "否认高血压", "肺部炎症", "", "冠心病伴2型糖尿病"]
     source = book(tmp_path / "in.xlsx", [["诊断"], *([text] for text in texts)])
