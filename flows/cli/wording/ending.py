@@ -41,7 +41,10 @@ def ending(entry: Entry, recorder: Recorder, result: str) -> tuple[str, list[str
     addresses = dict.fromkeys((one.stage, one.fingerprint) for one in recorder.stages if not one.within)
     made = [artifact for stage, fingerprint in addresses if (artifact := recorder.store.get(stage, fingerprint))]
     pages = [one for one in made if _has(one, PAGE)]
-    lines = [] if flow in TELLING or not pages else main_table(pages[-1])
+    mappings = [one for one in made if one.stage == "term_mapping"]
+    shown_by = pages or mappings
+    lines = [] if flow in TELLING or not shown_by else main_table(shown_by[-1])
+    lines += [line for one in mappings for line in _files_of_mapping(one)]
     shown = [f"{one.path}/{PAGE}" for one in pages[-3:]]
     if recorder.page:
         shown[-1:] = [recorder.page]
@@ -49,6 +52,15 @@ def ending(entry: Entry, recorder: Recorder, result: str) -> tuple[str, list[str
     following = next_command(entry, recorder, result)
     lines += [f"Next: {following}"] if following else []
     return shown[-1] if shown else "", lines
+
+
+def _files_of_mapping(artifact: Artifact) -> list[str]:
+    """Return lines with the files of a mapping of terms, which has no page."""
+    lines = [f"Mapping: {artifact.path}/mapping.xlsx"]
+    if artifact.manifest.counters["to_review"]:
+        review = f"{artifact.path}/review.xlsx"
+        lines.append(f"To review: {review}. Fill in its column choice, and give it back with --param names=FILE.")
+    return lines
 
 
 def main_table(artifact: Artifact) -> list[str]:

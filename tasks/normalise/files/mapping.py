@@ -1,12 +1,15 @@
 """Stage `term_mapping`: the terms of one list mapped to those of another, with confidence, and a file for review.
 
 Two files, each as .xlsx and .csv: `mapping` has a row per term of the first list, `review` what is below the threshold.
+`table.json` has the counts that a run shows at its end.
 A review file that was filled in is the input `names` of the next run. Time grows with the terms of the first list times
 the cost of a search, memory with its terms."""
 
 from __future__ import annotations
 
+import json
 import tempfile
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -32,7 +35,7 @@ HEADER = ("code", "term", "mapped_code", "mapped_term", "confidence", "same_code
 categories are equal, else no."""
 
 
-@stage(name="term_mapping", version=3, params=TermMappingParams)
+@stage(name="term_mapping", version=4, params=TermMappingParams)
 def term_mapping(inputs: Mapping[str, Any], params: TermMappingParams, out: Output) -> None:
     """Map the terms of `inputs["terminology"]` to those of `inputs["index"]`, an artifact of `candidate_index`.
 
@@ -53,9 +56,14 @@ def term_mapping(inputs: Mapping[str, Any], params: TermMappingParams, out: Outp
             write_table(folder / f"{MAPPING}{suffix}", None, rows, MAPPING)
             review.write(folder / f"{REVIEW}{suffix}", None)
         out.add_folder(folder)
-    out.count("terms", len(entries))
-    out.count("mapped", sum(bool(row[HEADER.index("mapped_term")]) for row in rows[1:]))
-    out.count("to_review", len(review))
+    mapped = [row for row in rows[1:] if row[HEADER.index("mapped_term")]]
+    same = Counter(one for row in mapped for one in set(row[HEADER.index("same_code")].split(SEPARATOR)))
+    found_of = {"terms": len(entries), "mapped": len(mapped), "to_review": len(review)}
+    for name, number in found_of.items():
+        out.count(name, number)
+    shown = {name.replace("_", " "): number for name, number in found_of.items()}
+    table = [shown | {"to the same code": same["yes"], "to the same category": same["category"]}]
+    out.add_bytes("table.json", json.dumps(table).encode())
 
 
 def _row(entry: Entry, one: Normalised) -> tuple[str, ...]:

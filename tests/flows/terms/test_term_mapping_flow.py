@@ -8,6 +8,7 @@ from pathlib import Path
 import openpyxl
 import pytest
 
+from flows.cli import main
 from flows.term_mapping import normalise
 from infra.artifacts import ArtifactStore
 from infra.errors import UserError
@@ -45,6 +46,21 @@ def test_terms_are_mapped_or_reviewed_and_choices_are_kept(lists: dict[str, str]
     assert (chosen["mapped_code"], chosen["same_code"], chosen["confidence"]) == ("M51.2", "category", "1.000")
     artifact = ArtifactStore(tmp_path / "home").latest("term_mapping")
     assert artifact is not None and artifact.manifest.counters["terms"] == 4
+
+
+def test_command_ends_with_the_counts_and_the_files(
+    lists: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [f"--param={name}={path}" for name, path in lists.items()]
+    assert main(["run", "normalise/map", *given, "--param=synonyms=false"]) == 0
+    shown = capsys.readouterr()
+    folder = shown.out.strip()
+    lines = [" ".join(line.split()) for line in shown.err.splitlines()]
+    at = lines.index("terms mapped to review to the same code to the same category")
+    left = len(table(Path(folder, "review.csv")))
+    assert left and lines[at + 1].startswith(f"4 {4 - left} {left} ")
+    assert lines[at + 2] == f"Mapping: {folder}/mapping.xlsx"
+    assert lines[at + 3].startswith(f"To review: {folder}/review.xlsx. Fill in")
 
 
 def test_faults_are_found_before_any_work(lists: dict[str, str], tmp_path: Path) -> None:
