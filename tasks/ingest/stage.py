@@ -54,22 +54,23 @@ class IngestParams(StageParams):
     source_field: str | None = None
     """Field with the sub-domain of each row; if it is empty, the parameters above apply."""
     text_field: str | tuple[str, ...] | None = None
-    """Field with the text, or several fields whose texts are joined with line feeds; by default the first of
-    `TEXT_FIELDS` that exists."""
+    """Field with the text, or several fields whose texts are joined with line feeds; by default the first of text,
+    content, 正文, 内容, 文本 and body that exists."""
     title_field: str | None = None
-    """Field with the title; by default the first of `TITLE_FIELDS` that exists."""
+    """Field with the title; by default the first of title, 标题 and 题目 that exists."""
     turns_field: str | tuple[str, ...] | None = None
     """Field with the turns of a dialogue, or several fields with one turn each, in order (`["ask", "answer"]`), whose
-    names `roles` and `ROLES` turn into speakers. One of several fields may contain a list of turns:
-    `["history", "question", "answer"]`. By default, unless `text_field` is set, the first of `TURNS_FIELDS` that is a
-    list; in rows without a text, `history` with the question and the answer beside it."""
+    names are turned into speakers: the usual (user, ask, 患者; assistant, answer, 医生 …) and those of `roles`. One of
+    several fields may contain a list of turns: `["history", "question", "answer"]`. By default, unless `text_field`
+    is set, the first of turns, dialogue, messages, conversations, conversation and 对话 that is a list; in rows without
+    a text, `history` with the question and the answer beside it."""
     fields: dict[str, FileFields | None] = Field(default_factory=dict)
     """Fields of single files, by file, folder, pattern (`notes/*.csv`) or sheet (`a.xlsx/病程`) of relative names, or
     by source; the longest match counts. A value is the column of the text, several columns, a table of `text_field`,
     `title_field`, `turns_field` and `source_field`, or null to leave the files out. Takes precedence over the
     parameters above."""
     roles: dict[str, str] = Field(default_factory=dict)
-    """Names in the text by speaker of the turns; takes precedence over `ROLES`."""
+    """Names in the text by speaker of the turns; takes precedence over the usual ones."""
     encoding: str | None = None
     """Encoding of all text files; by default each file's is detected."""
     txt_documents: TxtDocuments = "auto"

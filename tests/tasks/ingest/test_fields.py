@@ -9,14 +9,25 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from flows.recipes.meanings import attribute_docstrings
 from infra.errors import UserError
+from tasks.ingest.dialogues import TURNS_FIELDS
 from tasks.ingest.losses import loss_warnings, losses
+from tasks.ingest.row_documents import TEXT_FIELDS, TITLE_FIELDS
 from tasks.ingest.stage import IngestParams
 from tests.support.text.reading import ingested, jsonl, metas, rejects, table
 from tests.support.text.stages import texts_of
 
 NOTES = table([{"病历": "头痛三天。", "科室": "内科"}])
 PAPERS = table([{"title": "题", "content": "糖尿病综述。"}])
+
+
+@pytest.mark.parametrize(
+    ("key", "names"), [("text_field", TEXT_FIELDS), ("title_field", TITLE_FIELDS), ("turns_field", TURNS_FIELDS)]
+)
+def test_meaning_of_a_key_has_the_default_names(key: str, names: tuple[str, ...]) -> None:
+    meaning = " ".join(attribute_docstrings(IngestParams)[key].split())
+    assert f"the first of {', '.join(names[:-1])} and {names[-1]}" in meaning
 
 
 def test_each_file_has_the_fields_of_the_longest_pattern(tmp_path: Path) -> None:
