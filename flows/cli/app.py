@@ -158,5 +158,8 @@ def _misused(error: typer.TyperException) -> int:
         print(printable(f"{context.get_usage()}\n{context.command_path} --help shows the options."), file=sys.stderr)
     # Of pydantic's own: "Value error, 'tset' is not one of 'dev', 'test'."
     message = error.format_message().replace("Value error, ", "")
+    takes_parameters = context is not None and any(one.name == "param" for one in context.command.params)
+    if takes_parameters and "unexpected extra argument" in message:
+        message += ". Parameters are given as --param KEY=VALUE, such as --param corpus=my_texts/"
     print(printable(f"error: {message}"), file=sys.stderr)
     return error.exit_code

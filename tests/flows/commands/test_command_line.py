@@ -60,6 +60,7 @@ def test_examples_say_the_name_that_was_called(
         (["nrmalise"], "No such command 'nrmalise'. Did you mean 'normalise'?"),
         (["run"], "Missing argument"),
         (["run", "corpus/refresh", "--parm", "a=b"], "No such option: --parm (Possible options: --param)"),
+        (["run", "corpus/refresh", "texts/"], "(texts/). Parameters are given as --param KEY=VALUE, such as --param"),
         (["compare", "a", "b", "--split", "tset"], "Invalid value for '--split': 'tset' is not one of 'dev', 'test'."),
         (["export", "--run", "r", "--output", "o", "--step", "x"], "Invalid value for '--step'"),
     ],
