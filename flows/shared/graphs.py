@@ -26,7 +26,7 @@ from tasks.knowledge.link import (
     unambiguous_counts,
 )
 from tasks.knowledge.read import ReadGraphParams, read_graph
-from tasks.runner import StageRunner, UnmadeError
+from tasks.runner import StageRunner, UnmadeError, warn
 
 logger = logging.getLogger(__name__)
 
@@ -128,8 +128,24 @@ def sources(
     run: StageRunner, graphs: Mapping[str, GraphSource], tables: Mapping[str, RawInput] | None = None
 ) -> dict[str, Any]:
     """Read all graphs; return them and the tables of the vocabulary as the inputs of `fuse_graphs`."""
-    read = {f"graph_{name}": run(read_graph, one.params, **one.inputs) for name, one in sorted(graphs.items())}
+    read: dict[str, Any] = {}
+    for name, one in sorted(graphs.items()):
+        read[f"graph_{name}"] = graph = run(read_graph, one.params, **one.inputs)
+        if one.params.format not in _INSTALLED:
+            run.effect(_warn_of_rejects, graph)
     return {**read, **(fusion_tables() if tables is None else tables)}
+
+
+def _warn_of_rejects(graph: Artifact) -> None:
+    """Say where the rows are that gave no triple. Those of a shipped graph are nothing that a user could correct."""
+    if not (rejected := graph.rows("rejects")):
+        return
+    found = graph.manifest.counters.items()
+    reasons = ", ".join(f"{key.removeprefix('rejected_')} {n:,}" for key, n in found if key.startswith("rejected_"))
+    warn(
+        f"{graph.manifest.params['source']}: {rejected:,} rows gave no triple ({reasons}). The table rejects in "
+        f"{graph.path} has each with its place and reason."
+    )
 
 
 def equal_names(run: StageRunner, recipe: Recipe, graph: Artifact, read: Mapping[str, Any]) -> Artifact:

@@ -161,6 +161,21 @@ def test_objective_that_reads_knowledge_gets_that_of_its_mentions(
         more_inputs(run, recipe, replace(data, entities=None))
 
 
+def test_rows_that_give_no_triple_are_warned_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("YIWEN_HOME", str(tmp_path / "home"))
+    (tmp_path / "ours.csv").write_text("from,link,to\n胰岛素,适应症,糖尿病\n,并发症,水肿\n", encoding="utf-8")
+    given = {"ours": {"path": str(tmp_path / "ours.csv"), "format": "triples", "columns": ["from", "link", "to"]}}
+    with stage_runner() as run:
+        read = flows.shared.graphs.sources(run, requested_graphs(given))
+    said = [record.message for record in caplog.records if "gave no triple" in record.message]
+    assert said == [
+        f"ours: 1 rows gave no triple (missing_end 1). The table rejects in {read['graph_ours'].path} has each with "
+        "its place and reason."
+    ]
+
+
 def test_vectors_are_optional(graphs: dict[str, dict[str, Any]], text: str, tmp_path: Path) -> None:
     knowledge.fn(graphs=graphs, corpus=text, vectors=False, overrides=SMALL)
     assert ArtifactStore(tmp_path / "home").latest("kg_embeddings") is None
