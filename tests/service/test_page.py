@@ -106,6 +106,15 @@ def text_of(tab: Browser, selector: str) -> str:
     return str(tab.value(f"document.querySelector({json.dumps(selector)}).innerText"))
 
 
+def test_entity_without_a_type_is_said_to_have_none(tab: Browser) -> None:
+    analysed(tab, "皮疹三天，无头痛。")
+    marks = tab.value("[...document.querySelectorAll('#text > mark')].map((one) => [one.textContent, one.title])")
+    assert marks == [["皮疹", "无类型: 皮疹 (x1)"], ["头痛症状", "症状: 头痛 (s1)"]]
+    assert "无类型 1" in text_of(tab, "#legend")
+    tab.value("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    assert "无类型" in text_of(tab, "#entities")
+
+
 def test_record_is_deidentified_marked_and_coded(tab: Browser, address: str) -> None:
     analysed(tab, NOTE)
     shown = str(tab.value("document.getElementById('text').textContent"))

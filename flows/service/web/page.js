@@ -10,7 +10,7 @@ const TEXTS = {
     nothing: "结果显示在这里。", textTitle: "去标识后的病历", textTitlePlain: "病历", copy: "复制", copied: "已复制", layers: "标注来自",
     review: "规则不能找出全部标识，外发前须人工复核。", labelsTitle: "分类模型", codesTitle: "诊断编码",
     characters: (n) => `${n} 字`, working: "正在分析……", done: (s) => `完成，用时 ${s} 秒。`, noText: "请先填写病历或诊断。",
-    identifiers: (n) => `已替换标识 ${n} 处`, entities: (n) => `实体列表（${n}）`, entity: "实体", type: "类型", id: "编号", place: "位置",
+    identifiers: (n) => `已替换标识 ${n} 处`, entities: (n) => `实体列表（${n}）`, entity: "实体", type: "类型", untyped: "无类型", id: "编号", place: "位置",
     knowledge: "知识图谱", none: "无", noDiagnoses: "病历中没有“诊断”部分；请在左侧填写诊断。", confidence: "置信度", foundBy: "依据名称",
     matched: "匹配部分", unmatched: "未匹配部分", part: "对应文字", modifiers: "修饰语", missed: "未编码部分", reasons: "依据与候选",
     candidates: "候选", code: "编码", term: "标准词", score: "检索得分", source: "来源", standard: "标准词本身", whole: "全部", offline: "无法连接服务，请确认它仍在运行。",
@@ -29,7 +29,7 @@ const TEXTS = {
     review: "No rule finds every identifier: a person has to review what leaves your house.", labelsTitle: "Classifiers",
     codesTitle: "Codes of diagnoses", characters: (n) => (n === 1 ? "1 character" : `${n} characters`), working: "Working …",
     done: (s) => `Done in ${s} s.`, noText: "Type a record or a diagnosis first.", identifiers: (n) => `identifiers replaced: ${n}`,
-    entities: (n) => `List of entities (${n})`, entity: "Entity", type: "Type", id: "Id", place: "Place", knowledge: "knowledge graph", none: "none",
+    entities: (n) => `List of entities (${n})`, entity: "Entity", type: "Type", untyped: "no type", id: "Id", place: "Place", knowledge: "knowledge graph", none: "none",
     noDiagnoses: "The record has no section 诊断. Type diagnoses on the left.", confidence: "confidence", foundBy: "Found by the name",
     matched: "Matched", unmatched: "Unmatched", part: "Answers the part", modifiers: "Modifiers", missed: "Parts without a code", reasons: "Reasons and candidates",
     candidates: "Candidates", code: "Code", term: "Term", score: "Score", source: "source", standard: "the standard term itself", whole: "all", offline: "The service cannot be reached. Is it still running?",
@@ -170,7 +170,7 @@ async function analyse() {
     await Promise.all(asked.map(async (one) => {
       const {answers, labels} = await ask(one.name, {texts: [found.text]});
       if (answers[0].error) return; // nothing but blanks is left of the text
-      if (one.kind === "link") found.layers.push({name: null, spans: answers[0].map((each) => ({...each, label: each.type || "·"}))});
+      if (one.kind === "link") found.layers.push({name: null, spans: answers[0].map((each) => ({...each, label: each.type ?? ""}))});
       else if (/tagging/.test(one.about.kind)) {
         found.layers.push({name: one.name.slice(8), spans: answers[0].answer.map((each) => ({...each, label: each.type}))});
       } else found.labels.push({name: one.name.slice(8), kind: one.about.kind, labels, ...answers[0]});
@@ -235,13 +235,13 @@ function showText(found) {
   showLayers(found);
   at("legend").replaceChildren(
     ...(found.isTreated ? [make("span", {}, make("mark", {class: "identifier"}, "〔…〕"), " ", told("identifiers", hidden.length))] : []),
-    ...types.map((type) => make("span", {}, make("mark", {class: `c${types.indexOf(type) % 8}`}, type), ` ${entities.filter((one) => one.label === type).length}`)),
+    ...types.map((type) => make("span", {}, make("mark", {class: `c${types.indexOf(type) % 8}`}, type || told("untyped")), ` ${entities.filter((one) => one.label === type).length}`)),
   );
   at("entities-details").hidden = !layer;
   at("entities-details").querySelector("summary").textContent = told("entities", entities.length);
   at("entities").replaceChildren(
     make("tr", {}, ...["entity", "type", "id", "place"].map((key) => make("th", {scope: "col"}, told(key)))),
-    ...entities.map((one) => make("tr", {}, make("td", {}, one.text ?? characters.slice(one.start, one.end).join("")), make("td", {}, one.label),
+    ...entities.map((one) => make("tr", {}, make("td", {}, one.text ?? characters.slice(one.start, one.end).join("")), make("td", {}, one.label || told("untyped")),
       make("td", {}, one.entity_id ? `${one.name} (${one.entity_id})` : ""), make("td", {class: "number"}, `${one.start}–${one.end}`))),
   );
 }
@@ -258,8 +258,10 @@ function marked(characters, spans, start, end, types) {
     const content = marked(characters, inside, one.start, one.end, types);
     if (one.isIdentifier) nodes.push(make("mark", {class: "identifier", title: `${one.label}: ${one.rule}`}, ...content));
     else {
-      const title = one.entity_id ? `${one.label}: ${one.name} (${one.entity_id})` : one.label;
-      nodes.push(make("mark", {class: `c${types.indexOf(one.label) % 8}`, title}, ...content, make("small", {}, one.label)));
+      const kind = one.label || told("untyped");
+      const title = one.entity_id ? `${kind}: ${one.name} (${one.entity_id})` : kind;
+      const small = one.label ? [make("small", {}, one.label)] : []; // a graph without types would repeat one word
+      nodes.push(make("mark", {class: `c${types.indexOf(one.label) % 8}`, title}, ...content, ...small));
     }
     place = one.end;
   }
