@@ -148,4 +148,6 @@ def normalise(
             "Open the file in a spreadsheet and save it."
         )
     if not normaliser.is_trained:
-        print("No ranker was trained, so these are the candidates with the most similar names. See normalise/chip-cdn.")
+        print(
+            "The list and the rules found these codes. Your own labelled diagnoses can train a ranker: normalise/chip-cdn."
+        )

@@ -24,7 +24,7 @@ _KIN = (
     "|[表堂][兄弟姐妹哥])|朋友|同事|邻居|监护人"
 )
 
-# matches: "155 3711 9046", "（138", "(长子)", "（其妻，", "先生"
+# matches: "155 3711 9046", "（138 0013 8000", "(长子)", "（其妻，", "先生"
 # not: "，", "(左)", "155次"
 _OF_A_PERSON = re.compile(
     rf"\s?[（(]?\s?(?:(?:手机号?|电话|联系电话)[：:]?\s?)?{MOBILE}|[（(](?:{_KIN})[）)，,、]|先生(?!们)|女士(?!们)"
@@ -74,7 +74,7 @@ _ALL_HAN = re.compile(rf"[{_HAN}]{{2,4}}")
 # not: "严守一"
 _NO_PART = re.compile("[的了在因无不为有是及与]|本人|电话|手机|联系")
 # matches: "和平，", "计划因"
-# not: "和平路"
+# not: "和平路上的车"
 _TO_A_MARK = re.compile(rf"[{_HAN}]{{2,4}}?(?=[，,。；;、\s)）]|因(?![此而为])|$)")
 _ROLES = frozenset(
     words(
@@ -99,7 +99,7 @@ def role_word_end(text: str, start: int, role: str) -> int | None:
     return None if any(tag[0] in "vdpcrmfu" for _, tag in rjieba.tag(name, False)) else filled.end()
 
 
-# matches: "乌兰托娅性别", "安定国,"
+# matches: "乌兰托娅性别"
 # not: "，"
 _BEFORE_A_LABEL = re.compile(
     rf"[{_HAN}]{{2,8}}?(?=性别|年龄|民族|出生|身份证|住址|住院号|病案号|床号|籍贯|职业|联系电话|电话|手机)"
@@ -129,7 +129,7 @@ def label_name_end(text: str, start: int) -> int | None:
 _COLUMN_BEFORE = re.compile(
     rf"(?P<code>[A-Za-z0-9\-]{{4,20}}|[〕〓])(?P<mark>[;；|/｜])\s?(?P<name>[{_HAN}]{{2,4}})\s?(?P=mark)\s?$"
 )
-# matches: ";5岁", "|46"
+# matches: ";5岁", "|46|"
 # not: ";高血压"
 _AGE_BEHIND = re.compile(r"\s?[;；|/｜]\s?\d{1,3}(?:岁|月|天|Y|\s?[;；|/｜])")
 
@@ -148,7 +148,7 @@ def name_in_a_row(text: str, start: int, end: int, free_from: int) -> list[Span]
 
 
 # matches: "医院 丰收 ", "，王芳", "科　欧阳锋"
-# not: "敬请丰收"
+# not: "我们敬请丰收"
 _LAST_FIELD = re.compile(rf"(?:^|[\s，,。：:〕])(?P<name>[{_HAN}]{{2,4}})[ \u3000]{{0,2}}$")
 
 
@@ -162,13 +162,13 @@ def name_of_a_letter(text: str, start: int, end: int, free_from: int) -> list[Sp
     return [(left + field.start("name"), left + field.end("name"))]
 
 
-# matches: "(真是姓党名参),15929760088", "：138"
+# matches: "(真是姓党名参),15929760088", "：138 0013 8000"
 # not: "，13次", "到"
 _MOBILE_BEHIND = re.compile(
     rf"(?:[（(][^（）()\n]{{0,12}}[）)])?[\s，,：:。；;]{{0,2}}(?:电话|手机|手机号)?[：:]?\s?{MOBILE}"
 )
 # matches: " 党参", "，王芳"
-# not: "本人", "全部"
+# not: "请本人亲自", "已经全部收"
 _RECEIVER = re.compile(rf"(?:^|[\s，,；;。：:0-9室号）)〕])(?P<name>[{_HAN}]{{2,4}})$")
 
 
@@ -191,7 +191,7 @@ def receiver(text: str, start: int, end: int, free_from: int) -> list[Span]:
 # not: "3号"
 _WINDOW_BEHIND = re.compile("[0-9]{1,3}号(?:窗口?|诊[室台间区]|柜台|检查室|采血|台)")
 # matches: "请安静", "请王小明（128号）"
-# not: "请您", "请患者"
+# not: "请您"
 _CALLED_UP = re.compile(rf"请(?P<name>[{_HAN}]{{2,4}})(?:[（(][^（）()\n]{{1,10}}[）)])?$")
 
 
@@ -233,8 +233,8 @@ def word_before_title(text: str, start: int, end: int, free_from: int) -> list[S
     return [(start - 2, start)] if len(tags) == 1 and tags[0][1] in _TAGS_OF_NAMES else []
 
 
-# matches: "签字为证:元", "，李", "〕毌"
-# not: "患者于", "**王"
+# matches: ":", "，", "〕", "者"
+# not: "于", "*"
 _BEFORE_SURNAME = re.compile(rf"[^{_HAN}A-Za-z0-9*＊×]|[是由人者]")
 
 
@@ -251,7 +251,7 @@ def masked_name(text: str, start: int, end: int, free_from: int) -> list[Span]:
 # matches: "医院", "*", "5"
 # not: "，", "男", "签"
 _GOES_ON = re.compile(rf"(?![男女签诉因同先])[{_HAN}A-Za-z0-9*＊×]")
-# matches: "Malee"
+# matches: "Malee缴费"
 # not: "CT"
 _LATIN_PAYER = re.compile(rf"(?P<name>{LATIN_WORD}(?: {LATIN_WORD}){{0,2}})(?=缴|取|签|办|挂|付|领|交|预约|报)")
 
@@ -280,7 +280,7 @@ def chat_header(text: str, start: int, end: int, free_from: int) -> list[Span]:
 
 
 # matches: "，石", "找易", "@李"
-# not: "职", "施"
+# not: "在职", "施施"
 _VOCATIVE = re.compile(rf"(?:^|[\s，,。：:@！!？?]|[找问请让叫])(?P<name>[{_HAN}])$")
 
 

@@ -113,6 +113,7 @@ class Lines:
         """Problems of the current chunk's lines, by the line's index."""
         self._filled = self._failed = 0
         """Lines that are not blank, and those of them that cannot be decoded."""
+        self._has_zeros = False
         self._replaced = self._characters_failed = 0
         """Characters in the latter: those that were replaced, and all."""
         self._first_failure = ""
@@ -170,6 +171,12 @@ class Lines:
         if self._failed * 2 <= self._filled or self._replaced * MOST_REPLACED <= self._characters_failed:
             return None
         where = "in a sample of it" if is_sample else f"at {self._first_failure}"
+        if self._has_zeros:
+            return Problem(
+                "wrong_encoding",
+                f"{self._name} is no text: it holds zero bytes, as programs and pictures do. Take it out of the "
+                "folder, or if it is UTF-16 or UTF-32 without a mark at its beginning, set ingest.encoding.",
+            )
         return Problem(
             "wrong_encoding",
             f"{self._name} is not in {self._encoding}: most lines cannot be decoded, the first of them {where}. "
@@ -180,6 +187,7 @@ class Lines:
         """Yield the bytes in pieces that end with a line end, except perhaps the last one."""
         held, is_too_long = 0, False
         for block in self._aligned():
+            self._has_zeros |= b"\0" in block
             if is_too_long:  # drop the rest of the line, up to its end
                 end = self._first_end(block)
                 self._offset += end

@@ -8,11 +8,20 @@ from infra.stage import StageResult
 def sentence(result: StageResult) -> str:
     """Return one line about a stage: its tables, its cost, and its page if it made one."""
     manifest = result.artifact.manifest
-    tables = ", ".join(f"{table.rows:,} {name}" for name, table in manifest.tables.items())
+    tables = ", ".join(counted(table.rows, name) for name, table in manifest.tables.items())
     page = next((f"; {result.artifact.path}/{file.path}" for file in manifest.files if file.path == "report.html"), "")
     if result.reused:
         return f"{manifest.stage}: reused {manifest.fingerprint[:8]} ({tables or 'files only'}){page}"
     return (
-        f"{manifest.stage}: {tables or f'{len(manifest.files)} files'} in {manifest.wall_seconds:.1f} s, "
+        f"{manifest.stage}: {tables or counted(len(manifest.files), 'files')} in {manifest.wall_seconds:.1f} s, "
         f"peak memory {manifest.peak_memory_bytes / 2**20:,.0f} MiB{page}"
     )
+
+
+def counted(number: int, name: str) -> str:
+    """Return a number with what it counts: `27,403 documents`, `1 document`, `1 kg_entity`."""
+    if number == 1 and name.endswith("ies"):
+        name = f"{name[:-3]}y"
+    elif number == 1:
+        name = name.removesuffix("s")
+    return f"{number:,} {name}"

@@ -13,6 +13,21 @@ from flows.cli.submit import submit
 from flows.corpus import corpus
 from infra.errors import UserError
 from tasks.runner import prefect_run as runner
+from tasks.runner.sentence import counted
+
+
+@pytest.mark.parametrize(
+    ("number", "name", "expected"),
+    [
+        (27_403, "documents", "27,403 documents"),
+        (1, "documents", "1 document"),
+        (1, "kg_entities", "1 kg_entity"),
+        (1, "vocabulary", "1 vocabulary"),
+        (0, "rejects", "0 rejects"),
+    ],
+)
+def test_one_thing_is_no_plural(number: int, name: str, expected: str) -> None:
+    assert counted(number, name) == expected
 
 
 def test_progress_artifact_shows_the_share_and_the_note(monkeypatch: pytest.MonkeyPatch) -> None:

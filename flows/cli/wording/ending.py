@@ -26,7 +26,7 @@ NEXT: Mapping[str, str] = {
     "vocabulary": "run pretrain/ehealth-tiny --param vocabulary_file={result}/vocab.txt {corpus}",
     "knowledge": "run pretrain/smedbert-tiny --param mentions=true {corpus} {graphs}",
     "entities": "run corpus/refresh --param dictionary={result}/dictionary.txt {corpus}",
-    "pretrain": "run finetune/cmeee --param model={result} --param data=FOLDER",
+    "pretrain": "run finetune/classify --param model={result} --param data=FILE",
     "finetune": "predict --model {result} --input FILE",
     "normalise": "normalise --model {result} --input FILE --output FILE",
 }

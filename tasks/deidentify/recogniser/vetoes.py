@@ -114,7 +114,7 @@ _BANK = re.compile("(?:中国)?(?:建设|工商|农业|交通|招商|邮政储�
 # matches: "Bismuth IIIa", "Hunt-Hess II"
 # not: "Anna Berg", "Li Vi"
 _CLASS_OF_A_SCALE = re.compile(r"[A-Z][a-z]{2,}(?:-[A-Z][a-z]+)? (?:I{1,3}|IV|VI{0,3}|[ⅠⅡⅢⅣⅤⅥ])[a-d]?(?![A-Za-z])")
-# matches: "Koos", "Tonnis"
+# matches: " IIIa", "IV", "3级"
 # not: "，"
 _CLASS_BEHIND = re.compile(r"\s?(?:I{1,3}|IV|VI{0,3}|[ⅠⅡⅢⅣⅤⅥ])[a-d]?(?![A-Za-z.])|\s?\d[a-d]?(?:级|期|型|度)")
 # matches: "闻人语1年", "闻人声半年"

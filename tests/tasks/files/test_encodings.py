@@ -135,6 +135,14 @@ def test_a_file_in_no_supported_encoding_is_rejected_alone_with_a_remedy(tmp_pat
         assert all("Convert the file to UTF-8" in row["detail"] for row in artifact.to_table("rejects").to_pylist())
 
 
+def test_a_program_named_as_a_text_is_told_for_no_text(tmp_path: Path) -> None:
+    program = b"\x7fELF\x02\x01\x01\0\0\xff\xfd\xfe\n\x81\xff\xfe\0\xff\xfd\n" * 200
+    artifact = ingested(tmp_path, {"a.txt": program, "b.txt": SENTENCES[0].encode()})
+    assert texts_of(artifact) == [SENTENCES[0]]
+    (row,) = artifact.to_table("rejects").to_pylist()
+    assert row["reason"] == "wrong_encoding" and "is no text: it holds zero bytes" in row["detail"]
+
+
 @pytest.mark.parametrize("kind", ["jsonl", "json", "csv", "tsv"])
 def test_a_broken_row_that_is_the_only_one_outside_ascii_is_rejected_alone(tmp_path: Path, kind: str) -> None:
     """A file of escapes was once rejected because of it: most of its characters outside ASCII were broken."""
