@@ -149,5 +149,5 @@ def normalise(
         )
     if not normaliser.is_trained:
         print(
-            "The list and the rules found these codes. Your own labelled diagnoses can train a ranker: normalise/chip-cdn."
+            "The list and the rules found these codes. Your own labelled diagnoses train a ranker: normalise/chip-cdn."
         )
