@@ -31,7 +31,8 @@ from numba.core.dispatcher import Dispatcher
 from infra.locks import close_lock, open_lock
 
 SECONDS_OF_WAITING = 60.0
-"""After so long a process compiles for itself, whoever has the turn: the longest function takes a few seconds."""
+"""After so long a process compiles for itself, whoever has the turn: the longest function takes a few seconds, and a
+process whose compilation failed keeps the turn while it lives."""
 SECONDS_BETWEEN_TRIES = 0.02
 
 F = TypeVar("F", bound=Callable[..., object])

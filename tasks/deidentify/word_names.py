@@ -48,6 +48,12 @@ def _surname_of(text: str, at: int) -> int:
 _SURNAMES_HERE = frozenset("和勇")
 
 
+def _is_whole(name: str) -> bool:
+    """Return whether a word is a surname and one or two characters more."""
+    surname = _surname_of(name, 0)
+    return bool(surname) and 1 <= len(name) - surname <= 2
+
+
 def person_end(text: str, start: int) -> int | None:
     """Return the end of a name before a mobile number, a relation in brackets or 先生: 古今155 3711, 严守一(长子)."""
     surname = _surname_of(text, start)
@@ -89,9 +95,8 @@ _ROLES = frozenset(
 
 def role_word_end(text: str, start: int, role: str) -> int | None:
     """Return the end of a word behind a role that fills the place up to a mark: 巡回护士和平,. It is no verb."""
-    surname = _surname_of(text, start)
-    filled = _TO_A_MARK.match(text, start) if surname and role in _ROLES else None
-    if filled is None or not 1 <= len(filled[0]) - surname <= 2:
+    filled = _TO_A_MARK.match(text, start) if role in _ROLES else None
+    if filled is None or not _is_whole(filled[0]):
         return None
     name = filled[0]
     if name in _NO_NAMES or is_nobody(name) or is_answer(name) or _NO_PART.search(name):
@@ -141,8 +146,7 @@ def name_in_a_row(text: str, start: int, end: int, free_from: int) -> list[Span]
     if row is None or not _AGE_BEHIND.match(text, end) or left + row.start("name") < free_from:
         return []
     is_code = row["code"] in "〕〓" or (any(map(str.isdigit, row["code"])) and not is_date(row["code"]))
-    surname = _surname_of(row["name"], 0)
-    if not is_code or not surname or not 1 <= len(row["name"]) - surname <= 2:
+    if not is_code or not _is_whole(row["name"]):
         return []
     return [(left + row.start("name"), left + row.end("name"))]
 
@@ -156,8 +160,7 @@ def name_of_a_letter(text: str, start: int, end: int, free_from: int) -> list[Sp
     """The name that signs a letter: 某市第二医院 丰收 敬上."""
     left = max(free_from, start - 10)
     field = _LAST_FIELD.search(text[left:start])
-    surname = _surname_of(field["name"], 0) if field else 0
-    if field is None or not surname or not 1 <= len(field["name"]) - surname <= 2 or is_nobody(field["name"]):
+    if field is None or not _is_whole(field["name"]) or is_nobody(field["name"]):
         return []
     return [(left + field.start("name"), left + field.end("name"))]
 
@@ -178,8 +181,7 @@ def receiver(text: str, start: int, end: int, free_from: int) -> list[Span]:
         return []
     left = max(free_from, start - 6)
     field = _RECEIVER.search(text[left:start])
-    surname = _surname_of(field["name"], 0) if field else 0
-    if field is None or not surname or not 1 <= len(field["name"]) - surname <= 2:
+    if field is None or not _is_whole(field["name"]):
         return []
     name = field["name"]
     if name in _NO_NAMES or is_nobody(name) or is_answer(name):
@@ -201,8 +203,7 @@ def called_up(text: str, start: int, end: int, free_from: int) -> list[Span]:
         return []
     left = max(free_from, start - 18)
     call = _CALLED_UP.search(text[left:start])
-    surname = _surname_of(call["name"], 0) if call else 0
-    if call is None or not surname or not 1 <= len(call["name"]) - surname <= 2:
+    if call is None or not _is_whole(call["name"]):
         return []
     if call["name"] in _NO_NAMES or is_nobody(call["name"]) or _NO_PART.search(call["name"]):
         return []

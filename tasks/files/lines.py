@@ -170,13 +170,13 @@ class Lines:
         """
         if self._failed * 2 <= self._filled or self._replaced * MOST_REPLACED <= self._characters_failed:
             return None
-        where = "in a sample of it" if is_sample else f"at {self._first_failure}"
         if self._has_zeros:
             return Problem(
                 "wrong_encoding",
                 f"{self._name} is no text: it holds zero bytes, as programs and pictures do. Take it out of the "
                 "folder, or if it is UTF-16 or UTF-32 without a mark at its beginning, set ingest.encoding.",
             )
+        where = "in a sample of it" if is_sample else f"at {self._first_failure}"
         return Problem(
             "wrong_encoding",
             f"{self._name} is not in {self._encoding}: most lines cannot be decoded, the first of them {where}. "
