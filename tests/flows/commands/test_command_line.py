@@ -121,6 +121,13 @@ def test_everything_that_a_flow_takes_is_explained(capsys: pytest.CaptureFixture
     assert bare == set()
 
 
+def test_list_shows_only_keys_that_a_parameter_can_set(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "compare/papers"]) == 0
+    parameters, keys = capsys.readouterr().out.split("\nKeys")
+    assert "\n  flops  (" in parameters and "\n  tuning.seeds  (" in keys
+    assert "\n  flops  (" not in keys and "\n  description  (" not in keys
+
+
 def test_keys_of_a_preset_are_listed_with_its_values_and_are_ones_that_it_takes(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

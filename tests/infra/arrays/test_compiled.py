@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numba.core.caching import FunctionCache
 
 from infra.arrays.code_points import code_points
 from infra.arrays.compiled import compiled
@@ -129,6 +130,24 @@ def test_a_process_compiles_for_itself_if_another_keeps_the_turn(
     finally:
         close_lock(held)
     assert not is_locked(str(lock))
+
+
+def test_the_turn_is_given_away_where_another_process_was_faster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path))
+    compiled(summed)(np.arange(5))
+    load, looks = FunctionCache.load_overload, []
+
+    def late(cache: FunctionCache, *given: object) -> object:
+        looks.append(cache)
+        return load(cache, *given) if len(looks) > 1 else None  # what the other process has saved in between
+
+    monkeypatch.setattr(FunctionCache, "load_overload", late)
+    second = compiled(summed)
+    assert second(np.arange(5)) == 10
+    assert sum(second.stats.cache_hits.values()) == 1  # type: ignore[attr-defined]
+    assert not is_locked(second._cache._lock_path)  # type: ignore[attr-defined]
 
 
 def test_code_points_of_texts_are_end_to_end() -> None:
