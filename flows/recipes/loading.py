@@ -212,6 +212,8 @@ def _wrong_value(key: str, given: Any, complaints: list[str], origin: str) -> st
     why = " or ".join(dict.fromkeys(complaints))
     if complaints == ["is missing"]:
         return f"{key} is missing (from {origin})"
+    if not key:  # of several values together
+        return why
     # A validator of a whole section is given all of it, which says less than its message.
     value = "" if isinstance(given, dict | BaseModel) else f" is {given!r}"
     return f"{key}{value} (from {origin}): {why}"

@@ -115,7 +115,7 @@ def test_page_grows_with_the_work_and_nothing_is_done_twice(
         ({"data": None}, "No data was given"),
         ({"sizes": [77]}, "tuning.epochs has no number for 77 records"),
         ({"seconds": -1}, "seconds"),
-        ({"flops": 1e12}, "give both, or neither"),
+        ({"flops": 1e12}, "^flops and more_flops are .* give both, or neither$"),
         ({"flops": -1.0, "more_flops": 1.0}, "flops"),
         ({"rows": 1}, "rows"),
         ({"cores": 0}, "cores"),
