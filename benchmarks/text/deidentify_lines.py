@@ -1,4 +1,4 @@
-"""Recall by kind, precision and speed of de-identification on labelled lines: rules alone, and with the recogniser.
+"""Recall by kind, precision and speed of de-identification on labelled lines: rules alone, and with each recogniser.
 
     python benchmarks/text/deidentify_lines.py tests/support/text/identifiers_tuning.jsonl
     python benchmarks/text/deidentify_lines.py LINES.jsonl --half odd --model model.npz --output PAGE.md
@@ -29,7 +29,7 @@ from tasks.deidentify.explain import explain
 from tasks.deidentify.identifier import PROFILES
 from tasks.deidentify.kinds import kinds_of
 from tasks.deidentify.plan import Plan
-from tasks.deidentify.recogniser import shipped_recogniser, tagging
+from tasks.deidentify.recogniser import encoder, shipped_recogniser, tagging
 from tasks.deidentify.recogniser.tagging import Model
 from tests.support.text.labelled_identifiers import Sentence, read_marked
 
@@ -45,6 +45,7 @@ def main() -> None:
     parser.add_argument("lines", type=Path, help="JSONL with `marked` lines; the first line describes the file")
     parser.add_argument("--half", choices=("all", "even", "odd"), default="all")
     parser.add_argument("--model", type=Path, help="weights other than those that are shipped")
+    parser.add_argument("--encoder", type=Path, help="weights of the encoder other than those that are shipped")
     parser.add_argument("--seconds", type=float, default=3.0, help="CPU seconds of each measurement of speed")
     parser.add_argument("--misses", action="store_true", help="print what was missed and what was wrong")
     parser.add_argument("--output", type=Path, help="write the page here too")
@@ -52,6 +53,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.model:
         tagging.MODEL = options.model
+    if options.encoder:
+        encoder.WEIGHTS = options.encoder
     rows = [json.loads(line)["marked"] for line in options.lines.read_text(encoding="utf-8").splitlines()[1:]]
     marked = rows if options.half == "all" else rows[options.half == "odd" :: 2]
     sentences = [read_marked(each) for each in marked]
@@ -60,15 +63,19 @@ def main() -> None:
 
 def render(sentences: Sequence[Sentence], treated_kinds: frozenset[str], seconds: float, misses: bool) -> list[str]:
     """The tables in Markdown."""
-    plans = {"rules alone": Plan(treated_kinds, recogniser=False), "with the recogniser": Plan(treated_kinds)}
+    plans = {
+        "rules alone": Plan(treated_kinds, recogniser=False),
+        "with the recogniser": Plan(treated_kinds),
+        "and the encoder": Plan(treated_kinds, encoder=True),
+    }
     scores = {name: score(sentences, plan, misses) for name, plan in plans.items()}
     kinds = sorted({kind for labelled, _, _, _ in scores.values() for kind in labelled} - {VALUE})
     lines = ["| | labelled | " + " | ".join(plans) + " |", "|---|---|" + "---|" * len(plans)]
     for treated in (True, False):
         for kind in (kind for kind in kinds if (kind in treated_kinds) is treated):
             figures = [f"{whole[kind]}" for _, whole, _, _ in scores.values()]
-            labelled = next(iter(scores.values()))[0][kind]
-            lines.append(f"| {kind}{'' if treated else ' (not treated)'} | {labelled} | {' | '.join(figures)} |")
+            count = next(iter(scores.values()))[0][kind]
+            lines.append(f"| {kind}{'' if treated else ' (not treated)'} | {count} | {' | '.join(figures)} |")
     shares, precisions, speeds = [], [], []
     for name, (labelled, whole, right, replaced) in scores.items():
         most, found = (sum(counts[kind] for kind in treated_kinds) for counts in (labelled, whole))
@@ -122,7 +129,7 @@ def speed(sentences: Sequence[Sentence], plan: Plan, seconds: float) -> float:
     texts = ["\n".join(each.text for each in sentences[at : at + 20]) for at in range(0, len(sentences), 20)]
     deidentify(texts[0], plan)  # loads dictionary, weights and machine code
     size, begin = 0, time.process_time()
-    recogniser = shipped_recogniser()
+    recogniser = shipped_recogniser(plan.encoder)
     for text in itertools.cycle(texts):
         if isinstance(recogniser, Model):
             recogniser.forget()  # each text is a new one

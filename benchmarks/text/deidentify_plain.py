@@ -41,7 +41,7 @@ SOURCES = {
 }
 """File and columns by kind of text."""
 TEXTS_PER_DOCUMENT = 12
-PLANS = {"rules alone": Plan(recogniser=False), "with the recogniser": Plan()}
+PLANS = {"rules alone": Plan(recogniser=False), "with the recogniser": Plan(), "and the encoder": Plan(encoder=True)}
 
 
 def main() -> None:
@@ -100,7 +100,7 @@ def megabytes(texts: Sequence[str]) -> float:
 def speed(texts: Sequence[str], plan: Plan) -> float:
     """MB a CPU second, each text searched once."""
     deidentify(texts[0], plan)  # loads dictionary, weights and machine code
-    recogniser = shipped_recogniser()
+    recogniser = shipped_recogniser(plan.encoder)
     if isinstance(recogniser, Model):
         recogniser.forget()
     begin = time.process_time()
@@ -119,7 +119,7 @@ def stages(texts: Sequence[str]) -> list[tuple[str, str, str]]:
         ingested = run(ingest, store, IngestParams(), {"corpus": RawInput(str(corpus.parents[1]))})
         runs = {"ingest": ingested}
         for name, plan in PLANS.items():
-            params = DeidentifyParams(recogniser=plan.recogniser)
+            params = DeidentifyParams(recogniser=plan.recogniser, encoder=plan.encoder)
             runs[f"deidentify, {name}"] = run(deidentify_documents, store, params, {"documents": ingested.artifact})
         seconds = {name: one.artifact.manifest.cpu_seconds for name, one in runs.items()}
     return [(name, f"{spent:.2f}", f"{megabytes(texts) / spent:.1f}") for name, spent in seconds.items()]

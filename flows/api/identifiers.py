@@ -41,6 +41,7 @@ def deidentify(
     operators: Mapping[str, Operator] | None = None,
     rules: str | Path | None = None,
     recogniser: bool = True,
+    encoder: bool = False,
     scope: str = "",
 ) -> Deidentified:
     """Replace the identifiers of persons in a text. No rule finds them all (docs/privacy.md).
@@ -52,6 +53,7 @@ def deidentify(
         operators: what becomes of single kinds instead, such as `{"date": "month"}`.
         rules: TOML file with rules of your own.
         recogniser: look for more by the trained recogniser too, if its weights are there.
+        encoder: let a small encoder read again what the recogniser is not sure of: more is found, more slowly.
         scope: person or document in which surrogates are consistent and dates are shifted by the same days.
 
     Raises:
@@ -63,5 +65,5 @@ def deidentify(
     if profile not in PROFILES:  # it would replace nothing
         raise UserError(f"There is no profile {profile!r}; there are {', '.join(PROFILES)}.")
     own: Any = None if rules is None else read_rules(Path(rules))
-    plan = make_plan(profile, kinds, operator, operators, own, recogniser)
+    plan = make_plan(profile, kinds, operator, operators, own, recogniser, encoder)
     return Deidentified(*treat(text, plan, scope))

@@ -41,6 +41,12 @@ def deidentify(
             "take shift, month and year.",
         ),
     ] = None,
+    encoder: Annotated[
+        bool,
+        typer.Option(
+            "--encoder", help="Let a small encoder read again where names may be: more is found, more slowly."
+        ),
+    ] = False,
     restore: Annotated[
         bool, typer.Option("--restore", help="Decrypt what the operator encrypt made, with your key.")
     ] = False,
@@ -54,6 +60,7 @@ def deidentify(
     Examples:
       python -m flows deidentify 患者王伟，电话13812345678 --explain
       python -m flows deidentify note.txt --profile hipaa --operator date=month > clean.txt
+      python -m flows deidentify note.txt --encoder > clean.txt
       python -m flows deidentify --rules my_rules.toml --explain < note.txt
       python -m flows deidentify --kinds
     """
@@ -66,7 +73,7 @@ def deidentify(
     if kinds:
         print("\n".join(explaining.kinds_lines()))
         return
-    plan = _plan(profile, rules, on or [], off or [], operator or [])
+    plan = _plan(profile, rules, on or [], off or [], operator or [], encoder)
     given = _read(text)
     # Surrogates and shifted dates agree within a text, and tell nothing about another one.
     scope = hashlib.sha256(given.encode("utf-8", "surrogatepass")).hexdigest()
@@ -90,7 +97,7 @@ def _warn_of_sealed(left: int) -> None:
         )
 
 
-def _plan(profile: str, rules: Path | None, on: list[str], off: list[str], operators: list[str]) -> Plan:
+def _plan(profile: str, rules: Path | None, on: list[str], off: list[str], operators: list[str], encoder: bool) -> Plan:
     from tasks.deidentify.identifier import PROFILES
     from tasks.deidentify.operators import OPERATORS
     from tasks.deidentify.plan import make_plan
@@ -110,6 +117,7 @@ def _plan(profile: str, rules: Path | None, on: list[str], off: list[str], opera
         chosen.pop("", "placeholder"),
         chosen,
         read_rules(rules) if rules else None,
+        encoder=encoder,
     )
 
 

@@ -30,6 +30,10 @@ def serve(
     rules: Annotated[
         Path | None, typer.Option(metavar="FILE", help="TOML file with your own rules of de-identification.")
     ] = None,
+    encoder: Annotated[
+        bool,
+        typer.Option("--encoder", help="Let an encoder read again where names may be: more is found, more slowly."),
+    ] = False,
     host: Annotated[str, typer.Option(metavar="HOST", help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(metavar="PORT", help="Port to listen on; 0 for any that is free.")] = 8765,
     without_key: Annotated[
@@ -87,6 +91,7 @@ def serve(
             deidentify=deidentify,
             profile=profile,
             rules=rules,
+            encoder=encoder,
             host=host,
             port=port,
             without_key=without_key,

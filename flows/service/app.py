@@ -107,7 +107,9 @@ def specs_of(settings: ServiceSettings) -> list[EngineSpec]:
     if settings.linker:
         specs.append(EngineSpec(LINK, LINK, settings.linker))
     if settings.deidentify:
-        specs.append(EngineSpec(DEIDENTIFY, DEIDENTIFY, profile=settings.profile, rules=settings.rules))
+        specs.append(
+            EngineSpec(DEIDENTIFY, DEIDENTIFY, profile=settings.profile, rules=settings.rules, encoder=settings.encoder)
+        )
     return specs
 
 

@@ -39,6 +39,7 @@ class EngineSpec:
     """True: a model computes the records of a batch together, so that scores depend on them in the seventh digit."""
     profile: str = "minimal"
     rules: Path | None = None
+    encoder: bool = False
 
 
 @dataclass(frozen=True)
@@ -211,11 +212,14 @@ class Deidentifying:
         if profile is None:
             raise UserError(f"--profile {spec.profile}: there are {', '.join(PROFILES)}.")
         rules = rules_text(spec.rules) if spec.rules else ""
-        self._plan = make_plan(profile, rules=read_rules(spec.rules) if spec.rules else None)
+        own = read_rules(spec.rules) if spec.rules else None
+        self._plan = make_plan(profile, rules=own, encoder=spec.encoder)
         code = Path(make_plan.__code__.co_filename).parent
-        digest = hashlib.sha256("\0".join((VERSION, *sorted(self._plan.kinds), rules)).encode())
+        settings = VERSION, *sorted(self._plan.kinds), rules, *(["encoder"] if spec.encoder else [])
+        digest = hashlib.sha256("\0".join(settings).encode())
         digest.update(fingerprint_of_folder(code, lambda path: path.suffix in (".py", ".npz", ".txt")).encode())
         about = {"profile": profile, "kinds": sorted(self._plan.kinds), "own_rules": spec.rules is not None}
+        about |= {"encoder": True} if spec.encoder else {}
         self.opened = Opened(digest.hexdigest()[:32], None, about)
 
     def answers(self, items: Sequence[tuple[str, bool]]) -> Iterator[bytes]:

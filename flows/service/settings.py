@@ -76,6 +76,8 @@ class ServiceSettings:
     """Profile of de-identification."""
     rules: Path | None = None
     """The user's own rules of de-identification."""
+    encoder: bool = False
+    """True: an encoder reads again what the recogniser of de-identification is not sure of."""
     host: str = "127.0.0.1"
     port: int = 8765
     """0: any free port."""

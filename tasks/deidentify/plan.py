@@ -26,16 +26,18 @@ class Plan:
     key: Key | None = None
     recogniser: bool = True
     """True where the trained recogniser looks for more than the rules do, if its weights are there."""
+    encoder: bool = False
+    """True where a small encoder reads again what the recogniser is not sure of."""
 
     @functools.cached_property
     def finder(self) -> Finder:
         """The search for the kinds of the plan."""
-        return _finder(self.kinds, self.rules, self.recogniser)
+        return _finder(self.kinds, self.rules, self.recogniser, self.encoder)
 
     @functools.cached_property
     def rules_alone(self) -> Finder:
         """The same search without the recogniser."""
-        return _finder(self.kinds, self.rules, False)
+        return _finder(self.kinds, self.rules, False, False)
 
     @functools.cached_property
     def placeholders(self) -> Mapping[str, str]:
@@ -66,6 +68,7 @@ def make_plan(
     operators: Mapping[str, Operator] | None = None,
     rules: UserRules | None = None,
     recogniser: bool = True,
+    encoder: bool = False,
 ) -> Plan:
     """Return the plan of a user's settings.
 
@@ -76,10 +79,17 @@ def make_plan(
         operators: what is done to single kinds instead.
         rules: the user's own rules; their own kinds are always on.
         recogniser: look for more by the trained recogniser too.
+        encoder: let a small encoder read again what the recogniser is not sure of.
 
     Raises:
-        UserError: an unknown kind or operator, an operator that does not fit its kind, or a key that is missing.
+        UserError: an unknown kind or operator, an operator that does not fit its kind, a key that is missing, or an
+            encoder without the recogniser.
     """
+    if encoder and not recogniser:
+        raise UserError(
+            "deidentify.encoder reads again what the recogniser is not sure of; "
+            "leave deidentify.recogniser at true with it."
+        )
     if unknown := sorted({operator, *(operators or {}).values()} - set(OPERATORS)):
         raise UserError(f"There is no operator {unknown[0]!r}; there are {', '.join(OPERATORS)}.")
     own = rules.own_kinds if rules else frozenset()
@@ -102,13 +112,13 @@ def make_plan(
         if name in treated - kept and one not in ("placeholder", "keep")
     )
     key = Key.from_environment() if any(one in NEED_KEY for _, one in others) else None
-    return Plan(frozenset(treated - kept), others, rules, key, recogniser)
+    return Plan(frozenset(treated - kept), others, rules, key, recogniser, encoder)
 
 
 @functools.lru_cache(maxsize=16)
-def _finder(kinds: frozenset[str], rules: UserRules | None, recogniser: bool) -> Finder:
+def _finder(kinds: frozenset[str], rules: UserRules | None, recogniser: bool, encoder: bool) -> Finder:
     types = {name: each for name, each in KINDS.items() if name in kinds | ALWAYS_SEARCHED}
     if rules is not None:
         types |= {each.name: each for each in rules.types if each.name in kinds}
-    recognise = shipped_recogniser() if recogniser else None
+    recognise = shipped_recogniser(encoder) if recogniser else None
     return Finder(list(types.values()), kinds, rules.allow if rules else (), recognise)

@@ -70,6 +70,11 @@ class DeidentifyParams(StageParams):
         default=True,
         description="look for names, numbers and addresses by the trained recogniser too: more is found, more slowly",
     )
+    encoder: bool = Field(
+        default=False,
+        description="let a small encoder read again what the recogniser is not sure of: a quarter of what is missed "
+        "is found, at a hundredth to a tenth of the speed",
+    )
     rules_content: str | None = Field(default=None, repr=False, exclude=True)
     """Content of the file `rules`, which is read once, where the flow starts."""
 
@@ -95,7 +100,7 @@ class DeidentifyParams(StageParams):
     def _identity(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Leave out what is at its default, so that older artifacts stay valid; write fingerprints of rules and key."""
         values: dict[str, Any] = write(self)
-        for name in ("profile", "kinds", "operator", "operators", "person_field", "rules", "recogniser"):
+        for name in ("profile", "kinds", "operator", "operators", "person_field", "rules", "recogniser", "encoder"):
             if getattr(self, name) == type(self).model_fields[name].get_default(call_default_factory=True):
                 values.pop(name, None)
         plan = self.plan()
@@ -110,7 +115,7 @@ class DeidentifyParams(StageParams):
         rules = None
         if self.rules is not None and self.rules_content is not None:
             rules = parse_rules(self.rules_content, self.rules)
-        return make_plan(self.profile, self.kinds, self.operator, self.operators, rules, self.recogniser)
+        return make_plan(self.profile, self.kinds, self.operator, self.operators, rules, self.recogniser, self.encoder)
 
 
 @stage(name="deidentify", version=18, params=DeidentifyParams, tables=("documents",), heavy=True)

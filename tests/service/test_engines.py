@@ -96,16 +96,18 @@ def test_fingerprint_is_that_of_the_content(served: ServiceSettings, copied: Cal
     assert artifact_of(served.linker) == f"{served.linker.parent.name}/{served.linker.name}"
 
 
-def test_profile_and_rules_change_the_fingerprint(tmp_path: Path) -> None:
+def test_profile_rules_and_encoder_change_the_fingerprint(tmp_path: Path) -> None:
     rules = tmp_path / "rules.toml"
     rules.write_text('[deny]\nname = ["老王头"]\n', encoding="utf-8")
     specs = [
         EngineSpec(DEIDENTIFY, DEIDENTIFY),
         EngineSpec(DEIDENTIFY, DEIDENTIFY, profile="hipaa"),
         EngineSpec(DEIDENTIFY, DEIDENTIFY, rules=rules),
+        EngineSpec(DEIDENTIFY, DEIDENTIFY, encoder=True),
     ]
     opened = [open_engine(spec) for spec in specs]
-    assert len({one.opened.fingerprint for one in opened}) == 3
+    assert len({one.opened.fingerprint for one in opened}) == 4
+    assert "encoder" not in opened[0].opened.about and opened[3].opened.about["encoder"] is True
     assert open_engine(specs[0]).opened == opened[0].opened
     (answer,) = opened[2].answers([("老王头来诊", False)])
     assert "老王头" not in answer.decode()

@@ -1,15 +1,17 @@
 """The recogniser at work: labels of tokens by a linear model with integer weights, and the spans they make.
 
-The model is a file of weights beside this module. All sums are of integers, so that a text gives the same spans on any
-machine. Time grows with the tokens, memory with the longest piece of a text.
+The model is a file of weights beside this module. All its sums are of integers, so that a text gives the same spans on
+any machine. Where it is not sure that a piece of a text names nobody, an encoder may read that piece again. Time grows
+with the tokens, memory with the longest piece of a text.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import rjieba
@@ -18,41 +20,29 @@ from infra.arrays.compiled import compiled
 from tasks.deidentify.identifier import Identifier
 from tasks.deidentify.institutions import institution_kind
 from tasks.deidentify.names import name_end, surname_length
+from tasks.deidentify.recogniser.encoder import Encoder, shipped_encoder
 from tasks.deidentify.recogniser.features import KEY_BITS, LEXICON_BITS, Knowledge, features_of, term_key
+from tasks.deidentify.recogniser.labels import KINDS_FOUND, LABELS, OUTSIDE, WIDTH
+from tasks.deidentify.recogniser.paths import best_last, spans_of, walk_back
 from tasks.deidentify.recogniser.tokens import shortened, tokens_of
 from tasks.deidentify.recogniser.vetoes import stays
 
 MODEL = Path(__file__).with_name("model.npz")
 """Weights that are shipped."""
 
-LABELS = (
-    "O",
-    *(f"{place}-{kind}" for kind in ("name", "record") for place in "BIES"),
-    *(f"{place}-{kind}" for kind in ("address", "institution") for place in "BIE"),
-)
-"""Labels of tokens: the first, an inner or the last one of a span, or the only one, with its kind."""
-KINDS_FOUND = tuple(dict.fromkeys(label[2:] for label in LABELS[1:]))
-"""Kinds of spans, in the order of the costs."""
-_ENDS = np.array([label[0] in "OES" for label in LABELS])
-OUTSIDE = 0
-"""Label of tokens outside of what is looked for."""
-
 Recogniser = Callable[[str], list[Identifier]]
 """Takes a text and returns identifiers in order, without overlaps."""
 
-REASON = "recogniser"
-"""Rule of its identifiers."""
+REASON, REASON_OF_ENCODER = "recogniser", "encoder"
+"""Rules of its identifiers, and of those that only the encoder found."""
 
-WIDTH = 16
-"""Columns of the weights: the labels, and zeros that make a row two integers of 64 bits."""
-
+_IS_RECORD = np.array([label.endswith("record") for label in LABELS])
 _BIAS = 128
 """What is added to the weights, so that no byte is negative: sums of bytes are then sums of integers of 64 bits."""
-_NEVER = -(10**6)
-"""Weight of a label that may not follow."""
-
 _PIECE = 400
 """Characters of a piece of a text that is read by itself, more or less. Found names change no piece but their own."""
+_PASSAGE = 100
+"""The same, for the encoder: it learned from single lines, and its time grows with more than the length."""
 _PIECES_KEPT = 256
 """Pieces of which the spans are kept in memory."""
 # matches: "。", "\n"
@@ -60,19 +50,34 @@ _PIECES_KEPT = 256
 _PIECE_END = re.compile(r"[\n。！？!?；;]++")
 
 
-def follows(before: int, label: int) -> bool:
-    """Return True where a label may follow another; a span begins with B, goes on with I and ends with E, or is S."""
-    one, two = LABELS[before], LABELS[label]
-    if one[0] in "BI":
-        return two[0] in "IE" and two[1:] == one[1:]
-    return two[0] in "OBS"
+class Labelled(NamedTuple):
+    """Tokens of a text with what the model makes of them."""
+
+    labels: np.ndarray
+    """Label of each token, int8 (N,)."""
+    leads: np.ndarray
+    """How much more the weights of the label are than those of none, int32 (N,)."""
+    greatest: np.ndarray
+    """The same for the label of a name, an address or an institution that has most, int32 (N,)."""
+    starts: np.ndarray
+    """First character of each token and the end of the last, int32 (N + 1,)."""
+
+
+_Span = tuple[int, int, str, str]
+"""First character, end, kind and rule."""
 
 
 class Model:
     """Weights of the features, integers."""
 
-    def __init__(self, file: Path) -> None:
-        """Read the weights that `save` in training.py has written."""
+    def __init__(self, file: Path, encoder: Encoder | None = None) -> None:
+        """Read the weights that `save` in training.py has written.
+
+        Args:
+            file: the weights.
+            encoder: reads again the pieces of a text where something may be left.
+        """
+        self._encoder = encoder
         with np.load(file) as held:
             keys = np.cumsum(held["gaps"].astype(np.int64))
             weights = np.zeros((len(keys), WIDTH), dtype=np.int8)
@@ -90,13 +95,14 @@ class Model:
         # A text is searched again when something in it was replaced; most of its pieces are then as they were.
         self._spans = functools.lru_cache(maxsize=_PIECES_KEPT)(self._spans_of)
 
-    def labels(self, text: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the label of each token, int8 (N,), its lead over none, int32 (N,), and the starts (N + 1,)."""
+    def labels(self, text: str) -> Labelled:
+        """Return the labels of the tokens of a text."""
         tokens = tokens_of(text)
         keys = features_of(tokens, self.knowledge)
-        labels, leads = np.zeros(len(keys), dtype=np.int8), np.zeros(len(keys), dtype=np.int32)
+        leads = np.zeros((2, len(keys)), dtype=np.int32)
+        labels = np.zeros(len(keys), dtype=np.int8)
         best_labels(keys, self.held, self.ranks, self.weights, self.transitions, self.costs, labels, leads)
-        return labels, leads, tokens.starts
+        return Labelled(labels, leads[0], leads[1], tokens.starts)
 
     def _doubt_of(self, words: str) -> int:
         """Return what a name must be worth that is a word too.
@@ -114,7 +120,7 @@ class Model:
         found: list[Identifier] = []
         short, places = shortened(text)
         for start, end in _pieces(short):
-            for first, last, kind in self._spans(short[start:end]):
+            for first, last, kind, reason in self._spans(short[start:end]):
                 begin, stop = int(places[start + first]), int(places[start + last])
                 if stays(text, begin, stop, kind) or (found and begin < found[-1].end):
                     continue
@@ -124,24 +130,38 @@ class Model:
                     begin = with_surname(text, begin, stop)
                 of_kind = institution_kind(text[begin:stop]) if kind == "institution" else kind
                 if of_kind is not None:
-                    found.append(Identifier(begin, stop, of_kind, REASON))
+                    found.append(Identifier(begin, stop, of_kind, reason))
         return found
 
     def forget(self) -> None:
         """Forget the pieces that were kept: for measurements of speed on texts that come again."""
         self._spans.cache_clear()
 
-    def _spans_of(self, piece: str) -> tuple[tuple[int, int, str], ...]:
-        """Return the first character, the end and the kind of each span of a piece, without doubtful names."""
-        labels, leads, starts = self.labels(piece)
-        spans = (
-            (int(starts[first]), int(starts[last]), kind, leads[first:last]) for first, last, kind in spans_of(labels)
-        )
-        return tuple(
-            (first, last, kind)
-            for first, last, kind, lead in spans
-            if kind != "name" or lead.sum() >= self._doubt_of(piece[first:last])
-        )
+    def _spans_of(self, piece: str) -> tuple[_Span, ...]:
+        """Return first character, end, kind and rule of each span of a piece, without doubtful names."""
+        labels, leads, greatest, starts = self.labels(piece)
+        found = [
+            (int(starts[first]), int(starts[last]), kind, REASON)
+            for first, last, kind in spans_of(labels)
+            if kind != "name" or leads[first:last].sum() >= self._doubt_of(piece[starts[first] : starts[last]])
+        ]
+        if self._encoder is not None:
+            found += self._read_again(self._encoder, piece, found, starts[:-1][greatest >= self._encoder.least_lead])
+        return tuple(sorted(found))
+
+    def _read_again(
+        self, encoder: Encoder, piece: str, found: Sequence[_Span], doubtful: np.ndarray
+    ) -> Iterator[_Span]:
+        """Yield what the encoder finds beside what was found, in the passages around some characters, in order."""
+        taken = np.zeros(len(piece), dtype=np.bool_)
+        for first, last, *_ in found:
+            taken[first:last] = True
+        for start, end in _pieces(piece, _PASSAGE):
+            if np.searchsorted(doubtful, start) == np.searchsorted(doubtful, end):
+                continue
+            for first, last, kind in spans_of(encoder.labels(piece[start:end])):
+                if not taken[start + first : start + last].any():
+                    yield start + first, start + last, kind, REASON_OF_ENCODER
 
 
 # matches: "、", "\n", "妹"
@@ -174,29 +194,17 @@ def _is_common(words: str) -> bool:
     return len(words) < 3 and bool(rjieba.has_word(words)) and not rjieba.tag(words, False)[0][1].startswith("nr")
 
 
-def _pieces(text: str) -> list[tuple[int, int]]:
-    """Return the pieces of a text, cut behind sentences and lines."""
+def _pieces(text: str, size: int = _PIECE) -> list[tuple[int, int]]:
+    """Return the pieces of a text, cut behind sentences and lines, of more or less so many characters."""
     pieces, start = [], 0
-    while len(text) - start > _PIECE:
-        end = _PIECE_END.search(text, start + _PIECE // 2, start + 2 * _PIECE)
-        stop = end.end() if end else start + 2 * _PIECE
+    while len(text) - start > size:
+        end = _PIECE_END.search(text, start + size // 2, start + 2 * size)
+        stop = end.end() if end else start + 2 * size
         pieces.append((start, min(stop, len(text))))
         start = pieces[-1][1]
     if start < len(text):
         pieces.append((start, len(text)))
     return pieces
-
-
-def spans_of(labels: np.ndarray) -> list[tuple[int, int, str]]:
-    """Return the first token, the end and the kind of each span."""
-    spans, first = [], 0
-    for at in np.flatnonzero(labels).tolist():
-        label = LABELS[labels[at]]
-        if label[0] in "BS":
-            first = at
-        if label[0] in "ES":
-            spans.append((first, at + 1, label[2:]))
-    return spans
 
 
 def costs_of_labels(costs: np.ndarray) -> np.ndarray:
@@ -225,8 +233,14 @@ def table_of(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 @functools.cache
-def shipped_recogniser() -> Recogniser | None:
-    """Return the recogniser whose weights are shipped, or None where they are absent."""
+def shipped_recogniser(with_encoder: bool = False) -> Recogniser | None:
+    """Return the recogniser whose weights are shipped, or None where they are absent.
+
+    Raises:
+        UserError: the encoder is asked for, and its weights are absent.
+    """
+    if with_encoder:
+        return Model(MODEL, shipped_encoder())
     return Model(MODEL) if MODEL.exists() else None
 
 
@@ -262,10 +276,11 @@ def best_labels(
         held: bits for the keys that have weights, uint64 (B,), as `table_of` returns them.
         ranks: how many keys before each 64 have weights, int32 (B,).
         weights: weights of the keys in order, a byte for each label, uint64 (K, 2), as `packed` returns them.
-        transitions: weight of label j behind label i, (L, L); `_NEVER` and less where it may not follow.
+        transitions: weight of label j behind label i, (L, L); `NEVER` and less where it may not follow.
         costs: what each label costs, int32 (L,).
         labels: result, int8 (N,).
-        leads: result, how much more the weights of the label are than those of none, int32 (N,).
+        leads: result, how much more the weights of the label are than those of none, and then the greatest of those
+            of names, addresses and institutions, int32 (2, N).
     """
     count = len(keys)
     if count == 0:
@@ -273,11 +288,14 @@ def best_labels(
     emissions = np.empty((count, WIDTH), dtype=np.int32)
     _sum_weights(keys, held, ranks, weights, emissions)
     back = np.empty((count, len(transitions)), dtype=np.int8)
-    last = _best_path(emissions, transitions, costs, back)
-    for at in range(count - 1, -1, -1):
-        labels[at] = last
-        leads[at] = emissions[at, last] - emissions[at, OUTSIDE]
-        last = back[at, last]
+    walk_back(best_last(emissions, transitions, costs, back), back, labels)
+    for at in range(count):
+        leads[0, at] = emissions[at, labels[at]] - emissions[at, OUTSIDE]
+        greatest = np.int32(-(10**9))
+        for label in range(1, len(transitions)):
+            if not _IS_RECORD[label]:
+                greatest = max(greatest, emissions[at, label])
+        leads[1, at] = greatest - emissions[at, OUTSIDE]
 
 
 @compiled
@@ -312,53 +330,3 @@ def _sum_weights(
             emissions[at, 2 * lane + 1] = np.int64((odd_1 >> shift) & np.uint64(0xFFFF)) - bias
             emissions[at, 2 * lane + 8] = np.int64((even_2 >> shift) & np.uint64(0xFFFF)) - bias
             emissions[at, 2 * lane + 9] = np.int64((odd_2 >> shift) & np.uint64(0xFFFF)) - bias
-
-
-@compiled
-def _best_path(emissions: np.ndarray, transitions: np.ndarray, costs: np.ndarray, back: np.ndarray) -> int:
-    """Write the label before each label on the best path to it, int8 (N, L), and return the last label of the best."""
-    many = len(transitions)
-    # labels that may be before each label: a few, so that not all pairs are looked at
-    many_before = np.zeros(many, dtype=np.int32)
-    may_be_before = np.zeros((many, many), dtype=np.int32)
-    least, most = np.int32(10**9), np.int32(-(10**9))
-    for label in range(many):
-        for other in range(many):
-            if transitions[other, label] > _NEVER:
-                may_be_before[label, many_before[label]] = other
-                many_before[label] += 1
-                least, most = min(least, transitions[other, label]), max(most, transitions[other, label])
-    before = np.full(many, -(10**9), dtype=np.int32)
-    before[OUTSIDE] = 0
-    score = np.zeros(many, dtype=np.int32)
-    for at in range(len(emissions)):
-        # Mostly "none" is so far ahead of all labels that may also be before none that nothing else can be the best
-        # before a label that may follow it.
-        rival = np.int32(-(10**9))
-        for place in range(many_before[OUTSIDE]):
-            other = may_be_before[OUTSIDE, place]
-            if other != OUTSIDE:
-                rival = max(rival, before[other])
-        is_clear = rival + most < before[OUTSIDE] + least
-        greatest = np.int32(-(2 * 10**9))
-        for label in range(many):
-            if is_clear and transitions[OUTSIDE, label] > _NEVER:
-                best, best_from = before[OUTSIDE] + transitions[OUTSIDE, label], OUTSIDE
-            else:
-                best, best_from = np.int32(-(10**9)), 0
-                for place in range(many_before[label]):
-                    other = may_be_before[label, place]
-                    total = before[other] + transitions[other, label]
-                    if total > best:
-                        best, best_from = total, other
-            score[label] = best + emissions[at, label] - costs[label]
-            back[at, label] = best_from
-            greatest = max(greatest, score[label])
-        for label in range(many):  # only differences count; long texts must not leave the range of integers
-            before[label] = max(score[label] - greatest, -(10**8))
-    # a text ends outside of a span, or with the end of one
-    last, greatest = 0, before[0]
-    for label in range(1, many):
-        if _ENDS[label] and before[label] > greatest:
-            last, greatest = label, before[label]
-    return last

@@ -11,11 +11,9 @@ fields; steps by AdaGrad (Duchi, Hazan and Singer 2011). Time grows with lines t
 from __future__ import annotations
 
 import argparse
-import io
 import json
 import random
 import re
-import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -27,6 +25,7 @@ import pyarrow.parquet as pq
 from infra.arrays.compiled import compiled
 from tasks.deidentify.find import find_identifiers
 from tasks.deidentify.names import SURNAMES
+from tasks.deidentify.recogniser.archive import write_arrays
 from tasks.deidentify.recogniser.drawing import Drawing, Line, Source
 from tasks.deidentify.recogniser.features import (
     FEATURES,
@@ -37,8 +36,9 @@ from tasks.deidentify.recogniser.features import (
     term_key,
     write_features,
 )  # fmt: skip
+from tasks.deidentify.recogniser.labels import KINDS_FOUND, LABELS, follows
 from tasks.deidentify.recogniser.places import words
-from tasks.deidentify.recogniser.tagging import KINDS_FOUND, LABELS, MODEL, follows
+from tasks.deidentify.recogniser.tagging import MODEL
 from tasks.deidentify.recogniser.tokens import shortened, tokens_of
 
 _TEXTS = {
@@ -107,10 +107,7 @@ def main() -> None:
     """Train and save."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder of the public sources")
-    parser.add_argument("--labelled", type=Path, nargs="*", default=[], help="lines with identifiers in braces")
-    parser.add_argument(
-        "--labelled-even", type=Path, nargs="*", default=[], help="files of which the lines 0, 2, 4 … alone are used"
-    )
+    add_labelled(parser)
     parser.add_argument("--lines", type=int, default=120_000, help="lines that are drawn")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--kept", type=int, default=150_000, help="most features that are kept")
@@ -122,8 +119,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=42)
     parser.add_argument("--output", type=Path, default=MODEL)
     options = parser.parse_args()
-    labelled = [line for file in options.labelled for line in read_labelled(file)]
-    labelled += [line for file in options.labelled_even for line in read_labelled(file)[::2]]
+    labelled = read_all_labelled(options)
     source = read_source(options.data, labelled, options.seed)
     print(f"{len(source.sentences)} sentences, {len(labelled)} labelled lines", flush=True)
     drawing = Drawing(source, options.seed)
@@ -134,6 +130,20 @@ def main() -> None:
     rows, weights, transitions = train(examples, knowledge, options.epochs, options.seed)
     save(options.output, rows, weights, transitions, knowledge, options.kept, options.costs, options.doubt)
     print(f"{options.output}: {options.output.stat().st_size / 1e6:.2f} MB", flush=True)
+
+
+def add_labelled(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name files of labelled lines."""
+    parser.add_argument("--labelled", type=Path, nargs="*", default=[], help="lines with identifiers in braces")
+    parser.add_argument(
+        "--labelled-even", type=Path, nargs="*", default=[], help="files of which the lines 0, 2, 4 … alone are used"
+    )
+
+
+def read_all_labelled(options: argparse.Namespace) -> list[str]:
+    """Return the labelled lines that those options name."""
+    labelled = [line for file in options.labelled for line in read_labelled(file)]
+    return labelled + [line for file in options.labelled_even for line in read_labelled(file)[::2]]
 
 
 def read_labelled(file: Path) -> list[str]:
@@ -322,11 +332,7 @@ def save(
         "scores": np.ascontiguousarray(scores[:, characters]),
         "terms": np.diff(np.flatnonzero(knowledge.lexicon), prepend=0).astype(np.uint16),
     }
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_LZMA) as archive:
-        for name, array in arrays.items():
-            held = io.BytesIO()
-            np.save(held, array)
-            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), held.getvalue(), zipfile.ZIP_LZMA)  # without a date
+    write_arrays(file, arrays)
 
 
 @compiled

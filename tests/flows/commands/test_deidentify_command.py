@@ -47,6 +47,13 @@ def test_explain_says_place_kind_and_rule(capsys: pytest.CaptureFixture[str]) ->
     assert lines[4:] == ["2 identifiers"]
 
 
+def test_the_encoder_reads_again_if_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "江山，胃窦，3块，米粒大，固定液是空的！退回内镜中心"
+    assert "江山" in printed(capsys, text)
+    lines = printed(capsys, text, "--encoder", "--explain").splitlines()
+    assert lines[0].startswith("〔姓名〕，胃窦") and "encoder (names of persons)" in lines[2]
+
+
 def test_control_characters_are_not_shown_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     shown = printed(capsys, "姓名：王\x1b[31m伟，QQ：847261593", "--explain").splitlines()[1:]
     assert not any("\x1b" in line for line in shown)

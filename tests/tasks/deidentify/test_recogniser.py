@@ -14,17 +14,8 @@ from tasks.deidentify.kinds import KINDS, MINIMAL, kinds_of
 from tasks.deidentify.plan import Plan
 from tasks.deidentify.recogniser.drawing import Drawing, Source
 from tasks.deidentify.recogniser.features import features_of
-from tasks.deidentify.recogniser.tagging import (
-    MODEL,
-    OUTSIDE,
-    WIDTH,
-    Model,
-    best_labels,
-    follows,
-    packed,
-    table_of,
-    with_surname,
-)
+from tasks.deidentify.recogniser.labels import OUTSIDE, WIDTH, follows
+from tasks.deidentify.recogniser.tagging import MODEL, Labelled, Model, best_labels, packed, table_of, with_surname
 from tasks.deidentify.recogniser.tokens import BLANK, CAPITALISED, DIGITS_2, DIGITS_9, PLACEHOLDER, shortened, tokens_of
 from tests.support.text.labelled_identifiers import LABELLED, read_sentences
 from tests.support.text.linear_time import LINEAR, ratio_of_doubling, repeated
@@ -65,7 +56,7 @@ def test_best_labels_are_the_best_of_all() -> None:
         weights = np.zeros((9, WIDTH), np.int8)
         weights[1:, :5] = rng.integers(-9, 9, (8, 5))
         transitions = np.where(allowed, rng.integers(-5, 5, (5, 5)), -(10**7)).astype(np.int64)
-        labels, leads = np.zeros(4, np.int8), np.zeros(4, np.int32)
+        labels, leads = np.zeros(4, np.int8), np.zeros((2, 4), np.int32)
         costs = np.array([0, 2, 0, 0, 3], np.int32)
         best_labels(keys, *table_of(np.arange(1, 9)), packed(weights[1:]), transitions, costs, labels, leads)
 
@@ -234,7 +225,7 @@ def test_each_character_is_read_once_in_pieces_of_a_bounded_length(ends: str, mo
     pieces: list[str] = []
     labels = model.labels
 
-    def noted(text: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def noted(text: str) -> Labelled:
         pieces.append(text)
         return labels(text)
 

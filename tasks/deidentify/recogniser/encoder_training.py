@@ -1,0 +1,235 @@
+"""Training of the encoder: a pre-trained BERT with rotary positions, tuned to label the characters of drawn lines.
+
+    python -m tasks.deidentify.recogniser.encoder_training --data DATA --labelled LINES.jsonl --encoder FOLDER
+
+FOLDER is a model as `pretrain/bert-mini` exports it; DATA and LINES are those of training.py. Characters of names are
+often hidden or drawn anew, so that what stands around them counts. Matrices are rounded to 8 bits with a scale a row.
+Equal inputs and seeds give equal weights on one machine with one thread. Time grows with the lines times epochs; memory
+holds all lines.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from transformers import RoFormerModel
+
+from tasks.deidentify.recogniser.archive import write_arrays
+from tasks.deidentify.recogniser.drawing import Drawing, Line
+from tasks.deidentify.recogniser.encoder import FIRST, OTHER, SPACE, WEIGHTS, rows_of
+from tasks.deidentify.recogniser.labels import LABELS, OUTSIDE
+from tasks.deidentify.recogniser.tokens import shortened
+from tasks.deidentify.recogniser.training import add_labelled, read_all_labelled, read_source
+
+_MOST = 128
+"""Most characters of a line: those behind are not learned from."""
+_OFTEN = 20
+"""Lines that a character must be in to get a row where the pre-trained vocabulary lacks it."""
+_NONE = -100
+"""Label of padding, which counts for nothing."""
+
+
+class Tagger(nn.Module):
+    """An encoder with a layer of labels on top."""
+
+    encoder: Any
+    """A RoFormerModel of transformers."""
+
+    def __init__(self, encoder: Any, width: int) -> None:
+        """Begin with a pre-trained encoder of `width` columns."""
+        super().__init__()
+        self.encoder = encoder
+        self.head = nn.Linear(width, len(LABELS))
+
+    def forward(self, rows: Tensor, mask: Tensor) -> Tensor:
+        """Return the scores of the labels, (B, N, L), of rows of the embeddings, int64 (B, N)."""
+        states = self.encoder(input_ids=rows, attention_mask=mask).last_hidden_state
+        scores: Tensor = self.head(states.float())
+        return scores
+
+
+class Example(NamedTuple):
+    """A line as the encoder sees it."""
+
+    rows: np.ndarray
+    """Row of the embeddings of each character, int64 (N,)."""
+    labels: np.ndarray
+    """Label of each character, int64 (N,)."""
+
+
+def main() -> None:
+    """Train and save."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="folder of the public sources")
+    parser.add_argument("--encoder", type=Path, required=True, help="folder of the pre-trained model")
+    add_labelled(parser)
+    parser.add_argument("--lines", type=int, default=300_000, help="lines that are drawn")
+    parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--rate", type=float, default=5e-4, help="highest learning rate")
+    parser.add_argument("--characters", type=int, default=3000, help="characters of a step")
+    parser.add_argument("--hidden", type=float, default=0.15, help="share of the characters of names that are changed")
+    parser.add_argument("--layers", type=int, default=4, help="layers that are kept, from the first on")
+    parser.add_argument("--bf16", action="store_true", help="multiply in bfloat16, where the processor has it")
+    parser.add_argument("--cost", type=float, default=2.0, help="what a span must be worth more than none, in nats")
+    parser.add_argument("--least-lead", type=int, default=-(10**9), help="see encoder.py; by default all is read again")
+    parser.add_argument("--seed", type=int, default=42)
+    parser.add_argument("--output", type=Path, default=WEIGHTS)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    labelled = read_all_labelled(options)
+    source = read_source(options.data, labelled, options.seed)
+    drawing = Drawing(source, options.seed)
+    lines = [drawing.line() for _ in range(options.lines)]
+    print(f"{len(source.sentences)} sentences, {len(labelled)} labelled lines", flush=True)
+    words = (options.encoder / "vocab.txt").read_text(encoding="utf-8").splitlines()
+    characters = characters_of(words, lines)
+    torch.manual_seed(options.seed)
+    tagger, heads = started(options.encoder, words, characters, options.layers)
+    examples = [example_of(line, characters) for line in lines]
+    train(tagger, examples, options)
+    arrays = arrays_of(tagger, characters, heads)
+    arrays |= {"cost": np.array(options.cost), "least_lead": np.array(options.least_lead)}
+    write_arrays(options.output, arrays)
+    print(f"{options.output}: {options.output.stat().st_size / 1e6:.2f} MB", flush=True)
+
+
+def characters_of(words: Sequence[str], lines: Sequence[Line]) -> np.ndarray:
+    """Return the code points that get a row, int32 (V,) in order: those of a vocabulary, and frequent ones."""
+    counts = Counter(character for line in lines for character in set(line.text))
+    held = {word for word in words if len(word) == 1}
+    held |= {character for character, count in counts.items() if count >= _OFTEN}
+    return np.array(sorted(ord(one) for one in held if not one.isspace()), dtype=np.int32)
+
+
+def started(folder: Path, words: Sequence[str], characters: np.ndarray, layers: int) -> tuple[Tagger, int]:
+    """Return a tagger whose rows are those of the pre-trained words, and the number of its heads.
+
+    A capital begins as its small letter, a character without a row as the unknown word, a blank as the mask.
+    """
+    model = RoFormerModel.from_pretrained(folder)
+    model.encoder.layer = model.encoder.layer[:layers]
+    places = {word: place for place, word in enumerate(words)}
+    unknown = places["[UNK]"]
+    rows = [unknown, places["[MASK]"]]
+    rows += [places.get(chr(point), places.get(chr(point).lower(), unknown)) for point in characters.tolist()]
+    held = model.embeddings.word_embeddings.weight.detach()[torch.tensor(rows)]
+    # Else characters without a row could not be told apart.
+    held = held + 0.01 * torch.randn(held.shape)
+    model.embeddings.word_embeddings = nn.Embedding.from_pretrained(held, freeze=False)
+    return Tagger(model, model.config.hidden_size), model.config.num_attention_heads
+
+
+def example_of(line: Line, characters: np.ndarray) -> Example:
+    """Return what the encoder sees of a line, whose placeholders are one character, and the labels."""
+    text, places = shortened(line.text)
+    labels = np.full(len(text), OUTSIDE, dtype=np.int64)
+    for start, end, kind in line.spans:
+        first, last = np.searchsorted(places[:-1], (start, end)).tolist()
+        if last - first == 1 and f"S-{kind}" in LABELS:
+            labels[first] = LABELS.index(f"S-{kind}")
+        elif last - first > 1:
+            labels[first:last] = LABELS.index(f"I-{kind}")
+            labels[first], labels[last - 1] = LABELS.index(f"B-{kind}"), LABELS.index(f"E-{kind}")
+    return Example(rows_of(text, characters)[:_MOST], labels[:_MOST])
+
+
+def train(tagger: Tagger, examples: Sequence[Example], options: argparse.Namespace) -> None:
+    """Take a step for each batch: AdamW, a rate that rises for 200 steps and then falls in a line."""
+    rng = np.random.default_rng(options.seed)
+    batches = [batch for _ in range(options.epochs) for batch in _batches(examples, options.characters, rng)]
+    trained = [each for each in tagger.parameters() if each.requires_grad]
+    optimiser = torch.optim.AdamW(trained, lr=options.rate, weight_decay=0.01)
+    many = tagger.encoder.embeddings.word_embeddings.num_embeddings
+    is_name = np.array([label.endswith("name") for label in LABELS])
+    began, losses = time.process_time(), 0.0
+    tagger.train()
+    for step, batch in enumerate(batches, start=1):
+        optimiser.param_groups[0]["lr"] = options.rate * min(1.0, step / 200) * max(0.02, 1 - step / len(batches))
+        longest = max(len(each.rows) for each in batch)
+        rows = np.zeros((len(batch), longest), dtype=np.int64)
+        labels = np.full((len(batch), longest), _NONE, dtype=np.int64)
+        mask = np.zeros((len(batch), longest), dtype=np.int64)
+        for place, each in enumerate(batch):
+            share = options.hidden * np.where(is_name[each.labels], 1.0, 0.25)
+            rows[place, : len(each.rows)] = _blurred(each.rows, share, rng, many)
+            labels[place, : len(each.rows)] = each.labels
+            mask[place, : len(each.rows)] = 1
+        with torch.autocast("cpu", torch.bfloat16, enabled=options.bf16):
+            scores = tagger(torch.from_numpy(rows), torch.from_numpy(mask))
+        loss = nn.functional.cross_entropy(scores.flatten(0, 1), torch.from_numpy(labels).flatten(), ignore_index=_NONE)
+        optimiser.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(trained, 1.0)
+        optimiser.step()
+        losses += loss.item()
+        if step % 200 == 0 or step == len(batches):
+            print(
+                f"step {step:,} of {len(batches):,}: loss of a character {losses / ((step - 1) % 200 + 1):.4f}, "
+                f"{time.process_time() - began:.0f} CPU seconds",
+                flush=True,
+            )
+            losses = 0.0
+
+
+def _batches(examples: Sequence[Example], characters: int, rng: np.random.Generator) -> Iterator[list[Example]]:
+    """Yield all lines in batches of lines alike in length, in random order."""
+    order = rng.permutation(len(examples))
+    for start in range(0, len(order), 2000):
+        chosen = sorted((examples[place] for place in order[start : start + 2000]), key=lambda each: len(each.rows))
+        batches: list[list[Example]] = [[]]
+        for each in chosen:
+            if batches[-1] and (len(batches[-1]) + 1) * len(each.rows) > characters:
+                batches.append([])
+            if len(each.rows):
+                batches[-1].append(each)
+        for place in rng.permutation(len(batches)):
+            yield batches[place]
+
+
+def _blurred(rows: np.ndarray, share: np.ndarray, rng: np.random.Generator, many: int) -> np.ndarray:
+    """Return rows of which a share is hidden, three of five, or drawn anew."""
+    chance = rng.random(len(rows))
+    drawn = np.where(chance < 0.6 * share, OTHER, rng.integers(FIRST, many, len(rows)))
+    return np.where((chance < share) & (rows != SPACE), drawn, rows)
+
+
+def arrays_of(tagger: Tagger, characters: np.ndarray, heads: int) -> dict[str, np.ndarray]:
+    """Return what `Encoder` reads: matrices of 8 bits with a scale a row, vectors as float32."""
+    model = tagger.encoder
+    embeddings = model.embeddings
+    words = embeddings.word_embeddings.weight + embeddings.token_type_embeddings.weight[0]
+    parts: dict[str, tuple[Tensor, Tensor]] = {
+        "embeddings_norm": (embeddings.LayerNorm.weight, embeddings.LayerNorm.bias),
+        "head": (tagger.head.weight, tagger.head.bias),
+    }
+    for number, layer in enumerate(model.encoder.layer):
+        attention = layer.attention
+        for name, module in {
+            "query": attention.self.query, "key": attention.self.key, "value": attention.self.value,
+            "output": attention.output.dense, "attention_norm": attention.output.LayerNorm,
+            "up": layer.intermediate.dense, "down": layer.output.dense, "norm": layer.output.LayerNorm,
+        }.items():  # fmt: skip
+            parts[f"layers.{number}.{name}"] = module.weight, module.bias
+    arrays = {"characters": characters, "heads": np.array(heads), **_rounded("embeddings", words)}
+    for name, (weight, bias) in parts.items():
+        arrays |= _rounded(name, weight) if weight.ndim == 2 else {name: weight.detach().numpy()}
+        arrays[f"{name}.bias"] = bias.detach().numpy()
+    return arrays
+
+
+def _rounded(name: str, weight: Tensor) -> dict[str, np.ndarray]:
+    held = weight.detach().numpy()
+    scale = np.maximum(np.abs(held).max(axis=1), 1e-9) / 127
+    return {name: np.rint(held / scale[:, None]).astype(np.int8), f"{name}/scale": scale.astype(np.float32)}
+
+
+if __name__ == "__main__":
+    main()

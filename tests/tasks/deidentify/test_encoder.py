@@ -1,0 +1,251 @@
+"""The encoder that reads again: as transformers computes it, what it adds, what it leaves, and its training."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import RoFormerConfig, RoFormerModel
+
+from infra.errors import UserError
+from tasks.deidentify import deidentify
+from tasks.deidentify.explain import explain
+from tasks.deidentify.plan import Plan, make_plan
+from tasks.deidentify.recogniser import encoder as encoders
+from tasks.deidentify.recogniser.archive import write_arrays
+from tasks.deidentify.recogniser.drawing import Drawing, Line
+from tasks.deidentify.recogniser.encoder import FIRST, OTHER, SPACE, WEIGHTS, Encoder, erf, rows_of, unrounded
+from tasks.deidentify.recogniser.encoder_training import (
+    Tagger,
+    arrays_of,
+    characters_of,
+    example_of,
+    started,
+    train,
+)
+from tasks.deidentify.recogniser.labels import LABELS, follows
+from tasks.deidentify.recogniser.tagging import MODEL, Model
+from tasks.deidentify.stage import DeidentifyParams
+from tests.support.text.labelled_identifiers import LABELLED, read_sentences
+from tests.tasks.deidentify.test_recogniser import SOURCE
+
+needs_model = pytest.mark.skipif(not MODEL.exists(), reason="the weights are not there")
+needs_weights = pytest.mark.skipif(not WEIGHTS.exists(), reason="the weights are not there")
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "患", "者", "王", "头", "痛", "a", "，", "。", "##b"]
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Several threads on a busy machine wait for each other in every small step."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def saved(folder: Path) -> Path:
+    """Return the folder of a small pre-trained model with random weights."""
+    torch.manual_seed(3)
+    config = RoFormerConfig(
+        vocab_size=len(WORDS), hidden_size=32, num_hidden_layers=3, num_attention_heads=4, intermediate_size=48,
+        max_position_embeddings=128, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, initializer_range=0.2,
+    )  # fmt: skip
+    RoFormerModel(config).save_pretrained(folder)
+    (folder / "vocab.txt").write_text("\n".join(WORDS) + "\n", encoding="utf-8")
+    return folder
+
+
+def arrays_with(
+    tagger: Tagger, characters: np.ndarray, cost: float = 0.0, least_lead: int = -(10**9)
+) -> dict[str, np.ndarray]:
+    return {**arrays_of(tagger, characters, 4), "cost": np.array(cost), "least_lead": np.array(least_lead)}
+
+
+def test_scores_are_those_of_transformers(tmp_path: Path) -> None:
+    characters = characters_of(WORDS, [])
+    tagger, heads = started(saved(tmp_path), WORDS, characters, layers=2)
+    assert heads == 4
+    arrays = arrays_with(tagger, characters)
+    with torch.no_grad():  # the weights that both have are the rounded ones
+        layers = tagger.encoder.encoder.layer
+        for number, layer in enumerate(layers):
+            for name, module in {
+                "query": layer.attention.self.query, "key": layer.attention.self.key,
+                "value": layer.attention.self.value, "output": layer.attention.output.dense,
+                "up": layer.intermediate.dense, "down": layer.output.dense,
+            }.items():  # fmt: skip
+                module.weight.copy_(torch.from_numpy(unrounded(arrays, f"layers.{number}.{name}")))
+        tagger.head.weight.copy_(torch.from_numpy(unrounded(arrays, "head")))
+        tagger.encoder.embeddings.word_embeddings.weight.copy_(torch.from_numpy(unrounded(arrays, "embeddings")))
+        tagger.encoder.embeddings.token_type_embeddings.weight.zero_()
+    text = "患者王某，头痛。aA 𠀀\n患者"
+    rows = torch.from_numpy(rows_of(text, characters))[None]
+    with torch.no_grad():
+        tagger.eval()
+        expected = torch.log_softmax(tagger(rows, torch.ones_like(rows)), -1)[0].numpy()
+    assert len(layers) == 2
+    np.testing.assert_allclose(Encoder(arrays).scores(text), expected, atol=2e-4)
+
+
+def test_error_function_is_that_of_the_standard_library() -> None:
+    values = np.linspace(-6, 6, 1001, dtype=np.float32)
+    expected = [math.erf(value) for value in values.tolist()]
+    np.testing.assert_allclose(erf(values), expected, atol=5e-7)
+
+
+def test_rows_tell_blanks_and_unknown_characters_apart() -> None:
+    characters = characters_of(WORDS, [Line("逄B", ())] * 20 + [Line("亓", ())] * 19)
+    assert [*map(chr, characters.tolist())] == sorted("患者王头痛a，。逄B")
+    rows = rows_of("王 亓\n逄", characters).tolist()
+    assert rows[1:4] == [SPACE, OTHER, SPACE]
+    assert [chr(characters[row - FIRST]) for row in (rows[0], rows[4])] == ["王", "逄"]
+
+
+def test_capitals_begin_as_their_small_letters(tmp_path: Path) -> None:
+    characters = characters_of(WORDS, [Line("A", ())] * 20)
+    tagger, _ = started(saved(tmp_path), WORDS, characters, layers=1)
+    held = tagger.encoder.embeddings.word_embeddings.weight.detach()
+    small, capital, other = (held[rows_of(one, characters)[0]] for one in "aA王")
+    assert (small - capital).abs().max() < 0.1 < (small - other).abs().max()
+
+
+def test_labels_form_spans_and_cost_takes_them_away(tmp_path: Path) -> None:
+    characters = characters_of(WORDS, [])
+    tagger, _ = started(saved(tmp_path), WORDS, characters, layers=2)
+    with torch.no_grad():
+        tagger.head.weight.normal_(std=0.5)
+    text = "患者王，头痛。患者头痛王者a" * 4
+    labels = Encoder(arrays_with(tagger, characters)).labels(text).tolist()
+    assert any(labels) and labels[-1] in [at for at, label in enumerate(LABELS) if label[0] in "OES"]
+    assert all(follows(before, label) for before, label in zip([0, *labels], labels, strict=False))
+    assert not Encoder(arrays_with(tagger, characters, cost=500)).labels(text).any()
+    assert Encoder(arrays_with(tagger, characters)).labels("").tolist() == []
+
+
+def test_placeholders_are_one_character_and_labels_those_of_the_spans() -> None:
+    characters = np.array(sorted(map(ord, "患者王小明诉〔")), dtype=np.int32)
+    text = "患者〔姓名〕，王小明诉王"
+    example = example_of(Line(text, ((7, 10, "name"), (11, 12, "name"))), characters)
+    assert [LABELS[label] for label in example.labels] == [*"OOOO", "B-name", "I-name", "E-name", "O", "S-name"]
+    assert len(example.rows) == len(example.labels) and example.rows[2] == FIRST + characters.tolist().index(ord("〔"))
+
+
+def test_training_learns_and_equal_seeds_give_equal_weights(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    drawing = Drawing(SOURCE, 1)
+    lines = [drawing.line() for _ in range(200)]
+    characters = characters_of(WORDS, lines)
+    options = argparse.Namespace(seed=1, rate=3e-3, characters=60, hidden=0.1, epochs=3, bf16=False)
+    results = []
+    for _ in range(2):
+        torch.manual_seed(1)
+        tagger, _ = started(saved(tmp_path), WORDS, characters, layers=1)
+        train(tagger, [example_of(line, characters) for line in lines], options)
+        results.append(arrays_with(tagger, characters))
+    assert results[0].keys() == results[1].keys()
+    assert all(np.array_equal(results[0][name], results[1][name]) for name in results[0])
+    losses = [float(line.split("character ")[1].split(",")[0]) for line in capsys.readouterr().out.splitlines()]
+    assert losses[-1] < 0.6 * np.log(len(LABELS))  # what equal chances cost
+    write_arrays(tmp_path / "one.npz", results[0])
+    write_arrays(tmp_path / "two.npz", results[1])
+    assert (tmp_path / "one.npz").read_bytes() == (tmp_path / "two.npz").read_bytes()
+    with np.load(tmp_path / "one.npz") as held:
+        assert np.array_equal(Encoder(dict(held)).labels(lines[0].text), Encoder(results[0]).labels(lines[0].text))
+
+
+class _Marking(Encoder):
+    """Takes fixed words for names, and remembers what it read."""
+
+    def __init__(self, words: tuple[str, ...], least_lead: int) -> None:
+        self.words, self.least_lead = words, least_lead
+        self.read: list[str] = []
+
+    def labels(self, text: str) -> np.ndarray:
+        self.read.append(text)
+        labels = np.zeros(len(text), dtype=np.int8)
+        for word in self.words:
+            first = text.find(word)
+            if first >= 0:
+                labels[first : first + len(word)] = LABELS.index("I-name")
+                labels[first] = LABELS.index("B-name")
+                labels[first + len(word) - 1] = LABELS.index("E-name")
+        return labels
+
+
+@needs_model
+def test_the_encoder_adds_what_lies_on_nothing_found() -> None:
+    text = "家属罗小燕拒绝检查，石榴到窗口取药。"
+    assert [text[one.start : one.end] for one in Model(MODEL)(text)] == ["罗小燕"]
+    reading = _Marking(("石榴", "小燕"), -(10**9))
+    found = Model(MODEL, reading)(text)
+    assert [(text[one.start : one.end], one.rule) for one in found] == [("罗小燕", "recogniser"), ("石榴", "encoder")]
+    assert reading.read == [text]
+
+
+@needs_model
+def test_the_encoder_reads_no_piece_that_is_sure_to_hold_nothing() -> None:
+    plain, doubtful = "饭后服用，每日三次，忌辛辣油腻。", "石榴到窗口取药。"
+    leads = [int(Model(MODEL).labels(text).greatest.max()) for text in (plain, doubtful)]
+    assert leads[0] < leads[1]
+    reading = _Marking(("辛辣", "石榴"), (leads[0] + leads[1]) // 2)
+    model = Model(MODEL, reading)
+    assert model(plain) == [] and len(model(doubtful)) == 1
+    assert reading.read == [doubtful]
+
+
+@needs_model
+def test_of_a_long_text_only_the_doubtful_passage_is_read() -> None:
+    plain, doubtful = "饭后服用，每日三次，忌辛辣油腻。", "家属罗小燕拒绝检查。"
+    text = plain * 30 + doubtful + plain * 30
+    reading = _Marking(("检查",), 0)
+    found = Model(MODEL, reading)(text)
+    assert [(text[one.start : one.end], one.rule) for one in found] == [("罗小燕", "recogniser"), ("检查", "encoder")]
+    assert len(reading.read) == 1 and doubtful in reading.read[0] and len(reading.read[0]) <= 200
+
+
+def test_it_needs_the_recogniser_and_its_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="recogniser at true"):
+        make_plan(recogniser=False, encoder=True)
+    monkeypatch.setattr(encoders, "WEIGHTS", tmp_path / "absent.npz")
+    with pytest.raises(UserError, match=r"absent\.npz"):
+        encoders.shipped_encoder()
+
+
+def test_results_without_it_keep_their_identity() -> None:
+    assert "encoder" not in DeidentifyParams().model_dump()
+    assert DeidentifyParams(encoder=True).model_dump()["encoder"] is True
+
+
+@needs_model
+@needs_weights
+@pytest.mark.parametrize(
+    "marked",
+    [
+        "微生物室{水淼}：痰里长的是CRAB，多粘菌素S，替加环素I，转告明组",
+        "{江山}，胃窦，3块，米粒大，固定液是空的！退回内镜中心",
+        "夜班交：1）{苗苗}肠套叠空气灌肠已复位 2）尚方鼻骨待签 3）2号球管预热慢",
+        "妈昨晚一宿没睡，老念叨{小石头}的名字，谵妄吧，医生开了半片喹硫平",
+    ],
+)
+def test_names_that_only_it_finds(marked: str) -> None:
+    text, name = marked.replace("{", "").replace("}", ""), marked[marked.index("{") + 1 : marked.index("}")]
+    assert name in deidentify(text)[0]
+    treated, found = explain(text, Plan(encoder=True))
+    assert name not in treated and [one.rule for one in found if one.written == name] == ["encoder"]
+
+
+@needs_model
+@needs_weights
+def test_it_takes_no_medical_value_away() -> None:
+    plan = Plan(encoder=True)
+    for text, spans in read_sentences(LABELLED.with_name("medical_values.jsonl"))[::6]:
+        replaced = {at for one in explain(text, plan)[1] for at in range(one.start, one.end)}
+        assert all(replaced.isdisjoint(range(start, end)) for start, end, kind in spans if kind == "value"), text
+
+
+def test_the_weights_of_the_encoder_are_small() -> None:
+    assert not WEIGHTS.exists() or WEIGHTS.stat().st_size < 5 << 20
