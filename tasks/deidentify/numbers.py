@@ -70,7 +70,7 @@ def is_date(digits: str) -> bool:
     """Return True for digits that are a date such as 20190506, from 1890 on."""
     try:
         return datetime.date(int(digits[:4]), int(digits[4:6]), int(digits[6:])).year >= _EARLIEST_YEAR
-    except ValueError:
+    except (ValueError, OverflowError):  # a day of twelve digits, in 2024100822001478
         return False
 
 

@@ -37,6 +37,7 @@ REASON, REASON_OF_ENCODER = "recogniser", "encoder"
 """Rules of its identifiers, and of those that only the encoder found."""
 
 _IS_RECORD = np.array([label.endswith("record") for label in LABELS])
+"""Labels of numbers: a number is no reason to read again, as the encoder finds few more."""
 _BIAS = 128
 """What is added to the weights, so that no byte is negative: sums of bytes are then sums of integers of 64 bits."""
 _PIECE = 400

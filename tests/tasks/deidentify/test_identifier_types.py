@@ -12,6 +12,7 @@ from infra.errors import UserError
 from tasks.deidentify.find import find_identifiers, finder_of
 from tasks.deidentify.identifier import PROFILES, Cues, Number, Way
 from tasks.deidentify.kinds import KINDS, MINIMAL, PLACEHOLDERS, kinds_of
+from tasks.deidentify.numbers import is_date
 from tests.support.text.labelled_identifiers import Span, read_marked
 from tests.support.text.rules_alone import deidentify
 
@@ -175,3 +176,15 @@ def test_profiles_and_regulations_are_told_of_every_kind() -> None:
         assert ("hipaa" in about.profiles) <= bool(about.hipaa)
         assert ("gbt35273" in about.profiles and kind.name not in MINIMAL) <= bool(about.gbt)
     assert len(set(chain.from_iterable(each.about.profiles for each in KINDS.values()))) == len(PROFILES)
+
+
+@pytest.mark.parametrize("digits", ["20241008220014783390", "2024100822001478", "20241008" + "9" * 400])
+def test_long_numbers_that_begin_like_dates_are_read(digits: str) -> None:
+    assert is_date(digits) is False
+    treated = deidentify(f"支付宝扣了两笔,流水 {digits} 和 {digits[:-1]}1,只做了一次CT")[0]
+    assert treated.startswith("支付宝扣了两笔,流水 ") and treated.endswith(",只做了一次CT")
+
+
+def test_a_second_number_beside_a_transaction_is_found() -> None:
+    text = "支付宝扣了两笔,流水 20241008220014783390 和 20241008220014783391,只做了一次CT"
+    assert deidentify(text)[0] == "支付宝扣了两笔,流水 〔编号〕 和 〔编号〕,只做了一次CT"
