@@ -31,8 +31,8 @@ from tasks.deidentify.recogniser.encoder_training import (
 from tasks.deidentify.recogniser.labels import LABELS, follows
 from tasks.deidentify.recogniser.tagging import MODEL, Model
 from tasks.deidentify.stage import DeidentifyParams
+from tests.support.text.drawn_lines import SOURCE
 from tests.support.text.labelled_identifiers import LABELLED, read_sentences
-from tests.tasks.deidentify.test_recogniser import SOURCE
 
 needs_model = pytest.mark.skipif(not MODEL.exists(), reason="the weights are not there")
 needs_weights = pytest.mark.skipif(not WEIGHTS.exists(), reason="the weights are not there")

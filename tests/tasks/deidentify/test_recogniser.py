@@ -12,21 +12,16 @@ from tasks.deidentify.explain import explain
 from tasks.deidentify.identifier import Profile
 from tasks.deidentify.kinds import KINDS, MINIMAL, kinds_of
 from tasks.deidentify.plan import Plan
-from tasks.deidentify.recogniser.drawing import Drawing, Source
+from tasks.deidentify.recogniser.drawing import Drawing
 from tasks.deidentify.recogniser.features import features_of
 from tasks.deidentify.recogniser.labels import OUTSIDE, WIDTH, follows
 from tasks.deidentify.recogniser.tagging import MODEL, Labelled, Model, best_labels, packed, table_of, with_surname
 from tasks.deidentify.recogniser.tokens import BLANK, CAPITALISED, DIGITS_2, DIGITS_9, PLACEHOLDER, shortened, tokens_of
+from tests.support.text.drawn_lines import SOURCE
 from tests.support.text.labelled_identifiers import LABELLED, read_sentences
 from tests.support.text.linear_time import LINEAR, ratio_of_doubling, repeated
 
 RULES_ALONE = Plan(recogniser=False)
-TERMS = ("头痛", "阿司匹林")
-SOURCE = Source(
-    ["头痛三天，伴恶心。", "建议口服药物。"],
-    {"dx": TERMS, "sx": TERMS, "drug": TERMS, "herb": TERMS, "exam": TERMS, "op": TERMS, "lab": TERMS, "any": TERMS,
-     "product": TERMS},
-)  # fmt: skip
 needs_model = pytest.mark.skipif(not MODEL.exists(), reason="the weights are not there")
 
 
