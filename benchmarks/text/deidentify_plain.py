@@ -55,7 +55,7 @@ def main() -> None:
     documents = {name: read(options.data, *at, size=int(options.megabytes * 1e6)) for name, at in SOURCES.items()}
     rows = []
     for name, texts in documents.items():
-        speeds = [f"{speed(texts, plan):.1f}" for plan in PLANS.values()]
+        speeds = [f"{speed(texts, plan):.3g}" for plan in PLANS.values()]
         rows.append((name, f"{megabytes(texts):.1f}", *speeds))
     publish(
         [
@@ -122,7 +122,7 @@ def stages(texts: Sequence[str]) -> list[tuple[str, str, str]]:
             params = DeidentifyParams(recogniser=plan.recogniser, encoder=plan.encoder)
             runs[f"deidentify, {name}"] = run(deidentify_documents, store, params, {"documents": ingested.artifact})
         seconds = {name: one.artifact.manifest.cpu_seconds for name, one in runs.items()}
-    return [(name, f"{spent:.2f}", f"{megabytes(texts) / spent:.1f}") for name, spent in seconds.items()]
+    return [(name, f"{spent:.2f}", f"{megabytes(texts) / spent:.3g}") for name, spent in seconds.items()]
 
 
 if __name__ == "__main__":

@@ -67,10 +67,12 @@ def check_digit_of(digits: str) -> str:
 
 
 def is_date(digits: str) -> bool:
-    """Return True for digits that are a date such as 20190506, from 1890 on."""
+    """Return True for eight digits that are a date such as 20190506, from 1890 on."""
+    if len(digits) != 8:
+        return False
     try:
         return datetime.date(int(digits[:4]), int(digits[4:6]), int(digits[6:])).year >= _EARLIEST_YEAR
-    except (ValueError, OverflowError):  # a day of twelve digits, in 2024100822001478
+    except ValueError:
         return False
 
 

@@ -73,7 +73,7 @@ class DeidentifyParams(StageParams):
     encoder: bool = Field(
         default=False,
         description="let a small encoder read again what the recogniser is not sure of: a quarter of what is missed "
-        "is found, at a hundredth to a tenth of the speed",
+        "is found, at a fiftieth to a tenth of the speed",
     )
     rules_content: str | None = Field(default=None, repr=False, exclude=True)
     """Content of the file `rules`, which is read once, where the flow starts."""
@@ -118,7 +118,7 @@ class DeidentifyParams(StageParams):
         return make_plan(self.profile, self.kinds, self.operator, self.operators, rules, self.recogniser, self.encoder)
 
 
-@stage(name="deidentify", version=18, params=DeidentifyParams, tables=("documents",), heavy=True)
+@stage(name="deidentify", version=19, params=DeidentifyParams, tables=("documents",), heavy=True)
 def deidentify_documents(inputs: Mapping[str, Artifact], params: DeidentifyParams, out: Output) -> None:
     """Treat title, text and the values of `meta` in `inputs["documents"]`, part by part."""
     warn_of_absent_sources("deidentify.sources", params.sources, inputs["documents"])

@@ -2,7 +2,7 @@
 
 The weights are a file beside this module: a BERT of this project with rotary positions (Su et al. 2021, RoFormer),
 tuned on drawn lines and rounded to integers of 8 bits. It runs on NumPy alone. Time and memory grow with the characters
-of a piece, the attention's with their square.
+of what is read at once, the attention's with their square; `Model` gives it passages of at most 200.
 """
 
 from __future__ import annotations
@@ -14,23 +14,20 @@ import numpy as np
 
 from infra.arrays.code_points import points_of
 from infra.errors import UserError
-from tasks.deidentify.recogniser.labels import LABELS, WIDTH, follows
-from tasks.deidentify.recogniser.paths import best_path
+from tasks.deidentify.recogniser.labels import LABELS, MAY_FOLLOW, WIDTH
+from tasks.deidentify.recogniser.paths import NEVER, best_path
 
 WEIGHTS = Path(__file__).with_name("encoder.npz")
 """Weights that are shipped."""
 
 OTHER, SPACE, FIRST = 0, 1, 2
 """Rows of the embeddings: a character that is not in the table, a blank, and the first character of the table."""
-SHARE_OF_ROUNDING = 1000
+PARTS_OF_A_NAT = 1000
 """Log-probabilities are summed as integers of a thousandth, so that a path does not hang on a processor's last bits."""
 _BLANKS = np.array([ord(blank) for blank in " \u3000\t\n\r\xa0"], dtype=np.int32)
 _EPSILON = 1e-12
 """What is added to a variance, as in BERT."""
-_TRANSITIONS = np.array(
-    [[0 if follows(before, label) else -(10**7) for label in range(len(LABELS))] for before in range(len(LABELS))],
-    dtype=np.int32,
-)
+_TRANSITIONS = np.where(MAY_FOLLOW, 0, 10 * NEVER).astype(np.int32)
 
 
 class Encoder:
@@ -48,8 +45,9 @@ class Encoder:
         self.heads = int(arrays["heads"])
         self.least_lead = int(arrays["least_lead"])
         self.costs = np.zeros(len(LABELS), dtype=np.int32)
-        self.costs[[label[0] in "BS" for label in LABELS]] = round(float(arrays["cost"]) * SHARE_OF_ROUNDING)
-        self._held = {name: unrounded(arrays, name) for name in arrays if "/" not in name}
+        self.costs[[label[0] in "BS" for label in LABELS]] = round(float(arrays["cost"]) * PARTS_OF_A_NAT)
+        settings = "characters", "heads", "cost", "least_lead"
+        self._held = {name: unrounded(arrays, name) for name in arrays if "/" not in name and name not in settings}
         self.layers = sum(name.endswith(".query") for name in self._held)
 
     def scores(self, text: str) -> np.ndarray:
@@ -82,7 +80,7 @@ class Encoder:
         if not text:
             return np.zeros(0, dtype=np.int8)
         emissions = np.zeros((len(text), WIDTH), dtype=np.int32)
-        emissions[:, : len(LABELS)] = np.rint(np.maximum(self.scores(text), -1000) * SHARE_OF_ROUNDING)
+        emissions[:, : len(LABELS)] = np.rint(np.maximum(self.scores(text), -1000) * PARTS_OF_A_NAT)
         return best_path(emissions, _TRANSITIONS, self.costs)
 
 

@@ -25,7 +25,7 @@ from transformers import RoFormerModel
 from tasks.deidentify.recogniser.archive import write_arrays
 from tasks.deidentify.recogniser.drawing import Drawing, Line
 from tasks.deidentify.recogniser.encoder import FIRST, OTHER, SPACE, WEIGHTS, rows_of
-from tasks.deidentify.recogniser.labels import LABELS, OUTSIDE
+from tasks.deidentify.recogniser.labels import LABELS, OUTSIDE, mark_span
 from tasks.deidentify.recogniser.tokens import shortened
 from tasks.deidentify.recogniser.training import add_labelled, read_all_labelled, read_source
 
@@ -133,11 +133,7 @@ def example_of(line: Line, characters: np.ndarray) -> Example:
     labels = np.full(len(text), OUTSIDE, dtype=np.int64)
     for start, end, kind in line.spans:
         first, last = np.searchsorted(places[:-1], (start, end)).tolist()
-        if last - first == 1 and f"S-{kind}" in LABELS:
-            labels[first] = LABELS.index(f"S-{kind}")
-        elif last - first > 1:
-            labels[first:last] = LABELS.index(f"I-{kind}")
-            labels[first], labels[last - 1] = LABELS.index(f"B-{kind}"), LABELS.index(f"E-{kind}")
+        mark_span(labels, first, last, kind)
     return Example(rows_of(text, characters)[:_MOST], labels[:_MOST])
 
 

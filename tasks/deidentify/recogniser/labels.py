@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 LABELS = (
     "O",
     *(f"{place}-{kind}" for kind in ("name", "record") for place in "BIES"),
@@ -23,3 +25,16 @@ def follows(before: int, label: int) -> bool:
     if one[0] in "BI":
         return two[0] in "IE" and two[1:] == one[1:]
     return two[0] in "OBS"
+
+
+MAY_FOLLOW = np.array([[follows(before, label) for label in range(len(LABELS))] for before in range(len(LABELS))])
+"""True where label j may stand behind label i, bool (L, L)."""
+
+
+def mark_span(labels: np.ndarray, first: int, last: int, kind: str) -> None:
+    """Write the labels of a span into those of a text. A kind without single labels has no span of one."""
+    if last - first == 1 and f"S-{kind}" in LABELS:
+        labels[first] = LABELS.index(f"S-{kind}")
+    elif last - first > 1:
+        labels[first:last] = LABELS.index(f"I-{kind}")
+        labels[first], labels[last - 1] = LABELS.index(f"B-{kind}"), LABELS.index(f"E-{kind}")

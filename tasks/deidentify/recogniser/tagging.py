@@ -17,6 +17,7 @@ import numpy as np
 import rjieba
 
 from infra.arrays.compiled import compiled
+from infra.errors import UserError
 from tasks.deidentify.identifier import Identifier
 from tasks.deidentify.institutions import institution_kind
 from tasks.deidentify.names import name_end, surname_length
@@ -238,11 +239,13 @@ def shipped_recogniser(with_encoder: bool = False) -> Recogniser | None:
     """Return the recogniser whose weights are shipped, or None where they are absent.
 
     Raises:
-        UserError: the encoder is asked for, and its weights are absent.
+        UserError: the encoder is asked for, and its weights or those of the recogniser are absent.
     """
+    if MODEL.exists():
+        return Model(MODEL, shipped_encoder() if with_encoder else None)
     if with_encoder:
-        return Model(MODEL, shipped_encoder())
-    return Model(MODEL) if MODEL.exists() else None
+        raise UserError(f"deidentify.encoder needs the weights {MODEL.name}, which are not installed: install again.")
+    return None
 
 
 def packed(weights: np.ndarray) -> np.ndarray:

@@ -36,7 +36,7 @@ from tasks.deidentify.recogniser.features import (
     term_key,
     write_features,
 )  # fmt: skip
-from tasks.deidentify.recogniser.labels import KINDS_FOUND, LABELS, follows
+from tasks.deidentify.recogniser.labels import KINDS_FOUND, LABELS, MAY_FOLLOW, mark_span
 from tasks.deidentify.recogniser.places import words
 from tasks.deidentify.recogniser.tagging import MODEL
 from tasks.deidentify.recogniser.tokens import shortened, tokens_of
@@ -249,15 +249,7 @@ def read_examples(lines: Sequence[Line]) -> Examples:
         of_line = np.zeros(len(tokens.symbols), dtype=np.int8)
         for start, end, kind in line.spans:
             first, last = np.searchsorted(places[tokens.starts], (start, end)).tolist()
-            if first >= last:
-                continue
-            single = kind in ("name", "record") and last - first == 1
-            if not single and last - first == 1:
-                continue
-            of_line[first:last] = LABELS.index(f"I-{kind}")
-            of_line[first] = LABELS.index(f"S-{kind}" if single else f"B-{kind}")
-            if not single:
-                of_line[last - 1] = LABELS.index(f"E-{kind}")
+            mark_span(of_line, first, last, kind)
         labels.append(of_line)
     joined = {name: np.concatenate([getattr(one, name) for one in held]) for name in held[0]._fields}
     return Examples(
@@ -278,7 +270,6 @@ def train(
     rows[0] = 0
     many = len(LABELS)
     weights, steps = np.zeros((len(keys) + 1, many), np.float32), np.full((len(keys) + 1, many), 1e-3, np.float32)
-    allowed = np.array([[follows(i, j) for j in range(many)] for i in range(many)])
     transitions, transition_steps = np.zeros((many, many)), np.full((many, many), 1e-3)
     rng = np.random.default_rng(seed)
     for epoch in range(epochs):
@@ -291,13 +282,13 @@ def train(
             steps,
             transitions,
             transition_steps,
-            allowed,
+            MAY_FOLLOW,
             order,
             0.12 / (1 + 0.5 * epoch),
             seed * 100 + epoch,
         )
         print(f"epoch {epoch}: loss of a line {loss / len(order):.4f}, {len(keys)} features", flush=True)
-    transitions[~allowed] = -np.inf
+    transitions[~MAY_FOLLOW] = -np.inf
     return rows, weights, transitions
 
 

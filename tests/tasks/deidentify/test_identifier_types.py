@@ -178,7 +178,9 @@ def test_profiles_and_regulations_are_told_of_every_kind() -> None:
     assert len(set(chain.from_iterable(each.about.profiles for each in KINDS.values()))) == len(PROFILES)
 
 
-@pytest.mark.parametrize("digits", ["20241008220014783390", "2024100822001478", "20241008" + "9" * 400])
+@pytest.mark.parametrize(
+    "digits", ["20241008220014783390", "2024100822001478", "20241000000008", "2024108", "20241008" + "9" * 400]
+)
 def test_long_numbers_that_begin_like_dates_are_read(digits: str) -> None:
     assert is_date(digits) is False
     treated = deidentify(f"支付宝扣了两笔,流水 {digits} 和 {digits[:-1]}1,只做了一次CT")[0]
