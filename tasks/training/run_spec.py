@@ -154,5 +154,7 @@ class RunResult(BaseModel):
         """Return the run as it was carried out, with nothing left open."""
         ran = {"workers": self.workers, "cpus_per_worker": self.cpus_per_worker, "gpu": self.gpu}
         size = {} if self.micro_batch_size is None else {"micro_batch_size": self.micro_batch_size}
-        steps = {} if self.steps is None else {"steps": self.steps}
+        steps: dict[str, int] = {}
+        if self.steps is not None:  # a small budget may end within the warm-up
+            steps = {"steps": self.steps, "warmup_steps": min(spec.config.warmup_steps, self.steps - 1)}
         return spec.model_copy(update={**ran, "training": {**spec.training, **size, **steps}})

@@ -77,7 +77,8 @@ def main() -> None:
     parser.add_argument("--characters", type=int, default=3000, help="characters of a step")
     parser.add_argument("--hidden", type=float, default=0.15, help="share of the characters of names that are changed")
     parser.add_argument("--layers", type=int, default=4, help="layers that are kept, from the first on")
-    parser.add_argument("--bf16", action="store_true", help="multiply in bfloat16, where the processor has it")
+    parser.add_argument("--bf16", action="store_true", help="multiply in bfloat16, where the device has it")
+    parser.add_argument("--device", default="cpu", help="cpu, or cuda for a GPU")
     parser.add_argument("--cost", type=float, default=2.0, help="what a span must be worth more than none, in nats")
     parser.add_argument("--least-lead", type=int, default=-(10**9), help="see encoder.py; by default all is read again")
     parser.add_argument("--seed", type=int, default=42)
@@ -139,6 +140,8 @@ def example_of(line: Line, characters: np.ndarray) -> Example:
 
 def train(tagger: Tagger, examples: Sequence[Example], options: argparse.Namespace) -> None:
     """Take a step for each batch: AdamW, a rate that rises for 200 steps and then falls in a line."""
+    device = torch.device(options.device)
+    tagger.to(device)
     rng = np.random.default_rng(options.seed)
     batches = [batch for _ in range(options.epochs) for batch in _batches(examples, options.characters, rng)]
     trained = [each for each in tagger.parameters() if each.requires_grad]
@@ -158,9 +161,10 @@ def train(tagger: Tagger, examples: Sequence[Example], options: argparse.Namespa
             rows[place, : len(each.rows)] = _blurred(each.rows, share, rng, many)
             labels[place, : len(each.rows)] = each.labels
             mask[place, : len(each.rows)] = 1
-        with torch.autocast("cpu", torch.bfloat16, enabled=options.bf16):
-            scores = tagger(torch.from_numpy(rows), torch.from_numpy(mask))
-        loss = nn.functional.cross_entropy(scores.flatten(0, 1), torch.from_numpy(labels).flatten(), ignore_index=_NONE)
+        given = [torch.from_numpy(each).to(device) for each in (rows, mask, labels)]
+        with torch.autocast(device.type, torch.bfloat16, enabled=options.bf16):
+            scores = tagger(given[0], given[1])
+        loss = nn.functional.cross_entropy(scores.flatten(0, 1), given[2].flatten(), ignore_index=_NONE)
         optimiser.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(trained, 1.0)
@@ -173,6 +177,7 @@ def train(tagger: Tagger, examples: Sequence[Example], options: argparse.Namespa
                 flush=True,
             )
             losses = 0.0
+    tagger.cpu()
 
 
 def _batches(examples: Sequence[Example], characters: int, rng: np.random.Generator) -> Iterator[list[Example]]:

@@ -140,7 +140,7 @@ def test_training_learns_and_equal_seeds_give_equal_weights(tmp_path: Path, caps
     drawing = Drawing(SOURCE, 1)
     lines = [drawing.line() for _ in range(200)]
     characters = characters_of(WORDS, lines)
-    options = argparse.Namespace(seed=1, rate=3e-3, characters=60, hidden=0.1, epochs=3, bf16=False)
+    options = argparse.Namespace(seed=1, rate=3e-3, characters=60, hidden=0.1, epochs=3, bf16=False, device="cpu")
     results = []
     for _ in range(2):
         torch.manual_seed(1)

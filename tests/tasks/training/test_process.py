@@ -116,6 +116,14 @@ def test_log_and_record_name_micro_batch_and_peak(spec: RunSpec, monkeypatch: py
     assert ran.config.steps == spec.config.steps
 
 
+def test_budget_that_ends_within_the_warm_up_leaves_a_run_that_can_be_read(spec: RunSpec) -> None:
+    given = spec.model_copy(update={"training": training(steps=1_000, warmup_steps=100, flops=1.0)})
+    short = RunResult(workers=1, cpus_per_worker=1, gpu=False, steps=2).applied_to(given).config
+    assert (short.steps, short.warmup_steps) == (2, 1)
+    long = RunResult(workers=1, cpus_per_worker=1, gpu=False, steps=300).applied_to(given).config
+    assert (long.steps, long.warmup_steps) == (300, 100)
+
+
 def test_out_of_memory_error_says_what_to_set(spec: RunSpec, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*given: Any, **named: Any) -> None:
         raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has")
