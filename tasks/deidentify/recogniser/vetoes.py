@@ -82,11 +82,12 @@ _OF_A_LATIN_TERM = re.compile(r"\s?(?:\d+\.\d|\d{5,9}[\u4e00-\u9fff]|[ⅠⅡⅢ�
 # not: "LI XIAOMENG", "Soo-jin"
 _CAPITALS = re.compile("[A-Z]{2,8}(?:-[A-Z0-9]{2,8}){1,3}")
 """Abbreviations of methods."""
-# matches: "柯雷骨折", "艾森门格综合征", "羊穿核型"
-# not: "柯雷，男"
+# matches: "柯雷骨折", "艾森门格综合征", "羊穿核型", "Holter：总心搏"
+# not: "柯雷，男", "Glasgowski"
 _EPONYM = re.compile(
     "柯雷骨折|史密斯骨折|潘科斯特|艾森门格|马尔尼菲|帕哲病|诺西那生|季德胜蛇|史国公药|马应龙[痔麝]|费森尤斯|羊穿|簇状|全膝|强阳"
     "|唐筛|库欣|桥本|费城染色|梅奥|左旋[布多肉氧咪甲]|全长|Schirmer|DRG"
+    "|(?:Holter|Doppler|Foley|Apgar|Glasgow|Barthel|Braden|Caprini)(?![A-Za-z])"
 )
 """Words of medicine that begin like names."""
 
