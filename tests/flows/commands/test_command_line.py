@@ -204,3 +204,13 @@ def test_types_are_those_of_users_and_near_names_are_suggested(capsys: pytest.Ca
     assert capsys.readouterr().err.endswith(
         "have a section and a dot; python -m flows list finetune/classify shows them.\n"
     )
+
+
+def test_serve_asks_for_what_its_options_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr("flows.service.running.serve", lambda settings, say: asked.append(settings) or 0)
+    assert main(["serve", "--deidentify", "--profile", "hipaa", "--encoder", "--port", "8123"]) == 0
+    assert main(["serve", "--deidentify"]) == 0
+    first, second = asked
+    assert (first.deidentify, first.profile, first.encoder, first.port) == (True, "hipaa", True, 8123)
+    assert (second.profile, second.encoder) == ("minimal", False)

@@ -198,6 +198,11 @@ def test_result_shows_what_became_of_the_text(home: Path, tmp_path: Path) -> Non
     )
 
 
+def test_an_encoder_reads_again_if_asked() -> None:
+    text = "江山，胃窦，3块，米粒大，固定液是空的！退回内镜中心"
+    assert yiwen.deidentify(text).counts == {} and yiwen.deidentify(text, encoder=True).counts == {"name": 1}
+
+
 def test_text_from_outside_stays_text(tmp_path: Path) -> None:
     graph = KnowledgeGraph.from_triples([(EVIL, EVIL, "b")], types={EVIL: EVIL})
     answers = Predictions([Prediction((EVIL,), (0.5,))], [EVIL])

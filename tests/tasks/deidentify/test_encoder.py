@@ -158,6 +158,44 @@ def test_training_learns_and_equal_seeds_give_equal_weights(tmp_path: Path, caps
         assert np.array_equal(Encoder(dict(held)).labels(lines[0].text), Encoder(results[0]).labels(lines[0].text))
 
 
+class _Recording(Tagger):
+    """Remembers the rows that it was trained on."""
+
+    def forward(self, rows: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        self.seen = [*getattr(self, "seen", []), rows.numpy()]
+        return super().forward(rows, mask)
+
+
+def test_names_are_hidden_more_often_than_other_words_and_blanks_never(tmp_path: Path) -> None:
+    line = Line("患者 王小明 头痛", ((3, 6, "name"),))
+    characters = characters_of(WORDS, [line] * 20)
+    tagger = _Recording(started(saved(tmp_path), WORDS, characters, layers=1)[0].encoder, 32)
+    options = argparse.Namespace(seed=1, rate=1e-3, characters=400, hidden=1.0, epochs=1, bf16=False, device="cpu")
+    train(tagger, [example_of(line, characters)] * 800, options)
+    seen, whole = np.concatenate(tagger.seen), rows_of(line.text, characters)
+    is_name, is_blank = np.isin(np.arange(9), (3, 4, 5)), whole == SPACE
+    assert len(seen) == 800 and (seen[:, is_blank] == SPACE).all()
+    assert (seen[:, is_name] == OTHER).mean() == pytest.approx(0.6, abs=0.05)
+    assert (seen[:, ~is_name & ~is_blank] == OTHER).mean() == pytest.approx(0.15, abs=0.05)
+    drawn = seen[:, is_name][(seen[:, is_name] != OTHER)]
+    assert len(np.unique(drawn)) == len(characters)
+
+
+def test_of_a_long_line_the_beginning_is_learnt() -> None:
+    characters = characters_of(WORDS, [])
+    example = example_of(Line("头痛，" * 40 + "王患者" * 40, ((120, 123, "name"), (126, 129, "name"))), characters)
+    assert len(example.rows) == len(example.labels) == 128
+    assert [LABELS[label] for label in example.labels[119:]] == [
+        "O",
+        "B-name",
+        "I-name",
+        "E-name",
+        *"OOO",
+        "B-name",
+        "I-name",
+    ]
+
+
 class _Marking(Encoder):
     """Takes fixed words for names, and remembers what it read."""
 
@@ -202,7 +240,7 @@ def test_the_encoder_reads_no_piece_that_is_sure_to_hold_nothing() -> None:
 def test_of_a_long_text_only_the_doubtful_passage_is_read() -> None:
     plain, doubtful = "饭后服用，每日三次，忌辛辣油腻。", "家属罗小燕拒绝检查。"
     text = plain * 30 + doubtful + plain * 30
-    reading = _Marking(("检查",), 0)
+    reading = _Marking(("检查", "属罗小"), 0)  # the second lies on a name that was found
     found = Model(MODEL, reading)(text)
     assert [(text[one.start : one.end], one.rule) for one in found] == [("罗小燕", "recogniser"), ("检查", "encoder")]
     assert len(reading.read) == 1 and doubtful in reading.read[0] and len(reading.read[0]) <= 200
