@@ -40,6 +40,7 @@ def compare(
     more_flops: float | None = None,
     rows: int | None = None,
     cores: int = 1,
+    at_once: int = 1,
     models: list[str] | None = None,
     tasks: list[str] | None = None,
     sizes: list[int | None] | None = None,
@@ -62,6 +63,7 @@ def compare(
         more_flops: budget in model FLOPs in place of `more_seconds`.
         rows: rows of a step, each view counted, for every model; by default those of its preset.
         cores: threads of a training process.
+        at_once: fine-tunings of a task that run at a time; those of a GPU share it.
         models: names of models, such as random, bert and ehealth; by default all of them.
         tasks: names of tasks, such as cmedqaner; by default all five.
         sizes: numbers of records of train, such as 300; null is all records. By default 100, 300, 1,000 and all.
@@ -77,7 +79,7 @@ def compare(
     own = {key: value for key, value in given.items() if key.startswith(OWN)}
     own |= {} if seeds is None else {"tuning.seeds": seeds}
     budgets = {"seconds": seconds, "more_seconds": more_seconds, "flops": flops, "more_flops": more_flops}
-    recipe = load_papers({**budgets, "rows": rows, "cores": cores}, own)
+    recipe = load_papers({**budgets, "rows": rows, "cores": cores, "at_once": at_once}, own)
     names = _checked_models(models)
     of_presets = {key: value for key, value in given.items() if key not in own}
     presets = {model.name: recipe.preset(model, of_presets) for model in needed(names)}

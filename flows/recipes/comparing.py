@@ -56,6 +56,7 @@ class PapersRecipe(BaseModel):
         description="Rows of a step, each view counted, the same for every model; null: those of its preset.",
     )
     cores: int = Field(default=1, ge=1, description="Threads of a training process.")
+    at_once: int = Field(default=1, ge=1, le=64, description="Fine-tunings that run at a time, on one GPU too.")
     tuning: Tuning = Field(default_factory=Tuning)
 
     def preset(self, model: ComparedModel, overrides: Mapping[str, Any]) -> Preset:
@@ -91,7 +92,7 @@ class PapersRecipe(BaseModel):
             dropout=tuning.dropout,
             precision=tuning.precision,
             random_weights=cell.model == "random",
-            resources=Resources(trials_at_once=1),
+            resources=Resources(trials_at_once=self.at_once, trials_per_gpu=self.at_once),
         )
 
     @model_validator(mode="after")

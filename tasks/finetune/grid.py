@@ -178,7 +178,7 @@ def _tune(trials: Sequence[Trial], placement: TrialPlacement, watch: _Watch) -> 
         tuner = tune.Tuner(
             tune.with_resources(
                 functools.partial(_tune_trial, type(trials[0])),
-                {"cpu": placement.threads, "gpu": int(placement.gpu)},
+                {"cpu": placement.threads, "gpu": placement.gpus},
             ),
             param_space={
                 "trial": tune.grid_search(

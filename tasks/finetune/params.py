@@ -32,9 +32,11 @@ class Resources(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     trials_at_once: int | None = Field(default=None, ge=1)
-    """None: one per GPU or, without GPUs, one per two cores of a node."""
+    """None: as many as the GPUs have room for or, without GPUs, one per two cores of a node."""
     gpu: bool | None = None
     """None: if there is one."""
+    trials_per_gpu: int = Field(default=1, ge=1, le=64)
+    """Trials that share a GPU: small encoders leave most of one idle."""
 
 
 class TuningParams(StageParams):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,6 +29,13 @@ class TrialPlacement:
     """Cores per trial, if Ray runs them."""
     only_by_ray: bool
     """The GPUs belong to a cluster: Ray assigns them, and this process may have none, so no trial can run here."""
+    per_gpu: int = 1
+    """Trials that share a GPU."""
+
+    @property
+    def gpus(self) -> float:
+        """GPUs of a trial, as Ray counts them: to four decimals, and never more than one for those that share it."""
+        return math.floor(10_000 / self.per_gpu) / 10_000 if self.gpu else 0.0
 
 
 def placement_for(trials: int, resources: Resources) -> TrialPlacement:
@@ -54,8 +62,8 @@ def placement_for(trials: int, resources: Resources) -> TrialPlacement:
 def place_trials(trials: int, resources: Resources, nodes: Sequence[Node], *, cluster: bool) -> TrialPlacement:
     """Return the placement of a number of trials on nodes.
 
-    A trial gets one GPU with its share of the node's cores. Without GPUs it gets the most cores with which all trials
-    of a time fit. If a GPU is required and no node has one yet, trials wait for it one by one.
+    A trial gets a GPU, or its share of one, with its share of the node's cores. Without GPUs it gets the most cores
+    with which all trials of a time fit. If a GPU is required and no node has one yet, trials wait for it one by one.
     """
     gpus = sum(int(node.get("GPU", 0)) for node in nodes)
     gpu = gpus > 0 if resources.gpu is None else resources.gpu
@@ -64,9 +72,11 @@ def place_trials(trials: int, resources: Resources, nodes: Sequence[Node], *, cl
         return TrialPlacement(at_once, False, _most_cores(nodes, at_once), False)
     if not gpus:
         logger.warning("The trials' resources ask for a GPU, and no node of the cluster has one yet. Waiting for one.")
-    at_once = max(1, min(trials, resources.trials_at_once or gpus, max(gpus, 1)))
-    shares = [int(node.get("CPU", 0) // node["GPU"]) for node in nodes if node.get("GPU")]
-    return TrialPlacement(at_once, True, max(1, min(shares, default=1)), cluster)
+    per_gpu = resources.trials_per_gpu
+    room = max(gpus, 1) * per_gpu
+    at_once = max(1, min(trials, resources.trials_at_once or room, room))
+    shares = [int(node.get("CPU", 0) // (node["GPU"] * per_gpu)) for node in nodes if node.get("GPU")]
+    return TrialPlacement(at_once, True, max(1, min(shares, default=1)), cluster, per_gpu)
 
 
 def _room(nodes: Sequence[Node], cores: int) -> int:

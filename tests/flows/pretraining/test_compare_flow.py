@@ -119,6 +119,7 @@ def test_page_grows_with_the_work_and_nothing_is_done_twice(
         ({"flops": -1.0, "more_flops": 1.0}, "flops"),
         ({"rows": 1}, "rows"),
         ({"cores": 0}, "cores"),
+        ({"at_once": 0}, "at_once"),
         ({"overrides": {"tuning.rates": [1e-3]}}, "tuning.rates"),
         ({"overrides": {"training.rate": 1e-3}}, "rate"),
     ],

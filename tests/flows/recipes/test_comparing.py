@@ -8,6 +8,7 @@ import pytest
 
 from flows.recipes.comparing import PAST_ALL, load_papers
 from infra.errors import UserError
+from tasks.evaluate.papers.cells import Cell
 from tasks.evaluate.papers.models import BY_NAME
 
 FLOPS = {"flops": 6e14, "more_flops": 1.5e14}
@@ -33,6 +34,14 @@ def test_rows_of_a_step_count_every_view(model: str, size: int) -> None:
 
 def test_rows_are_the_presets_if_none_are_given() -> None:
     assert (training({}, "bert")["batch_size"], training({}, "ehealth")["batch_size"]) == (16, 8)
+
+
+def test_fine_tunings_at_a_time_share_a_gpu_and_change_no_result() -> None:
+    cell = Cell("bert", "cmedtc", 300)
+    alone, together = (load_papers(given).finetuning(cell) for given in ({}, {"at_once": 8}))
+    assert (alone.resources.trials_at_once, alone.resources.trials_per_gpu) == (1, 1)
+    assert (together.resources.trials_at_once, together.resources.trials_per_gpu) == (8, 8)
+    assert alone.model_dump(mode="json") == together.model_dump(mode="json")
 
 
 @pytest.mark.parametrize(

@@ -40,12 +40,23 @@ GPU_NODE = {"CPU": 32.0, "GPU": 4.0}
         (2, {}, [HEAD, {"CPU": 7.0}], TrialPlacement(2, False, 4, False)),
         (81, {}, [{"GPU": 0.0}], TrialPlacement(1, False, 1, False)),
         (81, {"gpu": True}, [HEAD], TrialPlacement(1, True, 1, True)),
+        (81, {"trials_per_gpu": 3}, [HEAD, GPU_NODE], TrialPlacement(12, True, 2, True, 3)),
+        (81, {"trials_per_gpu": 3, "trials_at_once": 5}, [HEAD, GPU_NODE], TrialPlacement(5, True, 2, True, 3)),
+        (81, {"trials_per_gpu": 3, "gpu": True}, [HEAD], TrialPlacement(3, True, 1, True, 3)),
+        (81, {"trials_per_gpu": 3}, [HEAD, {"CPU": 7.0}], TrialPlacement(5, False, 2, False)),
     ],
 )
 def test_trials_share_the_nodes_of_a_cluster(
     trials: int, resources: dict[str, Any], nodes: list[dict[str, float]], expected: TrialPlacement
 ) -> None:
     assert place_trials(trials, Resources(**resources), nodes, cluster=True) == expected
+
+
+@given(st.integers(1, 64))
+def test_trials_that_share_a_gpu_ask_for_no_more_than_one(per_gpu: int) -> None:
+    share = TrialPlacement(per_gpu, True, 1, False, per_gpu).gpus
+    assert 1 - 0.0001 * per_gpu < share * per_gpu <= 1 and round(share, 4) == share
+    assert TrialPlacement(per_gpu, False, 1, False, per_gpu).gpus == 0
 
 
 @given(st.integers(1, 90), st.integers(1, 64), st.none() | st.integers(1, 80))
