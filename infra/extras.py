@@ -26,7 +26,6 @@ EXTRAS = {
     "sklearn": "train",
     "sqlalchemy": "sql",
     "tensorboardX": "train",
-    "threadpoolctl": "train",
     "torch": "train",
     "transformers": "train",
     "uvicorn": "serve",

@@ -55,8 +55,9 @@ def untreated_warning(counters: Mapping[str, int], treated: Sequence[str]) -> st
         return None
     named = ", ".join(f"{source} ({count:,})" for source, count in found.items())
     remedy = ",".join(f'"{source}"' for source in [*treated, *found])
+    nothing = "" if counters.get("documents_treated") else "No document was de-identified. "
     return (
-        f"Sources that are not de-identified hold identifiers of persons in a sample of their documents: {named}. To "
-        f"de-identify them too, use --param 'deidentify.sources=[{remedy}]', or declare them as records with "
-        "ingest.source_of."
+        f"{nothing}Sources that are not de-identified hold identifiers of persons in a sample of their documents: "
+        f"{named}. To de-identify them too, use --param 'deidentify.sources=[{remedy}]', or declare them as records "
+        "with ingest.source_of."
     )

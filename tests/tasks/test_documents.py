@@ -79,11 +79,18 @@ def test_identifiers_in_an_unknown_source_are_reported_but_not_shown(tmp_path: P
     artifact = do(ArtifactStore(tmp_path / "store"), deidentify_documents, params, documents=documents)
     warning = untreated_warning(artifact.manifest.counters, params.sources)
     assert warning is not None and "article (1), ward3 (2)" in warning
+    assert warning.startswith("No document was de-identified. Sources that are not")
     assert 'deidentify.sources=["emr","dialogue","article","ward3"]' in warning
     assert not any(secret in warning + str(artifact.manifest.counters) for secret in ("20190871", "13812345678"))
     treating = DeidentifyParams(sources=("article", "ward3"))
     rest = do(ArtifactStore(tmp_path / "store"), deidentify_documents, treating, documents=documents)
     assert untreated_warning(rest.manifest.counters, treating.sources) is None
+
+
+def test_a_warning_is_only_about_the_sources_that_were_left() -> None:
+    counters = {"documents_treated": 3, "untreated_with_identifiers_ward3": 2}
+    warning = untreated_warning(counters, ("emr",))
+    assert warning is not None and warning.startswith("Sources that are not de-identified hold")
 
 
 def test_a_pattern_that_matches_no_file_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from threadpoolctl import threadpool_info, threadpool_limits
 from transformers import RoFormerConfig, RoFormerModel
 
 from infra.errors import UserError
@@ -126,6 +127,23 @@ def test_labels_form_spans_and_cost_takes_them_away(tmp_path: Path) -> None:
     assert all(follows(before, label) for before, label in zip([0, *labels], labels, strict=False))
     assert not Encoder(arrays_with(tagger, characters, cost=500)).labels(text).any()
     assert Encoder(arrays_with(tagger, characters)).labels("").tolist() == []
+
+
+def test_it_reads_with_one_thread_and_leaves_the_others_alone(tmp_path: Path) -> None:
+    class Counting(Encoder):
+        def scores(self, text: str) -> np.ndarray:
+            self.seen = threads()
+            return super().scores(text)
+
+    def threads() -> list[int]:
+        return [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
+
+    characters = characters_of(WORDS, [])
+    encoder = Counting(arrays_with(started(saved(tmp_path), WORDS, characters, layers=1)[0], characters))
+    with threadpool_limits(2, user_api="blas"):
+        encoder.labels("患者王")
+        assert set(threads()) == {2}
+    assert set(encoder.seen) == {1}
 
 
 def test_placeholders_are_one_character_and_labels_those_of_the_spans() -> None:
