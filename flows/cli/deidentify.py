@@ -84,6 +84,10 @@ def deidentify(
     elif explain:
         treated, found = explaining.explain(given, plan, scope)
         print(treated.rstrip("\n"), *explaining.explained_lines(found, plan), sep="\n")
+        if found and not sys.stdout.isatty():
+            print(
+                "warning: the table of --explain shows the identifiers; leave it out for a clean text.", file=sys.stderr
+            )
     else:
         print(treat(given, plan, scope)[0], end=_ending(given))
 
@@ -123,7 +127,9 @@ def _plan(profile: str, rules: Path | None, on: list[str], off: list[str], opera
 
 def _read(given: str | None) -> str:
     """Return the text that was given, or the content of the file of that name, or of stdin."""
-    if given is None:
+    if given == "":
+        raise UserError("The text is empty. Give a text or a file, or pipe it in.")
+    if given is None or given == "-":
         data = sys.stdin.buffer.read()
         return _decoded(data, "stdin")
     try:
@@ -137,7 +143,20 @@ def _read(given: str | None) -> str:
     return _decoded(Path(given).read_bytes(), given) if is_file else given
 
 
+_DOCUMENTS = {
+    b"%PDF-": "a PDF",
+    b"PK\x03\x04": "a DOCX, an XLSX or another ZIP",
+    b"\xd0\xcf\x11\xe0": "a file of old Office",
+}
+"""What files are that begin with these bytes. A PDF may be ASCII throughout, and its text compressed or in pieces."""
+
+
 def _decoded(data: bytes, origin: str) -> str:
+    for beginning, what in _DOCUMENTS.items():
+        if data.startswith(beginning):
+            raise UserError(
+                f"{origin} is {what}, not plain text. `run corpus/refresh --param corpus={origin}` reads PDF and DOCX."
+            )
     for encoding in ("utf-8-sig", "gb18030"):
         try:
             return data.decode(encoding)

@@ -28,11 +28,14 @@ def test_text_file_and_stdin_give_the_same(
     for encoding in ("utf-8", "gb18030"):
         (tmp_path / "note.txt").write_text(SAID, encoding=encoding)
         assert printed(capsys, str(tmp_path / "note.txt")) == wanted
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(SAID.encode())))
-    assert printed(capsys) == wanted
+    for dash in ((), ("-",)):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(SAID.encode())))
+        assert printed(capsys, *dash) == wanted
 
 
-@pytest.mark.parametrize(("given", "told"), [("notes/none.txt", "no file notes/none.txt"), (".", ". is a folder")])
+@pytest.mark.parametrize(
+    ("given", "told"), [("notes/none.txt", "no file notes/none.txt"), (".", ". is a folder"), ("", "The text is empty")]
+)
 def test_missing_files_and_folders_are_no_texts(given: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["deidentify", given]) == 2
     assert told in capsys.readouterr().err
@@ -45,6 +48,27 @@ def test_explain_says_place_kind_and_rule(capsys: pytest.CaptureFixture[str]) ->
     assert lines[2].startswith("2-4    王伟") and "cue 患者 (names of persons)" in lines[2]
     assert lines[3].startswith("5-8    93岁") and "age" in lines[3]
     assert lines[4:] == ["2 identifiers"]
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [(b"%PDF-1.4\nBT (Patient Zhang Wei) Tj ET", "is a PDF, not"), (b"PK\x03\x04word", "is a DOCX")],
+)
+def test_documents_of_other_formats_are_no_texts(
+    content: bytes, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "note.txt"
+    file.write_bytes(content)
+    assert main(["deidentify", str(file)]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and told in captured.err and f"corpus={file}" in captured.err
+
+
+def test_a_table_that_is_not_for_a_terminal_is_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["deidentify", SAID, "--explain"]) == 0
+    assert "the table of --explain shows the identifiers" in capsys.readouterr().err
+    assert main(["deidentify", "头痛三天", "--explain"]) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_the_encoder_reads_again_if_asked(capsys: pytest.CaptureFixture[str]) -> None:
