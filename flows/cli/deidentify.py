@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from infra.errors import UserError
+from tasks.files.office.package import COMPOUND_FILE
 
 if TYPE_CHECKING:
     from tasks.deidentify.plan import Plan
@@ -22,7 +23,7 @@ FILE_NAME = re.compile(r"\S+\.(?:txt|text|md|csv|tsv|jsonl?|html?|xlsx?|docx?|pd
 
 def deidentify(
     text: Annotated[
-        str | None, typer.Argument(metavar="TEXT|FILE", help="A text, or a file of text (default: stdin).")
+        str | None, typer.Argument(metavar="TEXT|FILE", help="A text, or a file of text; - or nothing: stdin.")
     ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say for every span its kind and the rule that found it.")
@@ -143,20 +144,22 @@ def _read(given: str | None) -> str:
     return _decoded(Path(given).read_bytes(), given) if is_file else given
 
 
+_READ = "`run corpus/refresh --param corpus={}` reads it."
 _DOCUMENTS = {
-    b"%PDF-": "a PDF",
-    b"PK\x03\x04": "a DOCX, an XLSX or another ZIP",
-    b"\xd0\xcf\x11\xe0": "a file of old Office",
+    b"%PDF-": ("a PDF", _READ),  # it may be ASCII throughout, with the text in pieces
+    b"PK\x03\x04": ("a DOCX, an XLSX or another ZIP", _READ),
+    COMPOUND_FILE: (
+        "an office file with a password or of before 2007",
+        "Save it as text, or as DOCX without a password.",
+    ),
 }
-"""What files are that begin with these bytes. A PDF may be ASCII throughout, and its text compressed or in pieces."""
+"""What a file is that begins with these bytes, and what helps."""
 
 
 def _decoded(data: bytes, origin: str) -> str:
-    for beginning, what in _DOCUMENTS.items():
+    for beginning, (what, remedy) in _DOCUMENTS.items():
         if data.startswith(beginning):
-            raise UserError(
-                f"{origin} is {what}, not plain text. `run corpus/refresh --param corpus={origin}` reads PDF and DOCX."
-            )
+            raise UserError(f"{origin} is {what}, not plain text. {remedy.format(origin)}")
     for encoding in ("utf-8-sig", "gb18030"):
         try:
             return data.decode(encoding)

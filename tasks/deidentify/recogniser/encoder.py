@@ -10,14 +10,17 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from infra.arrays.code_points import points_of
 from infra.errors import UserError
 from tasks.deidentify.recogniser.labels import LABELS, MAY_FOLLOW, WIDTH
 from tasks.deidentify.recogniser.paths import NEVER, best_path
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 WEIGHTS = Path(__file__).with_name("encoder.npz")
 """Weights that are shipped."""
@@ -103,6 +106,8 @@ def shipped_encoder() -> Encoder:
 @functools.cache
 def _libraries() -> ThreadpoolController:
     """Return what sets the threads of the libraries that are loaded; finding them takes milliseconds."""
+    from threadpoolctl import ThreadpoolController  # who reads without an encoder need not wait for it
+
     return ThreadpoolController()
 
 

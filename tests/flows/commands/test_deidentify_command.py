@@ -52,7 +52,20 @@ def test_explain_says_place_kind_and_rule(capsys: pytest.CaptureFixture[str]) ->
 
 @pytest.mark.parametrize(
     ("content", "told"),
-    [(b"%PDF-1.4\nBT (Patient Zhang Wei) Tj ET", "is a PDF, not"), (b"PK\x03\x04word", "is a DOCX")],
+    [
+        (
+            b"%PDF-1.4\nBT (Patient Zhang Wei) Tj ET",
+            "{} is a PDF, not plain text. `run corpus/refresh --param corpus={}`",
+        ),
+        (
+            b"PK\x03\x04word",
+            "{} is a DOCX, an XLSX or another ZIP, not plain text. `run corpus/refresh --param corpus={}`",
+        ),
+        (
+            b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
+            "{} is an office file with a password or of before 2007, not plain text. Save",
+        ),
+    ],
 )
 def test_documents_of_other_formats_are_no_texts(
     content: bytes, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -61,7 +74,7 @@ def test_documents_of_other_formats_are_no_texts(
     file.write_bytes(content)
     assert main(["deidentify", str(file)]) == 2
     captured = capsys.readouterr()
-    assert captured.out == "" and told in captured.err and f"corpus={file}" in captured.err
+    assert captured.out == "" and told.format(file, file) in captured.err
 
 
 def test_a_table_that_is_not_for_a_terminal_is_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
