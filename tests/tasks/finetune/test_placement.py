@@ -59,6 +59,35 @@ def test_trials_that_share_a_gpu_ask_for_no_more_than_one(per_gpu: int) -> None:
     assert TrialPlacement(per_gpu, False, 1, False, per_gpu).gpus == 0
 
 
+def test_ray_is_asked_for_the_share_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ray import tune
+
+    asked: list[dict[str, float]] = []
+
+    def ask(work: Any, resources: dict[str, float]) -> Any:
+        asked.append(resources)
+        raise KeyboardInterrupt  # before anything starts
+
+    monkeypatch.setattr(tune, "with_resources", ask)
+    for name in ("start_ray", "stop_ray"):
+        monkeypatch.setattr(finetune_grid, name, lambda *given: None)
+    trial = TaskTrial(
+        task="cmedtc",
+        model="",
+        data="",
+        data_version="",
+        storage="",
+        batch_size=8,
+        learning_rate=1e-3,
+        epochs=1,
+        seed=1,
+    )
+    for placement in (TrialPlacement(8, True, 2, False, 8), TrialPlacement(2, False, 3, False)):
+        with pytest.raises(KeyboardInterrupt):
+            finetune_grid._tune([trial], placement, finetune_grid._Watch([trial], lambda done, note: None))
+    assert asked == [{"cpu": 2, "gpu": 0.125}, {"cpu": 3, "gpu": 0.0}]
+
+
 @given(st.integers(1, 90), st.integers(1, 64), st.none() | st.integers(1, 80))
 def test_trials_share_the_cores_of_a_machine(trials: int, cores: int, wanted: int | None) -> None:
     placement = place_trials(trials, Resources(trials_at_once=wanted), [{"CPU": cores, "GPU": 0}], cluster=False)
