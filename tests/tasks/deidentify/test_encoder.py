@@ -32,7 +32,6 @@ from tasks.deidentify.recogniser.encoder_training import (
 )
 from tasks.deidentify.recogniser.labels import LABELS, follows
 from tasks.deidentify.recogniser.tagging import MODEL, Model
-from tasks.deidentify.recogniser.vetoes import stays
 from tasks.deidentify.stage import DeidentifyParams
 from tests.support.text.drawn_lines import SOURCE
 from tests.support.text.labelled_identifiers import LABELLED, read_sentences
@@ -310,11 +309,6 @@ def test_names_that_only_it_finds(marked: str) -> None:
     assert name in deidentify(text)[0]
     treated, found = explain(text, Plan(encoder=True))
     assert name not in treated and [one.rule for one in found if one.written == name] == ["encoder"]
-
-
-def test_names_that_scales_and_devices_have_stay() -> None:
-    assert stays("Holter：总心搏118763次", 0, 6, "name") and stays("Braden评分 12", 0, 6, "name")
-    assert not stays("Glasgowski：明天出院", 0, 10, "name") and not stays("Hunter：明天出院", 0, 6, "name")
 
 
 @needs_model

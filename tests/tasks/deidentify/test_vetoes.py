@@ -32,6 +32,8 @@ def span_of(marked: str) -> tuple[str, int, int]:
         "恢复{窦律}，",
         "{腺样体}/鼻咽比 0.78",
         "凭空{闻人语}1年",
+        "{Holter}：总心搏118763次",
+        "{Braden}评分 12",
     ],
 )
 def test_a_word_that_looks_like_a_name_stays(marked: str) -> None:
@@ -53,6 +55,8 @@ def test_a_word_that_looks_like_a_name_stays(marked: str) -> None:
         "姓 名 {王 芳}",
         "{Anna Berg} III床",
         "{闻人语嫣}，女",
+        "{Glasgowski}：明天出院",
+        "{Hunter}：明天出院",
     ],
 )
 def test_a_name_that_looks_like_a_word_does_not(marked: str) -> None:
