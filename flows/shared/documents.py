@@ -13,7 +13,7 @@ from tasks.clean.repeated_lines import repeated_lines
 from tasks.clean.stage import clean
 from tasks.decontaminate.stage import decontaminate
 from tasks.deduplicate.stage import deduplicate
-from tasks.deidentify.stage import deidentify_documents
+from tasks.deidentify.stage import DeidentifyParams, deidentify_documents
 from tasks.deidentify.untreated import untreated_warning
 from tasks.files.raw_input import RawInput
 from tasks.ingest.losses import loss_warnings
@@ -92,8 +92,7 @@ def collect_documents(run: StageRunner, recipe: Recipe, text: TextInputs) -> dic
     stages["clean"] = run(clean, recipe.clean, documents=last(stages))
     stages["deidentify"] = run(deidentify_documents, recipe.deidentify, documents=last(stages))
     with run.checks():
-        if warning := untreated_warning(stages["deidentify"].manifest.counters, recipe.deidentify.sources):
-            warn(warning)
+        _tell_of_untreated(stages["deidentify"], recipe.deidentify)
     stages["deduplicate"] = run(deduplicate, recipe.deduplicate, documents=last(stages))
     if recipe.repeated_lines is not None:
         stages["repeated_lines"] = run(repeated_lines, recipe.repeated_lines, documents=last(stages))
@@ -108,6 +107,25 @@ def collect_documents(run: StageRunner, recipe: Recipe, text: TextInputs) -> dic
 
 def _warn_of_losses(ingested: Artifact) -> None:
     for warning in loss_warnings(ingested):
+        warn(warning)
+
+
+def _tell_of_untreated(treated: Artifact, params: DeidentifyParams) -> None:
+    """Warn of identifiers in sources that are left as they are.
+
+    Raises:
+        UserError: no document was treated, although it was said how they shall be: hipaa, or with the encoder.
+    """
+    counters = treated.manifest.counters
+    how = sorted(params.model_dump().keys() - {"sources"})  # what is not at its default
+    if how and not counters.get("documents_treated"):
+        named = ", ".join(f"deidentify.{name}" for name in how)
+        raise UserError(
+            f"No document was de-identified, so that {named} changed nothing: none has one of the sources that are "
+            f"treated, {' and '.join(params.sources)}. Text that names no source counts as article. For records of "
+            f"patients give --param ingest.source=emr, or name sources with deidentify.sources; else leave {named} out."
+        )
+    if warning := untreated_warning(counters, params.sources):
         warn(warning)
 
 

@@ -207,6 +207,25 @@ def test_a_corpus_with_no_document_left_is_refused(
         refresh(folder, home, monkeypatch, benchmarks=str(folder))
 
 
+@pytest.mark.parametrize("how", [{"deidentify.profile": "hipaa"}, {"deidentify.kinds.hospital": True}])
+def test_settings_of_a_treatment_that_treats_nothing_are_refused(
+    how: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Text that names no source counts as article, which is left as it is: a user must not believe otherwise."""
+    monkeypatch.setenv("YIWEN_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("YIWEN_WORKERS", "1")
+    text = "患者王伟，男，63岁，电话13812345678，主诉反复咳嗽三天，伴有发热。" * 4
+    (tmp_path / "notes.jsonl").write_text(json.dumps({"text": text}, ensure_ascii=False) + "\n", encoding="utf-8")
+    given = {"deduplicate.threshold": None, "segment.min_tokens": 5}
+    corpus = str(tmp_path / "notes.jsonl")
+    with pytest.raises(UserError, match=r"so that deidentify\.(profile|kinds) changed nothing.*ingest\.source=emr"):
+        corpus_flow.fn(corpus=corpus, overrides={**given, **how})
+    corpus_flow.fn(corpus=corpus, overrides=given)
+    corpus_flow.fn(corpus=corpus, overrides={**given, **how, "ingest.source": "emr"})
+    treated = ArtifactStore(tmp_path / "home").latest("deidentify")
+    assert treated is not None and "王伟" not in str(treated.to_table("documents")["text"].to_pylist())
+
+
 def test_the_default_corpus_is_that_of_the_environment(
     folder: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
