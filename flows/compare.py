@@ -14,10 +14,12 @@ from flows.shared.downstream import chosen_tasks, task_files
 from flows.shared.finished import FinishedStages, NotFinishedError
 from flows.shared.graphs import Graphs, GraphSource, requested_graphs
 from flows.shared.pretraining import TrainedModel, TrainingData, check_inputs, more_inputs, prepare
+from flows.shared.vocabularies import vocabulary_input
 from infra.artifacts import Artifact
 from infra.errors import UserError
 from tasks.evaluate.papers.cells import TASKS, Cell, ordered_cells
 from tasks.evaluate.papers.models import BY_NAME, FLOOR, MODELS, RANDOM, ComparedModel, needed
+from tasks.files.raw_input import RawInput
 from tasks.finetune.inputs import ModelFolder, TaskFiles
 from tasks.runner import StageRunner, flow, stage_runner, warn
 
@@ -33,6 +35,7 @@ def compare(
     data: str | None = None,
     corpus: str | list[str] | None = None,
     benchmarks: str | None = None,
+    vocabulary_file: str | None = None,
     graphs: Graphs | None = None,
     seconds: float = 14_400.0,
     more_seconds: float = 3_600.0,
@@ -54,9 +57,10 @@ def compare(
     Args:
         data: folder with the files of the tasks.
         corpus: files or folders of text; the default is that of corpus/refresh.
-        graphs: knowledge graphs, as in knowledge/fuse; by default CMeKG.
         benchmarks: dev and test texts of the tasks, which are cut out of the corpus; without them the models may have
             read what they are judged by.
+        vocabulary_file: `vocab.txt` of all models, random weights among them; without one, it is built from the text.
+        graphs: knowledge graphs, as in knowledge/fuse; by default CMeKG.
         seconds: CPU seconds of every model that starts from random weights.
         more_seconds: CPU seconds of every model that starts from one of these.
         flops: budget in model FLOPs in place of `seconds`, which holds on GPUs too; needs `more_flops`.
@@ -90,11 +94,12 @@ def compare(
     text = text_inputs(corpus, benchmarks)
     if benchmarks is None and corpus is not None:
         warn("No benchmarks were given: texts of dev and test that are in the corpus stay there.")
+    vocabulary = vocabulary_input(vocabulary_file)
     linked = requested_graphs(graphs) if any(model.linked for model in needed(names)) else {}
     for model in needed(names):
         check_inputs(presets[model.name], model.linked)
     with stage_runner() as run:
-        study = _Study(recipe, presets, text, linked, files)
+        study = _Study(recipe, presets, text, vocabulary, linked, files)
         if not look:
             _work(study, run, cells, None if hours is None else time.monotonic() + 3600 * hours)
         page = _page(study, run, names, cells)
@@ -110,16 +115,19 @@ class _Study:
         recipe: PapersRecipe,
         presets: Mapping[str, Preset],
         text: TextInputs,
+        vocabulary: RawInput | None,
         graphs: Mapping[str, GraphSource],
         files: Mapping[str, TaskFiles],
     ) -> None:
         self.recipe = recipe
-        self._presets, self._text, self._graphs, self._files = presets, text, graphs, files
+        self._presets, self._text, self._vocabulary = presets, text, vocabulary
+        self._graphs, self._files = graphs, files
         self._known: dict[tuple[StageRunner, str, float | None], TrainedModel] = {}
 
     def data(self, run: StageRunner, model: ComparedModel) -> TrainingData:
-        """Return the examples of a model's preset. All models have the vocabulary of the text."""
-        return prepare(run, self._presets[model.name], self._text, None, self._graphs if model.linked else None)
+        """Return the examples of a model's preset. All models have one vocabulary."""
+        graphs = self._graphs if model.linked else None
+        return prepare(run, self._presets[model.name], self._text, self._vocabulary, graphs)
 
     def checkpoint(self, run: StageRunner, model: ComparedModel) -> tuple[Artifact, dict[str, Artifact]]:
         """Return a model's run, and what it was trained on; the model that it starts from is trained before."""

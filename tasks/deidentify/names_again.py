@@ -29,6 +29,10 @@ _BEFORE, _BEHIND = "老小", "总工哥姐叔婶某"
 # matches: "王伟", "阿依古丽·买买提"
 # not: "王", "李某"
 _PLAIN_NAME = re.compile(r"[\u4e00-\u9fff·]{2,20}(?<!某)\Z")
+# A doubled character is hardly a word where it was found to be a name.
+# matches: "佳佳", "小宝", "铁蛋", "二妞"
+# not: "高明", "安静"
+_PET_NAME = re.compile(r"(.)\1\Z|[小阿][\u4e00-\u9fff]\Z|[\u4e00-\u9fff][蛋娃妞丫崽宝]\Z")
 # matches: "病", "a"
 # not: "，"
 _WORD_GOES_ON = re.compile(r"[\u4e00-\u9fffA-Za-z]")
@@ -65,9 +69,13 @@ def _unpadded(name: str) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _is_whole(name: str) -> bool:
-    """Return True for a name that can be searched for: 高明 and other pairs that are words would hit the words."""
+    """Return True for a name that can be searched for: 高明 and other pairs that are words would hit the words.
+
+    What children and friends are called is searched for although the dictionary may hold it: 铁蛋, 佳佳.
+    """
     name = _unpadded(name)
-    return bool(_PLAIN_NAME.match(name)) and not (len(name) == 2 and rjieba.has_word(name))
+    is_word = len(name) == 2 and rjieba.has_word(name) and not _PET_NAME.match(name)
+    return bool(_PLAIN_NAME.match(name)) and not is_word
 
 
 @functools.lru_cache(maxsize=4096)  # a text is searched several times with the same names

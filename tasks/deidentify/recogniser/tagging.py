@@ -128,8 +128,8 @@ class Model:
                     continue
                 if kind == "name" and stop - begin == 1:
                     stop = name_end(text, begin) or stop  # 王 of 王小明诉头痛, but not of 王医生
-                if kind == "name" and begin > (found[-1].end if found else 0):
-                    begin = with_surname(text, begin, stop)
+                if kind == "name":
+                    begin, stop = whole_name(text, begin, stop, found[-1].end if found else 0)
                 of_kind = institution_kind(text[begin:stop]) if kind == "institution" else kind
                 if of_kind is not None:
                     found.append(Identifier(begin, stop, of_kind, reason))
@@ -170,6 +170,30 @@ class Model:
 # not: "方", "〕"
 _BEGINS_BEHIND = re.compile(r"[^\u4e00-\u9fff〔〕〓]|[弟妹兄姐哥子女妻夫父母]")
 """What a name begins behind: marks, and what a relation ends with."""
+# matches: "头", "汉"
+# not: "头痛", "头晕"
+_OLD_MAN = re.compile("(?:头|汉|爷子|太太|大爷|大娘)(?![痛晕昏部皮颅疼孢顶发])")
+# matches: "g02", "_wu"
+# not: "患", " "
+_LOGIN_GOES_ON = re.compile(r"[A-Za-z0-9_]{1,20}")
+
+
+def whole_name(text: str, start: int, end: int, free_from: int) -> tuple[int, int]:
+    """Return the span of a name with what belongs to it: 老李头 for 李, wangfang02 for wangfan, 向春花 for 春花.
+
+    Args:
+        text: the text.
+        start: first character of what was found.
+        end: the end of it.
+        free_from: characters before this place belong to another identifier.
+    """
+    old = _OLD_MAN.match(text, end) if end - start == 1 and start > free_from and text[start - 1] == "老" else None
+    if old:
+        return start - 1, old.end()
+    rest = _LOGIN_GOES_ON.match(text, end) if _LOGIN_GOES_ON.match(text[end - 1]) else None
+    if rest and any(map(str.isdigit, rest[0])):
+        return start, rest.end()
+    return (with_surname(text, start, end) if start > free_from else start), end
 
 
 def with_surname(text: str, start: int, end: int) -> int:

@@ -26,7 +26,7 @@ _OF_OTHER_THINGS = re.compile(
 # matches: "张家人", "高三学生"
 # not: "张家"
 _NOBODY = re.compile(
-    "家[人属]$|学生$|医生$|患者$|[病症癌瘤轴码械状]$|加达波$|国械注$|^[低中高极]危$|^年令$|^(?:纯合|杂合|臂展|空腹|餐后|睡前)$|全长$|[一二三四五六七八九十]$|^老爷子$|支付宝|^(?:小夜|大夜|小计|合计|惠顾|图文|续方|温馨|事由|新入|窦律|房律|包吃|呼车|学平险?|微博|幸福|祝[愿福]|将其|滑雪|栗子|文言文|公众号|雪碧|层厚|枕部|商保|[工农建交]行)$|氏[牙征病]$|单抗$"
+    "家[人属]$|学生$|医生$|患者$|[病症癌瘤轴码械状]$|加达波$|国械注$|^[低中高极]危$|^年令$|^(?:纯合|杂合|臂展|空腹|餐后|睡前)$|全长$|[一二三四五六七八九十]$|^老爷子$|支付宝|^(?:小夜|大夜|小计|合计|惠顾|图文|续方|温馨|事由|新入|窦律|房律|包吃|呼车|学平险?|微博|幸福|祝[愿福]|将其|滑雪|栗子|文言文|公众号|雪碧|层厚|平车|枕部|商保|[工农建交]行)$|氏[牙征病]$|单抗$"
 )
 
 
@@ -108,6 +108,9 @@ _ROOM_OF_A_HOUSE = re.compile(
     "[0-9一二三四五六七八九十]{1,2}楼(?:示教室|会议室|护士站|办公室|诊室|手术室|病房|病区|阶梯教室)$"
     "|[^市区县镇村路街道巷]{1,8}[0-9]{1,4}号(?:柜|箱|架|冰箱|抽屉|储物柜)子?$"
 )
+# matches: "长江轮", "远洋货轮"
+# not: "长江路", "轮台县"
+_SHIP = re.compile("[江海河货客]轮$")
 # matches: "中国建设银行", "工商银行"
 # not: "建设银行南湖支行"
 _BANK = re.compile("(?:中国)?(?:建设|工商|农业|交通|招商|邮政储蓄|邮储|民生|光大|中信|浦发|兴业|平安)?银行$")
@@ -134,7 +137,7 @@ def stays(text: str, start: int, end: int, kind: str) -> bool:
         return True
     if kind == "name":
         return _name_stays(text, start, end, written)
-    if _BANK.match(written) or _ROOM_OF_A_HOUSE.match(written):
+    if _BANK.match(written) or _SHIP.search(written) or _ROOM_OF_A_HOUSE.match(written):
         return True
     return is_nobody(written) or written in _COUNTRIES
 

@@ -106,6 +106,18 @@ def test_page_grows_with_the_work_and_nothing_is_done_twice(
     assert set(floor.test) == {1, 2} and floor.tallies[1].shape[0] > 1
 
 
+def test_every_start_has_the_vocabulary_that_is_given(given: dict[str, Any], work_here: None, tmp_path: Path) -> None:
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *map(chr, range(0x4E00, 0x9FA6)), *map(chr, range(33, 127))]
+    file = tmp_path / "vocab.txt"
+    file.write_text("\n".join(tokens) + "\n", encoding="utf-8")
+    chosen = {"models": ["random", "bert"], "sizes": [12], "seeds": [1], "hours": None}
+    compare.fn(**{**given, **chosen, "vocabulary_file": str(file)})
+    store = ArtifactStore(tmp_path / "home")
+    assert not store.list("vocabulary")
+    models = store.list("export")
+    assert models and all((one.path / "vocab.txt").read_text(encoding="utf-8").split() == tokens for one in models)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -118,6 +130,7 @@ def test_page_grows_with_the_work_and_nothing_is_done_twice(
         ({"flops": 1e12}, "^flops and more_flops are .* give both, or neither$"),
         ({"flops": -1.0, "more_flops": 1.0}, "flops"),
         ({"rows": 1}, "rows"),
+        ({"vocabulary_file": "absent.txt"}, "absent.txt"),
         ({"cores": 0}, "cores"),
         ({"at_once": 0}, "at_once"),
         ({"overrides": {"tuning.rates": [1e-3]}}, "tuning.rates"),

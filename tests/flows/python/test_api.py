@@ -84,6 +84,8 @@ def test_every_name_is_there_and_no_other() -> None:
         (lambda: yiwen.deidentify("x", kinds={"nmae": True}), "nmae"),
         (lambda: yiwen.deidentify("x", operator="masc"), "no operator 'masc'; there are placeholder, mask"),
         (lambda: yiwen.deidentify("x", operators={"date": "mnth"}), "no operator 'mnth'"),
+        (lambda: yiwen.deidentify("x", encoder="no"), "takes encoder=True or encoder=False, and was given 'no'"),
+        (lambda: yiwen.deidentify("x", recogniser=0), "takes recogniser=True or recogniser=False, and was given 0"),
         (lambda: yiwen.deidentify(None), "takes one text, and was given NoneType"),
         (lambda: yiwen.deidentify(["a", "b"]), "takes one text, and was given list"),
         (lambda: yiwen.KnowledgeGraph.from_triples([("a", "r", "b"), ("a", "b")]), "Triple 1 has 2 names"),
@@ -201,6 +203,18 @@ def test_result_shows_what_became_of_the_text(home: Path, tmp_path: Path) -> Non
 def test_an_encoder_reads_again_if_asked() -> None:
     text = "江山，胃窦，3块，米粒大，固定液是空的！退回内镜中心"
     assert yiwen.deidentify(text).counts == {} and yiwen.deidentify(text, encoder=True).counts == {"name": 1}
+
+
+def test_places_are_those_of_the_text_given() -> None:
+    text = "患者王伟，电话13812345678，王伟诉头痛。"
+    clean = yiwen.deidentify(text, operators={"mobile": "mask"})
+    assert clean.text == "患者〔姓名〕，电话***********，〔姓名〕诉头痛。"
+    assert [(text[one.start : one.end], one.kind, one.becomes) for one in clean.places] == [
+        ("王伟", "name", "〔姓名〕"),
+        ("13812345678", "mobile", "*" * 11),
+        ("王伟", "name", "〔姓名〕"),
+    ]
+    assert clean.counts == {"name": 2, "mobile": 1} and "王伟" not in repr(clean)
 
 
 def test_text_from_outside_stays_text(tmp_path: Path) -> None:

@@ -18,6 +18,9 @@ from tests.support.text.rules_alone import deidentify
             "姓名：王建国\n老王今天好多了，王总、小王也来了。",
             "姓名：〔姓名〕\n〔姓名〕今天好多了，〔姓名〕、〔姓名〕也来了。",
         ),
+        ("姓名：铁蛋\n奶奶说铁蛋发热", "姓名：〔姓名〕\n奶奶说〔姓名〕发热"),
+        ("姓名：佳佳\n奶奶说佳佳发热", "姓名：〔姓名〕\n奶奶说〔姓名〕发热"),
+        ("姓名：小宝\n奶奶说小宝发热", "姓名：〔姓名〕\n奶奶说〔姓名〕发热"),
     ],
 )
 def test_whole_split_and_partial_mentions_are_replaced(text: str, treated: str) -> None:
@@ -30,6 +33,10 @@ def test_whole_split_and_partial_mentions_are_replaced(text: str, treated: str) 
 def test_words_with_the_same_characters_stay(text: str) -> None:
     said = "姓名：王建国，姓名：白玉霞，姓名：高志远，姓名：王芳\n"
     assert deidentify(said + text)[0].endswith("\n" + text)
+
+
+def test_a_name_that_is_a_word_is_not_looked_for_again() -> None:
+    assert deidentify("姓名：安静\n病房安静，高峰浓度")[0] == "姓名：〔姓名〕\n病房安静，高峰浓度"
 
 
 def test_hundreds_of_names_are_all_found_again_in_linear_time() -> None:

@@ -15,7 +15,7 @@ from tasks.deidentify.plan import Plan
 from tasks.deidentify.recogniser.drawing import Drawing
 from tasks.deidentify.recogniser.features import features_of
 from tasks.deidentify.recogniser.labels import OUTSIDE, WIDTH, follows
-from tasks.deidentify.recogniser.tagging import MODEL, Labelled, Model, best_labels, packed, table_of, with_surname
+from tasks.deidentify.recogniser.tagging import MODEL, Labelled, Model, best_labels, packed, table_of, whole_name
 from tasks.deidentify.recogniser.tokens import BLANK, CAPITALISED, DIGITS_2, DIGITS_9, PLACEHOLDER, shortened, tokens_of
 from tests.support.text.drawn_lines import SOURCE
 from tests.support.text.labelled_identifiers import LABELLED, read_sentences
@@ -242,11 +242,26 @@ def test_each_character_is_read_once_in_pieces_of_a_bounded_length(ends: str, mo
         ("〕于{小萍}，", "小萍"),
         ("，于{王芳}，", "王芳"),
         ("，于{春}，", "春"),
+        ("老{李}头腿疼", "老李头"),
+        ("，老{马}爷子", "老马爷子"),
+        ("老{李}头痛三天", "李"),
+        ("和{李}头腿", "李"),
+        ("老{李强}头发", "李强"),
+        ("用户{wangfan}g02登录", "wangfang02"),
+        ("用户{wang}_3，", "wang_3"),
+        ("患者{Anna}CT示", "Anna"),
+        ("患者{王伟}CT2示", "王伟"),
     ],
 )
-def test_a_given_name_takes_the_surname_before_it(marked: str, name: str) -> None:
-    text, start, end = marked.replace("{", "").replace("}", ""), marked.index("{"), marked.index("}") - 1
-    assert text[with_surname(text, start, end) : end] == name
+def test_a_name_takes_what_belongs_to_it(marked: str, name: str) -> None:
+    text, *span = marked.replace("{", "").replace("}", ""), marked.index("{"), marked.index("}") - 1
+    start, end = whole_name(text, *span, 0)
+    assert text[start:end] == name
+
+
+def test_a_name_takes_nothing_of_another_identifier() -> None:
+    assert whole_name("、向春花，", 2, 4, 2) == (2, 4)
+    assert whole_name("老李头腿疼", 1, 2, 1) == (1, 2)
 
 
 def test_the_weights_are_small(tmp_path: Path) -> None:

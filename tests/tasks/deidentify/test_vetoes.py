@@ -34,6 +34,7 @@ def span_of(marked: str) -> tuple[str, int, int]:
         "凭空{闻人语}1年",
         "{Holter}：总心搏118763次",
         "{Braden}评分 12",
+        "{平车}推入病房",
     ],
 )
 def test_a_word_that_looks_like_a_name_stays(marked: str) -> None:
@@ -69,6 +70,8 @@ def test_rooms_of_a_house_and_countries_are_no_addresses() -> None:
     assert stays(*span_of("钥匙在{更衣室23号柜}，"), "address")
     assert stays(*span_of("转账银行：{中国建设银行} "), "address")
     assert not stays(*span_of("{中国建设银行南湖支行} "), "address")
+    assert stays(*span_of("在{长江轮}上烧锅炉"), "address")
+    assert not stays(*span_of("住{长江轮渡村}，"), "address")
     assert not stays(*span_of("住{玉泉路23号柜}，"), "address")
     assert not stays(*span_of("住{玉泉路六楼}，"), "address")
 
