@@ -11,6 +11,7 @@ never with the corpus.
 
 from __future__ import annotations
 
+import logging
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -32,6 +33,8 @@ from tasks.training.launch import launch
 from tasks.training.metrics_log import STEP, TensorBoardLog, read_metrics, read_steps
 from tasks.training.run_spec import RunSpec, unit_of
 from tasks.training.sources import EXAMPLES, recorded
+
+logger = logging.getLogger(__name__)
 
 WITHOUT_ROWS = frozenset({"vocabulary", "init"})
 """Inputs that no task reads rows from."""
@@ -59,6 +62,9 @@ def train(inputs: Mapping[str, Any], params: TrainParams, out: Output) -> None:
     rows, resources = ({name: inputs[name] for name in names} for names in (spec.sources, spec.resources))
     check_examples(spec, rows)
     check_resources(spec, rows, resources)
+    earlier = Checkpoints(spec.storage, spec.name).records()
+    if earlier:
+        logger.info("An earlier run of this training was stopped; it goes on behind step %s.", f"{earlier[-1].step:,}")
     launch(spec, out.on_progress)
     _keep_result(spec, out)
 

@@ -116,7 +116,7 @@ def on_private_ray(folder: Path, corpora: Corpora) -> AtWork:
 
 def training(folder: Path, corpora: Corpora, *parameters: str) -> AtWork:
     """Training in a child process, with its own private Ray."""
-    shutil.copytree(corpora.encoded, folder / "store")
+    shutil.copytree(corpora.encoded, folder / "store", dirs_exist_ok=True)
     given = [f"corpus={corpora.few}", *(f"{name}={value}" for name, value in SMALL.items()), *parameters]
     started = Started(folder, "pretrain/ehealth-tiny", given)
     return started, lambda: files_below(started.home, "metrics.jsonl")
@@ -182,6 +182,21 @@ def test_sigterm_ends_a_run_and_it_resumes(tmp_path: Path, corpora: Corpora) -> 
     again, _ = in_workers(tmp_path, corpora)
     with again.run as run:
         run.wait_until(lambda: "ingest: reused" in run.shown)
+
+
+def test_a_killed_training_says_where_it_goes_on(tmp_path: Path, corpora: Corpora) -> None:
+    given = "cluster.workers=0", "training.checkpoint_every=1"
+    started, _ = training(tmp_path, corpora, *given)
+    with started.run as run:
+        run.wait_until(lambda: files_below(started.home, "checkpoint.json"))
+        children = run.processes()
+        run.process.kill()
+        run.process.wait()
+        assert not wait_until_gone(children, SECONDS_TO_VANISH)
+        assert "goes on behind step" not in run.shown
+    again, _ = training(tmp_path, corpora, *given)
+    with again.run as run:
+        run.wait_until(lambda: "An earlier run of this training was stopped; it goes on behind step" in run.shown)
 
 
 @pytest.mark.parametrize("seconds", [0.1, 0.4, 0.8, 1.4, 2.2])
